@@ -1,0 +1,116 @@
+# One command each; all of them make what they need first and find it made the second time.
+
+PYTHON ?= python3
+ARGS ?=
+CI ?=
+export CI
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+STAMPS := $(VENV)/stamps
+SOURCES := $(wildcard app extensions tests bench)
+
+# What the bench builds and installs stays outside the tree.
+BENCH_HOME ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/holdfast/bench
+SET ?= standard
+REPS ?= 3
+ONLY ?=
+
+# Statements and branches of the core that tests must reach, in per cent.
+CORE_COVERAGE ?= 95
+
+UV_VERSION := 0.13.8
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: setup
+setup: $(STAMPS)/holdfast ## make the environment; afterwards .venv/bin/holdfast works
+
+.PHONY: run
+run: setup ## serve on 127.0.0.1:8080; more flags by ARGS="--port 9090"
+	$(BIN)/holdfast serve $(ARGS)
+
+.PHONY: test
+test: check cover ## linters, types, import contracts, all tests, coverage
+
+.PHONY: check
+check: setup-test ## linters, types and import contracts only
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+.PHONY: cover
+cover: setup-test setup-clients setup-browser ## all tests with the coverage gates; ARGS go to pytest
+	$(BIN)/coverage run -m pytest $(ARGS)
+	$(BIN)/coverage report
+	$(BIN)/coverage report --include='app/bayeux/*,app/delivery/*' --fail-under=$(CORE_COVERAGE)
+
+.PHONY: fmt
+fmt: setup-test ## format, and repair what the linter can
+	$(BIN)/ruff check --fix-only
+	$(BIN)/ruff format
+
+.PHONY: setup-test
+setup-test: $(STAMPS)/dev $(STAMPS)/holdfast
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	    { echo 'Python 3.11 or newer is needed: make PYTHON=/path/to/python3.11' >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || \
+	    { echo 'The venv module is incomplete: install python3-venv' >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(STAMPS)/run: requirements.lock requirements-build.lock | $(BIN)/python
+	$(PIP) install --require-hashes -r requirements.lock -r requirements-build.lock
+	@mkdir -p $(@D) && touch $@
+
+$(STAMPS)/dev: requirements-dev.lock $(STAMPS)/run
+	$(PIP) install --require-hashes -r requirements-dev.lock
+	@mkdir -p $(@D) && touch $@
+
+# Only entry points and metadata are installed; the code is used where it lies.
+$(STAMPS)/holdfast: pyproject.toml $(STAMPS)/run
+	$(PIP) install --no-index --no-deps --no-build-isolation --editable .
+	@mkdir -p $(@D) && touch $@
+
+.PHONY: setup-clients
+setup-clients:
+	@if [ ! -f tests/clients/package-lock.json ]; then :; \
+	elif command -v npm >/dev/null; then $(MAKE) --no-print-directory tests/clients/node_modules/.installed; \
+	else echo 'node and npm are missing: no test with the real JavaScript clients' >&2; fi
+
+tests/clients/node_modules/.installed: tests/clients/package-lock.json
+	npm ci --prefix tests/clients --no-audit --no-fund --loglevel=error
+	@touch $@
+
+.PHONY: setup-browser
+setup-browser:
+	@if command -v chromium >/dev/null; then :; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    apt-get update -qq && \
+	    DEBIAN_FRONTEND=noninteractive apt-get install -qq --no-install-recommends chromium >/dev/null; \
+	else echo 'chromium is missing: no test in a browser' >&2; fi
+
+.PHONY: lock
+lock: ## compute the lock files anew (needs the network)
+	@set -e; home=$$(mktemp -d); trap 'rm -rf "$$home"' EXIT; \
+	$(PYTHON) -m venv $$home/venv; \
+	$$home/venv/bin/python -m pip --disable-pip-version-check -q install uv==$(UV_VERSION); \
+	compile() { $$home/venv/bin/uv pip compile --quiet --upgrade \
+	    --python-version 3.11 --generate-hashes --no-annotate --no-emit-index-url \
+	    --custom-compile-command 'make lock' "$$@"; }; \
+	compile pyproject.toml -o requirements.lock; \
+	compile pyproject.toml --group dev -c requirements.lock -o requirements-dev.lock; \
+	compile --group build -c requirements-dev.lock -o requirements-build.lock
+
+.PHONY: clean
+clean: ## remove everything that make made here
+	rm -rf $(VENV) dist htmlcov .coverage .coverage.* .hypothesis .import_linter_cache \
+	    .mypy_cache .pytest_cache .ruff_cache tests/clients/node_modules
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
