@@ -1,0 +1,26 @@
+FROM python:3.11.14-slim-bookworm AS build
+WORKDIR /src
+COPY requirements.lock requirements-build.lock ./
+RUN python -m venv /opt/holdfast \
+    && /opt/holdfast/bin/pip install --no-cache-dir --require-hashes -r requirements.lock \
+    && python -m venv /opt/build \
+    && /opt/build/bin/pip install --no-cache-dir --require-hashes -r requirements-build.lock
+COPY . .
+RUN /opt/build/bin/hatchling build -t wheel -d /opt/dist \
+    && /opt/holdfast/bin/pip install --no-cache-dir --no-index --no-deps /opt/dist/*.whl \
+    && /opt/holdfast/bin/pip uninstall --yes pip setuptools
+
+FROM python:3.11.14-slim-bookworm
+RUN useradd --system --uid 10001 --home-dir /data --shell /usr/sbin/nologin holdfast \
+    && install --directory --owner=10001 --mode=700 /data
+COPY --from=build /opt/holdfast /opt/holdfast
+ENV PATH=/opt/holdfast/bin:$PATH \
+    PYTHONUNBUFFERED=1
+USER 10001
+WORKDIR /data
+VOLUME /data
+EXPOSE 8080
+# No proxy: the question goes to the container itself, whatever its environment says.
+HEALTHCHECK --interval=10s --timeout=3s --start-period=10s CMD ["python", "-c", \
+    "import urllib.request as r; r.build_opener(r.ProxyHandler({})).open('http://127.0.0.1:8080/readyz', timeout=2)"]
+CMD ["holdfast", "serve", "--host", "0.0.0.0", "--port", "8080", "--data", "/data"]

@@ -1,0 +1,175 @@
+"""The container files agree with the settings and with what is safe."""
+
+import json
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import yaml
+
+from app.settings import Settings
+
+ROOT = Path(__file__).resolve().parents[2]
+PREFIX = "HOLDFAST_"
+DEFAULTS = {name: field.default for name, field in Settings.model_fields.items()}
+
+
+class Instruction(NamedTuple):
+    keyword: str
+    text: str
+
+
+def read_dockerfile() -> list[Instruction]:
+    lines = (ROOT / "Dockerfile").read_text().splitlines()
+    joined = "\n".join(line for line in lines if not line.startswith("#")).replace("\\\n", " ")
+    pairs = (line.split(maxsplit=1) for line in joined.splitlines() if line.strip())
+    return [Instruction(keyword, text) for keyword, text in pairs]
+
+
+def read_final_stage() -> dict[str, str]:
+    """The last word of each instruction behind the last FROM."""
+    instructions = read_dockerfile()
+    start = max(n for n, each in enumerate(instructions) if each.keyword == "FROM")
+    return dict(instructions[start:])
+
+
+def read_compose() -> dict[str, Any]:
+    compose: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
+    return compose
+
+
+def images() -> Iterator[str]:
+    stages = set()
+    for keyword, text in read_dockerfile():
+        if keyword == "FROM":
+            image, *alias = text.split()
+            stages.update(alias[1:])
+            yield image
+        elif keyword == "COPY" and text.startswith("--from="):
+            source = text.split()[0].removeprefix("--from=")
+            if source not in stages:
+                yield source
+    yield from (s["image"] for s in read_compose()["services"].values() if "image" in s)
+
+
+def variables() -> Iterator[str]:
+    for instruction in read_dockerfile():
+        yield from re.findall(rf"\b{PREFIX}\w+", instruction.text)
+    for service in read_compose()["services"].values():
+        environment = service.get("environment", {})
+        yield from (name for name in environment if name.startswith(PREFIX))
+
+
+def command_of_the_image() -> list[str]:
+    words: list[str] = json.loads(read_final_stage()["CMD"])
+    return words
+
+
+def commands() -> Iterator[list[str]]:
+    yield command_of_the_image()
+    command = read_compose()["services"]["holdfast"].get("command")
+    if command:
+        yield shlex.split(command) if isinstance(command, str) else command
+
+
+def flag(name: str) -> str:
+    words = command_of_the_image()
+    return words[words.index(f"--{name}") + 1]
+
+
+@pytest.mark.parametrize("variable", sorted(set(variables())))
+def test_each_variable_names_a_setting(variable: str) -> None:
+    assert variable.removeprefix(PREFIX).lower() in Settings.model_fields
+
+
+@pytest.mark.parametrize("command", list(commands()))
+def test_each_flag_names_a_setting(command: list[str]) -> None:
+    assert command[:2] == ["holdfast", "serve"]
+    flags = [word for word in command if word.startswith("--")]
+    assert flags
+    for each in flags:
+        name = each.removeprefix("--").removeprefix("no-").partition("=")[0]
+        assert name.replace("-", "_") in Settings.model_fields
+
+
+@pytest.mark.parametrize("image", sorted(set(images())))
+def test_each_image_has_its_version_pinned(image: str) -> None:
+    assert re.search(r":\d+\.\d+\.\d+(-[a-z-]+)?$|@sha256:[0-9a-f]{64}$", image)
+
+
+def test_the_python_of_the_image_is_the_one_that_the_locks_are_made_for() -> None:
+    bases = {text.split()[0] for keyword, text in read_dockerfile() if keyword == "FROM"}
+    assert len(bases) == 1
+    assert bases.pop().startswith("python:3.11.")
+
+
+def test_everything_installed_from_outside_has_a_hash() -> None:
+    for _, text in read_dockerfile():
+        for install in re.findall(r"pip install [^&]*", text):
+            assert "--require-hashes -r" in install or "--no-index" in install
+
+
+def test_the_container_does_not_run_as_root() -> None:
+    user = read_final_stage()["USER"].partition(":")[0]
+    assert user.isdigit()
+    assert int(user) > 0
+
+
+def test_the_data_directory_belongs_to_the_user_and_outlives_the_container() -> None:
+    stage = read_final_stage()
+    assert stage["VOLUME"] == flag("data")
+    assert f"--owner={stage['USER']} --mode=700 {flag('data')}" in stage["RUN"]
+    assert f"holdfast:{flag('data')}" in read_compose()["services"]["holdfast"]["volumes"]
+
+
+def test_all_ports_are_the_one_of_the_settings() -> None:
+    port = DEFAULTS["port"]
+    stage = read_final_stage()
+    assert stage["EXPOSE"] == str(port)
+    assert flag("port") == str(port)
+    assert f":{port}/readyz" in stage["HEALTHCHECK"]
+    assert read_compose()["services"]["holdfast"]["ports"] == [f"127.0.0.1:{port}:{port}"]
+
+
+def test_the_server_listens_to_more_than_the_loopback_of_its_container() -> None:
+    assert flag("host") == "0.0.0.0"
+
+
+def test_every_service_has_a_health_check() -> None:
+    _, command = read_final_stage()["HEALTHCHECK"].split("CMD", maxsplit=1)
+    name, option, code = json.loads(command)
+    assert (name, option) == ("python", "-c")
+    compile(code, "HEALTHCHECK", "exec")
+    for name, service in read_compose()["services"].items():
+        assert service.get("build") == "." or service["healthcheck"]["test"], name
+
+
+def test_the_container_is_not_killed_while_the_server_still_drains() -> None:
+    grace = read_compose()["services"]["holdfast"]["stop_grace_period"]
+    assert grace.endswith("s")
+    assert float(grace[:-1]) * 1000 > DEFAULTS["shutdown_timeout"]
+
+
+def test_the_store_keeps_its_records_on_a_volume() -> None:
+    compose = read_compose()
+    valkey = compose["services"]["valkey"]
+    assert "--appendonly yes" in " ".join(valkey["command"])
+    assert "valkey:/data" in valkey["volumes"]
+    assert "valkey" in compose["volumes"]
+
+
+def test_redis_is_asked_where_the_service_is() -> None:
+    holdfast = read_compose()["services"]["holdfast"]
+    assert holdfast["environment"]["HOLDFAST_REDIS"].startswith("redis://valkey:6379/")
+    assert holdfast["depends_on"]["valkey"]["condition"] == "service_healthy"
+
+
+def test_the_build_sees_what_it_copies_and_no_more() -> None:
+    rules = (ROOT / ".dockerignore").read_text().splitlines()
+    allowed = {rule[1:] for rule in rules if rule.startswith("!")}
+    assert "*" in rules
+    assert allowed >= {"LICENSE", "app", "extensions", "pyproject.toml", "requirements.lock"}
+    assert not allowed & {".git", ".venv", "data", "tests", "holdfast.toml"}
