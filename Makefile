@@ -97,6 +97,18 @@ setup-browser:
 	    DEBIAN_FRONTEND=noninteractive apt-get install -qq --no-install-recommends chromium >/dev/null; \
 	else echo 'chromium is missing: no test in a browser' >&2; fi
 
+.PHONY: bench
+bench: setup $(BENCH_HOME)/bayeux_load bench/load/peers/node_modules/.installed ## measure beside Faye and CometD for Node: SET=quick REPS=1 ONLY=holdfast,faye
+	$(BIN)/python -m bench.run --set $(SET) --reps $(REPS) --only "$(ONLY)" \
+	    --loader $(BENCH_HOME)/bayeux_load --out $(BENCH_HOME)/results $(ARGS)
+
+$(BENCH_HOME)/bayeux_load: bench/load/bayeux_load.c bench/load/Makefile
+	$(MAKE) -C bench/load BUILD_DIR=$(BENCH_HOME)
+
+bench/load/peers/node_modules/.installed: bench/load/peers/package-lock.json
+	npm ci --prefix bench/load/peers --no-audit --no-fund --loglevel=error
+	@touch $@
+
 .PHONY: lock
 lock: ## compute the lock files anew (needs the network)
 	@set -e; home=$$(mktemp -d); trap 'rm -rf "$$home"' EXIT; \

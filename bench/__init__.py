@@ -1,0 +1,1 @@
+"""Holdfast measured beside Faye and CometD for Node; `make bench` runs it."""

@@ -1,0 +1,74 @@
+"""What to measure: servers and workloads, read from their tables."""
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+BENCH = Path(__file__).resolve().parent
+ROOT = BENCH.parent
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSpec:
+    """How one server is started; the texts hold places such as {port}."""
+
+    name: str
+    cmd: tuple[str, ...]
+    url: str
+    features: frozenset[str] = frozenset()
+    env: Mapping[str, str] = field(default_factory=dict)
+    cwd: str = "{bench}"
+    peer: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    name: str
+    args: str
+    needs: frozenset[str] = frozenset()
+
+    def suits(self, server: ServerSpec) -> bool:
+        return self.needs <= server.features
+
+
+def read_table(path: Path) -> dict[str, Any]:
+    return tomllib.loads(path.read_text())
+
+
+def read_servers(path: Path) -> dict[str, ServerSpec]:
+    return {row["name"]: read_server(row) for row in read_table(path)["server"]}
+
+
+def read_server(row: Mapping[str, Any]) -> ServerSpec:
+    return ServerSpec(
+        name=row["name"],
+        cmd=tuple(row["cmd"]),
+        url=row["url"],
+        features=frozenset(row.get("features", ())),
+        env={name: str(value) for name, value in row.get("env", {}).items()},
+        cwd=row.get("cwd", "{bench}"),
+        peer=row.get("peer", False),
+    )
+
+
+def read_workloads(path: Path, wanted: str) -> list[Workload]:
+    """`wanted` lists sets and single workloads, separated by commas."""
+    table = read_table(path)
+    names = [name for each in wanted.split(",") for name in table["sets"].get(each, [each])]
+    return [read_workload(name, table["workload"]) for name in names]
+
+
+def read_workload(name: str, rows: Mapping[str, Any]) -> Workload:
+    if name not in rows:
+        raise SystemExit(f"no such set or workload: {name}")
+    return Workload(name, rows[name]["args"], frozenset(rows[name].get("needs", ())))
+
+
+def choose(servers: Mapping[str, ServerSpec], names: Iterable[str]) -> list[ServerSpec]:
+    chosen = list(names) or list(servers)
+    unknown = [name for name in chosen if name not in servers]
+    if unknown:
+        raise SystemExit(f"no such server: {', '.join(unknown)}")
+    return [servers[name] for name in chosen]

@@ -1,0 +1,153 @@
+"""A server under test: started on a free port, seen listening by its pid, stopped by its pid."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.plan import BENCH, ROOT, ServerSpec
+
+READY_TIMEOUT_S = 20.0
+# What a server does right behind its start shall not be counted.
+SETTLE_S = 0.5
+STOP_TIMEOUT_S = 2.5
+LOOK_S = 0.05
+
+LISTEN = "0A"
+
+
+class ServerFailed(Exception):
+    """The server did not come up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    url: str
+    pids: list[int]
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def parents() -> dict[int, int]:
+    found = {}
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                stat = Path("/proc", entry, "stat").read_text()
+            except OSError:  # it ended meanwhile
+                continue
+            found[int(entry)] = int(stat.rpartition(")")[2].split()[1])
+    return found
+
+
+def family(pid: int) -> list[int]:
+    """The process and all its descendants."""
+    parent_of = parents()
+    members, todo = [], [pid]
+    while todo:
+        member = todo.pop()
+        if member in parent_of:
+            members.append(member)
+            todo += [child for child, parent in parent_of.items() if parent == member]
+    return members
+
+
+def listening_sockets(port: int) -> set[str]:
+    found = set()
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        if not os.path.exists(table):
+            continue
+        for line in Path(table).read_text().splitlines()[1:]:
+            words = line.split()
+            if words[3] == LISTEN and int(words[1].rpartition(":")[2], 16) == port:
+                found.add(f"socket:[{words[9]}]")
+    return found
+
+
+def open_files(pid: int) -> Iterator[str]:
+    try:
+        for entry in os.scandir(f"/proc/{pid}/fd"):
+            yield os.readlink(entry.path)
+    except OSError:  # the process ended or closed the file meanwhile
+        return
+
+
+def is_listening(port: int, pids: Iterable[int]) -> bool:
+    """Does one of these processes listen there? So a stranger's server is never measured."""
+    sockets = listening_sockets(port)
+    return any(file in sockets for pid in pids for file in open_files(pid))
+
+
+@contextmanager
+def running(spec: ServerSpec, *, cpus: str, log: Path) -> Iterator[Server]:
+    """A fresh server pinned to `cpus`, gone again when the block ends."""
+    with tempfile.TemporaryDirectory() as data, log.open("ab") as out:
+        port = free_port()
+        places = {
+            "port": port,
+            "data": data,
+            "python": sys.executable,
+            "root": ROOT,
+            "bench": BENCH,
+        }
+        process = subprocess.Popen(
+            ["taskset", "-c", cpus, *(word.format(**places) for word in spec.cmd)],
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=out,
+            env=os.environ | {name: text.format(**places) for name, text in spec.env.items()},
+            cwd=spec.cwd.format(**places),
+            start_new_session=True,
+        )
+        try:
+            wait_until_ready(process, port, log)
+            time.sleep(SETTLE_S)
+            yield Server(spec.url.format(**places), family(process.pid))
+        finally:
+            stop(process)
+
+
+def wait_until_ready(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+    deadline = time.monotonic() + READY_TIMEOUT_S
+    while not is_listening(port, family(process.pid)):
+        if process.poll() is not None or time.monotonic() > deadline:
+            raise ServerFailed(f"it did not come up; see {log}")
+        time.sleep(LOOK_S)
+
+
+def stop(process: subprocess.Popen[bytes]) -> None:
+    pids = family(process.pid)
+    for kind in (signal.SIGTERM, signal.SIGKILL):
+        for pid in pids:
+            send(pid, kind)
+        if are_gone(process, pids):
+            return
+
+
+def send(pid: int, kind: signal.Signals) -> None:
+    try:
+        os.kill(pid, kind)
+    except ProcessLookupError:
+        pass
+
+
+def are_gone(process: subprocess.Popen[bytes], pids: Iterable[int]) -> bool:
+    deadline = time.monotonic() + STOP_TIMEOUT_S
+    while time.monotonic() < deadline:
+        ended = process.poll() is not None
+        if ended and not any(os.path.exists(f"/proc/{pid}") for pid in pids if pid != process.pid):
+            return True
+        time.sleep(LOOK_S)
+    return False
