@@ -1,0 +1,152 @@
+"""Long-polling and callback-polling: requests, each with a response of its own."""
+
+import asyncio
+import re
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Protocol
+from urllib.parse import quote
+
+import aiohttp
+from multidict import CIMultiDict
+from yarl import URL
+
+from tests.conversations.runner.notation import JSON
+from tests.conversations.runner.stories import Body
+from tests.conversations.runner.wire import PATIENCE_S, Heard, decoded, encoded
+
+
+@dataclass(frozen=True, slots=True)
+class HttpRequest:
+    method: str
+    target: str
+    headers: CIMultiDict[str] = field(default_factory=CIMultiDict)
+    body: bytes = b""
+
+
+class Dialect(Protocol):
+    """How a transport puts Bayeux messages into HTTP."""
+
+    def request(self, body: Body) -> HttpRequest: ...
+
+    def messages(self, heard: Heard) -> list[JSON]: ...
+
+
+class LongPolling:
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def request(self, body: Body) -> HttpRequest:
+        headers = CIMultiDict({"Content-Type": "application/json;charset=UTF-8"})
+        if body.encoding == "gzip":
+            headers["Content-Encoding"] = "gzip"
+        return HttpRequest("POST", self._path, headers, encoded(body))
+
+    def messages(self, heard: Heard) -> list[JSON]:
+        content_type = heard.headers.get("Content-Type", "")
+        assert content_type.startswith("application/json"), f"Content-Type is {content_type!r}"
+        return decoded(heard.body)
+
+
+class CallbackPolling:
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._numbers = count(1)
+
+    def request(self, body: Body) -> HttpRequest:
+        query = f"jsonp=called{next(self._numbers)}&message={quote(encoded(body))}"
+        return HttpRequest("GET", f"{self._path}?{query}")
+
+    def messages(self, heard: Heard) -> list[JSON]:
+        if heard.outcome != "200":
+            return decoded(heard.body)
+        content_type = heard.headers.get("Content-Type", "").lower().replace(" ", "")
+        assert content_type == "text/javascript;charset=utf-8", f"Content-Type is {content_type!r}"
+        assert heard.headers.get("X-Content-Type-Options") == "nosniff"
+        call = re.fullmatch(r"/\*\*/called\d+\((.*)\)", heard.body, re.DOTALL)
+        assert call, f"no call of the function: {heard.body}"
+        return decoded(call[1])
+
+
+class HttpWire:
+    """Open requests of one client, those that are answered at once apart from held ones."""
+
+    def __init__(self, server: str, jar: aiohttp.CookieJar, dialect: Dialect) -> None:
+        self._server = server
+        self._jar = jar
+        self._dialect = dialect
+        self._session = self._new_session()
+        self._may_read = asyncio.Event()
+        self._may_read.set()
+        self._prompt: list[asyncio.Task[Heard]] = []
+        self._held: list[asyncio.Task[Heard]] = []
+
+    async def say(self, body: Body, *, headers: CIMultiDict[str], is_held: bool) -> None:
+        request = self._dialect.request(body)
+        request.headers.update(headers)
+        await self.send(request, is_held=is_held)
+
+    async def send(self, request: HttpRequest, *, is_held: bool) -> None:
+        open_requests = self._held if is_held else self._prompt
+        open_requests.append(asyncio.create_task(self._answer(request)))
+
+    async def hear(self, count: int, *, is_held: bool, is_frame: bool) -> Heard:
+        assert not is_frame, "frames come over WebSocket only"
+        open_requests = self._held if is_held else self._prompt
+        assert open_requests, "nothing was asked that could be answered"
+        heard = await asyncio.wait_for(asyncio.shield(open_requests[0]), PATIENCE_S)
+        del open_requests[0]
+        if heard.body and (count or heard.outcome == "200"):
+            heard.messages.extend(self._dialect.messages(heard))
+        return heard
+
+    def unheard(self) -> str | None:
+        if self._prompt:
+            return "the answer to a request is due"
+        return self.answered_early()
+
+    def answered_early(self) -> str | None:
+        for task in self._held:
+            if task.done():
+                heard = task.result()
+                return f"{heard.outcome} {heard.body}"
+        return None
+
+    def read_on(self, is_reading: bool) -> None:
+        if is_reading:
+            self._may_read.set()
+        else:
+            self._may_read.clear()
+
+    async def drop(self) -> None:
+        tasks = [*self._prompt, *self._held]
+        self._prompt.clear()
+        self._held.clear()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._session.close()
+        self._session = self._new_session()
+
+    async def close(self) -> None:
+        await self.drop()
+        await self._session.close()
+
+    async def _answer(self, request: HttpRequest) -> Heard:
+        async with self._session.request(
+            request.method,
+            URL(self._server + request.target, encoded=True),
+            headers=request.headers,
+            data=request.body or None,
+            allow_redirects=False,
+        ) as response:
+            await self._may_read.wait()
+            text = await response.text("utf-8")
+            return Heard(str(response.status), headers=response.headers.copy(), body=text)
+
+    def _new_session(self) -> aiohttp.ClientSession:
+        return aiohttp.ClientSession(
+            cookie_jar=self._jar,
+            timeout=aiohttp.ClientTimeout(total=None),
+            skip_auto_headers=["Content-Type", "User-Agent"],
+        )

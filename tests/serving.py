@@ -1,0 +1,106 @@
+"""Real server processes for tests: one for every set of settings, started when first asked for."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from select import select
+from typing import IO, Any
+from urllib.parse import urlsplit
+
+ROOT = Path(__file__).parents[1]
+START_LIMIT_S = 20.0
+STOP_LIMIT_S = 10.0
+
+Settings = Mapping[str, Any]
+
+
+class Server:
+    """A running `holdfast serve`; `url` has no path."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._home = tempfile.TemporaryDirectory(prefix="holdfast-test-")
+        home = Path(self._home.name)
+        config = home / "holdfast.toml"
+        config.write_text(as_toml({"port": 0, "data": str(home / "data"), **settings}), "utf-8")
+        self._log: IO[bytes] = (home / "log").open("w+b")
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "app", "serve", "--config", str(config)],
+            cwd=ROOT,
+            env=environment(),
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+        )
+        self.url = self._ready_url()
+
+    def log(self) -> str:
+        self._log.seek(0)
+        return self._log.read().decode("utf-8", "replace")
+
+    def stop(self) -> int:
+        """End the process as an operator would, and return its exit code."""
+        if self.process.poll() is None:
+            self.process.terminate()
+        try:
+            code = self.process.wait(STOP_LIMIT_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            code = self.process.wait()
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+        self._log.close()
+        self._home.cleanup()
+        return code
+
+    def _ready_url(self) -> str:
+        output = self.process.stdout
+        assert output is not None
+        is_readable, _, _ = select([output], [], [], START_LIMIT_S)
+        line = output.readline().decode() if is_readable else ""
+        if "http" not in line:
+            log = self.log()
+            self.stop()
+            raise RuntimeError(f"the server did not start: {line!r}\n{log}")
+        url = urlsplit(line.split()[-1])
+        return f"{url.scheme}://{url.netloc}"
+
+
+class Servers:
+    """Servers by their settings, each started once."""
+
+    def __init__(self) -> None:
+        self._running: dict[str, Server] = {}
+
+    def with_settings(self, settings: Settings) -> Server:
+        key = json.dumps(settings, sort_keys=True)
+        if key not in self._running or self._running[key].process.poll() is not None:
+            self._running[key] = Server(settings)
+        return self._running[key]
+
+    def stop(self) -> None:
+        running = list(self._running.values())
+        for server in running:
+            server.process.terminate()
+        for server in running:
+            server.stop()
+
+
+def environment() -> dict[str, str]:
+    """Ours, but no settings from outside."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
+
+
+def as_toml(settings: Settings) -> str:
+    return "".join(f"{name} = {toml_value(value)}\n" for name, value in settings.items())
+
+
+def toml_value(value: object) -> str:
+    if isinstance(value, Mapping):
+        inner = ", ".join(f"{json.dumps(key)} = {toml_value(item)}" for key, item in value.items())
+        return f"{{{inner}}}"
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return f"[{', '.join(map(toml_value, value))}]"
+    return json.dumps(value)
