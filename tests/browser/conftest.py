@@ -1,0 +1,79 @@
+"""A headless Chromium from the system, and pages with cometd.js in it on any origin."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, Route, sync_playwright
+
+from tests.clients.node_client import MODULES, require
+from tests.serving import Server, Servers
+
+HERE = Path(__file__).parent
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    # Names for other sites on this machine; nothing else is found.
+    "--host-resolver-rules=MAP *.test 127.0.0.1, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+]
+TIMEOUT_MS = 8000
+FILES = {
+    "page.html": (HERE / "page.html", "text/html"),
+    "visitor.js": (HERE / "visitor.js", "text/javascript"),
+}
+
+OpenPage = Callable[[str], Page]
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Browser]:
+    require(CHROMIUM, "chromium")
+    require((MODULES / "cometd").is_dir(), "tests/clients/node_modules (make setup-clients)")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def profile(chromium: Browser) -> Iterator[BrowserContext]:
+    """A browser without any past."""
+    context = chromium.new_context()
+    context.set_default_timeout(TIMEOUT_MS)
+    yield context
+    context.close()
+
+
+@pytest.fixture
+def server(servers: Servers) -> Server:
+    return servers.with_settings({})
+
+
+@pytest.fixture
+def open_page(profile: BrowserContext) -> OpenPage:
+    """Opens the test page as if the given origin served it, which need know nothing of it."""
+
+    def serve(route: Route) -> None:
+        name = route.request.url.split("/__test__/")[1]
+        if name.startswith("cometd/"):
+            path, kind = MODULES / name, "text/javascript"
+        else:
+            path, kind = FILES[name]
+        route.fulfill(body=path.read_text(), content_type=kind)
+
+    profile.route("**/__test__/**", serve)
+
+    def open_at(origin: str) -> Page:
+        page = profile.new_page()
+        page.goto(f"{origin}/__test__/page.html")
+        page.wait_for_function("window.isReady")
+        return page
+
+    return open_at

@@ -1,0 +1,106 @@
+"""cometd.js in a real browser, which has cookies, origins and reloads of its own."""
+
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page
+
+from tests.browser.conftest import OpenPage
+from tests.serving import Server, Servers
+
+TRANSPORTS = ["websocket", "long-polling", "callback-polling"]
+pytestmark = pytest.mark.timeout(60)
+
+
+def bayeux(server: Server) -> str:
+    return f"{server.url}/cometd"
+
+
+def arrive(page: Page, url: str, **options: Any) -> dict[str, Any]:
+    """Let a visitor handshake and connect; it is `window.me` from then on."""
+    script = "async (options) => { window.me = visit(options); return me.arrive(); }"
+    welcome: dict[str, Any] = page.evaluate(script, {"url": url, **options})
+    return welcome
+
+
+def tell(page: Page, method: str, *args: Any) -> Any:
+    """Call a method of the visitor; not awaiting forever is the work of the page's timeout."""
+    return page.evaluate(
+        """([method, args, patience]) => Promise.race([
+            me[method](...args),
+            new Promise((_, reject) => setTimeout(
+                () => reject(new Error(`${method} takes too long`)), patience)),
+        ])""",
+        [method, list(args), 8000],
+    )
+
+
+@pytest.mark.parametrize("with_ack", [False, True], ids=["plain", "ack"])
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_pages_talk_with_each_other(
+    transport: str, with_ack: bool, server: Server, open_page: OpenPage
+) -> None:
+    page = open_page(server.url)
+    channel = f"/browser/{transport}/{with_ack}"
+
+    welcome = arrive(page, bayeux(server), transport=transport, withAck=with_ack)
+    assert welcome["transport"] == transport
+    assert welcome["acknowledges"] is with_ack
+
+    assert tell(page, "listen", channel)
+    assert tell(page, "say", channel, {"text": "grüße 😀"})
+    assert tell(page, "hear", 1) == [{"text": "grüße 😀"}]
+    assert tell(page, "sayAll", channel, list(range(50))) == [True] * 50
+    assert tell(page, "hear", 50) == list(range(50))
+    assert tell(page, "leave")
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_the_session_outlives_a_reload(transport: str, server: Server, open_page: OpenPage) -> None:
+    page, other = open_page(server.url), open_page(server.url)
+    channel = f"/browser/reload/{transport}"
+    options = {"transport": transport, "withAck": True, "withReload": True, "channel": channel}
+    before = arrive(page, bayeux(server), **options)
+    # Another tab of the same browser, with the same cookie, but no long polling.
+    arrive(other, bayeux(server), transport="websocket")
+    tell(other, "say", channel, "before")
+    assert tell(page, "hear", 1) == ["before"]
+
+    here = page.url
+    page.goto("about:blank")
+    tell(other, "say", channel, "while nobody looked")
+    page.goto(here)
+    page.wait_for_function("window.isReady")
+
+    after = arrive(page, bayeux(server), **options)
+    assert after["isReload"]
+    assert after["id"] == before["id"]
+    tell(other, "say", channel, "after")
+    assert tell(page, "hear", 2) == ["while nobody looked", "after"]
+
+
+class TestOtherOrigins:
+    """A page of one site uses a server of another."""
+
+    @pytest.fixture
+    def open_server(self, servers: Servers) -> Server:
+        return servers.with_settings({"allow_origin": ["http://127.0.0.1:1234"]})
+
+    @pytest.mark.parametrize("transport", ["websocket", "long-polling"])
+    def test_are_welcome_if_allowed(
+        self, transport: str, open_server: Server, open_page: OpenPage
+    ) -> None:
+        page = open_page("http://127.0.0.1:1234")
+        assert arrive(page, bayeux(open_server), transport=transport)["isWelcome"]
+        tell(page, "listen", "/browser/abroad")
+        tell(page, "say", "/browser/abroad", "hello from abroad")
+        assert tell(page, "hear", 1) == ["hello from abroad"]
+        assert tell(page, "leave")
+
+    @pytest.mark.parametrize("origin", ["http://127.0.0.1:4321", "http://elsewhere.test"])
+    @pytest.mark.parametrize("transport", ["websocket", "long-polling"])
+    def test_are_turned_away_otherwise(
+        self, transport: str, origin: str, open_server: Server, open_page: OpenPage
+    ) -> None:
+        page = open_page(origin)
+        assert not arrive(page, bayeux(open_server), transport=transport)["isWelcome"]

@@ -1,0 +1,213 @@
+// What goes wrong around cometd.js: networks, reloads, servers that die.
+import assert from "node:assert/strict";
+import {AckExtension, ReloadExtension} from "cometd";
+import {CometClient} from "./cometd_client.js";
+import {Page, installSessionStorage} from "./page.js";
+import {ask, numbers, pause} from "./harness.js";
+import {badNetwork} from "./proxy.js";
+
+const acks = () => ({extensions: {ack: new AckExtension()}});
+
+const data = (messages) => messages.map((message) => message.data);
+
+/** A publisher with a good connection and a receiver behind a bad network. */
+async function acrossABadNetwork(context, options = {}) {
+    const network = await badNetwork(context.url);
+    const page = new Page({cookiesOnWebSocket: true});
+    const receiver = new CometClient(context, {page, url: network.url, ...options});
+    await receiver.connect();
+    const sender = await new CometClient(context).connect();
+    const finish = async () => {
+        await Promise.all([receiver.disconnect(), sender.disconnect()]);
+        network.close();
+    };
+    return {network, receiver, sender, finish};
+}
+
+export async function getsAgainWhatALostReplyCarried(context) {
+    const {network, receiver, sender, finish} = await acrossABadNetwork(context, acks());
+    const id = receiver.id;
+    const channel = `${context.root}/acked`;
+    const inbox = await receiver.subscribe(channel);
+    await sender.publish(channel, "before");
+    assert.deepEqual(data(await inbox.take(1)), ["before"]);
+    for (const round of numbers(3)) {
+        await settled(receiver);
+        const lost = network.loseNextReply();
+        await sender.publish(channel, `lost ${round}`);
+        await lost;
+        await sender.publish(channel, `after ${round}`);
+        assert.deepEqual(data(await inbox.take(2)), [`lost ${round}`, `after ${round}`]);
+    }
+    await sender.publish(channel, "end");
+    assert.deepEqual(data(await inbox.take(1)), ["end"], "something arrived twice");
+    assert.equal(receiver.id, id, "the session did not survive");
+    await finish();
+}
+
+/** Waits until the acknowledgement of everything so far is with the server and a connect is held. */
+async function settled(client) {
+    const status = () => client.cometd.getStatus();
+    while (status() !== "connected") {
+        await pause(5);
+    }
+    await pause(30);
+}
+
+export async function getsAgainWhatASilentNetworkSwallowed(context) {
+    const config = {maxNetworkDelay: 500};
+    const {network, receiver, sender, finish} = await acrossABadNetwork(context, {...acks(), config});
+    const channel = `${context.root}/swallowed`;
+    const inbox = await receiver.subscribe(channel);
+    await settled(receiver);
+    const swallowed = network.swallowNextReply();
+    await sender.publish(channel, "swallowed");
+    await swallowed;
+    await sender.publish(channel, "after");
+    assert.deepEqual(data(await inbox.take(2)), ["swallowed", "after"]);
+    await sender.publish(channel, "end");
+    assert.deepEqual(data(await inbox.take(1)), ["end"], "something arrived twice");
+    await finish();
+}
+
+export async function keepsTheSessionThroughAShortOutage(context) {
+    const {network, receiver, sender, finish} = await acrossABadNetwork(context, acks());
+    const id = receiver.id;
+    const channel = `${context.root}/outage`;
+    const inbox = await receiver.subscribe(channel);
+    network.goDown();
+    await receiver.connects.until((reply) => !reply.successful);
+    for (const n of numbers(10)) {
+        await sender.publish(channel, n);
+    }
+    network.comeUp();
+    assert.deepEqual(data(await inbox.take(10)), numbers(10));
+    assert.equal(receiver.id, id, "the session did not survive");
+    await finish();
+}
+
+export async function handshakesAgainAfterALongOutage(context) {
+    const {network, receiver, finish, sender} = await acrossABadNetwork(context);
+    const id = receiver.id;
+    const again = resubscribing(receiver, `${context.root}/outage`);
+    network.goDown();
+    await pause(context.maxInterval + 600);
+    network.comeUp();
+    const inbox = await again;
+    assert.notEqual(receiver.id, id);
+    await sender.publish(`${context.root}/outage`, "welcome back");
+    assert.equal((await inbox.next()).data, "welcome back");
+    await finish();
+}
+
+/** What the manual tells applications to do: subscribe in the handshake listener, every time. */
+function resubscribing(client, channel) {
+    const subscribed = new Promise((resolve, reject) => {
+        client.cometd.addListener("/meta/handshake", (reply) => {
+            if (reply.successful) {
+                client.subscribe(channel).then(resolve, reject);
+            }
+        });
+    });
+    return subscribed;
+}
+
+/** The sockets of cometd-nodejs-client know no cookies: such a client must start anew, and can. */
+export async function startsAnewWhenASocketBringsNoCookie(context) {
+    const page = new Page({cookiesOnWebSocket: false});
+    const {network, receiver, sender, finish} = await acrossABadNetwork(context, {page});
+    const channel = `${context.root}/anew`;
+    const [id, again] = [receiver.id, resubscribing(receiver, channel)];
+    network.goDown();
+    await receiver.connects.until((reply) => !reply.successful);
+    network.comeUp();
+    const inbox = await again;
+    assert.notEqual(receiver.id, id);
+    await sender.publish(channel, "hello again");
+    assert.equal((await inbox.next()).data, "hello again");
+    await finish();
+}
+
+export async function resumesWithoutACookieIfTheServerTrustsIds(context) {
+    const page = new Page({cookiesOnWebSocket: false});
+    const options = {...acks(), page};
+    const {network, receiver, sender, finish} = await acrossABadNetwork(context, options);
+    const id = receiver.id;
+    const inbox = await receiver.subscribe(`${context.root}/trusted`);
+    await settled(receiver);
+    const lost = network.loseNextReply();
+    await sender.publish(`${context.root}/trusted`, "lost");
+    await lost;
+    assert.deepEqual(data(await inbox.take(1)), ["lost"]);
+    assert.equal(receiver.id, id);
+    await finish();
+}
+
+async function findsItsFeetAgain(context, request) {
+    const channel = `${context.root}/restart`;
+    const clients = [new CometClient(context, acks()), new CometClient(context)];
+    const before = clients.map((client) => resubscribing(client, channel));
+    await Promise.all(clients.map((client) => client.connect()));
+    const ids = clients.map((client) => client.id);
+    const inboxes = await Promise.all(before);
+    await clients[0].publish(channel, "before");
+    for (const inbox of inboxes) {
+        assert.equal((await inbox.next()).data, "before");
+    }
+
+    const after = clients.map((client) => resubscribing(client, channel));
+    await ask(request);
+    const renewed = await Promise.all(after);
+    clients.forEach((client, index) => assert.notEqual(client.id, ids[index]));
+    // Both listeners resubscribed, so each of the two inboxes of a client gets its copy.
+    await clients[1].publish(channel, "after");
+    for (const inbox of renewed) {
+        assert.equal((await inbox.next()).data, "after");
+    }
+    for (const client of clients) {
+        assert.equal(client.received(channel).length, 2, "one before and one after");
+        assert.equal(client.cometd.getTransport().type, context.transport);
+    }
+    await Promise.all(clients.map((client) => client.disconnect()));
+}
+
+export const findsItsFeetAfterTheServerWasKilled = (context) =>
+    findsItsFeetAgain(context, "kill and start the server");
+
+export const findsItsFeetAfterTheServerWasStopped = (context) =>
+    findsItsFeetAgain(context, "stop and start the server");
+
+export async function keepsItsSessionThroughAReload(context) {
+    installSessionStorage();
+    const channel = `${context.root}/reload`;
+    const browser = new Page({cookiesOnWebSocket: true});
+    const visit = () => new CometClient(context, {
+        page: browser,
+        extensions: {ack: new AckExtension(), reload: new ReloadExtension()},
+    });
+    const sender = await new CometClient(context).connect();
+
+    const before = await visit().connect();
+    const inbox = await before.subscribe(channel);
+    await sender.publish(channel, "seen by the first page");
+    await inbox.next();
+    await settled(before);
+    const id = before.id;
+    before.cometd.reload();
+    browser.unload();
+    await sender.publish(channel, "sent while nobody looked");
+
+    const after = visit();
+    const found = after.handshake();
+    after.cometd.addListener("/meta/handshake", () => {
+        after.subscribe(channel).then((messages) => after.connects.put({messages}));
+    });
+    const reply = await found;
+    assert.equal(reply.ext.reload, true);
+    assert.equal(after.id, id);
+    const {messages} = await after.connects.until((entry) => entry.messages);
+    assert.equal((await messages.next()).data, "sent while nobody looked");
+    await sender.publish(channel, "and on it goes");
+    assert.equal((await messages.next()).data, "and on it goes");
+    await Promise.all([after.disconnect(), sender.disconnect()]);
+}

@@ -1,0 +1,123 @@
+// The same with Faye's client, which follows the Bayeux text more than CometD's habits.
+import assert from "node:assert/strict";
+import {FayeClient} from "./faye_client.js";
+import {CometClient} from "./cometd_client.js";
+import {ask, numbers} from "./harness.js";
+import {badNetwork} from "./proxy.js";
+
+const data = (messages) => messages.map((message) => message.data);
+
+export async function hearsItselfUntilItCancels(context) {
+    const client = new FayeClient(context);
+    const [here, fence] = [`${context.root}/here`, `${context.root}/fence`];
+    const [inbox, afterwards] = [await client.subscribe(here), await client.subscribe(fence)];
+    assert.equal(client.transport, context.transport);
+    await client.publish(here, {text: "hello"});
+    assert.deepEqual(await inbox.next(), {channel: here, data: {text: "hello"}});
+    inbox.subscription.cancel();
+    await client.publish(here, "nobody listens");
+    await client.publish(fence, "last");
+    await afterwards.next();
+    assert.deepEqual(inbox.rest, []);
+    assert.equal(client.received(here).length, 1);
+    await client.disconnect();
+}
+
+export async function talksWithOthers(context) {
+    const [alice, bob] = [new FayeClient(context), new FayeClient(context)];
+    const carol = await new CometClient(context).connect();
+    const channel = `${context.root}/chat`;
+    const inboxes = [];
+    for (const client of [alice, bob, carol]) {
+        inboxes.push(await client.subscribe(channel));
+    }
+    for (const [speaker, text] of [[alice, "a"], [bob, "b"], [carol, "c"], [alice, "d"]]) {
+        await speaker.publish(channel, {text});
+        for (const inbox of inboxes) {
+            const message = await inbox.next();
+            assert.deepEqual([message.channel, message.data], [channel, {text}]);
+        }
+    }
+    await Promise.all([alice, bob, carol].map((client) => client.disconnect()));
+}
+
+export async function sharesOutWildcards(context) {
+    const [sender, receiver] = [new FayeClient(context), new FayeClient(context)];
+    const {root} = context;
+    const exact = await receiver.subscribe(`${root}/a/b`);
+    const children = await receiver.subscribe(`${root}/a/*`);
+    const descendants = await receiver.subscribe(`${root}/**`);
+    for (const channel of [`${root}/a/b`, `${root}/a/b/c`, `${root}/a/c`, `${root}/d`]) {
+        await sender.publish(channel, channel);
+    }
+    const short = (messages) => messages.map((message) => message.channel.slice(root.length));
+    assert.deepEqual(short(await descendants.take(4)), ["/a/b", "/a/b/c", "/a/c", "/d"]);
+    assert.deepEqual(short(await exact.take(1)), ["/a/b"]);
+    assert.deepEqual(short(await children.take(2)), ["/a/b", "/a/c"]);
+    assert.equal(receiver.received(`${root}/a/b`).length, 1);
+    await Promise.all([sender.disconnect(), receiver.disconnect()]);
+}
+
+export async function learnsOfRefusals(context) {
+    const client = new FayeClient(context);
+    await client.subscribe(`${context.root}/fine`);
+    await assert.rejects(client.subscribe("/meta/connect"), {code: 403});
+    await assert.rejects(client.publish("/meta/nonsense", "x"), {code: 403});
+    await client.publish(`${context.root}/fine`, "still working");
+    await client.disconnect();
+}
+
+export async function keepsTheOrderOfAThousandMessages(context) {
+    const [sender, receiver] = [new FayeClient(context), new FayeClient(context)];
+    const inbox = await receiver.subscribe(`${context.root}/burst`);
+    await Promise.all(numbers(1000).map((n) => sender.publish(`${context.root}/burst`, {n})));
+    assert.deepEqual(data(await inbox.take(1000)), numbers(1000).map((n) => ({n})));
+    assert.deepEqual(inbox.rest, []);
+    await Promise.all([sender.disconnect(), receiver.disconnect()]);
+}
+
+export async function carriesFalsyAndOddData(context) {
+    const [sender, receiver] = [new FayeClient(context), new FayeClient(context)];
+    const inbox = await receiver.subscribe(`${context.root}/odd`);
+    const odd = [0, "", false, null, [], {}, "\u0000\u2028", "שלום 😀", {"schlüssel 🔑": [null]}, "x".repeat(200000)];
+    for (const value of odd) {
+        await sender.publish(`${context.root}/odd`, value);
+    }
+    assert.deepEqual(data(await inbox.take(odd.length)), odd);
+    await Promise.all([sender.disconnect(), receiver.disconnect()]);
+}
+
+export async function keepsTheSessionThroughAShortOutage(context) {
+    const network = await badNetwork(context.url);
+    const [sender, receiver] = [new FayeClient(context), new FayeClient(context, {url: network.url})];
+    const channel = `${context.root}/outage`;
+    const inbox = await receiver.subscribe(channel);
+    const id = receiver.id;
+    network.goDown();
+    await receiver.downs.next();
+    await sender.publish(channel, "while it was away");
+    network.comeUp();
+    assert.equal((await inbox.next()).data, "while it was away");
+    assert.equal(receiver.id, id);
+    await Promise.all([sender.disconnect(), receiver.disconnect()]);
+    network.close();
+}
+
+export async function findsItsFeetAfterTheServerWasKilled(context) {
+    const [sender, receiver] = [new FayeClient(context), new FayeClient(context)];
+    const channel = `${context.root}/restart`;
+    const inbox = await receiver.subscribe(channel);
+    await sender.publish(channel, "before");
+    assert.equal((await inbox.next()).data, "before");
+    const ids = [sender.id, receiver.id];
+    await receiver.handshakes.next();
+
+    await ask("kill and start the server");
+    await receiver.handshakes.until((reply) => reply.successful);
+    // Faye subscribes again by itself; a subscription of ours comes after its own.
+    await receiver.subscribe(`${context.root}/fence`);
+    await sender.publish(channel, "after");
+    assert.equal((await inbox.next()).data, "after");
+    [sender, receiver].forEach((client, index) => assert.notEqual(client.id, ids[index]));
+    await Promise.all([sender.disconnect(), receiver.disconnect()]);
+}

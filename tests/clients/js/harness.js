@@ -1,0 +1,85 @@
+// What every scenario needs: collecting messages without sleeping, and a word with the test that
+// started this process.
+import {createInterface} from "node:readline";
+
+const PATIENCE_MS = 8000;
+
+/** Fails with a sentence instead of hanging until somebody kills the process. */
+export function within(promise, what, patience = PATIENCE_MS) {
+    let timer;
+    const tooLate = new Promise((_, reject) => {
+        const error = new Error(`waited in vain for ${what}`);
+        timer = setTimeout(() => reject(error), patience);
+    });
+    return Promise.race([promise, tooLate]).finally(() => clearTimeout(timer));
+}
+
+/** Collects what callbacks bring until somebody awaits it. */
+export class Inbox {
+    #items = [];
+    #wake = () => {};
+    #name;
+
+    constructor(name) {
+        this.#name = name;
+    }
+
+    put(item) {
+        this.#items.push(item);
+        this.#wake();
+    }
+
+    /** Removes and returns exactly `count` items, in order of arrival, as soon as they are there. */
+    async take(count) {
+        const enough = (async () => {
+            while (this.#items.length < count) {
+                await new Promise((resolve) => {
+                    this.#wake = resolve;
+                });
+            }
+        })();
+        try {
+            await within(enough, `${count} of ${this.#name}`);
+        } catch (error) {
+            error.message += `, got ${JSON.stringify(this.#items).slice(0, 1000)}`;
+            throw error;
+        }
+        return this.#items.splice(0, count);
+    }
+
+    async next() {
+        return (await this.take(1))[0];
+    }
+
+    /** Removes items until one satisfies the condition and returns that one. */
+    async until(condition) {
+        for (;;) {
+            const item = await this.next();
+            if (condition(item)) {
+                return item;
+            }
+        }
+    }
+
+    /** What arrived and nobody has taken yet. */
+    get rest() {
+        return [...this.#items];
+    }
+}
+
+/** Asks the test outside for something only it can do ("kill the server") and waits until done. */
+export async function ask(request) {
+    const lines = createInterface({input: process.stdin});
+    const done = new Promise((resolve) => lines.once("line", resolve));
+    console.log(`@${request}`);
+    try {
+        await within(done, `the test to ${request}`);
+    } finally {
+        lines.close();
+        process.stdin.destroySoon?.();
+    }
+}
+
+export const numbers = (count, from = 0) => Array.from({length: count}, (_, index) => from + index);
+
+export const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));

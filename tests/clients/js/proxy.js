@@ -1,0 +1,92 @@
+// A bad network: a TCP proxy in front of the server that can lose, withhold or refuse things.
+import {connect, createServer} from "node:net";
+import {once} from "node:events";
+
+class BadNetwork {
+    #target;
+    #listener;
+    #links = new Set();
+    #onReply = null;
+    #isDown = false;
+
+    constructor(url) {
+        this.#target = new URL(url);
+        this.#listener = createServer((client) => this.#link(client));
+    }
+
+    async open() {
+        this.#listener.listen(0, this.#target.hostname);
+        await once(this.#listener, "listening");
+        const url = new URL(this.#target);
+        url.port = this.#listener.address().port;
+        this.url = url.href;
+        return this;
+    }
+
+    close() {
+        this.goDown();
+        this.#listener.close();
+    }
+
+    /** The next bytes that the server sends get lost, with the connection that carries them. */
+    loseNextReply() {
+        return this.#withNextReply((link) => this.#cut(link));
+    }
+
+    /** The next bytes that the server sends never arrive, though the connection looks alive. */
+    swallowNextReply() {
+        return this.#withNextReply(() => {});
+    }
+
+    goDown() {
+        this.#isDown = true;
+        [...this.#links].forEach((link) => this.#cut(link));
+    }
+
+    comeUp() {
+        this.#isDown = false;
+    }
+
+    #withNextReply(fate) {
+        return new Promise((resolve) => {
+            this.#onReply = (link) => {
+                this.#onReply = null;
+                link.isLost = true;
+                fate(link);
+                resolve();
+            };
+        });
+    }
+
+    #link(client) {
+        if (this.#isDown) {
+            client.destroy();
+            return;
+        }
+        const server = connect({host: this.#target.hostname, port: this.#target.port});
+        const link = {client, server, isLost: false};
+        this.#links.add(link);
+        client.on("data", (bytes) => server.write(bytes));
+        server.on("data", (bytes) => {
+            if (this.#onReply !== null) {
+                this.#onReply(link);
+            } else if (!link.isLost) {
+                client.write(bytes);
+            }
+        });
+        for (const end of [client, server]) {
+            end.on("close", () => this.#cut(link));
+            end.on("error", () => this.#cut(link));
+        }
+    }
+
+    #cut(link) {
+        this.#links.delete(link);
+        link.client.destroy();
+        link.server.destroy();
+    }
+}
+
+export function badNetwork(url) {
+    return new BadNetwork(url).open();
+}

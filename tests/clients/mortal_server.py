@@ -1,0 +1,35 @@
+"""A server that dies and comes back at the same address, remembering nothing."""
+
+from collections.abc import Callable
+
+from tests.serving import Server
+
+
+class MortalServer:
+    """`alive` is the process that runs just now."""
+
+    def __init__(self) -> None:
+        self.alive = Server({})
+
+    def kill_and_start(self) -> None:
+        self.alive.process.kill()
+        self.alive.process.wait()
+        self._start_again()
+
+    def stop_and_start(self) -> None:
+        self.alive.process.terminate()
+        code = self.alive.process.wait(10)
+        assert code == 0, f"ended with {code}:\n{self.alive.log()}"
+        self._start_again()
+
+    def services(self) -> dict[str, Callable[[], None]]:
+        """What scenarios may ask for."""
+        return {
+            "kill and start the server": self.kill_and_start,
+            "stop and start the server": self.stop_and_start,
+        }
+
+    def _start_again(self) -> None:
+        port = int(self.alive.url.rsplit(":", 1)[1])
+        self.alive.stop()
+        self.alive = Server({"port": port})

@@ -1,0 +1,57 @@
+"""cometd.js, as it comes from npm, does with this server what applications do with it."""
+
+import pytest
+
+from tests.clients.node_client import (
+    CALLBACK_POLLING,
+    LONG_POLLING,
+    TRANSPORTS,
+    WEBSOCKET,
+    Scenario,
+    cases,
+    play,
+    written,
+)
+from tests.serving import Servers
+
+SUITE = "cometd_scenarios"
+SERVICES = {"extension": ["tests.clients.echo:factory"]}
+IMPATIENT = {"timeout": 300, "multi_session_interval": 300}
+SCENARIOS = [
+    Scenario("hearsItselfUntilItUnsubscribes"),
+    Scenario("reachesOthersWithoutNamingThePublisher"),
+    Scenario("keepsTheOrderOfABatch"),
+    Scenario("sharesOutWildcardsButSendsOneCopy"),
+    Scenario("keepsServiceChannelsPrivate"),
+    Scenario("answersRemoteCalls", settings=SERVICES),
+    # A script tag has only its address to carry a message in.
+    Scenario("carriesLargeMessages", (WEBSOCKET, LONG_POLLING)),
+    Scenario("carriesFalsyAndOddData"),
+    Scenario("keepsCustomFieldsButNoForgedOnes"),
+    Scenario("keepsTheOrderOfAThousandMessages"),
+    Scenario("synchronisesItsClock"),
+    Scenario("passesTimestampsOn"),
+    Scenario("findsStampsOnRepliesIfToldSo", settings={"timestamp": True}),
+    Scenario("keepsPollingWhenNothingHappens", settings=IMPATIENT, facts={"timeout": 300}),
+    Scenario(
+        "letsTwoTabsShareABrowser",
+        (LONG_POLLING, CALLBACK_POLLING),
+        IMPATIENT,
+        {"multiSessionInterval": 300},
+    ),
+    Scenario("choosesItsFavouriteAmongAll", (WEBSOCKET,)),
+    Scenario("fallsBackWithoutWebSocket", (LONG_POLLING,), {"transports": [LONG_POLLING]}),
+]
+
+
+@pytest.mark.timeout(40)
+@cases(SCENARIOS)
+def test_cometd_js(scenario: Scenario, transport: str, servers: Servers) -> None:
+    play(SUITE, scenario, transport, servers.with_settings(scenario.settings))
+
+
+def test_no_scenario_is_forgotten() -> None:
+    assert {scenario.name for scenario in SCENARIOS} == written(SUITE)
+    assert {transport for scenario in SCENARIOS for transport in scenario.transports} == set(
+        TRANSPORTS
+    )

@@ -1,0 +1,36 @@
+"""Faye's client, as it comes from npm, works with this server."""
+
+import pytest
+
+from tests.clients.mortal_server import MortalServer
+from tests.clients.node_client import LONG_POLLING, WEBSOCKET, Scenario, cases, play, written
+from tests.serving import Servers
+
+SUITE = "faye_scenarios"
+BOTH = (WEBSOCKET, LONG_POLLING)
+SCENARIOS = [
+    Scenario("hearsItselfUntilItCancels", BOTH),
+    Scenario("talksWithOthers", BOTH),
+    Scenario("sharesOutWildcards", BOTH),
+    Scenario("learnsOfRefusals", BOTH),
+    Scenario("keepsTheOrderOfAThousandMessages", BOTH),
+    Scenario("carriesFalsyAndOddData", BOTH),
+    Scenario("keepsTheSessionThroughAShortOutage", BOTH),
+]
+DEATH = Scenario("findsItsFeetAfterTheServerWasKilled", BOTH)
+
+
+@pytest.mark.timeout(40)
+@cases(SCENARIOS)
+def test_faye(scenario: Scenario, transport: str, servers: Servers) -> None:
+    play(SUITE, scenario, transport, servers.with_settings(scenario.settings))
+
+
+@pytest.mark.timeout(40)
+@cases([DEATH])
+def test_faye_finds_its_feet(scenario: Scenario, transport: str, mortal: MortalServer) -> None:
+    play(SUITE, scenario, transport, mortal.alive, mortal.services())
+
+
+def test_no_scenario_is_forgotten() -> None:
+    assert {scenario.name for scenario in [*SCENARIOS, DEATH]} == written(SUITE)

@@ -1,0 +1,44 @@
+"""cometd.js gets over bad networks, reloads and dying servers."""
+
+import pytest
+
+from tests.clients.mortal_server import MortalServer
+from tests.clients.node_client import WEBSOCKET, Scenario, cases, play, written
+from tests.serving import Servers
+
+SUITE = "cometd_recovery"
+SCENARIOS = [
+    Scenario("getsAgainWhatALostReplyCarried"),
+    Scenario("getsAgainWhatASilentNetworkSwallowed", settings={"timeout": 300}),
+    Scenario("keepsTheSessionThroughAShortOutage"),
+    Scenario(
+        "handshakesAgainAfterALongOutage",
+        settings={"max_interval": 300},
+        facts={"maxInterval": 300},
+    ),
+    Scenario("startsAnewWhenASocketBringsNoCookie", (WEBSOCKET,)),
+    Scenario(
+        "resumesWithoutACookieIfTheServerTrustsIds", (WEBSOCKET,), {"trust_client_session": True}
+    ),
+    Scenario("keepsItsSessionThroughAReload"),
+]
+DEATHS = [
+    Scenario("findsItsFeetAfterTheServerWasKilled"),
+    Scenario("findsItsFeetAfterTheServerWasStopped"),
+]
+
+
+@pytest.mark.timeout(40)
+@cases(SCENARIOS)
+def test_cometd_js(scenario: Scenario, transport: str, servers: Servers) -> None:
+    play(SUITE, scenario, transport, servers.with_settings(scenario.settings))
+
+
+@pytest.mark.timeout(40)
+@cases(DEATHS)
+def test_cometd_js_finds_its_feet(scenario: Scenario, transport: str, mortal: MortalServer) -> None:
+    play(SUITE, scenario, transport, mortal.alive, mortal.services())
+
+
+def test_no_scenario_is_forgotten() -> None:
+    assert {scenario.name for scenario in SCENARIOS + DEATHS} == written(SUITE)
