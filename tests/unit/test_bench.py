@@ -1,0 +1,123 @@
+"""The bench judges by medians, beside the better of the peers, and forgives no lost message."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from bench.bars import Bars, Verdict, judge, read_bars
+from bench.measure import Result, figure
+from bench.plan import BENCH, ServerSpec, Workload, choose, read_servers, read_workloads
+from bench.run import turns
+from bench.tables import group, table
+
+BARS = Bars(
+    times_the_better_peer={"chat": 2.0},
+    at_most_the_better_peer={"chat": "lat_ms.p99"},
+    at_most={"chat": {"bytes_per_session": 20_000}},
+    never=("lost", "duplicated"),
+)
+PEERS = {"faye", "cometd-node"}
+
+
+def result(server: str, **figures: Any) -> Result:
+    made = {"workload": "chat", "server": server, "rep": 0, "args": "chat", "scenario": "chat"}
+    return made | {"lat_ms": {"p99": 5.0}, "bytes_per_session": 10_000} | figures
+
+
+def verdicts(*results: Result) -> dict[str, Verdict]:
+    return {each.figure: each for each in judge(results, BARS, peers=PEERS)}
+
+
+def test_speed_is_compared_with_the_better_peer() -> None:
+    verdict = verdicts(
+        result("faye", deliveries_per_cpu_s=10),
+        result("cometd-node", deliveries_per_cpu_s=20),
+        result("holdfast", deliveries_per_cpu_s=40),
+    )["deliveries_per_cpu_s"]
+    assert verdict.peer == "cometd-node 20"
+    assert verdict.ratio == 2.0
+    assert verdict.met
+
+
+def test_speed_below_the_bar_is_missed() -> None:
+    ours = result("holdfast", deliveries_per_cpu_s=19)
+    verdict = verdicts(result("faye", deliveries_per_cpu_s=10), ours)["deliveries_per_cpu_s"]
+    assert verdict.met is False
+
+
+def test_the_median_of_the_runs_counts() -> None:
+    ours = (result("holdfast", deliveries_per_cpu_s=speed) for speed in (1, 20, 1000))
+    verdict = verdicts(result("faye", deliveries_per_cpu_s=10), *ours)["deliveries_per_cpu_s"]
+    assert verdict.ours == 20
+
+
+def test_without_a_peer_there_is_no_verdict_on_speed() -> None:
+    verdict = verdicts(result("holdfast", deliveries_per_cpu_s=40))["deliveries_per_cpu_s"]
+    assert verdict.met is None
+
+
+@pytest.mark.parametrize(("p99", "met"), [(4.0, True), (5.1, False)])
+def test_latency_may_not_be_higher_than_the_better_peers(p99: float, *, met: bool) -> None:
+    slow, quick = result("faye", lat_ms={"p99": 9.0}), result("cometd-node", lat_ms={"p99": 5.0})
+    assert verdicts(slow, quick, result("holdfast", lat_ms={"p99": p99}))["lat_ms.p99"].met is met
+
+
+@pytest.mark.parametrize(("size", "met"), [(20_000, True), (20_001, False)])
+def test_memory_has_a_limit_of_its_own(size: int, *, met: bool) -> None:
+    assert verdicts(result("holdfast", bytes_per_session=size))["bytes_per_session"].met is met
+
+
+def test_one_lost_message_in_one_run_is_a_fault() -> None:
+    assert verdicts(result("holdfast", lost=0), result("holdfast", lost=1))["faults"].met is False
+
+
+def test_what_the_peers_lose_is_not_our_fault() -> None:
+    assert verdicts(result("faye", lost=5), result("holdfast", lost=0))["faults"].met
+
+
+def test_a_failed_run_is_a_fault_and_spoils_no_median() -> None:
+    found = verdicts(
+        result("faye", deliveries_per_cpu_s=10),
+        result("holdfast", deliveries_per_cpu_s=20),
+        {"workload": "chat", "server": "holdfast", "rep": 1, "args": "", "setup_failed": True},
+    )
+    assert found["faults"].met is False
+    assert found["deliveries_per_cpu_s"].ours == 20
+
+
+def test_nested_figures_are_found() -> None:
+    assert figure({"lat_ms": {"p99": 3}}, "lat_ms.p99") == 3
+    assert figure({}, "lat_ms.p99") is None
+
+
+def test_a_table_shows_every_server() -> None:
+    results = [result("faye", lost=3), result("holdfast", deliveries_per_cpu_s=7)]
+    shown = table("chat", list(group(results)["chat"].values()), markdown=True)
+    assert "| faye | 0 |" in shown
+    assert "| 3/0/0/0 |" in shown
+    assert "| holdfast | 7 |" in shown
+
+
+def test_servers_take_turns_and_sit_out_what_they_cannot_do() -> None:
+    a, b = ServerSpec("a", (), ""), ServerSpec("b", (), "", frozenset({"ack"}))
+    made = turns([Workload("w", ""), Workload("v", "", frozenset({"ack"}))], [a, b], 2)
+    order = [(workload.name, server.name) for workload, _, server in made]
+    assert order == [("w", "a"), ("w", "b")] * 2 + [("v", "b")] * 2
+
+
+def test_an_unknown_name_stops_the_bench() -> None:
+    with pytest.raises(SystemExit, match="no such server: nobody"):
+        choose(read_servers(BENCH / "servers.toml"), ["nobody"])
+    with pytest.raises(SystemExit, match="no such set or workload: nothing"):
+        read_workloads(BENCH / "workloads.toml", "nothing")
+
+
+def barred_workloads() -> Iterator[str]:
+    bars = read_bars(BENCH / "bars.toml")
+    yield from (*bars.times_the_better_peer, *bars.at_most_the_better_peer, *bars.at_most)
+
+
+def test_every_bar_is_measured_by_the_standard_set() -> None:
+    standard = {each.name for each in read_workloads(BENCH / "workloads.toml", "standard")}
+    assert set(barred_workloads()) <= standard
