@@ -2,14 +2,11 @@
 
 PYTHON ?= python3
 ARGS ?=
-CI ?=
-export CI
 
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 STAMPS := $(VENV)/stamps
-SOURCES := $(wildcard app extensions tests bench)
 
 # What the bench builds and installs stays outside the tree.
 BENCH_HOME ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/holdfast/bench
@@ -21,6 +18,8 @@ ONLY ?=
 CORE_COVERAGE ?= 95
 
 UV_VERSION := 0.13.8
+# Releases younger than this are left to others to try.
+COOL_DOWN := 7 days
 
 .DEFAULT_GOAL := help
 
@@ -64,7 +63,7 @@ $(BIN)/python:
 	    { echo 'Python 3.11 or newer is needed: make PYTHON=/path/to/python3.11' >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || \
 	    { echo 'The venv module is incomplete: install python3-venv' >&2; exit 1; }
-	$(PYTHON) -m venv $(VENV)
+	$(PYTHON) -m venv --clear $(VENV)
 
 $(STAMPS)/run: requirements.lock requirements-build.lock | $(BIN)/python
 	$(PIP) install --require-hashes -r requirements.lock -r requirements-build.lock
@@ -93,12 +92,12 @@ tests/clients/node_modules/.installed: tests/clients/package-lock.json
 setup-browser:
 	@if command -v chromium >/dev/null; then :; \
 	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-	    apt-get update -qq && \
-	    DEBIAN_FRONTEND=noninteractive apt-get install -qq --no-install-recommends chromium >/dev/null; \
+	    apt-get -o DPkg::Lock::Timeout=300 update -qq && \
+	    DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -qq --no-install-recommends chromium >/dev/null; \
 	else echo 'chromium is missing: no test in a browser' >&2; fi
 
 .PHONY: bench
-bench: setup $(BENCH_HOME)/bayeux_load bench/load/peers/node_modules/.installed ## measure beside Faye and CometD for Node: SET=quick REPS=1 ONLY=holdfast,faye
+bench: setup $(BENCH_HOME)/bayeux_load bench/load/peers/node_modules/.installed ## measure beside the peers; SET=quick REPS=1 ONLY=holdfast,faye
 	$(BIN)/python -m bench.run --set $(SET) --reps $(REPS) --only "$(ONLY)" \
 	    --loader $(BENCH_HOME)/bayeux_load --out $(BENCH_HOME)/results $(ARGS)
 
@@ -115,7 +114,7 @@ lock: ## compute the lock files anew (needs the network)
 	$(PYTHON) -m venv $$home/venv; \
 	$$home/venv/bin/python -m pip --disable-pip-version-check -q install uv==$(UV_VERSION); \
 	compile() { $$home/venv/bin/uv pip compile --quiet --upgrade \
-	    --python-version 3.11 --generate-hashes --no-annotate --no-emit-index-url \
+	    --python-version 3.11 --exclude-newer '$(COOL_DOWN)' --generate-hashes --no-annotate --no-emit-index-url \
 	    --custom-compile-command 'make lock' "$$@"; }; \
 	compile pyproject.toml -o requirements.lock; \
 	compile pyproject.toml --group dev -c requirements.lock -o requirements-dev.lock; \
