@@ -1,0 +1,33 @@
+"""How many handshakes are let in: a token bucket, shut while the server is behind with its work."""
+
+from collections.abc import Callable
+
+
+class Admission:
+    """Spreads the clients that all come back at once after a restart."""
+
+    # Those turned away come back within this time, each at a moment of its own.
+    SPREAD_S = 5.0
+
+    def __init__(self, rate: float, random: Callable[[], float]) -> None:
+        self._rate = rate
+        self._random = random
+        self._tokens = rate
+        self._filled_at = 0.0
+        # Set by the shell while its event loop lags.
+        self.is_congested = False
+
+    def admit(self, now: float) -> bool:
+        """Whether one more handshake may go on."""
+        if self.is_congested:
+            return False
+        self._tokens = min(self._rate, self._tokens + (now - self._filled_at) * self._rate)
+        self._filled_at = now
+        if self._tokens < 1.0:
+            return False
+        self._tokens -= 1.0
+        return True
+
+    def delay_s(self) -> float:
+        """When somebody turned away should try again."""
+        return 0.5 + self._random() * self.SPREAD_S

@@ -1,0 +1,72 @@
+"""Every error that a peer can see, in CometD's `ddd:args:text` form. One row, one text."""
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any
+
+
+class BayeuxError(Enum):
+    """A row of the table: code and text; arguments come with the occurrence."""
+
+    CHANNEL_MISSING = (400, "channel_missing")
+    DATA_MISSING = (400, "data_missing")
+    ADVICE_INVALID = (400, "advice_invalid")
+    EXT_INVALID = (400, "ext_invalid")
+    HANDSHAKE_BATCHED = (400, "handshake_batched")
+    REQUEST_MALFORMED = (400, "request_malformed")
+    TRANSPORT_UNKNOWN = (400, "transport_unknown")
+    CALLBACK_INVALID = (400, "callback_invalid")
+    SESSION_UNKNOWN = (402, "session_unknown")
+    HANDSHAKE_DENIED = (403, "handshake_denied")
+    CHANNEL_CREATE_DENIED = (403, "channel_create_denied")
+    PUBLISH_DENIED = (403, "publish_denied")
+    CREATE_DENIED = (403, "create_denied")
+    SUBSCRIBE_DENIED = (403, "subscribe_denied")
+    SUBSCRIPTION_MISSING = (403, "subscription_missing")
+    SUBSCRIPTION_INVALID = (403, "subscription_invalid")
+    SUBSCRIBE_FAILED = (403, "subscribe_failed")
+    UNSUBSCRIBE_FAILED = (403, "unsubscribe_failed")
+    ORIGIN_DENIED = (403, "origin_denied")
+    MESSAGE_DELETED = (404, "message_deleted")
+    CHANNEL_INVALID = (405, "channel_invalid")
+    MESSAGE_ID_INVALID = (405, "message_id_invalid")
+    CONNECTION_TYPES_UNSUPPORTED = (406, "connection_types_unsupported")
+    REQUEST_TIMEOUT = (408, "request_timeout")
+    CONNECT_SUPERSEDED = (409, "connect_superseded")
+    MESSAGE_TOO_LARGE = (413, "message_too_large")
+    REQUEST_TOO_LARGE = (413, "request_too_large")
+    SUBSCRIPTIONS_EXCEEDED = (413, "subscriptions_exceeded")
+    MEDIA_TYPE_UNSUPPORTED = (415, "media_type_unsupported")
+    SERVER_BUSY = (503, "server_busy")
+
+    @property
+    def code(self) -> int:
+        return self.value[0]
+
+    def wire(self, *args: str) -> str:
+        """The error as peers read it."""
+        return f"{self.code}:{','.join(args)}:{self.value[1]}"
+
+
+class Refused(Exception):
+    """One message is refused: its reply gets the error, and what else the refusal says."""
+
+    def __init__(
+        self,
+        error: BayeuxError,
+        *args: str,
+        advice: Mapping[str, Any] | None = None,
+        ext: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(error.wire(*args))
+        self.error = error
+        self.advice = advice
+        self.ext = ext
+
+
+class RequestRefused(Exception):
+    """A whole request is refused: no message of it was looked at, nothing has changed."""
+
+    def __init__(self, error: BayeuxError) -> None:
+        super().__init__(error.wire())
+        self.error = error

@@ -1,0 +1,99 @@
+"""One request of a client, whatever carried it, and the answer that it is owed."""
+
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from app.delivery.messages import Message
+
+if TYPE_CHECKING:
+    from app.bayeux.sessions import Session
+
+
+class ConnectionType(Enum):
+    """The transports, by the names that Bayeux gives them."""
+
+    LONG_POLLING = "long-polling"
+    CALLBACK_POLLING = "callback-polling"
+    WEBSOCKET = "websocket"
+
+
+class Carrier(Protocol):
+    """A way back to the client.
+
+    `answer` takes all bytes at once or none: False says that the connection is closing and that
+    nothing was taken. It never raises and never calls back into the core.
+    """
+
+    connection_type: ConnectionType
+
+    def answer(self, exchange: "Exchange", messages: Sequence[Message]) -> bool:
+        """Send the exchange's replies together with the messages."""
+        ...
+
+    def is_draining(self) -> bool:
+        """Whether bytes that were taken are still on their way out of this process."""
+        ...
+
+
+class Pipe(Protocol):
+    """A connection on which messages may be sent at any time; it serves one session."""
+
+    session: "Session | None"
+
+    def push(self, messages: Sequence[Message]) -> bool:
+        """Send the messages; False if the connection is closing, and nothing was taken."""
+        ...
+
+    def is_draining(self) -> bool:
+        """Whether earlier bytes are still on their way; pushing should wait for `Bayeux.drained`."""
+        ...
+
+
+class PendingConnect(NamedTuple):
+    """A connect whose reply is completed when it is known what travels with it."""
+
+    slot: int
+    reply: dict[str, Any]
+    ext: Mapping[str, Any]
+
+
+class Exchange:
+    """The state of one request: replies in the order of its messages, some perhaps still owed."""
+
+    __slots__ = (
+        "browser",
+        "carrier",
+        "connects",
+        "is_handshake",
+        "is_superseded",
+        "new_browser",
+        "owed",
+        "pipe",
+        "replies",
+        "session",
+        "size",
+    )
+
+    def __init__(self, carrier: Carrier, browser: str | None, pipe: Pipe | None = None) -> None:
+        self.carrier = carrier
+        # The browser identity that came with the request; `new_browser` is to be given to it.
+        self.browser = browser
+        self.new_browser: str | None = None
+        # Set when the request came over a connection on which messages may be sent at any time.
+        self.pipe = pipe
+        self.session: Session | None = None
+        self.size = 1
+        self.replies: list[bytes] = []
+        self.connects: list[PendingConnect] = []
+        # Replies that a handshake still waits for.
+        self.owed = 0
+        # A handshake's reply precedes the messages that may come with it.
+        self.is_handshake = False
+        # The answer of a held connect that was overtaken by another of the same session.
+        self.is_superseded = False
+
+    @property
+    def connection_type(self) -> ConnectionType:
+        """The transport that carries this exchange."""
+        return self.carrier.connection_type

@@ -1,0 +1,123 @@
+"""`/meta/handshake`: a client becomes a session."""
+
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING
+
+from app.bayeux.advice import reconnect_advice, session_advice
+from app.bayeux.codec import Json
+from app.bayeux.errors import BayeuxError, Refused
+from app.bayeux.exchange import Exchange
+from app.bayeux.extension_chain import SessionExtension
+from app.bayeux.sessions import Session
+from app.delivery.queue import CallbackQueue
+
+if TYPE_CHECKING:
+    from app.bayeux.server import Bayeux
+
+Outcome = SessionExtension | None | Exception
+
+
+class Handshake:
+    """One handshake on its way through the extensions, some of which may take their time."""
+
+    def __init__(self, bayeux: "Bayeux", exchange: Exchange, message: Json, reply: Json) -> None:
+        self._bayeux = bayeux
+        self._exchange = exchange
+        self._message = message
+        self._reply = reply
+        self._slot = len(exchange.replies)
+        self._next = 0
+        self._session = self._draft()
+
+    def start(self) -> bool:
+        """Whether the reply is complete; otherwise `Bayeux.fulfil` will complete it later."""
+        self._check_capacity()
+        self._check_connection_types()
+        self._bayeux.rights.check_handshake(self._session, self._message)
+        return self._negotiate()
+
+    def _draft(self) -> Session:
+        bayeux, options = self._bayeux, self._bayeux.options
+        queue = CallbackQueue(options.queue_limits, bayeux.hub.counters)
+        session = bayeux.sessions.draft(queue)
+        session.timeout_s = options.timeout_s
+        session.interval_s = session.rest_interval_s = options.interval_s
+        session.deliver_only = options.meta_connect_deliver_only
+        return session
+
+    def _check_capacity(self) -> None:
+        bayeux = self._bayeux
+        full = bayeux.is_stopping or len(bayeux.sessions) >= bayeux.options.max_sessions
+        if full or not bayeux.admission.admit(bayeux.now):
+            delay_s = bayeux.admission.delay_s()
+            advice = reconnect_advice(bayeux.options, "handshake", delay_s)
+            raise Refused(BayeuxError.SERVER_BUSY, advice=advice)
+
+    def _check_connection_types(self) -> None:
+        ours = self._bayeux.options.connection_types
+        theirs = self._message.get("supportedConnectionTypes")
+        if not isinstance(theirs, list) or not any(kind in theirs for kind in ours):
+            self._reply["supportedConnectionTypes"] = ours
+            advice = reconnect_advice(self._bayeux.options, "none")
+            raise Refused(BayeuxError.CONNECTION_TYPES_UNSUPPORTED, advice=advice)
+
+    def _negotiate(self) -> bool:
+        bayeux, session = self._bayeux, self._session
+        while self._next < len(bayeux.extensions):
+            extension = bayeux.extensions[self._next]
+            self._next += 1
+            outcome = extension.negotiate(session, self._message, self._reply, bayeux.now)
+            if isinstance(outcome, Awaitable):
+                bayeux.run_later(outcome, self._resume)
+                return False
+            self._install(outcome)
+        self._accept()
+        return True
+
+    def _resume(self, outcome: Outcome, now: float) -> None:
+        """An extension that took its time is done."""
+        self._bayeux.now = now
+        try:
+            if isinstance(outcome, Exception):
+                raise outcome
+            self._install(outcome)
+            if not self._negotiate():
+                return
+        except Refused as refused:
+            self._bayeux.refuse(self._reply, refused)
+        except Exception:
+            self._bayeux.log.exception("an extension failed at handshake")
+            self._bayeux.refuse(self._reply, denied(self._bayeux))
+        self._bayeux.fulfil(self._exchange, self._slot, self._message, self._reply)
+
+    def _install(self, extension: SessionExtension | None) -> None:
+        if extension is not None:
+            self._session.extensions += (extension,)
+
+    def _accept(self) -> None:
+        bayeux, exchange, session = self._bayeux, self._exchange, self._session
+        browser = exchange.browser
+        if browser is None:
+            browser = exchange.new_browser = bayeux.new_id()
+        bayeux.sessions.add(session, browser)
+        exchange.session = session
+        exchange.is_handshake = True
+        if exchange.pipe is not None:
+            bayeux.bind(exchange.pipe, session)
+        self._reply |= {
+            "successful": True,
+            "clientId": session.client_id,
+            "version": "1.0",
+            "minimumVersion": "1.0",
+            "supportedConnectionTypes": bayeux.options.connection_types,
+            "advice": session_advice(session, bayeux.options),
+        }
+        waiting = len(session.queue.entries)
+        if waiting and bayeux.options.allow_message_delivery_during_handshake:
+            # cometd.js waits for this many messages before it connects.
+            self._reply["x-messages"] = waiting
+
+
+def denied(bayeux: "Bayeux") -> Refused:
+    """The refusal for an extension that failed: nobody gets in by a fault of ours."""
+    return Refused(BayeuxError.HANDSHAKE_DENIED, advice=reconnect_advice(bayeux.options, "none"))

@@ -1,0 +1,41 @@
+"""The life of a session as a table; docs/sessions.md shows it as a diagram made from here."""
+
+from enum import Enum
+
+
+class State(Enum):
+    """Where a session stands."""
+
+    HANDSHAKEN = "handshaken"
+    CONNECTED = "connected"
+    GONE = "gone"
+
+
+class Input(Enum):
+    """What can happen to a session."""
+
+    CONNECT = "connect"
+    DISCONNECT = "disconnect"
+    EXPIRE = "expire"
+
+
+NEXT: dict[tuple[State, Input], State] = {
+    (State.HANDSHAKEN, Input.CONNECT): State.CONNECTED,
+    (State.HANDSHAKEN, Input.DISCONNECT): State.GONE,
+    (State.HANDSHAKEN, Input.EXPIRE): State.GONE,
+    (State.CONNECTED, Input.CONNECT): State.CONNECTED,
+    (State.CONNECTED, Input.DISCONNECT): State.GONE,
+    (State.CONNECTED, Input.EXPIRE): State.GONE,
+}
+
+
+class IllegalTransition(Exception):
+    """A fault of ours: the table has no row for what happened."""
+
+
+def step(state: State, seen: Input) -> State:
+    """The state after `seen`."""
+    try:
+        return NEXT[state, seen]
+    except KeyError:
+        raise IllegalTransition(f"{seen.name} while {state.name}") from None

@@ -1,0 +1,42 @@
+"""What an operator can set about the protocol; times in seconds, as the core counts them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from app.bayeux.codec import RequestLimits
+from app.delivery.channels import ChannelLimits
+from app.delivery.queue import QueueLimits
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelRule:
+    """What is special about the channels of one pattern."""
+
+    lazy_timeout_s: float | None = None
+    broadcast_to_publisher: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """One server's protocol options, named as CometD names them."""
+
+    timeout_s: float = 30.0
+    interval_s: float = 0.0
+    max_interval_s: float = 10.0
+    meta_connect_deliver_only: bool = False
+    handshake_reconnect: bool = False
+    allow_message_delivery_during_handshake: bool = False
+    broadcast_to_publisher: bool = True
+    trust_client_session: bool = False
+    max_sessions_per_browser: int = 1
+    multi_session_interval_s: float = 2.0
+    ws_require_handshake_per_connection: bool = False
+    max_sessions: int = 100_000
+    max_subscriptions: int = 10_000
+    max_message_size: int = 2 * 1024 * 1024
+    handshake_rate: float = 20_000.0
+    connection_types: tuple[str, ...] = ("websocket", "long-polling", "callback-polling")
+    channels: Mapping[str, ChannelRule] = field(default_factory=dict)
+    request_limits: RequestLimits = field(default_factory=RequestLimits)
+    queue_limits: QueueLimits = field(default_factory=QueueLimits)
+    channel_limits: ChannelLimits = field(default_factory=ChannelLimits)

@@ -1,0 +1,158 @@
+"""Who may do what: one policy for the server, authorizers for patterns of channels."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Protocol
+
+from app.bayeux.codec import Json
+from app.bayeux.errors import BayeuxError, Refused
+from app.bayeux.sessions import Session
+from app.delivery.channels import Channel, covers, overlaps
+
+_BY_POLICY = "denied_by_security_policy"
+_NOT_GRANTED = "denied_by_not_granting"
+
+
+class Operation(Enum):
+    """What a client can want to do with a channel."""
+
+    CREATE = "create"
+    SUBSCRIBE = "subscribe"
+    PUBLISH = "publish"
+
+
+@dataclass(frozen=True, slots=True)
+class Denial:
+    """A no, with what the reply shall say besides."""
+
+    reason: str = _BY_POLICY
+    advice: Mapping[str, Any] = field(default_factory=dict)
+    ext: Mapping[str, Any] = field(default_factory=dict)
+
+
+class SecurityPolicy:
+    """Allows everything; override what shall be denied. None allows."""
+
+    def can_handshake(self, session: Session, handshake: Json) -> Denial | None:
+        """Whether this client may have a session."""
+        return None
+
+    def can_create(self, session: Session, channel: str, message: Json) -> Denial | None:
+        """Whether the channel, which nobody subscribed to yet, may come into being."""
+        return None
+
+    def can_subscribe(self, session: Session, channel: str, message: Json) -> Denial | None:
+        """Whether this session may receive what is published there."""
+        return None
+
+    def can_publish(self, session: Session, channel: str, message: Json) -> Denial | None:
+        """Whether this session may publish there."""
+        return None
+
+
+class Vote(Enum):
+    """An authorizer's opinion when it does not deny."""
+
+    GRANT = "grant"
+    IGNORE = "ignore"
+
+
+class Authorizer(Protocol):
+    """Has an opinion on operations on the channels of one pattern; a `Denial` settles the matter."""
+
+    def __call__(
+        self, operation: Operation, channel: str, session: Session, message: Json
+    ) -> Vote | Denial: ...
+
+
+_ERRORS = {
+    (Operation.CREATE, Operation.PUBLISH): BayeuxError.CHANNEL_CREATE_DENIED,
+    (Operation.PUBLISH, Operation.PUBLISH): BayeuxError.PUBLISH_DENIED,
+    (Operation.CREATE, Operation.SUBSCRIBE): BayeuxError.CREATE_DENIED,
+    (Operation.SUBSCRIBE, Operation.SUBSCRIBE): BayeuxError.SUBSCRIBE_DENIED,
+}
+
+
+class Rights:
+    """CometD's rule: the policy first; then any denial denies, else one grant is needed.
+
+    A wild subscription must be granted by every authorizer inside what it would receive, so that
+    `/**` cannot reach around an authorizer on `/secret/**`.
+    """
+
+    def __init__(self) -> None:
+        self.policy = SecurityPolicy()
+        self._authorizers: list[tuple[str, Authorizer]] = []
+
+    @property
+    def are_open(self) -> bool:
+        """Whether nothing was set up that could deny anything."""
+        return type(self.policy) is SecurityPolicy and not self._authorizers
+
+    def add(self, pattern: str, authorizer: Authorizer) -> None:
+        """Ask the authorizer about all channels of the pattern."""
+        self._authorizers.append((pattern, authorizer))
+
+    def check_handshake(self, session: Session, handshake: Json) -> None:
+        denial = self.policy.can_handshake(session, handshake)
+        if denial is not None:
+            advice = {"reconnect": "none", **denial.advice}
+            raise Refused(BayeuxError.HANDSHAKE_DENIED, advice=advice, ext=denial.ext)
+
+    def check_publish(
+        self, session: Session, channel: Channel, message: Json, *, exists: bool
+    ) -> None:
+        if not exists:
+            self._check(Operation.CREATE, Operation.PUBLISH, session, channel, message)
+        self._check(Operation.PUBLISH, Operation.PUBLISH, session, channel, message)
+
+    def check_subscribe(
+        self, session: Session, channel: Channel, message: Json, *, exists: bool
+    ) -> None:
+        if not exists:
+            self._check(Operation.CREATE, Operation.SUBSCRIBE, session, channel, message)
+        self._check(Operation.SUBSCRIBE, Operation.SUBSCRIBE, session, channel, message)
+
+    def _check(
+        self,
+        operation: Operation,
+        purpose: Operation,
+        session: Session,
+        channel: Channel,
+        message: Json,
+    ) -> None:
+        denial = self._ask_policy(operation, session, channel.name, message)
+        if denial is None and self._authorizers:
+            denial = self._ask_authorizers(operation, session, channel.name, message)
+        if denial is not None:
+            error = _ERRORS[operation, purpose]
+            raise Refused(error, denial.reason, advice=denial.advice, ext=denial.ext)
+
+    def _ask_policy(
+        self, operation: Operation, session: Session, channel: str, message: Json
+    ) -> Denial | None:
+        match operation:
+            case Operation.CREATE:
+                return self.policy.can_create(session, channel, message)
+            case Operation.SUBSCRIBE:
+                return self.policy.can_subscribe(session, channel, message)
+            case Operation.PUBLISH:
+                return self.policy.can_publish(session, channel, message)
+
+    def _ask_authorizers(
+        self, operation: Operation, session: Session, channel: str, message: Json
+    ) -> Denial | None:
+        asked = granted = 0
+        for pattern, authorizer in self._authorizers:
+            covering = covers(pattern, channel)
+            if not covering and not overlaps(pattern, channel):
+                continue
+            vote = authorizer(operation, channel, session, message)
+            if isinstance(vote, Denial):
+                return vote
+            if vote is Vote.IGNORE and not covering:
+                return Denial(_NOT_GRANTED)
+            asked += 1
+            granted += vote is Vote.GRANT
+        return Denial(_NOT_GRANTED) if asked and not granted else None

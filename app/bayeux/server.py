@@ -1,0 +1,481 @@
+"""The protocol as a whole: requests in, answers out; no I/O, no clock of its own."""
+
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from typing import ClassVar, Protocol
+
+from app.bayeux.admission import Admission
+from app.bayeux.advice import reconnect_advice, session_advice
+from app.bayeux.codec import Json, decode, encode
+from app.bayeux.connect import connect, unknown_session
+from app.bayeux.disconnect import disconnect
+from app.bayeux.errors import BayeuxError, Refused
+from app.bayeux.exchange import ConnectionType, Exchange, Pipe
+from app.bayeux.extension_chain import ServerExtension, run_incoming, run_outgoing
+from app.bayeux.handshake import Handshake, Outcome
+from app.bayeux.life import Input
+from app.bayeux.options import ChannelRule, Options
+from app.bayeux.publish import publish
+from app.bayeux.rights import Rights
+from app.bayeux.services import Services
+from app.bayeux.sessions import Session, Sessions
+from app.bayeux.subscribe import subscribe, unsubscribe
+from app.delivery.channels import Channel, Channels, Kind
+from app.delivery.counters import Reason
+from app.delivery.hub import Hub
+from app.delivery.messages import Message
+
+_HANDSHAKE = "/meta/handshake"
+_CONNECT = "/meta/connect"
+_ORDINARY_RULE = ChannelRule()
+
+
+class RunLater(Protocol):
+    """Awaits something outside the core and comes back with what became of it, and the time."""
+
+    def __call__(
+        self, work: Awaitable[object], done: Callable[[Outcome, float], None], /
+    ) -> None: ...
+
+
+class MetaHandler(Protocol):
+    """Carries out a meta message of a living session; raises `Refused` and leaves nothing behind."""
+
+    def __call__(
+        self, bayeux: "Bayeux", exchange: Exchange, session: Session, message: Json, reply: Json, /
+    ) -> None: ...
+
+
+class Bayeux:
+    """One Bayeux server.
+
+    The shell calls `receive` with each request, `flush` at the end of each turn in which `on_ready`
+    was called, `tick` every tenth of a second, `abort` and `detach` when connections are lost.
+    """
+
+    # An explicit list: a handler is never found by a name that a client made up.
+    META: ClassVar[dict[str, MetaHandler | None]] = {
+        _HANDSHAKE: None,
+        _CONNECT: connect,
+        "/meta/subscribe": subscribe,
+        "/meta/unsubscribe": unsubscribe,
+        "/meta/disconnect": disconnect,
+    }
+
+    log = logging.getLogger("app.bayeux")
+
+    def __init__(
+        self,
+        options: Options,
+        *,
+        new_id: Callable[[], str],
+        random: Callable[[], float],
+        on_ready: Callable[[], None],
+        run_later: RunLater,
+    ) -> None:
+        self.options = options
+        self.new_id = new_id
+        self.run_later = run_later
+        self.now = 0.0
+        self.is_stopping = False
+        self.channels = Channels(options.channel_limits)
+        self.hub: Hub[Session] = Hub(on_ready=on_ready, linger=self._linger)
+        self.sessions = Sessions(new_id)
+        self.admission = Admission(options.handshake_rate, random)
+        self.rights = Rights()
+        self.services = Services()
+        self.extensions: tuple[ServerExtension, ...] = ()
+        # Credentials are nobody's business even if no extension looks at them.
+        self.owned_ext = frozenset({"authentication"})
+
+    def extend(self, extension: ServerExtension) -> None:
+        """Install an extension, behind those that are there."""
+        self.extensions += (extension,)
+        self.owned_ext |= extension.owns
+
+    # What the shell calls
+
+    def receive(self, body: bytes, exchange: Exchange, now: float) -> None:
+        """Do what a request asks for; its exchange is answered now or later.
+
+        Raises `RequestRefused`, before anything is done, if the bytes are no messages.
+        """
+        messages = decode(body, self.options.request_limits)
+        self.now = now
+        exchange.size = len(messages)
+        exchange.session = session = self._find_session(messages[0], exchange)
+        if exchange.size == 1:
+            self._handle(messages[0], exchange)
+        elif any(message.get("channel") == _HANDSHAKE for message in messages):
+            self._handle_with_handshake(messages, exchange)
+        else:
+            for message in messages:
+                self._handle(message, exchange)
+        if session is not None:
+            self._touch(session, exchange)
+        if not exchange.owed and (session is None or session.held is not exchange):
+            self.complete(exchange)
+
+    def flush(self, now: float) -> None:
+        """The turn ends: tell all who have something waiting."""
+        self.now = now
+        for session in self.hub.take_ready():
+            if not session.queue.entries:
+                continue
+            if session.pipe is not None and not session.deliver_only:
+                self._push(session, session.pipe)
+            elif session.held is not None and session.quiet_until <= now:
+                self._release(session)
+
+    def tick(self, now: float) -> None:
+        """Time has passed: held connects, lazy messages, expired sessions."""
+        self.now = now
+        for session in self.sessions.timers.ring(now):
+            self._look_at_clock(session)
+            if not session.is_gone:
+                self.sessions.timers.ring_by(session, session.next_due())
+
+    def abort(self, exchange: Exchange, now: float) -> None:
+        """Nobody waits for this exchange any more; what was for its session stays in the queue."""
+        self.now = now
+        session = exchange.session
+        if session is not None and session.held is exchange:
+            self.sessions.unhold(session)
+            self._rest(session)
+
+    def bind(self, pipe: Pipe, session: Session) -> None:
+        """The connection serves this session from now on, and no other."""
+        if pipe.session is not session:
+            self.detach(pipe, self.now)
+            pipe.session = session
+
+    def detach(self, pipe: Pipe, now: float) -> None:
+        """The connection is lost; the session lives on for a while."""
+        self.now = now
+        session = pipe.session
+        pipe.session = None
+        if session is None or session.pipe is not pipe:
+            return
+        session.pipe = None
+        if session.held is not None and session.held.pipe is pipe:
+            self.sessions.unhold(session)
+            self._rest(session)
+
+    def drained(self, pipe: Pipe) -> None:
+        """The connection takes bytes again."""
+        session = pipe.session
+        if session is not None and session.queue.entries:
+            self.hub.make_ready(session)
+
+    def stop(self, now: float) -> None:
+        """Answer all held connects and hold no more; clients come back spread over some seconds."""
+        self.now = now
+        self.is_stopping = True
+        for session in list(self.sessions):
+            if session.held is not None:
+                session.rest_interval_s = self.admission.delay_s()
+                session.held.connects[0].reply["advice"] = session_advice(session, self.options)
+                self._release(session)
+
+    # What handlers, extensions and services call
+
+    def broadcast(self, channel: Channel, event: Json, *, sender: Session | None = None) -> None:
+        """Publish an event to the subscribers of a channel."""
+        for extension in self.extensions:
+            extension.event(event)
+        rule = self._rule(channel)
+        wire = encode(event)
+        if len(wire) > self.options.max_message_size:
+            raise Refused(BayeuxError.MESSAGE_TOO_LARGE, str(self.options.max_message_size))
+        echoes = (
+            sender is not None
+            and self.options.broadcast_to_publisher
+            and rule.broadcast_to_publisher
+            and sender.broadcast_to_publisher
+        )
+        message = Message(wire, linger_s=rule.lazy_timeout_s)
+        self.hub.publish(channel, message, leave_out=None if echoes else sender)
+
+    def publish(self, channel: str, data: object) -> None:
+        """Publish from within the server."""
+        found = self.channels.get(channel)
+        if found is None or found.is_wild or found.kind is not Kind.BROADCAST:
+            raise ValueError(f"{channel!r} is no channel to publish on")
+        self.broadcast(found, {"channel": found.name, "data": data})
+
+    def deliver_event(self, session: Session, channel: str, event: Json) -> None:
+        """Give an event to one session alone."""
+        if not session.is_gone:
+            self.hub.deliver(session, Message(encode({"channel": channel, **event})))
+
+    def end_by_server(self, session: Session) -> None:
+        """End a session and let its client know."""
+        if session.is_gone:
+            return
+        event = {"channel": "/meta/disconnect", "successful": True}
+        self.deliver_event(session, "/meta/disconnect", event)
+        if session.pipe is not None and not session.deliver_only:
+            self._push(session, session.pipe)
+        self.dismiss(session)
+        self.end(session, Input.DISCONNECT)
+        session.queue.discard(Reason.SESSION_ENDED)
+
+    def dismiss(self, session: Session) -> None:
+        """Answer the session's held connect, if there is one, for the last time."""
+        if session.held is not None:
+            advice = reconnect_advice(self.options, "none")
+            session.held.connects[0].reply["advice"] = advice
+            self._release(session)
+
+    def supersede(self, session: Session) -> None:
+        """A newer connect has come: the held one is answered as overtaken."""
+        exchange = self.sessions.unhold(session)
+        if exchange is None:
+            return
+        slot, reply, _ = exchange.connects[0]
+        reply |= {"successful": False, "error": BayeuxError.CONNECT_SUPERSEDED.wire()}
+        exchange.connects.clear()
+        exchange.replies.insert(slot, encode(reply))
+        exchange.is_superseded = True
+        exchange.carrier.answer(exchange, ())
+
+    def hold(self, session: Session, exchange: Exchange, timeout_s: float) -> None:
+        """Keep the connect until a message comes or the time is over."""
+        self.sessions.hold(session, exchange)
+        session.deadline = self.now + timeout_s
+        self.sessions.timers.ring_by(session, session.next_due())
+
+    def end(self, session: Session, seen: Input) -> None:
+        """The session is gone; what is still in its queue is the caller's to deliver or discard."""
+        self.hub.remove(session)
+        self.sessions.remove(session, seen)
+        self.log.debug("session %d ended: %s", session.number, seen.value)
+
+    def fulfil(self, exchange: Exchange, slot: int, message: Json, reply: Json) -> None:
+        """A reply that was owed is there."""
+        exchange.replies[slot] = self._finish(message, exchange, reply)
+        exchange.owed -= 1
+        if not exchange.owed:
+            self.complete(exchange)
+
+    def refuse(self, reply: Json, refused: Refused) -> None:
+        """Make the reply say what was refused."""
+        reply["successful"] = False
+        reply["error"] = str(refused)
+        if refused.advice:
+            reply["advice"] = refused.advice
+        if refused.ext:
+            reply["ext"] = {**reply.get("ext", {}), **refused.ext}
+
+    def complete(self, exchange: Exchange) -> None:
+        """All replies are due: send them, with the messages that travel along."""
+        session = exchange.session
+        if session is None:
+            exchange.carrier.answer(exchange, ())
+            return
+        queue = session.queue
+        messages = queue.hand_over() if self._carries(exchange, session) else ()
+        for slot, reply, ext in exchange.connects:
+            run_outgoing(session, reply, ext, self.now)
+            exchange.replies.insert(slot, encode(reply))
+        taken = exchange.carrier.answer(exchange, messages)
+        if messages:
+            queue.written() if taken else queue.returned()
+        if session.is_gone:
+            queue.discard(Reason.SESSION_ENDED)
+        elif exchange.connects or exchange.is_handshake:
+            session.carrier = exchange.carrier
+            self._rest(session)
+
+    # The way of one message
+
+    def _find_session(self, first: Json, exchange: Exchange) -> Session | None:
+        trusting = self.options.trust_client_session
+        session = self.sessions.find(first.get("clientId"), exchange.browser, trusting=trusting)
+        pipe = exchange.pipe
+        if session is None or pipe is None or first.get("channel") == _HANDSHAKE:
+            return session
+        if self.options.ws_require_handshake_per_connection and pipe.session is not session:
+            return None
+        self.bind(pipe, session)
+        session.pipe = pipe
+        self.drained(pipe)
+        return session
+
+    def _handle_with_handshake(self, messages: Sequence[Json], exchange: Exchange) -> None:
+        """A handshake is answered; what came along with it has no effect."""
+        exchange.session = None
+        is_answered = False
+        for message in messages:
+            if message.get("channel") == _HANDSHAKE and not is_answered:
+                is_answered = True
+                self._handle(message, exchange)
+            else:
+                reply = _skeleton(message)
+                self.refuse(reply, Refused(BayeuxError.HANDSHAKE_BATCHED))
+                exchange.replies.append(encode(reply))
+
+    def _handle(self, message: Json, exchange: Exchange) -> None:
+        reply = _skeleton(message)
+        try:
+            channel = self._validate(message)
+            if message["channel"] == _HANDSHAKE:
+                self._handshake(message, exchange, reply)
+                return
+            self._dispatch(channel, message, exchange, reply)
+        except Refused as refused:
+            self.refuse(reply, refused)
+        except Exception:
+            # A service or an extension of the operator's: our caller must not suffer for it.
+            self.log.exception("a message could not be handled")
+            self.refuse(reply, Refused(BayeuxError.MESSAGE_DELETED))
+        else:
+            if exchange.connects and exchange.connects[-1].reply is reply:
+                return
+        exchange.replies.append(self._finish(message, exchange, reply))
+
+    def _finish(self, message: Json, exchange: Exchange, reply: Json) -> bytes:
+        session = exchange.session
+        if session is not None and session.extensions:
+            ext = message.get("ext")
+            run_outgoing(session, reply, ext if isinstance(ext, dict) else {}, self.now)
+        return encode(reply)
+
+    def _validate(self, message: Json) -> Channel:
+        """What is wrong with a message by itself; comes before the question who sent it."""
+        name = message.get("channel")
+        if name is None:
+            raise Refused(BayeuxError.CHANNEL_MISSING)
+        channel = self.channels.get(name) if type(name) is str else None
+        if channel is None:
+            raise Refused(BayeuxError.CHANNEL_INVALID)
+        if not _is_message_id(message.get("id")):
+            raise Refused(BayeuxError.MESSAGE_ID_INVALID)
+        if "ext" in message and not isinstance(message["ext"] or {}, dict):
+            raise Refused(BayeuxError.EXT_INVALID)
+        if "advice" in message and not isinstance(message["advice"] or {}, dict):
+            raise Refused(BayeuxError.ADVICE_INVALID)
+        return channel
+
+    def _handshake(self, message: Json, exchange: Exchange, reply: Json) -> None:
+        handshake = Handshake(self, exchange, message, reply)
+        try:
+            is_complete = handshake.start()
+        except Refused as refused:
+            self.refuse(reply, refused)
+            is_complete = True
+        if is_complete:
+            exchange.replies.append(self._finish(message, exchange, reply))
+        else:
+            exchange.owed += 1
+            exchange.replies.append(b"")
+
+    def _dispatch(self, channel: Channel, message: Json, exchange: Exchange, reply: Json) -> None:
+        session = exchange.session
+        if session is None or session.is_gone or message.get("clientId") != session.client_id:
+            raise self._unknown(message, session)
+        if session.extensions:
+            run_incoming(session, message, self.now)
+            if session.is_gone:
+                raise self._unknown(message, session)
+        if channel.kind is not Kind.META:
+            publish(self, session, channel, message, reply)
+            return
+        handler = self.META.get(message["channel"])
+        if handler is None:
+            raise Refused(BayeuxError.CHANNEL_CREATE_DENIED, "denied_by_security_policy")
+        handler(self, exchange, session, message, reply)
+
+    def _unknown(self, message: Json, session: Session | None) -> Refused:
+        if message["channel"] != _CONNECT:
+            return Refused(BayeuxError.SESSION_UNKNOWN)
+        gone = session if session is not None and session.is_gone else None
+        return unknown_session(self, gone)
+
+    # Sessions and time
+
+    def _carries(self, exchange: Exchange, session: Session) -> bool:
+        """Whether waiting messages travel with this answer."""
+        if exchange.connects:
+            return True
+        if exchange.is_handshake:
+            return self.options.allow_message_delivery_during_handshake
+        if session.deliver_only or not session.queue.entries:
+            return False
+        return exchange.connection_type is not ConnectionType.CALLBACK_POLLING
+
+    def _touch(self, session: Session, exchange: Exchange) -> None:
+        """Whatever a client sends proves that it is alive."""
+        if session.held is None and not session.is_gone:
+            session.deadline = max(session.deadline, self.now + self.options.max_interval_s)
+
+    def _rest(self, session: Session) -> None:
+        """From now on the client has this long to come back."""
+        session.deadline = self.now + session.rest_interval_s + self.options.max_interval_s
+        self.sessions.timers.ring_by(session, session.deadline)
+
+    def _release(self, session: Session) -> None:
+        exchange = self.sessions.unhold(session)
+        if exchange is not None:
+            self.complete(exchange)
+
+    def _push(self, session: Session, pipe: Pipe) -> None:
+        if pipe.is_draining():
+            return
+        if pipe.push(session.queue.hand_over()):
+            session.queue.written()
+        else:
+            session.queue.returned()
+
+    def _look_at_clock(self, session: Session) -> None:
+        if session.lazy_due and session.lazy_due <= self.now:
+            session.lazy_due = 0.0
+            self.hub.make_ready(session)
+        if session.quiet_until and session.quiet_until <= self.now:
+            session.quiet_until = 0.0
+            self.hub.make_ready(session)
+        if session.deadline > self.now:
+            return
+        if session.held is not None:
+            self._release(session)
+        elif session.carrier is not None and session.carrier.is_draining():
+            session.deadline = self.now + self.options.max_interval_s
+        else:
+            self.end(session, Input.EXPIRE)
+            session.queue.discard(Reason.SESSION_EXPIRED)
+
+    def _linger(self, session: Session, message: Message) -> None:
+        """A lazy message waits for company, but not for ever."""
+        due = self.now + (message.linger_s or 0.0)
+        if not session.lazy_due or due < session.lazy_due:
+            session.lazy_due = due
+            self.sessions.timers.ring_by(session, due)
+
+    def _rule(self, channel: Channel) -> ChannelRule:
+        rules = self.options.channels
+        if rules:
+            for name in channel.lookups:
+                if name in rules:
+                    return rules[name]
+        return _ORDINARY_RULE
+
+
+def _skeleton(message: Json) -> Json:
+    """What every reply repeats of its message."""
+    reply: Json = {}
+    channel, message_id = message.get("channel"), message.get("id")
+    if type(channel) is str:
+        reply["channel"] = channel
+    if type(message_id) is str:
+        reply["id"] = message_id
+    elif type(message_id) in (int, float):
+        reply["id"] = str(message_id)
+    if message.get("subscription") is not None:
+        reply["subscription"] = message["subscription"]
+    return reply
+
+
+def _is_message_id(value: object) -> bool:
+    if type(value) is str:
+        return value.isalnum() and value.isascii()
+    return value is None or (type(value) is int and value >= 0)

@@ -1,0 +1,62 @@
+"""Service channels: requests to the server itself, CometD's remote calls among them."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from app.bayeux.sessions import Session
+from app.delivery.channels import Channel
+
+if TYPE_CHECKING:
+    from app.bayeux.server import Bayeux
+
+
+class Call:
+    """One request to a service; it may be answered at once, later, or never."""
+
+    def __init__(
+        self, bayeux: "Bayeux", session: Session, channel: str, message: dict[str, Any]
+    ) -> None:
+        self.session = session
+        self.channel = channel
+        self.message = message
+        self._bayeux = bayeux
+
+    @property
+    def data(self) -> object:
+        """What the caller sent."""
+        return self.message["data"]
+
+    def answer(self, data: object) -> None:
+        """Give the caller its result."""
+        self._answer(data, successful=True)
+
+    def fail(self, data: object) -> None:
+        """Tell the caller that there is no result, and why."""
+        self._answer(data, successful=False)
+
+    def _answer(self, data: object, *, successful: bool) -> None:
+        event = {"channel": self.channel, "data": data, "successful": successful}
+        # The client finds its call by this id, and tells the answer from the reply by its data.
+        if "id" in self.message:
+            event["id"] = self.message["id"]
+        self._bayeux.deliver_event(self.session, self.channel, event)
+
+
+Service = Callable[[Call], None]
+
+
+class Services:
+    """Which function serves which channel; patterns are allowed."""
+
+    def __init__(self) -> None:
+        self._services: dict[str, Service] = {}
+
+    def add(self, pattern: str, service: Service) -> None:
+        self._services[pattern] = service
+
+    def find(self, channel: Channel) -> Service | None:
+        """The most exact service for the channel."""
+        for name in channel.lookups:
+            if name in self._services:
+                return self._services[name]
+        return None

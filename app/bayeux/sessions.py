@@ -1,0 +1,153 @@
+"""Sessions: who is connected, under which browser, until when."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from app.bayeux.exchange import Carrier, ConnectionType, Exchange, Pipe
+from app.bayeux.life import Input, State, step
+from app.delivery.queue import CallbackQueue
+from app.delivery.receivers import Receiver
+from app.delivery.timers import Timers
+
+if TYPE_CHECKING:
+    from app.bayeux.extension_chain import SessionExtension
+
+
+class Session(Receiver):
+    """One client: a receiver with an identity, a state and perhaps a held connect."""
+
+    __slots__ = (
+        "__weakref__",
+        "alarm",
+        "attributes",
+        "broadcast_to_publisher",
+        "browser",
+        "carrier",
+        "client_id",
+        "connection_type",
+        "deadline",
+        "deliver_only",
+        "extensions",
+        "held",
+        "interval_s",
+        "is_advised",
+        "lazy_due",
+        "number",
+        "pipe",
+        "quiet_until",
+        "rest_interval_s",
+        "state",
+        "timeout_s",
+    )
+
+    def __init__(self, client_id: str, number: int, queue: CallbackQueue) -> None:
+        super().__init__(queue)
+        self.client_id = client_id
+        self.browser: str | None = None
+        # For logs and metrics, where the client id must never be seen.
+        self.number = number
+        self.state = State.HANDSHAKEN
+        self.connection_type: ConnectionType | None = None
+        self.extensions: tuple[SessionExtension, ...] = ()
+        self.broadcast_to_publisher = True
+        # Messages travel on connect replies alone (CometD's metaConnectDeliverOnly).
+        self.deliver_only = False
+        # What extensions and services remember of this session; made when first needed.
+        self.attributes: dict[str, Any] | None = None
+        self.timeout_s = 0.0
+        self.interval_s = 0.0
+        self.is_advised = True
+        # What runs after the present connect: its own request may have asked for another interval.
+        self.rest_interval_s = 0.0
+        self.held: Exchange | None = None
+        # What took the last connect reply; as long as it drains, the session does not expire.
+        self.carrier: Carrier | None = None
+        self.pipe: Pipe | None = None
+        # When a held connect is answered at the latest; without one, when the session expires.
+        self.deadline = 0.0
+        self.lazy_due = 0.0
+        self.quiet_until = 0.0
+        self.alarm = 0
+
+    @property
+    def is_gone(self) -> bool:
+        return self.state is State.GONE
+
+    def advance(self, seen: Input) -> None:
+        """The only way to another state."""
+        self.state = step(self.state, seen)
+
+    def next_due(self) -> float:
+        """The earliest of this session's times."""
+        due = self.deadline
+        if self.lazy_due and self.lazy_due < due:
+            due = self.lazy_due
+        if self.quiet_until and self.quiet_until < due and self.held is not None:
+            due = self.quiet_until
+        return due
+
+
+class Sessions:
+    """All sessions of this server, and how many connects each browser has held."""
+
+    def __init__(self, new_id: Callable[[], str]) -> None:
+        self._new_id = new_id
+        self._by_id: dict[str, Session] = {}
+        self._held_by_browser: Counter[str] = Counter()
+        self._created = 0
+        self.timers: Timers[Session] = Timers()
+        self.ended: Counter[str] = Counter()
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    def __iter__(self) -> Iterator[Session]:
+        return iter(self._by_id.values())
+
+    @property
+    def created(self) -> int:
+        return self._created
+
+    def draft(self, queue: CallbackQueue) -> Session:
+        """A session under an id that nobody can guess; it exists once it is `add`ed."""
+        self._created += 1
+        return Session(self._new_id(), self._created, queue)
+
+    def add(self, session: Session, browser: str) -> None:
+        """The session exists from now on, for this browser alone."""
+        session.browser = browser
+        self._by_id[session.client_id] = session
+
+    def find(self, client_id: object, browser: str | None, *, trusting: bool) -> Session | None:
+        """The session of this id, if it was made by the browser that asks now."""
+        session = self._by_id.get(client_id) if type(client_id) is str else None
+        if session is None or trusting or (browser is not None and session.browser == browser):
+            return session
+        return None
+
+    def remove(self, session: Session, seen: Input) -> None:
+        """The session ends."""
+        session.advance(seen)
+        del self._by_id[session.client_id]
+        self.timers.drop(session)
+        self.ended[seen.value] += 1
+
+    def hold(self, session: Session, exchange: Exchange) -> None:
+        """The session's connect is kept until there is something to say."""
+        session.held = exchange
+        if exchange.browser is not None and exchange.pipe is None:
+            self._held_by_browser[exchange.browser] += 1
+
+    def unhold(self, session: Session) -> Exchange | None:
+        """The held connect, which is no longer held."""
+        exchange, session.held = session.held, None
+        if exchange is not None and exchange.browser is not None and exchange.pipe is None:
+            self._held_by_browser[exchange.browser] -= 1
+            if not self._held_by_browser[exchange.browser]:
+                del self._held_by_browser[exchange.browser]
+        return exchange
+
+    def held_by(self, browser: str) -> int:
+        """How many connects this browser has held."""
+        return self._held_by_browser.get(browser, 0)

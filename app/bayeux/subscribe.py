@@ -1,0 +1,68 @@
+"""`/meta/subscribe` and `/meta/unsubscribe`: all channels of a message, or none of them."""
+
+from typing import TYPE_CHECKING
+
+from app.bayeux.codec import Json
+from app.bayeux.errors import BayeuxError, Refused
+from app.bayeux.exchange import Exchange
+from app.bayeux.sessions import Session
+from app.delivery.channels import Channel, Kind
+
+if TYPE_CHECKING:
+    from app.bayeux.server import Bayeux
+
+_BY_POLICY = "denied_by_security_policy"
+
+
+def subscribe(
+    bayeux: "Bayeux", exchange: Exchange, session: Session, message: Json, reply: Json
+) -> None:
+    """Add the subscriptions; having one already is no error."""
+    channels = _channels(bayeux, message)
+    for channel in channels:
+        if channel.kind is Kind.META:
+            known = channel.name in bayeux.META
+            error = BayeuxError.SUBSCRIBE_DENIED if known else BayeuxError.CREATE_DENIED
+            raise Refused(error, _BY_POLICY)
+    # Subscribing to a service succeeds and means nothing: services answer their caller anyway.
+    patterns = {channel.name: channel for channel in channels if channel.kind is Kind.BROADCAST}
+    wanted = patterns.keys() | session.subscriptions
+    if len(wanted) > bayeux.options.max_subscriptions:
+        raise Refused(BayeuxError.SUBSCRIPTIONS_EXCEEDED, str(bayeux.options.max_subscriptions))
+    routes = bayeux.hub.routes
+    if not bayeux.rights.are_open:
+        for name, channel in patterns.items():
+            bayeux.rights.check_subscribe(session, channel, message, exists=name in routes)
+    for name, channel in patterns.items():
+        routes.add(channel, session)
+        session.subscriptions.add(name)
+    reply["successful"] = True
+
+
+def unsubscribe(
+    bayeux: "Bayeux", exchange: Exchange, session: Session, message: Json, reply: Json
+) -> None:
+    """Take the subscriptions away; having none is no error if the channel exists."""
+    channels = _channels(bayeux, message)
+    if any(channel.kind is Kind.META for channel in channels):
+        raise Refused(BayeuxError.UNSUBSCRIBE_FAILED)
+    patterns = [channel.name for channel in channels if channel.kind is Kind.BROADCAST]
+    if not all(pattern in bayeux.hub.routes for pattern in patterns):
+        raise Refused(BayeuxError.CHANNEL_MISSING)
+    for pattern in patterns:
+        bayeux.hub.routes.remove(pattern, session)
+        session.subscriptions.discard(pattern)
+    reply["successful"] = True
+
+
+def _channels(bayeux: "Bayeux", message: Json) -> list[Channel]:
+    """What the message names, as a string or as an array of strings."""
+    subscription = message.get("subscription")
+    if subscription is None:
+        raise Refused(BayeuxError.SUBSCRIPTION_MISSING)
+    names = subscription if isinstance(subscription, list) else [subscription]
+    channels = [bayeux.channels.get(name) if isinstance(name, str) else None for name in names]
+    legal = [channel for channel in channels if channel is not None]
+    if not legal or len(legal) < len(channels):
+        raise Refused(BayeuxError.SUBSCRIPTION_INVALID)
+    return legal

@@ -1,0 +1,110 @@
+"""Channel names: which are legal, which are patterns, what matches what."""
+
+import re
+from dataclasses import dataclass
+from enum import Enum
+
+# Bayeux 1.0 allows less; CometD's clients use what stands here.
+_LEGAL = re.compile(r"/[A-Za-z0-9 !#$()*+\-./@_{~}]+")
+
+_CACHED_NAMES = 20_000
+
+
+class Kind(Enum):
+    """What a channel is for, told by its first segment."""
+
+    BROADCAST = "broadcast"
+    SERVICE = "service"
+    META = "meta"
+
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """A legal channel name, taken apart once."""
+
+    name: str
+    kind: Kind
+    is_wild: bool
+    # Every name under which a subscription that matches this channel can stand.
+    lookups: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelLimits:
+    """Bounds of a single channel name."""
+
+    length: int = 1024
+    segments: int = 64
+
+
+class Channels:
+    """Channel names as seen so far; the cache is dropped when it is full."""
+
+    def __init__(self, limits: ChannelLimits | None = None) -> None:
+        self._limits = limits or ChannelLimits()
+        self._seen: dict[str, Channel | None] = {}
+
+    def get(self, name: str) -> Channel | None:
+        """Return the channel of this name, None if the name is illegal."""
+        try:
+            return self._seen[name]
+        except KeyError:
+            if len(name) > self._limits.length:
+                return None
+            if len(self._seen) >= _CACHED_NAMES:
+                self._seen.clear()
+            channel = self._seen[name] = self._parse(name)
+            return channel
+
+    def _parse(self, name: str) -> Channel | None:
+        if _LEGAL.fullmatch(name) is None:
+            return None
+        kind = _kind(name)
+        name = name.strip().removesuffix("/")
+        segments = name.split("/")[1:]
+        if not 1 <= len(segments) <= self._limits.segments or "" in segments:
+            return None
+        if any(segment in ("*", "**") for segment in segments[:-1]):
+            return None
+        return Channel(name, kind, segments[-1] in ("*", "**"), _lookups(name, segments))
+
+
+def _kind(name: str) -> Kind:
+    # `/meta` and `/metafoo` are ordinary channels: only the slash behind makes the difference.
+    if name.startswith("/meta/"):
+        return Kind.META
+    if name.startswith("/service/"):
+        return Kind.SERVICE
+    return Kind.BROADCAST
+
+
+def _lookups(name: str, segments: list[str]) -> tuple[str, ...]:
+    parents = ["/" + "/".join(segments[:depth]) if depth else "" for depth in range(len(segments))]
+    found = [name, f"{parents[-1]}/*", *(f"{parent}/**" for parent in reversed(parents))]
+    return tuple(dict.fromkeys(found))
+
+
+def covers(pattern: str, channel: str) -> bool:
+    """Whether everything that `channel` can match is matched by `pattern` too."""
+    if pattern == channel:
+        return True
+    stem, _, last = pattern.rpartition("/")
+    if last == "**":
+        return channel.startswith(stem + "/")
+    if last == "*":
+        parent, _, name = channel.rpartition("/")
+        return parent == stem and name != "**"
+    return False
+
+
+def overlaps(one: str, other: str) -> bool:
+    """Whether some channel is matched by both patterns."""
+    if covers(one, other) or covers(other, one):
+        return True
+    stem_one, _, last_one = one.rpartition("/")
+    stem_other, _, last_other = other.rpartition("/")
+    if last_one == "**" and last_other in ("*", "**"):
+        return (stem_other + "/").startswith(stem_one + "/")
+    if last_other == "**" and last_one == "*":
+        return (stem_one + "/").startswith(stem_other + "/")
+    return False

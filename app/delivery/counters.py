@@ -1,0 +1,45 @@
+"""What happened to entries of queues: the books that must balance.
+
+accepted = acked + waiting + handed + dead + expired + discarded
+"""
+
+from collections import Counter
+from enum import Enum
+
+
+class Reason(Enum):
+    """Why an entry was discarded; the only labels that the metric has."""
+
+    OVERFLOW_ENTRIES = "resource.overflow.queue.entries"
+    OVERFLOW_BYTES = "resource.overflow.queue.bytes"
+    SESSION_EXPIRED = "session_expired"
+    SESSION_ENDED = "session_ended"
+
+
+class Counters:
+    """Plain integers: counting costs the hot path one addition."""
+
+    __slots__ = (
+        "accepted",
+        "acked",
+        "acks_out_of_range",
+        "dead",
+        "discarded",
+        "expired",
+        "published",
+        "redelivered",
+    )
+
+    def __init__(self) -> None:
+        self.published = 0
+        self.accepted = 0
+        self.acked = 0
+        self.dead = 0
+        self.expired = 0
+        self.discarded: Counter[Reason] = Counter()
+        self.redelivered = 0
+        self.acks_out_of_range = 0
+
+    def settled(self) -> int:
+        """Entries that left their queue, whichever way."""
+        return self.acked + self.dead + self.expired + self.discarded.total()

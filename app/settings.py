@@ -1,0 +1,220 @@
+"""What an operator can set: flags, `HOLDFAST_*` variables, `holdfast.toml`, in this order."""
+
+import ipaddress
+from http import HTTPStatus
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal, Self
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
+
+Transport = Literal["websocket", "long-polling", "callback-polling"]
+Milliseconds = Annotated[int, Field(ge=0)]
+Limit = Annotated[int, Field(ge=1)]
+
+
+class ChannelSettings(BaseModel):
+    """What is special about the channels of a pattern."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    lazy: bool = False
+    lazy_timeout: Milliseconds | None = None
+    broadcast_to_publisher: bool = True
+
+
+class Settings(BaseSettings):
+    """Every setting, with CometD's names and defaults where it has one; times in milliseconds."""
+
+    model_config = SettingsConfigDict(env_prefix="HOLDFAST_", extra="forbid", frozen=True)
+
+    # Where the configuration file is; set by the command line before the settings are read.
+    file: ClassVar[Path | None] = None
+
+    host: str = Field("127.0.0.1", description="Address to listen on.")
+    port: int = Field(8080, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
+    unix: Path | None = Field(None, description="Listen on this Unix socket instead.")
+    open: bool = Field(False, description="Let anyone in who reaches an address beyond loopback.")
+    data: Path = Field(Path("data"), description="Directory that belongs to this server alone.")
+    redis: str | None = Field(None, description="Redis or Valkey to depend on, as redis:// URL.")
+    paths: list[str] = Field(["/cometd", "/bayeux"], description="Paths of the Bayeux server.")
+    allow_origin: list[str] = Field(
+        [], description="Origin of pages that may use this server besides its own; * for all."
+    )
+    extension: list[str] = Field([], description="Extension to install, as MODULE:FACTORY.")
+    tls_cert: Path | None = Field(None, description="Certificate chain; turns TLS on.")
+    tls_key: Path | None = Field(None, description="Private key of the certificate.")
+    fast_lane: bool = Field(True, description="Answer plain requests without aiohttp's machinery.")
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        "info", description="How much is logged."
+    )
+
+    transports: list[Transport] = Field(
+        ["websocket", "long-polling", "callback-polling"],
+        description="Transports, the preferred one first.",
+    )
+    timeout: Milliseconds = Field(30_000, description="How long a connect is held.")
+    interval: Milliseconds = Field(0, description="How long clients pause between connects.")
+    max_interval: Milliseconds = Field(
+        10_000, description="How long a session lives without a connect, beyond the interval."
+    )
+    max_lazy_timeout: Milliseconds = Field(5_000, description="How long lazy messages wait.")
+    meta_connect_deliver_only: bool = Field(
+        False, description="Deliver messages with connect replies alone."
+    )
+    handshake_reconnect: bool = Field(
+        False, description="Advise maxInterval, after which clients handshake by themselves."
+    )
+    allow_message_delivery_during_handshake: bool = Field(
+        False, description="Deliver messages together with handshake replies."
+    )
+    broadcast_to_publisher: bool = Field(
+        True, description="Publishers receive their own messages if they subscribed."
+    )
+    trust_client_session: bool = Field(
+        False, description="Accept a session's id without its browser's cookie."
+    )
+    max_sessions_per_browser: int = Field(
+        1, ge=-1, description="Connects held per browser over HTTP; -1 is unlimited."
+    )
+    multi_session_interval: int = Field(
+        2_000, description="Interval for sessions beyond that; 0 refuses them."
+    )
+    duplicate_meta_connect_http_response_code: int = Field(
+        409, ge=400, le=599, description="Status of a connect that a newer one overtook."
+    )
+    channels: dict[str, ChannelSettings] = Field(
+        {}, description="What is special about channels, by pattern."
+    )
+
+    ack: bool = Field(True, description="Offer acknowledged messages.")
+    timesync: bool = Field(True, description="Offer the synchronisation of clocks.")
+    timestamp: bool = Field(False, description="Add a timestamp to whatever is sent.")
+    max_inactivity: Milliseconds = Field(
+        0, description="End sessions that only connect for this long; 0 never."
+    )
+
+    browser_cookie_name: str = Field("BAYEUX_BROWSER", description="Name of the browser's cookie.")
+    browser_cookie_domain: str | None = Field(None, description="Its domain.")
+    browser_cookie_path: str = Field("/", description="Its path.")
+    browser_cookie_max_age: int | None = Field(None, description="Its age in seconds.")
+    browser_cookie_secure: bool = Field(False, description="Only over TLS.")
+    browser_cookie_http_only: bool = Field(True, description="Not for scripts.")
+    browser_cookie_same_site: Literal["Strict", "Lax", "None"] | None = Field(
+        None, description="From which sites it is sent."
+    )
+    browser_cookie_partitioned: bool = Field(False, description="One for each embedding site.")
+
+    callback_parameter: str = Field("jsonp", description="Query parameter of JSONP's callback.")
+    callback_parameter_max_length: Limit = Field(64, description="Length of a callback's name.")
+    ws_messages_per_frame: int = Field(
+        1, ge=-1, description="Messages in one WebSocket frame; -1 puts all into one."
+    )
+    ws_idle_timeout: Milliseconds = Field(
+        300_000, description="Close sockets on which nothing was received for this long; 0 never."
+    )
+    ws_require_handshake_per_connection: bool = Field(
+        False, description="A new socket must begin with a handshake."
+    )
+    ws_protocol: str | None = Field(
+        None, description="WebSocket sub-protocol that clients must offer."
+    )
+
+    max_message_size: Limit = Field(2 * 1024**2, description="Bytes of one message.")
+    max_request_size: Limit = Field(4 * 1024**2, description="Bytes of one request, inflated.")
+    max_batch: Limit = Field(5_000, description="Messages in one request.")
+    max_depth: int = Field(512, ge=8, le=1000, description="Depth of JSON.")
+    max_subscriptions: Limit = Field(10_000, description="Subscriptions of one session.")
+    max_queue: Limit = Field(10_000, description="Messages waiting for one session.")
+    max_queue_bytes: Limit = Field(16 * 1024**2, description="Bytes waiting for one session.")
+    max_sessions: Limit = Field(100_000, description="Sessions at one time.")
+    max_channel_length: Limit = Field(1024, description="Length of a channel's name.")
+    max_channel_segments: Limit = Field(64, description="Segments of a channel's name.")
+    handshake_rate: Limit = Field(20_000, description="Handshakes let in per second.")
+    request_timeout: Limit = Field(30_000, description="Allowance for a request to arrive.")
+    write_timeout: Limit = Field(30_000, description="How long a client may stop reading.")
+    shutdown_timeout: Milliseconds = Field(5_000, description="How long a stop may take.")
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        sources: tuple[PydanticBaseSettingsSource, ...] = (init_settings, env_settings)
+        if cls.file is not None:
+            sources += (TomlConfigSettingsSource(settings_cls, cls.file),)
+        return sources
+
+    @field_validator("paths")
+    @classmethod
+    def _check_paths(cls, paths: list[str]) -> list[str]:
+        for path in paths:
+            if not path.startswith("/") or path.endswith("/") or "{" in path:
+                raise ValueError(f"{path!r} must begin with a slash and not end with one")
+        if not paths:
+            raise ValueError("at least one path is needed")
+        return paths
+
+    @field_validator("allow_origin")
+    @classmethod
+    def _check_origins(cls, origins: list[str]) -> list[str]:
+        for origin in origins:
+            parts = urlsplit(origin)
+            bare = parts.path or parts.query or parts.fragment
+            if origin != "*" and (
+                parts.scheme not in ("http", "https") or not parts.netloc or bare
+            ):
+                raise ValueError(f"{origin!r} must be like https://example.org, or *")
+        return origins
+
+    @field_validator("extension")
+    @classmethod
+    def _check_extensions(cls, extensions: list[str]) -> list[str]:
+        for extension in extensions:
+            module, _, factory = extension.partition(":")
+            if not module or not factory.isidentifier():
+                raise ValueError(f"{extension!r} must be like package.module:factory")
+        return extensions
+
+    @field_validator("duplicate_meta_connect_http_response_code")
+    @classmethod
+    def _check_status(cls, status: int) -> int:
+        HTTPStatus(status)
+        return status
+
+    @field_validator("redis")
+    @classmethod
+    def _check_redis(cls, url: str | None) -> str | None:
+        if url is not None and urlsplit(url).scheme not in ("redis", "rediss", "unix"):
+            raise ValueError("must be like redis://host:6379/0")
+        return url
+
+    @model_validator(mode="after")
+    def _check_together(self) -> Self:
+        if (self.tls_cert is None) != (self.tls_key is None):
+            raise ValueError("tls_cert and tls_key belong together")
+        if self.unix is None and not self.open and not _is_loopback(self.host):
+            raise ValueError(
+                f"host {self.host} is reached from elsewhere, and nothing says who may come in: "
+                "set open to let everybody in"
+            )
+        return self
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

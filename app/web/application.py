@@ -1,0 +1,95 @@
+"""The routes: Bayeux at its paths, pages and probes beside it."""
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from aiohttp import web
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+
+from app.bayeux.errors import BayeuxError
+from app.web.callback_polling import callback_poll
+from app.web.endpoint import FIXED_HEADERS, Endpoint
+from app.web.long_polling import long_poll, refusal
+from app.web.websocket import WebSocketDoor
+
+# Says whether the server can do its work; a word about what is missing, or None.
+Readiness = Callable[[], Awaitable[str | None]]
+
+_PAGE_HEADERS = {
+    "Content-Security-Policy": "default-src 'self'; frame-ancestors 'none'; base-uri 'none'",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-cache",
+    "Server": "Holdfast",
+}
+
+
+def make_application(
+    endpoint: Endpoint,
+    door: WebSocketDoor,
+    registry: CollectorRegistry,
+    readiness: Readiness,
+    pages: Path,
+) -> web.Application:
+    """One application for everything that this server answers over HTTP."""
+    # The doors bound what they read themselves: aiohttp's own limit would be a second one.
+    application = web.Application(client_max_size=endpoint.options.max_request_size)
+    bayeux = _bayeux_handler(endpoint, door)
+    for path in endpoint.options.paths:
+        application.router.add_route("*", path, bayeux)
+        application.router.add_route("*", path + "/{suffix:.*}", bayeux)
+    _add_probes(application, registry, readiness)
+    _add_pages(application, pages)
+    return application
+
+
+def _bayeux_handler(
+    endpoint: Endpoint, door: WebSocketDoor
+) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+    origins = endpoint.options.origins
+
+    async def bayeux(request: web.Request) -> web.StreamResponse:
+        """The transport is told by the method: there is no other place where it stands."""
+        if request.method == "POST":
+            return await long_poll(request, endpoint)
+        if request.method == "OPTIONS":
+            origin, host = request.headers.get("Origin"), request.headers.get("Host")
+            headers = FIXED_HEADERS | origins.preflight_headers(origin, host)
+            return web.Response(headers=headers)
+        if request.method == "GET" and request.headers.get("Upgrade", "").lower() == "websocket":
+            if "websocket" in endpoint.options.transports:
+                return await door.serve(request)
+        elif request.method == "GET" and "message" in request.query:
+            return await callback_poll(request, endpoint)
+        return refusal(request, BayeuxError.TRANSPORT_UNKNOWN, endpoint)
+
+    return bayeux
+
+
+def _add_probes(
+    application: web.Application, registry: CollectorRegistry, readiness: Readiness
+) -> None:
+    async def healthz(_: web.Request) -> web.Response:
+        return web.Response(text="ok\n")
+
+    async def readyz(_: web.Request) -> web.Response:
+        missing = await readiness()
+        if missing is None:
+            return web.Response(text="ready\n")
+        return web.Response(status=503, text=f"{missing}\n")
+
+    async def metrics(_: web.Request) -> web.Response:
+        headers = {"Content-Type": CONTENT_TYPE_LATEST}
+        return web.Response(body=generate_latest(registry), headers=headers)
+
+    application.router.add_get("/healthz", healthz)
+    application.router.add_get("/readyz", readyz)
+    application.router.add_get("/metrics", metrics)
+
+
+def _add_pages(application: web.Application, pages: Path) -> None:
+    async def welcome(_: web.Request) -> web.StreamResponse:
+        return web.FileResponse(pages / "index.html", headers=_PAGE_HEADERS)
+
+    application.router.add_get("/", welcome)
+    application.router.add_static("/static/", pages)

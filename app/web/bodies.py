@@ -1,0 +1,90 @@
+"""Reading the body of an ordinary request: bounded in size and in time, whatever its encoding."""
+
+import asyncio
+import codecs
+from urllib.parse import parse_qs
+
+from aiohttp import ClientError, web
+
+from app.bayeux.errors import BayeuxError, RequestRefused
+from app.web.endpoint import Endpoint
+
+_FORM = "application/x-www-form-urlencoded"
+# Text encodings that are cheap to decode; Python knows others that are not.
+_CHARSETS = frozenset(
+    ["utf-8", "ascii", "utf-16", "utf-16-le", "utf-16-be", "koi8-r", "koi8-u"]
+    + [f"iso8859-{part}" for part in range(1, 17)]
+    + [f"cp125{page}" for page in range(9)]
+)
+
+
+async def read_body(request: web.Request, endpoint: Endpoint) -> bytes:
+    """The request's messages as UTF-8 JSON; raises `RequestRefused`."""
+    _check_type(request)
+    limit = endpoint.options.max_request_size
+    if request.content_length is not None and request.content_length > limit:
+        raise RequestRefused(BayeuxError.REQUEST_TOO_LARGE)
+    # The headers came out of the same allowance of time.
+    began_at = getattr(request.protocol, "began_at", None) or endpoint.clock()
+    try:
+        async with asyncio.timeout_at(began_at + endpoint.options.request_timeout_s):
+            body = await _read(request, limit)
+    except TimeoutError:
+        raise RequestRefused(BayeuxError.REQUEST_TIMEOUT) from None
+    except (web.RequestPayloadError, ClientError, ValueError):
+        raise RequestRefused(BayeuxError.REQUEST_MALFORMED) from None
+    body = _to_utf8(body, request.charset)
+    return _messages_of_form(body) if request.content_type == _FORM else body
+
+
+def _check_type(request: web.Request) -> None:
+    encoding = request.headers.get("Content-Encoding", "identity").lower()
+    if encoding not in ("identity", "gzip", "deflate") or request.content_type.startswith(
+        "multipart/"
+    ):
+        raise RequestRefused(BayeuxError.MEDIA_TYPE_UNSUPPORTED)
+
+
+async def _read(request: web.Request, limit: int) -> bytes:
+    """The inflated body; given up as soon as it is too large, so a bomb is never unpacked."""
+    parts, size = [], 0
+    async for part in request.content.iter_any():
+        size += len(part)
+        if size > limit:
+            raise RequestRefused(BayeuxError.REQUEST_TOO_LARGE)
+        parts.append(part)
+    return b"".join(parts)
+
+
+def _to_utf8(body: bytes, charset: str | None) -> bytes:
+    if charset is None or charset.lower() in ("utf-8", "utf8"):
+        return body
+    try:
+        name = codecs.lookup(charset).name
+        if name not in _CHARSETS:
+            raise LookupError(name)
+    except (LookupError, ValueError):
+        raise RequestRefused(BayeuxError.MEDIA_TYPE_UNSUPPORTED) from None
+    try:
+        return body.decode(name).encode()
+    except UnicodeError:
+        raise RequestRefused(BayeuxError.REQUEST_MALFORMED) from None
+
+
+def _messages_of_form(body: bytes) -> bytes:
+    try:
+        fields = parse_qs(body.decode(), max_num_fields=1000, keep_blank_values=True)
+    except ValueError:
+        raise RequestRefused(BayeuxError.REQUEST_MALFORMED) from None
+    return concatenate(fields.get("message", []))
+
+
+def concatenate(texts: list[str]) -> bytes:
+    """Several `message` parameters, each an object or an array, as one array."""
+    if not texts:
+        raise RequestRefused(BayeuxError.REQUEST_MALFORMED)
+    if len(texts) == 1:
+        return texts[0].encode()
+    inner = [text.strip() for text in texts]
+    inner = [text[1:-1] if text[:1] == "[" and text[-1:] == "]" else text for text in inner]
+    return ("[" + ",".join(inner) + "]").encode()

@@ -1,0 +1,53 @@
+"""The core's sense of time: the end of a turn of the event loop, and the beat of a clock."""
+
+import asyncio
+
+from app.bayeux.server import Bayeux
+from app.web.heads import Heads
+
+_BEAT_S = 0.1
+_BEATS_PER_SECOND = 10
+# With its loop this late the server has more to do than it can; new clients come back later.
+_CONGESTED_S = 0.5
+
+
+class Clockwork:
+    """Calls `Bayeux.flush` after turns that left something to say, `tick` ten times a second."""
+
+    def __init__(self, heads: Heads) -> None:
+        self._heads = heads
+        self._loop = asyncio.get_running_loop()
+        self._bayeux: Bayeux | None = None
+        self._beat: asyncio.TimerHandle | None = None
+        self._beats = 0
+
+    def on_ready(self) -> None:
+        """A receiver has something waiting: look at it when everything that came in was read."""
+        self._loop.call_soon(self._flush)
+
+    def start(self, bayeux: Bayeux) -> None:
+        """Run from now on."""
+        self._bayeux = bayeux
+        self._wind(self._loop.time() + _BEAT_S)
+
+    def stop(self) -> None:
+        """Run no more."""
+        if self._beat is not None:
+            self._beat.cancel()
+
+    def _wind(self, due: float) -> None:
+        self._beat = self._loop.call_at(due, self._strike, due)
+
+    def _strike(self, due: float) -> None:
+        now = self._loop.time()
+        self._wind(max(due + _BEAT_S, now))
+        self._beats += 1
+        if self._beats % _BEATS_PER_SECOND == 0:
+            self._heads.refresh()
+        if self._bayeux is not None:
+            self._bayeux.admission.is_congested = now - due > _CONGESTED_S
+            self._bayeux.tick(now)
+
+    def _flush(self) -> None:
+        if self._bayeux is not None:
+            self._bayeux.flush(self._loop.time())

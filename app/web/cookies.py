@@ -1,0 +1,46 @@
+"""The browser's identity, which travels in a cookie."""
+
+import re
+from dataclasses import dataclass
+
+_IDENTITY = re.compile(r"[A-Za-z0-9._~-]{1,64}")
+
+
+@dataclass(frozen=True, slots=True)
+class BrowserCookie:
+    """How the cookie is named and set."""
+
+    name: str = "BAYEUX_BROWSER"
+    domain: str | None = None
+    path: str = "/"
+    max_age: int | None = None
+    secure: bool = False
+    http_only: bool = True
+    same_site: str | None = None
+    partitioned: bool = False
+
+    def find(self, header: str | None) -> str | None:
+        """The identity in a `Cookie` header; what we could not have given out is no identity."""
+        if header is None:
+            return None
+        for pair in header.split(";"):
+            name, _, value = pair.partition("=")
+            if name.strip() == self.name:
+                value = value.strip().strip('"')
+                return value if _IDENTITY.fullmatch(value) else None
+        return None
+
+    def header(self, identity: str) -> str:
+        """The value of `Set-Cookie` for this identity."""
+        parts = [f"{self.name}={identity}", f"Path={self.path}"]
+        if self.domain is not None:
+            parts.append(f"Domain={self.domain}")
+        if self.max_age is not None:
+            parts.append(f"Max-Age={self.max_age}")
+        flags = {
+            "Secure": self.secure,
+            "HttpOnly": self.http_only,
+            f"SameSite={self.same_site}": self.same_site is not None,
+            "Partitioned": self.partitioned,
+        }
+        return "; ".join(parts + [flag for flag, is_set in flags.items() if is_set])

@@ -1,0 +1,77 @@
+"""What all doors to the Bayeux server share: whatever is not bytes of one transport."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import orjson
+
+from app.bayeux.errors import BayeuxError
+from app.bayeux.exchange import Exchange
+from app.bayeux.server import Bayeux
+from app.delivery.messages import Message
+from app.web.cookies import BrowserCookie
+from app.web.origins import Origins
+
+# Not told apart by content, so never to be guessed by a browser; different for different origins.
+FIXED_HEADERS = {
+    "Cache-Control": "no-store",
+    "X-Content-Type-Options": "nosniff",
+    "Vary": "Origin",
+    "Server": "Holdfast",
+}
+JSON_TYPE = "application/json;charset=UTF-8"
+
+
+@dataclass(frozen=True, slots=True)
+class WebOptions:
+    """What an operator can set about HTTP and WebSocket."""
+
+    paths: tuple[str, ...] = ("/cometd", "/bayeux")
+    transports: frozenset[str] = frozenset({"websocket", "long-polling", "callback-polling"})
+    max_request_size: int = 4 * 1024 * 1024
+    request_timeout_s: float = 30.0
+    write_timeout_s: float = 30.0
+    superseded_status: int = 409
+    callback_parameter: str = "jsonp"
+    callback_max_length: int = 64
+    ws_messages_per_frame: int = 1
+    ws_idle_timeout_s: float = 300.0
+    ws_protocol: str | None = None
+    cookie: BrowserCookie = field(default_factory=BrowserCookie)
+    origins: Origins = field(default_factory=Origins)
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """The Bayeux server as the doors see it."""
+
+    bayeux: Bayeux
+    options: WebOptions
+    clock: Callable[[], float]
+
+    def status(self, exchange: Exchange) -> int:
+        """The HTTP status of an answer: Bayeux's own failures are a 200."""
+        return self.options.superseded_status if exchange.is_superseded else 200
+
+    def headers(self, exchange: Exchange, origin: str | None, host: str | None) -> dict[str, str]:
+        """The headers that not every answer has."""
+        headers = self.options.origins.headers(origin, host) if origin is not None else {}
+        if exchange.new_browser is not None:
+            headers["Set-Cookie"] = self.options.cookie.header(exchange.new_browser)
+        return headers
+
+
+def join(exchange: Exchange, messages: Sequence[Message]) -> bytes:
+    """Messages and replies as one array, without its brackets: queued messages come first."""
+    if not messages:
+        return b",".join(exchange.replies)
+    wires = [message.wire for message in messages]
+    if exchange.is_handshake:
+        return b",".join([*exchange.replies, *wires])
+    wires += exchange.replies
+    return b",".join(wires)
+
+
+def error_body(error: BayeuxError) -> bytes:
+    """The answer to a request that was refused as a whole, in the form of any other answer."""
+    return orjson.dumps([{"successful": False, "error": error.wire()}])

@@ -1,0 +1,327 @@
+"""The fast lane: plain POSTs are answered inside `data_received`, without a task or a Request.
+
+This is the one module that leans on private parts of aiohttp. `is_supported` says whether they
+are those of the installed version; with any other everything takes the ordinary door.
+
+A connection here is in one of three states. *Free*: bytes go to aiohttp's parser, and a complete
+plain POST to a Bayeux path is answered on the spot or held. *Ordinary*: aiohttp's own machinery
+works on what the parser made of the bytes; those of an unfinished body go on to the parser.
+*Taken*: a request is complete and its answer is due, or earlier answers have not left yet;
+further bytes are set aside unparsed. Reading never stops, so the end of the stream is seen.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import aiohttp
+from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
+from aiohttp.streams import EMPTY_PAYLOAD, StreamReader
+from aiohttp.web_protocol import RequestHandler, _ErrInfo
+
+from app.bayeux.errors import BayeuxError, RequestRefused
+from app.bayeux.exchange import ConnectionType, Exchange
+from app.delivery.messages import Message
+from app.web.endpoint import Endpoint, error_body, join
+from app.web.heads import Heads
+from app.web.origins import Standing
+
+log = logging.getLogger(__name__)
+
+_SUPPORTED = "3.14."
+# What a client may send while its request is held: more than any that is not pipelining sends.
+_MAX_SET_ASIDE = 64 * 1024
+_SUFFIXES = ("", "/", "/handshake", "/connect", "/subscribe", "/publish", "/disconnect")
+# Content types that need no look: JSON in UTF-8, or said to be text, or nothing said.
+_PLAIN_TYPES = frozenset(
+    [
+        None,
+        "application/json",
+        "application/json;charset=UTF-8",
+        "application/json;charset=utf-8",
+        "application/json; charset=UTF-8",
+        "application/json; charset=utf-8",
+        "text/plain;charset=UTF-8",
+        "text/json",
+    ]
+)
+
+
+def is_supported() -> bool:
+    """Whether the installed aiohttp has the private parts that this module was written for."""
+    return aiohttp.__version__.startswith(_SUPPORTED)
+
+
+class FastLane(RequestHandler):
+    """aiohttp's connection handler with a shortcut; also the carrier of its own exchanges."""
+
+    __slots__ = (
+        "_body",
+        "_browser",
+        "_cookie",
+        "_deadline",
+        "_endpoint",
+        "_exchange",
+        "_heads",
+        "_host",
+        "_ordinary",
+        "_origin",
+        "_paths",
+        "_set_aside",
+        "_stall",
+        "began_at",
+    )
+
+    connection_type = ConnectionType.LONG_POLLING
+
+    def __init__(self, lane: "Lane", manager: web.Server, **kwargs: Any) -> None:
+        super().__init__(manager, **kwargs)
+        self._endpoint = lane.endpoint
+        self._heads = lane.heads
+        self._paths = lane.paths
+        # The exchange whose answer is due on this connection.
+        self._exchange: Exchange | None = None
+        self._origin: str | None = None
+        self._host: str | None = None
+        # Requests that aiohttp's own machinery has not answered yet, and the body of the last one.
+        self._ordinary = 0
+        self._body: StreamReader = EMPTY_PAYLOAD
+        self._set_aside = b""
+        # When the first byte of a request came that is still not complete.
+        self.began_at: float | None = None
+        self._deadline: asyncio.TimerHandle | None = None
+        self._stall: asyncio.TimerHandle | None = None
+        # The last Cookie header and what it says: a connection repeats it with every request.
+        self._cookie: str | None = None
+        self._browser: str | None = None
+
+    # Bytes in
+
+    def data_received(self, data: bytes) -> None:
+        if self._force_close or self._close:
+            return
+        if self._upgraded or self._payload_parser is not None:
+            super().data_received(data)
+        elif data and self._is_taken():
+            self._put_aside(data)
+        else:
+            self._parse(data)
+
+    def _is_taken(self) -> bool:
+        if self._exchange is not None or self._paused:
+            return True
+        return self._ordinary > 0 and self._body.is_eof()
+
+    def _put_aside(self, data: bytes) -> None:
+        self._set_aside += data
+        if len(self._set_aside) > _MAX_SET_ASIDE:
+            log.info("connection closed: too much sent while a request was held")
+            self.force_close()
+
+    def _take_up(self) -> None:
+        """What was set aside has its turn, unless something came in between."""
+        if self._set_aside and not self._is_taken():
+            data, self._set_aside = self._set_aside, b""
+            self.data_received(data)
+
+    def _parse(self, data: bytes) -> None:
+        if self._parser is None:
+            return
+        try:
+            messages, upgraded, tail = self._parser.feed_data(data)
+        except HttpProcessingError as error:
+            info = _ErrInfo(status=400, exc=error, message=error.message)
+            messages, upgraded, tail = [(info, EMPTY_PAYLOAD)], False, b""
+        if len(messages) == 1 and not upgraded and not self._ordinary:
+            message, payload = messages[0]
+            if self._is_plain(message, payload):
+                self._finish_reading()
+                self._parser.message_consumed()
+                self._receive(message, payload._buffer[0])
+                return
+        if messages or upgraded:
+            self._go_ordinary(messages, upgraded, tail)
+        if self._body.is_eof() and (messages or self._ordinary):
+            self._finish_reading()
+        elif data:
+            self._start_reading()
+
+    def _is_plain(self, message: Any, payload: Any) -> bool:
+        """Whether this is a complete request of the common kind; all others go the ordinary way."""
+        if type(payload) is not StreamReader or not payload._eof or len(payload._buffer) != 1:
+            return False
+        if type(message) is _ErrInfo or message.method != "POST" or message.path not in self._paths:
+            return False
+        if message.should_close or message.chunked or message.compression or message.upgrade:
+            return False
+        headers = message.headers
+        if message.version[1] != 1 or headers.get("Content-Type") not in _PLAIN_TYPES:
+            return False
+        return "Expect" not in headers and "Content-Encoding" not in headers
+
+    def _receive(self, message: Any, body: bytes) -> None:
+        headers = message.headers
+        cookie = headers.get("Cookie")
+        if cookie is not self._cookie and cookie != self._cookie:
+            self._cookie = cookie
+            self._browser = self._endpoint.options.cookie.find(cookie)
+        self._origin = headers.get("Origin")
+        if self._origin is not None:
+            self._host = headers.get("Host")
+            origins = self._endpoint.options.origins
+            if origins.standing(self._origin, self._host) is Standing.FOREIGN:
+                self._refuse(BayeuxError.ORIGIN_DENIED)
+                return
+        self._exchange = exchange = Exchange(self, self._browser)
+        try:
+            self._endpoint.bayeux.receive(body, exchange, self._endpoint.clock())
+        except RequestRefused as refused:
+            self._refuse(refused.error)
+
+    # The ordinary way
+
+    def _go_ordinary(self, messages: Sequence[Any], upgraded: bool, tail: bytes) -> None:
+        """What `RequestHandler.data_received` does with what the parser found."""
+        for message in messages:
+            self._request_count += 1
+            self._messages.append(message)
+        if messages:
+            self._ordinary += len(messages)
+            self._body = messages[-1][1]
+            if self._waiter is not None and not self._waiter.done():
+                self._waiter.set_result(None)
+            if not self._buffer_paused and len(self._messages) >= self._max_msg_queue_size:
+                self._pause_reading_for_buffer()
+        self._upgraded = upgraded
+        if upgraded and tail:
+            self._message_tail = tail
+
+    async def finish_response(self, request: Any, resp: Any, start_time: float | None) -> Any:
+        try:
+            return await super().finish_response(request, resp, start_time)
+        finally:
+            self._ordinary = len(self._messages)
+            if self._set_aside:
+                self._loop.call_soon(self._take_up)
+
+    def _pause_reading_for_buffer(self) -> None:
+        if self._upgraded:
+            super()._pause_reading_for_buffer()
+        else:
+            # The parser stops by itself; the transport goes on, so that its end is seen.
+            self._buffer_paused = True
+
+    # Deadlines
+
+    def _start_reading(self) -> None:
+        """A request has begun: all of it must come within the allowance."""
+        if self.began_at is None:
+            self.began_at = self._loop.time()
+            due = self.began_at + self._endpoint.options.request_timeout_s
+            self._deadline = self._loop.call_at(due, self._give_up)
+
+    def _finish_reading(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+            self.began_at = None
+
+    def _give_up(self) -> None:
+        self._deadline = None
+        if not self._ordinary:
+            # Not even the headers are complete. A body is given up by who reads it.
+            self._refuse(BayeuxError.REQUEST_TIMEOUT)
+            self.force_close()
+
+    def _process_keepalive(self) -> None:
+        if self._exchange is None and self.began_at is None:
+            super()._process_keepalive()
+            return
+        later = self._loop.time() + self._keepalive_timeout
+        self._keepalive_handle = self._loop.call_at(later, self._process_keepalive)
+
+    # Answers out
+
+    def answer(self, exchange: Exchange, messages: Sequence[Message]) -> bool:
+        transport = self.transport
+        if transport is None or transport.is_closing():
+            return False
+        body = join(exchange, messages)
+        if self._origin is None and exchange.new_browser is None and not exchange.is_superseded:
+            head = self._heads.ok
+        else:
+            headers = self._endpoint.headers(exchange, self._origin, self._host)
+            head = self._heads.build(self._endpoint.status(exchange), headers)
+        transport.write(b"%b%d\r\n\r\n[%b]" % (head, len(body) + 2, body))
+        self._free()
+        return True
+
+    def _refuse(self, error: BayeuxError) -> None:
+        if self.transport is None:
+            return
+        headers = self._endpoint.options.origins.headers(self._origin, self._host)
+        body = error_body(error)
+        self.transport.write(
+            b"%b%d\r\n\r\n%b" % (self._heads.build(error.code, headers), len(body), body)
+        )
+        self._free()
+
+    def _free(self) -> None:
+        self._exchange = None
+        self._next_keepalive_close_time = self._endpoint.clock() + self._keepalive_timeout
+        if self._set_aside:
+            self._loop.call_soon(self._take_up)
+
+    def is_draining(self) -> bool:
+        return self._paused and self.transport is not None
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._stall = self._loop.call_later(self._endpoint.options.write_timeout_s, self._cut_off)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._end_stall()
+        if self._set_aside:
+            self._take_up()
+
+    def _cut_off(self) -> None:
+        self._stall = None
+        if self.transport is not None:
+            log.info("connection closed: the client does not read")
+            self.transport.abort()
+
+    def _end_stall(self) -> None:
+        if self._stall is not None:
+            self._stall.cancel()
+            self._stall = None
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        super().connection_lost(exc)
+        self._end_stall()
+        self._finish_reading()
+        self._set_aside = b""
+        exchange, self._exchange = self._exchange, None
+        if exchange is not None:
+            self._endpoint.bayeux.abort(exchange, self._endpoint.clock())
+
+
+class Lane:
+    """What all connections share; called by the event loop for a new one."""
+
+    def __init__(self, endpoint: Endpoint, heads: Heads, manager: web.Server) -> None:
+        self.endpoint = endpoint
+        self.heads = heads
+        self.paths = frozenset(
+            path + suffix for path in endpoint.options.paths for suffix in _SUFFIXES
+        )
+        self._manager = manager
+
+    def __call__(self) -> FastLane:
+        loop = asyncio.get_running_loop()
+        return FastLane(self, self._manager, loop=loop, **self._manager._kwargs)
+
+
+Factory = Callable[[], asyncio.Protocol]

@@ -1,0 +1,27 @@
+"""Heads of HTTP responses as bytes, made again only when their date changes."""
+
+from email.utils import formatdate
+from http import HTTPStatus
+
+from app.web.endpoint import FIXED_HEADERS, JSON_TYPE
+
+
+class Heads:
+    """Everything of a response up to the value of Content-Length, which stands last."""
+
+    def __init__(self) -> None:
+        self._common = ""
+        self.ok = b""
+        self.refresh()
+
+    def refresh(self) -> None:
+        """To be called once a second."""
+        fields = {"Content-Type": JSON_TYPE, **FIXED_HEADERS, "Date": formatdate(usegmt=True)}
+        self._common = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
+        self.ok = self.build(200, {})
+
+    def build(self, status: int, headers: dict[str, str]) -> bytes:
+        """A head with another status, or with further headers."""
+        further = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        line = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n"
+        return f"{line}{self._common}{further}Content-Length: ".encode("latin-1")

@@ -1,0 +1,78 @@
+"""From sockets to the application, through the fast lane or not, and an orderly end."""
+
+import asyncio
+import ssl
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from aiohttp import web
+
+from app.web.endpoint import Endpoint
+from app.web.fast_lane import Lane
+from app.web.heads import Heads
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# Idle connections are closed after this; browsers open a new one without a word.
+_KEEPALIVE_S = 75.0
+# How long the rest of a refused body is read and thrown away, so that the client sees the answer.
+_LINGER_S = 2.0
+_BACKLOG = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where to listen: a Unix socket if one is named, else host and port."""
+
+    host: str
+    port: int
+    unix: Path | None = None
+    tls: ssl.SSLContext | None = None
+
+
+class Listener:
+    """Accepts connections for an application."""
+
+    def __init__(self, application: web.Application, address: Address) -> None:
+        self._address = address
+        self._runner = web.AppRunner(
+            application,
+            access_log=None,
+            handler_cancellation=True,
+            keepalive_timeout=_KEEPALIVE_S,
+            lingering_time=_LINGER_S,
+        )
+        self._server: asyncio.Server | None = None
+
+    async def open(self, endpoint: Endpoint, heads: Heads, *, fast_lane: bool) -> str:
+        """Listen; returns the URL by which the server is reached."""
+        await self._runner.setup()
+        manager = cast("web.Server", self._runner.server)
+        factory: Callable[[], asyncio.BaseProtocol] = manager
+        if fast_lane:
+            factory = Lane(endpoint, heads, manager)
+        loop, address = asyncio.get_running_loop(), self._address
+        if address.unix is not None:
+            self._server = await loop.create_unix_server(
+                factory, str(address.unix), ssl=address.tls, backlog=_BACKLOG
+            )
+            return f"unix:{address.unix}"
+        self._server = await loop.create_server(
+            factory, address.host, address.port, ssl=address.tls, backlog=_BACKLOG
+        )
+        port = self._server.sockets[0].getsockname()[1]
+        host = f"[{address.host}]" if ":" in address.host else address.host
+        return f"{'https' if address.tls else 'http'}://{host}:{port}"
+
+    def stop_accepting(self) -> None:
+        """Nobody new comes in; those who are here stay."""
+        if self._server is not None:
+            self._server.close()
+
+    async def close(self, timeout_s: float) -> None:
+        """Let what is under way end, but not for ever; then close every connection."""
+        self.stop_accepting()
+        self._runner._shutdown_timeout = timeout_s
+        await self._runner.cleanup()

@@ -1,0 +1,91 @@
+"""Long-polling through aiohttp's ordinary door: a route, a request, a response."""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+
+from aiohttp import web
+
+from app.bayeux.errors import BayeuxError, RequestRefused
+from app.bayeux.exchange import ConnectionType, Exchange
+from app.delivery.messages import Message
+from app.web.bodies import read_body
+from app.web.endpoint import FIXED_HEADERS, JSON_TYPE, Endpoint, error_body, join
+from app.web.origins import Standing
+
+log = logging.getLogger(__name__)
+
+
+class Waiting:
+    """A carrier whose request is a coroutine that waits for the answer."""
+
+    def __init__(self, request: web.Request, connection_type: ConnectionType) -> None:
+        self.connection_type = connection_type
+        self._request = request
+        self._answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+
+    def answer(self, exchange: Exchange, messages: Sequence[Message]) -> bool:
+        transport = self._request.transport
+        if self._answer.done() or transport is None or transport.is_closing():
+            return False
+        self._answer.set_result(join(exchange, messages))
+        return True
+
+    def is_draining(self) -> bool:
+        transport = self._request.transport
+        return transport is not None and self._request.protocol.writing_paused
+
+    async def wait(self) -> bytes:
+        return await self._answer
+
+
+async def exchange_over_http(
+    request: web.Request, endpoint: Endpoint, connection_type: ConnectionType, body: bytes
+) -> tuple[Exchange, bytes]:
+    """Carry out one request; returns with its answer, however long that takes."""
+    carrier = Waiting(request, connection_type)
+    browser = endpoint.options.cookie.find(request.headers.get("Cookie"))
+    exchange = Exchange(carrier, browser)
+    endpoint.bayeux.receive(body, exchange, endpoint.clock())
+    try:
+        return exchange, await carrier.wait()
+    except asyncio.CancelledError:
+        # The client is gone: its connection was lost while the request was held.
+        endpoint.bayeux.abort(exchange, endpoint.clock())
+        raise
+
+
+async def long_poll(request: web.Request, endpoint: Endpoint) -> web.Response:
+    """A POST to the Bayeux path."""
+    origin, host = request.headers.get("Origin"), request.headers.get("Host")
+    try:
+        if endpoint.options.origins.standing(origin, host) is Standing.FOREIGN:
+            raise RequestRefused(BayeuxError.ORIGIN_DENIED)
+        if ConnectionType.LONG_POLLING.value not in endpoint.options.transports:
+            raise RequestRefused(BayeuxError.TRANSPORT_UNKNOWN)
+        body = await read_body(request, endpoint)
+        exchange, answer = await exchange_over_http(
+            request, endpoint, ConnectionType.LONG_POLLING, body
+        )
+    except RequestRefused as refused:
+        return refusal(request, refused.error, endpoint)
+    headers = {
+        "Content-Type": JSON_TYPE,
+        **FIXED_HEADERS,
+        **endpoint.headers(exchange, origin, host),
+    }
+    status = endpoint.status(exchange)
+    return web.Response(status=status, body=b"[" + answer + b"]", headers=headers)
+
+
+def refusal(request: web.Request, error: BayeuxError, endpoint: Endpoint) -> web.Response:
+    """The answer to a request that was refused as a whole."""
+    cors = endpoint.options.origins.headers(
+        request.headers.get("Origin"), request.headers.get("Host")
+    )
+    headers = {"Content-Type": JSON_TYPE, **FIXED_HEADERS, **cors}
+    response = web.Response(status=error.code, body=error_body(error), headers=headers)
+    if not request.content.is_eof():
+        # The rest of the body is not worth reading.
+        response.force_close()
+    return response

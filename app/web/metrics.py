@@ -1,0 +1,97 @@
+"""What the server counts, for Prometheus. Every label has a fixed set of values."""
+
+from collections.abc import Iterator
+
+from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from app.bayeux.life import Input, State
+from app.bayeux.server import Bayeux
+from app.delivery.counters import Reason
+
+
+class BayeuxCollector(Collector):
+    """Reads the core's own counters when asked: counting costs the hot path nothing more."""
+
+    def __init__(self, bayeux: Bayeux) -> None:
+        self._bayeux = bayeux
+
+    def collect(self) -> Iterator[Metric]:
+        yield from self._messages()
+        yield from self._sessions()
+
+    def _messages(self) -> Iterator[Metric]:
+        counters = self._bayeux.hub.counters
+        yield CounterMetricFamily(
+            "holdfast_messages_published", "Messages accepted.", value=counters.published
+        )
+        yield CounterMetricFamily(
+            "holdfast_entries_accepted", "Messages times receivers.", value=counters.accepted
+        )
+        settled = CounterMetricFamily(
+            "holdfast_entries_settled",
+            "Entries that left their queue, and how.",
+            labels=["outcome"],
+        )
+        settled.add_metric(["acked"], counters.acked)
+        settled.add_metric(["dead"], counters.dead)
+        settled.add_metric(["expired"], counters.expired)
+        settled.add_metric(["discarded"], counters.discarded.total())
+        yield settled
+        discarded = CounterMetricFamily(
+            "holdfast_entries_discarded", "Entries that were discarded, and why.", labels=["reason"]
+        )
+        for reason in Reason:
+            discarded.add_metric([reason.value], counters.discarded[reason])
+        yield discarded
+        yield CounterMetricFamily(
+            "holdfast_entries_redelivered", "Entries sent again.", value=counters.redelivered
+        )
+        yield CounterMetricFamily(
+            "holdfast_acks_out_of_range",
+            "Acknowledgements of batches that were never sent.",
+            value=counters.acks_out_of_range,
+        )
+
+    def _sessions(self) -> Iterator[Metric]:
+        sessions = self._bayeux.sessions
+        waiting = handed = held = 0
+        states = dict.fromkeys((State.HANDSHAKEN, State.CONNECTED), 0)
+        for session in sessions:
+            queue = session.queue
+            handed += queue.handed
+            waiting += len(queue.entries) - queue.handed
+            held += session.held is not None
+            states[session.state] += 1
+        yield GaugeMetricFamily("holdfast_entries_waiting", "Never handed over.", value=waiting)
+        yield GaugeMetricFamily("holdfast_entries_handed", "Not yet acknowledged.", value=handed)
+        yield GaugeMetricFamily("holdfast_connects_held", "Connects held open.", value=held)
+        living = GaugeMetricFamily("holdfast_sessions", "Living sessions.", labels=["state"])
+        for state, count in states.items():
+            living.add_metric([state.value], count)
+        yield living
+        yield CounterMetricFamily(
+            "holdfast_sessions_created", "Sessions that began.", value=sessions.created
+        )
+        ended = CounterMetricFamily(
+            "holdfast_sessions_ended", "Sessions that ended, and how.", labels=["how"]
+        )
+        for how in (Input.DISCONNECT, Input.EXPIRE):
+            ended.add_metric([how.value], sessions.ended[how.value])
+        yield ended
+        yield GaugeMetricFamily(
+            "holdfast_subscribed_channels",
+            "Channels and patterns with subscribers.",
+            value=len(self._bayeux.hub.routes),
+        )
+
+
+def make_registry(bayeux: Bayeux) -> CollectorRegistry:
+    """All metrics of this server and its process."""
+    registry = CollectorRegistry()
+    registry.register(BayeuxCollector(bayeux))
+    ProcessCollector(registry=registry)
+    PlatformCollector(registry=registry)
+    GCCollector(registry=registry)
+    return registry

@@ -1,0 +1,34 @@
+"""Work that takes its time, done for the core, which waits for nothing."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+
+class Tasks:
+    """Awaits for others, within a limit of time, and tells them what became of it."""
+
+    LIMIT_S = 10.0
+
+    def __init__(self) -> None:
+        self._running: set[asyncio.Task[None]] = set()
+
+    def __call__(self, work: Awaitable[Any], done: Callable[[Any, float], None]) -> None:
+        task = asyncio.get_running_loop().create_task(self._run(work, done))
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+
+    async def _run(self, work: Awaitable[Any], done: Callable[[Any, float], None]) -> None:
+        outcome: Any
+        try:
+            async with asyncio.timeout(self.LIMIT_S):
+                outcome = await work
+        except Exception as error:
+            outcome = error
+        done(outcome, asyncio.get_running_loop().time())
+
+    async def close(self) -> None:
+        """Give up what is still running."""
+        for task in self._running:
+            task.cancel()
+        await asyncio.gather(*self._running, return_exceptions=True)

@@ -1,0 +1,170 @@
+"""WebSocket: one socket for everything a session sends and receives."""
+
+import asyncio
+import logging
+import struct
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING
+
+from aiohttp import WSCloseCode, WSMsgType, web
+
+from app.bayeux.errors import BayeuxError, RequestRefused
+from app.bayeux.exchange import ConnectionType, Exchange
+from app.delivery.messages import Message
+from app.web.endpoint import Endpoint
+from app.web.long_polling import refusal
+from app.web.origins import Standing
+
+if TYPE_CHECKING:
+    from app.bayeux.sessions import Session
+
+log = logging.getLogger(__name__)
+
+_TEXT = 0x81
+_CLOSE_CODES = {BayeuxError.REQUEST_TOO_LARGE: WSCloseCode.MESSAGE_TOO_BIG}
+
+
+def frame(payload: bytes) -> bytes:
+    """A text frame of a server: never masked, so the same bytes serve every receiver."""
+    size = len(payload)
+    if size < 126:
+        return struct.pack("!BB", _TEXT, size) + payload
+    if size < 65536:
+        return struct.pack("!BBH", _TEXT, 126, size) + payload
+    return struct.pack("!BBQ", _TEXT, 127, size) + payload
+
+
+class Socket:
+    """One open socket: carrier of its exchanges, pipe of its session.
+
+    Frames are written to the transport directly. aiohttp does the opening, reading and closing.
+    """
+
+    connection_type = ConnectionType.WEBSOCKET
+
+    def __init__(self, request: web.Request, browser: str, messages_per_frame: int) -> None:
+        self.browser = browser
+        self.session: Session | None = None
+        self._request = request
+        self._messages_per_frame = messages_per_frame
+
+    def answer(self, exchange: Exchange, messages: Sequence[Message]) -> bool:
+        if exchange.is_superseded:
+            # Nobody waits for it: the client has sent the connect that overtook it.
+            return False
+        replies = frame(b"[" + b",".join(exchange.replies) + b"]")
+        frames = self._frames(messages)
+        if exchange.is_handshake:
+            return self._write([replies, *frames])
+        return self._write([*frames, replies])
+
+    def push(self, messages: Sequence[Message]) -> bool:
+        return self._write(self._frames(messages))
+
+    def is_draining(self) -> bool:
+        return self._request.transport is not None and self._request.protocol.writing_paused
+
+    def _write(self, frames: Sequence[bytes]) -> bool:
+        transport = self._request.transport
+        if transport is None or transport.is_closing():
+            return False
+        transport.write(frames[0] if len(frames) == 1 else b"".join(frames))
+        return True
+
+    def _frames(self, messages: Sequence[Message]) -> list[bytes]:
+        if self._messages_per_frame == 1:
+            return [message.frame or _frame_once(message) for message in messages]
+        step = self._messages_per_frame if self._messages_per_frame > 0 else max(1, len(messages))
+        chunks = [messages[start : start + step] for start in range(0, len(messages), step)]
+        return [frame(b"[" + b",".join([m.wire for m in chunk]) + b"]") for chunk in chunks]
+
+
+def _frame_once(message: Message) -> bytes:
+    message.frame = frame(b"[" + message.wire + b"]")
+    return message.frame
+
+
+class WebSocketDoor:
+    """Opens sockets and reads from them; keeps them all, so that they can be closed at the end."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint = endpoint
+        self._open: set[web.WebSocketResponse] = set()
+
+    async def serve(self, request: web.Request) -> web.StreamResponse:
+        """A request to upgrade, and all that follows on its connection."""
+        options = self._endpoint.options
+        origin, host = request.headers.get("Origin"), request.headers.get("Host")
+        if options.origins.standing(origin, host) is Standing.FOREIGN:
+            return refusal(request, BayeuxError.ORIGIN_DENIED, self._endpoint)
+        if not self._speaks_our_protocol(request):
+            return refusal(request, BayeuxError.TRANSPORT_UNKNOWN, self._endpoint)
+        browser = options.cookie.find(request.headers.get("Cookie"))
+        response = self._response(browser)
+        if browser is None:
+            browser = self._endpoint.bayeux.new_id()
+            response.headers["Set-Cookie"] = options.cookie.header(browser)
+        writer = await response.prepare(request)
+        socket = Socket(request, browser, options.ws_messages_per_frame)
+        self._open.add(response)
+        try:
+            await self._read(response, socket, writer.drain)
+        finally:
+            self._open.discard(response)
+            self._endpoint.bayeux.detach(socket, self._endpoint.clock())
+        return response
+
+    async def close_all(self) -> None:
+        """The server stops."""
+        await asyncio.gather(
+            *(response.close(code=WSCloseCode.GOING_AWAY) for response in list(self._open)),
+            return_exceptions=True,
+        )
+
+    def _speaks_our_protocol(self, request: web.Request) -> bool:
+        protocol = self._endpoint.options.ws_protocol
+        if protocol is None:
+            return True
+        offered = request.headers.get("Sec-WebSocket-Protocol", "").split(",")
+        return protocol in [name.strip() for name in offered]
+
+    def _response(self, browser: str | None) -> web.WebSocketResponse:
+        options = self._endpoint.options
+        protocol = options.ws_protocol
+        return web.WebSocketResponse(
+            max_msg_size=options.max_request_size,
+            # Compressed frames would have to be made for each receiver by itself.
+            compress=False,
+            receive_timeout=options.ws_idle_timeout_s if options.ws_idle_timeout_s > 0 else None,
+            protocols=() if protocol is None else (protocol,),
+        )
+
+    async def _read(
+        self,
+        response: web.WebSocketResponse,
+        socket: Socket,
+        drain: Callable[[], Awaitable[None]],
+    ) -> None:
+        bayeux, clock = self._endpoint.bayeux, self._endpoint.clock
+        while True:
+            try:
+                received = await response.receive()
+            except TimeoutError:
+                await response.close(code=WSCloseCode.GOING_AWAY, message=b"idle for too long")
+                return
+            if received.type is WSMsgType.BINARY:
+                await response.close(code=WSCloseCode.UNSUPPORTED_DATA, message=b"text frames only")
+                return
+            if received.type is not WSMsgType.TEXT:
+                return
+            try:
+                exchange = Exchange(socket, socket.browser, socket)
+                bayeux.receive(received.data.encode(), exchange, clock())
+            except RequestRefused as refused:
+                code = _CLOSE_CODES.get(refused.error, WSCloseCode.INVALID_TEXT)
+                await response.close(code=code, message=str(refused).encode())
+                return
+            if socket.is_draining():
+                # A client that does not read gets no more of its messages heard.
+                await drain()
+                bayeux.drained(socket)

@@ -1,0 +1,56 @@
+"""Acknowledged messages: what a client did not acknowledge is sent again.
+
+The handshake asks with `ext.ack: true`, or "true" as Jetty's page has it. From then on messages
+travel on connect replies alone; each reply is a batch with a number of its own, and each connect
+says which batch was received last.
+"""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from app.bayeux.codec import Json
+from app.bayeux.extension_chain import ServerExtension, SessionExtension
+from app.bayeux.sessions import Session
+
+_CONNECT = "/meta/connect"
+
+
+class Ack(ServerExtension):
+    """Turns a client's queue into an acknowledged one if the client asks for it."""
+
+    owns: ClassVar[frozenset[str]] = frozenset({"ack"})
+
+    def __init__(self, *, announces_batch: bool) -> None:
+        # With messages in the handshake's own response the client must know their batch.
+        self._announces_batch = announces_batch
+        self._session_extension = _AckOfSession()
+
+    def negotiate(
+        self, session: Session, handshake: Json, reply: Json, now: float
+    ) -> SessionExtension | None:
+        asked = (handshake.get("ext") or {}).get("ack")
+        if asked is not True and asked != "true":
+            return None
+        session.queue.acknowledge_batches()
+        session.deliver_only = True
+        answer: Any = asked
+        if self._announces_batch:
+            answer = {"enabled": True, "batch": session.queue.batch + 1}
+        reply.setdefault("ext", {})["ack"] = answer
+        return self._session_extension
+
+
+class _AckOfSession(SessionExtension):
+    """Keeps nothing itself: the batches are in the session's queue."""
+
+    def incoming(self, session: Session, message: Json, now: float) -> bool:
+        if message["channel"] == _CONNECT:
+            ext = message.get("ext") or {}
+            if "ack" in ext:
+                batch = ext["ack"]
+                session.queue.acknowledge(batch if type(batch) is int else -1)
+        return True
+
+    def outgoing(self, session: Session, reply: Json, asked: Mapping[str, Any], now: float) -> None:
+        if reply.get("channel") == _CONNECT and reply["successful"]:
+            reply.setdefault("ext", {})["ack"] = session.queue.batch
