@@ -1,20 +1,16 @@
 """`/meta/connect`: the request that waits for messages, and when it does not wait."""
 
-from typing import TYPE_CHECKING
-
 from app.bayeux.advice import multiple_clients_advice, reconnect_advice, session_advice
 from app.bayeux.codec import Json
 from app.bayeux.errors import BayeuxError, Refused
 from app.bayeux.exchange import Exchange, PendingConnect
 from app.bayeux.life import Input, State
+from app.bayeux.server import Bayeux
 from app.bayeux.sessions import Session
-
-if TYPE_CHECKING:
-    from app.bayeux.server import Bayeux
 
 
 def connect(
-    bayeux: "Bayeux", exchange: Exchange, session: Session, message: Json, reply: Json
+    bayeux: Bayeux, exchange: Exchange, session: Session, message: Json, reply: Json
 ) -> None:
     """Answer now, or hold the exchange until there is something to say."""
     bayeux.supersede(session)
@@ -42,7 +38,7 @@ def connect(
     bayeux.hold(session, exchange, timeout_s)
 
 
-def _heed_advice(bayeux: "Bayeux", session: Session, message: Json) -> float:
+def _heed_advice(bayeux: Bayeux, session: Session, message: Json) -> float:
     """The hold time; the client may ask for less than ours, and for an interval, for this time."""
     advice = message.get("advice") or {}
     session.rest_interval_s = session.interval_s
@@ -63,7 +59,7 @@ def _must_advise(exchange: Exchange, session: Session, message: Json) -> bool:
     return due
 
 
-def _crowds_browser(bayeux: "Bayeux", exchange: Exchange) -> bool:
+def _crowds_browser(bayeux: Bayeux, exchange: Exchange) -> bool:
     """Whether this browser has as many connects held as it may have."""
     limit = bayeux.options.max_sessions_per_browser
     if limit < 0 or exchange.pipe is not None or exchange.browser is None:
@@ -71,12 +67,12 @@ def _crowds_browser(bayeux: "Bayeux", exchange: Exchange) -> bool:
     return bayeux.sessions.held_by(exchange.browser) >= limit
 
 
-def _send_away(bayeux: "Bayeux", reply: Json) -> None:
+def _send_away(bayeux: Bayeux, reply: Json) -> None:
     reply["advice"] = multiple_clients_advice(bayeux.options)
     reply["successful"] = reply["advice"]["reconnect"] != "none"
 
 
-def unknown_session(bayeux: "Bayeux", session: Session | None) -> Refused:
+def unknown_session(bayeux: Bayeux, session: Session | None) -> Refused:
     """The refusal of a connect: handshake again, unless the session ended in this very request."""
     reconnect = "handshake" if session is None else "none"
     return Refused(BayeuxError.SESSION_UNKNOWN, advice=reconnect_advice(bayeux.options, reconnect))

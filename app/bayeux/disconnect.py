@@ -1,18 +1,14 @@
 """`/meta/disconnect`: a session ends because its client says so."""
 
-from typing import TYPE_CHECKING
-
 from app.bayeux.codec import Json
 from app.bayeux.exchange import Exchange
 from app.bayeux.life import Input
+from app.bayeux.server import Bayeux
 from app.bayeux.sessions import Session
-
-if TYPE_CHECKING:
-    from app.bayeux.server import Bayeux
 
 
 def disconnect(
-    bayeux: "Bayeux", exchange: Exchange, session: Session, message: Json, reply: Json
+    bayeux: Bayeux, exchange: Exchange, session: Session, message: Json, reply: Json
 ) -> None:
     """End the session. What still waits for it travels with this reply, if it may."""
     # Before this reply: cometd.js closes its socket only when no connect is outstanding.

@@ -63,6 +63,15 @@ class Refused(Exception):
         self.advice = advice
         self.ext = ext
 
+    def fill(self, reply: dict[str, Any]) -> None:
+        """Make the reply say what was refused."""
+        reply["successful"] = False
+        reply["error"] = str(self)
+        if self.advice:
+            reply["advice"] = self.advice
+        if self.ext:
+            reply["ext"] = {**reply.get("ext", {}), **self.ext}
+
 
 class RequestRefused(Exception):
     """A whole request is refused: no message of it was looked at, nothing has changed."""

@@ -46,7 +46,7 @@ class Pipe(Protocol):
         ...
 
     def is_draining(self) -> bool:
-        """Whether earlier bytes are still on their way; pushing should wait for `Bayeux.drained`."""
+        """Whether earlier bytes are still on their way; then wait for `Bayeux.drained`."""
         ...
 
 

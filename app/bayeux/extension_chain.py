@@ -61,7 +61,7 @@ def run_incoming(session: Session, message: Json, now: float) -> None:
 
 
 def run_outgoing(session: Session, reply: Json, asked: Mapping[str, Any], now: float) -> None:
-    """In reversed order; a reply is owed whatever an extension does, so failures are only logged."""
+    """In reversed order; a reply is owed anyway, so failures are only logged."""
     for extension in reversed(session.extensions):
         try:
             extension.outgoing(session, reply, asked, now)

@@ -1,36 +1,39 @@
 """`/meta/handshake`: a client becomes a session."""
 
-from collections.abc import Awaitable
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable
 
 from app.bayeux.advice import reconnect_advice, session_advice
 from app.bayeux.codec import Json
 from app.bayeux.errors import BayeuxError, Refused
 from app.bayeux.exchange import Exchange
 from app.bayeux.extension_chain import SessionExtension
+from app.bayeux.server import Bayeux, Outcome
 from app.bayeux.sessions import Session
 from app.delivery.queue import CallbackQueue
-
-if TYPE_CHECKING:
-    from app.bayeux.server import Bayeux
-
-Outcome = SessionExtension | None | Exception
 
 
 class Handshake:
     """One handshake on its way through the extensions, some of which may take their time."""
 
-    def __init__(self, bayeux: "Bayeux", exchange: Exchange, message: Json, reply: Json) -> None:
+    def __init__(
+        self,
+        bayeux: Bayeux,
+        exchange: Exchange,
+        message: Json,
+        reply: Json,
+        fulfil: Callable[[], None],
+    ) -> None:
         self._bayeux = bayeux
         self._exchange = exchange
         self._message = message
         self._reply = reply
-        self._slot = len(exchange.replies)
+        # Called when the reply is complete, unless `start` completed it.
+        self._fulfil = fulfil
         self._next = 0
         self._session = self._draft()
 
     def start(self) -> bool:
-        """Whether the reply is complete; otherwise `Bayeux.fulfil` will complete it later."""
+        """Whether the reply is complete; otherwise `fulfil` is called when it is."""
         self._check_capacity()
         self._check_connection_types()
         self._bayeux.rights.check_handshake(self._session, self._message)
@@ -84,11 +87,11 @@ class Handshake:
             if not self._negotiate():
                 return
         except Refused as refused:
-            self._bayeux.refuse(self._reply, refused)
+            refused.fill(self._reply)
         except Exception:
             self._bayeux.log.exception("an extension failed at handshake")
-            self._bayeux.refuse(self._reply, denied(self._bayeux))
-        self._bayeux.fulfil(self._exchange, self._slot, self._message, self._reply)
+            _denied(self._bayeux).fill(self._reply)
+        self._fulfil()
 
     def _install(self, extension: SessionExtension | None) -> None:
         if extension is not None:
@@ -118,6 +121,6 @@ class Handshake:
             self._reply["x-messages"] = waiting
 
 
-def denied(bayeux: "Bayeux") -> Refused:
+def _denied(bayeux: Bayeux) -> Refused:
     """The refusal for an extension that failed: nobody gets in by a fault of ours."""
     return Refused(BayeuxError.HANDSHAKE_DENIED, advice=reconnect_advice(bayeux.options, "none"))

@@ -1,15 +1,11 @@
 """Publishing: to subscribers, or to a service."""
 
-from typing import TYPE_CHECKING
-
 from app.bayeux.codec import Json
 from app.bayeux.errors import BayeuxError, Refused
+from app.bayeux.server import Bayeux
 from app.bayeux.services import Call
 from app.bayeux.sessions import Session
 from app.delivery.channels import Channel, Kind
-
-if TYPE_CHECKING:
-    from app.bayeux.server import Bayeux
 
 # Fields with a meaning of their own to receivers. A publisher who could set `advice` could
 # disconnect every subscriber; `clientId` would give the publisher's session away.
@@ -28,9 +24,7 @@ PROTOCOL_FIELDS = frozenset(
 )
 
 
-def publish(
-    bayeux: "Bayeux", session: Session, channel: Channel, message: Json, reply: Json
-) -> None:
+def publish(bayeux: Bayeux, session: Session, channel: Channel, message: Json, reply: Json) -> None:
     """Give the message to whom it is for; the reply only says that this was done."""
     if channel.is_wild:
         raise Refused(BayeuxError.CHANNEL_INVALID)
@@ -42,13 +36,13 @@ def publish(
     if channel.kind is Kind.SERVICE:
         service = bayeux.services.find(channel)
         if service is not None:
-            service(Call(bayeux, session, channel.name, message))
+            service(Call(bayeux.deliver_event, session, channel.name, message))
     else:
         bayeux.broadcast(channel, _event(bayeux, channel, message), sender=session)
     reply["successful"] = True
 
 
-def _event(bayeux: "Bayeux", channel: Channel, message: Json) -> Json:
+def _event(bayeux: Bayeux, channel: Channel, message: Json) -> Json:
     """What receivers get: everything that the publisher sent but what is between it and us."""
     event = {name: value for name, value in message.items() if name not in PROTOCOL_FIELDS}
     event["channel"] = channel.name

@@ -59,7 +59,7 @@ class Vote(Enum):
 
 
 class Authorizer(Protocol):
-    """Has an opinion on operations on the channels of one pattern; a `Denial` settles the matter."""
+    """Has an opinion on the channels of one pattern; a `Denial` settles the matter."""
 
     def __call__(
         self, operation: Operation, channel: str, session: Session, message: Json

@@ -1,33 +1,28 @@
 """The protocol as a whole: requests in, answers out; no I/O, no clock of its own."""
 
 import logging
-from collections.abc import Awaitable, Callable, Sequence
-from typing import ClassVar, Protocol
+from collections.abc import Awaitable, Callable
+from typing import Protocol
 
 from app.bayeux.admission import Admission
 from app.bayeux.advice import reconnect_advice, session_advice
-from app.bayeux.codec import Json, decode, encode
-from app.bayeux.connect import connect, unknown_session
-from app.bayeux.disconnect import disconnect
+from app.bayeux.codec import Json, encode
 from app.bayeux.errors import BayeuxError, Refused
 from app.bayeux.exchange import ConnectionType, Exchange, Pipe
-from app.bayeux.extension_chain import ServerExtension, run_incoming, run_outgoing
-from app.bayeux.handshake import Handshake, Outcome
+from app.bayeux.extension_chain import ServerExtension, SessionExtension, run_outgoing
 from app.bayeux.life import Input
 from app.bayeux.options import ChannelRule, Options
-from app.bayeux.publish import publish
 from app.bayeux.rights import Rights
 from app.bayeux.services import Services
 from app.bayeux.sessions import Session, Sessions
-from app.bayeux.subscribe import subscribe, unsubscribe
 from app.delivery.channels import Channel, Channels, Kind
 from app.delivery.counters import Reason
 from app.delivery.hub import Hub
 from app.delivery.messages import Message
 
-_HANDSHAKE = "/meta/handshake"
-_CONNECT = "/meta/connect"
 _ORDINARY_RULE = ChannelRule()
+
+Outcome = SessionExtension | Exception | None
 
 
 class RunLater(Protocol):
@@ -38,29 +33,13 @@ class RunLater(Protocol):
     ) -> None: ...
 
 
-class MetaHandler(Protocol):
-    """Carries out a meta message of a living session; raises `Refused` and leaves nothing behind."""
-
-    def __call__(
-        self, bayeux: "Bayeux", exchange: Exchange, session: Session, message: Json, reply: Json, /
-    ) -> None: ...
-
-
 class Bayeux:
     """One Bayeux server.
 
-    The shell calls `receive` with each request, `flush` at the end of each turn in which `on_ready`
-    was called, `tick` every tenth of a second, `abort` and `detach` when connections are lost.
+    Requests come in by `dispatch.receive`. The shell calls `flush` at the end of a turn in which
+    `on_ready` was called, `tick` every tenth of a second, `abort` and `detach` when connections are
+    lost.
     """
-
-    # An explicit list: a handler is never found by a name that a client made up.
-    META: ClassVar[dict[str, MetaHandler | None]] = {
-        _HANDSHAKE: None,
-        _CONNECT: connect,
-        "/meta/subscribe": subscribe,
-        "/meta/unsubscribe": unsubscribe,
-        "/meta/disconnect": disconnect,
-    }
 
     log = logging.getLogger("app.bayeux")
 
@@ -95,27 +74,6 @@ class Bayeux:
 
     # What the shell calls
 
-    def receive(self, body: bytes, exchange: Exchange, now: float) -> None:
-        """Do what a request asks for; its exchange is answered now or later.
-
-        Raises `RequestRefused`, before anything is done, if the bytes are no messages.
-        """
-        messages = decode(body, self.options.request_limits)
-        self.now = now
-        exchange.size = len(messages)
-        exchange.session = session = self._find_session(messages[0], exchange)
-        if exchange.size == 1:
-            self._handle(messages[0], exchange)
-        elif any(message.get("channel") == _HANDSHAKE for message in messages):
-            self._handle_with_handshake(messages, exchange)
-        else:
-            for message in messages:
-                self._handle(message, exchange)
-        if session is not None:
-            self._touch(session, exchange)
-        if not exchange.owed and (session is None or session.held is not exchange):
-            self.complete(exchange)
-
     def flush(self, now: float) -> None:
         """The turn ends: tell all who have something waiting."""
         self.now = now
@@ -136,7 +94,7 @@ class Bayeux:
                 self.sessions.timers.ring_by(session, session.next_due())
 
     def abort(self, exchange: Exchange, now: float) -> None:
-        """Nobody waits for this exchange any more; what was for its session stays in the queue."""
+        """Nobody waits for this exchange any more; what its session did not get stays queued."""
         self.now = now
         session = exchange.session
         if session is not None and session.held is exchange:
@@ -148,6 +106,12 @@ class Bayeux:
         if pipe.session is not session:
             self.detach(pipe, self.now)
             pipe.session = session
+
+    def attach(self, pipe: Pipe, session: Session) -> None:
+        """Messages for the session may be sent over this connection."""
+        self.bind(pipe, session)
+        session.pipe = pipe
+        self.drained(pipe)
 
     def detach(self, pipe: Pipe, now: float) -> None:
         """The connection is lost; the session lives on for a while."""
@@ -203,17 +167,17 @@ class Bayeux:
             raise ValueError(f"{channel!r} is no channel to publish on")
         self.broadcast(found, {"channel": found.name, "data": data})
 
-    def deliver_event(self, session: Session, channel: str, event: Json) -> None:
+    def deliver_event(self, session: Session, event: Json) -> None:
         """Give an event to one session alone."""
         if not session.is_gone:
-            self.hub.deliver(session, Message(encode({"channel": channel, **event})))
+            self.hub.deliver(session, Message(encode(event)))
 
     def end_by_server(self, session: Session) -> None:
         """End a session and let its client know."""
         if session.is_gone:
             return
         event = {"channel": "/meta/disconnect", "successful": True}
-        self.deliver_event(session, "/meta/disconnect", event)
+        self.deliver_event(session, event)
         if session.pipe is not None and not session.deliver_only:
             self._push(session, session.pipe)
         self.dismiss(session)
@@ -251,22 +215,6 @@ class Bayeux:
         self.sessions.remove(session, seen)
         self.log.debug("session %d ended: %s", session.number, seen.value)
 
-    def fulfil(self, exchange: Exchange, slot: int, message: Json, reply: Json) -> None:
-        """A reply that was owed is there."""
-        exchange.replies[slot] = self._finish(message, exchange, reply)
-        exchange.owed -= 1
-        if not exchange.owed:
-            self.complete(exchange)
-
-    def refuse(self, reply: Json, refused: Refused) -> None:
-        """Make the reply say what was refused."""
-        reply["successful"] = False
-        reply["error"] = str(refused)
-        if refused.advice:
-            reply["advice"] = refused.advice
-        if refused.ext:
-            reply["ext"] = {**reply.get("ext", {}), **refused.ext}
-
     def complete(self, exchange: Exchange) -> None:
         """All replies are due: send them, with the messages that travel along."""
         session = exchange.session
@@ -287,111 +235,6 @@ class Bayeux:
             session.carrier = exchange.carrier
             self._rest(session)
 
-    # The way of one message
-
-    def _find_session(self, first: Json, exchange: Exchange) -> Session | None:
-        trusting = self.options.trust_client_session
-        session = self.sessions.find(first.get("clientId"), exchange.browser, trusting=trusting)
-        pipe = exchange.pipe
-        if session is None or pipe is None or first.get("channel") == _HANDSHAKE:
-            return session
-        if self.options.ws_require_handshake_per_connection and pipe.session is not session:
-            return None
-        self.bind(pipe, session)
-        session.pipe = pipe
-        self.drained(pipe)
-        return session
-
-    def _handle_with_handshake(self, messages: Sequence[Json], exchange: Exchange) -> None:
-        """A handshake is answered; what came along with it has no effect."""
-        exchange.session = None
-        is_answered = False
-        for message in messages:
-            if message.get("channel") == _HANDSHAKE and not is_answered:
-                is_answered = True
-                self._handle(message, exchange)
-            else:
-                reply = _skeleton(message)
-                self.refuse(reply, Refused(BayeuxError.HANDSHAKE_BATCHED))
-                exchange.replies.append(encode(reply))
-
-    def _handle(self, message: Json, exchange: Exchange) -> None:
-        reply = _skeleton(message)
-        try:
-            channel = self._validate(message)
-            if message["channel"] == _HANDSHAKE:
-                self._handshake(message, exchange, reply)
-                return
-            self._dispatch(channel, message, exchange, reply)
-        except Refused as refused:
-            self.refuse(reply, refused)
-        except Exception:
-            # A service or an extension of the operator's: our caller must not suffer for it.
-            self.log.exception("a message could not be handled")
-            self.refuse(reply, Refused(BayeuxError.MESSAGE_DELETED))
-        else:
-            if exchange.connects and exchange.connects[-1].reply is reply:
-                return
-        exchange.replies.append(self._finish(message, exchange, reply))
-
-    def _finish(self, message: Json, exchange: Exchange, reply: Json) -> bytes:
-        session = exchange.session
-        if session is not None and session.extensions:
-            ext = message.get("ext")
-            run_outgoing(session, reply, ext if isinstance(ext, dict) else {}, self.now)
-        return encode(reply)
-
-    def _validate(self, message: Json) -> Channel:
-        """What is wrong with a message by itself; comes before the question who sent it."""
-        name = message.get("channel")
-        if name is None:
-            raise Refused(BayeuxError.CHANNEL_MISSING)
-        channel = self.channels.get(name) if type(name) is str else None
-        if channel is None:
-            raise Refused(BayeuxError.CHANNEL_INVALID)
-        if not _is_message_id(message.get("id")):
-            raise Refused(BayeuxError.MESSAGE_ID_INVALID)
-        if "ext" in message and not isinstance(message["ext"] or {}, dict):
-            raise Refused(BayeuxError.EXT_INVALID)
-        if "advice" in message and not isinstance(message["advice"] or {}, dict):
-            raise Refused(BayeuxError.ADVICE_INVALID)
-        return channel
-
-    def _handshake(self, message: Json, exchange: Exchange, reply: Json) -> None:
-        handshake = Handshake(self, exchange, message, reply)
-        try:
-            is_complete = handshake.start()
-        except Refused as refused:
-            self.refuse(reply, refused)
-            is_complete = True
-        if is_complete:
-            exchange.replies.append(self._finish(message, exchange, reply))
-        else:
-            exchange.owed += 1
-            exchange.replies.append(b"")
-
-    def _dispatch(self, channel: Channel, message: Json, exchange: Exchange, reply: Json) -> None:
-        session = exchange.session
-        if session is None or session.is_gone or message.get("clientId") != session.client_id:
-            raise self._unknown(message, session)
-        if session.extensions:
-            run_incoming(session, message, self.now)
-            if session.is_gone:
-                raise self._unknown(message, session)
-        if channel.kind is not Kind.META:
-            publish(self, session, channel, message, reply)
-            return
-        handler = self.META.get(message["channel"])
-        if handler is None:
-            raise Refused(BayeuxError.CHANNEL_CREATE_DENIED, "denied_by_security_policy")
-        handler(self, exchange, session, message, reply)
-
-    def _unknown(self, message: Json, session: Session | None) -> Refused:
-        if message["channel"] != _CONNECT:
-            return Refused(BayeuxError.SESSION_UNKNOWN)
-        gone = session if session is not None and session.is_gone else None
-        return unknown_session(self, gone)
-
     # Sessions and time
 
     def _carries(self, exchange: Exchange, session: Session) -> bool:
@@ -404,7 +247,7 @@ class Bayeux:
             return False
         return exchange.connection_type is not ConnectionType.CALLBACK_POLLING
 
-    def _touch(self, session: Session, exchange: Exchange) -> None:
+    def touch(self, session: Session) -> None:
         """Whatever a client sends proves that it is alive."""
         if session.held is None and not session.is_gone:
             session.deadline = max(session.deadline, self.now + self.options.max_interval_s)
@@ -458,24 +301,3 @@ class Bayeux:
                 if name in rules:
                     return rules[name]
         return _ORDINARY_RULE
-
-
-def _skeleton(message: Json) -> Json:
-    """What every reply repeats of its message."""
-    reply: Json = {}
-    channel, message_id = message.get("channel"), message.get("id")
-    if type(channel) is str:
-        reply["channel"] = channel
-    if type(message_id) is str:
-        reply["id"] = message_id
-    elif type(message_id) in (int, float):
-        reply["id"] = str(message_id)
-    if message.get("subscription") is not None:
-        reply["subscription"] = message["subscription"]
-    return reply
-
-
-def _is_message_id(value: object) -> bool:
-    if type(value) is str:
-        return value.isalnum() and value.isascii()
-    return value is None or (type(value) is int and value >= 0)

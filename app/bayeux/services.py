@@ -1,25 +1,25 @@
 """Service channels: requests to the server itself, CometD's remote calls among them."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from app.bayeux.sessions import Session
 from app.delivery.channels import Channel
 
-if TYPE_CHECKING:
-    from app.bayeux.server import Bayeux
+# Gives an event to one session alone.
+Deliver = Callable[[Session, dict[str, Any]], None]
 
 
 class Call:
     """One request to a service; it may be answered at once, later, or never."""
 
     def __init__(
-        self, bayeux: "Bayeux", session: Session, channel: str, message: dict[str, Any]
+        self, deliver: Deliver, session: Session, channel: str, message: dict[str, Any]
     ) -> None:
         self.session = session
         self.channel = channel
         self.message = message
-        self._bayeux = bayeux
+        self._deliver = deliver
 
     @property
     def data(self) -> object:
@@ -39,7 +39,7 @@ class Call:
         # The client finds its call by this id, and tells the answer from the reply by its data.
         if "id" in self.message:
             event["id"] = self.message["id"]
-        self._bayeux.deliver_event(self.session, self.channel, event)
+        self._deliver(self.session, event)
 
 
 Service = Callable[[Call], None]

@@ -1,27 +1,26 @@
 """`/meta/subscribe` and `/meta/unsubscribe`: all channels of a message, or none of them."""
 
-from typing import TYPE_CHECKING
-
 from app.bayeux.codec import Json
 from app.bayeux.errors import BayeuxError, Refused
 from app.bayeux.exchange import Exchange
+from app.bayeux.server import Bayeux
 from app.bayeux.sessions import Session
 from app.delivery.channels import Channel, Kind
 
-if TYPE_CHECKING:
-    from app.bayeux.server import Bayeux
-
+_META = frozenset(
+    f"/meta/{name}" for name in ("handshake", "connect", "subscribe", "unsubscribe", "disconnect")
+)
 _BY_POLICY = "denied_by_security_policy"
 
 
 def subscribe(
-    bayeux: "Bayeux", exchange: Exchange, session: Session, message: Json, reply: Json
+    bayeux: Bayeux, exchange: Exchange, session: Session, message: Json, reply: Json
 ) -> None:
     """Add the subscriptions; having one already is no error."""
     channels = _channels(bayeux, message)
     for channel in channels:
         if channel.kind is Kind.META:
-            known = channel.name in bayeux.META
+            known = channel.name in _META
             error = BayeuxError.SUBSCRIBE_DENIED if known else BayeuxError.CREATE_DENIED
             raise Refused(error, _BY_POLICY)
     # Subscribing to a service succeeds and means nothing: services answer their caller anyway.
@@ -40,7 +39,7 @@ def subscribe(
 
 
 def unsubscribe(
-    bayeux: "Bayeux", exchange: Exchange, session: Session, message: Json, reply: Json
+    bayeux: Bayeux, exchange: Exchange, session: Session, message: Json, reply: Json
 ) -> None:
     """Take the subscriptions away; having none is no error if the channel exists."""
     channels = _channels(bayeux, message)
@@ -55,7 +54,7 @@ def unsubscribe(
     reply["successful"] = True
 
 
-def _channels(bayeux: "Bayeux", message: Json) -> list[Channel]:
+def _channels(bayeux: Bayeux, message: Json) -> list[Channel]:
     """What the message names, as a string or as an array of strings."""
     subscription = message.get("subscription")
     if subscription is None:

@@ -44,7 +44,7 @@ async def callback_poll(request: web.Request, endpoint: Endpoint) -> web.Respons
 
 
 def _check_site(request: web.Request, endpoint: Endpoint) -> None:
-    """Scripts are loaded without an `Origin`; what browsers say instead is held against the list."""
+    """Scripts are loaded without an `Origin`; browsers say other things instead."""
     if ConnectionType.CALLBACK_POLLING.value not in endpoint.options.transports:
         raise RequestRefused(BayeuxError.TRANSPORT_UNKNOWN)
     if request.headers.get("Sec-Fetch-Site") in (None, "same-origin", "none"):

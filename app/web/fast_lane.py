@@ -21,6 +21,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.streams import EMPTY_PAYLOAD, StreamReader
 from aiohttp.web_protocol import RequestHandler, _ErrInfo
 
+from app.bayeux.dispatch import receive
 from app.bayeux.errors import BayeuxError, RequestRefused
 from app.bayeux.exchange import ConnectionType, Exchange
 from app.delivery.messages import Message
@@ -176,7 +177,7 @@ class FastLane(RequestHandler):
                 return
         self._exchange = exchange = Exchange(self, self._browser)
         try:
-            self._endpoint.bayeux.receive(body, exchange, self._endpoint.clock())
+            receive(self._endpoint.bayeux, body, exchange, self._endpoint.clock())
         except RequestRefused as refused:
             self._refuse(refused.error)
 

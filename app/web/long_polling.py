@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from aiohttp import web
 
+from app.bayeux.dispatch import receive
 from app.bayeux.errors import BayeuxError, RequestRefused
 from app.bayeux.exchange import ConnectionType, Exchange
 from app.delivery.messages import Message
@@ -46,7 +47,7 @@ async def exchange_over_http(
     carrier = Waiting(request, connection_type)
     browser = endpoint.options.cookie.find(request.headers.get("Cookie"))
     exchange = Exchange(carrier, browser)
-    endpoint.bayeux.receive(body, exchange, endpoint.clock())
+    receive(endpoint.bayeux, body, exchange, endpoint.clock())
     try:
         return exchange, await carrier.wait()
     except asyncio.CancelledError:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from aiohttp import WSCloseCode, WSMsgType, web
 
+from app.bayeux.dispatch import receive
 from app.bayeux.errors import BayeuxError, RequestRefused
 from app.bayeux.exchange import ConnectionType, Exchange
 from app.delivery.messages import Message
@@ -159,7 +160,7 @@ class WebSocketDoor:
                 return
             try:
                 exchange = Exchange(socket, socket.browser, socket)
-                bayeux.receive(received.data.encode(), exchange, clock())
+                receive(bayeux, received.data.encode(), exchange, clock())
             except RequestRefused as refused:
                 code = _CLOSE_CODES.get(refused.error, WSCloseCode.INVALID_TEXT)
                 await response.close(code=code, message=str(refused).encode())

@@ -1,0 +1,199 @@
+"""What becomes of a request: its messages, each checked, handled, answered in order."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from app.bayeux.codec import Json, decode, encode
+from app.bayeux.connect import connect, unknown_session
+from app.bayeux.disconnect import disconnect
+from app.bayeux.errors import BayeuxError, Refused
+from app.bayeux.exchange import Exchange
+from app.bayeux.extension_chain import run_incoming, run_outgoing
+from app.bayeux.handshake import Handshake
+from app.bayeux.publish import publish
+from app.bayeux.server import Bayeux
+from app.bayeux.sessions import Session
+from app.bayeux.subscribe import subscribe, unsubscribe
+from app.delivery.channels import Channel, Kind
+
+_HANDSHAKE = "/meta/handshake"
+_CONNECT = "/meta/connect"
+
+
+class MetaHandler(Protocol):
+    """Carries out a meta message of a living session, or raises `Refused` and changes nothing."""
+
+    def __call__(
+        self, bayeux: Bayeux, exchange: Exchange, session: Session, message: Json, reply: Json, /
+    ) -> None: ...
+
+
+# An explicit list: a handler is never found by a name that a client made up.
+_HANDLERS: dict[str, MetaHandler] = {
+    _CONNECT: connect,
+    "/meta/subscribe": subscribe,
+    "/meta/unsubscribe": unsubscribe,
+    "/meta/disconnect": disconnect,
+}
+
+
+def receive(bayeux: Bayeux, body: bytes, exchange: Exchange, now: float) -> None:
+    """Do what a request asks for; its exchange is answered now or later.
+
+    Raises `RequestRefused`, before anything is done, if the bytes are no messages.
+    """
+    messages = decode(body, bayeux.options.request_limits)
+    bayeux.now = now
+    exchange.size = len(messages)
+    if exchange.size > 1 and any(message.get("channel") == _HANDSHAKE for message in messages):
+        _handle_with_handshake(bayeux, messages, exchange)
+    else:
+        exchange.session = _find_session(bayeux, messages[0], exchange)
+        for message in messages:
+            _handle(bayeux, message, exchange)
+    session = exchange.session
+    if session is not None:
+        bayeux.touch(session)
+        if session.held is exchange:
+            return
+    if not exchange.owed:
+        bayeux.complete(exchange)
+
+
+def _find_session(bayeux: Bayeux, first: Json, exchange: Exchange) -> Session | None:
+    """Whose request this is: asked once, of its first message."""
+    if first.get("channel") == _HANDSHAKE:
+        return None
+    options, pipe = bayeux.options, exchange.pipe
+    client_id = first.get("clientId")
+    trusting = options.trust_client_session
+    session = bayeux.sessions.find(client_id, exchange.browser, trusting=trusting)
+    if session is None or pipe is None:
+        return session
+    if options.ws_require_handshake_per_connection and pipe.session is not session:
+        return None
+    bayeux.attach(pipe, session)
+    return session
+
+
+def _handle_with_handshake(bayeux: Bayeux, messages: Sequence[Json], exchange: Exchange) -> None:
+    """A handshake is answered; what came along with it has no effect."""
+    is_answered = False
+    for message in messages:
+        if message.get("channel") == _HANDSHAKE and not is_answered:
+            is_answered = True
+            _handle(bayeux, message, exchange)
+        else:
+            reply = _skeleton(message)
+            Refused(BayeuxError.HANDSHAKE_BATCHED).fill(reply)
+            exchange.replies.append(encode(reply))
+
+
+def _handle(bayeux: Bayeux, message: Json, exchange: Exchange) -> None:
+    reply = _skeleton(message)
+    try:
+        channel = _validate(bayeux, message)
+        if message["channel"] == _HANDSHAKE:
+            is_complete = _handshake(bayeux, message, exchange, reply)
+        else:
+            is_complete = _carry_out(bayeux, channel, message, exchange, reply)
+    except Refused as refused:
+        refused.fill(reply)
+        is_complete = True
+    except Exception:
+        # A service or a policy of the operator's failed: nobody else must suffer for it.
+        bayeux.log.exception("a message could not be handled")
+        Refused(BayeuxError.MESSAGE_DELETED).fill(reply)
+        is_complete = True
+    if is_complete:
+        exchange.replies.append(_finish(bayeux, message, exchange, reply))
+
+
+def _finish(bayeux: Bayeux, message: Json, exchange: Exchange, reply: Json) -> bytes:
+    session = exchange.session
+    if session is not None and session.extensions:
+        ext = message.get("ext")
+        run_outgoing(session, reply, ext if isinstance(ext, dict) else {}, bayeux.now)
+    return encode(reply)
+
+
+def _validate(bayeux: Bayeux, message: Json) -> Channel:
+    """What is wrong with a message by itself; comes before the question who sent it."""
+    name = message.get("channel")
+    if name is None:
+        raise Refused(BayeuxError.CHANNEL_MISSING)
+    channel = bayeux.channels.get(name) if type(name) is str else None
+    if channel is None:
+        raise Refused(BayeuxError.CHANNEL_INVALID)
+    if not _is_message_id(message.get("id")):
+        raise Refused(BayeuxError.MESSAGE_ID_INVALID)
+    if "ext" in message and not isinstance(message["ext"] or {}, dict):
+        raise Refused(BayeuxError.EXT_INVALID)
+    if "advice" in message and not isinstance(message["advice"] or {}, dict):
+        raise Refused(BayeuxError.ADVICE_INVALID)
+    return channel
+
+
+def _handshake(bayeux: Bayeux, message: Json, exchange: Exchange, reply: Json) -> bool:
+    """Whether the reply is complete; if not, it is owed until an extension has taken its time."""
+    slot = len(exchange.replies)
+
+    def fulfil() -> None:
+        exchange.replies[slot] = _finish(bayeux, message, exchange, reply)
+        exchange.owed -= 1
+        bayeux.complete(exchange)
+
+    if Handshake(bayeux, exchange, message, reply, fulfil).start():
+        return True
+    exchange.owed += 1
+    exchange.replies.append(b"")
+    return False
+
+
+def _carry_out(
+    bayeux: Bayeux, channel: Channel, message: Json, exchange: Exchange, reply: Json
+) -> bool:
+    """Whether the reply is complete; a connect's is when it is known what travels with it."""
+    session = exchange.session
+    if session is None or session.is_gone or message.get("clientId") != session.client_id:
+        raise _unknown(bayeux, message, session)
+    if session.extensions:
+        run_incoming(session, message, bayeux.now)
+        if session.is_gone:
+            raise _unknown(bayeux, message, session)
+    if channel.kind is not Kind.META:
+        publish(bayeux, session, channel, message, reply)
+        return True
+    handler = _HANDLERS.get(message["channel"])
+    if handler is None:
+        raise Refused(BayeuxError.CHANNEL_CREATE_DENIED, "denied_by_security_policy")
+    handler(bayeux, exchange, session, message, reply)
+    return handler is not connect
+
+
+def _unknown(bayeux: Bayeux, message: Json, session: Session | None) -> Refused:
+    if message["channel"] != _CONNECT:
+        return Refused(BayeuxError.SESSION_UNKNOWN)
+    gone = session if session is not None and session.is_gone else None
+    return unknown_session(bayeux, gone)
+
+
+def _skeleton(message: Json) -> Json:
+    """What every reply repeats of its message."""
+    reply: Json = {}
+    channel, message_id = message.get("channel"), message.get("id")
+    if type(channel) is str:
+        reply["channel"] = channel
+    if type(message_id) is str:
+        reply["id"] = message_id
+    elif type(message_id) in (int, float):
+        reply["id"] = str(message_id)
+    if message.get("subscription") is not None:
+        reply["subscription"] = message["subscription"]
+    return reply
+
+
+def _is_message_id(value: object) -> bool:
+    if type(value) is str:
+        return value.isalnum() and value.isascii()
+    return value is None or (type(value) is int and value >= 0)
