@@ -8,22 +8,28 @@ const CookielessWebSocket = window.WebSocket;
 
 export class Page {
     /** hostname -> name -> "name=value": the form in which cometd-nodejs-client keeps cookies. */
-    cookies = {};
+    #cookies;
     #requests = new Set();
-    #WebSocket;
-    #document;
+    #window;
 
     /** With `cookiesOnWebSocket` false the sockets are those of cometd-nodejs-client as it comes. */
     constructor({cookiesOnWebSocket = false} = {}) {
-        this.#WebSocket = cookiesOnWebSocket ? this.#socketsWithCookies() : CookielessWebSocket;
-        this.#document = this.#documentWithScriptTags();
+        // Each call makes requests that share their cookies among themselves, and with none before.
+        const options = {};
+        adapt(options);
+        this.#cookies = options.globalCookies;
+        this.#window = {
+            XMLHttpRequest: window.XMLHttpRequest,
+            WebSocket: cookiesOnWebSocket ? this.#socketsWithCookies() : CookielessWebSocket,
+            document: this.#documentWithScriptTags(),
+        };
     }
 
     /** Makes the transports of a CometD object live in this page instead of the global one. */
     adopt(cometd) {
-        cometd.findTransport("long-polling").context = {cookieStore: this.cookies};
-        this.#moveIn(cometd.findTransport("callback-polling"), "jsonpSend");
         this.#moveIn(cometd.findTransport("websocket"), "send");
+        this.#moveIn(cometd.findTransport("long-polling"), "xhrSend");
+        this.#moveIn(cometd.findTransport("callback-polling"), "jsonpSend");
     }
 
     /** What navigation does to requests in flight. */
@@ -34,22 +40,22 @@ export class Page {
     #moveIn(transport, method) {
         const original = transport[method];
         transport[method] = (...args) => {
-            const outside = {WebSocket: window.WebSocket, document: window.document};
-            Object.assign(window, {WebSocket: this.#WebSocket, document: this.#document});
+            const {XMLHttpRequest, WebSocket, document} = window;
+            Object.assign(window, this.#window);
             try {
                 return original.apply(transport, args);
             } finally {
-                Object.assign(window, outside);
+                Object.assign(window, {XMLHttpRequest, WebSocket, document});
             }
         };
     }
 
     #header(hostname) {
-        return Object.values(this.cookies[hostname] ?? {}).join("; ");
+        return Object.values(this.#cookies[hostname] ?? {}).join("; ");
     }
 
     #store(hostname, response) {
-        const jar = (this.cookies[hostname] ??= {});
+        const jar = (this.#cookies[hostname] ??= {});
         for (const header of response.headers["set-cookie"] ?? []) {
             const pair = header.split(";")[0].trim();
             jar[pair.split("=")[0]] = pair;
