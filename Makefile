@@ -46,7 +46,9 @@ check: setup-test ## linters, types and import contracts only
 
 .PHONY: cover
 cover: setup-test setup-clients setup-browser ## all tests with the coverage gates; ARGS go to pytest
+	$(BIN)/coverage erase
 	$(BIN)/coverage run -m pytest $(ARGS)
+	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 	$(BIN)/coverage report --include='app/bayeux/*,app/delivery/*' --fail-under=$(CORE_COVERAGE)
 
