@@ -1,8 +1,9 @@
 """Long-polling and callback-polling: requests, each with a response of its own."""
 
 import asyncio
+import gzip
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Protocol
 from urllib.parse import quote
@@ -38,8 +39,6 @@ class LongPolling:
 
     def request(self, body: Body) -> HttpRequest:
         headers = CIMultiDict({"Content-Type": "application/json;charset=UTF-8"})
-        if body.encoding == "gzip":
-            headers["Content-Encoding"] = "gzip"
         return HttpRequest("POST", self._path, headers, encoded(body))
 
     def messages(self, heard: Heard) -> list[JSON]:
@@ -84,6 +83,8 @@ class HttpWire:
     async def say(self, body: Body, *, headers: CIMultiDict[str], is_held: bool) -> None:
         request = self._dialect.request(body)
         request.headers.update(headers)
+        if headers.get("Content-Encoding") == "gzip":
+            request = replace(request, body=gzip.compress(request.body))
         await self.send(request, is_held=is_held)
 
     async def send(self, request: HttpRequest, *, is_held: bool) -> None:

@@ -1,8 +1,10 @@
 """From the text of a chapter to its stories."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import takewhile
 from pathlib import Path
 
 from tests.conversations.runner.abbreviations import expanded
@@ -120,22 +122,25 @@ def numbered(text: str) -> Iterator[tuple[int, str]]:
             yield number, line.rstrip()
 
 
-def nested(lines: Iterator[tuple[int, str]]) -> list[Line]:
+def nested(lines: Iterable[tuple[int, str]]) -> list[Line]:
     """Lines with more indentation belong to the line above."""
-    flat = [(len(text) - len(text.lstrip()), number, text.strip()) for number, text in lines]
+    found: list[Line] = []
+    rest = list(lines)
+    while rest:
+        (number, text), *rest = rest
+        depth = indentation(text)
+        below = list(takewhile(partial(is_deeper, depth), rest))
+        del rest[: len(below)]
+        found.append(Line(number, text.strip(), tuple(nested(below))))
+    return found
 
-    def below(at: int, indent: int) -> tuple[list[Line], int]:
-        found: list[Line] = []
-        while at < len(flat) and flat[at][0] >= indent:
-            depth, number, text = flat[at]
-            at += 1
-            children: list[Line] = []
-            if at < len(flat) and flat[at][0] > depth:
-                children, at = below(at, flat[at][0])
-            found.append(Line(number, text, tuple(children)))
-        return found, at
 
-    return below(0, 0)[0]
+def is_deeper(depth: int, line: tuple[int, str]) -> bool:
+    return indentation(line[1]) > depth
+
+
+def indentation(text: str) -> int:
+    return len(text) - len(text.lstrip())
 
 
 def read_line(line: Line, draft: Draft) -> None:

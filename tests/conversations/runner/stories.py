@@ -24,7 +24,7 @@ class Body:
     """Bytes that are no orderly array of messages, encoded as the story says."""
 
     text: str
-    encoding: str = "utf-8"  # or "gzip", "hex"
+    encoding: str = "utf-8"  # or another charset, "hex", "binary"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,6 @@
 """What the carriers of the transports have in common."""
 
 import asyncio
-import gzip
 import json
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -53,8 +52,6 @@ def encoded(body: Body) -> bytes:
     match body.encoding:
         case "hex":
             return bytes.fromhex(body.text)
-        case "gzip":
-            return gzip.compress(body.text.encode())
         case "binary":
             return body.text.encode()
         case charset:

@@ -1,0 +1,499 @@
+-- The ack extension: every connect reply is a numbered batch, and what the client did not
+-- acknowledge comes again. The same over every transport, because messages come with connects only.
+
+transports: long-polling, websocket, callback-polling
+
+# The extension is agreed on in the handshake
+alice -> /meta/handshake {"ext": {"ack": true}}
+alice <- /meta/handshake ok {"clientId": new $alice, "ext": {"ack": true}, ...}
+alice -> /meta/connect {"ext": {"ack": 0}}
+alice <- {"channel": "/meta/connect", "id": "2", "successful": true, "ext": {"ack": 1}}
+
+# Who asks with text is answered with text
+alice -> /meta/handshake {"ext": {"ack": "true"}}
+alice <- /meta/handshake ok {"clientId": new $alice, "ext": {"ack": "true"}, ...}
+alice -> /meta/connect {"ext": {"ack": 0}}
+alice <- /meta/connect ok {"ext": {"ack": 1}}
+
+# Nothing else switches the extension on
+alice -> /meta/handshake {"ext": {"ack": false}}
+alice <- /meta/handshake ok {"clientId": new $alice, "ext": absent, ...}
+alice connects
+bob -> /meta/handshake {"ext": {"ack": 1}}
+bob <- /meta/handshake ok {"clientId": new $bob, "ext": absent, ...}
+bob connects
+carol -> /meta/handshake {"ext": {"ack": {"enabled": true}}}
+carol <- /meta/handshake ok {"clientId": new $carol, "ext": absent, ...}
+carol connects
+dave -> /meta/handshake {"ext": {"ack": "yes"}}
+dave <- /meta/handshake ok {"clientId": new $dave, "ext": absent, ...}
+dave -> /meta/connect {"ext": {"ack": 0}}
+dave <- /meta/connect ok
+
+# The extension can be switched off
+! ack = false
+alice -> /meta/handshake {"ext": {"ack": true}}
+alice <- /meta/handshake ok {"clientId": new $alice, "ext": absent, ...}
+alice -> /meta/connect {"ext": {"ack": 0}}
+alice <- /meta/connect ok
+
+# Every connect reply is a new batch, even an empty one
+! timeout = 50
+alice handshakes with ack
+alice connects with ack
+alice ~> /meta/connect {"ext": {"ack": 1}}
+alice <~ /meta/connect ok {"ext": {"ack": 2}}
+alice ~> /meta/connect {"ext": {"ack": 2}}
+alice <~ /meta/connect ok {"ext": {"ack": 3}}
+
+# A message releases the held connect
+alice handshakes with ack
+alice subscribes to /ack/released
+alice connects with ack
+alice ~> /meta/connect {"ext": {"ack": 1}}
+bob handshakes
+bob publishes "hello" to /ack/released
+alice <~ /ack/released {"data": "hello"}
+         /meta/connect ok {"ext": {"ack": 2}}
+alice ~> /meta/connect {"ext": {"ack": 2}}
+alice is held
+
+# Messages come with connects only, the client's own included
+alice handshakes with ack
+alice subscribes to /ack/own
+alice connects with ack
+alice ~> /meta/connect {"ext": {"ack": 1}}
+alice -> /ack/own {"data": "mine"}
+         /meta/subscribe {"subscription": "/ack/other"}
+alice <- /ack/own ok
+         /meta/subscribe ok
+alice <~ /ack/own {"data": "mine"}
+         /meta/connect ok {"ext": {"ack": 2}}
+
+# Messages from before the first connect are its batch
+alice handshakes with ack
+alice subscribes to /ack/before
+bob handshakes
+bob publishes 1 to /ack/before
+alice hears nothing
+alice -> /meta/connect {"ext": {"ack": 0}}
+alice <- /ack/before {"data": 1}
+         /meta/connect ok {"ext": {"ack": 1}}
+
+# A batch that was not acknowledged comes again at once, under a new number
+pins: 29
+alice handshakes with ack
+alice subscribes to /ack/again
+alice connects with ack
+alice ~> /meta/connect {"ext": {"ack": 1}}
+bob handshakes
+bob publishes "hello" to /ack/again
+alice <~ /ack/again {"data": "hello"}
+         /meta/connect ok {"ext": {"ack": 2}}
+-- The client never saw that reply: it asks as before, and not for an immediate answer.
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /ack/again {"data": "hello"}
+         /meta/connect ok {"ext": {"ack": 3}}
+alice ~> /meta/connect {"ext": {"ack": 3}}
+alice is held
+
+# What comes again comes first, and in order
+alice handshakes with ack
+alice subscribes to /ack/order
+alice connects with ack
+bob handshakes
+bob -> /ack/order {"data": 1}
+       /ack/order {"data": 2}
+bob <- /ack/order ok
+       /ack/order ok
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /ack/order {"data": 1}
+         /ack/order {"data": 2}
+         /meta/connect ok {"ext": {"ack": 2}}
+bob publishes 3 to /ack/order
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /ack/order {"data": 1}
+         /ack/order {"data": 2}
+         /ack/order {"data": 3}
+         /meta/connect ok {"ext": {"ack": 3}}
+bob publishes 4 to /ack/order
+alice -> /meta/connect {"ext": {"ack": 2}}
+alice <- /ack/order {"data": 3}
+         /ack/order {"data": 4}
+         /meta/connect ok {"ext": {"ack": 4}}
+alice ~> /meta/connect {"ext": {"ack": 4}}
+alice is held
+
+# A client that asks for no hold after a failure gets everything at once
+pins: 60
+alice handshakes with ack
+alice subscribes to /ack/reload
+alice connects with ack
+alice ~> /meta/connect {"ext": {"ack": 1}}
+bob handshakes
+bob publishes 1 to /ack/reload
+alice <~ /ack/reload {"data": 1}
+         /meta/connect ok {"ext": {"ack": 2}}
+-- The page was loaded again before it could say so.
+alice drops
+bob publishes 2 to /ack/reload
+alice -> /meta/connect {"ext": {"ack": 1}, "advice": {"timeout": 0}}
+alice <- /ack/reload {"data": 1}
+         /ack/reload {"data": 2}
+         /meta/connect ok {"ext": {"ack": 3}, "advice": {"reconnect": "retry", "interval": 0, "timeout": 30000}}
+alice -> /meta/connect {"ext": {"ack": 3}, "advice": {"timeout": 0}}
+alice <- /meta/connect ok {"ext": {"ack": 4}, "advice": {"reconnect": "retry", "interval": 0, "timeout": 30000}}
+
+# A receiver that never acknowledges does not spin
+alice handshakes with ack
+alice subscribes to /ack/spin
+alice connects with ack
+bob handshakes
+bob publishes 1 to /ack/spin
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /ack/spin {"data": 1}
+         /meta/connect ok {"ext": {"ack": 2}}
+-- Three times at once,
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /ack/spin {"data": 1}
+         /meta/connect ok {"ext": {"ack": 3}}
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /ack/spin {"data": 1}
+         /meta/connect ok {"ext": {"ack": 4}}
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /ack/spin {"data": 1}
+         /meta/connect ok {"ext": {"ack": 5}}
+-- then after 100 ms, then after 200 ms,
+alice ~> /meta/connect {"ext": {"ack": 1}}
+alice is held for 50 ms
+alice <~ /ack/spin {"data": 1}
+         /meta/connect ok {"ext": {"ack": 6}}
+alice ~> /meta/connect {"ext": {"ack": 1}}
+alice is held for 130 ms
+alice <~ /ack/spin {"data": 1}
+         /meta/connect ok {"ext": {"ack": 7}}
+-- but at once if the client asks for that.
+alice -> /meta/connect {"ext": {"ack": 1}, "advice": {"timeout": 0}}
+alice <- /ack/spin {"data": 1}
+         /meta/connect ok {"ext": {"ack": 8}, "advice": <any>}
+-- An ack sets everything right.
+alice ~> /meta/connect {"ext": {"ack": 8}}
+bob publishes 2 to /ack/spin
+alice <~ /ack/spin {"data": 2}
+         /meta/connect ok {"ext": {"ack": 9}}
+alice -> /meta/connect {"ext": {"ack": 8}}
+alice <- /ack/spin {"data": 2}
+         /meta/connect ok {"ext": {"ack": 10}}
+
+# A new message does not wait for the pause before a repetition
+alice handshakes with ack
+alice subscribes to /ack/pause
+alice connects with ack
+bob handshakes
+bob publishes 1 to /ack/pause
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /ack/pause {"data": 1}
+         /meta/connect ok {"ext": {"ack": 2}}
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /ack/pause {"data": 1}
+         /meta/connect ok {"ext": {"ack": 3}}
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /ack/pause {"data": 1}
+         /meta/connect ok {"ext": {"ack": 4}}
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /ack/pause {"data": 1}
+         /meta/connect ok {"ext": {"ack": 5}}
+alice ~> /meta/connect {"ext": {"ack": 1}}
+bob publishes 2 to /ack/pause
+alice <~ /ack/pause {"data": 1}
+         /ack/pause {"data": 2}
+         /meta/connect ok {"ext": {"ack": 6}}
+
+# A late ack of an older batch changes nothing
+alice handshakes with ack
+alice subscribes to /ack/stale
+alice connects with ack
+bob handshakes
+bob publishes 1 to /ack/stale
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /ack/stale {"data": 1}
+         /meta/connect ok {"ext": {"ack": 2}}
+alice -> /meta/connect {"ext": {"ack": 2}, "advice": {"timeout": 0}}
+alice <- /meta/connect ok {"ext": {"ack": 3}, "advice": <any>}
+alice -> /meta/connect {"ext": {"ack": 1}, "advice": {"timeout": 0}}
+alice <- /meta/connect ok {"ext": {"ack": 4}, "advice": <any>}
+
+# An ack of a batch that was never sent settles nothing
+alice handshakes with ack
+alice subscribes to /ack/range
+alice connects with ack
+bob handshakes
+bob publishes 1 to /ack/range
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /ack/range {"data": 1}
+         /meta/connect ok {"ext": {"ack": 2}}
+alice -> /meta/connect {"ext": {"ack": 3}, "advice": {"timeout": 0}}
+alice <- /ack/range {"data": 1}
+         /meta/connect ok {"ext": {"ack": 3}, "advice": <any>}
+alice -> /meta/connect {"ext": {"ack": 9999999999}, "advice": {"timeout": 0}}
+alice <- /ack/range {"data": 1}
+         /meta/connect ok {"ext": {"ack": 4}, "advice": <any>}
+alice -> /meta/connect {"ext": {"ack": -1}, "advice": {"timeout": 0}}
+alice <- /ack/range {"data": 1}
+         /meta/connect ok {"ext": {"ack": 5}, "advice": <any>}
+alice -> /meta/connect {"ext": {"ack": 5}, "advice": {"timeout": 0}}
+alice <- /meta/connect ok {"ext": {"ack": 6}, "advice": <any>}
+
+# An ack that is no whole number settles nothing
+alice handshakes with ack
+alice subscribes to /ack/odd
+alice connects with ack
+bob handshakes
+bob publishes 1 to /ack/odd
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /ack/odd {"data": 1}
+         /meta/connect ok {"ext": {"ack": 2}}
+alice -> /meta/connect {"ext": {"ack": "2"}, "advice": {"timeout": 0}}
+alice <- /ack/odd {"data": 1}
+         /meta/connect ok {"ext": {"ack": 3}, "advice": <any>}
+alice -> /meta/connect {"ext": {"ack": 2.5}, "advice": {"timeout": 0}}
+alice <- /ack/odd {"data": 1}
+         /meta/connect ok {"ext": {"ack": 4}, "advice": <any>}
+alice -> /meta/connect {"ext": {"ack": true}, "advice": {"timeout": 0}}
+alice <- /ack/odd {"data": 1}
+         /meta/connect ok {"ext": {"ack": 5}, "advice": <any>}
+alice -> /meta/connect {"ext": {"ack": null}, "advice": {"timeout": 0}}
+alice <- /ack/odd {"data": 1}
+         /meta/connect ok {"ext": {"ack": 6}, "advice": <any>}
+
+# A connect without an ack settles nothing, and its reply is numbered all the same
+alice handshakes with ack
+alice subscribes to /ack/none
+alice connects with ack
+bob handshakes
+bob publishes 1 to /ack/none
+alice -> /meta/connect
+alice <- /ack/none {"data": 1}
+         /meta/connect ok {"ext": {"ack": 2}}
+alice -> /meta/connect {"advice": {"timeout": 0}}
+alice <- /ack/none {"data": 1}
+         /meta/connect ok {"ext": {"ack": 3}, "advice": <any>}
+
+# Only connects acknowledge
+alice handshakes with ack
+alice subscribes to /ack/only
+alice connects with ack
+bob handshakes
+bob publishes 1 to /ack/only
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /ack/only {"data": 1}
+         /meta/connect ok {"ext": {"ack": 2}}
+alice -> /ack/elsewhere {"data": 0, "ext": {"ack": 2}}
+         /meta/subscribe {"subscription": "/ack/elsewhere", "ext": {"ack": 2}}
+alice <- /ack/elsewhere ok
+         /meta/subscribe ok
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /ack/only {"data": 1}
+         /meta/connect ok {"ext": {"ack": 3}}
+
+# Old clients that begin with ack -1 are served
+alice handshakes with ack
+alice subscribes to /ack/old
+alice -> /meta/connect {"ext": {"ack": -1}}
+alice <- /meta/connect ok {"ext": {"ack": 1}}
+alice ~> /meta/connect {"ext": {"ack": 1}}
+alice is held
+
+# A message is delivered once although a connect failed on the client
+pins: 31
+transports: long-polling, callback-polling
+alice handshakes with ack
+alice subscribes to /ack/failed
+alice connects with ack
+alice ~> /meta/connect {"ext": {"ack": 1}}
+-- maxNetworkDelay is over, the client gives up.
+alice drops
+bob handshakes
+bob publishes "hello" to /ack/failed
+alice -> /meta/connect {"ext": {"ack": 1}, "advice": {"timeout": 0}}
+alice <- /ack/failed {"data": "hello"}
+         /meta/connect ok {"ext": {"ack": <integer>}, "advice": <any>}
+alice ~> /meta/connect {"ext": {"ack": 2}}
+alice is held
+
+# A reply that was overtaken does not swallow newer messages
+pins: 32
+transports: long-polling, callback-polling
+alice handshakes with ack
+alice subscribes to /ack/overtaken
+alice connects with ack
+alice ~> /meta/connect {"id": "slow", "ext": {"ack": 1}}
+bob handshakes
+alice stops reading
+bob publishes 1 to /ack/overtaken
+-- The reply is under way, but the client asks again over another connection.
+bob publishes 2 to /ack/overtaken
+alice ~> /meta/connect {"id": "fast", "ext": {"ack": 1}}
+alice reads again
+alice <~ /ack/overtaken {"data": 1}
+         /meta/connect ok {"id": "slow", "ext": {"ack": 2}}
+alice <~ /ack/overtaken {"data": 1}
+         /ack/overtaken {"data": 2}
+         /meta/connect ok {"id": "fast", "ext": {"ack": 3}}
+bob publishes 3 to /ack/overtaken
+-- The client believes the reply that came in time.
+alice -> /meta/connect {"ext": {"ack": 2}}
+alice <- /ack/overtaken {"data": 2}
+         /ack/overtaken {"data": 3}
+         /meta/connect ok {"ext": {"ack": 4}}
+
+# A connect that was replaced while held takes nothing with it
+transports: long-polling, callback-polling
+alice handshakes with ack
+alice subscribes to /ack/replaced
+alice connects with ack
+alice ~> /meta/connect {"id": "older", "ext": {"ack": 1}}
+alice ~> /meta/connect {"id": "newer", "ext": {"ack": 1}}
+alice <~ 409 /meta/connect error "409::connect_superseded" {"id": "older", "ext": <any>}
+bob handshakes
+bob publishes 1 to /ack/replaced
+alice <~ /ack/replaced {"data": 1}
+         /meta/connect ok {"id": "newer", "ext": {"ack": <integer>}}
+
+# A broken socket loses nothing
+pins: 54
+transports: websocket
+alice handshakes with ack
+alice subscribes to /ack/socket
+alice connects with ack
+alice ~> /meta/connect {"ext": {"ack": 1}}
+bob handshakes
+bob publishes 1 to /ack/socket
+alice <~ /ack/socket {"data": 1}
+         /meta/connect ok {"ext": {"ack": 2}}
+alice drops
+bob publishes 2 to /ack/socket
+alice -> /meta/connect {"ext": {"ack": 1}, "advice": {"timeout": 0}}
+alice <- /ack/socket {"data": 1}
+         /ack/socket {"data": 2}
+         /meta/connect ok {"ext": {"ack": 3}, "advice": <any>}
+
+# A session with ack goes on over another transport
+transports: long-polling
+alice handshakes with ack
+alice subscribes to /ack/transport
+alice connects with ack
+bob handshakes
+bob publishes 1 to /ack/transport
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /ack/transport {"data": 1}
+         /meta/connect ok {"ext": {"ack": 2}}
+alice speaks websocket
+alice -> /meta/connect {"ext": {"ack": 1}, "advice": {"timeout": 0}}
+alice <- /ack/transport {"data": 1}
+         /meta/connect ok {"ext": {"ack": 3}, "advice": <any>}
+alice ~> /meta/connect {"ext": {"ack": 3}}
+bob publishes 2 to /ack/transport
+alice <~ /ack/transport {"data": 2}
+         /meta/connect ok {"ext": {"ack": 4}}
+
+# Lazy messages that were not acknowledged do not end a hold
+pins: 30
+! channels = {"/ack/lazy": {"lazy": true, "lazy_timeout": 3000}}
+alice handshakes with ack
+alice -> /meta/subscribe {"subscription": ["/ack/lazy", "/ack/prompt"]}
+alice <- /meta/subscribe ok
+alice connects with ack
+bob handshakes
+bob -> /ack/lazy {"data": "lazy"}
+       /ack/prompt {"data": "prompt"}
+bob <- /ack/lazy ok
+       /ack/prompt ok
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /ack/lazy {"data": "lazy"}
+         /ack/prompt {"data": "prompt"}
+         /meta/connect ok {"ext": {"ack": 2}}
+alice ~> /meta/connect {"ext": {"ack": 2}}
+bob publishes "lazy again" to /ack/lazy
+alice is held for 50 ms
+alice -> /meta/connect {"ext": {"ack": 2}, "id": "now", "advice": {"timeout": 0}}
+alice <- /ack/lazy {"data": "lazy again"}
+         /meta/connect ok {"id": "now", "ext": {"ack": 3}, "advice": <any>}
+on long-polling, callback-polling:
+    alice <~ 409
+alice ~> /meta/connect {"ext": {"ack": 2}}
+alice is held for 50 ms
+bob publishes "prompt again" to /ack/prompt
+alice <~ /ack/lazy {"data": "lazy again"}
+         /ack/prompt {"data": "prompt again"}
+         /meta/connect ok {"ext": {"ack": 4}}
+
+# What is not acknowledged counts against the limit of the queue
+! max_queue = 3
+alice handshakes with ack
+alice subscribes to /ack/bounded
+alice connects with ack
+bob handshakes
+bob publishes 1 to /ack/bounded
+bob publishes 2 to /ack/bounded
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /ack/bounded {"data": 1}
+         /ack/bounded {"data": 2}
+         /meta/connect ok {"ext": {"ack": 2}}
+bob publishes 3 to /ack/bounded
+bob publishes "one too many" to /ack/bounded
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /ack/bounded {"data": 1}
+         /ack/bounded {"data": 2}
+         /ack/bounded {"data": 3}
+         /meta/connect ok {"ext": {"ack": 3}}
+-- An ack makes room.
+alice ~> /meta/connect {"ext": {"ack": 3}}
+bob publishes 4 to /ack/bounded
+alice <~ /ack/bounded {"data": 4}
+         /meta/connect ok {"ext": {"ack": 4}}
+
+# The same ack for ever makes nothing grow
+! max_queue = 3
+alice handshakes with ack
+alice subscribes to /ack/abuse
+alice connects with ack
+bob handshakes
+bob -> /ack/abuse {"data": 1}
+       /ack/abuse {"data": 2}
+       /ack/abuse {"data": 3}
+       /ack/abuse {"data": 4}
+       /ack/abuse {"data": 5}
+bob <- /ack/abuse ok
+       /ack/abuse ok
+       /ack/abuse ok
+       /ack/abuse ok
+       /ack/abuse ok
+alice -> /meta/connect {"ext": {"ack": 0}, "advice": {"timeout": 0}}
+alice <- /ack/abuse {"data": 1}
+         /ack/abuse {"data": 2}
+         /ack/abuse {"data": 3}
+         /meta/connect ok {"ext": {"ack": 2}, "advice": <any>}
+bob publishes 6 to /ack/abuse
+alice -> /meta/connect {"ext": {"ack": 0}, "advice": {"timeout": 0}}
+alice <- /ack/abuse {"data": 1}
+         /ack/abuse {"data": 2}
+         /ack/abuse {"data": 3}
+         /meta/connect ok {"ext": {"ack": 3}, "advice": <any>}
+
+# Sessions with ack expire like others
+! max_interval = 250
+alice handshakes with ack
+alice subscribes to /ack/expires
+alice connects with ack
+400 ms pass
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /meta/connect error "402::session_unknown" {"advice": {"reconnect": "handshake", "interval": 0, "timeout": 30000}}
+
+# A held connect with ack is released by the disconnect
+transports: long-polling, callback-polling
+alice handshakes with ack
+alice connects with ack
+alice ~> /meta/connect {"ext": {"ack": 1}}
+alice disconnects
+alice <~ /meta/connect ok {"advice": {"reconnect": "none", "interval": 0, "timeout": 30000}, "ext": <any>}

@@ -1,0 +1,143 @@
+-- Several messages in one request: their order, and the order of what comes back.
+
+transports: long-polling, websocket, callback-polling
+
+# Replies come in the order of their messages
+alice handshakes
+alice -> /batches/a {"data": 1}
+         /meta/subscribe {"subscription": "/batches/b"}
+         /service/c {"data": 2}
+         /meta/unsubscribe {"subscription": "/batches/b"}
+         /batches/d {"data": 3}
+alice <- /batches/a ok
+         /meta/subscribe ok
+         /service/c ok
+         /meta/unsubscribe ok
+         /batches/d ok
+
+# Messages come before the replies, and subscribing takes effect at once
+transports: long-polling, websocket
+alice handshakes
+alice -> /batches/first {"data": "before the subscription"}
+         /meta/subscribe {"subscription": "/batches/first"}
+         /batches/first {"data": "after it"}
+         /meta/unsubscribe {"subscription": "/batches/first"}
+         /batches/first {"data": "after the end of it"}
+alice <- /batches/first {"data": "after it"}
+         /batches/first ok
+         /meta/subscribe ok
+         /batches/first ok
+         /meta/unsubscribe ok
+         /batches/first ok
+
+# A batch does not wake the client's own connect
+transports: long-polling
+alice handshakes
+alice subscribes to /batches/own
+alice connects
+alice ~> /meta/connect
+alice -> /batches/own {"data": 1}
+         /batches/own {"data": 2}
+alice <- /batches/own {"data": 1}
+         /batches/own {"data": 2}
+         /batches/own ok
+         /batches/own ok
+alice is held
+
+# What waited for a client comes with the reply to anything it says
+transports: long-polling
+alice handshakes
+alice subscribes to /batches/waiting
+alice connects
+bob handshakes
+bob publishes 1 to /batches/waiting
+alice -> /batches/elsewhere {"data": 0}
+alice <- /batches/waiting {"data": 1}
+         /batches/elsewhere ok
+bob publishes 2 to /batches/waiting
+alice -> /meta/subscribe {"subscription": "/batches/more"}
+alice <- /batches/waiting {"data": 2}
+         /meta/subscribe ok
+bob publishes 3 to /batches/waiting
+alice -> /service/anything {"data": 0}
+alice <- /batches/waiting {"data": 3}
+         /service/anything ok
+bob publishes 4 to /batches/waiting
+alice -> /meta/unsubscribe {"subscription": "/batches/more"}
+alice <- /batches/waiting {"data": 4}
+         /meta/unsubscribe ok
+
+# Messages do not come with the reply to a handshake
+-- Nor with a reply to nobody.
+transports: long-polling, callback-polling
+alice handshakes
+alice subscribes to /batches/handshake
+bob handshakes
+bob publishes 1 to /batches/handshake
+alice -> /meta/handshake
+alice <- /meta/handshake ok {"clientId": <text>, ...}
+alice -> /meta/connect
+alice <- /batches/handshake {"data": 1}
+         /meta/connect ok
+
+# After a disconnect in a batch the rest is unknown
+pins: 21
+alice handshakes
+alice -> /meta/disconnect
+         /meta/subscribe {"subscription": "/batches/gone"}
+alice <- /meta/disconnect ok
+         /meta/subscribe error "402::session_unknown"
+bob handshakes
+bob -> /meta/unsubscribe {"subscription": "/batches/gone"}
+bob <- /meta/unsubscribe error "400::channel_missing"
+
+# Between publishes a disconnect lets exactly one through
+pins: 22
+bob handshakes
+bob subscribes to /batches/one
+alice handshakes
+alice -> /batches/one {"data": "one"}
+         /meta/disconnect
+         /batches/one {"data": "two"}
+alice <- /batches/one ok
+         /meta/disconnect ok
+         /batches/one error "402::session_unknown"
+on long-polling, callback-polling:
+    bob -> /meta/connect
+    bob <- /batches/one {"data": "one"}
+           /meta/connect ok
+on websocket:
+    bob <- /batches/one {"data": "one"}
+
+# A connect in a batch leads out what the batch brought
+transports: long-polling, callback-polling
+alice handshakes
+alice connects
+alice -> /meta/subscribe {"subscription": "/batches/connect"}
+         /batches/connect {"data": 1}
+         /meta/connect
+alice <- /batches/connect {"data": 1}
+         /meta/subscribe ok
+         /batches/connect ok
+         /meta/connect ok
+
+# A long batch is answered whole
+pins: 50
+-- Longer ones a JSONP client splits itself.
+alice handshakes
+alice -> /batches/long {"data": 1}
+         /batches/long {"data": 2}
+         /batches/long {"data": 3}
+         /batches/long {"data": 4}
+         /batches/long {"data": 5}
+         /batches/long {"data": 6}
+         /batches/long {"data": 7}
+         /batches/long {"data": 8}
+alice <- /batches/long ok
+         /batches/long ok
+         /batches/long ok
+         /batches/long ok
+         /batches/long ok
+         /batches/long ok
+         /batches/long ok
+         /batches/long ok

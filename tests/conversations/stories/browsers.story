@@ -1,0 +1,338 @@
+-- The BAYEUX_BROWSER cookie: a session belongs to the browser that made it, and its id alone opens
+-- nothing. And the number of connects that one browser may have held.
+
+# A handshake gives the browser a cookie
+pins: 7
+transports: long-polling, callback-polling
+alice -> /meta/handshake
+alice <- 200
+    Set-Cookie: BAYEUX_BROWSER=<text like [0-9A-Za-z]{16,}>; <text like (Path=/; HttpOnly|HttpOnly; Path=/)>
+    /meta/handshake ok {...}
+
+# The cookie's attributes are settings
+pins: 7
+transports: long-polling
+! browser_cookie_name = "HF"
+! browser_cookie_domain = "example.org"
+! browser_cookie_path = "/cometd"
+! browser_cookie_max_age = 77
+! browser_cookie_secure = true
+! browser_cookie_http_only = false
+! browser_cookie_same_site = "None"
+! browser_cookie_partitioned = true
+alice -> /meta/handshake
+alice <- 200
+    Set-Cookie: HF=<text>
+    Set-Cookie: <text>; Domain=example.org<text>
+    Set-Cookie: <text>; Path=/cometd<text>
+    Set-Cookie: <text>; Max-Age=77<text>
+    Set-Cookie: <text>; Secure<text>
+    Set-Cookie: <text>; SameSite=None<text>
+    Set-Cookie: <text>; Partitioned<text>
+    Set-Cookie: <text like ((?!HttpOnly).)*>
+    /meta/handshake ok {...}
+
+# A cookie that the browser already has is kept
+pins: 7
+transports: long-polling, callback-polling
+alice -> /meta/handshake
+    Cookie: BAYEUX_BROWSER=chosenbysomeoneelse
+alice <- 200
+    Set-Cookie: absent
+    /meta/handshake ok {"clientId": new $alice, ...}
+alice -> /meta/connect
+    Cookie: BAYEUX_BROWSER=chosenbysomeoneelse
+alice <- /meta/connect ok
+
+# A second handshake of the browser sets no second cookie
+transports: long-polling, callback-polling
+alice handshakes
+alice -> /meta/handshake
+alice <- 200
+    Set-Cookie: absent
+    /meta/handshake ok {...}
+
+# Without the cookie a session is unknown
+pins: 9
+transports: long-polling, callback-polling
+alice handshakes
+alice connects
+alice forgets the cookies
+alice -> /meta/connect
+alice <- /meta/connect error "402::session_unknown" {"advice": {"reconnect": "handshake", "interval": 0, "timeout": 30000}}
+alice -> /browsers/cookieless {"data": 1}
+alice <- /browsers/cookieless error "402::session_unknown"
+
+# A stolen client id is worth nothing without the cookie
+pins: 11
+transports: long-polling, websocket, callback-polling
+alice handshakes
+alice connects
+alice ~> /meta/connect
+mallory handshakes
+mallory connects
+mallory -> /meta/connect {"clientId": $alice}
+mallory <- /meta/connect error "402::session_unknown" {"advice": {"reconnect": "handshake", "interval": 0, "timeout": 30000}}
+mallory -> /meta/subscribe {"clientId": $alice, "subscription": "/browsers/stolen"}
+mallory <- /meta/subscribe error "402::session_unknown"
+mallory -> /meta/disconnect {"clientId": $alice}
+mallory <- /meta/disconnect error "402::session_unknown"
+-- Alice has noticed nothing of it.
+alice is held
+bob handshakes
+bob -> /meta/unsubscribe {"subscription": "/browsers/stolen"}
+bob <- /meta/unsubscribe error "400::channel_missing"
+
+# A stolen client id is worth nothing on a fresh connection either
+pins: 11
+transports: long-polling, websocket, callback-polling
+alice handshakes
+mallory -> /meta/connect {"clientId": $alice}
+mallory <- /meta/connect error "402::session_unknown" {"advice": {"reconnect": "handshake", "interval": 0, "timeout": 30000}}
+
+# A client id that is trusted needs no cookie
+pins: 11
+transports: long-polling, websocket, callback-polling
+! trust_client_session = true
+alice handshakes
+alice connects
+bob -> /meta/subscribe {"clientId": $alice, "subscription": "/browsers/trusted"}
+bob <- /meta/subscribe ok
+bob ~> /meta/connect {"clientId": $alice}
+
+# With trusted client ids a second connect is held although the cookie is missing
+pins: 10
+transports: long-polling, callback-polling
+! trust_client_session = true
+alice handshakes
+alice connects
+alice forgets the cookies
+alice ~> /meta/connect
+alice is held
+
+# A stolen client id in the second message fails that message alone
+pins: 12
+transports: long-polling, websocket, callback-polling
+alice handshakes
+alice connects
+alice ~> /meta/connect
+mallory handshakes
+mallory -> /browsers/batch {"data": 1}
+           /browsers/batch {"data": 2, "clientId": $alice}
+           /meta/disconnect {"clientId": $alice}
+           /browsers/batch {"data": 3}
+mallory <- /browsers/batch ok
+           /browsers/batch error "402::session_unknown"
+           /meta/disconnect error "402::session_unknown"
+           /browsers/batch ok
+alice is held
+
+# The first message chooses the session of a request
+transports: long-polling, callback-polling
+alice handshakes
+bob shares the cookies of alice
+bob handshakes
+alice -> /meta/subscribe {"subscription": "/browsers/first"}
+         /meta/subscribe {"subscription": "/browsers/first", "clientId": $bob}
+alice <- /meta/subscribe ok
+         /meta/subscribe error "402::session_unknown"
+
+# A message without a client id belongs to no session
+transports: long-polling, websocket, callback-polling
+alice handshakes
+alice -> /browsers/anonymous {"data": 1, "clientId": absent}
+alice <- /browsers/anonymous error "402::session_unknown"
+alice -> /meta/connect {"clientId": absent}
+alice <- /meta/connect error "402::session_unknown" {"advice": {"reconnect": "handshake", "interval": 0, "timeout": 30000}}
+alice -> /meta/subscribe {"subscription": "/browsers/anonymous", "clientId": ""}
+alice <- /meta/subscribe error "402::session_unknown"
+
+# A browser has one connect held, its other sessions poll
+pins: 35
+transports: long-polling, callback-polling
+alice handshakes
+alice connects
+alice ~> /meta/connect
+bob shares the cookies of alice
+bob handshakes
+bob connects
+bob -> /meta/connect
+bob <- /meta/connect ok {"advice": {"reconnect": "retry", "interval": 2000, "timeout": 30000, "multiple-clients": true}}
+carol shares the cookies of alice
+carol handshakes
+carol connects
+carol -> /meta/connect
+carol <- /meta/connect ok {"advice": {"reconnect": "retry", "interval": 2000, "timeout": 30000, "multiple-clients": true}}
+alice is held
+-- Alice's page goes away, and the next that asks takes the place.
+alice drops
+bob ~> /meta/connect
+carol -> /meta/connect
+carol <- /meta/connect ok {"advice": {"reconnect": "retry", "interval": 2000, "timeout": 30000, "multiple-clients": true}}
+bob is held
+
+# The place is free again when a held connect was answered
+pins: 35
+transports: long-polling, callback-polling
+alice handshakes
+alice subscribes to /browsers/free
+alice connects
+alice ~> /meta/connect
+bob shares the cookies of alice
+bob handshakes
+bob connects
+bob publishes "wake up" to /browsers/free
+alice <~ /browsers/free {"data": "wake up"}
+         /meta/connect ok
+bob ~> /meta/connect
+bob is held
+
+# A session that polls beside another gets its messages with the poll
+transports: long-polling, callback-polling
+alice handshakes
+alice connects
+alice ~> /meta/connect
+bob shares the cookies of alice
+bob handshakes
+bob subscribes to /browsers/polls
+bob connects
+carol handshakes
+carol publishes "for bob" to /browsers/polls
+bob -> /meta/connect
+bob <- /browsers/polls {"data": "for bob"}
+       /meta/connect ok
+
+# Other browsers are not counted
+transports: long-polling, callback-polling
+alice handshakes
+alice connects
+alice ~> /meta/connect
+bob handshakes
+bob connects
+bob ~> /meta/connect
+alice is held
+
+# The pause of the sessions that poll is a setting
+pins: 35
+transports: long-polling, callback-polling
+! multi_session_interval = 1234
+alice handshakes
+alice connects
+alice ~> /meta/connect
+bob shares the cookies of alice
+bob handshakes
+bob connects
+bob -> /meta/connect
+bob <- /meta/connect ok {"advice": {"reconnect": "retry", "interval": 1234, "timeout": 30000, "multiple-clients": true}}
+
+# Without a pause the second session of a browser is sent away
+pins: 36
+transports: long-polling, callback-polling
+! multi_session_interval = 0
+alice handshakes
+alice connects
+alice ~> /meta/connect
+bob shares the cookies of alice
+bob handshakes
+bob connects
+bob -> /meta/connect
+bob <- {"channel": "/meta/connect", "id": <text>, "successful": false,
+        "advice": {"reconnect": "none", "interval": <integer>, "timeout": 30000, "multiple-clients": true}}
+alice is held
+
+# A browser may be allowed two held connects
+pins: 37
+transports: long-polling, callback-polling
+! max_sessions_per_browser = 2
+alice handshakes
+alice connects
+alice ~> /meta/connect
+bob shares the cookies of alice
+bob handshakes
+bob connects
+bob ~> /meta/connect
+carol shares the cookies of alice
+carol handshakes
+carol connects
+carol -> /meta/connect
+carol <- /meta/connect ok {"advice": {"reconnect": "retry", "interval": 2000, "timeout": 30000, "multiple-clients": true}}
+alice is held
+bob is held
+
+# A browser may be allowed any number of held connects
+pins: 37
+transports: long-polling, callback-polling
+! max_sessions_per_browser = -1
+alice handshakes
+alice connects
+alice ~> /meta/connect
+bob shares the cookies of alice
+bob handshakes
+bob connects
+bob ~> /meta/connect
+carol shares the cookies of alice
+carol handshakes
+carol connects
+carol ~> /meta/connect
+alice is held
+
+# A browser may be allowed no held connect at all
+pins: 37
+transports: long-polling, callback-polling
+! max_sessions_per_browser = 0
+alice handshakes
+alice connects
+alice -> /meta/connect
+alice <- /meta/connect ok {"advice": {"reconnect": "retry", "interval": 2000, "timeout": 30000, "multiple-clients": true}}
+
+# Sockets of one browser do not count each other
+pins: 37
+transports: websocket
+alice handshakes
+alice connects
+alice ~> /meta/connect
+bob shares the cookies of alice
+bob handshakes
+bob connects
+bob ~> /meta/connect
+alice is held
+
+# A page that is loaded again is not taken for a second client
+pins: 38
+transports: long-polling, callback-polling
+alice handshakes
+alice connects
+alice ~> /meta/connect
+-- The same page again: the browser ends the old request and handshakes.
+alice drops
+alice handshakes
+alice connects
+alice ~> /meta/connect
+alice is held
+
+# A page that resumes its session after loading again is not taken for a second client
+pins: 38
+transports: long-polling, callback-polling
+alice handshakes
+alice connects
+alice ~> /meta/connect
+alice drops
+alice -> /meta/connect {"advice": {"timeout": 0}}
+alice <- /meta/connect ok {"advice": {"reconnect": "retry", "interval": 0, "timeout": 30000}}
+alice ~> /meta/connect
+alice is held
+
+# A connect that replaces an older one of the same session is not counted twice
+transports: long-polling, callback-polling
+alice handshakes
+alice connects
+alice ~> /meta/connect {"id": "older"}
+alice ~> /meta/connect {"id": "newer"}
+alice <~ 409 /meta/connect error "409::connect_superseded" {"id": "older"}
+bob shares the cookies of alice
+bob handshakes
+bob connects
+bob -> /meta/connect
+bob <- /meta/connect ok {"advice": {"reconnect": "retry", "interval": 2000, "timeout": 30000, "multiple-clients": true}}
+alice drops
+bob ~> /meta/connect

@@ -1,0 +1,300 @@
+-- /meta/connect: when it is answered at once, when it is held, and what releases it.
+
+transports: long-polling, websocket, callback-polling
+
+# The first connect is never held
+pins: 15
+alice handshakes
+alice -> /meta/connect
+alice <- {"channel": "/meta/connect", "id": "2", "successful": true}
+
+# The first connect is not held even if it asks for it
+pins: 15
+alice handshakes
+alice -> /meta/connect {"advice": {"timeout": 10000}}
+alice <- /meta/connect ok {"advice": {"reconnect": "retry", "interval": 0, "timeout": 30000}}
+
+# A second connect is held until its time is over, and then answered without advice
+pins: 8
+! timeout = 200
+alice handshakes
+alice connects
+alice ~> /meta/connect
+alice is held for 100 ms
+alice <~ {"channel": "/meta/connect", "id": "3", "successful": true}
+
+# One held connect follows the other
+! timeout = 50
+alice handshakes
+alice connects
+alice ~> /meta/connect
+alice <~ /meta/connect ok
+alice ~> /meta/connect
+alice <~ /meta/connect ok
+alice ~> /meta/connect
+alice <~ /meta/connect ok
+
+# A connect that asks for no hold is answered at once, with advice
+alice handshakes
+alice connects
+alice -> /meta/connect {"advice": {"timeout": 0}}
+alice <- /meta/connect ok {"advice": {"reconnect": "retry", "interval": 0, "timeout": 30000}}
+
+# A connect may ask for a shorter hold, once
+alice handshakes
+alice connects
+alice ~> /meta/connect {"advice": {"timeout": 150}}
+alice is held for 60 ms
+-- The advice is of the configured hold, not of the one that was asked for.
+alice <~ /meta/connect ok {"advice": {"reconnect": "retry", "interval": 0, "timeout": 30000}}
+alice ~> /meta/connect
+alice is held for 200 ms
+
+# A connect cannot ask for a longer hold than is configured
+! timeout = 150
+alice handshakes
+alice connects
+alice ~> /meta/connect {"advice": {"timeout": 60000}}
+alice is held for 60 ms
+alice <~ /meta/connect ok {"advice": {"reconnect": "retry", "interval": 0, "timeout": 150}}
+
+# A negative hold means none in particular
+! timeout = 150
+alice handshakes
+alice connects
+alice ~> /meta/connect {"advice": {"timeout": -1}}
+alice is held for 60 ms
+alice <~ /meta/connect ok {"advice": {"reconnect": "retry", "interval": 0, "timeout": 150}}
+
+# Any advice in the request is answered with the whole advice
+! timeout = 50
+alice handshakes
+alice connects
+alice ~> /meta/connect {"advice": {}}
+alice <~ /meta/connect ok {"advice": {"reconnect": "retry", "interval": 0, "timeout": 50}}
+alice ~> /meta/connect
+alice <~ /meta/connect ok
+
+# A pause that the client announces is honoured, once
+pins: 27
+! timeout = 50
+alice handshakes
+alice connects
+alice ~> /meta/connect {"advice": {"interval": 500}}
+alice <~ /meta/connect ok {"advice": {"reconnect": "retry", "interval": 500, "timeout": 50}}
+alice ~> /meta/connect {"advice": {}}
+alice <~ /meta/connect ok {"advice": {"reconnect": "retry", "interval": 0, "timeout": 50}}
+
+# Advice that is no object is refused
+alice handshakes
+alice connects
+alice -> /meta/connect {"advice": "retry"}
+alice <- /meta/connect error "400::advice_invalid" {...}
+alice -> /meta/connect {"advice": {"timeout": "soon"}}
+alice <- /meta/connect error "400::advice_invalid" {...}
+-- The session has not suffered.
+alice ~> /meta/connect
+
+# A connect of nobody is not held
+alice -> /meta/connect {"clientId": "0123456789abcdef0123456789abcdef"}
+alice <- /meta/connect error "402::session_unknown" {"advice": {"reconnect": "handshake", "interval": 0, "timeout": 30000}}
+
+# The connection type is not looked at
+alice handshakes
+alice -> /meta/connect {"connectionType": absent}
+alice <- /meta/connect ok
+alice ~> /meta/connect {"connectionType": "carrier-pigeon"}
+alice is held
+
+# The id of a connect is echoed as a string, and missing if it was missing
+alice handshakes
+alice -> /meta/connect {"id": 17}
+alice <- {"channel": "/meta/connect", "id": "17", "successful": true}
+alice -> /meta/connect {"id": absent, "advice": {"timeout": 0}}
+alice <- {"channel": "/meta/connect", "successful": true,
+          "advice": {"reconnect": "retry", "interval": 0, "timeout": 30000}}
+
+# A connect beside another message is not held
+pins: 16
+alice handshakes
+alice connects
+alice -> /meta/connect
+         /meta/subscribe {"subscription": "/connect/beside"}
+alice <- /meta/connect ok
+         /meta/subscribe ok
+alice -> /meta/unsubscribe {"subscription": "/connect/beside"}
+         /meta/connect
+alice <- /meta/unsubscribe ok
+         /meta/connect ok
+
+# The first connect brings along what was published meanwhile
+transports: long-polling, callback-polling
+alice handshakes
+alice subscribes to /connect/meanwhile
+bob handshakes
+bob publishes 1 to /connect/meanwhile
+bob publishes 2 to /connect/meanwhile
+alice -> /meta/connect
+alice <- /connect/meanwhile {"data": 1}
+         /connect/meanwhile {"data": 2}
+         /meta/connect ok
+alice ~> /meta/connect
+
+# A later connect brings along what was published meanwhile
+transports: long-polling, callback-polling
+alice handshakes
+alice subscribes to /connect/later
+alice connects
+bob handshakes
+bob publishes 1 to /connect/later
+alice -> /meta/connect
+alice <- /connect/later {"data": 1}
+         /meta/connect ok
+alice ~> /meta/connect
+
+# A message releases a held connect
+transports: long-polling, callback-polling
+alice handshakes
+alice subscribes to /connect/released
+alice connects
+alice ~> /meta/connect
+bob handshakes
+bob publishes "hello" to /connect/released
+alice <~ /connect/released {"data": "hello"}
+         /meta/connect ok
+
+# A message is pushed through a socket while the connect stays held
+transports: websocket
+alice handshakes
+alice subscribes to /connect/pushed
+alice connects
+alice ~> /meta/connect
+bob handshakes
+bob publishes "hello" to /connect/pushed
+alice <- /connect/pushed {"data": "hello"}
+alice is held
+
+# A burst of messages is one response
+transports: long-polling, callback-polling
+alice handshakes
+alice subscribes to /connect/burst
+alice connects
+alice ~> /meta/connect
+bob handshakes
+bob -> /connect/burst {"data": 1}
+       /connect/burst {"data": 2}
+       /connect/burst {"data": 3}
+bob <- /connect/burst ok
+       /connect/burst ok
+       /connect/burst ok
+alice <~ /connect/burst {"data": 1}
+         /connect/burst {"data": 2}
+         /connect/burst {"data": 3}
+         /meta/connect ok
+
+# Other messages of the client leave its held connect alone
+alice handshakes
+alice connects
+alice ~> /meta/connect
+alice subscribes to /connect/alone
+alice unsubscribes from /connect/alone
+alice publishes 1 to /connect/alone
+alice publishes 1 to /service/alone
+alice is held
+
+# What the client published itself comes with the reply, and the held connect stays held
+transports: long-polling, websocket
+alice handshakes
+alice subscribes to /connect/own
+alice connects
+alice ~> /meta/connect
+alice -> /connect/own {"data": "mine"}
+alice <- /connect/own {"data": "mine"}
+         /connect/own ok
+alice is held
+
+# What the client published itself comes with the connect, if messages come with connects only
+pins: 25
+transports: callback-polling
+alice handshakes
+alice subscribes to /connect/own
+alice connects
+alice ~> /meta/connect
+alice -> /connect/own {"data": "mine"}
+alice <- /connect/own ok
+alice <~ /connect/own {"data": "mine"}
+         /meta/connect ok
+
+# Messages can be kept for connects only
+pins: 25
+! meta_connect_deliver_only = true
+alice handshakes
+alice subscribes to /connect/only
+alice connects
+alice ~> /meta/connect
+alice -> /connect/only {"data": "mine"}
+alice <- /connect/only ok
+alice <~ /connect/only {"data": "mine"}
+         /meta/connect ok
+
+# Messages that are kept for connects wait for the next one
+pins: 26
+! meta_connect_deliver_only = true
+alice handshakes
+alice subscribes to /connect/next
+alice connects
+alice ~> /meta/connect
+bob handshakes
+bob publishes 1 to /connect/next
+alice <~ /connect/next {"data": 1}
+         /meta/connect ok
+bob publishes 2 to /connect/next
+alice hears nothing
+-- Not even with another reply.
+alice publishes "something" to /connect/elsewhere
+alice subscribes to /connect/too
+alice -> /meta/connect
+alice <- /connect/next {"data": 2}
+         /meta/connect ok
+
+# A connect that was dropped while held loses nothing
+transports: long-polling, callback-polling
+alice handshakes
+alice subscribes to /connect/dropped
+alice connects
+alice ~> /meta/connect
+alice drops
+bob handshakes
+bob publishes 1 to /connect/dropped
+bob publishes 2 to /connect/dropped
+alice -> /meta/connect {"advice": {"timeout": 0}}
+alice <- /connect/dropped {"data": 1}
+         /connect/dropped {"data": 2}
+         /meta/connect ok {"advice": {"reconnect": "retry", "interval": 0, "timeout": 30000}}
+
+# A change of transport is answered with advice
+transports: long-polling
+alice handshakes
+alice connects
+alice speaks callback-polling
+alice -> /meta/connect
+         /meta/subscribe {"subscription": "/connect/change"}
+alice <- /meta/connect ok {"advice": {"reconnect": "retry", "interval": 0, "timeout": 30000}}
+         /meta/subscribe ok
+alice -> /meta/connect
+         /meta/subscribe {"subscription": "/connect/change"}
+alice <- /meta/connect ok
+         /meta/subscribe ok
+
+# A session can go on over another transport
+transports: long-polling
+alice handshakes
+alice subscribes to /connect/other
+alice connects
+alice speaks websocket
+alice -> /meta/connect {"advice": {"timeout": 0}}
+alice <- /meta/connect ok {"advice": {"reconnect": "retry", "interval": 0, "timeout": 30000}}
+alice ~> /meta/connect
+bob handshakes
+bob publishes "hello" to /connect/other
+alice <- /connect/other {"data": "hello"}

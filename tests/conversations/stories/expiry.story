@@ -1,0 +1,168 @@
+-- Sessions of clients that are gone. The clock runs for interval + maxInterval from the end of a
+-- response to a handshake or connect; other messages push it on, a connect stops it.
+
+transports: long-polling, websocket, callback-polling
+! max_interval = 250
+
+# A session that never connects expires
+alice handshakes
+alice subscribes to /expiry/never
+400 ms pass
+alice -> /meta/connect
+alice <- /meta/connect error "402::session_unknown" {"advice": {"reconnect": "handshake", "interval": 0, "timeout": 30000}}
+
+# A session that does not connect again expires
+pins: 23
+alice handshakes
+alice connects
+400 ms pass
+alice -> /meta/connect
+alice <- /meta/connect error "402::session_unknown" {"advice": {"reconnect": "handshake", "interval": 0, "timeout": 30000}}
+
+# A session that connects in time lives on
+alice handshakes
+alice connects
+150 ms pass
+alice -> /meta/connect {"advice": {"timeout": 0}}
+alice <- /meta/connect ok {"advice": <any>}
+150 ms pass
+alice -> /meta/connect {"advice": {"timeout": 0}}
+alice <- /meta/connect ok {"advice": <any>}
+150 ms pass
+alice ~> /meta/connect
+
+# A held connect keeps its session alive
+alice handshakes
+alice subscribes to /expiry/held
+alice connects
+alice ~> /meta/connect
+alice is held for 600 ms
+bob handshakes
+bob publishes "still there?" to /expiry/held
+on long-polling, callback-polling:
+    alice <~ /expiry/held {"data": "still there?"}
+             /meta/connect ok
+on websocket:
+    alice <- /expiry/held {"data": "still there?"}
+
+# Publishing keeps a session alive, but not for ever
+pins: 49
+alice handshakes
+alice connects
+150 ms pass
+alice publishes 1 to /expiry/publishing
+150 ms pass
+alice publishes 2 to /expiry/publishing
+150 ms pass
+alice publishes 3 to /expiry/publishing
+400 ms pass
+alice -> /expiry/publishing {"data": 4}
+alice <- /expiry/publishing error "402::session_unknown"
+
+# A client that vanishes while its connect is held expires
+transports: long-polling, callback-polling
+alice handshakes
+alice connects
+alice ~> /meta/connect
+alice drops
+400 ms pass
+alice -> /meta/connect
+alice <- /meta/connect error "402::session_unknown" {"advice": {"reconnect": "handshake", "interval": 0, "timeout": 30000}}
+
+# A client that comes back in time after it vanished has lost nothing
+transports: long-polling, callback-polling
+alice handshakes
+alice subscribes to /expiry/back
+alice connects
+alice ~> /meta/connect
+alice drops
+bob handshakes
+bob publishes 1 to /expiry/back
+100 ms pass
+alice -> /meta/connect
+alice <- /expiry/back {"data": 1}
+         /meta/connect ok
+
+# A socket that breaks after the first connect leaves a session that expires
+pins: 55
+transports: websocket
+alice handshakes
+alice connects
+alice drops
+400 ms pass
+alice -> /meta/connect
+alice <- /meta/connect error "402::session_unknown" {"advice": {"reconnect": "handshake", "interval": 0, "timeout": 30000}}
+
+# A socket that breaks while a connect is held leaves a session that expires
+pins: 55
+transports: websocket
+alice handshakes
+alice connects
+alice ~> /meta/connect
+alice drops
+400 ms pass
+alice -> /meta/connect
+alice <- /meta/connect error "402::session_unknown" {"advice": {"reconnect": "handshake", "interval": 0, "timeout": 30000}}
+
+# A pause that the client announced is added to its life
+alice handshakes
+alice -> /meta/connect {"advice": {"interval": 500}}
+alice <- /meta/connect ok {"advice": {"reconnect": "retry", "interval": 500, "timeout": 30000}}
+500 ms pass
+alice -> /meta/connect {"advice": {"timeout": 0}}
+alice <- /meta/connect ok {"advice": {"reconnect": "retry", "interval": 0, "timeout": 30000}}
+400 ms pass
+alice -> /meta/connect
+alice <- /meta/connect error "402::session_unknown" {"advice": {"reconnect": "handshake", "interval": 0, "timeout": 30000}}
+
+# Subscriptions and messages go with the session
+alice handshakes
+alice subscribes to /expiry/gone
+alice connects
+bob handshakes
+bob -> /meta/unsubscribe {"subscription": "/expiry/gone"}
+bob <- /meta/unsubscribe ok
+400 ms pass
+bob handshakes
+bob -> /meta/unsubscribe {"subscription": "/expiry/gone"}
+bob <- /meta/unsubscribe error "400::channel_missing"
+
+# A client that reads no more loses its session all the same
+pins: 24
+transports: long-polling
+! max_message_size = 70000000
+! max_request_size = 80000000
+! max_queue_bytes = 100000000
+alice handshakes
+alice subscribes to /expiry/unread
+alice connects
+alice ~> /meta/connect
+alice stops reading
+bob handshakes
+bob -> /expiry/unread {"data": <text of 64000000 characters>}
+bob <- /expiry/unread ok
+800 ms pass
+bob handshakes
+bob -> /meta/unsubscribe {"subscription": "/expiry/unread"}
+bob <- /meta/unsubscribe error "400::channel_missing"
+alice drops
+
+# A socket that reads no more loses its session all the same
+pins: 24
+transports: websocket
+! max_message_size = 70000000
+! max_request_size = 80000000
+! max_queue_bytes = 100000000
+alice handshakes
+alice subscribes to /expiry/unread
+alice connects
+alice stops reading
+bob speaks long-polling
+bob handshakes
+bob -> /expiry/unread {"data": <text of 64000000 characters>}
+bob <- /expiry/unread ok
+800 ms pass
+bob handshakes
+bob -> /meta/unsubscribe {"subscription": "/expiry/unread"}
+bob <- /meta/unsubscribe error "400::channel_missing"
+alice drops

@@ -1,0 +1,61 @@
+-- The extensions timesync, timestamp and activity.
+
+transports: long-polling, websocket, callback-polling
+
+# Clients can compare their clocks with the server's
+alice -> /meta/handshake {"ext": {"timesync": {"tc": 12345, "l": 0, "o": 0}}}
+alice <- /meta/handshake ok {"clientId": new $alice,
+    "ext": {"timesync": {"tc": 12345, "ts": <integer>, "p": <0 to 5000>, "a": <integer>}}, ...}
+
+# Clocks that have been compared are compared no more
+-- p, the time that the message spent on the server, is of no use to somebody who has the answer.
+alice -> /meta/handshake {"ext": {"timesync": {"tc": 12345, "l": 0, "o": 0}}}
+alice <- /meta/handshake ok {"clientId": new $alice, "ext": {"timesync": {"ts": new $now, "a": new $away, ...}}, ...}
+-- A client that knows how far away it is, and says so.
+alice -> /meta/connect {"ext": {"timesync": {"tc": 12345, "l": 10, "o": $away}}}
+alice <- /meta/connect ok {"ext": {"timesync": {"tc": 12345, "ts": <integer>, "p": <0 to 5000>, "a": <integer>}, ...}}
+
+# Timesync can be switched off
+! timesync = false
+alice -> /meta/handshake {"ext": {"timesync": {"tc": 12345, "l": 0, "o": 0}}}
+alice <- /meta/handshake ok {"clientId": new $alice, "ext": absent, ...}
+
+# Timestamps can be added to everything
+! timestamp = true
+alice -> /meta/handshake
+alice <- /meta/handshake ok {"clientId": new $alice, "timestamp": <text>, ...}
+alice -> /meta/subscribe {"subscription": "/extensions/timestamp"}
+alice <- /meta/subscribe ok {"timestamp": <text>}
+bob -> /meta/handshake
+bob <- /meta/handshake ok {"clientId": new $bob, "timestamp": <text>, ...}
+bob -> /extensions/timestamp {"data": 1}
+bob <- /extensions/timestamp ok {"timestamp": <text>}
+on long-polling, callback-polling:
+    alice -> /meta/connect
+    alice <- /extensions/timestamp {"data": 1, "timestamp": <text>}
+             /meta/connect ok {"timestamp": <text>}
+on websocket:
+    alice <- /extensions/timestamp {"data": 1, "timestamp": <text>}
+
+# Without the extension there are no timestamps
+alice handshakes
+alice connects
+
+# Clients that only connect can be sent away
+! max_inactivity = 200
+alice handshakes
+alice connects
+300 ms pass
+alice -> /meta/connect {"advice": {"timeout": 0}}
+alice <- {"channel": "/meta/disconnect", "successful": true}
+         /meta/connect ok {"advice": {"reconnect": "none", "interval": 0, "timeout": 30000}}
+
+# Clients that do something stay
+! max_inactivity = 400
+alice handshakes
+alice connects
+250 ms pass
+alice publishes 1 to /extensions/activity
+250 ms pass
+alice -> /meta/connect {"advice": {"timeout": 0}}
+alice <- /meta/connect ok {"advice": {"reconnect": "retry", "interval": 0, "timeout": 30000}}

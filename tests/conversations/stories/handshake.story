@@ -1,0 +1,156 @@
+-- /meta/handshake: what it is answered with, what of it is ignored, and how it fails.
+
+transports: long-polling, websocket, callback-polling
+
+# A handshake makes a session and tells how to go on
+alice -> /meta/handshake
+alice <- {"channel": "/meta/handshake", "id": "1", "successful": true, "clientId": new $alice,
+          "version": "1.0", "minimumVersion": "1.0",
+          "supportedConnectionTypes": ["websocket", "long-polling", "callback-polling"],
+          "advice": {"reconnect": "retry", "interval": 0, "timeout": 30000}}
+alice -> /meta/connect
+alice <- {"channel": "/meta/connect", "id": "2", "successful": true}
+
+# Client ids are 128 random bits
+alice -> /meta/handshake
+alice <- /meta/handshake ok {"clientId": <text like [0-9a-f]{32}>, ...}
+
+# Settings show in the advice
+! timeout = 12345
+! interval = 67
+alice -> /meta/handshake
+alice <- /meta/handshake ok {"advice": {"reconnect": "retry", "interval": 67, "timeout": 12345}, ...}
+
+# Clients that shall handshake on their own are told when
+pins: 47
+! handshake_reconnect = true
+! max_interval = 4321
+alice -> /meta/handshake
+alice <- /meta/handshake ok {"clientId": new $alice,
+    "advice": {"reconnect": "retry", "interval": 0, "timeout": 30000, "maxInterval": 4321}, ...}
+alice -> /meta/connect {"advice": {"timeout": 0}}
+alice <- /meta/connect ok {
+    "advice": {"reconnect": "retry", "interval": 0, "timeout": 30000, "maxInterval": 4321}}
+
+# The reply lists the transports that are switched on, the server's favourite first
+! transports = ["long-polling", "websocket"]
+transports: long-polling, websocket
+alice -> /meta/handshake
+alice <- /meta/handshake ok {"supportedConnectionTypes": ["long-polling", "websocket"], ...}
+
+# Version, client id and advice of the request are ignored
+alice handshakes
+alice -> /meta/handshake {"version": "0.1beta", "minimumVersion": "9.9", "clientId": $alice, "advice": {"timeout": 60000, "interval": 0}}
+alice <- /meta/handshake ok {"clientId": new $again,
+    "advice": {"reconnect": "retry", "interval": 0, "timeout": 30000}, ...}
+-- It is a new session; the old one lives on beside it.
+alice -> /meta/subscribe {"clientId": $again, "subscription": "/handshake/again"}
+alice <- /meta/subscribe ok
+on long-polling, callback-polling:
+    alice -> /meta/subscribe {"subscription": "/handshake/again"}
+    alice <- /meta/subscribe ok
+
+# A client id that nobody has is ignored in a handshake
+alice -> /meta/handshake {"clientId": "0123456789abcdef0123456789abcdef"}
+alice <- /meta/handshake ok {"clientId": new $alice, ...}
+alice connects
+
+# An empty ext is tolerated everywhere
+alice -> /meta/handshake {"ext": {}}
+alice <- /meta/handshake ok {"clientId": new $alice, "version": "1.0", "minimumVersion": "1.0",
+    "supportedConnectionTypes": $transports,
+    "advice": {"reconnect": "retry", "interval": 0, "timeout": 30000}}
+alice -> /meta/connect {"ext": {}}
+alice <- /meta/connect ok
+alice -> /meta/subscribe {"subscription": "/handshake/ext", "ext": {}}
+alice <- /meta/subscribe ok
+
+# An ext that is no object is refused
+alice -> /meta/handshake {"ext": "ack"}
+alice <- /meta/handshake error "400::ext_invalid" {...}
+
+# Unknown fields and connection types do no harm
+alice -> /meta/handshake {"supportedConnectionTypes": ["carrier-pigeon", $transport], "colour": "green"}
+alice <- /meta/handshake ok {"clientId": <text>, "colour": absent, ...}
+
+# Without a connection type in common the handshake fails
+alice -> /meta/handshake {"supportedConnectionTypes": ["carrier-pigeon"]}
+alice <- /meta/handshake error "406::connection_types_unsupported" {
+    "supportedConnectionTypes": $transports,
+    "advice": {"reconnect": "none", "interval": 0, "timeout": 30000}, ...}
+
+# A handshake that names no connection type fails
+alice -> /meta/handshake {"supportedConnectionTypes": []}
+alice <- /meta/handshake error "406::connection_types_unsupported" {
+    "clientId": absent, "advice": {"reconnect": "none", "interval": 0, "timeout": 30000}, ...}
+alice -> /meta/handshake {"supportedConnectionTypes": absent}
+alice <- /meta/handshake error "406::connection_types_unsupported" {
+    "clientId": absent, "advice": {"reconnect": "none", "interval": 0, "timeout": 30000}, ...}
+alice -> /meta/handshake {"supportedConnectionTypes": "long-polling"}
+alice <- /meta/handshake error "406::connection_types_unsupported" {
+    "clientId": absent, "advice": {"reconnect": "none", "interval": 0, "timeout": 30000}, ...}
+
+# A failed handshake sets no cookie
+transports: long-polling, callback-polling
+alice -> /meta/handshake {"supportedConnectionTypes": []}
+alice <- 200
+    Set-Cookie: absent
+    /meta/handshake error "406::connection_types_unsupported" {...}
+
+# A subscription that comes along with the handshake is refused and has no effect
+pins: 13
+-- CometD answers 500; Bayeux's text says that the others are not to be processed.
+alice -> /meta/handshake
+         /meta/subscribe {"subscription": "/handshake/along", "clientId": absent}
+alice <- /meta/handshake ok {"clientId": new $alice, ...}
+         /meta/subscribe error "400::handshake_batched"
+bob handshakes
+bob -> /meta/unsubscribe {"subscription": "/handshake/along"}
+bob <- /meta/unsubscribe error "400::channel_missing"
+alice connects
+
+# A publish that comes along with the handshake is refused and has no effect
+pins: 14
+bob handshakes
+bob subscribes to /handshake/published
+alice -> /meta/handshake
+         /handshake/published {"data": "too early"}
+alice <- /meta/handshake ok {"clientId": new $alice, ...}
+         /handshake/published error "400::handshake_batched"
+bob connects
+
+# The reply to a handshake comes first, wherever the handshake stood
+alice -> /handshake/late {"data": 1}
+         /meta/handshake
+alice <- /meta/handshake ok {"clientId": new $alice, ...}
+         /handshake/late error "400::handshake_batched"
+alice connects
+
+# One handshake a request
+alice -> /meta/handshake
+         /meta/handshake
+alice <- /meta/handshake ok {"clientId": new $alice, ...}
+         /meta/handshake error "400::handshake_batched" {"clientId": absent, ...}
+alice connects
+
+# Not even messages of a living session may come along with a handshake
+transports: long-polling, callback-polling
+alice handshakes
+alice -> /meta/handshake
+         /meta/subscribe {"subscription": "/handshake/living"}
+alice <- /meta/handshake ok {"clientId": <text>, ...}
+         /meta/subscribe error "400::handshake_batched"
+alice -> /meta/unsubscribe {"subscription": "/handshake/living"}
+alice <- /meta/unsubscribe error "400::channel_missing"
+
+# A client may subscribe and publish before its first connect
+alice handshakes
+alice subscribes to /handshake/early
+bob handshakes
+bob publishes "hello" to /handshake/early
+on long-polling, callback-polling:
+    alice -> /meta/connect
+    alice <- /handshake/early {"data": "hello"}
+             /meta/connect ok
+on websocket:
+    alice <- /handshake/early {"data": "hello"}

@@ -1,0 +1,120 @@
+-- Lazy messages: they wait for others, for the next connect, or for the lazy time to be over.
+
+transports: long-polling, callback-polling
+! channels = {"/lazy/slow": {"lazy": true}, "/lazy/timed": {"lazy": true, "lazy_timeout": 100}, "/lazy/wild/*": {"lazy": true}}
+! max_lazy_timeout = 300
+
+# A lazy message does not release a held connect before its time
+pins: 58
+alice handshakes
+alice subscribes to /lazy/slow
+alice connects
+alice ~> /meta/connect
+bob handshakes
+bob publishes 1 to /lazy/slow
+alice is held for 200 ms
+alice <~ /lazy/slow {"data": 1}
+         /meta/connect ok
+
+# A channel may have a lazy time of its own
+pins: 58
+alice handshakes
+alice subscribes to /lazy/timed
+alice connects
+alice ~> /meta/connect
+bob handshakes
+bob publishes 1 to /lazy/timed
+alice is held for 40 ms
+120 ms pass
+alice <~ /lazy/timed {"data": 1}
+         /meta/connect ok
+
+# Lazy messages gather, in order
+alice handshakes
+alice subscribes to /lazy/timed
+alice connects
+alice ~> /meta/connect
+bob handshakes
+bob publishes 1 to /lazy/timed
+bob publishes 2 to /lazy/timed
+alice is held
+alice <~ /lazy/timed {"data": 1}
+         /lazy/timed {"data": 2}
+         /meta/connect ok
+
+# A prompt message takes the lazy ones along
+alice handshakes
+alice -> /meta/subscribe {"subscription": ["/lazy/slow", "/lazy/prompt"]}
+alice <- /meta/subscribe ok
+alice connects
+alice ~> /meta/connect
+bob handshakes
+bob publishes "lazy" to /lazy/slow
+alice is held
+bob publishes "prompt" to /lazy/prompt
+alice <~ /lazy/slow {"data": "lazy"}
+         /lazy/prompt {"data": "prompt"}
+         /meta/connect ok
+
+# A connect that is answered anyway takes the lazy ones along
+alice handshakes
+alice subscribes to /lazy/slow
+alice connects
+bob handshakes
+bob publishes "lazy" to /lazy/slow
+alice -> /meta/connect {"advice": {"timeout": 0}}
+alice <- /lazy/slow {"data": "lazy"}
+         /meta/connect ok {"advice": <any>}
+
+# With nothing but lazy messages waiting a connect is held
+alice handshakes
+alice subscribes to /lazy/slow
+alice connects
+bob handshakes
+bob publishes "lazy" to /lazy/slow
+alice ~> /meta/connect
+alice is held for 100 ms
+alice <~ /lazy/slow {"data": "lazy"}
+         /meta/connect ok
+
+# Channels below a lazy pattern are lazy
+pins: 58
+alice handshakes
+alice subscribes to /lazy/wild/child
+alice connects
+alice ~> /meta/connect
+bob handshakes
+bob publishes 1 to /lazy/wild/child
+alice is held for 150 ms
+alice <~ /lazy/wild/child {"data": 1}
+         /meta/connect ok
+
+# Channels below a lazy channel are not lazy
+pins: 58
+alice handshakes
+alice subscribes to /lazy/slow/child
+alice connects
+alice ~> /meta/connect
+bob handshakes
+bob publishes 1 to /lazy/slow/child
+alice <~ /lazy/slow/child {"data": 1}
+         /meta/connect ok
+
+# Over a socket a lazy message comes later, and the connect stays held
+pins: 58
+transports: websocket
+alice handshakes
+alice -> /meta/subscribe {"subscription": ["/lazy/slow", "/lazy/prompt"]}
+alice <- /meta/subscribe ok
+alice connects
+alice ~> /meta/connect
+bob handshakes
+bob publishes 1 to /lazy/slow
+alice is held for 150 ms
+alice <- /lazy/slow {"data": 1}
+alice is held
+bob publishes 2 to /lazy/slow
+bob publishes 3 to /lazy/prompt
+alice <- /lazy/slow {"data": 2}
+         /lazy/prompt {"data": 3}
+alice is held

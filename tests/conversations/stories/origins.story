@@ -1,0 +1,86 @@
+-- Pages of other origins, which browsers announce.
+
+transports: long-polling
+
+# The own origin needs no permission
+alice -> /meta/handshake
+    Origin: $server
+alice <- /meta/handshake ok {"clientId": new $alice, ...}
+
+# A foreign origin is refused
+alice -> /meta/handshake
+    Origin: http://elsewhere.example
+alice <- 403
+    Access-Control-Allow-Origin: absent
+    {"successful": false, "error": "403::origin_denied"}
+alice -> /meta/handshake
+    Origin: null
+alice <- 403 {"successful": false, "error": "403::origin_denied"}
+
+# A foreign origin may not even ask by JSONP
+transports: callback-polling
+alice -> /meta/handshake
+    Origin: http://elsewhere.example
+alice <- 403
+
+# A foreign origin gets no socket
+transports: websocket
+alice -> UPGRADE /cometd
+    Origin: http://elsewhere.example
+alice <- refused 403
+bob -> UPGRADE /cometd
+    Origin: $server
+bob <- 101
+
+# A preflight of a foreign origin is given no permission
+alice -> OPTIONS /cometd
+    Origin: http://elsewhere.example
+    Access-Control-Request-Method: POST
+    Access-Control-Request-Headers: content-type
+alice <- 200
+    Access-Control-Allow-Origin: absent
+    body:
+
+# An origin that is allowed may send its credentials
+! allow_origin = ["http://elsewhere.example"]
+alice -> OPTIONS /cometd
+    Origin: http://elsewhere.example
+    Access-Control-Request-Method: POST
+    Access-Control-Request-Headers: content-type
+alice <- 200
+    Access-Control-Allow-Origin: http://elsewhere.example
+    Access-Control-Allow-Credentials: true
+    Access-Control-Allow-Methods: <text like .*POST.*>
+    Access-Control-Allow-Headers: <text like (?i).*content-type.*>
+    Vary: <text like .*Origin.*>
+    body:
+alice -> /meta/handshake
+    Origin: http://elsewhere.example
+alice <- 200
+    Access-Control-Allow-Origin: http://elsewhere.example
+    Access-Control-Allow-Credentials: true
+    Vary: <text like .*Origin.*>
+    /meta/handshake ok {"clientId": new $alice, ...}
+alice -> /meta/handshake
+    Origin: http://third.example
+alice <- 403 {"successful": false, "error": "403::origin_denied"}
+
+# An answer that came late is readable for the origin that is allowed
+! allow_origin = ["http://elsewhere.example"]
+! timeout = 50
+alice handshakes
+alice connects
+alice ~> /meta/connect
+    Origin: http://elsewhere.example
+alice <~ 200
+    Access-Control-Allow-Origin: http://elsewhere.example
+    Access-Control-Allow-Credentials: true
+    /meta/connect ok
+
+# Any origin may be allowed, for development, but without credentials
+! allow_origin = ["*"]
+alice -> /meta/handshake
+    Origin: http://anywhere.example
+alice <- 200
+    Access-Control-Allow-Origin: <text like (\*|http://anywhere\.example)>
+    /meta/handshake ok {"clientId": new $alice, ...}

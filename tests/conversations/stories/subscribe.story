@@ -1,0 +1,337 @@
+-- /meta/subscribe and /meta/unsubscribe.
+
+transports: long-polling, websocket, callback-polling
+
+# A subscription is echoed
+alice handshakes
+alice -> /meta/subscribe {"subscription": "/subscribe/echo"}
+alice <- {"channel": "/meta/subscribe", "id": "2", "successful": true, "subscription": "/subscribe/echo"}
+alice -> /meta/unsubscribe {"subscription": "/subscribe/echo"}
+alice <- {"channel": "/meta/unsubscribe", "id": "3", "successful": true, "subscription": "/subscribe/echo"}
+
+# Many channels in one subscription have one reply, which echoes the array
+pins: 17, 18
+alice handshakes
+alice -> /meta/subscribe {"subscription": ["/subscribe/one", "/subscribe/two"]}
+alice <- {"channel": "/meta/subscribe", "id": "2", "successful": true, "subscription": ["/subscribe/one", "/subscribe/two"]}
+alice connects
+bob handshakes
+bob -> /subscribe/one {"data": 1}
+       /subscribe/two {"data": 2}
+bob <- /subscribe/one ok
+       /subscribe/two ok
+on long-polling, callback-polling:
+    alice -> /meta/connect
+    alice <- /subscribe/one {"data": 1}
+             /subscribe/two {"data": 2}
+             /meta/connect ok
+on websocket:
+    alice <- /subscribe/one {"data": 1}
+             /subscribe/two {"data": 2}
+alice -> /meta/unsubscribe {"subscription": ["/subscribe/one", "/subscribe/two"]}
+alice <- {"channel": "/meta/unsubscribe", "id": <text>, "successful": true, "subscription": ["/subscribe/one", "/subscribe/two"]}
+bob publishes 3 to /subscribe/one
+alice ~> /meta/connect
+
+# An array of one is echoed as an array
+alice handshakes
+alice -> /meta/subscribe {"subscription": ["/subscribe/single"]}
+alice <- /meta/subscribe ok {"subscription": ["/subscribe/single"]}
+
+# Subscribing twice is no mistake and delivers once
+alice handshakes
+alice subscribes to /subscribe/twice
+alice -> /meta/subscribe {"subscription": ["/subscribe/twice", "/subscribe/twice"]}
+alice <- /meta/subscribe ok
+alice connects
+alice ~> /meta/connect
+bob handshakes
+bob publishes 1 to /subscribe/twice
+on long-polling, callback-polling:
+    alice <~ /subscribe/twice {"data": 1}
+             /meta/connect ok
+on websocket:
+    alice <- /subscribe/twice {"data": 1}
+alice unsubscribes from /subscribe/twice
+bob publishes 2 to /subscribe/twice
+alice -> /meta/connect {"advice": {"timeout": 0}}
+alice <- /meta/connect ok {"advice": <any>}
+
+# Unsubscribing from what others subscribed to succeeds
+alice handshakes
+alice subscribes to /subscribe/others
+bob handshakes
+bob unsubscribes from /subscribe/others
+-- It did not touch Alice's subscription.
+bob publishes 1 to /subscribe/others
+on long-polling, callback-polling:
+    alice -> /meta/connect
+    alice <- /subscribe/others {"data": 1}
+             /meta/connect ok
+on websocket:
+    alice <- /subscribe/others {"data": 1}
+
+# Unsubscribing from a channel that nobody subscribed to fails
+alice handshakes
+alice -> /meta/unsubscribe {"subscription": "/subscribe/nobody"}
+alice <- /meta/unsubscribe error "400::channel_missing"
+
+# An unsubscription of many fails as a whole if one channel is missing
+alice handshakes
+alice subscribes to /subscribe/whole
+alice -> /meta/unsubscribe {"subscription": ["/subscribe/whole", "/subscribe/hole"]}
+alice <- /meta/unsubscribe error "400::channel_missing"
+bob handshakes
+bob publishes "still there" to /subscribe/whole
+on long-polling, callback-polling:
+    alice -> /meta/connect
+    alice <- /subscribe/whole {"data": "still there"}
+             /meta/connect ok
+on websocket:
+    alice <- /subscribe/whole {"data": "still there"}
+
+# A subscription to illegal characters fails
+pins: 5
+alice handshakes
+alice -> /meta/subscribe {"subscription": "/subscribe/50%"}
+alice <- /meta/subscribe error "403::subscription_invalid"
+alice -> /meta/subscribe {"subscription": "/subscribe/a=b"}
+alice <- /meta/subscribe error "403::subscription_invalid"
+alice -> /meta/subscribe {"subscription": "/subscribe/Ελλάδα"}
+alice <- /meta/subscribe error "403::subscription_invalid"
+alice -> /meta/subscribe {"subscription": "subscribe"}
+alice <- /meta/subscribe error "403::subscription_invalid"
+alice -> /meta/subscribe {"subscription": "/"}
+alice <- /meta/subscribe error "403::subscription_invalid"
+alice -> /meta/subscribe {"subscription": ""}
+alice <- /meta/subscribe error "403::subscription_invalid"
+
+# An unsubscription from illegal characters fails
+pins: 5
+alice handshakes
+alice -> /meta/unsubscribe {"subscription": "/subscribe/50%"}
+alice <- /meta/unsubscribe error "403::subscription_invalid"
+alice -> /meta/unsubscribe {"subscription": ["/subscribe/a", "/subscribe/<b>"]}
+alice <- /meta/unsubscribe error "403::subscription_invalid"
+
+# A subscription of broken structure fails
+alice handshakes
+alice -> /meta/subscribe {"subscription": "/subscribe//empty"}
+alice <- /meta/subscribe error "403::subscription_invalid"
+alice -> /meta/subscribe {"subscription": "/subscribe/*/middle"}
+alice <- /meta/subscribe error "403::subscription_invalid"
+alice -> /meta/subscribe {"subscription": "/subscribe/**/middle"}
+alice <- /meta/subscribe error "403::subscription_invalid"
+-- A star inside of a segment is an ordinary character.
+alice -> /meta/subscribe {"subscription": "/subscribe/st*r"}
+alice <- /meta/subscribe ok
+
+# A refused array subscribes nothing
+alice handshakes
+alice -> /meta/subscribe {"subscription": ["/subscribe/good", "/subscribe/b%d", "/subscribe/fine"]}
+alice <- /meta/subscribe error "403::subscription_invalid"
+bob handshakes
+bob -> /meta/unsubscribe {"subscription": "/subscribe/good"}
+bob <- /meta/unsubscribe error "400::channel_missing"
+
+# An array with a meta channel subscribes nothing
+alice handshakes
+alice -> /meta/subscribe {"subscription": ["/subscribe/fair", "/meta/connect"]}
+alice <- /meta/subscribe error "403:denied_by_security_policy:subscribe_denied"
+bob handshakes
+bob -> /meta/unsubscribe {"subscription": "/subscribe/fair"}
+bob <- /meta/unsubscribe error "400::channel_missing"
+
+# A subscription to nothing fails
+alice handshakes
+alice -> /meta/subscribe
+alice <- /meta/subscribe error "403::subscription_missing"
+alice -> /meta/subscribe {"subscription": null}
+alice <- /meta/subscribe error "403::subscription_missing" {...}
+alice -> /meta/unsubscribe
+alice <- /meta/unsubscribe error "403::subscription_missing"
+alice -> /meta/subscribe {"subscription": []}
+alice <- /meta/subscribe error <text like 403::subscription_(missing|invalid)>
+
+# A subscription that is neither text nor array fails
+alice handshakes
+alice -> /meta/subscribe {"subscription": 5}
+alice <- /meta/subscribe error "403::subscription_invalid" {...}
+alice -> /meta/subscribe {"subscription": {"channel": "/a"}}
+alice <- /meta/subscribe error "403::subscription_invalid" {...}
+alice -> /meta/subscribe {"subscription": ["/subscribe/a", ["/subscribe/b"]]}
+alice <- /meta/subscribe error "403::subscription_invalid" {...}
+alice -> /meta/subscribe {"subscription": ["/subscribe/a", null]}
+alice <- /meta/subscribe error "403::subscription_invalid" {...}
+
+# Meta channels cannot be subscribed to
+pins: 44
+alice handshakes
+alice -> /meta/subscribe {"subscription": "/meta/connect"}
+alice <- /meta/subscribe error "403:denied_by_security_policy:subscribe_denied"
+alice -> /meta/subscribe {"subscription": "/meta/handshake"}
+alice <- /meta/subscribe error "403:denied_by_security_policy:subscribe_denied"
+alice -> /meta/subscribe {"subscription": "/meta/invented"}
+alice <- /meta/subscribe error "403:denied_by_security_policy:create_denied"
+alice -> /meta/subscribe {"subscription": "/meta/*"}
+alice <- /meta/subscribe error "403:denied_by_security_policy:create_denied"
+alice -> /meta/subscribe {"subscription": "/meta/**"}
+alice <- /meta/subscribe error "403:denied_by_security_policy:create_denied"
+
+# Service channels can be subscribed to, which does nothing
+pins: 44
+alice handshakes
+alice subscribes to /service/anything
+alice unsubscribes from /service/anything
+alice -> /meta/subscribe {"subscription": ["/service/*", "/service/**"]}
+alice <- /meta/subscribe ok
+bob handshakes
+bob publishes 1 to /service/anything
+alice connects
+alice ~> /meta/connect
+
+# Names that only begin like meta or service channels are ordinary
+alice handshakes
+alice -> /meta/subscribe {"subscription": ["/metaphor", "/services/x", "/meta", "/service"]}
+alice <- /meta/subscribe ok
+bob handshakes
+bob -> /metaphor {"data": 1}
+       /services/x {"data": 2}
+       /meta {"data": 3}
+       /service {"data": 4}
+bob <- /metaphor ok
+       /services/x ok
+       /meta ok
+       /service ok
+on long-polling, callback-polling:
+    alice -> /meta/connect
+    alice <- /metaphor {"data": 1}
+             /services/x {"data": 2}
+             /meta {"data": 3}
+             /service {"data": 4}
+             /meta/connect ok
+on websocket:
+    alice <- /metaphor {"data": 1}
+             /services/x {"data": 2}
+             /meta {"data": 3}
+             /service {"data": 4}
+
+# One star is exactly one segment
+alice handshakes
+alice subscribes to /wild/one/*
+bob handshakes
+bob -> /wild/one {"data": 0}
+       /wild/one/a {"data": 1}
+       /wild/one/a/b {"data": 2}
+       /wild/two/a {"data": 3}
+bob <- /wild/one ok
+       /wild/one/a ok
+       /wild/one/a/b ok
+       /wild/two/a ok
+on long-polling, callback-polling:
+    alice -> /meta/connect
+    alice <- /wild/one/a {"data": 1}
+             /meta/connect ok
+on websocket:
+    alice <- /wild/one/a {"data": 1}
+    alice hears nothing
+
+# Two stars are one or more segments
+alice handshakes
+alice subscribes to /wild/many/**
+bob handshakes
+bob -> /wild/many {"data": 0}
+       /wild/many/a {"data": 1}
+       /wild/many/a/b/c {"data": 2}
+       /wild {"data": 3}
+bob <- /wild/many ok
+       /wild/many/a ok
+       /wild/many/a/b/c ok
+       /wild ok
+on long-polling, callback-polling:
+    alice -> /meta/connect
+    alice <- /wild/many/a {"data": 1}
+             /wild/many/a/b/c {"data": 2}
+             /meta/connect ok
+on websocket:
+    alice <- /wild/many/a {"data": 1}
+             /wild/many/a/b/c {"data": 2}
+    alice hears nothing
+
+# A message that several subscriptions match comes once
+alice handshakes
+alice -> /meta/subscribe {"subscription": ["/wild/once/a", "/wild/once/*", "/wild/once/**", "/wild/**"]}
+alice <- /meta/subscribe ok
+bob handshakes
+bob publishes 1 to /wild/once/a
+on long-polling, callback-polling:
+    alice -> /meta/connect
+    alice <- /wild/once/a {"data": 1}
+             /meta/connect ok
+on websocket:
+    alice <- /wild/once/a {"data": 1}
+    alice hears nothing
+-- One subscription less still leaves the others.
+alice unsubscribes from /wild/once/a
+bob publishes 2 to /wild/once/a
+on long-polling, callback-polling:
+    alice -> /meta/connect
+    alice <- /wild/once/a {"data": 2}
+             /meta/connect ok
+on websocket:
+    alice <- /wild/once/a {"data": 2}
+    alice hears nothing
+
+# Who subscribes to everything sees no meta and no service messages
+pins: 45
+alice handshakes
+alice -> /meta/subscribe {"subscription": ["/**", "/*"]}
+alice <- /meta/subscribe ok
+bob handshakes
+bob subscribes to /everything
+bob connects
+bob publishes 1 to /service/secret
+bob -> /meta/invented {"data": 2}
+bob <- /meta/invented error "403:denied_by_security_policy:channel_create_denied"
+bob publishes 3 to /seen/by/alice
+on long-polling, callback-polling:
+    alice -> /meta/connect
+    alice <- /seen/by/alice {"data": 3}
+             /meta/connect ok
+on websocket:
+    alice <- /seen/by/alice {"data": 3}
+    alice hears nothing
+alice disconnects
+
+# A slash at the end does not matter
+alice handshakes
+alice -> /meta/subscribe {"subscription": "/subscribe/slash/"}
+alice <- /meta/subscribe ok
+bob handshakes
+bob publishes 1 to /subscribe/slash
+on long-polling, callback-polling:
+    alice -> /meta/connect
+    alice <- /subscribe/slash {"data": 1}
+             /meta/connect ok
+on websocket:
+    alice <- /subscribe/slash {"data": 1}
+
+# Subscriptions of an unknown session get no advice
+alice -> /meta/subscribe {"subscription": "/subscribe/unknown", "clientId": "0123456789abcdef0123456789abcdef"}
+alice <- /meta/subscribe error "402::session_unknown"
+alice -> /meta/unsubscribe {"subscription": ["/subscribe/unknown"], "clientId": "0123456789abcdef0123456789abcdef"}
+alice <- /meta/unsubscribe error "402::session_unknown"
+
+# Subscriptions have a limit
+! max_subscriptions = 2
+alice handshakes
+alice subscribes to /subscribe/limit/1
+alice -> /meta/subscribe {"subscription": ["/subscribe/limit/2", "/subscribe/limit/3"]}
+alice <- /meta/subscribe error "413::subscriptions_exceeded"
+alice subscribes to /subscribe/limit/2
+-- What is subscribed already takes no more room.
+alice subscribes to /subscribe/limit/1
+alice -> /meta/subscribe {"subscription": "/subscribe/limit/3"}
+alice <- /meta/subscribe error "413::subscriptions_exceeded"
+alice unsubscribes from /subscribe/limit/2
+alice subscribes to /subscribe/limit/3

@@ -1,0 +1,89 @@
+-- What is checked of every message, and in which order.
+
+transports: long-polling, websocket, callback-polling
+
+# A message without a channel is answered, and the connection survives
+pins: 43
+alice handshakes
+alice -> {"id": "7", "clientId": $alice, "data": 1}
+alice <- {"id": "7", "successful": false, "error": "400::channel_missing"}
+alice connects
+alice -> {}
+alice <- {"successful": false, "error": "400::channel_missing"}
+alice ~> /meta/connect
+
+# An id that is not made of letters and digits is refused
+pins: 4
+alice handshakes
+alice -> /validation/id {"id": "not-alphanumeric", "data": 1}
+alice <- {"channel": "/validation/id", "id": "not-alphanumeric", "successful": false, "error": "405::message_id_invalid"}
+alice -> /validation/id {"id": "", "data": 1}
+alice <- {"channel": "/validation/id", "id": "", "successful": false, "error": "405::message_id_invalid"}
+alice -> /validation/id {"id": 1.5, "data": 1}
+alice <- {"channel": "/validation/id", "id": "1.5", "successful": false, "error": "405::message_id_invalid"}
+alice -> /validation/id {"id": -1, "data": 1}
+alice <- {"channel": "/validation/id", "id": "-1", "successful": false, "error": "405::message_id_invalid"}
+alice -> /validation/id {"id": {"a": 1}, "data": 1}
+alice <- {"channel": "/validation/id", "id": <any>, "successful": false, "error": "405::message_id_invalid"}
+alice -> /validation/id {"id": "é", "data": 1}
+alice <- {"channel": "/validation/id", "id": "é", "successful": false, "error": "405::message_id_invalid"}
+
+# Ids are echoed as strings
+alice handshakes
+alice -> /validation/ids {"id": 5, "data": 1}
+         /validation/ids {"id": "6", "data": 1}
+         /validation/ids {"id": "aB7", "data": 1}
+         /validation/ids {"id": absent, "data": 1}
+alice <- {"channel": "/validation/ids", "id": "5", "successful": true}
+         {"channel": "/validation/ids", "id": "6", "successful": true}
+         {"channel": "/validation/ids", "id": "aB7", "successful": true}
+         {"channel": "/validation/ids", "successful": true}
+
+# A handshake is validated like any other message
+pins: 4
+alice -> /meta/handshake {"id": "a-b"}
+alice <- {"channel": "/meta/handshake", "id": "a-b", "successful": false, "error": "405::message_id_invalid", ...}
+
+# A channel that is no text is refused
+alice handshakes
+alice -> {"channel": 5, "id": "1", "clientId": $alice, "data": 1}
+alice <- {"id": "1", "successful": false, "error": <text like 40[05]::channel_(missing|invalid)>, ...}
+alice -> {"channel": null, "id": "2", "clientId": $alice, "data": 1}
+alice <- {"id": "2", "successful": false, "error": <text like 40[05]::channel_(missing|invalid)>, ...}
+alice -> {"channel": ["/a"], "id": "3", "clientId": $alice, "data": 1}
+alice <- {"id": "3", "successful": false, "error": <text like 40[05]::channel_(missing|invalid)>, ...}
+
+# Validation comes before the session
+alice -> {}
+alice <- {"successful": false, "error": "400::channel_missing"}
+alice -> {"channel": "no slash"}
+alice <- {"channel": "no slash", "successful": false, "error": "405::channel_invalid"}
+alice -> /meta/connect {"id": "a b"}
+alice <- {"channel": "/meta/connect", "id": "a b", "successful": false, "error": "405::message_id_invalid", ...}
+
+# The session comes before everything else
+alice -> /validation/nobody
+alice <- /validation/nobody error "402::session_unknown"
+alice -> /meta/subscribe
+alice <- /meta/subscribe error "402::session_unknown"
+alice -> /meta/invented
+alice <- /meta/invented error "402::session_unknown"
+
+# One bad message in a batch spoils none of the others
+alice handshakes
+alice -> /meta/subscribe {"subscription": "/validation/batch"}
+         {"id": "nochannel"}
+         /validation/b%tch {"data": 1}
+         /validation/batch {"data": 2, "id": "bad-id"}
+         /meta/unsubscribe {"subscription": "/validation/batch"}
+alice <- /meta/subscribe ok
+         {"id": "nochannel", "successful": false, "error": "400::channel_missing"}
+         /validation/b%tch error "405::channel_invalid"
+         /validation/batch error "405::message_id_invalid"
+         /meta/unsubscribe ok
+
+# Validation of ids and of characters can be switched off
+! validate_message_fields = false
+alice handshakes
+alice -> /validation/off {"id": "not-alphanumeric", "data": 1}
+alice <- {"channel": "/validation/off", "id": "not-alphanumeric", "successful": true}

@@ -1,0 +1,256 @@
+-- What is peculiar to WebSocket: frames, sockets and how they end.
+
+transports: websocket
+
+# The reply to a handshake is a frame of its own
+alice -> /meta/handshake
+alice <- frame /meta/handshake ok {"clientId": new $alice, ...}
+
+# Replies to a batch are one frame, in order
+pins: 53
+alice handshakes
+alice -> /websocket/a {"data": 1}
+         /meta/subscribe {"subscription": "/websocket/b"}
+         /websocket/c {"data": 2}
+alice <- frame
+    /websocket/a ok
+    /meta/subscribe ok
+    /websocket/c ok
+
+# Messages are frames of their own, before the replies
+alice handshakes
+alice subscribes to /websocket/own
+alice -> /websocket/own {"data": 1}
+         /websocket/own {"data": 2}
+alice <- frame /websocket/own {"data": 1}
+alice <- frame /websocket/own {"data": 2}
+alice <- frame
+    /websocket/own ok
+    /websocket/own ok
+
+# Several messages may share a frame
+! ws_messages_per_frame = 2
+alice handshakes
+alice subscribes to /websocket/shared
+bob handshakes
+bob -> /websocket/shared {"data": 1}
+       /websocket/shared {"data": 2}
+       /websocket/shared {"data": 3}
+bob <- /websocket/shared ok
+       /websocket/shared ok
+       /websocket/shared ok
+alice <- frame
+    /websocket/shared {"data": 1}
+    /websocket/shared {"data": 2}
+alice <- frame /websocket/shared {"data": 3}
+
+# Messages that come with a connect are frames before its reply
+alice handshakes with ack
+alice subscribes to /websocket/ack
+alice connects with ack
+alice ~> /meta/connect {"ext": {"ack": 1}}
+bob handshakes
+bob -> /websocket/ack {"data": 1}
+       /websocket/ack {"data": 2}
+bob <- /websocket/ack ok
+       /websocket/ack ok
+alice <- frame /websocket/ack {"data": 1}
+alice <- frame /websocket/ack {"data": 2}
+alice <- frame /meta/connect ok {"ext": {"ack": 2}}
+
+# A message is pushed before the first connect, once the client has spoken
+alice handshakes
+alice subscribes to /websocket/early
+bob handshakes
+bob publishes 1 to /websocket/early
+alice <- /websocket/early {"data": 1}
+alice connects
+
+# Every message is answered while a connect is held
+alice handshakes
+alice connects
+alice ~> /meta/connect
+alice subscribes to /websocket/meanwhile
+alice publishes 1 to /websocket/elsewhere
+alice is held
+
+# Malformed frames end the socket with 1007
+alice handshakes
+alice -> body: [{"channel": "/meta/connect"
+alice <- closed 1007
+bob -> body: This is not JSON
+bob <- closed 1007
+carol -> body: []
+carol <- closed 1007
+dave -> body: [1]
+dave <- closed 1007
+
+# Text that is not UTF-8 ends the socket with 1007
+alice -> body in hex: 5b7b2278223a22ff227d5d
+alice <- closed 1007
+
+# Binary frames end the socket with 1003
+alice -> body in binary: [{"channel": "/meta/handshake"}]
+alice <- closed 1003
+
+# A malformed frame costs the socket, not the session
+alice handshakes
+alice subscribes to /websocket/survives
+alice connects
+alice -> body: [
+alice <- closed 1007
+bob handshakes
+bob publishes "hello" to /websocket/survives
+alice -> /meta/connect
+alice <- /websocket/survives {"data": "hello"}
+         /meta/connect ok
+
+# A frame that is too large ends the socket with 1009
+! max_message_size = 1000
+! max_request_size = 3000
+alice handshakes
+alice -> /websocket/large {"data": <text of 4000 characters>}
+alice <- closed 1009
+
+# A session goes on over a new socket
+pins: 54
+alice handshakes
+alice subscribes to /websocket/resumed
+alice connects
+alice ~> /meta/connect
+alice drops
+alice ~> /meta/connect
+bob handshakes
+bob publishes "hello" to /websocket/resumed
+alice <- /websocket/resumed {"data": "hello"}
+alice is held
+
+# What was published while there was no socket waits for the next one
+pins: 54
+alice handshakes
+alice subscribes to /websocket/between
+alice connects
+alice ~> /meta/connect
+alice drops
+bob handshakes
+bob publishes 1 to /websocket/between
+bob publishes 2 to /websocket/between
+alice -> /meta/connect {"advice": {"timeout": 0}}
+alice <- /websocket/between {"data": 1}
+         /websocket/between {"data": 2}
+         /meta/connect ok {"advice": <any>}
+
+# A socket that said farewell can be followed by another, too
+alice handshakes
+alice subscribes to /websocket/farewell
+alice connects
+alice closes
+bob handshakes
+bob publishes 1 to /websocket/farewell
+alice -> /meta/connect
+alice <- /websocket/farewell {"data": 1}
+         /meta/connect ok
+
+# A session goes on over a new socket with any message
+alice handshakes
+alice connects
+alice drops
+alice -> /meta/subscribe {"subscription": "/websocket/any"}
+alice <- /meta/subscribe ok
+alice -> /websocket/any {"data": 1}
+alice <- /websocket/any {"data": 1}
+         /websocket/any ok
+
+# Sockets can be made to begin with a handshake
+! ws_require_handshake_per_connection = true
+alice handshakes
+alice connects
+alice drops
+alice -> /meta/connect
+alice <- /meta/connect error "402::session_unknown" {"advice": {"reconnect": "handshake", "interval": 0, "timeout": 30000}}
+alice handshakes
+alice connects
+
+# A connect over a socket is a heartbeat
+! timeout = 100
+alice handshakes
+alice subscribes to /websocket/heartbeat
+alice connects
+alice ~> /meta/connect
+bob handshakes
+bob publishes 1 to /websocket/heartbeat
+alice <- /websocket/heartbeat {"data": 1}
+alice is held
+alice <~ /meta/connect ok
+alice ~> /meta/connect
+alice <~ /meta/connect ok
+
+# The upgrade gives the browser a cookie
+alice -> UPGRADE /cometd
+alice <- 101
+    Set-Cookie: BAYEUX_BROWSER=<text like [0-9A-Za-z]{16,}>; <text like (Path=/; HttpOnly|HttpOnly; Path=/)>
+alice handshakes
+
+# An upgrade with a cookie sets no second one
+alice -> UPGRADE /cometd
+    Cookie: BAYEUX_BROWSER=mine
+alice <- 101
+    Set-Cookie: absent
+
+# A session cannot be taken to another browser's socket
+alice handshakes
+alice connects
+alice forgets the cookies
+alice drops
+alice -> /meta/connect
+alice <- /meta/connect error "402::session_unknown" {"advice": {"reconnect": "handshake", "interval": 0, "timeout": 30000}}
+
+# A socket can be opened below either mount point, with any suffix
+alice -> UPGRADE /bayeux
+alice <- 101
+bob -> UPGRADE /cometd/
+bob <- 101
+carol -> UPGRADE /cometd/handshake
+carol <- 101
+
+# The subprotocol that was configured is agreed on
+pins: 57
+! ws_protocol = "bayeux.cometd"
+alice -> UPGRADE /cometd
+    Sec-WebSocket-Protocol: other, bayeux.cometd
+alice <- 101
+    Sec-WebSocket-Protocol: bayeux.cometd
+
+# Another subprotocol is refused
+pins: 57
+! ws_protocol = "bayeux.cometd"
+alice -> UPGRADE /cometd
+    Sec-WebSocket-Protocol: other
+alice <- refused 400
+
+# Where WebSocket is switched off the upgrade fails at once
+! transports = ["long-polling", "callback-polling"]
+alice -> UPGRADE /cometd
+alice <- refused 400
+
+# A second handshake on a socket begins a new session
+alice handshakes
+alice subscribes to /websocket/second
+alice connects
+alice handshakes
+alice connects
+bob handshakes
+bob publishes 1 to /websocket/second
+alice hears nothing
+
+# A connect reply that the client no longer waits for does no harm
+pins: 56
+! timeout = 100
+alice handshakes
+alice connects
+alice ~> /meta/connect {"id": "slow"}
+alice -> /meta/connect {"id": "retry", "advice": {"timeout": 0}}
+alice <- /meta/connect ok {"id": "retry", "advice": {"reconnect": "retry", "interval": 0, "timeout": 100}}
+alice is held for 150 ms
+alice ~> /meta/connect
+alice <~ /meta/connect ok
