@@ -23,4 +23,5 @@ EXPOSE 8080
 # No proxy: the question goes to the container itself, whatever its environment says.
 HEALTHCHECK --interval=10s --timeout=3s --start-period=10s CMD ["python", "-c", \
     "import urllib.request as r; r.build_opener(r.ProxyHandler({})).open('http://127.0.0.1:8080/readyz', timeout=2)"]
-CMD ["holdfast", "serve", "--host", "0.0.0.0", "--port", "8080", "--data", "/data"]
+# Open to whoever reaches the published port: who that is, is decided outside the container.
+CMD ["holdfast", "serve", "--host", "0.0.0.0", "--port", "8080", "--open", "--data", "/data"]
