@@ -31,10 +31,13 @@ def decode(body: bytes, limits: RequestLimits) -> list[Json]:
         raise RequestRefused(BayeuxError.REQUEST_TOO_LARGE)
     decoded = _parse(body, limits.depth)
     messages = decoded if type(decoded) is list else [decoded]
-    if not messages or any(type(message) is not dict for message in messages):
+    if not messages:
         raise RequestRefused(BayeuxError.REQUEST_MALFORMED)
     if len(messages) > limits.messages:
         raise RequestRefused(BayeuxError.REQUEST_TOO_LARGE)
+    for message in messages:
+        if type(message) is not dict:
+            raise RequestRefused(BayeuxError.REQUEST_MALFORMED)
     return messages
 
 
@@ -46,7 +49,7 @@ def _parse(body: bytes, depth: int) -> Any:
         decoded = orjson.loads(body)
     except orjson.JSONDecodeError as error:
         raise RequestRefused(BayeuxError.REQUEST_MALFORMED) from error
-    if body.count(b"[") + body.count(b"{") > depth and _depth(decoded) > depth:
+    if len(body) > depth and body.count(b"[") + body.count(b"{") > depth < _depth(decoded):
         raise RequestRefused(BayeuxError.REQUEST_MALFORMED)
     return decoded
 

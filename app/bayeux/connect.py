@@ -3,60 +3,75 @@
 from app.bayeux.advice import multiple_clients_advice, reconnect_advice, session_advice
 from app.bayeux.codec import Json
 from app.bayeux.errors import BayeuxError, Refused
-from app.bayeux.exchange import Exchange, PendingConnect
+from app.bayeux.exchange import Exchange
 from app.bayeux.life import Input, State
 from app.bayeux.server import Bayeux
 from app.bayeux.sessions import Session
+
+_CONNECTED = State.CONNECTED
 
 
 def connect(
     bayeux: Bayeux, exchange: Exchange, session: Session, message: Json, reply: Json
 ) -> None:
     """Answer now, or hold the exchange until there is something to say."""
-    bayeux.supersede(session)
-    is_first = session.state is State.HANDSHAKEN
-    session.advance(Input.CONNECT)
-    timeout_s = _heed_advice(bayeux, session, message)
-    if _must_advise(exchange, session, message):
-        reply["advice"] = session_advice(session, bayeux.options)
-    session.pipe = exchange.pipe
-    session.connection_type = exchange.connection_type
-    reply["successful"] = True
-    slot = len(exchange.replies) + len(exchange.connects)
-    exchange.connects.append(PendingConnect(slot, reply, message.get("ext") or {}))
-    if exchange.size > 1 or bayeux.is_stopping:
-        return
-    pause_s = session.queue.pause_s()
-    if session.queue.entries and not pause_s and session.queue.has_urgent():
-        return
-    if _crowds_browser(bayeux, exchange):
-        _send_away(bayeux, reply)
-        return
-    if is_first or timeout_s <= 0:
-        return
-    session.quiet_until = bayeux.now + pause_s if pause_s else 0.0
-    bayeux.hold(session, exchange, timeout_s)
-
-
-def _heed_advice(bayeux: Bayeux, session: Session, message: Json) -> float:
-    """The hold time; the client may ask for less than ours, and for an interval, for this time."""
-    advice = message.get("advice") or {}
+    if session.held is not None:
+        bayeux.supersede(session)
+    is_first = session.state is not _CONNECTED
+    if is_first:
+        session.advance(Input.CONNECT)
     session.rest_interval_s = session.interval_s
-    interval = advice.get("interval")
+    timeout_s = session.timeout_s
+    if message.get("advice"):
+        timeout_s = _heed(message["advice"], session)
+    _settle_on_transport(bayeux, exchange, session, message, reply)
+    reply["successful"] = True
+    pending = (len(exchange.replies), reply, message.get("ext") or {})
+    if exchange.connects is None:
+        exchange.connects = [pending]
+    else:
+        exchange.connects.append(pending)
+    if exchange.is_alone and not bayeux.is_stopping:
+        _hold_if_silent(bayeux, exchange, session, 0.0 if is_first else timeout_s)
+
+
+def _hold_if_silent(bayeux: Bayeux, exchange: Exchange, session: Session, timeout_s: float) -> None:
+    """CometD's order: messages first, then a crowded browser, then whether to wait at all."""
+    pause_s = 0.0
+    if session.queue.entries:
+        pause_s = session.queue.pause_s()
+        if not pause_s and session.queue.has_urgent():
+            return
+    if _crowds_browser(bayeux, exchange):
+        _send_away(bayeux, exchange)
+    elif timeout_s > 0:
+        session.quiet_until = bayeux.now + pause_s if pause_s else 0.0
+        bayeux.hold(session, exchange, timeout_s)
+
+
+def _heed(advice: Json, session: Session) -> float:
+    """The hold time; the client may ask for less than ours, and for an interval, for this time."""
+    interval, timeout = advice.get("interval"), advice.get("timeout")
     if isinstance(interval, int) and interval >= 0:
         longest = max(session.timeout_s, session.interval_s)
         session.rest_interval_s = min(interval / 1000, longest)
-    timeout = advice.get("timeout")
     if isinstance(timeout, (int, float)) and timeout >= 0:
         return min(timeout / 1000, session.timeout_s)
     return session.timeout_s
 
 
-def _must_advise(exchange: Exchange, session: Session, message: Json) -> bool:
-    switched = session.connection_type not in (None, exchange.connection_type)
-    due = switched or not session.is_advised or "advice" in message
-    session.is_advised = True
-    return due
+def _settle_on_transport(
+    bayeux: Bayeux, exchange: Exchange, session: Session, message: Json, reply: Json
+) -> None:
+    """Advice is given if it was asked for, or if it may be another than the client knows."""
+    kind = exchange.carrier.connection_type
+    if session.connection_type is not kind:
+        session.is_advised = session.is_advised and session.connection_type is None
+        session.connection_type = kind
+    if "advice" in message or not session.is_advised:
+        session.is_advised = True
+        reply["advice"] = session_advice(session, bayeux.options)
+    session.pipe = exchange.pipe
 
 
 def _crowds_browser(bayeux: Bayeux, exchange: Exchange) -> bool:
@@ -67,9 +82,10 @@ def _crowds_browser(bayeux: Bayeux, exchange: Exchange) -> bool:
     return bayeux.sessions.held_by(exchange.browser) >= limit
 
 
-def _send_away(bayeux: Bayeux, reply: Json) -> None:
-    reply["advice"] = multiple_clients_advice(bayeux.options)
-    reply["successful"] = reply["advice"]["reconnect"] != "none"
+def _send_away(bayeux: Bayeux, exchange: Exchange) -> None:
+    for _, reply, _ in exchange.connects or ():
+        reply["advice"] = multiple_clients_advice(bayeux.options)
+        reply["successful"] = reply["advice"]["reconnect"] != "none"
 
 
 def unknown_session(bayeux: Bayeux, session: Session | None) -> Refused:

@@ -10,6 +10,7 @@ from app.bayeux.errors import BayeuxError, Refused
 from app.bayeux.exchange import Exchange
 from app.bayeux.extension_chain import run_incoming, run_outgoing
 from app.bayeux.handshake import Handshake
+from app.bayeux.life import State
 from app.bayeux.publish import publish
 from app.bayeux.server import Bayeux
 from app.bayeux.sessions import Session
@@ -18,6 +19,7 @@ from app.delivery.channels import Channel, Kind
 
 _HANDSHAKE = "/meta/handshake"
 _CONNECT = "/meta/connect"
+_GONE, _META = State.GONE, Kind.META
 
 
 class MetaHandler(Protocol):
@@ -44,33 +46,39 @@ def receive(bayeux: Bayeux, body: bytes, exchange: Exchange, now: float) -> None
     """
     messages = decode(body, bayeux.options.request_limits)
     bayeux.now = now
-    exchange.size = len(messages)
-    if exchange.size > 1 and any(message.get("channel") == _HANDSHAKE for message in messages):
-        _handle_with_handshake(bayeux, messages, exchange)
-    else:
+    if len(messages) == 1:
         exchange.session = _find_session(bayeux, messages[0], exchange)
-        for message in messages:
-            _handle(bayeux, message, exchange)
+        _handle(bayeux, messages[0], exchange)
+    else:
+        exchange.is_alone = False
+        _handle_batch(bayeux, messages, exchange)
     session = exchange.session
     if session is not None:
-        bayeux.touch(session)
         if session.held is exchange:
             return
+        bayeux.touch(session)
     if not exchange.owed:
         bayeux.complete(exchange)
+
+
+def _handle_batch(bayeux: Bayeux, messages: Sequence[Json], exchange: Exchange) -> None:
+    if any(message.get("channel") == _HANDSHAKE for message in messages):
+        _handle_with_handshake(bayeux, messages, exchange)
+        return
+    exchange.session = _find_session(bayeux, messages[0], exchange)
+    for message in messages:
+        _handle(bayeux, message, exchange)
 
 
 def _find_session(bayeux: Bayeux, first: Json, exchange: Exchange) -> Session | None:
     """Whose request this is: asked once, of its first message."""
     if first.get("channel") == _HANDSHAKE:
         return None
-    options, pipe = bayeux.options, exchange.pipe
-    client_id = first.get("clientId")
-    trusting = options.trust_client_session
-    session = bayeux.sessions.find(client_id, exchange.browser, trusting=trusting)
+    session = bayeux.sessions.find(first.get("clientId"), exchange.browser)
+    pipe = exchange.pipe
     if session is None or pipe is None:
         return session
-    if options.ws_require_handshake_per_connection and pipe.session is not session:
+    if bayeux.options.ws_require_handshake_per_connection and pipe.session is not session:
         return None
     bayeux.attach(pipe, session)
     return session
@@ -119,13 +127,16 @@ def _finish(bayeux: Bayeux, message: Json, exchange: Exchange, reply: Json) -> b
 
 def _validate(bayeux: Bayeux, message: Json) -> Channel:
     """What is wrong with a message by itself; comes before the question who sent it."""
-    name = message.get("channel")
+    name, message_id = message.get("channel"), message.get("id")
     if name is None:
         raise Refused(BayeuxError.CHANNEL_MISSING)
     channel = bayeux.channels.get(name) if type(name) is str else None
     if channel is None:
         raise Refused(BayeuxError.CHANNEL_INVALID)
-    if not _is_message_id(message.get("id")):
+    if type(message_id) is str:
+        if not (message_id.isalnum() and message_id.isascii()):
+            raise Refused(BayeuxError.MESSAGE_ID_INVALID)
+    elif message_id is not None and (type(message_id) is not int or message_id < 0):
         raise Refused(BayeuxError.MESSAGE_ID_INVALID)
     if "ext" in message and not isinstance(message["ext"] or {}, dict):
         raise Refused(BayeuxError.EXT_INVALID)
@@ -155,13 +166,13 @@ def _carry_out(
 ) -> bool:
     """Whether the reply is complete; a connect's is when it is known what travels with it."""
     session = exchange.session
-    if session is None or session.is_gone or message.get("clientId") != session.client_id:
+    if session is None or session.state is _GONE or message.get("clientId") != session.client_id:
         raise _unknown(bayeux, message, session)
     if session.extensions:
         run_incoming(session, message, bayeux.now)
         if session.is_gone:
             raise _unknown(bayeux, message, session)
-    if channel.kind is not Kind.META:
+    if channel.kind is not _META:
         publish(bayeux, session, channel, message, reply)
         return True
     handler = _HANDLERS.get(message["channel"])
@@ -191,9 +202,3 @@ def _skeleton(message: Json) -> Json:
     if message.get("subscription") is not None:
         reply["subscription"] = message["subscription"]
     return reply
-
-
-def _is_message_id(value: object) -> bool:
-    if type(value) is str:
-        return value.isalnum() and value.isascii()
-    return value is None or (type(value) is int and value >= 0)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from enum import Enum
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from app.delivery.messages import Message
 
@@ -50,12 +50,9 @@ class Pipe(Protocol):
         ...
 
 
-class PendingConnect(NamedTuple):
-    """A connect whose reply is completed when it is known what travels with it."""
-
-    slot: int
-    reply: dict[str, Any]
-    ext: Mapping[str, Any]
+# A connect whose reply is completed when it is known what travels with it: its place among the
+# replies, the reply so far, the `ext` of the request.
+PendingConnect = tuple[int, dict[str, Any], Mapping[str, Any]]
 
 
 class Exchange:
@@ -65,6 +62,7 @@ class Exchange:
         "browser",
         "carrier",
         "connects",
+        "is_alone",
         "is_handshake",
         "is_superseded",
         "new_browser",
@@ -72,7 +70,6 @@ class Exchange:
         "pipe",
         "replies",
         "session",
-        "size",
     )
 
     def __init__(self, carrier: Carrier, browser: str | None, pipe: Pipe | None = None) -> None:
@@ -83,17 +80,13 @@ class Exchange:
         # Set when the request came over a connection on which messages may be sent at any time.
         self.pipe = pipe
         self.session: Session | None = None
-        self.size = 1
         self.replies: list[bytes] = []
-        self.connects: list[PendingConnect] = []
+        self.connects: list[PendingConnect] | None = None
         # Replies that a handshake still waits for.
         self.owed = 0
+        # Whether the request has one message only; others never wait.
+        self.is_alone = True
         # A handshake's reply precedes the messages that may come with it.
         self.is_handshake = False
         # The answer of a held connect that was overtaken by another of the same session.
         self.is_superseded = False
-
-    @property
-    def connection_type(self) -> ConnectionType:
-        """The transport that carries this exchange."""
-        return self.carrier.connection_type

@@ -1,16 +1,16 @@
 """The protocol as a whole: requests in, answers out; no I/O, no clock of its own."""
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
 from app.bayeux.admission import Admission
 from app.bayeux.advice import reconnect_advice, session_advice
 from app.bayeux.codec import Json, encode
 from app.bayeux.errors import BayeuxError, Refused
-from app.bayeux.exchange import ConnectionType, Exchange, Pipe
+from app.bayeux.exchange import ConnectionType, Exchange, PendingConnect, Pipe
 from app.bayeux.extension_chain import ServerExtension, SessionExtension, run_outgoing
-from app.bayeux.life import Input
+from app.bayeux.life import Input, State
 from app.bayeux.options import ChannelRule, Options
 from app.bayeux.rights import Rights
 from app.bayeux.services import Services
@@ -21,6 +21,8 @@ from app.delivery.hub import Hub
 from app.delivery.messages import Message
 
 _ORDINARY_RULE = ChannelRule()
+_NO_MESSAGES: Sequence[Message] = ()
+_GONE = State.GONE
 
 Outcome = SessionExtension | Exception | None
 
@@ -59,7 +61,7 @@ class Bayeux:
         self.is_stopping = False
         self.channels = Channels(options.channel_limits)
         self.hub: Hub[Session] = Hub(on_ready=on_ready, linger=self._linger)
-        self.sessions = Sessions(new_id)
+        self.sessions = Sessions(new_id, trusting=options.trust_client_session)
         self.admission = Admission(options.handshake_rate, random)
         self.rights = Rights()
         self.services = Services()
@@ -138,8 +140,7 @@ class Bayeux:
         for session in list(self.sessions):
             if session.held is not None:
                 session.rest_interval_s = self.admission.delay_s()
-                session.held.connects[0].reply["advice"] = session_advice(session, self.options)
-                self._release(session)
+                self._release_with(session, session_advice(session, self.options))
 
     # What handlers, extensions and services call
 
@@ -187,19 +188,16 @@ class Bayeux:
     def dismiss(self, session: Session) -> None:
         """Answer the session's held connect, if there is one, for the last time."""
         if session.held is not None:
-            advice = reconnect_advice(self.options, "none")
-            session.held.connects[0].reply["advice"] = advice
-            self._release(session)
+            self._release_with(session, reconnect_advice(self.options, "none"))
 
     def supersede(self, session: Session) -> None:
         """A newer connect has come: the held one is answered as overtaken."""
         exchange = self.sessions.unhold(session)
         if exchange is None:
             return
-        slot, reply, _ = exchange.connects[0]
-        reply |= {"successful": False, "error": BayeuxError.CONNECT_SUPERSEDED.wire()}
-        exchange.connects.clear()
-        exchange.replies.insert(slot, encode(reply))
+        for _, reply, _ in exchange.connects or ():
+            reply |= {"successful": False, "error": BayeuxError.CONNECT_SUPERSEDED.wire()}
+            exchange.replies.append(encode(reply))
         exchange.is_superseded = True
         exchange.carrier.answer(exchange, ())
 
@@ -221,36 +219,44 @@ class Bayeux:
         if session is None:
             exchange.carrier.answer(exchange, ())
             return
-        queue = session.queue
-        messages = queue.hand_over() if self._carries(exchange, session) else ()
-        for slot, reply, ext in exchange.connects:
-            run_outgoing(session, reply, ext, self.now)
-            exchange.replies.insert(slot, encode(reply))
+        queue, messages = session.queue, _NO_MESSAGES
+        if exchange.connects is not None:
+            messages = queue.hand_over()
+            self._finish_connects(exchange, session, exchange.connects)
+        elif queue.entries and self._carries(exchange, session):
+            messages = queue.hand_over()
         taken = exchange.carrier.answer(exchange, messages)
         if messages:
             queue.written() if taken else queue.returned()
-        if session.is_gone:
+        if session.state is _GONE:
             queue.discard(Reason.SESSION_ENDED)
-        elif exchange.connects or exchange.is_handshake:
+        elif exchange.connects is not None or exchange.is_handshake:
             session.carrier = exchange.carrier
             self._rest(session)
+
+    def _finish_connects(
+        self, exchange: Exchange, session: Session, connects: Sequence[PendingConnect]
+    ) -> None:
+        for passed, (slot, reply, ext) in enumerate(connects):
+            if session.extensions:
+                run_outgoing(session, reply, ext, self.now)
+            exchange.replies.insert(slot + passed, encode(reply))
 
     # Sessions and time
 
     def _carries(self, exchange: Exchange, session: Session) -> bool:
-        """Whether waiting messages travel with this answer."""
-        if exchange.connects:
-            return True
+        """Whether waiting messages travel with an answer that is not a connect's."""
         if exchange.is_handshake:
             return self.options.allow_message_delivery_during_handshake
-        if session.deliver_only or not session.queue.entries:
+        if session.deliver_only:
             return False
-        return exchange.connection_type is not ConnectionType.CALLBACK_POLLING
+        return exchange.carrier.connection_type is not ConnectionType.CALLBACK_POLLING
 
     def touch(self, session: Session) -> None:
         """Whatever a client sends proves that it is alive."""
-        if session.held is None and not session.is_gone:
-            session.deadline = max(session.deadline, self.now + self.options.max_interval_s)
+        due = self.now + self.options.max_interval_s
+        if session.held is None and session.deadline < due and session.state is not _GONE:
+            session.deadline = due
 
     def _rest(self, session: Session) -> None:
         """From now on the client has this long to come back."""
@@ -261,6 +267,12 @@ class Bayeux:
         exchange = self.sessions.unhold(session)
         if exchange is not None:
             self.complete(exchange)
+
+    def _release_with(self, session: Session, advice: Json) -> None:
+        if session.held is not None:
+            for _, reply, _ in session.held.connects or ():
+                reply["advice"] = advice
+            self._release(session)
 
     def _push(self, session: Session, pipe: Pipe) -> None:
         if pipe.is_draining():

@@ -91,10 +91,12 @@ class Session(Receiver):
 class Sessions:
     """All sessions of this server, and how many connects each browser has held."""
 
-    def __init__(self, new_id: Callable[[], str]) -> None:
+    def __init__(self, new_id: Callable[[], str], *, trusting: bool) -> None:
         self._new_id = new_id
+        # Whether an id is enough to be taken for its session's client.
+        self._trusting = trusting
         self._by_id: dict[str, Session] = {}
-        self._held_by_browser: Counter[str] = Counter()
+        self._held_by_browser: dict[str, int] = {}
         self._created = 0
         self.timers: Timers[Session] = Timers()
         self.ended: Counter[str] = Counter()
@@ -119,10 +121,14 @@ class Sessions:
         session.browser = browser
         self._by_id[session.client_id] = session
 
-    def find(self, client_id: object, browser: str | None, *, trusting: bool) -> Session | None:
+    def find(self, client_id: object, browser: str | None) -> Session | None:
         """The session of this id, if it was made by the browser that asks now."""
         session = self._by_id.get(client_id) if type(client_id) is str else None
-        if session is None or trusting or (browser is not None and session.browser == browser):
+        if (
+            session is None
+            or self._trusting
+            or (browser is not None and session.browser == browser)
+        ):
             return session
         return None
 
@@ -136,16 +142,17 @@ class Sessions:
     def hold(self, session: Session, exchange: Exchange) -> None:
         """The session's connect is kept until there is something to say."""
         session.held = exchange
-        if exchange.browser is not None and exchange.pipe is None:
-            self._held_by_browser[exchange.browser] += 1
+        browser = exchange.browser
+        if browser is not None and exchange.pipe is None:
+            self._held_by_browser[browser] = self._held_by_browser.get(browser, 0) + 1
 
     def unhold(self, session: Session) -> Exchange | None:
         """The held connect, which is no longer held."""
         exchange, session.held = session.held, None
         if exchange is not None and exchange.browser is not None and exchange.pipe is None:
-            self._held_by_browser[exchange.browser] -= 1
-            if not self._held_by_browser[exchange.browser]:
-                del self._held_by_browser[exchange.browser]
+            held = self._held_by_browser.pop(exchange.browser) - 1
+            if held:
+                self._held_by_browser[exchange.browser] = held
         return exchange
 
     def held_by(self, browser: str) -> int:

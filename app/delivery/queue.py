@@ -85,7 +85,7 @@ class CallbackQueue:
         entries = self.entries
         if self._marks is None:
             self.handed = len(entries)
-            return entries
+            return entries or _NO_MESSAGES
         self.batch += 1
         if self.handed:
             self._repeats += 1

@@ -27,6 +27,7 @@ from app.bayeux.exchange import ConnectionType, Exchange
 from app.delivery.messages import Message
 from app.web.endpoint import Endpoint, error_body, join
 from app.web.heads import Heads
+from app.web.known_head import KnownHead, learn
 from app.web.origins import Standing
 
 log = logging.getLogger(__name__)
@@ -61,12 +62,14 @@ class FastLane(RequestHandler):
     __slots__ = (
         "_body",
         "_browser",
-        "_cookie",
         "_deadline",
         "_endpoint",
         "_exchange",
         "_heads",
         "_host",
+        "_is_between",
+        "_is_foreign",
+        "_known",
         "_ordinary",
         "_origin",
         "_paths",
@@ -94,9 +97,11 @@ class FastLane(RequestHandler):
         self.began_at: float | None = None
         self._deadline: asyncio.TimerHandle | None = None
         self._stall: asyncio.TimerHandle | None = None
-        # The last Cookie header and what it says: a connection repeats it with every request.
-        self._cookie: str | None = None
+        # What the last head said, and how to recognise it if it comes again.
         self._browser: str | None = None
+        self._is_foreign = False
+        self._known: KnownHead | None = None
+        self._is_between = True
 
     # Bytes in
 
@@ -108,7 +113,12 @@ class FastLane(RequestHandler):
         elif data and self._is_taken():
             self._put_aside(data)
         else:
-            self._parse(data)
+            known = self._known
+            body = known.body_of(data) if known is not None else None
+            if body is None:
+                self._parse(data)
+            else:
+                self._receive(body)
 
     def _is_taken(self) -> bool:
         if self._exchange is not None or self._paused:
@@ -130,6 +140,9 @@ class FastLane(RequestHandler):
     def _parse(self, data: bytes) -> None:
         if self._parser is None:
             return
+        self._known = None
+        # Only a parser that was between two requests is there again after a complete one.
+        was_between, self._is_between = self._is_between, False
         try:
             messages, upgraded, tail = self._parser.feed_data(data)
         except HttpProcessingError as error:
@@ -140,7 +153,12 @@ class FastLane(RequestHandler):
             if self._is_plain(message, payload):
                 self._finish_reading()
                 self._parser.message_consumed()
-                self._receive(message, payload._buffer[0])
+                body = payload._buffer[0]
+                self._note_headers(message.headers)
+                if was_between:
+                    self._known = learn(data, body)
+                    self._is_between = self._known is not None
+                self._receive(body)
                 return
         if messages or upgraded:
             self._go_ordinary(messages, upgraded, tail)
@@ -162,19 +180,19 @@ class FastLane(RequestHandler):
             return False
         return "Expect" not in headers and "Content-Encoding" not in headers
 
-    def _receive(self, message: Any, body: bytes) -> None:
-        headers = message.headers
-        cookie = headers.get("Cookie")
-        if cookie is not self._cookie and cookie != self._cookie:
-            self._cookie = cookie
-            self._browser = self._endpoint.options.cookie.find(cookie)
+    def _note_headers(self, headers: Any) -> None:
+        """What the headers say; a known head says the same again."""
+        options = self._endpoint.options
+        self._browser = options.cookie.find(headers.get("Cookie"))
         self._origin = headers.get("Origin")
-        if self._origin is not None:
-            self._host = headers.get("Host")
-            origins = self._endpoint.options.origins
-            if origins.standing(self._origin, self._host) is Standing.FOREIGN:
-                self._refuse(BayeuxError.ORIGIN_DENIED)
-                return
+        self._host = None if self._origin is None else headers.get("Host")
+        standing = options.origins.standing(self._origin, self._host)
+        self._is_foreign = standing is Standing.FOREIGN
+
+    def _receive(self, body: bytes) -> None:
+        if self._is_foreign:
+            self._refuse(BayeuxError.ORIGIN_DENIED)
+            return
         self._exchange = exchange = Exchange(self, self._browser)
         try:
             receive(self._endpoint.bayeux, body, exchange, self._endpoint.clock())
