@@ -20,6 +20,9 @@ ARGUMENTS = [
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    # Intercepted pages come from no address; to Chromium they are the internet, and 127.0.0.1 is not
+    # theirs to call.
+    "--disable-features=LocalNetworkAccessChecks,LocalNetworkAccessChecksWebSockets",
     # Names for other sites on this machine; nothing else is found.
     "--host-resolver-rules=MAP *.test 127.0.0.1, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 ]

@@ -79,6 +79,15 @@ export class Visitor {
         return this.#inbox.splice(0, count);
     }
 
+    /** Everything up to this message, which must come some time. */
+    async hearUntil(last) {
+        const heard = [];
+        while (heard.at(-1) !== last) {
+            heard.push(...(await this.hear(1)));
+        }
+        return heard;
+    }
+
     leave() {
         return new Promise((resolve) => {
             this.#cometd.disconnect((reply) => resolve(reply.successful));

@@ -15,7 +15,12 @@ from tests.clients.node_client import (
 from tests.serving import Servers
 
 SUITE = "cometd_scenarios"
-SERVICES = {"extension": ["tests.clients.echo:factory"]}
+SERVICES, DOORMAN, GREETER = (
+    {"extension": [f"tests.clients.applications:{factory}"]}
+    for factory in ("services", "doorman", "greeter")
+)
+LAZY_CHANNELS = [f"/{SUITE}/getsLazyMessagesTogether/{kind}/lazy" for kind in TRANSPORTS]
+LAZY = {"channels": {name: {"lazy": True, "lazy_timeout": 300} for name in LAZY_CHANNELS}}
 IMPATIENT = {"timeout": 300, "multi_session_interval": 300}
 SCENARIOS = [
     Scenario("hearsItselfUntilItUnsubscribes"),
@@ -27,8 +32,17 @@ SCENARIOS = [
     # A script tag has only its address to carry a message in.
     Scenario("carriesLargeMessages", (WEBSOCKET, LONG_POLLING)),
     Scenario("carriesFalsyAndOddData"),
+    Scenario("carriesBinaryData"),
     Scenario("keepsCustomFieldsButNoForgedOnes"),
     Scenario("keepsTheOrderOfAThousandMessages"),
+    Scenario("getsLazyMessagesTogether", settings=LAZY, facts={"lazyTimeout": 300}),
+    Scenario(
+        "isGreetedWithTheHandshake",
+        settings={**GREETER, "allow_message_delivery_during_handshake": True},
+    ),
+    Scenario("isGreetedAfterTheHandshake", settings=GREETER),
+    Scenario("isTurnedAwayWithoutATicket", settings=DOORMAN),
+    Scenario("leavesWhenItIsThrownOut", settings=SERVICES),
     Scenario("synchronisesItsClock"),
     Scenario("passesTimestampsOn"),
     Scenario("findsStampsOnRepliesIfToldSo", settings={"timestamp": True}),

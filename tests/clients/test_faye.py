@@ -15,6 +15,7 @@ SCENARIOS = [
     Scenario("learnsOfRefusals", BOTH),
     Scenario("keepsTheOrderOfAThousandMessages", BOTH),
     Scenario("carriesFalsyAndOddData", BOTH),
+    Scenario("worksFromFarAway", BOTH),
     Scenario("keepsTheSessionThroughAShortOutage", BOTH),
 ]
 DEATH = Scenario("findsItsFeetAfterTheServerWasKilled", BOTH)

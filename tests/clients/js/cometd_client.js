@@ -44,18 +44,10 @@ export class CometClient {
         return this.cometd.getClientId();
     }
 
-    async handshake(props) {
-        const reply = new Promise((resolve) => this.cometd.handshake(props, resolve));
-        return within(reply, "a handshake reply");
-    }
-
     /** Handshakes and waits until the first connect came back: from now on connects are held. */
-    async connect() {
-        const reply = await this.handshake();
-        if (!reply.successful) {
-            throw new Error(`handshake failed: ${JSON.stringify(reply)}`);
-        }
-        await this.connects.until((connect) => connect.successful);
+    async connect(props = {}) {
+        this.cometd.handshake(props);
+        await this.connects.until((reply) => reply.successful);
         return this;
     }
 

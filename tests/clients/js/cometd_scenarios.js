@@ -1,8 +1,8 @@
 // What applications do with cometd.js all day. Each scenario gets the transport from the test.
 import assert from "node:assert/strict";
 import {CometClient} from "./cometd_client.js";
-import {numbers} from "./harness.js";
-import {TimeStampExtension, TimeSyncExtension} from "cometd";
+import {Inbox, numbers, pause} from "./harness.js";
+import {AckExtension, BinaryExtension, TimeStampExtension, TimeSyncExtension} from "cometd";
 
 const two = (context, options) =>
     Promise.all([new CometClient(context, options).connect(), new CometClient(context, options).connect()]);
@@ -150,6 +150,18 @@ export async function carriesFalsyAndOddData(context) {
     await Promise.all([sender.disconnect(), receiver.disconnect()]);
 }
 
+export async function carriesBinaryData(context) {
+    const extensions = {binary: new BinaryExtension()};
+    const [sender, receiver] = await two(context, {extensions});
+    const inbox = await receiver.subscribe(`${context.root}/binary`);
+    const bytes = Uint8Array.from(numbers(256));
+    sender.cometd.publishBinary(`${context.root}/binary`, bytes, true, {name: "all of them"});
+    const {data: received} = await inbox.next();
+    assert.deepEqual(new Uint8Array(received.data), bytes);
+    assert.deepEqual([received.last, received.meta], [true, {name: "all of them"}]);
+    await Promise.all([sender.disconnect(), receiver.disconnect()]);
+}
+
 export async function keepsCustomFieldsButNoForgedOnes(context) {
     const [sender, receiver] = await two(context);
     const channel = `${context.root}/fields`;
@@ -183,6 +195,82 @@ export async function keepsTheOrderOfAThousandMessages(context) {
     assert.deepEqual(data(await inbox.take(1000)), numbers(1000).map((n) => ({n})));
     assert.deepEqual(inbox.rest, []);
     await Promise.all([sender.disconnect(), receiver.disconnect()]);
+}
+
+export async function getsLazyMessagesTogether(context) {
+    const [sender, receiver] = await two(context);
+    const [lazy, urgent] = [`${context.root}/lazy`, `${context.root}/urgent`];
+    const inbox = await receiver.subscribe(`${context.root}/*`);
+    const start = Date.now();
+    await sender.publish(lazy, 1);
+    await sender.publish(lazy, 2);
+    assert.deepEqual(data(await inbox.take(2)), [1, 2]);
+    const waited = Date.now() - start;
+    assert.ok(waited >= 0.8 * context.lazyTimeout, `lazy messages came after ${waited} ms`);
+
+    await sender.publish(lazy, 3);
+    await sender.publish(urgent, 4);
+    assert.deepEqual(data(await inbox.take(2)), [3, 4], "urgent messages take lazy ones along");
+    await Promise.all([sender.disconnect(), receiver.disconnect()]);
+}
+
+async function isGreeted(context, extensions) {
+    const client = new CometClient(context, {extensions});
+    const greetings = new Inbox("greetings");
+    client.cometd.addListener("/greetings", (message) => greetings.put(message.data));
+    await client.connect();
+    const reply = await client.handshakes.next();
+    assert.deepEqual(await greetings.take(3), [0, 1, 2]);
+    const fence = await client.subscribe(`${context.root}/fence`);
+    await client.publish(`${context.root}/fence`, "!");
+    await fence.next();
+    assert.deepEqual(greetings.rest, []);
+    await client.disconnect();
+    return reply;
+}
+
+export async function isGreetedWithTheHandshake(context) {
+    for (const extensions of [{}, {ack: new AckExtension()}]) {
+        const reply = await isGreeted(context, extensions);
+        assert.equal(reply["x-messages"], 3);
+    }
+}
+
+export async function isGreetedAfterTheHandshake(context) {
+    for (const extensions of [{}, {ack: new AckExtension()}]) {
+        const reply = await isGreeted(context, extensions);
+        assert.equal(reply["x-messages"], undefined);
+    }
+}
+
+export async function isTurnedAwayWithoutATicket(context) {
+    const stranger = new CometClient(context);
+    stranger.cometd.handshake();
+    const {successful, error, advice, ext} = await stranger.handshakes.next();
+    assert.deepEqual([successful, error], [false, "403::handshake_denied"]);
+    assert.equal(advice.reconnect, "none");
+    assert.deepEqual(ext.authentication, {failed: true});
+    await pause(100);
+    assert.equal(stranger.cometd.getStatus(), "disconnected");
+    assert.deepEqual(stranger.handshakes.rest, [], "it knocked again");
+
+    const guest = new CometClient(context);
+    await guest.connect({ext: {authentication: {ticket: "valid"}}});
+    await assert.rejects(guest.subscribe("/cellar/wine"), /403:no_way_down:subscribe_denied/);
+    await guest.disconnect();
+}
+
+export async function leavesWhenItIsThrownOut(context) {
+    for (const extensions of [{}, {ack: new AckExtension()}]) {
+        const client = await new CometClient(context, {extensions}).connect();
+        const goodbyes = new Inbox("goodbyes");
+        client.cometd.addListener("/meta/disconnect", (message) => goodbyes.put(message));
+        client.cometd.publish("/service/eject", {});
+        assert.equal((await goodbyes.next()).successful, true);
+        await pause(100);
+        assert.equal(client.cometd.getStatus(), "disconnected");
+        assert.equal(client.handshakes.rest.length, 1, "it came back");
+    }
 }
 
 export async function synchronisesItsClock(context) {

@@ -105,6 +105,22 @@ export async function keepsTheSessionThroughAShortOutage(context) {
     network.close();
 }
 
+/** Faye opens its socket while its handshake, over HTTP, is still under way. */
+export async function worksFromFarAway(context) {
+    const network = await badNetwork(context.url, {delayMs: 20});
+    const [near, far] = [new FayeClient(context), new FayeClient(context, {url: network.url})];
+    const channel = `${context.root}/far`;
+    const inbox = await far.subscribe(channel);
+    assert.equal(far.transport, context.transport);
+    await near.publish(channel, "far away");
+    assert.equal((await inbox.next()).data, "far away");
+    await far.publish(channel, "from far away");
+    assert.equal((await inbox.next()).data, "from far away");
+    assert.equal(far.handshakes.rest.length, 1, "it had to handshake more than once");
+    await Promise.all([near.disconnect(), far.disconnect()]);
+    network.close();
+}
+
 export async function findsItsFeetAfterTheServerWasKilled(context) {
     const [sender, receiver] = [new FayeClient(context), new FayeClient(context)];
     const channel = `${context.root}/restart`;

@@ -14,7 +14,7 @@ export function within(promise, what, patience = PATIENCE_MS) {
     return Promise.race([promise, tooLate]).finally(() => clearTimeout(timer));
 }
 
-/** Collects what callbacks bring until somebody awaits it. */
+/** Collects what callbacks bring until somebody awaits it; only one at a time may wait. */
 export class Inbox {
     #items = [];
     #wake = () => {};

@@ -8,9 +8,11 @@ class BadNetwork {
     #links = new Set();
     #onReply = null;
     #isDown = false;
+    #delayMs;
 
-    constructor(url) {
+    constructor(url, delayMs) {
         this.#target = new URL(url);
+        this.#delayMs = delayMs;
         this.#listener = createServer((client) => this.#link(client));
     }
 
@@ -66,17 +68,25 @@ class BadNetwork {
         const server = connect({host: this.#target.hostname, port: this.#target.port});
         const link = {client, server, isLost: false};
         this.#links.add(link);
-        client.on("data", (bytes) => server.write(bytes));
+        client.on("data", (bytes) => this.#later(() => server.write(bytes)));
         server.on("data", (bytes) => {
             if (this.#onReply !== null) {
                 this.#onReply(link);
             } else if (!link.isLost) {
-                client.write(bytes);
+                this.#later(() => client.write(bytes));
             }
         });
         for (const end of [client, server]) {
             end.on("close", () => this.#cut(link));
             end.on("error", () => this.#cut(link));
+        }
+    }
+
+    #later(action) {
+        if (this.#delayMs > 0) {
+            setTimeout(action, this.#delayMs);
+        } else {
+            action();
         }
     }
 
@@ -87,6 +97,7 @@ class BadNetwork {
     }
 }
 
-export function badNetwork(url) {
-    return new BadNetwork(url).open();
+/** With a delay, all bytes are under way for that long, in both directions. */
+export function badNetwork(url, {delayMs = 0} = {}) {
+    return new BadNetwork(url, delayMs).open();
 }
