@@ -1,7 +1,7 @@
 // cometd.js with promises instead of callbacks; nothing of it is replaced.
 import {Page} from "./page.js";
 import {CometD} from "cometd";
-import {Inbox, within} from "./harness.js";
+import {Inbox, pause, within} from "./harness.js";
 
 const TRANSPORTS = ["websocket", "long-polling", "callback-polling"];
 
@@ -49,6 +49,14 @@ export class CometClient {
         this.cometd.handshake(props);
         await this.connects.until((reply) => reply.successful);
         return this;
+    }
+
+    /** Waits until the server has the acknowledgement of everything so far, and holds a connect. */
+    async settle() {
+        while (this.cometd.getStatus() !== "connected") {
+            await pause(5);
+        }
+        await pause(30);
     }
 
     /** Subscribes and returns the inbox with the messages; fails if the server refuses. */

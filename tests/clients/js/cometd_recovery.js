@@ -32,7 +32,7 @@ export async function getsAgainWhatALostReplyCarried(context) {
     await sender.publish(channel, "before");
     assert.deepEqual(data(await inbox.take(1)), ["before"]);
     for (const round of numbers(3)) {
-        await settled(receiver);
+        await receiver.settle();
         const lost = network.loseNextReply();
         await sender.publish(channel, `lost ${round}`);
         await lost;
@@ -45,21 +45,12 @@ export async function getsAgainWhatALostReplyCarried(context) {
     await finish();
 }
 
-/** Waits until the acknowledgement of everything so far is with the server and a connect is held. */
-async function settled(client) {
-    const status = () => client.cometd.getStatus();
-    while (status() !== "connected") {
-        await pause(5);
-    }
-    await pause(30);
-}
-
 export async function getsAgainWhatASilentNetworkSwallowed(context) {
     const config = {maxNetworkDelay: 500};
     const {network, receiver, sender, finish} = await acrossABadNetwork(context, {...acks(), config});
     const channel = `${context.root}/swallowed`;
     const inbox = await receiver.subscribe(channel);
-    await settled(receiver);
+    await receiver.settle();
     const swallowed = network.swallowNextReply();
     await sender.publish(channel, "swallowed");
     await swallowed;
@@ -133,7 +124,7 @@ export async function resumesWithoutACookieIfTheServerTrustsIds(context) {
     const {network, receiver, sender, finish} = await acrossABadNetwork(context, options);
     const id = receiver.id;
     const inbox = await receiver.subscribe(`${context.root}/trusted`);
-    await settled(receiver);
+    await receiver.settle();
     const lost = network.loseNextReply();
     await sender.publish(`${context.root}/trusted`, "lost");
     await lost;
@@ -188,7 +179,7 @@ export async function keepsItsSessionThroughAReload(context) {
     const inbox = await before.subscribe(channel);
     await sender.publish(channel, "seen by the first page");
     await inbox.next();
-    await settled(before);
+    await before.settle();
     const id = before.id;
     before.cometd.reload();
     browser.unload();

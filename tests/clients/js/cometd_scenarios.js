@@ -265,6 +265,7 @@ export async function leavesWhenItIsThrownOut(context) {
         const client = await new CometClient(context, {extensions}).connect();
         const goodbyes = new Inbox("goodbyes");
         client.cometd.addListener("/meta/disconnect", (message) => goodbyes.put(message));
+        await client.settle();
         client.cometd.publish("/service/eject", {});
         assert.equal((await goodbyes.next()).successful, true);
         await pause(100);
