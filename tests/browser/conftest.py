@@ -1,7 +1,9 @@
 """A headless Chromium from the system, and pages with cometd.js in it on any origin."""
 
 import shutil
+import subprocess
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -20,8 +22,8 @@ ARGUMENTS = [
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
-    # Intercepted pages come from no address; to Chromium they are the internet, and 127.0.0.1 is not
-    # theirs to call.
+    # Intercepted pages come from no address; to Chromium they are the internet, which may not call
+    # this machine.
     "--disable-features=LocalNetworkAccessChecks,LocalNetworkAccessChecksWebSockets",
     # Names for other sites on this machine; nothing else is found.
     "--host-resolver-rules=MAP *.test 127.0.0.1, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
@@ -33,6 +35,14 @@ FILES = {
 }
 
 OpenPage = Callable[[str], Page]
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Files for TLS."""
+
+    chain: Path
+    key: Path
 
 
 @pytest.fixture(scope="session")
@@ -48,15 +58,33 @@ def chromium() -> Iterator[Browser]:
 @pytest.fixture
 def profile(chromium: Browser) -> Iterator[BrowserContext]:
     """A browser without any past."""
-    context = chromium.new_context()
-    context.set_default_timeout(TIMEOUT_MS)
-    yield context
-    context.close()
+    with chromium.new_context(ignore_https_errors=True) as context:
+        context.set_default_timeout(TIMEOUT_MS)
+        yield context
+
+
+# Somebody else's browser.
+other_profile = profile
 
 
 @pytest.fixture
 def server(servers: Servers) -> Server:
     return servers.with_settings({})
+
+
+@pytest.fixture(scope="session")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
+    """Signed by nobody, valid for a day."""
+    openssl = shutil.which("openssl")
+    require(openssl, "openssl")
+    assert openssl is not None
+    home = tmp_path_factory.mktemp("certificate")
+    made = Certificate(home / "chain.pem", home / "key.pem")
+    command = [openssl, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1"]
+    command += ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"]
+    command += ["-keyout", str(made.key), "-out", str(made.chain)]
+    subprocess.run(command, check=True, capture_output=True)
+    return made
 
 
 @pytest.fixture

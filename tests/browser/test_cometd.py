@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page
 
-from tests.browser.conftest import OpenPage
+from tests.browser.conftest import Certificate, OpenPage
 from tests.serving import Server, Servers
 
 TRANSPORTS = ["websocket", "long-polling", "callback-polling"]
@@ -80,6 +80,37 @@ def test_the_session_outlives_a_reload(transport: str, server: Server, open_page
     # The page may have been gone before it could acknowledge what it had heard.
     assert [text for text in heard if text != "before"] == ["while nobody looked", "after"]
     assert heard[1:].count("before") == 0
+
+
+class TestOtherSites:
+    """A page of another site, whose browser keeps cookies of third parties apart, if at all."""
+
+    SITE = "https://elsewhere.test"
+
+    @pytest.fixture
+    def server_for_others(self, servers: Servers, certificate: Certificate) -> Server:
+        return servers.with_settings(
+            {
+                "allow_origin": [self.SITE],
+                "tls_cert": str(certificate.chain),
+                "tls_key": str(certificate.key),
+                "browser_cookie_same_site": "None",
+                "browser_cookie_secure": True,
+                "browser_cookie_partitioned": True,
+            }
+        )
+
+    @pytest.mark.parametrize("transport", TRANSPORTS)
+    def test_are_welcome_over_tls_with_a_partitioned_cookie(
+        self, transport: str, server_for_others: Server, open_page: OpenPage
+    ) -> None:
+        page = open_page(self.SITE)
+        assert arrive(page, bayeux(server_for_others), transport=transport)["isWelcome"]
+        channel = f"/browser/elsewhere/{transport}"
+        tell(page, "listen", channel)
+        tell(page, "say", channel, "hello from elsewhere")
+        assert tell(page, "hear", 1) == ["hello from elsewhere"]
+        assert tell(page, "leave")
 
 
 class TestOtherOrigins:

@@ -1,7 +1,7 @@
 """The page at `/` works by itself, on a desk and on a phone."""
 
 import pytest
-from playwright.sync_api import BrowserContext, Page
+from playwright.sync_api import BrowserContext, Page, expect
 
 from tests.serving import Server
 
@@ -29,6 +29,29 @@ def test_it_loads_whole_and_from_here_only(
     assert complaints == []
     overflow = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
     assert overflow <= 0, "it scrolls sideways"
+
+
+def test_two_visitors_hear_each_other(
+    profile: BrowserContext, other_profile: BrowserContext, server: Server
+) -> None:
+    pages = [profile.new_page(), other_profile.new_page()]
+    complaints = [listen_to(page)[0] for page in pages]
+    for page in pages:
+        page.goto(server.url)
+        page.get_by_role("button", name="Connect", exact=True).click()
+        expect(page.locator("#state")).to_contain_text("Listening")
+
+    # Text stays text, whatever it looks like.
+    line = "<b>hello</b> 😀"
+    pages[0].get_by_label("A line of text").fill(line)
+    pages[0].get_by_role("button", name="Publish").click()
+    for page in pages:
+        expect(page.get_by_role("log").get_by_text(line, exact=True)).to_be_visible()
+
+    for page in pages:
+        page.get_by_role("button", name="Disconnect").click()
+        expect(page.get_by_role("button", name="Connect", exact=True)).to_be_visible()
+    assert complaints == [[], []]
 
 
 def listen_to(page: Page) -> tuple[list[str], list[str]]:
