@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable
+from dataclasses import dataclass
 from itertools import count
 
 import aiohttp
@@ -14,12 +15,20 @@ from tests.conversations.runner.http_wire import (
     LongPolling,
 )
 from tests.conversations.runner.matching import Names, filled_in, spoken
-from tests.conversations.runner.notation import JSON, Absent, Elements, Fields, Value
+from tests.conversations.runner.notation import JSON, Absent, Elements, Fields, Hole, Value
 from tests.conversations.runner.stories import Body, Message, RequestLine
 from tests.conversations.runner.websocket_wire import WebSocketWire
 from tests.conversations.runner.wire import Wire, encoded
 
 DEFAULT_PATH = "/cometd"
+
+
+@dataclass(frozen=True, slots=True)
+class Unanswered:
+    """A message whose reply is due; the story says whether it may be held."""
+
+    message: dict[str, JSON]
+    is_held: bool
 
 
 class Actor:
@@ -32,7 +41,7 @@ class Actor:
         self._server = server
         self._names = names
         self._numbers = count(1)
-        self._unanswered: list[dict[str, JSON]] = []
+        self._unanswered: list[Unanswered] = []
         self._wires: dict[str, Wire] = {}
         self._spoken_over: Wire | None = None
 
@@ -49,7 +58,7 @@ class Actor:
         headers: CIMultiDict[str],
         is_held: bool,
     ) -> None:
-        body = self._body(content)
+        body = self._body(content, is_held=is_held)
         if request is None:
             self._spoken_over = self._wire(self.transport)
             await self._spoken_over.say(body, headers=headers, is_held=is_held)
@@ -67,8 +76,8 @@ class Actor:
                 HttpRequest(request.method, target, headers, encoded(body)), is_held=is_held
             )
 
-    def expectations(self, messages: Iterable[Message]) -> list[Fields]:
-        return [self._expectation(message) for message in messages]
+    def expectations(self, messages: Iterable[Message], *, is_held: bool) -> list[Fields]:
+        return [self._expectation(message, is_held=is_held) for message in messages]
 
     def share_cookies_of(self, other: "Actor") -> None:
         assert not self._wires, f"{self.name} has already spoken"
@@ -91,8 +100,9 @@ class Actor:
     def unheard(self) -> str | None:
         return next(filter(None, (wire.unheard() for wire in self._wires.values())), None)
 
-    def answered_early(self) -> str | None:
-        return next(filter(None, (wire.answered_early() for wire in self._wires.values())), None)
+    def answered_early(self, *, newest_only: bool = False) -> str | None:
+        found = (wire.answered_early(newest_only=newest_only) for wire in self._wires.values())
+        return next(filter(None, found), None)
 
     def _wire(self, transport: str) -> Wire:
         if transport not in self._wires:
@@ -108,13 +118,13 @@ class Actor:
             case _:
                 return HttpWire(self._server, self.jar, LongPolling(DEFAULT_PATH))
 
-    def _body(self, content: tuple[Message, ...] | Body) -> Body:
+    def _body(self, content: tuple[Message, ...] | Body, *, is_held: bool) -> Body:
         if isinstance(content, Body):
             return Body(filled_in(content.text, self._names), content.encoding)
         if not content:
             return Body("")
         messages = [self._composed(message) for message in content]
-        self._unanswered += messages
+        self._unanswered += [Unanswered(message, is_held) for message in messages]
         return Body(json.dumps(messages, ensure_ascii=False))
 
     def _composed(self, message: Message) -> dict[str, JSON]:
@@ -137,29 +147,31 @@ class Actor:
             usual["connectionType"] = self.transport
         return usual
 
-    def _expectation(self, message: Message) -> Fields:
+    def _expectation(self, message: Message, *, is_held: bool) -> Fields:
         if message.verdict is None:
             if message.channel is None:
-                self._forget_answered(message.fields)
+                self._answered(message.fields, is_held=is_held)
                 return message.fields
             return message.fields.over({"channel": message.channel})
         usual: dict[str, Value] = {"channel": message.channel, "successful": message.verdict}
         if message.error is not None:
             usual["error"] = message.error
-        request = self._forget_answered(message.fields.over({"channel": message.channel}))
+        reply = message.fields.over({"channel": message.channel})
+        request = self._answered(reply, is_held=is_held)
         usual["id"] = str(request["id"]) if "id" in request else Absent()
         if "subscription" in request:
             usual["subscription"] = as_value(request["subscription"])
         return message.fields.over(usual)
 
-    def _forget_answered(self, reply: Fields) -> dict[str, JSON]:
-        """The oldest message that such a reply can be for."""
-        for request in self._unanswered:
-            if request.get("channel") != reply.members.get("channel"):
+    def _answered(self, reply: Fields, *, is_held: bool) -> dict[str, JSON]:
+        """The oldest message that such a reply can be for; it is due no longer."""
+        for due in sorted(self._unanswered, key=lambda due: due.is_held is not is_held):
+            message = due.message
+            if message.get("channel") != reply.members.get("channel"):
                 continue
-            if reply.members.get("id", request.get("id")) == request.get("id"):
-                self._unanswered.remove(request)
-                return request
+            if reply.members.get("id", message.get("id")) in (message.get("id"), Hole("text")):
+                self._unanswered.remove(due)
+                return message
         return {}
 
 

@@ -4,6 +4,7 @@ import asyncio
 import gzip
 import re
 from dataclasses import dataclass, field, replace
+from io import BytesIO
 from itertools import count
 from typing import Protocol
 from urllib.parse import quote
@@ -57,12 +58,12 @@ class CallbackPolling:
         return HttpRequest("GET", f"{self._path}?{query}")
 
     def messages(self, heard: Heard) -> list[JSON]:
+        call = re.fullmatch(r"/\*\*/called\d+\((.*)\)", heard.body, re.DOTALL)
         if heard.outcome != "200":
-            return decoded(heard.body)
+            return decoded(call[1] if call else heard.body)
         content_type = heard.headers.get("Content-Type", "").lower().replace(" ", "")
         assert content_type == "text/javascript;charset=utf-8", f"Content-Type is {content_type!r}"
         assert heard.headers.get("X-Content-Type-Options") == "nosniff"
-        call = re.fullmatch(r"/\*\*/called\d+\((.*)\)", heard.body, re.DOTALL)
         assert call, f"no call of the function: {heard.body}"
         return decoded(call[1])
 
@@ -97,17 +98,17 @@ class HttpWire:
         assert open_requests, "nothing was asked that could be answered"
         heard = await asyncio.wait_for(asyncio.shield(open_requests[0]), PATIENCE_S)
         del open_requests[0]
-        if heard.body and (count or heard.outcome == "200"):
+        if count:
             heard.messages.extend(self._dialect.messages(heard))
         return heard
 
     def unheard(self) -> str | None:
         if self._prompt:
             return "the answer to a request is due"
-        return self.answered_early()
+        return self.answered_early(newest_only=False)
 
-    def answered_early(self) -> str | None:
-        for task in self._held:
+    def answered_early(self, *, newest_only: bool) -> str | None:
+        for task in self._held[-1:] if newest_only else self._held:
             if task.done():
                 heard = task.result()
                 return f"{heard.outcome} {heard.body}"
@@ -138,7 +139,7 @@ class HttpWire:
             request.method,
             URL(self._server + request.target, encoded=True),
             headers=request.headers,
-            data=request.body or None,
+            data=BytesIO(request.body) if request.body else None,
             allow_redirects=False,
         ) as response:
             await self._may_read.wait()

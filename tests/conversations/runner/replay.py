@@ -84,11 +84,14 @@ class Stage:
         headers = CIMultiDict((name, filled_in(value, self._names)) for name, value in step.headers)
         await actor.say(step.content, request=step.request, headers=headers, is_held=step.is_held)
         if step.is_held:
-            await self._is_held(actor)
+            await self._round_trips()
+            self._has_heard_nothing(actor, newest_only=True)
 
     async def _hear(self, step: Hear) -> None:
         actor = self._actor(step.who)
-        patterns = [] if isinstance(step.content, Body) else actor.expectations(step.content)
+        patterns: list[Fields] = []
+        if not isinstance(step.content, Body):
+            patterns = actor.expectations(step.content, is_held=step.is_held)
         heard = await actor.wire.hear(
             len(patterns), is_held=step.is_held, is_frame=step.outcome == "frame"
         )
@@ -158,7 +161,10 @@ class Stage:
             await asyncio.sleep(int(how_long.split()[1]) / 1000)  # "for 100 ms"
         else:
             await self._round_trips()
-        early = actor.answered_early()
+        self._has_heard_nothing(actor)
+
+    def _has_heard_nothing(self, actor: Actor, *, newest_only: bool = False) -> None:
+        early = actor.answered_early(newest_only=newest_only)
         if early is not None:
             raise AssertionError(f"{actor.name} is not held but hears {early}")
 

@@ -29,8 +29,7 @@ class WebSocketWire:
         self._frames: list[list[JSON]] = []
         self._end: str | None = None
         self._arrival = asyncio.Event()
-        self._may_read = asyncio.Event()
-        self._may_read.set()
+        self._transport: asyncio.Transport | None = None
 
     async def say(self, body: Body, *, headers: CIMultiDict[str], is_held: bool) -> None:
         if self._socket is None:
@@ -47,15 +46,17 @@ class WebSocketWire:
         await self.drop()
         answers: list[CIMultiDict[str]] = []
 
-        async def note_headers(
+        async def look_below(
             _session: aiohttp.ClientSession,
             _context: object,
             ended: aiohttp.TraceRequestEndParams,
         ) -> None:
             answers.append(ended.response.headers.copy())
+            if ended.response.connection is not None:
+                self._transport = ended.response.connection.transport
 
         trace = aiohttp.TraceConfig()
-        trace.on_request_end.append(note_headers)
+        trace.on_request_end.append(look_below)
         self._session = aiohttp.ClientSession(cookie_jar=self._jar, trace_configs=[trace])
         try:
             self._socket = await self._session.ws_connect(
@@ -92,14 +93,15 @@ class WebSocketWire:
     def unheard(self) -> str | None:
         return f"{self._frames[0]}" if self._frames else self._end
 
-    def answered_early(self) -> str | None:
+    def answered_early(self, *, newest_only: bool) -> str | None:
         return self.unheard()
 
     def read_on(self, is_reading: bool) -> None:
+        assert self._transport is not None, "the socket is not open"
         if is_reading:
-            self._may_read.set()
+            self._transport.resume_reading()
         else:
-            self._may_read.clear()
+            self._transport.pause_reading()
 
     async def drop(self) -> None:
         reader, self._reader, self._socket = self._reader, None, None
@@ -128,7 +130,6 @@ class WebSocketWire:
 
     async def _read(self, socket: aiohttp.ClientWebSocketResponse) -> None:
         while True:
-            await self._may_read.wait()
             message = await socket.receive()
             if message.type != TEXT:
                 self._end = f"closed {socket.close_code}"

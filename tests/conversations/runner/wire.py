@@ -35,8 +35,8 @@ class Wire(Protocol):
     def unheard(self) -> str | None:
         """What arrived, or still is due, without the story saying so."""
 
-    def answered_early(self) -> str | None:
-        """What arrived although it should be held."""
+    def answered_early(self, *, newest_only: bool) -> str | None:
+        """What arrived although it should be held; perhaps of the request that was sent last."""
 
     def read_on(self, is_reading: bool) -> None:
         """Take bytes off the socket, or no longer."""

@@ -155,12 +155,12 @@ alice connects
 alice ~> /meta/connect
 bob shares the cookies of alice
 bob handshakes
-bob connects
+bob -> /meta/connect
+bob <- /meta/connect ok {"advice": {"reconnect": "retry", "interval": 2000, "timeout": 30000, "multiple-clients": true}}
 bob -> /meta/connect
 bob <- /meta/connect ok {"advice": {"reconnect": "retry", "interval": 2000, "timeout": 30000, "multiple-clients": true}}
 carol shares the cookies of alice
 carol handshakes
-carol connects
 carol -> /meta/connect
 carol <- /meta/connect ok {"advice": {"reconnect": "retry", "interval": 2000, "timeout": 30000, "multiple-clients": true}}
 alice is held
@@ -177,10 +177,10 @@ transports: long-polling, callback-polling
 alice handshakes
 alice subscribes to /browsers/free
 alice connects
-alice ~> /meta/connect
 bob shares the cookies of alice
 bob handshakes
 bob connects
+alice ~> /meta/connect
 bob publishes "wake up" to /browsers/free
 alice <~ /browsers/free {"data": "wake up"}
          /meta/connect ok
@@ -195,7 +195,6 @@ alice ~> /meta/connect
 bob shares the cookies of alice
 bob handshakes
 bob subscribes to /browsers/polls
-bob connects
 carol handshakes
 carol publishes "for bob" to /browsers/polls
 bob -> /meta/connect
@@ -221,7 +220,6 @@ alice connects
 alice ~> /meta/connect
 bob shares the cookies of alice
 bob handshakes
-bob connects
 bob -> /meta/connect
 bob <- /meta/connect ok {"advice": {"reconnect": "retry", "interval": 1234, "timeout": 30000, "multiple-clients": true}}
 
@@ -234,7 +232,6 @@ alice connects
 alice ~> /meta/connect
 bob shares the cookies of alice
 bob handshakes
-bob connects
 bob -> /meta/connect
 bob <- {"channel": "/meta/connect", "id": <text>, "successful": false,
         "advice": {"reconnect": "none", "interval": <integer>, "timeout": 30000, "multiple-clients": true}}
@@ -253,7 +250,6 @@ bob connects
 bob ~> /meta/connect
 carol shares the cookies of alice
 carol handshakes
-carol connects
 carol -> /meta/connect
 carol <- /meta/connect ok {"advice": {"reconnect": "retry", "interval": 2000, "timeout": 30000, "multiple-clients": true}}
 alice is held
@@ -281,7 +277,6 @@ pins: 37
 transports: long-polling, callback-polling
 ! max_sessions_per_browser = 0
 alice handshakes
-alice connects
 alice -> /meta/connect
 alice <- /meta/connect ok {"advice": {"reconnect": "retry", "interval": 2000, "timeout": 30000, "multiple-clients": true}}
 
@@ -331,7 +326,6 @@ alice ~> /meta/connect {"id": "newer"}
 alice <~ 409 /meta/connect error "409::connect_superseded" {"id": "older"}
 bob shares the cookies of alice
 bob handshakes
-bob connects
 bob -> /meta/connect
 bob <- /meta/connect ok {"advice": {"reconnect": "retry", "interval": 2000, "timeout": 30000, "multiple-clients": true}}
 alice drops

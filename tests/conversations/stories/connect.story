@@ -16,7 +16,7 @@ alice <- /meta/connect ok {"advice": {"reconnect": "retry", "interval": 0, "time
 
 # A second connect is held until its time is over, and then answered without advice
 pins: 8
-! timeout = 200
+! timeout = 400
 alice handshakes
 alice connects
 alice ~> /meta/connect
@@ -24,7 +24,7 @@ alice is held for 100 ms
 alice <~ {"channel": "/meta/connect", "id": "3", "successful": true}
 
 # One held connect follows the other
-! timeout = 50
+! timeout = 250
 alice handshakes
 alice connects
 alice ~> /meta/connect
@@ -43,57 +43,62 @@ alice <- /meta/connect ok {"advice": {"reconnect": "retry", "interval": 0, "time
 # A connect may ask for a shorter hold, once
 alice handshakes
 alice connects
-alice ~> /meta/connect {"advice": {"timeout": 150}}
-alice is held for 60 ms
+alice ~> /meta/connect {"advice": {"timeout": 400}}
+alice is held for 100 ms
 -- The advice is of the configured hold, not of the one that was asked for.
 alice <~ /meta/connect ok {"advice": {"reconnect": "retry", "interval": 0, "timeout": 30000}}
 alice ~> /meta/connect
-alice is held for 200 ms
+alice is held for 500 ms
 
 # A connect cannot ask for a longer hold than is configured
-! timeout = 150
+! timeout = 400
 alice handshakes
 alice connects
 alice ~> /meta/connect {"advice": {"timeout": 60000}}
-alice is held for 60 ms
-alice <~ /meta/connect ok {"advice": {"reconnect": "retry", "interval": 0, "timeout": 150}}
+alice is held for 100 ms
+alice <~ /meta/connect ok {"advice": {"reconnect": "retry", "interval": 0, "timeout": 400}}
 
 # A negative hold means none in particular
-! timeout = 150
+! timeout = 400
 alice handshakes
 alice connects
 alice ~> /meta/connect {"advice": {"timeout": -1}}
-alice is held for 60 ms
-alice <~ /meta/connect ok {"advice": {"reconnect": "retry", "interval": 0, "timeout": 150}}
+alice is held for 100 ms
+alice <~ /meta/connect ok {"advice": {"reconnect": "retry", "interval": 0, "timeout": 400}}
 
 # Any advice in the request is answered with the whole advice
-! timeout = 50
+! timeout = 250
 alice handshakes
 alice connects
 alice ~> /meta/connect {"advice": {}}
-alice <~ /meta/connect ok {"advice": {"reconnect": "retry", "interval": 0, "timeout": 50}}
+alice <~ /meta/connect ok {"advice": {"reconnect": "retry", "interval": 0, "timeout": 250}}
 alice ~> /meta/connect
 alice <~ /meta/connect ok
 
 # A pause that the client announces is honoured, once
 pins: 27
-! timeout = 50
 alice handshakes
 alice connects
-alice ~> /meta/connect {"advice": {"interval": 500}}
-alice <~ /meta/connect ok {"advice": {"reconnect": "retry", "interval": 500, "timeout": 50}}
-alice ~> /meta/connect {"advice": {}}
-alice <~ /meta/connect ok {"advice": {"reconnect": "retry", "interval": 0, "timeout": 50}}
+alice -> /meta/connect {"advice": {"interval": 500, "timeout": 0}}
+alice <- /meta/connect ok {"advice": {"reconnect": "retry", "interval": 500, "timeout": 30000}}
+alice -> /meta/connect {"advice": {"timeout": 0}}
+alice <- /meta/connect ok {"advice": {"reconnect": "retry", "interval": 0, "timeout": 30000}}
+
+# A pause that the client announces is no longer than a hold
+! timeout = 400
+alice handshakes
+alice connects
+alice -> /meta/connect {"advice": {"interval": 86400000, "timeout": 0}}
+alice <- /meta/connect ok {"advice": {"reconnect": "retry", "interval": 400, "timeout": 400}}
 
 # Advice that is no object is refused
 alice handshakes
 alice connects
 alice -> /meta/connect {"advice": "retry"}
 alice <- /meta/connect error "400::advice_invalid" {...}
-alice -> /meta/connect {"advice": {"timeout": "soon"}}
-alice <- /meta/connect error "400::advice_invalid" {...}
--- The session has not suffered.
-alice ~> /meta/connect
+-- The session has not suffered; and what is no number is no wish.
+alice ~> /meta/connect {"advice": {"timeout": "soon", "interval": null}}
+alice is held
 
 # A connect of nobody is not held
 alice -> /meta/connect {"clientId": "0123456789abcdef0123456789abcdef"}

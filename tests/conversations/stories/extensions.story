@@ -45,17 +45,17 @@ alice connects
 ! max_inactivity = 200
 alice handshakes
 alice connects
-300 ms pass
+400 ms pass
 alice -> /meta/connect {"advice": {"timeout": 0}}
 alice <- {"channel": "/meta/disconnect", "successful": true}
          /meta/connect ok {"advice": {"reconnect": "none", "interval": 0, "timeout": 30000}}
 
 # Clients that do something stay
-! max_inactivity = 400
+! max_inactivity = 600
 alice handshakes
 alice connects
-250 ms pass
+400 ms pass
 alice publishes 1 to /extensions/activity
-250 ms pass
+400 ms pass
 alice -> /meta/connect {"advice": {"timeout": 0}}
 alice <- /meta/connect ok {"advice": {"reconnect": "retry", "interval": 0, "timeout": 30000}}

@@ -10,7 +10,7 @@ alice -> /limits/large {"data": 1}
          /limits/large {"data": <text of 2000 characters>}
          /limits/large {"data": 3}
 alice <- /limits/large ok
-         /limits/large error "413::message_too_large"
+         /limits/large error "413:1000:message_too_large"
          /limits/large ok
 alice connects
 
@@ -50,21 +50,21 @@ alice <- 413 {"successful": false, "error": "413::request_too_large"}
 
 # JSON that is too deep is malformed
 transports: long-polling, callback-polling
-! max_depth = 6
+! max_depth = 8
 alice handshakes
-alice -> /limits/depth {"data": [[[[1]]]]}
+alice -> /limits/depth {"data": [[[[[[1]]]]]]}
 alice <- /limits/depth ok
-alice -> /limits/depth {"data": [[[[[1]]]]]}
+alice -> /limits/depth {"data": [[[[[[[1]]]]]]]}
 alice <- 400 {"successful": false, "error": "400::request_malformed"}
 alice connects
 
 # JSON that is too deep ends a socket
 transports: websocket
-! max_depth = 6
+! max_depth = 8
 alice handshakes
-alice -> /limits/depth {"data": [[[[1]]]]}
+alice -> /limits/depth {"data": [[[[[[1]]]]]]}
 alice <- /limits/depth ok
-alice -> /limits/depth {"data": [[[[[1]]]]]}
+alice -> /limits/depth {"data": [[[[[[[1]]]]]]]}
 alice <- closed 1007
 
 # Channels have a longest name and a deepest path
@@ -119,7 +119,7 @@ alice <- /limits/bytes {"data": <text of 2000 characters>}
 
 # When there are too many sessions a handshake is told to come back
 ! max_sessions = 1
-! max_interval = 150
+! max_interval = 300
 alice handshakes
 alice connects
 alice ~> /meta/connect
@@ -128,6 +128,6 @@ bob <- /meta/handshake error "503::server_busy" {
     "clientId": absent, "version": absent, "supportedConnectionTypes": absent,
     "advice": {"reconnect": "handshake", "interval": <1 to 60000>, "timeout": 30000}}
 alice drops
-350 ms pass
+700 ms pass
 bob handshakes
 bob disconnects

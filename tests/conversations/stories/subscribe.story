@@ -147,7 +147,7 @@ alice handshakes
 alice -> /meta/subscribe
 alice <- /meta/subscribe error "403::subscription_missing"
 alice -> /meta/subscribe {"subscription": null}
-alice <- /meta/subscribe error "403::subscription_missing" {...}
+alice <- {"channel": "/meta/subscribe", "id": <text>, "successful": false, "error": "403::subscription_missing", ...}
 alice -> /meta/unsubscribe
 alice <- /meta/unsubscribe error "403::subscription_missing"
 alice -> /meta/subscribe {"subscription": []}
@@ -327,11 +327,11 @@ alice <- /meta/unsubscribe error "402::session_unknown"
 alice handshakes
 alice subscribes to /subscribe/limit/1
 alice -> /meta/subscribe {"subscription": ["/subscribe/limit/2", "/subscribe/limit/3"]}
-alice <- /meta/subscribe error "413::subscriptions_exceeded"
+alice <- /meta/subscribe error "413:2:subscriptions_exceeded"
 alice subscribes to /subscribe/limit/2
 -- What is subscribed already takes no more room.
 alice subscribes to /subscribe/limit/1
 alice -> /meta/subscribe {"subscription": "/subscribe/limit/3"}
-alice <- /meta/subscribe error "413::subscriptions_exceeded"
+alice <- /meta/subscribe error "413:2:subscriptions_exceeded"
 alice unsubscribes from /subscribe/limit/2
 alice subscribes to /subscribe/limit/3

@@ -24,7 +24,7 @@ alice <- {"channel": "/validation/id", "id": "1.5", "successful": false, "error"
 alice -> /validation/id {"id": -1, "data": 1}
 alice <- {"channel": "/validation/id", "id": "-1", "successful": false, "error": "405::message_id_invalid"}
 alice -> /validation/id {"id": {"a": 1}, "data": 1}
-alice <- {"channel": "/validation/id", "id": <any>, "successful": false, "error": "405::message_id_invalid"}
+alice <- {"channel": "/validation/id", "successful": false, "error": "405::message_id_invalid", ...}
 alice -> /validation/id {"id": "é", "data": 1}
 alice <- {"channel": "/validation/id", "id": "é", "successful": false, "error": "405::message_id_invalid"}
 

@@ -172,7 +172,7 @@ alice handshakes
 alice connects
 
 # A connect over a socket is a heartbeat
-! timeout = 100
+! timeout = 300
 alice handshakes
 alice subscribes to /websocket/heartbeat
 alice connects
@@ -245,12 +245,12 @@ alice hears nothing
 
 # A connect reply that the client no longer waits for does no harm
 pins: 56
-! timeout = 100
+! timeout = 300
 alice handshakes
 alice connects
 alice ~> /meta/connect {"id": "slow"}
 alice -> /meta/connect {"id": "retry", "advice": {"timeout": 0}}
-alice <- /meta/connect ok {"id": "retry", "advice": {"reconnect": "retry", "interval": 0, "timeout": 100}}
-alice is held for 150 ms
-alice ~> /meta/connect
-alice <~ /meta/connect ok
+alice <- /meta/connect ok {"id": "retry", "advice": {"reconnect": "retry", "interval": 0, "timeout": 300}}
+alice is held for 500 ms
+alice ~> /meta/connect {"id": "last"}
+alice <~ /meta/connect ok {"id": "last"}

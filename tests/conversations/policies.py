@@ -1,0 +1,135 @@
+"""Server-side code for stories: what an application would install by `--extension`."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from app.bayeux.extension_chain import ServerExtension, SessionExtension
+from app.bayeux.rights import Denial, Operation, SecurityPolicy, Vote
+from app.bayeux.server import Bayeux
+from app.bayeux.services import Call
+from app.bayeux.sessions import Session
+
+Json = dict[str, Any]
+
+
+class Doorkeeper(SecurityPolicy):
+    """Lets Mallory in nowhere, and keeps some channels to itself."""
+
+    def can_handshake(self, session: Session, handshake: Json) -> Denial | None:
+        name = (handshake.get("ext") or {}).get("name")
+        if name == "mallory":
+            return Denial(ext={"reason": "you again"})
+        if name == "early":
+            advice = {"reconnect": "handshake", "interval": 7000, "timeout": 30000}
+            return Denial(advice=advice)
+        return None
+
+    def can_create(self, session: Session, channel: str, message: Json) -> Denial | None:
+        return self._denied(channel, "/guarded/create")
+
+    def can_subscribe(self, session: Session, channel: str, message: Json) -> Denial | None:
+        return self._denied(channel, "/guarded/subscribe")
+
+    def can_publish(self, session: Session, channel: str, message: Json) -> Denial | None:
+        return self._denied(channel, "/guarded/publish")
+
+    def _denied(self, channel: str, prefix: str) -> Denial | None:
+        if channel.startswith(prefix):
+            advice = {"reconnect": "retry", "interval": 9000, "timeout": 30000}
+            return Denial(advice=advice, ext={"ask": "the doorkeeper"})
+        return None
+
+
+def doorkeeper(bayeux: Bayeux) -> None:
+    bayeux.rights.policy = Doorkeeper()
+
+
+def authorizers(bayeux: Bayeux) -> None:
+    """/voted/**: everybody may make channels, readers may read, nobody is asked about the rest."""
+
+    def granting(*granted: Operation) -> Any:
+        def vote(operation: Operation, channel: str, session: Session, message: Json) -> Vote:
+            return Vote.GRANT if operation in granted else Vote.IGNORE
+
+        return vote
+
+    def refusing(operation: Operation, channel: str, session: Session, message: Json) -> Denial:
+        return Denial("this_is_a_shrine")
+
+    bayeux.rights.add("/voted/**", granting(Operation.CREATE))
+    bayeux.rights.add("/voted/read", granting(Operation.SUBSCRIBE))
+    bayeux.rights.add("/voted/both", granting(Operation.SUBSCRIBE, Operation.PUBLISH))
+    bayeux.rights.add("/voted/shrine", granting(Operation.SUBSCRIBE, Operation.PUBLISH))
+    bayeux.rights.add("/voted/shrine", refusing)
+
+
+def services(bayeux: Bayeux) -> None:
+    """What a story can ask the server to do."""
+
+    def echo(call: Call) -> None:
+        call.answer(call.data)
+
+    def fail(call: Call) -> None:
+        call.fail({"reason": call.data})
+
+    def greet(call: Call) -> None:
+        bayeux.publish(str(call.data), "greetings from the server")
+
+    def end(call: Call) -> None:
+        for session in list(bayeux.sessions):
+            if session.client_id == call.data:
+                bayeux.end_by_server(session)
+
+    def pace(call: Call) -> None:
+        pace = call.message["data"]
+        call.session.timeout_s = pace["timeout"] / 1000
+        call.session.interval_s = pace["interval"] / 1000
+        call.session.is_advised = False
+
+    def hush(call: Call) -> None:
+        call.session.broadcast_to_publisher = False
+
+    for service in (echo, fail, greet, end, pace, hush):
+        bayeux.services.add(f"/service/{service.__name__}", service)
+
+
+class Welcome(ServerExtension):
+    """Has a message for every client before its handshake is answered."""
+
+    def __init__(self, bayeux: Bayeux) -> None:
+        self._bayeux = bayeux
+
+    def negotiate(self, session: Session, handshake: Json, reply: Json, now: float) -> None:
+        self._bayeux.deliver_event(session, {"channel": "/welcome", "data": "you are welcome"})
+
+
+def welcome(bayeux: Bayeux) -> None:
+    bayeux.extend(Welcome(bayeux))
+
+
+class Censor(SessionExtension):
+    """Drops what contains a certain word, breaks on another, and marks every reply."""
+
+    def incoming(self, session: Session, message: Json, now: float) -> bool:
+        if message.get("data") == "crash":
+            raise RuntimeError("the censor is confused")
+        return message.get("data") != "censored"
+
+    def outgoing(self, session: Session, reply: Json, asked: Mapping[str, Any], now: float) -> None:
+        reply.setdefault("ext", {})["read"] = True
+
+
+class Censorship(ServerExtension):
+    async def negotiate(
+        self, session: Session, handshake: Json, reply: Json, now: float
+    ) -> SessionExtension | None:
+        if (handshake.get("ext") or {}).get("name") == "broken":
+            raise RuntimeError("the office is closed")
+        return Censor()
+
+    def event(self, event: Json) -> None:
+        event["approved"] = True
+
+
+def censorship(bayeux: Bayeux) -> None:
+    bayeux.extend(Censorship())

@@ -1,0 +1,130 @@
+"""Where stories are played: those for one server one after the other, different servers at once.
+
+A test that waits for time to pass would otherwise keep all the others waiting.
+"""
+
+import asyncio
+import json
+import sys
+from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncIterator, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from itertools import groupby, islice
+from threading import Thread
+
+from tests.conversations.runner.replay import replay
+from tests.conversations.runner.stories import Story
+from tests.serving import ROOT, Settings, environment
+
+STAGES = 6
+PLAYS_OF_AN_EVENING = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Play:
+    """One story over one transport, at the server's ordinary door or at the fast lane."""
+
+    story: Story
+    transport: str
+    fast_lane: bool = True
+
+    def __str__(self) -> str:
+        door = "" if self.fast_lane else ", ordinary door"
+        return f"{self.story.chapter.stem}: {self.story.title} ({self.transport}{door})"
+
+    @property
+    def settings(self) -> Settings:
+        return (
+            self.story.settings if self.fast_lane else {**self.story.settings, "fast_lane": False}
+        )
+
+    @property
+    def programme(self) -> str:
+        """Plays with the same programme need the same server."""
+        return json.dumps(self.settings, sort_keys=True)
+
+
+class House:
+    """The process with the servers."""
+
+    def __init__(self, process: Process) -> None:
+        self._process = process
+        self._turn = asyncio.Lock()
+
+    async def server(self, settings: Settings) -> str:
+        """The URL of a new server."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        async with self._turn:
+            self._process.stdin.write(json.dumps(settings).encode() + b"\n")
+            answer = (await self._process.stdout.readline()).decode().strip()
+        if not answer.startswith("http"):
+            raise RuntimeError(f"no server starts with {settings}: {answer}")
+        return answer
+
+
+@asynccontextmanager
+async def open_house() -> AsyncIterator[House]:
+    module = f"{__package__}.house"
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", module, cwd=ROOT, env=environment(), stdin=PIPE, stdout=PIPE
+    )
+    try:
+        yield House(process)
+    finally:
+        assert process.stdin is not None
+        process.stdin.close()
+        await process.wait()
+
+
+class Theatre:
+    """Plays everything in a thread of its own; each play has a result to wait for."""
+
+    def __init__(self, plays: Sequence[Play]) -> None:
+        self._results: dict[str, Future[str | None]] = {str(play): Future() for play in plays}
+        self._plays = sorted(plays, key=lambda play: play.programme)
+        self._thread = Thread(target=asyncio.run, args=(self._open(),))
+
+    def __enter__(self) -> "Theatre":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        for result in self._results.values():
+            result.cancel()
+        self._thread.join()
+
+    def watch(self, play: Play) -> str | None:
+        """What was wrong with the play, if something was."""
+        return self._results[str(play)].result()
+
+    async def _open(self) -> None:
+        stages = asyncio.Semaphore(STAGES)
+        async with open_house() as house, asyncio.TaskGroup() as tasks:
+            for plays in self._evenings():
+                tasks.create_task(self._play(plays, house, stages))
+
+    def _evenings(self) -> Iterator[list[Play]]:
+        """Plays that share a server, in bearable portions."""
+        for _, group in groupby(self._plays, lambda play: play.programme):
+            while plays := list(islice(group, PLAYS_OF_AN_EVENING)):
+                yield plays
+
+    async def _play(self, plays: list[Play], house: House, stages: asyncio.Semaphore) -> None:
+        async with stages:
+            server: str | None = None
+            for play in plays:
+                result = self._results[str(play)]
+                if not result.set_running_or_notify_cancel():
+                    continue
+                try:
+                    server = server or await house.server(play.settings)
+                    await replay(play.story, play.transport, server)
+                except AssertionError as complaint:
+                    result.set_result(str(complaint))
+                except Exception as error:
+                    result.set_exception(error)
+                else:
+                    result.set_result(None)

@@ -1,0 +1,240 @@
+-- What applications add: a security policy, authorizers, services, extensions. Their code is in
+-- policies.py beside this folder.
+
+transports: long-polling, websocket, callback-polling
+
+# A policy can deny a handshake
+pins: 28
+! extension = ["tests.conversations.policies:doorkeeper"]
+alice -> /meta/handshake {"ext": {"name": "mallory"}}
+alice <- /meta/handshake error "403::handshake_denied" {
+    "advice": {"reconnect": "none", "interval": 0, "timeout": 30000}, "ext": {"reason": "you again"}}
+alice -> /meta/connect {"clientId": absent}
+alice <- /meta/connect error "402::session_unknown" {"advice": <any>}
+
+# A policy can say what a denied client should do
+pins: 28
+! extension = ["tests.conversations.policies:doorkeeper"]
+alice -> /meta/handshake {"ext": {"name": "early"}}
+alice <- /meta/handshake error "403::handshake_denied" {
+    "advice": {"reconnect": "handshake", "interval": 7000, "timeout": 30000}}
+
+# A policy can deny channels, subscriptions and publishes, each with advice and ext
+pins: 28
+! extension = ["tests.conversations.policies:doorkeeper"]
+alice handshakes
+alice -> /meta/subscribe {"subscription": "/guarded/create/me"}
+alice <- /meta/subscribe error "403:denied_by_security_policy:create_denied" {
+    "advice": {"reconnect": "retry", "interval": 9000, "timeout": 30000}, "ext": {"ask": "the doorkeeper"}}
+alice -> /meta/subscribe {"subscription": "/guarded/subscribe/me"}
+alice <- /meta/subscribe error "403:denied_by_security_policy:subscribe_denied" {
+    "advice": {"reconnect": "retry", "interval": 9000, "timeout": 30000}, "ext": {"ask": "the doorkeeper"}}
+alice -> /guarded/create/me {"data": 1}
+alice <- /guarded/create/me error "403:denied_by_security_policy:channel_create_denied" {
+    "advice": {"reconnect": "retry", "interval": 9000, "timeout": 30000}, "ext": {"ask": "the doorkeeper"}}
+alice -> /guarded/publish/me {"data": 1}
+alice <- /guarded/publish/me error "403:denied_by_security_policy:publish_denied" {
+    "advice": {"reconnect": "retry", "interval": 9000, "timeout": 30000}, "ext": {"ask": "the doorkeeper"}}
+-- What it does not speak of is allowed.
+alice subscribes to /guarded/free
+alice publishes 1 to /guarded/other
+
+# A denied channel in an array denies the whole subscription
+! extension = ["tests.conversations.policies:doorkeeper"]
+alice handshakes
+alice -> /meta/subscribe {"subscription": ["/guarded/whole", "/guarded/subscribe/me"]}
+alice <- /meta/subscribe error "403:denied_by_security_policy:subscribe_denied" {...}
+bob handshakes
+bob -> /meta/unsubscribe {"subscription": "/guarded/whole"}
+bob <- /meta/unsubscribe error "400::channel_missing"
+
+# Where authorizers are asked, one grant is needed
+! extension = ["tests.conversations.policies:authorizers"]
+alice handshakes
+alice subscribes to /voted/read
+alice -> /voted/read {"data": 1}
+alice <- /voted/read error "403:denied_by_not_granting:publish_denied"
+alice subscribes to /voted/both
+alice -> /meta/subscribe {"subscription": "/voted/other"}
+alice <- /meta/subscribe error "403:denied_by_not_granting:subscribe_denied"
+bob handshakes
+bob publishes 1 to /voted/both
+on long-polling, callback-polling:
+    alice -> /meta/connect
+    alice <- /voted/both {"data": 1}
+             /meta/connect ok
+on websocket:
+    alice <- /voted/both {"data": 1}
+
+# Where authorizers are asked, one denial denies, with its own words
+! extension = ["tests.conversations.policies:authorizers"]
+alice handshakes
+alice -> /voted/shrine {"data": 1}
+alice <- /voted/shrine error "403:this_is_a_shrine:channel_create_denied"
+
+# Where no authorizer is asked everything is granted
+! extension = ["tests.conversations.policies:authorizers"]
+alice handshakes
+alice subscribes to /unvoted
+alice publishes 1 to /unvoted/too
+
+# A pattern does not reach around authorizers
+! extension = ["tests.conversations.policies:authorizers"]
+alice handshakes
+alice -> /meta/subscribe {"subscription": "/**"}
+alice <- /meta/subscribe error <text like 403:(denied_by_not_granting|this_is_a_shrine):(create|subscribe)_denied>
+alice -> /meta/subscribe {"subscription": "/voted/*"}
+alice <- /meta/subscribe error <text like 403:(denied_by_not_granting|this_is_a_shrine):(create|subscribe)_denied>
+
+# A service can answer its caller, who knows the answer by its id
+! extension = ["tests.conversations.policies:services"]
+alice handshakes
+alice connects
+on long-polling, websocket:
+    alice -> /service/echo {"id": "call1", "data": {"x": 1}}
+    alice <- {"channel": "/service/echo", "id": "call1", "data": {"x": 1}, "successful": true}
+             {"channel": "/service/echo", "id": "call1", "successful": true}
+    alice -> /service/fail {"id": "call2", "data": "no"}
+    alice <- {"channel": "/service/fail", "id": "call2", "data": {"reason": "no"}, "successful": false}
+             {"channel": "/service/fail", "id": "call2", "successful": true}
+on callback-polling:
+    alice ~> /meta/connect
+    alice -> /service/echo {"id": "call1", "data": {"x": 1}}
+    alice <- {"channel": "/service/echo", "id": "call1", "successful": true}
+    alice <~ {"channel": "/service/echo", "id": "call1", "data": {"x": 1}, "successful": true}
+             /meta/connect ok
+
+# The server can publish
+! extension = ["tests.conversations.policies:services"]
+alice handshakes
+alice subscribes to /policies/greetings
+alice connects
+alice ~> /meta/connect
+bob handshakes
+bob publishes "/policies/greetings" to /service/greet
+on long-polling, callback-polling:
+    alice <~ /policies/greetings {"data": "greetings from the server"}
+             /meta/connect ok
+on websocket:
+    alice <- /policies/greetings {"data": "greetings from the server"}
+
+# The server can disconnect a client
+pins: 59
+! extension = ["tests.conversations.policies:services"]
+alice handshakes
+alice connects
+alice ~> /meta/connect
+bob handshakes
+bob publishes $alice to /service/end
+alice <~ {"channel": "/meta/disconnect", "successful": true}
+         /meta/connect ok {"advice": {"reconnect": "none", "interval": 0, "timeout": 30000}}
+alice -> /meta/connect
+alice <- /meta/connect error "402::session_unknown" {"advice": {"reconnect": "handshake", "interval": 0, "timeout": 30000}}
+
+# The server can disconnect a client with ack
+pins: 59
+! extension = ["tests.conversations.policies:services"]
+alice handshakes with ack
+alice connects with ack
+alice ~> /meta/connect {"ext": {"ack": 1}}
+bob handshakes
+bob publishes $alice to /service/end
+alice <~ {"channel": "/meta/disconnect", "successful": true}
+         /meta/connect ok {"advice": {"reconnect": "none", "interval": 0, "timeout": 30000}, "ext": {"ack": 2}}
+
+# The server can change a session's pace, and the next connect says so
+pins: 27
+! extension = ["tests.conversations.policies:services"]
+alice handshakes
+alice connects
+alice publishes {"timeout": 250, "interval": 40} to /service/pace
+alice ~> /meta/connect
+alice <~ /meta/connect ok {"advice": {"reconnect": "retry", "interval": 40, "timeout": 250}}
+alice ~> /meta/connect
+alice <~ /meta/connect ok
+
+# The server can spare one session its own messages
+pins: 39
+! extension = ["tests.conversations.policies:services"]
+alice handshakes
+alice subscribes to /policies/hush
+alice connects
+alice publishes 1 to /service/hush
+alice publishes "mine" to /policies/hush
+bob handshakes
+bob publishes "not mine" to /policies/hush
+on long-polling, callback-polling:
+    alice -> /meta/connect
+    alice <- /policies/hush {"data": "not mine"}
+             /meta/connect ok
+on websocket:
+    alice <- /policies/hush {"data": "not mine"}
+    alice hears nothing
+
+# A message for a client that is only just handshaking comes with its first connect
+pins: 48
+! extension = ["tests.conversations.policies:welcome"]
+alice handshakes
+alice hears nothing
+alice -> /meta/connect
+alice <- /welcome {"data": "you are welcome"}
+         /meta/connect ok
+
+# A message for a client that is only just handshaking can come with the reply
+pins: 48
+! extension = ["tests.conversations.policies:welcome"]
+! allow_message_delivery_during_handshake = true
+alice -> /meta/handshake
+alice <- /meta/handshake ok {"clientId": new $alice, "x-messages": 1, ...}
+         /welcome {"data": "you are welcome"}
+alice connects
+
+# A message that comes with the reply to a handshake can be acknowledged
+pins: 48
+! extension = ["tests.conversations.policies:welcome"]
+! allow_message_delivery_during_handshake = true
+alice -> /meta/handshake {"ext": {"ack": true}}
+alice <- /meta/handshake ok {"clientId": new $alice, "x-messages": 1, "ext": {"ack": {"enabled": true, "batch": new $batch}}, ...}
+         /welcome {"data": "you are welcome"}
+alice -> /meta/connect {"ext": {"ack": $batch}}
+alice <- /meta/connect ok {"ext": {"ack": 2}}
+alice ~> /meta/connect {"ext": {"ack": 2}}
+alice is held
+
+# A message that came with the reply to a handshake comes again if that reply was lost
+pins: 48
+! extension = ["tests.conversations.policies:welcome"]
+! allow_message_delivery_during_handshake = true
+alice -> /meta/handshake {"ext": {"ack": true}}
+alice <- /meta/handshake ok {"clientId": new $alice, "x-messages": 1, "ext": {"ack": {"enabled": true, "batch": 1}}, ...}
+         /welcome {"data": "you are welcome"}
+alice -> /meta/connect {"ext": {"ack": 0}}
+alice <- /welcome {"data": "you are welcome"}
+         /meta/connect ok {"ext": {"ack": 2}}
+
+# An extension can drop a message, which is answered
+! extension = ["tests.conversations.policies:censorship"]
+alice -> /meta/handshake
+alice <- /meta/handshake ok {"clientId": new $alice, "ext": {"read": true}, ...}
+alice -> /meta/subscribe {"subscription": "/policies/censored"}
+alice <- /meta/subscribe ok {"ext": {"read": true}}
+alice -> /policies/elsewhere {"data": "censored"}
+alice <- /policies/elsewhere error "404::message_deleted" {"ext": {"read": true}}
+-- An extension that breaks lets nothing pass.
+alice -> /policies/elsewhere {"data": "crash"}
+alice <- /policies/elsewhere error "404::message_deleted" {"ext": {"read": true}}
+bob -> /meta/handshake
+bob <- /meta/handshake ok {"clientId": new $bob, ...}
+bob -> /policies/censored {"data": "fine"}
+bob <- /policies/censored ok {"ext": {"read": true}}
+on long-polling, callback-polling:
+    alice -> /meta/connect
+    alice <- /policies/censored {"data": "fine", "approved": true}
+             /meta/connect ok {"ext": {"read": true}}
+on websocket:
+    alice <- /policies/censored {"data": "fine", "approved": true}
+
+# An extension that breaks at the handshake lets nobody in
+! extension = ["tests.conversations.policies:censorship"]
+alice -> /meta/handshake {"ext": {"name": "broken"}}
+alice <- /meta/handshake error "403::handshake_denied" {"advice": {"reconnect": "none", "interval": 0, "timeout": 30000}, ...}
