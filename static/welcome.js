@@ -1,0 +1,60 @@
+// The page at /: what it can say about this server, and a client to try it with.
+import {Client} from "./bayeux.js";
+
+const find = (selector) => document.querySelector(selector);
+
+function append(list, text, kind) {
+    const item = document.createElement("li");
+    item.className = kind;
+    item.textContent = text.slice(0, 2000);
+    list.append(item);
+    [...list.children].slice(0, -100).forEach((old) => old.remove());
+    list.scrollTop = list.scrollHeight;
+}
+
+function say(element, text, mood) {
+    element.className = mood;
+    // Only what is new is written, and so read aloud.
+    element.textContent === text || (element.textContent = text);
+}
+
+const show = {
+    wire: (kind, message) => append(find("#wire"), JSON.stringify(message), kind),
+    message: (data) => append(find("#messages"), String(data?.text ?? JSON.stringify(data)), ""),
+    state: (text, mood) => say(find("#state"), text, mood),
+};
+let client = null;
+
+function settle() {
+    find("#toggle").textContent = client ? "Disconnect" : "Connect";
+    document.querySelectorAll("#connection input").forEach((each) => (each.disabled = client));
+    document.querySelectorAll("#publishing > *").forEach((each) => (each.disabled = !client));
+}
+
+async function visit({path, channel}) {
+    client = new Client(new URL(path.value, document.baseURI), channel.value, show);
+    settle();
+    await client.run();
+    client = null;
+    settle();
+    if (find("#state").className === "good") {
+        show.state("Not connected.", "");
+    }
+}
+
+find("#connection").onsubmit = ({target}) => {
+    client ? client.leave() : visit(target.elements);
+    return false;
+};
+find("#publishing").onsubmit = ({target}) => {
+    client.publish({text: find("#text").value}).catch((error) => show.state(error.message, "bad"));
+    target.reset();
+    return false;
+};
+addEventListener("pagehide", () => client?.leave());
+
+const readiness = await fetch("readyz").catch(() => null);
+say(find("#readiness"), readiness ? await readiness.text() : "gone", readiness?.ok ? "good" : "bad");
+for (const each of document.querySelectorAll("[data-scheme]")) {
+    each.textContent = each.dataset.scheme + location.origin.slice(4) + each.textContent;
+}
