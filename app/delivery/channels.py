@@ -7,7 +7,9 @@ from enum import Enum
 # Bayeux 1.0 allows less; CometD's clients use what stands here.
 _LEGAL = re.compile(r"/[A-Za-z0-9 !#$()*+\-./@_{~}]+")
 
+# What is remembered is dropped when it holds more names, or more characters in all, than this.
 _CACHED_NAMES = 20_000
+_CACHED_CHARACTERS = 8_000_000
 
 
 class Kind(Enum):
@@ -43,18 +45,26 @@ class Channels:
     def __init__(self, limits: ChannelLimits | None = None) -> None:
         self._limits = limits or ChannelLimits()
         self._seen: dict[str, Channel | None] = {}
+        self._characters = 0
 
     def get(self, name: str) -> Channel | None:
         """Return the channel of this name, None if the name is illegal."""
         try:
             return self._seen[name]
         except KeyError:
-            if len(name) > self._limits.length:
-                return None
-            if len(self._seen) >= _CACHED_NAMES:
-                self._seen.clear()
-            channel = self._seen[name] = self._parse(name)
-            return channel
+            return self._learn(name)
+
+    def _learn(self, name: str) -> Channel | None:
+        if len(name) > self._limits.length:
+            return None
+        if len(self._seen) >= _CACHED_NAMES or self._characters >= _CACHED_CHARACTERS:
+            self._seen.clear()
+            self._characters = 0
+        channel = self._seen[name] = self._parse(name)
+        self._characters += len(name)
+        if channel is not None:
+            self._characters += sum(map(len, channel.lookups))
+        return channel
 
     def _parse(self, name: str) -> Channel | None:
         if _LEGAL.fullmatch(name) is None:
@@ -98,13 +108,5 @@ def covers(pattern: str, channel: str) -> bool:
 
 
 def overlaps(one: str, other: str) -> bool:
-    """Whether some channel is matched by both patterns."""
-    if covers(one, other) or covers(other, one):
-        return True
-    stem_one, _, last_one = one.rpartition("/")
-    stem_other, _, last_other = other.rpartition("/")
-    if last_one == "**" and last_other in ("*", "**"):
-        return (stem_other + "/").startswith(stem_one + "/")
-    if last_other == "**" and last_one == "*":
-        return (stem_one + "/").startswith(stem_other + "/")
-    return False
+    """Whether some channel is matched by both patterns: then one covers the other."""
+    return covers(one, other) or covers(other, one)

@@ -1,0 +1,208 @@
+"""Channel names: which are legal, what matches what."""
+
+from itertools import product
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from app.delivery.channels import Channel, ChannelLimits, Channels, Kind, covers, overlaps
+
+
+def channel(name: str) -> Channel:
+    found = Channels().get(name)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "/a",
+        "/foo/bar",
+        "/a b",
+        "/!#$()*+-./@_{~}",
+        "/0123456789",
+        "/foo/{id}",
+        "/foo*",
+        "/*foo/bar",
+        "/foo/***",
+        "/meta/anything",
+    ],
+)
+def test_a_name_of_legal_characters_is_a_channel(name: str) -> None:
+    assert channel(name).name == name
+
+
+@pytest.mark.parametrize("character", "%&=?:;,'\"<>[]\\^|`\n\t\x00\x7fäß€😀\u2028")
+def test_any_other_character_makes_a_name_illegal(character: str) -> None:
+    assert Channels().get(f"/foo{character}bar") is None
+    assert Channels().get(f"/foo{character}") is None
+
+
+@pytest.mark.parametrize("name", ["", "/", "foo", "foo/bar", " /foo", "//", "/foo//bar", "//foo"])
+def test_a_name_needs_a_slash_and_no_empty_segments(name: str) -> None:
+    assert Channels().get(name) is None
+
+
+@pytest.mark.parametrize("name", ["/foo/", "/foo ", "/foo  ", "/foo/ "])
+def test_spaces_around_a_name_and_one_slash_behind_it_are_not_part_of_it(name: str) -> None:
+    assert channel(name).name == "/foo"
+
+
+def test_two_slashes_behind_a_name_are_one_too_many() -> None:
+    assert Channels().get("/foo//") is None
+
+
+@pytest.mark.parametrize("name", ["/*", "/**", "/foo/*", "/foo/**"])
+def test_a_last_segment_of_stars_makes_a_pattern(name: str) -> None:
+    assert channel(name).is_wild
+
+
+@pytest.mark.parametrize("name", ["/foo", "/foo*", "/foo/***", "/*foo"])
+def test_stars_beside_anything_else_are_ordinary_characters(name: str) -> None:
+    assert not channel(name).is_wild
+
+
+@pytest.mark.parametrize("name", ["/*/foo", "/**/foo", "/foo/*/bar", "/foo/**/bar", "/**/*"])
+def test_a_pattern_in_the_middle_is_illegal(name: str) -> None:
+    assert Channels().get(name) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("/meta/connect", Kind.META),
+        ("/meta/", Kind.META),
+        ("/service/echo", Kind.SERVICE),
+        ("/meta", Kind.BROADCAST),
+        ("/metafoo", Kind.BROADCAST),
+        ("/service", Kind.BROADCAST),
+        ("/servicefoo/bar", Kind.BROADCAST),
+        ("/foo/meta/bar", Kind.BROADCAST),
+        ("/**", Kind.BROADCAST),
+    ],
+)
+def test_only_the_slash_behind_makes_a_meta_or_service_channel(name: str, kind: Kind) -> None:
+    assert channel(name).kind is kind
+
+
+def test_a_channel_is_looked_up_under_its_name_and_every_pattern_around_it() -> None:
+    assert channel("/a/b/c").lookups == ("/a/b/c", "/a/b/*", "/a/b/**", "/a/**", "/**")
+
+
+def test_a_pattern_is_looked_up_once_under_each_name() -> None:
+    assert channel("/a/*").lookups == ("/a/*", "/a/**", "/**")
+
+
+def test_limits_bound_length_and_segments() -> None:
+    channels = Channels(ChannelLimits(length=8, segments=3))
+    assert channels.get("/1234567") is not None
+    assert channels.get("/12345678") is None
+    assert channels.get("/a/b/c") is not None
+    assert channels.get("/a/b/c/d") is None
+
+
+def test_a_name_is_taken_apart_once() -> None:
+    channels = Channels()
+    assert channels.get("/foo") is channels.get("/foo")
+
+
+def test_what_is_remembered_of_names_is_bounded() -> None:
+    channels = Channels()
+    first = channels.get("/first")
+    for number in range(20_000):
+        channels.get(f"/{number}")
+    assert channels.get("/first") == first
+    assert channels.get("/first") is not first
+
+
+def test_long_names_of_many_segments_do_not_fill_the_memory() -> None:
+    channels = Channels()
+    first = channels.get("/first")
+    # Each of these has lookups of 32,000 characters.
+    for number in range(1000):
+        channels.get("/" + "/".join(f"{number:015d}" for _ in range(64)))
+    assert channels.get("/first") is not first
+
+
+# Against a naive model that compares segment by segment
+
+SEGMENTS = st.sampled_from(["a", "b", "meta", "service", "*", "**", "a*", "", " ", "é", "x y"])
+NAMES = st.builds(
+    lambda segments, tail: "/" + "/".join(segments) + tail,
+    st.lists(SEGMENTS, min_size=1, max_size=5),
+    st.sampled_from(["", "/", " ", "%"]),
+)
+PLAIN = st.lists(st.sampled_from("ab"), min_size=1, max_size=4).map(lambda s: "/" + "/".join(s))
+PATTERNS = st.builds(
+    lambda plain, tail: (plain + tail) or "/**",
+    st.one_of(st.just(""), PLAIN),
+    st.sampled_from(["", "/*", "/**"]),
+)
+# Deep enough for every combination of the patterns above.
+UNIVERSE = ["/" + "/".join(path) for depth in range(1, 7) for path in product("ab", repeat=depth)]
+
+
+def matches(pattern: str, name: str) -> bool:
+    """The model: one segment of the name after the other."""
+    wanted, given_ = pattern.split("/")[1:], name.split("/")[1:]
+    for depth, segment in enumerate(wanted):
+        if segment == "**":
+            return len(given_) > depth
+        if len(given_) <= depth or (segment != "*" and segment != given_[depth]):
+            return False
+    return len(wanted) == len(given_)
+
+
+def is_legal(name: str) -> bool:
+    trimmed = name.strip()
+    trimmed = trimmed[:-1] if trimmed.endswith("/") else trimmed
+    segments = trimmed.split("/")[1:]
+    if not segments or any(segment == "" for segment in segments):
+        return False
+    if "%" in name or "é" in name:
+        return False
+    return not any(segment in ("*", "**") for segment in segments[:-1])
+
+
+@given(NAMES)
+@settings(max_examples=200)
+def test_a_name_is_legal_exactly_if_each_of_its_segments_is(name: str) -> None:
+    found = Channels().get(name)
+    assert (found is not None) == is_legal(name)
+
+
+@given(st.text(max_size=40))
+@settings(max_examples=100)
+@example("/\ud800")
+def test_no_text_is_too_strange_to_be_judged(name: str) -> None:
+    found = Channels().get(name)
+    if found is not None:
+        again = Channels().get(found.name)
+        assert again is not None
+        assert again.name == found.name
+        assert again.lookups == found.lookups
+
+
+@given(PATTERNS, PLAIN)
+@settings(max_examples=200)
+def test_a_subscription_is_found_exactly_if_it_matches(pattern: str, name: str) -> None:
+    assert (pattern in channel(name).lookups) == matches(pattern, name)
+    assert covers(pattern, name) == matches(pattern, name)
+
+
+@given(PATTERNS, PATTERNS)
+@settings(max_examples=150)
+def test_a_pattern_covers_another_exactly_if_it_matches_all_that_the_other_matches(
+    pattern: str, other: str
+) -> None:
+    matched = {name for name in UNIVERSE if matches(other, name)}
+    assert covers(pattern, other) == (matched <= {n for n in UNIVERSE if matches(pattern, n)})
+
+
+@given(PATTERNS, PATTERNS)
+@settings(max_examples=150)
+def test_patterns_overlap_exactly_if_some_channel_is_matched_by_both(one: str, other: str) -> None:
+    both = any(matches(one, name) and matches(other, name) for name in UNIVERSE)
+    assert overlaps(one, other) == overlaps(other, one) == both
