@@ -31,7 +31,9 @@ def connect(
         exchange.connects = [pending]
     else:
         exchange.connects.append(pending)
-    if exchange.is_alone and not bayeux.is_stopping:
+    if bayeux.is_stopping:
+        reply["advice"] = bayeux.farewell_advice(session)
+    elif exchange.is_alone:
         _hold_if_silent(bayeux, exchange, session, 0.0 if is_first else timeout_s)
 
 
@@ -88,7 +90,14 @@ def _send_away(bayeux: Bayeux, exchange: Exchange) -> None:
         reply["successful"] = reply["advice"]["reconnect"] != "none"
 
 
-def unknown_session(bayeux: Bayeux, session: Session | None) -> Refused:
+def unknown_session(bayeux: Bayeux, exchange: Exchange) -> Refused:
     """The refusal of a connect: handshake again, unless the session ended in this very request."""
-    reconnect = "handshake" if session is None else "none"
-    return Refused(BayeuxError.SESSION_UNKNOWN, advice=reconnect_advice(bayeux.options, reconnect))
+    session, options = exchange.session, bayeux.options
+    if session is not None and session.state is State.GONE:
+        advice = reconnect_advice(options, "none")
+    elif exchange.browser is None and not options.trust_client_session:
+        # A client that keeps no cookie would handshake again and again, as fast as it can.
+        advice = reconnect_advice(options, "handshake", bayeux.admission.delay_s())
+    else:
+        advice = reconnect_advice(options, "handshake")
+    return Refused(BayeuxError.SESSION_UNKNOWN, advice=advice)

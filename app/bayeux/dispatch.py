@@ -7,7 +7,7 @@ from app.bayeux.codec import Json, decode, encode
 from app.bayeux.connect import connect, unknown_session
 from app.bayeux.disconnect import disconnect
 from app.bayeux.errors import BayeuxError, Refused
-from app.bayeux.exchange import Exchange
+from app.bayeux.exchange import Exchange, Pipe
 from app.bayeux.extension_chain import run_incoming, run_outgoing
 from app.bayeux.handshake import Handshake
 from app.bayeux.life import State
@@ -45,7 +45,7 @@ def receive(bayeux: Bayeux, body: bytes, exchange: Exchange, now: float) -> None
     Raises `RequestRefused`, before anything is done, if the bytes are no messages.
     """
     messages = decode(body, bayeux.options.request_limits)
-    bayeux.now = now
+    bayeux.now, bayeux.present = now, exchange
     if len(messages) == 1:
         exchange.session = _find_session(bayeux, messages[0], exchange)
         _handle(bayeux, messages[0], exchange)
@@ -72,26 +72,41 @@ def _handle_batch(bayeux: Bayeux, messages: Sequence[Json], exchange: Exchange) 
 
 def _find_session(bayeux: Bayeux, first: Json, exchange: Exchange) -> Session | None:
     """Whose request this is: asked once, of its first message."""
-    if first.get("channel") == _HANDSHAKE:
+    channel = first.get("channel")
+    if channel == _HANDSHAKE:
         return None
-    session = bayeux.sessions.find(first.get("clientId"), exchange.browser)
-    pipe = exchange.pipe
-    if session is None or pipe is None:
-        return session
-    if bayeux.options.ws_require_handshake_per_connection and pipe.session is not session:
+    if exchange.pipe is not None:
+        return _find_session_of_pipe(bayeux, first, exchange, exchange.pipe)
+    return bayeux.sessions.find(first.get("clientId"), exchange.browser)
+
+
+def _find_session_of_pipe(
+    bayeux: Bayeux, first: Json, exchange: Exchange, pipe: Pipe
+) -> Session | None:
+    """A connection stays with its session, until that is gone or a connect names another."""
+    bound, client_id = pipe.session, first.get("clientId")
+    if bound is not None and bound.state is not _GONE:
+        if client_id == bound.client_id:
+            bayeux.attach(pipe, bound)
+            return bound
+        if first.get("channel") != _CONNECT:
+            return None
+    if bayeux.options.ws_require_handshake_per_connection:
         return None
-    bayeux.attach(pipe, session)
+    session = bayeux.sessions.find(client_id, exchange.browser)
+    if session is None and pipe.is_newcomer and exchange.browser is not None:
+        session = bayeux.sessions.claim(client_id, exchange.browser)
+    if session is not None:
+        bayeux.attach(pipe, session)
     return session
 
 
 def _handle_with_handshake(bayeux: Bayeux, messages: Sequence[Json], exchange: Exchange) -> None:
-    """A handshake is answered; what came along with it has no effect."""
-    is_answered = False
+    """A handshake is answered, first of all; what came along with it has no effect."""
+    handshake = next(message for message in messages if message.get("channel") == _HANDSHAKE)
+    _handle(bayeux, handshake, exchange)
     for message in messages:
-        if message.get("channel") == _HANDSHAKE and not is_answered:
-            is_answered = True
-            _handle(bayeux, message, exchange)
-        else:
+        if message is not handshake:
             reply = _skeleton(message)
             Refused(BayeuxError.HANDSHAKE_BATCHED).fill(reply)
             exchange.replies.append(encode(reply))
@@ -167,11 +182,11 @@ def _carry_out(
     """Whether the reply is complete; a connect's is when it is known what travels with it."""
     session = exchange.session
     if session is None or session.state is _GONE or message.get("clientId") != session.client_id:
-        raise _unknown(bayeux, message, session)
+        raise _unknown(bayeux, message, exchange)
     if session.extensions:
         run_incoming(session, message, bayeux.now)
         if session.is_gone:
-            raise _unknown(bayeux, message, session)
+            raise _unknown(bayeux, message, exchange)
     if channel.kind is not _META:
         publish(bayeux, session, channel, message, reply)
         return True
@@ -182,11 +197,10 @@ def _carry_out(
     return handler is not connect
 
 
-def _unknown(bayeux: Bayeux, message: Json, session: Session | None) -> Refused:
+def _unknown(bayeux: Bayeux, message: Json, exchange: Exchange) -> Refused:
     if message["channel"] != _CONNECT:
         return Refused(BayeuxError.SESSION_UNKNOWN)
-    gone = session if session is not None and session.is_gone else None
-    return unknown_session(bayeux, gone)
+    return unknown_session(bayeux, exchange)
 
 
 def _skeleton(message: Json) -> Json:

@@ -36,7 +36,8 @@ class Handshake:
         """Whether the reply is complete; otherwise `fulfil` is called when it is."""
         self._check_capacity()
         self._check_connection_types()
-        self._bayeux.rights.check_handshake(self._session, self._message)
+        advice = reconnect_advice(self._bayeux.options, "none")
+        self._bayeux.rights.check_handshake(self._session, self._message, advice)
         return self._negotiate()
 
     def _draft(self) -> Session:
@@ -99,14 +100,15 @@ class Handshake:
 
     def _accept(self) -> None:
         bayeux, exchange, session = self._bayeux, self._exchange, self._session
-        browser = exchange.browser
+        browser, pipe = exchange.browser, exchange.pipe
         if browser is None:
             browser = exchange.new_browser = bayeux.new_id()
+        session.is_newcomer = exchange.new_browser is not None
         bayeux.sessions.add(session, browser)
         exchange.session = session
         exchange.is_handshake = True
-        if exchange.pipe is not None:
-            bayeux.bind(exchange.pipe, session)
+        if pipe is not None:
+            bayeux.bind(pipe, session)
         self._reply |= {
             "successful": True,
             "clientId": session.client_id,

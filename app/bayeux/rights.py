@@ -82,22 +82,31 @@ class Rights:
     """
 
     def __init__(self) -> None:
-        self.policy = SecurityPolicy()
+        self._policy = SecurityPolicy()
         self._authorizers: list[tuple[str, Authorizer]] = []
+        # Whether nothing was set up that could deny anything.
+        self.are_open = True
 
     @property
-    def are_open(self) -> bool:
-        """Whether nothing was set up that could deny anything."""
-        return type(self.policy) is SecurityPolicy and not self._authorizers
+    def policy(self) -> SecurityPolicy:
+        """The policy of the whole server."""
+        return self._policy
+
+    @policy.setter
+    def policy(self, policy: SecurityPolicy) -> None:
+        self._policy = policy
+        self.are_open = False
 
     def add(self, pattern: str, authorizer: Authorizer) -> None:
         """Ask the authorizer about all channels of the pattern."""
         self._authorizers.append((pattern, authorizer))
+        self.are_open = False
 
-    def check_handshake(self, session: Session, handshake: Json) -> None:
+    def check_handshake(self, session: Session, handshake: Json, advice: Mapping[str, Any]) -> None:
+        """`advice` is what a denied client is told if the policy says nothing about it."""
         denial = self.policy.can_handshake(session, handshake)
         if denial is not None:
-            advice = {"reconnect": "none", **denial.advice}
+            advice = {**advice, **denial.advice}
             raise Refused(BayeuxError.HANDSHAKE_DENIED, advice=advice, ext=denial.ext)
 
     def check_publish(

@@ -58,6 +58,8 @@ class Bayeux:
         self.new_id = new_id
         self.run_later = run_later
         self.now = 0.0
+        # The exchange whose messages are being handled: what its session has travels with it.
+        self.present: Exchange | None = None
         self.is_stopping = False
         self.channels = Channels(options.channel_limits)
         self.hub: Hub[Session] = Hub(on_ready=on_ready, linger=self._linger)
@@ -66,12 +68,16 @@ class Bayeux:
         self.rights = Rights()
         self.services = Services()
         self.extensions: tuple[ServerExtension, ...] = ()
+        # Those that want to see each published message.
+        self._eventful: tuple[ServerExtension, ...] = ()
         # Credentials are nobody's business even if no extension looks at them.
         self.owned_ext = frozenset({"authentication"})
 
     def extend(self, extension: ServerExtension) -> None:
         """Install an extension, behind those that are there."""
         self.extensions += (extension,)
+        if type(extension).event is not ServerExtension.event:
+            self._eventful += (extension,)
         self.owned_ext |= extension.owns
 
     # What the shell calls
@@ -130,7 +136,7 @@ class Bayeux:
     def drained(self, pipe: Pipe) -> None:
         """The connection takes bytes again."""
         session = pipe.session
-        if session is not None and session.queue.entries:
+        if session is not None and session.queue.entries and not session.deliver_only:
             self.hub.make_ready(session)
 
     def stop(self, now: float) -> None:
@@ -139,27 +145,34 @@ class Bayeux:
         self.is_stopping = True
         for session in list(self.sessions):
             if session.held is not None:
-                session.rest_interval_s = self.admission.delay_s()
-                self._release_with(session, session_advice(session, self.options))
+                self._release_with(session, self.farewell_advice(session))
+
+    def farewell_advice(self, session: Session) -> Json:
+        """Come back in a while: to the server that will have taken the place of this one."""
+        session.rest_interval_s = self.admission.delay_s()
+        return session_advice(session, self.options)
 
     # What handlers, extensions and services call
 
     def broadcast(self, channel: Channel, event: Json, *, sender: Session | None = None) -> None:
         """Publish an event to the subscribers of a channel."""
-        for extension in self.extensions:
+        for extension in self._eventful:
             extension.event(event)
-        rule = self._rule(channel)
         wire = encode(event)
         if len(wire) > self.options.max_message_size:
             raise Refused(BayeuxError.MESSAGE_TOO_LARGE, str(self.options.max_message_size))
-        echoes = (
-            sender is not None
-            and self.options.broadcast_to_publisher
+        rule = self._rule(channel) if self.options.channels else _ORDINARY_RULE
+        message = Message(wire, linger_s=rule.lazy_timeout_s)
+        leave_out = None if sender is None or self._echoes(rule, sender) else sender
+        self.hub.publish(channel, message, leave_out=leave_out)
+
+    def _echoes(self, rule: ChannelRule, sender: Session) -> bool:
+        """Whether publishers get their own messages if they subscribed."""
+        return (
+            self.options.broadcast_to_publisher
             and rule.broadcast_to_publisher
             and sender.broadcast_to_publisher
         )
-        message = Message(wire, linger_s=rule.lazy_timeout_s)
-        self.hub.publish(channel, message, leave_out=None if echoes else sender)
 
     def publish(self, channel: str, data: object) -> None:
         """Publish from within the server."""
@@ -178,12 +191,17 @@ class Bayeux:
         if session.is_gone:
             return
         event = {"channel": "/meta/disconnect", "successful": True}
-        self.deliver_event(session, event)
-        if session.pipe is not None and not session.deliver_only:
-            self._push(session, session.pipe)
-        self.dismiss(session)
+        pipe = session.pipe
+        if pipe is None:
+            self.deliver_event(session, event)
+            self.dismiss(session)
+        else:
+            # The other way round: cometd.js closes its socket when no connect is outstanding.
+            self.dismiss(session)
+            pipe.push([Message(encode(event))])
         self.end(session, Input.DISCONNECT)
-        session.queue.discard(Reason.SESSION_ENDED)
+        if self.present is None or self.present.session is not session:
+            session.queue.discard(Reason.SESSION_ENDED)
 
     def dismiss(self, session: Session) -> None:
         """Answer the session's held connect, if there is one, for the last time."""
@@ -215,6 +233,7 @@ class Bayeux:
 
     def complete(self, exchange: Exchange) -> None:
         """All replies are due: send them, with the messages that travel along."""
+        self.present = None
         session = exchange.session
         if session is None:
             exchange.carrier.answer(exchange, ())
@@ -249,7 +268,7 @@ class Bayeux:
         if exchange.is_handshake:
             return self.options.allow_message_delivery_during_handshake
         if session.deliver_only:
-            return False
+            return session.state is _GONE
         return exchange.carrier.connection_type is not ConnectionType.CALLBACK_POLLING
 
     def touch(self, session: Session) -> None:
@@ -307,9 +326,7 @@ class Bayeux:
             self.sessions.timers.ring_by(session, due)
 
     def _rule(self, channel: Channel) -> ChannelRule:
-        rules = self.options.channels
-        if rules:
-            for name in channel.lookups:
-                if name in rules:
-                    return rules[name]
+        for name in channel.lookups:
+            if name in self.options.channels:
+                return self.options.channels[name]
         return _ORDINARY_RULE

@@ -23,6 +23,7 @@ class Session(Receiver):
         "attributes",
         "broadcast_to_publisher",
         "browser",
+        "browser_of_socket",
         "carrier",
         "client_id",
         "connection_type",
@@ -32,6 +33,7 @@ class Session(Receiver):
         "held",
         "interval_s",
         "is_advised",
+        "is_newcomer",
         "lazy_due",
         "number",
         "pipe",
@@ -45,6 +47,10 @@ class Session(Receiver):
         super().__init__(queue)
         self.client_id = client_id
         self.browser: str | None = None
+        # A newcomer's handshake came without a cookie. If it opens a socket at the same time, that
+        # has been given an identity too, and nobody knows which of them the browser keeps.
+        self.is_newcomer = False
+        self.browser_of_socket: str | None = None
         # For logs and metrics, where the client id must never be seen.
         self.number = number
         self.state = State.HANDSHAKEN
@@ -124,13 +130,20 @@ class Sessions:
     def find(self, client_id: object, browser: str | None) -> Session | None:
         """The session of this id, if it was made by the browser that asks now."""
         session = self._by_id.get(client_id) if type(client_id) is str else None
-        if (
-            session is None
-            or self._trusting
-            or (browser is not None and session.browser == browser)
-        ):
+        if session is None or self._trusting:
+            return session
+        if browser is not None and browser in (session.browser, session.browser_of_socket):
             return session
         return None
+
+    def claim(self, client_id: object, browser: str) -> Session | None:
+        """A newcomer's socket takes the session of its handshake, once, before any connect."""
+        session = self._by_id.get(client_id) if type(client_id) is str else None
+        if session is None or not session.is_newcomer or session.state is not State.HANDSHAKEN:
+            return None
+        session.is_newcomer = False
+        session.browser_of_socket = browser
+        return session
 
     def remove(self, session: Session, seen: Input) -> None:
         """The session ends."""

@@ -32,9 +32,17 @@ class Hub(Generic[R]):
         """Give the message to every receiver of the channel."""
         counters = self.counters
         counters.published += 1
+        is_lazy = message.linger_s is not None
         for receiver in self.routes.receivers(channel):
-            if receiver is not leave_out:
-                self.deliver(receiver, message)
+            if receiver is leave_out:
+                continue
+            counters.accepted += 1
+            if not receiver.queue.offer(message):
+                continue
+            if is_lazy:
+                self._linger(receiver, message)
+            elif not receiver.is_ready:
+                self.make_ready(receiver)
 
     def deliver(self, receiver: R, message: Message) -> None:
         """Give the message to one receiver."""

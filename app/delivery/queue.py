@@ -78,7 +78,10 @@ class CallbackQueue:
 
     def has_urgent(self) -> bool:
         """Whether anything but lazy messages is here."""
-        return any(message.linger_s is None for message in self.entries)
+        for message in self.entries:  # noqa: SIM110 - a generator costs every connect
+            if message.linger_s is None:
+                return True
+        return False
 
     def hand_over(self) -> Sequence[Message]:
         """Everything here, oldest first. The caller must write it, then call `written`."""

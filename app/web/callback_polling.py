@@ -44,13 +44,13 @@ async def callback_poll(request: web.Request, endpoint: Endpoint) -> web.Respons
 
 
 def _check_site(request: web.Request, endpoint: Endpoint) -> None:
-    """Scripts are loaded without an `Origin`; browsers say other things instead."""
+    """Scripts are mostly loaded without an `Origin`; browsers say other things instead."""
     if ConnectionType.CALLBACK_POLLING.value not in endpoint.options.transports:
         raise RequestRefused(BayeuxError.TRANSPORT_UNKNOWN)
-    if request.headers.get("Sec-Fetch-Site") in (None, "same-origin", "none"):
-        return
-    page = request.headers.get("Referer", "null").split("/", 3)
-    standing = endpoint.options.origins.standing("/".join(page[:3]), request.headers.get("Host"))
+    page = request.headers.get("Origin")
+    if page is None and request.headers.get("Sec-Fetch-Site") not in (None, "same-origin", "none"):
+        page = "/".join(request.headers.get("Referer", "null").split("/", 3)[:3])
+    standing = endpoint.options.origins.standing(page, request.headers.get("Host"))
     if standing is Standing.FOREIGN:
         raise RequestRefused(BayeuxError.ORIGIN_DENIED)
 

@@ -8,7 +8,7 @@ from app.web.heads import Heads
 _BEAT_S = 0.1
 _BEATS_PER_SECOND = 10
 # With its loop this late the server has more to do than it can; new clients come back later.
-_CONGESTED_S = 0.5
+_CONGESTED_S = 1.0
 
 
 class Clockwork:

@@ -333,9 +333,9 @@ class Lane:
     def __init__(self, endpoint: Endpoint, heads: Heads, manager: web.Server) -> None:
         self.endpoint = endpoint
         self.heads = heads
-        self.paths = frozenset(
-            path + suffix for path in endpoint.options.paths for suffix in _SUFFIXES
-        )
+        offered = ConnectionType.LONG_POLLING.value in endpoint.options.transports
+        paths = endpoint.options.paths if offered else ()
+        self.paths = frozenset(path + suffix for path in paths for suffix in _SUFFIXES)
         self._manager = manager
 
     def __call__(self) -> FastLane:

@@ -43,8 +43,11 @@ class Socket:
 
     connection_type = ConnectionType.WEBSOCKET
 
-    def __init__(self, request: web.Request, browser: str, messages_per_frame: int) -> None:
+    def __init__(
+        self, request: web.Request, browser: str, messages_per_frame: int, *, is_newcomer: bool
+    ) -> None:
         self.browser = browser
+        self.is_newcomer = is_newcomer
         self.session: Session | None = None
         self._request = request
         self._messages_per_frame = messages_per_frame
@@ -100,13 +103,14 @@ class WebSocketDoor:
             return refusal(request, BayeuxError.ORIGIN_DENIED, self._endpoint)
         if not self._speaks_our_protocol(request):
             return refusal(request, BayeuxError.TRANSPORT_UNKNOWN, self._endpoint)
-        browser = options.cookie.find(request.headers.get("Cookie"))
-        response = self._response(browser)
-        if browser is None:
-            browser = self._endpoint.bayeux.new_id()
+        known = options.cookie.find(request.headers.get("Cookie"))
+        browser = known or self._endpoint.bayeux.new_id()
+        response = self._response()
+        if known is None:
             response.headers["Set-Cookie"] = options.cookie.header(browser)
         writer = await response.prepare(request)
-        socket = Socket(request, browser, options.ws_messages_per_frame)
+        per_frame = options.ws_messages_per_frame
+        socket = Socket(request, browser, per_frame, is_newcomer=known is None)
         self._open.add(response)
         try:
             await self._read(response, socket, writer.drain)
@@ -129,7 +133,7 @@ class WebSocketDoor:
         offered = request.headers.get("Sec-WebSocket-Protocol", "").split(",")
         return protocol in [name.strip() for name in offered]
 
-    def _response(self, browser: str | None) -> web.WebSocketResponse:
+    def _response(self) -> web.WebSocketResponse:
         options = self._endpoint.options
         protocol = options.ws_protocol
         return web.WebSocketResponse(
