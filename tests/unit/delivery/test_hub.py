@@ -1,0 +1,141 @@
+"""From a publisher to the queues of receivers, and who is to be told at the end of the turn."""
+
+from app.delivery.channels import Channel, Channels
+from app.delivery.counters import Counters, Reason
+from app.delivery.hub import Hub
+from app.delivery.messages import Message
+from app.delivery.queue import CallbackQueue, QueueLimits
+from app.delivery.receivers import Receiver
+
+
+def channel(name: str) -> Channel:
+    found = Channels().get(name)
+    assert found is not None
+    return found
+
+
+class Town:
+    """A hub with receivers; notes what the hub asks of its owner."""
+
+    def __init__(self, *names: str, entries: int = 100) -> None:
+        self.calls = 0
+        self.lingering: list[tuple[Receiver, Message]] = []
+        self.hub: Hub[Receiver] = Hub(on_ready=self._on_ready, linger=self._linger)
+        limits = QueueLimits(entries=entries)
+        self.people = {name: Receiver(CallbackQueue(limits, self.hub.counters)) for name in names}
+        for receiver in self.people.values():
+            self.subscribe(receiver, "/a")
+
+    def _on_ready(self) -> None:
+        self.calls += 1
+
+    def _linger(self, receiver: Receiver, message: Message) -> None:
+        self.lingering.append((receiver, message))
+
+    def subscribe(self, receiver: Receiver, pattern: str) -> None:
+        self.hub.routes.add(channel(pattern), receiver)
+        receiver.subscriptions.add(pattern)
+
+    def publish(
+        self, text: str, *, linger_s: float | None = None, leave_out: Receiver | None = None
+    ) -> Message:
+        message = Message(text.encode(), linger_s=linger_s)
+        self.hub.publish(channel("/a"), message, leave_out=leave_out)
+        return message
+
+    def waiting(self, name: str) -> list[bytes]:
+        return [message.wire for message in self.people[name].queue.entries]
+
+
+def test_every_receiver_gets_the_same_message() -> None:
+    town = Town("alice", "bob")
+    message = town.publish("hello")
+    assert all(r.queue.entries == [message] for r in town.people.values())
+    assert (town.hub.counters.published, town.hub.counters.accepted) == (1, 2)
+
+
+def test_the_one_that_is_left_out_gets_nothing() -> None:
+    town = Town("alice", "bob")
+    town.publish("hello", leave_out=town.people["alice"])
+    assert town.waiting("alice") == []
+    assert town.waiting("bob") == [b"hello"]
+    assert town.hub.counters.accepted == 1
+
+
+def test_the_owner_is_called_once_for_a_burst() -> None:
+    town = Town("alice", "bob")
+    for number in range(3):
+        town.publish(str(number))
+    assert town.calls == 1
+    assert town.hub.take_ready() == list(town.people.values())
+    assert town.hub.take_ready() == []
+
+
+def test_the_owner_is_called_again_after_those_who_were_ready_were_taken() -> None:
+    town = Town("alice")
+    town.publish("a")
+    town.hub.take_ready()
+    town.publish("b")
+    assert town.calls == 2
+    assert town.hub.take_ready() == [town.people["alice"]]
+
+
+def test_making_ready_twice_is_making_ready_once() -> None:
+    town = Town("alice")
+    alice = town.people["alice"]
+    town.hub.make_ready(alice)
+    town.hub.make_ready(alice)
+    assert town.calls == 1
+    assert town.hub.take_ready() == [alice]
+
+
+def test_a_lazy_message_makes_nobody_ready_but_is_noted() -> None:
+    town = Town("alice")
+    message = town.publish("later", linger_s=5.0)
+    assert town.calls == 0
+    assert town.lingering == [(town.people["alice"], message)]
+    assert town.waiting("alice") == [b"later"]
+
+
+def test_a_full_queue_is_not_told_and_the_message_is_counted_as_discarded() -> None:
+    town = Town("alice", entries=0)
+    town.publish("a")
+    town.publish("b", linger_s=5.0)
+    town.hub.deliver(town.people["alice"], Message(b"c"))
+    assert town.calls == 0
+    assert town.lingering == []
+    counters = town.hub.counters
+    assert counters.accepted == counters.discarded[Reason.OVERFLOW_ENTRIES] == 3
+
+
+def test_one_receiver_alone_can_be_given_a_message() -> None:
+    town = Town("alice", "bob")
+    alice = town.people["alice"]
+    town.hub.deliver(alice, Message(b"one"))
+    town.hub.deliver(alice, Message(b"two"))
+    assert town.waiting("alice") == [b"one", b"two"]
+    assert town.waiting("bob") == []
+    assert town.hub.take_ready() == [alice]
+    town.hub.deliver(alice, Message(b"later", linger_s=1.0))
+    assert town.hub.take_ready() == []
+    assert len(town.lingering) == 1
+
+
+def test_a_receiver_that_is_removed_gets_nothing_any_more() -> None:
+    town = Town("alice", "bob")
+    alice = town.people["alice"]
+    town.subscribe(alice, "/**")
+    town.hub.remove(alice)
+    town.publish("hello")
+    assert town.waiting("alice") == []
+    assert alice.subscriptions == set()
+    assert "/**" not in town.hub.routes
+    assert town.waiting("bob") == [b"hello"]
+
+
+def test_the_books_name_every_way_out_of_a_queue() -> None:
+    counters = Counters()
+    counters.acked, counters.dead, counters.expired = 1, 2, 4
+    counters.discarded[Reason.SESSION_ENDED] = 8
+    counters.discarded[Reason.OVERFLOW_BYTES] = 16
+    assert counters.settled() == 31

@@ -1,0 +1,296 @@
+"""The callback queue: plain and acknowledged, and what happens when it is full."""
+
+import pytest
+
+from app.delivery.counters import Counters, Reason
+from app.delivery.messages import Message
+from app.delivery.queue import CallbackQueue, QueueLimits
+
+
+class Desk:
+    """A queue with its counters; messages are texts."""
+
+    def __init__(self, *, acknowledged: bool = False, **limits: int) -> None:
+        self.counters = Counters()
+        self.queue = CallbackQueue(QueueLimits(**limits), self.counters)
+        if acknowledged:
+            self.queue.acknowledge_batches()
+
+    def offer(self, *texts: str, lazy: bool = False) -> list[bool]:
+        taken = []
+        for text in texts:
+            self.counters.accepted += 1
+            message = Message(text.encode(), linger_s=1.0 if lazy else None)
+            taken.append(self.queue.offer(message))
+        return taken
+
+    def hand_over(self) -> str:
+        return " ".join(message.wire.decode() for message in self.queue.hand_over())
+
+    def waiting(self) -> str:
+        return " ".join(message.wire.decode() for message in self.queue.entries)
+
+    def balances(self) -> bool:
+        return self.counters.accepted == self.counters.settled() + len(self.queue.entries)
+
+
+# Plain receivers
+
+
+def test_everything_is_handed_over_in_order() -> None:
+    desk = Desk()
+    assert desk.offer("a", "b", "c") == [True, True, True]
+    assert desk.hand_over() == "a b c"
+    assert desk.queue.handed == 3
+
+
+def test_what_was_written_is_settled() -> None:
+    desk = Desk()
+    desk.offer("a", "b")
+    desk.hand_over()
+    desk.queue.written()
+    assert desk.waiting() == ""
+    assert (desk.queue.size, desk.queue.handed, desk.counters.acked) == (0, 0, 2)
+
+
+def test_what_the_transport_did_not_take_waits_again_in_front() -> None:
+    desk = Desk()
+    desk.offer("a", "b")
+    desk.hand_over()
+    desk.queue.returned()
+    assert (desk.queue.handed, desk.counters.acked) == (0, 0)
+    desk.offer("c")
+    assert desk.hand_over() == "a b c"
+
+
+def test_what_came_after_the_hand_over_is_not_settled_with_it() -> None:
+    desk = Desk()
+    desk.offer("a", "b")
+    desk.hand_over()
+    desk.offer("c")
+    desk.queue.written()
+    assert desk.waiting() == "c"
+    assert (desk.queue.size, desk.queue.handed, desk.counters.acked) == (1, 0, 2)
+
+
+def test_an_empty_queue_hands_over_nothing() -> None:
+    desk = Desk()
+    assert desk.hand_over() == ""
+    desk.queue.written()
+    assert desk.counters.acked == 0
+
+
+def test_a_plain_queue_knows_nothing_of_acknowledgements() -> None:
+    desk = Desk()
+    desk.offer("a")
+    desk.hand_over()
+    desk.queue.acknowledge(0)
+    assert desk.waiting() == "a"
+    assert not desk.queue.is_acknowledged
+    assert desk.queue.batch == 0
+    assert desk.queue.pause_s() == 0.0
+
+
+def test_only_messages_that_are_not_lazy_are_urgent() -> None:
+    desk = Desk()
+    assert not desk.queue.has_urgent()
+    desk.offer("a", "b", lazy=True)
+    assert not desk.queue.has_urgent()
+    desk.offer("c")
+    assert desk.queue.has_urgent()
+
+
+def test_discarded_entries_are_counted_by_reason() -> None:
+    desk = Desk()
+    desk.offer("a", "b", "c")
+    desk.queue.discard(Reason.SESSION_EXPIRED)
+    assert desk.waiting() == ""
+    assert desk.counters.discarded == {Reason.SESSION_EXPIRED: 3}
+    assert desk.balances()
+
+
+# Limits
+
+
+def test_a_full_queue_takes_exactly_as_many_entries_as_its_limit_says() -> None:
+    desk = Desk(entries=2)
+    assert desk.offer("a", "b", "c") == [True, True, False]
+    assert desk.waiting() == "a b"
+    assert desk.counters.discarded == {Reason.OVERFLOW_ENTRIES: 1}
+    assert desk.balances()
+
+
+def test_a_full_queue_takes_exactly_as_many_bytes_as_its_limit_says() -> None:
+    desk = Desk(bytes=5)
+    assert desk.offer("aa", "bbbb", "ccc", "d") == [True, False, True, False]
+    assert desk.waiting() == "aa ccc"
+    assert desk.counters.discarded == {Reason.OVERFLOW_BYTES: 2}
+    assert desk.balances()
+
+
+def test_room_that_is_made_is_used_again() -> None:
+    desk = Desk(entries=2, bytes=2)
+    desk.offer("a", "b")
+    desk.hand_over()
+    desk.queue.written()
+    assert desk.offer("cc") == [True]
+
+
+def test_batches_that_nobody_acknowledged_count_against_the_limits() -> None:
+    for limits in ({"entries": 3}, {"bytes": 3}):
+        desk = Desk(acknowledged=True, **limits)
+        desk.offer("a", "b")
+        desk.hand_over()
+        assert desk.offer("c", "d") == [True, False]
+        desk.queue.acknowledge(1)
+        assert desk.offer("e", "f", "g") == [True, True, False]
+        assert desk.hand_over() == "c e f"
+        assert desk.balances()
+
+
+# Acknowledging receivers
+
+
+def acknowledged(*batches: str) -> Desk:
+    """A queue whose batches carried these new messages."""
+    desk = Desk(acknowledged=True)
+    for batch in batches:
+        desk.offer(*batch.split())
+        desk.hand_over()
+    return desk
+
+
+def test_every_hand_over_is_a_new_batch_even_an_empty_one() -> None:
+    desk = acknowledged("", "a", "")
+    assert desk.queue.batch == 3
+
+
+def test_writing_settles_nothing_when_batches_are_acknowledged() -> None:
+    desk = acknowledged("a b")
+    desk.queue.written()
+    assert desk.waiting() == "a b"
+    desk.queue.returned()
+    assert desk.queue.handed == 2
+
+
+def test_an_acknowledged_batch_is_settled() -> None:
+    desk = acknowledged("a b")
+    desk.queue.acknowledge(1)
+    assert desk.waiting() == ""
+    assert (desk.queue.size, desk.queue.handed, desk.counters.acked) == (0, 0, 2)
+
+
+def test_an_acknowledgement_settles_all_batches_up_to_it() -> None:
+    desk = acknowledged("a", "b", "", "c")
+    desk.queue.acknowledge(3)
+    assert desk.waiting() == "c"
+    assert (desk.queue.handed, desk.counters.acked) == (1, 2)
+    desk.queue.acknowledge(4)
+    assert desk.waiting() == ""
+
+
+def test_messages_that_were_not_handed_over_are_not_settled() -> None:
+    desk = acknowledged("a")
+    desk.offer("b")
+    desk.queue.acknowledge(1)
+    assert desk.waiting() == "b"
+    assert desk.queue.handed == 0
+
+
+def test_what_was_not_acknowledged_comes_again_first_and_in_order() -> None:
+    desk = acknowledged("a b")
+    desk.offer("c")
+    assert desk.hand_over() == "a b c"
+    assert desk.counters.redelivered == 2
+    desk.queue.acknowledge(1)
+    assert desk.hand_over() == "c"
+
+
+def test_an_old_acknowledgement_settles_nothing_and_is_no_fault() -> None:
+    desk = acknowledged("a", "b", "c")
+    desk.queue.acknowledge(2)
+    desk.queue.acknowledge(1)
+    desk.queue.acknowledge(0)
+    desk.queue.acknowledge(2)
+    assert desk.waiting() == "c"
+    assert desk.counters.acks_out_of_range == 0
+
+
+@pytest.mark.parametrize("batch", [-1, -100, 3, 10**30])
+def test_an_acknowledgement_of_what_was_never_sent_settles_nothing_and_is_counted(
+    batch: int,
+) -> None:
+    desk = acknowledged("a", "b")
+    desk.queue.acknowledge(batch)
+    assert desk.waiting() == "a b"
+    assert desk.counters.acks_out_of_range == 1
+
+
+def test_entries_from_before_the_agreement_are_part_of_the_first_batch() -> None:
+    desk = Desk()
+    desk.offer("a")
+    desk.queue.acknowledge_batches()
+    assert desk.queue.is_acknowledged
+    assert desk.hand_over() == "a"
+    desk.queue.acknowledge(1)
+    assert desk.waiting() == ""
+
+
+def test_marks_of_batches_stay_few_when_a_client_never_acknowledges() -> None:
+    desk = acknowledged("a", "b", *[""] * 50)
+    desk.queue.acknowledge(51)
+    assert desk.waiting() == ""
+    assert desk.balances()
+
+
+def test_discarding_counts_what_was_handed_over_too() -> None:
+    desk = acknowledged("a b")
+    desk.offer("c")
+    desk.queue.discard(Reason.SESSION_ENDED)
+    assert desk.counters.discarded == {Reason.SESSION_ENDED: 3}
+    assert desk.queue.handed == 0
+    assert desk.balances()
+
+
+# Pauses of a receiver that does not acknowledge
+
+
+def pauses(desk: Desk, repeats: int) -> list[float]:
+    found = []
+    for _ in range(repeats):
+        found.append(round(desk.queue.pause_s(), 3))
+        desk.hand_over()
+    return found
+
+
+def test_repeats_come_three_times_at_once_then_after_pauses_that_double_up_to_a_second() -> None:
+    desk = acknowledged("a")
+    assert pauses(desk, 9) == [0, 0, 0, 0.1, 0.2, 0.4, 0.8, 1.0, 1.0]
+
+
+def test_pauses_stay_a_second_for_ever() -> None:
+    desk = acknowledged("a")
+    pauses(desk, 5000)
+    assert desk.queue.pause_s() == 1.0
+
+
+def test_progress_ends_the_pauses() -> None:
+    desk = acknowledged("a")
+    pauses(desk, 6)
+    desk.offer("b")
+    desk.hand_over()
+    desk.queue.acknowledge(7)
+    assert desk.queue.handed == 1
+    assert desk.queue.pause_s() == 0.0
+
+
+def test_an_acknowledgement_that_settles_nothing_does_not_end_the_pauses() -> None:
+    desk = acknowledged("a")
+    pauses(desk, 5)
+    desk.queue.acknowledge(0)
+    assert desk.queue.pause_s() > 0
+
+
+def test_empty_batches_never_pause() -> None:
+    desk = acknowledged(*[""] * 20)
+    assert desk.queue.pause_s() == 0.0

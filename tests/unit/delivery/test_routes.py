@@ -1,0 +1,126 @@
+"""From a channel to its receivers, with an answer remembered until it is no longer true."""
+
+import pytest
+
+from app.delivery import routes as module
+from app.delivery.channels import Channel, Channels
+from app.delivery.routes import Routes
+
+CHANNELS = Channels()
+
+
+def channel(name: str) -> Channel:
+    found = CHANNELS.get(name)
+    assert found is not None
+    return found
+
+
+def receivers(routes: Routes[str], name: str) -> tuple[str, ...]:
+    return routes.receivers(channel(name))
+
+
+def test_a_channel_without_subscribers_has_no_receivers() -> None:
+    assert receivers(Routes(), "/foo") == ()
+
+
+def test_receivers_are_those_of_every_pattern_that_matches() -> None:
+    routes: Routes[str] = Routes()
+    for pattern in ("/a/b", "/a/*", "/a/**", "/**", "/b", "/*", "/a/b/c"):
+        routes.add(channel(pattern), pattern)
+    assert receivers(routes, "/a/b") == ("/a/b", "/a/*", "/a/**", "/**")
+
+
+def test_a_receiver_comes_once_however_many_patterns_match() -> None:
+    routes: Routes[str] = Routes()
+    for pattern in ("/a/b", "/a/*", "/**"):
+        routes.add(channel(pattern), "alice")
+    assert receivers(routes, "/a/b") == ("alice",)
+
+
+def test_receivers_of_one_pattern_come_in_the_order_of_their_subscriptions() -> None:
+    routes: Routes[str] = Routes()
+    for name in ("carol", "alice", "bob", "carol"):
+        routes.add(channel("/a"), name)
+    assert receivers(routes, "/a") == ("carol", "alice", "bob")
+
+
+@pytest.mark.parametrize("pattern", ["/a/b", "/a/*", "/a/**", "/**"])
+def test_a_new_subscription_counts_at_once(pattern: str) -> None:
+    routes: Routes[str] = Routes()
+    assert receivers(routes, "/a/b") == ()
+    routes.add(channel(pattern), "alice")
+    assert receivers(routes, "/a/b") == ("alice",)
+
+
+@pytest.mark.parametrize("pattern", ["/a/b", "/a/*", "/a/**", "/**"])
+def test_a_subscription_that_is_taken_away_counts_no_more(pattern: str) -> None:
+    routes: Routes[str] = Routes()
+    routes.add(channel(pattern), "alice")
+    routes.add(channel(pattern), "bob")
+    assert receivers(routes, "/a/b") == ("alice", "bob")
+    routes.remove(pattern, "alice")
+    assert receivers(routes, "/a/b") == ("bob",)
+    routes.remove(pattern, "bob")
+    assert receivers(routes, "/a/b") == ()
+
+
+def test_taking_away_what_was_never_there_changes_nothing() -> None:
+    routes: Routes[str] = Routes()
+    routes.add(channel("/a"), "alice")
+    routes.remove("/a", "bob")
+    routes.remove("/b", "alice")
+    assert receivers(routes, "/a") == ("alice",)
+
+
+def test_a_pattern_is_known_as_long_as_somebody_subscribes_to_it() -> None:
+    routes: Routes[str] = Routes()
+    assert "/a" not in routes
+    routes.add(channel("/a"), "alice")
+    routes.add(channel("/a"), "bob")
+    routes.add(channel("/b"), "bob")
+    assert len(routes) == 2
+    routes.remove("/a", "alice")
+    assert "/a" in routes
+    routes.remove("/a", "bob")
+    assert "/a" not in routes
+    assert len(routes) == 1
+
+
+def test_an_answer_is_remembered_while_only_other_channels_change() -> None:
+    routes: Routes[str] = Routes()
+    routes.add(channel("/a"), "alice")
+    answer = receivers(routes, "/a")
+    routes.add(channel("/b"), "bob")
+    routes.remove("/b", "bob")
+    assert receivers(routes, "/a") is answer
+
+
+def test_answers_are_forgotten_when_there_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_CACHED_CHANNELS", 3)
+    routes: Routes[str] = Routes()
+    routes.add(channel("/a"), "alice")
+    answer = receivers(routes, "/a")
+    receivers(routes, "/b")
+    receivers(routes, "/c")
+    assert receivers(routes, "/a") is answer
+    receivers(routes, "/d")
+    assert receivers(routes, "/a") == answer
+    assert receivers(routes, "/a") is not answer
+
+
+def test_answers_are_forgotten_when_they_hold_too_many_receivers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "_CACHED_RECEIVERS", 4)
+    routes: Routes[str] = Routes()
+    for name in ("alice", "bob"):
+        for pattern in ("/a", "/b", "/c", "/d"):
+            routes.add(channel(pattern), name)
+    answer = receivers(routes, "/a")
+    # What is dropped for a change makes room again.
+    for _ in range(5):
+        routes.add(channel("/b"), "bob")
+        receivers(routes, "/b")
+    assert receivers(routes, "/a") is answer
+    receivers(routes, "/c")
+    assert receivers(routes, "/a") is not answer
