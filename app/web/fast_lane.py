@@ -110,7 +110,7 @@ class FastLane(RequestHandler):
             return
         if self._upgraded or self._payload_parser is not None:
             super().data_received(data)
-        elif data and self._is_taken():
+        elif data and (self._set_aside or self._is_taken()):
             self._put_aside(data)
         else:
             known = self._known
@@ -242,10 +242,10 @@ class FastLane(RequestHandler):
             self._deadline = self._loop.call_at(due, self._give_up)
 
     def _finish_reading(self) -> None:
+        self.began_at = None
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
-            self.began_at = None
 
     def _give_up(self) -> None:
         self._deadline = None

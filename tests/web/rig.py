@@ -1,0 +1,271 @@
+"""Both doors of long-polling in this process: bytes in, bytes out, no sockets, no clock, no dice."""
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import Any
+
+from aiohttp import web
+
+from app.bayeux.options import Options
+from app.bayeux.server import Bayeux
+from app.web.application import make_application
+from app.web.endpoint import Endpoint, WebOptions
+from app.web.fast_lane import Lane
+from app.web.heads import Heads
+from app.web.listener import Address, Listener
+from app.web.metrics import make_registry
+from app.web.websocket import WebSocketDoor
+from tests.serving import ROOT
+
+# Turns of the event loop that are enough for aiohttp to answer a request, with some to spare.
+TURNS = 24
+LONG_S = 3600.0
+
+_STATUS_LINE = re.compile(rb"HTTP/\d\.\d (\d{3}) [^\r\n]*\r\n")
+
+
+class FakeTransport(asyncio.Transport):
+    """Takes what a connection handler writes; the other end reads it only when it wants to."""
+
+    def __init__(self, protocol: asyncio.Protocol) -> None:
+        super().__init__()
+        self.written = bytearray()
+        self.is_reading_paused = False
+        self.is_aborted = False
+        self._protocol = protocol
+        self._is_closing = False
+        self.is_lost = False
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        if not self._is_closing:
+            self.written += data
+
+    def writelines(self, data: Any) -> None:
+        self.write(b"".join(data))
+
+    def is_closing(self) -> bool:
+        return self._is_closing
+
+    def close(self) -> None:
+        if not self._is_closing:
+            self._is_closing = True
+            asyncio.get_running_loop().call_soon(self.lose)
+
+    def abort(self) -> None:
+        self.is_aborted = True
+        self.close()
+
+    def lose(self) -> None:
+        """The connection is gone, whoever ended it."""
+        self._is_closing = True
+        if not self.is_lost:
+            self.is_lost = True
+            self._protocol.connection_lost(None)
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+    def pause_reading(self) -> None:
+        self.is_reading_paused = True
+
+    def resume_reading(self) -> None:
+        self.is_reading_paused = False
+
+    def is_reading(self) -> bool:
+        return not self.is_reading_paused
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        return ("127.0.0.1", 40_000) if name in ("peername", "sockname") else default
+
+
+@dataclass(frozen=True)
+class Response:
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+@dataclass
+class Transcript:
+    """All that a client saw of a connection."""
+
+    responses: list[Response] = field(default_factory=list)
+    is_closed: bool = False
+    rest: bytes = b""
+
+    def lines(self) -> list[str]:
+        """The same, easy to compare."""
+        told = [
+            f"{each.status} {sorted(each.headers.items())} {each.body!r}" for each in self.responses
+        ]
+        return [*told, f"rest {self.rest!r}", "closed" if self.is_closed else "open"]
+
+
+def read_responses(data: bytes, *, is_closed: bool) -> Transcript:
+    """Tell the responses apart; what is none is the rest."""
+    found = Transcript(is_closed=is_closed)
+    while match := _STATUS_LINE.match(data):
+        head, end, behind = data[match.end() :].partition(b"\r\n\r\n")
+        if match[1] == b"100":
+            found.responses.append(Response(100, {}, b""))
+            data = data[match.end() + 2 :]
+            continue
+        headers = _headers(head)
+        length = int(headers.get("content-length", "0"))
+        if not end or len(behind) < length:
+            break
+        found.responses.append(Response(int(match[1]), headers, behind[:length]))
+        data = behind[length:]
+    found.rest = data
+    return found
+
+
+def _headers(head: bytes) -> dict[str, str]:
+    headers: dict[str, str] = {}
+    for line in head.split(b"\r\n"):
+        name, _, value = line.decode("latin-1").partition(": ")
+        assert name.lower() not in headers, f"{name} came twice"
+        headers[name.lower()] = value
+    return headers
+
+
+class Client:
+    """One connection to a rig."""
+
+    def __init__(self, protocol: asyncio.Protocol) -> None:
+        self.protocol = protocol
+        self.transport = FakeTransport(protocol)
+        self._unread: list[bytes] = []
+        protocol.connection_made(self.transport)
+
+    def send_now(self, data: bytes) -> None:
+        """These bytes come in one piece, unless the server does not read."""
+        self._unread.append(data)
+        self._deliver()
+
+    async def send(self, *chunks: bytes) -> None:
+        """Each of the chunks comes in a turn of its own."""
+        for chunk in chunks:
+            self.send_now(chunk)
+            await self.settle()
+
+    async def settle(self, turns: int = TURNS) -> None:
+        """Until nothing moves any more."""
+        for _ in range(turns):
+            await asyncio.sleep(0)
+            self._deliver()
+
+    def heard(self) -> Transcript:
+        """Everything that the server has said."""
+        return read_responses(bytes(self.transport.written), is_closed=self.transport.is_closing())
+
+    def _deliver(self) -> None:
+        while self._unread and not self.transport.is_reading_paused and not self.is_over():
+            self.protocol.data_received(self._unread.pop(0))
+
+    def is_over(self) -> bool:
+        return self.transport.is_closing()
+
+
+class Rig:
+    """A server behind one of the doors. Its ids are 000..1, 000..2 and so on."""
+
+    def __init__(
+        self,
+        *,
+        fast_lane: bool,
+        options: Options | None = None,
+        web_options: WebOptions | None = None,
+    ) -> None:
+        self._is_fast = fast_lane
+        self._now = 0.0
+        ids = count(1)
+        web_options = web_options or WebOptions()
+        options = options or Options()
+        limits = replace(options.request_limits, bytes=web_options.max_request_size)
+        self.bayeux = Bayeux(
+            replace(options, request_limits=limits),
+            new_id=lambda: f"{next(ids):032x}",
+            random=lambda: 0.5,
+            on_ready=self._on_ready,
+            run_later=_never,
+        )
+        self.endpoint = Endpoint(self.bayeux, web_options, self._clock)
+        door = WebSocketDoor(self.endpoint)
+        application = make_application(
+            self.endpoint, door, make_registry(self.bayeux), _is_ready, ROOT / "static"
+        )
+        self._listener = Listener(application, Address("127.0.0.1", 0))
+        self._clients: list[Client] = []
+        self._factory: Callable[[], asyncio.Protocol] | None = None
+
+    async def __aenter__(self) -> "Rig":
+        runner = self._listener._runner
+        await runner.setup()
+        manager = runner.server
+        assert isinstance(manager, web.Server)
+        self._factory = Lane(self.endpoint, Heads(), manager) if self._is_fast else manager
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for client in self._clients:
+            client.transport.lose()
+        await asyncio.sleep(0)
+        await self._listener.close(0.0)
+
+    def connect(self) -> Client:
+        """Another connection."""
+        assert self._factory is not None, "the rig is not set up"
+        client = Client(self._factory())
+        self._clients.append(client)
+        return client
+
+    def pass_time(self, seconds: float) -> None:
+        """The protocol's clock goes on; the event loop's does not."""
+        self._now += seconds
+        self.bayeux.tick(self._clock())
+
+    def _clock(self) -> float:
+        # aiohttp's deadlines are the event loop's, so the shell's clock must be near it.
+        return asyncio.get_running_loop().time() + self._now
+
+    def _on_ready(self) -> None:
+        loop = asyncio.get_running_loop()
+        loop.call_soon(lambda: self.bayeux.flush(self._clock()))
+
+
+async def _is_ready() -> str | None:
+    return None
+
+
+def _never(work: Awaitable[object], done: Callable[[Any, float], None]) -> None:
+    raise AssertionError("no extension here takes its time")
+
+
+async def play(
+    chunks: Sequence[bytes],
+    *,
+    fast_lane: bool,
+    options: Options | None = None,
+    web_options: WebOptions | None = None,
+) -> Transcript:
+    """What a client hears that sends these chunks, in the end also to connects that are held."""
+    async with Rig(fast_lane=fast_lane, options=options, web_options=web_options) as rig:
+        client = rig.connect()
+        await client.send(*chunks)
+        for _ in range(3):
+            rig.pass_time(LONG_S)
+            await client.settle()
+        return client.heard()
+
+
+def less(transcript: Transcript, *names: str) -> Transcript:
+    """Without these headers."""
+    responses = [
+        replace(each, headers={k: v for k, v in each.headers.items() if k not in names})
+        for each in transcript.responses
+    ]
+    return replace(transcript, responses=responses)
