@@ -218,12 +218,15 @@ class FastLane(RequestHandler):
             self._message_tail = tail
 
     async def finish_response(self, request: Any, resp: Any, start_time: float | None) -> Any:
-        try:
-            return await super().finish_response(request, resp, start_time)
-        finally:
-            self._ordinary = len(self._messages)
-            if self._set_aside:
-                self._loop.call_soon(self._take_up)
+        answered, is_reset = await super().finish_response(request, resp, start_time)
+        # A connection that ends with this answer never comes free again.
+        self._ordinary = len(self._messages) + (not answered.keep_alive)
+        if self._messages:
+            # Those that came behind a refused upgrade are new here.
+            self._body = self._messages[-1][1]
+        if self._set_aside:
+            self._loop.call_soon(self._take_up)
+        return answered, is_reset
 
     def _pause_reading_for_buffer(self) -> None:
         if self._upgraded:

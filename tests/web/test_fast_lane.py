@@ -64,3 +64,22 @@ async def test_bytes_keep_their_order_when_a_held_connect_is_answered_between_th
     client.send_now(SAY[60:])
     await client.settle()
     assert statuses(client) == [200, 200, 200, 200]
+
+
+async def test_a_body_behind_a_refused_upgrade_is_read_to_its_end(rig: Rig) -> None:
+    client = rig.connect()
+    upgrade = (
+        b"GET /cometd HTTP/1.1\r\nHost: h\r\nOrigin: http://evil.test\r\nConnection: Upgrade\r\n"
+        b"Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+        b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+    )
+    await client.send(HELLO, upgrade + SAY[:-20], SAY[-20:], SAY)
+    assert statuses(client) == [200, 403, 200, 200]
+
+
+async def test_nothing_is_answered_behind_an_answer_that_ends_the_connection(rig: Rig) -> None:
+    client = rig.connect()
+    refused = post(b" " * 5000, ["Content-Encoding: snappy"])
+    await client.send(HELLO, refused[:-1000], refused[-1000:] + SAY)
+    assert statuses(client) == [200, 415]
+    assert client.is_over()
