@@ -73,7 +73,8 @@ async def serving(settings: Settings) -> AsyncIterator[str]:
 
         pages = Path(app.__file__).parents[1] / "static"
         application = make_application(endpoint, door, make_registry(bayeux), readiness, pages)
-        listener = Listener(application, _address(settings))
+        timeout_s = settings.shutdown_timeout / 1000
+        listener = Listener(application, _address(settings), shutdown_timeout_s=timeout_s)
         clockwork.start(bayeux)
         stack.callback(clockwork.stop)
         url = await _listen(listener, endpoint, heads, settings)
@@ -84,7 +85,7 @@ async def serving(settings: Settings) -> AsyncIterator[str]:
             listener.stop_accepting()
             bayeux.stop(loop.time())
             await door.close_all()
-            await listener.close(settings.shutdown_timeout / 1000)
+            await listener.close()
 
 
 def gc_for_a_server() -> None:

@@ -1,9 +1,10 @@
 """What an operator can set: flags, `HOLDFAST_*` variables, `holdfast.toml`, in this order."""
 
 import ipaddress
+import os
 from http import HTTPStatus
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
@@ -14,9 +15,13 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
+from app.delivery.channels import Channels, Kind
+
 Transport = Literal["websocket", "long-polling", "callback-polling"]
 Milliseconds = Annotated[int, Field(ge=0)]
 Limit = Annotated[int, Field(ge=1)]
+# What HTTP calls a token: names of cookies and of sub-protocols.
+Token = Annotated[str, Field(pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")]
 
 
 class ChannelSettings(BaseModel):
@@ -33,9 +38,6 @@ class Settings(BaseSettings):
     """Every setting, with CometD's names and defaults where it has one; times in milliseconds."""
 
     model_config = SettingsConfigDict(env_prefix="HOLDFAST_", extra="forbid", frozen=True)
-
-    # Where the configuration file is; set by the command line before the settings are read.
-    file: ClassVar[Path | None] = None
 
     host: str = Field("127.0.0.1", description="Address to listen on.")
     port: int = Field(8080, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
@@ -100,9 +102,13 @@ class Settings(BaseSettings):
         0, description="End sessions that only connect for this long; 0 never."
     )
 
-    browser_cookie_name: str = Field("BAYEUX_BROWSER", description="Name of the browser's cookie.")
-    browser_cookie_domain: str | None = Field(None, description="Its domain.")
-    browser_cookie_path: str = Field("/", description="Its path.")
+    browser_cookie_name: Token = Field(
+        "BAYEUX_BROWSER", description="Name of the browser's cookie."
+    )
+    browser_cookie_domain: str | None = Field(
+        None, pattern=r"^[A-Za-z0-9.-]+$", description="Its domain."
+    )
+    browser_cookie_path: str = Field("/", pattern=r"^/[!-:<-~]*$", description="Its path.")
     browser_cookie_max_age: int | None = Field(None, description="Its age in seconds.")
     browser_cookie_secure: bool = Field(False, description="Only over TLS.")
     browser_cookie_http_only: bool = Field(True, description="Not for scripts.")
@@ -111,7 +117,9 @@ class Settings(BaseSettings):
     )
     browser_cookie_partitioned: bool = Field(False, description="One for each embedding site.")
 
-    callback_parameter: str = Field("jsonp", description="Query parameter of JSONP's callback.")
+    callback_parameter: str = Field(
+        "jsonp", min_length=1, description="Query parameter of JSONP's callback."
+    )
     callback_parameter_max_length: Limit = Field(64, description="Length of a callback's name.")
     ws_messages_per_frame: int = Field(
         1, ge=-1, description="Messages in one WebSocket frame; -1 puts all into one."
@@ -122,7 +130,7 @@ class Settings(BaseSettings):
     ws_require_handshake_per_connection: bool = Field(
         False, description="A new socket must begin with a handshake."
     )
-    ws_protocol: str | None = Field(
+    ws_protocol: Token | None = Field(
         None, description="WebSocket sub-protocol that clients must offer."
     )
 
@@ -150,10 +158,7 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        sources: tuple[PydanticBaseSettingsSource, ...] = (init_settings, env_settings)
-        if cls.file is not None:
-            sources += (TomlConfigSettingsSource(settings_cls, cls.file),)
-        return sources
+        return init_settings, env_settings, TomlConfigSettingsSource(settings_cls)
 
     @field_validator("paths")
     @classmethod
@@ -186,6 +191,16 @@ class Settings(BaseSettings):
                 raise ValueError(f"{extension!r} must be like package.module:factory")
         return extensions
 
+    @field_validator("channels")
+    @classmethod
+    def _check_channels(cls, channels: dict[str, ChannelSettings]) -> dict[str, ChannelSettings]:
+        known = Channels()
+        for pattern in channels:
+            channel = known.get(pattern)
+            if channel is None or channel.kind is not Kind.BROADCAST:
+                raise ValueError(f"{pattern!r} is no channel or pattern to publish on")
+        return channels
+
     @field_validator("duplicate_meta_connect_http_response_code")
     @classmethod
     def _check_status(cls, status: int) -> int:
@@ -209,6 +224,19 @@ class Settings(BaseSettings):
                 "set open to let everybody in"
             )
         return self
+
+
+def read(file: Path | None, given: dict[str, Any]) -> Settings:
+    """The settings: what was given on the command line, variables, the file, defaults."""
+    fields = {f"HOLDFAST_{name.upper()}" for name in Settings.model_fields}
+    for name in os.environ:
+        if name.upper().startswith("HOLDFAST_") and name.upper() not in fields:
+            raise ValueError(f"{name}: there is no such setting")
+
+    class FromFile(Settings):
+        model_config = SettingsConfigDict(toml_file=file)
+
+    return FromFile(**given)
 
 
 def _is_loopback(host: str) -> bool:

@@ -1,6 +1,7 @@
 """`holdfast serve`: run the server until it is told to stop."""
 
 import asyncio
+import resource
 import signal
 import sys
 from pathlib import Path
@@ -12,7 +13,7 @@ from pydantic import ValidationError
 from pydantic_settings import SettingsError
 from rich.console import Console
 
-from app import logs
+from app import logs, settings
 from app.compose import CannotStart, serving
 from app.settings import Settings
 from app.store.connection import StoreUnavailable
@@ -24,9 +25,10 @@ _errors = Console(stderr=True, highlight=False, soft_wrap=True)
 def serve(config: Path | None, given: dict[str, Any]) -> None:
     """Run the server until it gets SIGTERM or SIGINT."""
     try:
-        settings = read_settings(config, given)
-        logs.configure(settings.log_level)
-        uvloop.run(_serve(settings))
+        found = read_settings(config, given)
+        logs.configure(found.log_level)
+        _raise_limit_of_files()
+        uvloop.run(_serve(found))
     except (CannotStart, StoreUnavailable) as error:
         _fail(str(error))
 
@@ -35,11 +37,11 @@ def read_settings(config: Path | None, given: dict[str, Any]) -> Settings:
     """The settings from all sources; ends the program with a word on each that is wrong."""
     if config is not None and not config.is_file():
         _fail(f"config: there is no file {config}")
-    Settings.file = config or (_DEFAULT_FILE if _DEFAULT_FILE.is_file() else None)
+    file = config or (_DEFAULT_FILE if _DEFAULT_FILE.is_file() else None)
     try:
-        if isinstance(given.get("channels"), str):
+        if "channels" in given:
             given["channels"] = orjson.loads(given["channels"])
-        return Settings(**given)
+        return settings.read(file, given)
     except ValidationError as error:
         _fail(*(_complaint(fault) for fault in error.errors()))
     except (SettingsError, ValueError) as error:
@@ -58,14 +60,20 @@ def _fail(*complaints: str) -> NoReturn:
     sys.exit(2)
 
 
-async def _serve(settings: Settings) -> None:
+def _raise_limit_of_files() -> None:
+    """Each session holds a socket: take all that the system allows without asking."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+async def _serve(found: Settings) -> None:
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped.set)
-    async with serving(settings) as url:
+    async with serving(found) as url:
         sys.stdout.write(
-            f"holdfast is ready: {url}{settings.paths[0] if url[:5] != 'unix:' else ''}\n"
+            f"holdfast is ready: {url}{found.paths[0] if url[:5] != 'unix:' else ''}\n"
         )
         sys.stdout.flush()
         await stopped.wait()

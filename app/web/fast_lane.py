@@ -292,7 +292,7 @@ class FastLane(RequestHandler):
 
     def _free(self) -> None:
         self._exchange = None
-        self._next_keepalive_close_time = self._endpoint.clock() + self._keepalive_timeout
+        self._next_keepalive_close_time = self._endpoint.bayeux.now + self._keepalive_timeout
         if self._set_aside:
             self._loop.call_soon(self._take_up)
 

@@ -35,7 +35,9 @@ class Address:
 class Listener:
     """Accepts connections for an application."""
 
-    def __init__(self, application: web.Application, address: Address) -> None:
+    def __init__(
+        self, application: web.Application, address: Address, *, shutdown_timeout_s: float
+    ) -> None:
         self._address = address
         self._runner = web.AppRunner(
             application,
@@ -43,6 +45,7 @@ class Listener:
             handler_cancellation=True,
             keepalive_timeout=_KEEPALIVE_S,
             lingering_time=_LINGER_S,
+            shutdown_timeout=shutdown_timeout_s,
         )
         self._server: asyncio.Server | None = None
 
@@ -71,8 +74,7 @@ class Listener:
         if self._server is not None:
             self._server.close()
 
-    async def close(self, timeout_s: float) -> None:
+    async def close(self) -> None:
         """Let what is under way end, but not for ever; then close every connection."""
         self.stop_accepting()
-        self._runner._shutdown_timeout = timeout_s
         await self._runner.cleanup()

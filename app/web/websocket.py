@@ -138,6 +138,8 @@ class WebSocketDoor:
         protocol = options.ws_protocol
         return web.WebSocketResponse(
             max_msg_size=options.max_request_size,
+            # Whether the bytes are UTF-8 is found out when they are read as JSON.
+            decode_text=False,
             # Compressed frames would have to be made for each receiver by itself.
             compress=False,
             receive_timeout=options.ws_idle_timeout_s if options.ws_idle_timeout_s > 0 else None,
@@ -164,7 +166,7 @@ class WebSocketDoor:
                 return
             try:
                 exchange = Exchange(socket, socket.browser, socket)
-                receive(bayeux, received.data.encode(), exchange, clock())
+                receive(bayeux, received.data, exchange, clock())
             except RequestRefused as refused:
                 code = _CLOSE_CODES.get(refused.error, WSCloseCode.INVALID_TEXT)
                 await response.close(code=code, message=str(refused).encode())
