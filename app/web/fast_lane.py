@@ -254,7 +254,8 @@ class FastLane(RequestHandler):
         self._deadline = None
         if not self._ordinary:
             # Not even the headers are complete. A body is given up by who reads it.
-            self._refuse(BayeuxError.REQUEST_TIMEOUT)
+            if self._body.is_eof():
+                self._refuse(BayeuxError.REQUEST_TIMEOUT)
             self.force_close()
 
     def _process_keepalive(self) -> None:
@@ -301,7 +302,8 @@ class FastLane(RequestHandler):
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._stall = self._loop.call_later(self._endpoint.options.write_timeout_s, self._cut_off)
+        patience_s = self._endpoint.options.write_timeout_s
+        self._stall = self._loop.call_later(patience_s, self._cut_off, self.transport)
 
     def resume_writing(self) -> None:
         super().resume_writing()
@@ -309,11 +311,11 @@ class FastLane(RequestHandler):
         if self._set_aside:
             self._take_up()
 
-    def _cut_off(self) -> None:
+    def _cut_off(self, transport: asyncio.Transport) -> None:
+        """Closing is not enough, and may have begun: it waits until the client has read."""
         self._stall = None
-        if self.transport is not None:
-            log.info("connection closed: the client does not read")
-            self.transport.abort()
+        log.info("connection closed: the client does not read")
+        transport.abort()
 
     def _end_stall(self) -> None:
         if self._stall is not None:

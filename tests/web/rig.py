@@ -35,6 +35,8 @@ class FakeTransport(asyncio.Transport):
         self.written = bytearray()
         self.is_reading_paused = False
         self.is_aborted = False
+        # Whether closing waits until the other end has read, which it never does.
+        self.is_stuck = False
         self._protocol = protocol
         self._is_closing = False
         self.is_lost = False
@@ -52,11 +54,12 @@ class FakeTransport(asyncio.Transport):
     def close(self) -> None:
         if not self._is_closing:
             self._is_closing = True
-            asyncio.get_running_loop().call_soon(self.lose)
+            if not self.is_stuck:
+                asyncio.get_running_loop().call_soon(self.lose)
 
     def abort(self) -> None:
         self.is_aborted = True
-        self.close()
+        self.lose()
 
     def lose(self) -> None:
         """The connection is gone, whoever ended it."""
@@ -198,7 +201,9 @@ class Rig:
         application = make_application(
             self.endpoint, door, make_registry(self.bayeux), _is_ready, ROOT / "static"
         )
-        self._listener = Listener(application, Address("127.0.0.1", 0))
+        self._listener = Listener(
+            application, Address("127.0.0.1", 0), shutdown_timeout_s=0.0
+        )
         self._clients: list[Client] = []
         self._factory: Callable[[], asyncio.Protocol] | None = None
 
@@ -214,7 +219,7 @@ class Rig:
         for client in self._clients:
             client.transport.lose()
         await asyncio.sleep(0)
-        await self._listener.close(0.0)
+        await self._listener.close()
 
     def connect(self) -> Client:
         """Another connection."""

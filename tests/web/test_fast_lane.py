@@ -83,3 +83,98 @@ async def test_nothing_is_answered_behind_an_answer_that_ends_the_connection(rig
     await client.send(HELLO, refused[:-1000], refused[-1000:] + SAY)
     assert statuses(client) == [200, 415]
     assert client.is_over()
+
+
+async def test_a_head_that_is_never_complete_is_answered_with_408(rig: Rig) -> None:
+    client = rig.connect()
+    await client.send(HELLO, SAY[:20])
+    await until_closed(client)
+    assert statuses(client) == [200, 408]
+
+
+async def test_a_deadline_that_passed_behind_a_held_connect_does_not_end_all_deadlines(
+    rig: Rig,
+) -> None:
+    client = rig.connect()
+    await client.send(HELLO, HOLD, HOLD + SAY[:-5])
+    await asyncio.sleep(2 * SOON_S)
+    await client.send(SAY[-5:])
+    rig.pass_time(LONG_S)
+    await client.settle()
+    assert statuses(client) == [200, 200, 200, 200]
+    await client.send(SAY[:20])
+    await until_closed(client)
+
+
+async def test_no_second_answer_follows_when_the_rest_of_an_answered_request_is_late(
+    rig: Rig,
+) -> None:
+    client = rig.connect()
+    probe = b"GET /healthz HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\n"
+    await client.send(probe, b"abc")
+    await until_closed(client)
+    assert statuses(client) == [200]
+
+
+async def test_a_client_that_does_not_read_is_cut_off(rig: Rig) -> None:
+    client = await holding(rig)
+    lane(client).pause_writing()
+    await until_closed(client)
+    assert client.transport.is_aborted
+
+
+async def test_a_client_that_reads_again_is_not_cut_off(rig: Rig) -> None:
+    client = await holding(rig)
+    lane(client).pause_writing()
+    lane(client).resume_writing()
+    await asyncio.sleep(2 * SOON_S)
+    assert not client.is_over()
+
+
+async def test_a_connection_that_is_closed_while_its_client_does_not_read_is_cut_off_all_the_same(
+    rig: Rig,
+) -> None:
+    client = await holding(rig)
+    client.transport.is_stuck = True
+    lane(client).pause_writing()
+    client.send_now(b"x" * 70_000)
+    assert client.is_over()
+    await asyncio.sleep(2 * SOON_S)
+    assert client.transport.is_aborted
+
+
+async def test_too_much_behind_a_held_connect_ends_the_connection_and_its_hold(rig: Rig) -> None:
+    client = await holding(rig)
+    await client.send(SAY * 200)
+    assert not client.is_over()
+    await client.send(SAY * 200)
+    assert client.is_over()
+    assert [session.held for session in rig.bayeux.sessions] == [None]
+
+
+async def test_many_requests_behind_a_held_connect_are_answered_in_order(rig: Rig) -> None:
+    client = await holding(rig)
+    numbered = [post(encode({**PUBLISH, "id": f"n{n}"})) for n in range(100)]
+    await client.send(*numbered[:50], b"".join(numbered[50:]))
+    rig.pass_time(LONG_S)
+    await client.settle(400)
+    answers = client.heard().responses[3:]
+    assert [f'"id":"n{n}"'.encode() in each.body for n, each in enumerate(answers)] == [True] * 100
+
+
+async def test_a_held_connect_is_given_up_when_its_client_is_gone_and_the_queue_is_kept(
+    rig: Rig,
+) -> None:
+    client = rig.connect()
+    await client.send(HELLO, post_messages(SUBSCRIBE), HOLD, HOLD)
+    (session,) = rig.bayeux.sessions
+    assert session.held is not None
+    client.transport.lose()
+    assert session.held is None
+    publisher = {**PUBLISH, "clientId": f"{3:032x}"}
+    other = rig.connect()
+    await other.send(HELLO, post_messages(publisher, cookie=f"BAYEUX_BROWSER={4:032x}"))
+    assert len(session.queue.entries) == 1
+    again = rig.connect()
+    await again.send(HOLD)
+    assert b'"data":"hello"' in again.heard().responses[-1].body
