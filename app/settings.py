@@ -175,10 +175,9 @@ class Settings(BaseSettings):
     def _check_origins(cls, origins: list[str]) -> list[str]:
         for origin in origins:
             parts = urlsplit(origin)
-            bare = parts.path or parts.query or parts.fragment
-            if origin != "*" and (
-                parts.scheme not in ("http", "https") or not parts.netloc or bare
-            ):
+            more = parts.path or parts.query or parts.fragment or "@" in parts.netloc
+            is_web = parts.scheme in ("http", "https") and parts.netloc and origin.isascii()
+            if origin != "*" and (more or not is_web):
                 raise ValueError(f"{origin!r} must be like https://example.org, or *")
         return origins
 

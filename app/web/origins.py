@@ -1,10 +1,12 @@
 """Which pages may talk to this server: its own, and those that were named."""
 
+import re
 from enum import Enum
 from urllib.parse import urlsplit
 
 _DEFAULT_PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443}
 _ANY = "*"
+_PRINTABLE = re.compile(r"[!-~]+")
 
 
 class Standing(Enum):
@@ -20,7 +22,8 @@ class Origins:
 
     def __init__(self, allowed: tuple[str, ...] = ()) -> None:
         self._any = _ANY in allowed
-        self._allowed = frozenset(_normal(origin) for origin in allowed if origin != _ANY)
+        normal = [_normal(origin) for origin in allowed if origin != _ANY]
+        self._allowed = frozenset(origin for origin in normal if origin is not None)
 
     def standing(self, origin: str | None, host: str | None) -> Standing:
         """What the page of this origin is to the server that it reached as `host`."""
@@ -59,6 +62,9 @@ class Origins:
 
 def _normal(origin: str) -> tuple[str, str] | None:
     """Scheme and host with port, so that spelling does not matter; None for `null` and nonsense."""
+    if _PRINTABLE.fullmatch(origin) is None:
+        # Browsers never send others, and some of those have small forms that are ASCII.
+        return None
     try:
         parts = urlsplit(origin.lower())
     except ValueError:

@@ -1,0 +1,138 @@
+"""Which pages may talk to the server."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.web.origins import Origins, Standing
+
+HOST = "holdfast.test"
+NAMED = Origins(("https://friend.example", "http://other.example:8000", "https://[2001:db8::1]"))
+ANY = Origins(("*",))
+
+
+@pytest.mark.parametrize(
+    ("origin", "host"),
+    [
+        (None, HOST),
+        (None, None),
+        ("http://holdfast.test", HOST),
+        ("https://holdfast.test", HOST),
+        ("http://holdfast.test:80", HOST),
+        ("https://holdfast.test:443", HOST),
+        ("HTTPS://HoldFast.Test", HOST),
+        ("http://holdfast.test", "HOLDFAST.test:80"),
+        ("http://holdfast.test:8080", "holdfast.test:8080"),
+        ("http://[::1]:8080", "[::1]:8080"),
+        ("ws://holdfast.test", HOST),
+    ],
+)
+def test_the_own_pages_and_what_is_no_page_are_let_in(origin: str | None, host: str | None) -> None:
+    assert Origins().standing(origin, host) is Standing.OWN
+    assert NAMED.standing(origin, host) is Standing.OWN
+    assert NAMED.headers(origin, host) == {}
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        "null",
+        "",
+        "http://",
+        "holdfast.test",
+        "//holdfast.test",
+        "http://holdfast.test:81",
+        "http://holdfast.test:443",
+        "https://holdfast.test:80",
+        "http://holdfast.test.evil.test",
+        "http://evil-holdfast.test",
+        "http://sub.holdfast.test",
+        "http://holdfast.test@evil.test",
+        "http://user@holdfast.test",
+        "http://holdfast.test/",
+        "http://holdfast.test/path",
+        "http://holdfast.test?query",
+        "http://holdfast.test#fragment",
+        "http://holdfast.test.",
+        "http://holdfast.test:",
+        "http://holdfast.test:080",
+        " http://holdfast.test",
+        "http://holdfast.test http://evil.test",
+        "http://evil.test,http://holdfast.test",
+        "ftp://holdfast.test",
+        "file://holdfast.test",
+        "javascript://holdfast.test",
+        "chrome-extension://holdfast.test",
+        "data:text/html,x",
+        "http://[::1",
+        "http://friend.example",
+        "https://friend.example.evil.test",
+        "https://friend.example:444",
+        "http://other.example",
+        "http://holdfast.test\N{KELVIN SIGN}",
+        "http://holdfast.test\udcff",
+        "https://\N{FULLWIDTH LATIN SMALL LETTER F}riend.example",
+    ],
+)
+def test_all_others_are_foreign(origin: str) -> None:
+    assert NAMED.standing(origin, HOST) is Standing.FOREIGN
+    assert NAMED.headers(origin, HOST) == {}
+    assert NAMED.preflight_headers(origin, HOST) == {}
+
+
+def test_without_a_host_no_page_is_our_own() -> None:
+    assert NAMED.standing("http://holdfast.test", None) is Standing.FOREIGN
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        "https://friend.example",
+        "https://friend.example:443",
+        "HTTPS://FRIEND.example",
+        "http://other.example:8000",
+        "https://[2001:db8::1]",
+    ],
+)
+def test_named_origins_may_send_credentials(origin: str) -> None:
+    assert NAMED.standing(origin, HOST) is Standing.ALLOWED
+    assert NAMED.headers(origin, HOST) == {
+        "Access-Control-Allow-Origin": origin,
+        "Access-Control-Allow-Credentials": "true",
+    }
+
+
+@pytest.mark.parametrize("origin", ["null", "http://evil.test", "", "http://evil.test/x"])
+def test_the_star_never_allows_credentials(origin: str) -> None:
+    assert ANY.standing(origin, HOST) is Standing.ALLOWED
+    assert ANY.headers(origin, HOST) == {"Access-Control-Allow-Origin": "*"}
+
+
+def test_a_named_origin_keeps_its_credentials_beside_the_star() -> None:
+    both = Origins(("*", "https://friend.example"))
+    assert both.headers("https://friend.example", HOST)["Access-Control-Allow-Credentials"]
+    assert both.headers("https://evil.test", HOST) == {"Access-Control-Allow-Origin": "*"}
+
+
+def test_an_unusable_entry_of_the_list_does_not_stand_for_null() -> None:
+    odd = Origins(("*", "https://b\N{LATIN SMALL LETTER U WITH DIAERESIS}cher.example"))
+    assert odd.headers("null", HOST) == {"Access-Control-Allow-Origin": "*"}
+
+
+def test_a_preflight_is_told_what_may_be_sent() -> None:
+    headers = NAMED.preflight_headers("https://friend.example", HOST)
+    assert headers["Access-Control-Allow-Methods"] == "POST, GET, OPTIONS"
+    assert headers["Access-Control-Allow-Headers"] == "Content-Type"
+
+
+def test_a_letter_that_only_looks_like_a_friend_when_small_is_foreign() -> None:
+    origins = Origins(("https://kind.example",))
+    assert origins.standing("https://\N{KELVIN SIGN}ind.example", HOST) is Standing.FOREIGN
+
+
+@given(st.text(max_size=60), st.one_of(st.none(), st.text(max_size=30)))
+def test_nothing_can_be_said_that_is_not_judged(origin: str, host: str | None) -> None:
+    standing = NAMED.standing(origin, host)
+    headers = NAMED.headers(origin, host)
+    assert bool(headers) == (standing is Standing.ALLOWED)
+    assert all(value.isascii() for value in headers.values())
