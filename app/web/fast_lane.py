@@ -302,8 +302,9 @@ class FastLane(RequestHandler):
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        patience_s = self._endpoint.options.write_timeout_s
-        self._stall = self._loop.call_later(patience_s, self._cut_off, self.transport)
+        if self.transport is not None:
+            patience_s = self._endpoint.options.write_timeout_s
+            self._stall = self._loop.call_later(patience_s, self._cut_off, self.transport)
 
     def resume_writing(self) -> None:
         super().resume_writing()

@@ -1,4 +1,4 @@
-"""Both doors of long-polling in this process: bytes in, bytes out, no sockets, no clock, no dice."""
+"""Both doors of long-polling in this process: bytes in, bytes out; no sockets, no dice."""
 
 import asyncio
 import re
@@ -40,6 +40,7 @@ class FakeTransport(asyncio.Transport):
         self._protocol = protocol
         self._is_closing = False
         self.is_lost = False
+        self.closing = asyncio.Event()
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         if not self._is_closing:
@@ -54,6 +55,7 @@ class FakeTransport(asyncio.Transport):
     def close(self) -> None:
         if not self._is_closing:
             self._is_closing = True
+            self.closing.set()
             if not self.is_stuck:
                 asyncio.get_running_loop().call_soon(self.lose)
 
@@ -64,6 +66,7 @@ class FakeTransport(asyncio.Transport):
     def lose(self) -> None:
         """The connection is gone, whoever ended it."""
         self._is_closing = True
+        self.closing.set()
         if not self.is_lost:
             self.is_lost = True
             self._protocol.connection_lost(None)
@@ -201,9 +204,7 @@ class Rig:
         application = make_application(
             self.endpoint, door, make_registry(self.bayeux), _is_ready, ROOT / "static"
         )
-        self._listener = Listener(
-            application, Address("127.0.0.1", 0), shutdown_timeout_s=0.0
-        )
+        self._listener = Listener(application, Address("127.0.0.1", 0), shutdown_timeout_s=0.0)
         self._clients: list[Client] = []
         self._factory: Callable[[], asyncio.Protocol] | None = None
 

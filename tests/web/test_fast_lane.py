@@ -51,8 +51,8 @@ def lane(client: Client) -> FastLane:
 
 async def until_closed(client: Client) -> None:
     async with asyncio.timeout(5):
-        while not client.is_over():
-            await asyncio.sleep(SOON_S / 5)
+        await client.transport.closing.wait()
+    await client.settle()
 
 
 async def test_bytes_keep_their_order_when_a_held_connect_is_answered_between_them(
