@@ -59,7 +59,7 @@ alice handshakes
 alice connects
 alice forgets the cookies
 alice -> /meta/connect
-alice <- /meta/connect error "402::session_unknown" {"advice": {"reconnect": "handshake", "interval": 0, "timeout": 30000}}
+alice <- /meta/connect error "402::session_unknown" {"advice": {"reconnect": "handshake", "interval": <0 to 60000>, "timeout": 30000}}
 alice -> /browsers/cookieless {"data": 1}
 alice <- /browsers/cookieless error "402::session_unknown"
 
@@ -88,7 +88,42 @@ pins: 11
 transports: long-polling, websocket, callback-polling
 alice handshakes
 mallory -> /meta/connect {"clientId": $alice}
-mallory <- /meta/connect error "402::session_unknown" {"advice": {"reconnect": "handshake", "interval": 0, "timeout": 30000}}
+mallory <- /meta/connect error "402::session_unknown" {"advice": {"reconnect": "handshake", "interval": <0 to 60000>, "timeout": 30000}}
+
+# A newcomer may open its socket before it has a cookie
+-- Faye opens a socket and handshakes over HTTP at the same time: one browser, given two cookies.
+transports: websocket
+bob -> UPGRADE /cometd
+bob <- 101
+alice speaks long-polling
+alice handshakes
+bob -> /meta/connect {"clientId": $alice}
+bob <- /meta/connect ok {...}
+bob ~> /meta/connect {"clientId": $alice}
+-- Once: nobody else may come with that excuse, and the cookie of the handshake is as good as ever.
+mallory -> /meta/connect {"clientId": $alice}
+mallory <- /meta/connect error "402::session_unknown" {"advice": <any>}
+alice -> /meta/subscribe {"subscription": "/browsers/newcomer"}
+alice <- /meta/subscribe ok
+
+# A session that has connected is claimed by no newcomer
+pins: 11
+transports: websocket
+alice speaks long-polling
+alice handshakes
+alice connects
+mallory -> /meta/connect {"clientId": $alice}
+mallory <- /meta/connect error "402::session_unknown" {"advice": <any>}
+
+# A session of a browser that is known already is claimed by no newcomer
+pins: 11
+transports: websocket
+alice speaks long-polling
+alice -> /meta/handshake
+    Cookie: BAYEUX_BROWSER=known
+alice <- /meta/handshake ok {"clientId": new $alice, ...}
+mallory -> /meta/connect {"clientId": $alice}
+mallory <- /meta/connect error "402::session_unknown" {"advice": <any>}
 
 # A client id that is trusted needs no cookie
 pins: 11

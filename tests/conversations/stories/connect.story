@@ -101,8 +101,15 @@ alice ~> /meta/connect {"advice": {"timeout": "soon", "interval": null}}
 alice is held
 
 # A connect of nobody is not held
+alice handshakes
 alice -> /meta/connect {"clientId": "0123456789abcdef0123456789abcdef"}
 alice <- /meta/connect error "402::session_unknown" {"advice": {"reconnect": "handshake", "interval": 0, "timeout": 30000}}
+
+# A client that keeps no cookie is told to handshake, but not at once
+-- It would be back for ever, as fast as it can.
+transports: long-polling, callback-polling
+alice -> /meta/connect {"clientId": "0123456789abcdef0123456789abcdef"}
+alice <- /meta/connect error "402::session_unknown" {"advice": {"reconnect": "handshake", "interval": <1 to 60000>, "timeout": 30000}}
 
 # The connection type is not looked at
 alice handshakes
@@ -290,6 +297,13 @@ alice -> /meta/connect
          /meta/subscribe {"subscription": "/connect/change"}
 alice <- /meta/connect ok
          /meta/subscribe ok
+
+# A change of transport after the handshake is answered with advice
+transports: long-polling
+alice handshakes
+alice speaks callback-polling
+alice -> /meta/connect
+alice <- /meta/connect ok {"advice": {"reconnect": "retry", "interval": 0, "timeout": 30000}}
 
 # A session can go on over another transport
 transports: long-polling

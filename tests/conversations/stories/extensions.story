@@ -48,7 +48,7 @@ alice connects
 400 ms pass
 alice -> /meta/connect {"advice": {"timeout": 0}}
 alice <- {"channel": "/meta/disconnect", "successful": true}
-         /meta/connect ok {"advice": {"reconnect": "none", "interval": 0, "timeout": 30000}}
+         /meta/connect error "402::session_unknown" {"advice": {"reconnect": "none", "interval": 0, "timeout": 30000}}
 
 # Clients that do something stay
 ! max_inactivity = 600
