@@ -1,6 +1,7 @@
 """Bytes to messages and back. Whatever the bytes are: messages, or `RequestRefused`."""
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,8 @@ Json = dict[str, Any]
 # Every digit looks alike, so that a long run of digits is found without a regular expression.
 _DIGITS_ALIKE = bytes(0x30 if 0x30 <= byte <= 0x39 else byte for byte in range(256))
 _LONG_NUMBER = b"0" * 19
+_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"')
+_LONG_INTEGER = re.compile(rb"(?<![0-9.eE+-])-?[0-9]{19,}+(?![.eE])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,42 +45,39 @@ def decode(body: bytes, limits: RequestLimits) -> list[Json]:
 
 
 def _parse(body: bytes, depth: int) -> Any:
-    # orjson turns an integer beyond 64 bits into a float; such a number would change on its way.
-    if _LONG_NUMBER in body.translate(_DIGITS_ALIKE):
-        _refuse_huge_integers(body)
     try:
         decoded = orjson.loads(body)
     except orjson.JSONDecodeError as error:
         raise RequestRefused(BayeuxError.REQUEST_MALFORMED) from error
-    if len(body) > depth and body.count(b"[") + body.count(b"{") > depth < _depth(decoded):
+    if _LONG_NUMBER in body.translate(_DIGITS_ALIKE) and _has_huge_integer(body):
+        raise RequestRefused(BayeuxError.REQUEST_MALFORMED)
+    is_suspect = len(body) > depth and body.count(b"[") + body.count(b"{") > depth
+    if is_suspect and _is_deeper(decoded, depth):
         raise RequestRefused(BayeuxError.REQUEST_MALFORMED)
     return decoded
 
 
-def _refuse_huge_integers(body: bytes) -> None:
-    try:
-        json.loads(body, parse_int=_check_integer)
-    except (ValueError, RecursionError) as error:
-        raise RequestRefused(BayeuxError.REQUEST_MALFORMED) from error
+def _has_huge_integer(body: bytes) -> bool:
+    """Whether orjson made a float of an integer beyond 64 bits: it would change on its way."""
+    for digits in _LONG_INTEGER.findall(_STRING.sub(b"", body)):
+        if len(digits) > 20 or not -(2**63) <= int(digits) < 2**64:
+            return True
+    return False
 
 
-def _check_integer(digits: str) -> int:
-    if len(digits) > 20 or not -(2**63) <= int(digits) < 2**64:
-        raise ValueError("integer beyond 64 bits")
-    return 0
-
-
-def _depth(decoded: Any) -> int:
-    """How deep arrays and objects are nested; never recurses."""
-    depth, level = 0, [decoded]
-    while level := [value for value in level if isinstance(value, (dict, list))]:
-        depth += 1
+def _is_deeper(decoded: Any, depth: int) -> bool:
+    """Whether arrays and objects are nested deeper than this; never recurses."""
+    level: list[Any] = [[decoded]]
+    for _ in range(depth + 1):
         level = [
             inner
             for value in level
-            for inner in (value.values() if isinstance(value, dict) else value)
+            for inner in (value.values() if type(value) is dict else value)
+            if type(inner) is dict or type(inner) is list
         ]
-    return depth
+        if not level:
+            return False
+    return True
 
 
 def encode(message: Mapping[str, Any]) -> bytes:

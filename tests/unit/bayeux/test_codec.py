@@ -1,0 +1,232 @@
+"""Bytes to messages and back; whatever the bytes are, nothing but `RequestRefused` is raised."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from app.bayeux.codec import RequestLimits, decode, encode
+from app.bayeux.errors import BayeuxError, RequestRefused
+
+LIMITS = RequestLimits()
+
+
+def refusal(body: bytes, limits: RequestLimits = LIMITS) -> BayeuxError | None:
+    try:
+        decode(body, limits)
+    except RequestRefused as refused:
+        return refused.error
+    return None
+
+
+def nested(depth: int, *, opening: str = "[", closing: str = "]") -> bytes:
+    """A message with this many arrays or objects within each other, itself included."""
+    inner = depth - 1
+    core = '"a":' if opening == "{" else ""
+    return ('{"a":' + (opening + core) * inner + "1" + closing * inner + "}").encode()
+
+
+def test_an_array_of_objects_is_a_list_of_messages() -> None:
+    assert decode(b'[{"a":1},{"b":[2]}]', LIMITS) == [{"a": 1}, {"b": [2]}]
+
+
+def test_a_single_object_is_one_message() -> None:
+    assert decode(b' {"a": 1}\n', LIMITS) == [{"a": 1}]
+
+
+def test_of_a_field_that_comes_twice_the_last_one_counts() -> None:
+    assert decode(b'{"a":1,"a":2}', LIMITS) == [{"a": 2}]
+
+
+def test_text_beyond_ascii_arrives_as_it_is() -> None:
+    body = '{"a":"ä€😀\\ud83d\\ude00\\u2028"}'.encode()
+    assert decode(body, LIMITS) == [{"a": "ä€😀😀\u2028"}]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b" ",
+        b"[]",
+        b"[",
+        b'[{"a":1}',
+        b'{"a":1},',
+        b'{"a":1}{"a":1}',
+        b"not json",
+        b"null",
+        b"1",
+        b'"text"',
+        b"[[]]",
+        b'[{"a":1},2]',
+        b'[{"a":1},null]',
+        b"{'a':1}",
+        b'{"a":01}',
+        b'{"a":NaN}',
+        b'{"a":Infinity}',
+        b'{"a":-Infinity}',
+        b'{"a":1e400}',
+        b'{"a":"\xff"}',
+        b'{"a":"\xed\xa0\x80"}',
+        b'{"a":"\\ud800"}',
+        b'{"a":"\\udc00\\ud800"}',
+        b'{"a":"\x00"}',
+        b'\xef\xbb\xbf{"a":1}',
+        '{"a":1}'.encode("utf-16"),
+        b'{"a":"unfinished',
+    ],
+)
+def test_bytes_that_are_no_messages_are_malformed(body: bytes) -> None:
+    assert refusal(body) is BayeuxError.REQUEST_MALFORMED
+
+
+@pytest.mark.parametrize(
+    "number", [2**64 - 1, -(2**63), 10**18, -(10**18), 1_700_000_000_000_000_000, 9 * 10**18, 0]
+)
+def test_an_integer_of_64_bits_arrives_as_it_is(number: int) -> None:
+    assert decode(json.dumps({"a": [number]}).encode(), LIMITS) == [{"a": [number]}]
+
+
+@pytest.mark.parametrize(
+    "digits",
+    [str(2**64), str(-(2**63) - 1), "9" * 20, "-" + "9" * 19, "1" * 5000, "-" + "1" * 5000],
+    ids=["2**64", "-2**63-1", "9*20", "-9*19", "1*5000", "-1*5000"],
+)
+def test_an_integer_beyond_64_bits_is_refused_because_it_would_change(digits: str) -> None:
+    assert refusal(b'{"a":[1,%s]}' % digits.encode()) is BayeuxError.REQUEST_MALFORMED
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["0.12345678901234567890123", "1.0e5", "12345678901234567890123.5", "123456789012345678901e2"],
+)
+def test_a_number_with_many_digits_that_is_no_integer_is_allowed(value: str) -> None:
+    assert decode(b'{"a":%s}' % value.encode(), LIMITS) == [{"a": float(value)}]
+
+
+@pytest.mark.parametrize(
+    "text", ["99999999999999999999999", '\\"-99999999999999999999', "1" * 5000]
+)
+def test_digits_in_a_text_are_no_number(text: str) -> None:
+    body = b'{"a":"%s"}' % text.encode()
+    assert decode(body, LIMITS) == [json.loads(body)]
+
+
+def test_many_brackets_around_a_huge_integer_are_malformed_too() -> None:
+    assert refusal(b"[" * 100_000 + b"1" * 20) is BayeuxError.REQUEST_MALFORMED
+
+
+def test_more_bytes_than_allowed_are_too_large() -> None:
+    limits = RequestLimits(bytes=10)
+    assert refusal(b'{"a":1234}', limits) is None
+    assert refusal(b'{"a":12345}', limits) is BayeuxError.REQUEST_TOO_LARGE
+
+
+def test_more_messages_than_allowed_are_too_large() -> None:
+    limits = RequestLimits(messages=2)
+    assert refusal(b"[{},{}]", limits) is None
+    assert refusal(b"[{},{},{}]", limits) is BayeuxError.REQUEST_TOO_LARGE
+
+
+@pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ("{", "}")])
+def test_nesting_is_allowed_up_to_its_limit(opening: str, closing: str) -> None:
+    limits = RequestLimits(depth=5)
+    assert refusal(nested(5, opening=opening, closing=closing), limits) is None
+    deeper = nested(6, opening=opening, closing=closing)
+    assert refusal(deeper, limits) is BayeuxError.REQUEST_MALFORMED
+
+
+def test_the_array_around_the_messages_counts_as_a_level() -> None:
+    limits = RequestLimits(depth=5)
+    assert refusal(b"[" + nested(4) + b"]", limits) is None
+    assert refusal(b"[" + nested(5) + b"]", limits) is BayeuxError.REQUEST_MALFORMED
+
+
+def test_many_brackets_beside_each_other_or_in_texts_are_not_deep() -> None:
+    limits = RequestLimits(depth=3)
+    assert refusal(b'{"a":[[],[],[],{},{},{}],"b":"[[[[[[[["}', limits) is None
+
+
+def test_nesting_without_end_is_refused() -> None:
+    assert refusal(b"[" * 1_000_000) is BayeuxError.REQUEST_MALFORMED
+    assert refusal(nested(1000)) is BayeuxError.REQUEST_MALFORMED
+
+
+def test_what_was_read_can_be_written_however_deep_it_is() -> None:
+    message = decode(nested(512), LIMITS)[0]
+    assert json.loads(encode(message)) == message
+
+
+def test_text_is_written_as_utf_8_however_deep_it_is() -> None:
+    shallow, deep = {"a": "€"}, {"a": "€", "b": decode(nested(500), LIMITS)[0]}
+    assert encode(shallow) == '{"a":"€"}'.encode()
+    assert "€".encode() in encode(deep)
+
+
+SCALARS = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-(2**65), 2**65),
+    st.floats(),
+    st.text(max_size=5),
+    st.sampled_from(["\ud800", "99999999999999999999", "[[[[", '"', "\\"]),
+)
+VALUES: st.SearchStrategy[Any] = st.recursive(
+    SCALARS,
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=3), inner, max_size=3)
+    ),
+    max_leaves=10,
+)
+
+
+@given(st.binary(max_size=60))
+@settings(max_examples=100)
+@example(b"\xff\xfe[\x00]\x00")
+@example(b"[" * 5000 + b"1" * 30)
+def test_arbitrary_bytes_are_messages_or_refused(body: bytes) -> None:
+    assert refusal(body) in (None, BayeuxError.REQUEST_MALFORMED)
+
+
+@given(VALUES, st.data())
+@settings(max_examples=100)
+def test_mutated_json_is_messages_or_refused(value: object, data: st.DataObject) -> None:
+    body = bytearray(json.dumps(value, ensure_ascii=data.draw(st.booleans())), "utf-8", "replace")
+    for _ in range(data.draw(st.integers(0, 3))):
+        place = data.draw(st.integers(0, len(body)))
+        end = data.draw(st.integers(place, min(len(body), place + 3)))
+        body[place:end] = data.draw(st.binary(max_size=3))
+    limits = RequestLimits(depth=4, messages=3)
+    allowed = (None, BayeuxError.REQUEST_MALFORMED, BayeuxError.REQUEST_TOO_LARGE)
+    assert refusal(bytes(body), limits) in allowed
+
+
+@given(st.dictionaries(st.text(max_size=3), VALUES, max_size=3))
+@settings(max_examples=100)
+def test_what_is_accepted_arrives_as_it_was_sent(message: dict[str, Any]) -> None:
+    body = json.dumps(message).encode()
+    try:
+        decoded = decode(body, LIMITS)
+    except RequestRefused:
+        assert not is_exact(message)
+    else:
+        assert is_exact(message)
+        assert decoded == [message]
+        assert json.loads(encode(decoded[0])) == message
+
+
+def is_exact(value: object) -> bool:
+    """Whether every part of the value is JSON that every client reads alike."""
+    if isinstance(value, str):
+        return not any("\ud800" <= character <= "\udfff" for character in value)
+    if isinstance(value, int):
+        return -(2**63) <= value < 2**64
+    if isinstance(value, float):
+        return abs(value) < float("inf")
+    if isinstance(value, list):
+        return all(is_exact(inner) for inner in value)
+    if isinstance(value, dict):
+        return all(is_exact(key) and is_exact(inner) for key, inner in value.items())
+    return value is None
