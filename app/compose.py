@@ -9,6 +9,7 @@ import os
 import random
 import secrets
 import ssl
+import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
@@ -138,6 +139,7 @@ def _web_options(settings: Settings) -> WebOptions:
     return WebOptions(
         paths=tuple(settings.paths),
         transports=frozenset(settings.transports),
+        fast_lane=settings.fast_lane,
         max_request_size=settings.max_request_size,
         request_timeout_s=settings.request_timeout / 1000,
         write_timeout_s=settings.write_timeout / 1000,
@@ -188,6 +190,9 @@ def _install_extensions(bayeux: Bayeux, settings: Settings) -> None:
 
 def _load(name: str) -> Callable[[Bayeux], None]:
     module, _, factory = name.partition(":")
+    if "" not in sys.path and os.getcwd() not in sys.path:
+        # The operator's modules are where the server is started; an installed command forgets it.
+        sys.path.insert(0, os.getcwd())
     try:
         loaded: Callable[[Bayeux], None] = getattr(importlib.import_module(module), factory)
     except (ImportError, AttributeError) as error:
@@ -209,13 +214,12 @@ async def _open_store(settings: Settings, stack: AsyncExitStack) -> Store | None
 
 
 async def _listen(listener: Listener, endpoint: Endpoint, heads: Heads, settings: Settings) -> str:
-    takes_fast_lane = settings.fast_lane and fast_lane.is_supported()
-    if settings.fast_lane and not takes_fast_lane:
+    if not fast_lane.is_supported():
         log.warning(
             "fast_lane: not for this version of aiohttp, everything takes the ordinary door"
         )
     try:
-        return await listener.open(endpoint, heads, fast_lane=takes_fast_lane)
+        return await listener.open(endpoint, heads)
     except OSError as error:
         place = settings.unix or f"{settings.host}:{settings.port}"
         raise CannotStart(f"cannot listen on {place}: {error.strerror or error}") from error

@@ -68,8 +68,8 @@ def _settle_on_transport(
     """Advice is given if it was asked for, or if it may be another than the client knows."""
     kind = exchange.carrier.connection_type
     if session.connection_type is not kind:
-        session.is_advised = session.is_advised and session.connection_type is None
         session.connection_type = kind
+        session.is_advised = False
     if "advice" in message or not session.is_advised:
         session.is_advised = True
         reply["advice"] = session_advice(session, bayeux.options)

@@ -104,6 +104,7 @@ class Handshake:
         if browser is None:
             browser = exchange.new_browser = bayeux.new_id()
         session.is_newcomer = exchange.new_browser is not None
+        session.connection_type = exchange.carrier.connection_type
         bayeux.sessions.add(session, browser)
         exchange.session = session
         exchange.is_handshake = True

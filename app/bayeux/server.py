@@ -267,8 +267,10 @@ class Bayeux:
         """Whether waiting messages travel with an answer that is not a connect's."""
         if exchange.is_handshake:
             return self.options.allow_message_delivery_during_handshake
+        if session.state is _GONE:
+            return True
         if session.deliver_only:
-            return session.state is _GONE
+            return False
         return exchange.carrier.connection_type is not ConnectionType.CALLBACK_POLLING
 
     def touch(self, session: Session) -> None:

@@ -134,6 +134,11 @@ class CallbackQueue:
         self._counters.discarded[reason] += len(self.entries)
         self._drop(len(self.entries))
 
+    def discard_handed(self, reason: Reason) -> None:
+        """What was handed over will not be acknowledged any more, nor sent again."""
+        self._counters.discarded[reason] += self.handed
+        self._drop(self.handed)
+
     def _settle(self, count: int) -> None:
         self._counters.acked += count
         self._drop(count)

@@ -34,6 +34,7 @@ def make_application(
     """One application for everything that this server answers over HTTP."""
     # The doors bound what they read themselves: aiohttp's own limit would be a second one.
     application = web.Application(client_max_size=endpoint.options.max_request_size)
+    application.on_response_prepare.append(_add_common_headers)
     bayeux = _bayeux_handler(endpoint, door)
     for path in endpoint.options.paths:
         application.router.add_route("*", path, bayeux)
@@ -93,3 +94,11 @@ def _add_pages(application: web.Application, pages: Path) -> None:
 
     application.router.add_get("/", welcome)
     application.router.add_static("/static/", pages)
+
+
+async def _add_common_headers(request: web.Request, response: web.StreamResponse) -> None:
+    """What every answer says, and what none says: which versions of what are at work here."""
+    response.headers["Server"] = FIXED_HEADERS["Server"]
+    response.headers.setdefault("X-Content-Type-Options", "nosniff")
+    if request.path.startswith("/static/"):
+        response.headers.update(_PAGE_HEADERS)

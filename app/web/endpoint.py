@@ -28,6 +28,7 @@ class WebOptions:
 
     paths: tuple[str, ...] = ("/cometd", "/bayeux")
     transports: frozenset[str] = frozenset({"websocket", "long-polling", "callback-polling"})
+    fast_lane: bool = True
     max_request_size: int = 4 * 1024 * 1024
     request_timeout_s: float = 30.0
     write_timeout_s: float = 30.0

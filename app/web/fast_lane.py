@@ -339,8 +339,10 @@ class Lane:
     def __init__(self, endpoint: Endpoint, heads: Heads, manager: web.Server) -> None:
         self.endpoint = endpoint
         self.heads = heads
-        offered = ConnectionType.LONG_POLLING.value in endpoint.options.transports
-        paths = endpoint.options.paths if offered else ()
+        options = endpoint.options
+        is_open = options.fast_lane and ConnectionType.LONG_POLLING.value in options.transports
+        paths = options.paths if is_open else ()
+        # Other paths take the ordinary door; deadlines and limits hold there all the same.
         self.paths = frozenset(path + suffix for path in paths for suffix in _SUFFIXES)
         self._manager = manager
 

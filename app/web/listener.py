@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 from aiohttp import web
 
 from app.web.endpoint import Endpoint
-from app.web.fast_lane import Lane
+from app.web.fast_lane import Lane, is_supported
 from app.web.heads import Heads
 
 if TYPE_CHECKING:
@@ -49,12 +49,12 @@ class Listener:
         )
         self._server: asyncio.Server | None = None
 
-    async def open(self, endpoint: Endpoint, heads: Heads, *, fast_lane: bool) -> str:
+    async def open(self, endpoint: Endpoint, heads: Heads) -> str:
         """Listen; returns the URL by which the server is reached."""
         await self._runner.setup()
         manager = cast("web.Server", self._runner.server)
         factory: Callable[[], asyncio.BaseProtocol] = manager
-        if fast_lane:
+        if is_supported():
             factory = Lane(endpoint, heads, manager)
         loop, address = asyncio.get_running_loop(), self._address
         if address.unix is not None:
