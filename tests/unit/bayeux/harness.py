@@ -1,0 +1,326 @@
+"""A whole Bayeux server in a test's hand: no loop, no network, a clock that a test moves.
+
+Requests go in as bytes, through `dispatch.receive`, and answers come out as JSON, so the tests
+say what clients see. What the shell does for the core is done here by name: `turn` ends a turn of
+the event loop, `advance` lets time pass, `resolve` finishes what an extension waits for.
+"""
+
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from itertools import count
+from typing import Any
+
+from app.bayeux.dispatch import receive
+from app.bayeux.exchange import Carrier, ConnectionType, Exchange, Pipe
+from app.bayeux.extension_chain import ServerExtension
+from app.bayeux.options import Options
+from app.bayeux.server import Bayeux, Outcome
+from app.bayeux.sessions import Session
+from app.delivery.messages import Message
+
+Json = dict[str, Any]
+
+# The value of a field that a message shall not have.
+ABSENT: Any = object()
+
+TRANSPORTS = ["websocket", "long-polling", "callback-polling"]
+
+
+class Wire:
+    """The connection under one request; a test may cut it or fill it up."""
+
+    def __init__(self, connection_type: ConnectionType = ConnectionType.LONG_POLLING) -> None:
+        self.connection_type = connection_type
+        self.is_cut = False
+        self.is_full = False
+        self.elements: list[Json] | None = None
+
+    def answer(self, exchange: Exchange, messages: Sequence[Message]) -> bool:
+        assert self.elements is None, "an exchange is answered once"
+        if self.is_cut:
+            return False
+        self.elements = elements_of(exchange, messages)
+        return True
+
+    def is_draining(self) -> bool:
+        return self.is_full
+
+
+class Socket:
+    """A WebSocket: carrier of all its exchanges, pipe of its session. One frame, one array."""
+
+    connection_type = ConnectionType.WEBSOCKET
+
+    def __init__(self, *, is_newcomer: bool = False) -> None:
+        self.is_newcomer = is_newcomer
+        self.session: Session | None = None
+        self.is_cut = False
+        self.is_full = False
+        self.frames: list[list[Json]] = []
+
+    def answer(self, exchange: Exchange, messages: Sequence[Message]) -> bool:
+        if self.is_cut or exchange.is_superseded:
+            return False
+        self.frames.append(elements_of(exchange, messages))
+        return True
+
+    def push(self, messages: Sequence[Message]) -> bool:
+        if self.is_cut:
+            return False
+        self.frames.append([json.loads(message.wire) for message in messages])
+        return True
+
+    def is_draining(self) -> bool:
+        return self.is_full
+
+    def take(self) -> list[Json]:
+        """What came since this was last asked, frame after frame."""
+        frames, self.frames = self.frames, []
+        return [element for frame in frames for element in frame]
+
+
+def elements_of(exchange: Exchange, messages: Sequence[Message]) -> list[Json]:
+    """The array that a transport makes of an answer."""
+    replies = [json.loads(reply) for reply in exchange.replies]
+    events = [json.loads(message.wire) for message in messages]
+    return replies + events if exchange.is_handshake else events + replies
+
+
+class Asked:
+    """One request and, when it has been answered, its answer."""
+
+    def __init__(self, exchange: Exchange, wire: Wire) -> None:
+        self.exchange = exchange
+        self.wire = wire
+
+    @property
+    def is_held(self) -> bool:
+        return self.wire.elements is None
+
+    @property
+    def elements(self) -> list[Json]:
+        assert self.wire.elements is not None, "not answered"
+        return self.wire.elements
+
+    @property
+    def reply(self) -> Json:
+        """The only element of the answer."""
+        (reply,) = self.elements
+        return reply
+
+    @property
+    def events(self) -> list[Json]:
+        return [element for element in self.elements if "successful" not in element]
+
+    @property
+    def data(self) -> list[Any]:
+        """What the events carried."""
+        return [event["data"] for event in self.events]
+
+    @property
+    def replies(self) -> list[Json]:
+        return [element for element in self.elements if "successful" in element]
+
+
+class House:
+    """One server, and everything that its shell would do for it."""
+
+    def __init__(self, *extensions: ServerExtension, **options: Any) -> None:
+        self.now = 1000.0
+        self.chance = 0.5
+        ids = count(1)
+        self.bayeux = Bayeux(
+            Options(**options),
+            new_id=lambda: f"{next(ids):032x}",
+            random=lambda: self.chance,
+            on_ready=self._on_ready,
+            run_later=self._run_later,
+        )
+        for extension in extensions:
+            self.bayeux.extend(extension)
+        self.pending: list[tuple[Awaitable[object], Callable[[Outcome, float], None]]] = []
+        self._is_ready = False
+
+    def _on_ready(self) -> None:
+        assert not self._is_ready, "on_ready is called once a turn"
+        self._is_ready = True
+
+    def _run_later(
+        self, work: Awaitable[object], done: Callable[[Outcome, float], None], /
+    ) -> None:
+        self.pending.append((work, done))
+
+    # What the shell does
+
+    def receive(
+        self,
+        body: bytes,
+        *,
+        browser: str | None = None,
+        wire: Wire | None = None,
+    ) -> Asked:
+        wire = wire or Wire()
+        asked = Asked(Exchange(wire, browser), wire)
+        receive(self.bayeux, body, asked.exchange, self.now)
+        return asked
+
+    def receive_over(self, socket: Socket, body: bytes, browser: str | None) -> Exchange:
+        exchange = Exchange(socket, browser, socket)
+        receive(self.bayeux, body, exchange, self.now)
+        return exchange
+
+    def turn(self) -> None:
+        """The turn of the event loop ends."""
+        while self._is_ready:
+            self._is_ready = False
+            self.bayeux.flush(self.now)
+
+    def advance(self, seconds: float) -> None:
+        """Time passes, with a tick every tenth of a second."""
+        for _ in range(round(seconds * 10)):
+            self.now = round(self.now + 0.1, 1)
+            self.bayeux.tick(self.now)
+            self.turn()
+
+    def abort(self, asked: Asked) -> None:
+        """The client closes the connection of a request."""
+        asked.wire.is_cut = True
+        self.bayeux.abort(asked.exchange, self.now)
+
+    def close(self, socket: Socket) -> None:
+        socket.is_cut = True
+        self.bayeux.detach(socket, self.now)
+
+    def resolve(self, outcome: Outcome) -> None:
+        """What an extension waits for has come; the oldest first."""
+        work, done = self.pending.pop(0)
+        if hasattr(work, "close"):
+            work.close()
+        done(outcome, self.now)
+
+    def stop(self) -> None:
+        self.bayeux.stop(self.now)
+
+    # Who comes
+
+    def guest(self, **fields: Any) -> "Client":
+        """A client that has not said anything yet."""
+        return Client(self, **fields)
+
+    def client(self, *, ext: Json | None = None, **fields: Any) -> "Client":
+        """A client with a session."""
+        client = Client(self, **fields)
+        client.handshake(ext=ext)
+        return client
+
+    def connected(self, *, ext: Json | None = None, **fields: Any) -> "Client":
+        """A client with a session whose next connect can be held."""
+        client = self.client(ext=ext, **fields)
+        client.connect()
+        client.hear()
+        return client
+
+    # What must hold at any time
+
+    def balances(self) -> bool:
+        """accepted = settled + waiting + handed, over all sessions."""
+        counters = self.bayeux.hub.counters
+        here = sum(len(session.queue.entries) for session in self.bayeux.sessions)
+        return counters.accepted == counters.settled() + here
+
+
+class Client:
+    """Somebody who speaks Bayeux: keeps a cookie and a client id, numbers what it sends."""
+
+    def __init__(
+        self, house: House, *, browser: str | None = None, socket: Socket | None = None
+    ) -> None:
+        self.house = house
+        self.browser = browser
+        self.socket = socket
+        self.client_id: str | None = None
+        self._ids = count(1)
+
+    @property
+    def session(self) -> Session:
+        """The server's side of this client, living or gone."""
+        for session in self.house.bayeux.sessions:
+            if session.client_id == self.client_id:
+                self._session = session
+        return self._session
+
+    def dress(self, message: Json) -> Json:
+        """The message with an id and, as far as it is known, the client id."""
+        dressed = {"id": str(next(self._ids))}
+        if self.client_id is not None:
+            dressed["clientId"] = self.client_id
+        return {name: value for name, value in (dressed | message).items() if value is not ABSENT}
+
+    def send(self, *messages: Json, wire: Wire | None = None) -> Asked:
+        """Send messages as one request; `ABSENT` as a value leaves that field out."""
+        body = json.dumps([self.dress(message) for message in messages]).encode()
+        return self.send_bytes(body, wire=wire)
+
+    def send_bytes(self, body: bytes, *, wire: Wire | None = None) -> Asked:
+        """Over the socket if there is one, over HTTP if not or if a wire is given."""
+        if self.socket is None or wire is not None:
+            asked = self.house.receive(body, browser=self.browser, wire=wire)
+            self.browser = self.browser or asked.exchange.new_browser
+            return asked
+        heard = len(self.socket.frames)
+        wire = Wire(ConnectionType.WEBSOCKET)
+        exchange = self.house.receive_over(self.socket, body, self.browser)
+        self.browser = self.browser or exchange.new_browser
+        frames = self.socket.frames[heard:]
+        wire.elements = [element for frame in frames for element in frame] or None
+        return Asked(exchange, wire)
+
+    def hear(self) -> list[Json]:
+        """What came over the socket since this was last asked."""
+        return self.socket.take() if self.socket is not None else []
+
+    def handshake(self, *, wire: Wire | None = None, **fields: Any) -> Asked:
+        message = {
+            "channel": "/meta/handshake",
+            "clientId": ABSENT,
+            "version": "1.0",
+            "supportedConnectionTypes": TRANSPORTS,
+            **fields,
+        }
+        if message.get("ext") is None:
+            message["ext"] = ABSENT
+        asked = self.send(message, wire=wire)
+        if not asked.is_held:
+            self.learn(asked)
+        return asked
+
+    def learn(self, asked: Asked) -> None:
+        """What the answer to a handshake says."""
+        self.client_id = asked.elements[0].get("clientId")
+        self.browser = self.browser or asked.exchange.new_browser
+
+    def connect(self, *, wire: Wire | None = None, **fields: Any) -> Asked:
+        kind = "websocket" if self.socket is not None else "long-polling"
+        message = {"channel": "/meta/connect", "connectionType": kind, **fields}
+        return self.send(message, wire=wire)
+
+    def subscribe(self, *channels: str, wire: Wire | None = None) -> Asked:
+        subscription = channels[0] if len(channels) == 1 else list(channels)
+        message = {"channel": "/meta/subscribe", "subscription": subscription}
+        return self.send(message, wire=wire)
+
+    def unsubscribe(self, *channels: str) -> Asked:
+        subscription = channels[0] if len(channels) == 1 else list(channels)
+        return self.send({"channel": "/meta/unsubscribe", "subscription": subscription})
+
+    def publish(self, channel: str, data: Any = None, **fields: Any) -> Asked:
+        return self.send({"channel": channel, "data": data, **fields})
+
+    def disconnect(self, *, wire: Wire | None = None) -> Asked:
+        return self.send({"channel": "/meta/disconnect"}, wire=wire)
+
+
+# The fakes are what the core asks for; a type checker says so here.
+_carrier: type[Carrier] = Wire
+_socket_as_carrier: type[Carrier] = Socket
+_pipe: type[Pipe] = Socket

@@ -1,0 +1,68 @@
+"""Advice is complete whenever it is given: clients replace what they had by it."""
+
+from typing import Any
+
+import pytest
+
+from app.bayeux.advice import (
+    milliseconds,
+    multiple_clients_advice,
+    reconnect_advice,
+    session_advice,
+)
+from app.bayeux.options import Options
+from tests.unit.bayeux.harness import House
+
+SHORT = Options(timeout_s=20.0, interval_s=1.5, max_interval_s=7.0)
+LONG = Options(timeout_s=20.0, max_interval_s=7.0, handshake_reconnect=True)
+
+
+def test_times_on_the_wire_are_whole_milliseconds() -> None:
+    assert milliseconds(0.0296) == 30
+    assert isinstance(milliseconds(1.0), int)
+
+
+def test_a_session_is_told_its_own_timeout_and_present_interval() -> None:
+    session = House(timeout_s=20.0).client().session
+    session.timeout_s, session.rest_interval_s = 3.0, 0.25
+    assert session_advice(session, SHORT) == {
+        "reconnect": "retry",
+        "interval": 250,
+        "timeout": 3000,
+    }
+
+
+def test_a_client_without_session_is_told_what_to_do_and_when() -> None:
+    assert reconnect_advice(SHORT, "handshake", 1.25) == {
+        "reconnect": "handshake",
+        "interval": 1250,
+        "timeout": 20000,
+    }
+
+
+@pytest.mark.parametrize(
+    ("interval_s", "reconnect", "interval"),
+    [(2.0, "retry", 2000), (0.0, "none", 0), (-1.0, "none", 0)],
+)
+def test_one_session_too_many_polls_or_gives_up(
+    interval_s: float, reconnect: str, interval: int
+) -> None:
+    assert multiple_clients_advice(Options(multi_session_interval_s=interval_s)) == {
+        "reconnect": reconnect,
+        "interval": interval,
+        "timeout": 30000,
+        "multiple-clients": True,
+    }
+
+
+def every_kind_of_advice(options: Options) -> list[dict[str, Any]]:
+    return [
+        session_advice(House().client().session, options),
+        reconnect_advice(options, "none"),
+        multiple_clients_advice(options),
+    ]
+
+
+def test_clients_are_told_the_max_interval_only_if_they_shall_handshake_by_themselves() -> None:
+    assert all("maxInterval" not in advice for advice in every_kind_of_advice(SHORT))
+    assert all(advice["maxInterval"] == 7000 for advice in every_kind_of_advice(LONG))
