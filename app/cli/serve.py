@@ -72,8 +72,12 @@ async def _serve(found: Settings) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped.set)
     async with serving(found) as url:
-        sys.stdout.write(
-            f"holdfast is ready: {url}{found.paths[0] if url[:5] != 'unix:' else ''}\n"
-        )
+        sys.stdout.write(f"holdfast is ready: {_where(url, found.paths[0])}\n")
         sys.stdout.flush()
         await stopped.wait()
+
+
+def _where(url: str, path: str) -> str:
+    if url.startswith("unix:"):
+        return url
+    return f"{url}{path} - to try it out open {url}/"
