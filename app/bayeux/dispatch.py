@@ -20,6 +20,8 @@ from app.delivery.channels import Channel, Kind
 _HANDSHAKE = "/meta/handshake"
 _CONNECT = "/meta/connect"
 _GONE, _META = State.GONE, Kind.META
+# A field of one of these types holds an object, or nothing.
+_OBJECT = (dict, type(None))
 
 
 class MetaHandler(Protocol):
@@ -153,9 +155,9 @@ def _validate(bayeux: Bayeux, message: Json) -> Channel:
             raise Refused(BayeuxError.MESSAGE_ID_INVALID)
     elif message_id is not None and (type(message_id) is not int or message_id < 0):
         raise Refused(BayeuxError.MESSAGE_ID_INVALID)
-    if "ext" in message and not isinstance(message["ext"] or {}, dict):
+    if "ext" in message and type(message["ext"]) not in _OBJECT:
         raise Refused(BayeuxError.EXT_INVALID)
-    if "advice" in message and not isinstance(message["advice"] or {}, dict):
+    if "advice" in message and type(message["advice"]) not in _OBJECT:
         raise Refused(BayeuxError.ADVICE_INVALID)
     return channel
 

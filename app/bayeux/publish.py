@@ -47,7 +47,8 @@ def _event(bayeux: Bayeux, channel: Channel, message: Json) -> Json:
     event = {name: value for name, value in message.items() if name not in PROTOCOL_FIELDS}
     event["channel"] = channel.name
     if "ext" in event:
-        ext = {key: value for key, value in event["ext"].items() if key not in bayeux.owned_ext}
+        sent = event["ext"] or {}
+        ext = {key: value for key, value in sent.items() if key not in bayeux.owned_ext}
         if ext:
             event["ext"] = ext
         else:
