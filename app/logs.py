@@ -16,11 +16,16 @@ class JsonLines(logging.Formatter):
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "logger": record.name,
-            "message": record.getMessage(),
+            "message": _text(record.getMessage()),
         }
         if record.exc_info:
-            line["exception"] = self.formatException(record.exc_info)
+            line["exception"] = _text(self.formatException(record.exc_info))
         return orjson.dumps(line, default=str).decode()
+
+
+def _text(text: str) -> str:
+    """Bytes that were no UTF-8 come as lone surrogates, which no output takes."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def configure(level: str) -> None:

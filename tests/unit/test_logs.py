@@ -1,0 +1,65 @@
+"""Logs are lines of JSON in which nobody can forge a line."""
+
+import io
+import json
+import logging
+import sys
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.logs import JsonLines, configure
+
+
+def formatted(message: str, *args: object, fault: BaseException | None = None) -> str:
+    exc_info = None if fault is None else (type(fault), fault, None)
+    record = logging.LogRecord("app.web", logging.INFO, __file__, 1, message, args, exc_info)
+    return JsonLines().format(record)
+
+
+def test_a_line_says_when_how_grave_who_and_what() -> None:
+    line: dict[str, Any] = json.loads(formatted("session %d ended", 7))
+    assert list(line) == ["time", "level", "logger", "message"]
+    assert (line["level"], line["logger"], line["message"]) == (
+        "info",
+        "app.web",
+        "session 7 ended",
+    )
+    assert line["time"].endswith("+00:00")
+
+
+@given(st.text(st.characters(exclude_categories=())))
+def test_whatever_is_logged_is_one_line_of_ascii_or_harmless_text(text: str) -> None:
+    line = formatted("%s", text)
+    assert len(line.splitlines()) == 1 or not any(end in line for end in "\r\n")
+    assert not any(ord(character) < 0x20 for character in line)
+
+
+@pytest.mark.parametrize("forged", ["\n{}", "\r\n", "\x1b[31m", '"}\n{"level":"error"', "\udcff"])
+def test_line_ends_and_escape_sequences_are_written_as_such(forged: str) -> None:
+    line = formatted("refused %s", forged)
+    assert "\n" not in line
+    assert "\x1b" not in line
+    assert json.loads(line)["level"] == "info"
+
+
+def test_a_fault_comes_with_its_traceback_in_the_same_line() -> None:
+    line = formatted("failed", fault=ValueError("a\nb"))
+    assert "\n" not in line
+    assert "ValueError: a\nb" in json.loads(line)["exception"]
+
+
+def test_what_is_logged_goes_to_stderr_from_the_level_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream, root = io.StringIO(), logging.getLogger()
+    before = (root.level, root.handlers[:])
+    monkeypatch.setattr(sys, "stderr", stream)
+    try:
+        configure("warning")
+        logging.getLogger("app.web").info("quiet")
+        logging.getLogger("app.web").warning("loud")
+    finally:
+        root.setLevel(before[0])
+        root.handlers[:] = before[1]
+    assert [json.loads(line)["message"] for line in stream.getvalue().splitlines()] == ["loud"]
