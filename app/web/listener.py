@@ -1,12 +1,14 @@
 """From sockets to the application, through the fast lane or not, and an orderly end."""
 
 import asyncio
+import logging
 import ssl
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from app.web.endpoint import Endpoint
 from app.web.fast_lane import Lane, is_supported
@@ -20,6 +22,18 @@ _KEEPALIVE_S = 75.0
 # How long the rest of a refused body is read and thrown away, so that the client sees the answer.
 _LINGER_S = 2.0
 _BACKLOG = 4096
+
+
+class _OurFaults(logging.Filter):
+    """Faults of ours alone: a client's are answered, and may have a cookie in them."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        fault = record.exc_info[1] if record.exc_info else None
+        return not isinstance(fault, (HttpProcessingError, web.RequestPayloadError))
+
+
+_log = logging.getLogger("app.web.http")
+_log.addFilter(_OurFaults())
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +56,7 @@ class Listener:
         self._runner = web.AppRunner(
             application,
             access_log=None,
+            logger=_log,
             handler_cancellation=True,
             keepalive_timeout=_KEEPALIVE_S,
             lingering_time=_LINGER_S,
