@@ -9,6 +9,7 @@ from app.bayeux.exchange import Exchange
 from app.bayeux.extension_chain import SessionExtension
 from app.bayeux.server import Bayeux, Outcome
 from app.bayeux.sessions import Session
+from app.delivery.counters import Reason
 from app.delivery.queue import CallbackQueue
 
 
@@ -34,11 +35,15 @@ class Handshake:
 
     def start(self) -> bool:
         """Whether the reply is complete; otherwise `fulfil` is called when it is."""
-        self._check_capacity()
-        self._check_connection_types()
-        advice = reconnect_advice(self._bayeux.options, "none")
-        self._bayeux.rights.check_handshake(self._session, self._message, advice)
-        return self._negotiate()
+        try:
+            self._check_capacity()
+            self._check_connection_types()
+            advice = reconnect_advice(self._bayeux.options, "none")
+            self._bayeux.rights.check_handshake(self._session, self._message, advice)
+            return self._negotiate()
+        except Exception as error:
+            self._refuse(error)
+            return True
 
     def _draft(self) -> Session:
         bayeux, options = self._bayeux, self._bayeux.options
@@ -47,15 +52,19 @@ class Handshake:
         session.timeout_s = options.timeout_s
         session.interval_s = session.rest_interval_s = options.interval_s
         session.deliver_only = options.meta_connect_deliver_only
+        # Extensions may take their time, but not longer than this.
+        session.deadline = bayeux.now + options.timeout_s + options.max_interval_s
         return session
 
     def _check_capacity(self) -> None:
+        self._check_room()
+        if not self._bayeux.admission.admit(self._bayeux.now):
+            raise _busy(self._bayeux)
+
+    def _check_room(self) -> None:
         bayeux = self._bayeux
-        full = bayeux.is_stopping or len(bayeux.sessions) >= bayeux.options.max_sessions
-        if full or not bayeux.admission.admit(bayeux.now):
-            delay_s = bayeux.admission.delay_s()
-            advice = reconnect_advice(bayeux.options, "handshake", delay_s)
-            raise Refused(BayeuxError.SERVER_BUSY, advice=advice)
+        if bayeux.is_stopping or len(bayeux.sessions) >= bayeux.options.max_sessions:
+            raise _busy(bayeux)
 
     def _check_connection_types(self) -> None:
         ours = self._bayeux.options.connection_types
@@ -87,18 +96,28 @@ class Handshake:
             self._install(outcome)
             if not self._negotiate():
                 return
-        except Refused as refused:
-            refused.fill(self._reply)
-        except Exception:
-            self._bayeux.log.exception("an extension failed at handshake")
-            _denied(self._bayeux).fill(self._reply)
+        except Exception as error:
+            self._refuse(error)
         self._fulfil()
+
+    def _refuse(self, error: Exception) -> None:
+        """Nothing is left of a client that was not let in."""
+        bayeux, session = self._bayeux, self._session
+        bayeux.hub.remove(session)
+        bayeux.sessions.timers.drop(session)
+        session.queue.discard(Reason.SESSION_ENDED)
+        if not isinstance(error, Refused):
+            bayeux.log.error("an extension failed at handshake", exc_info=error)
+            error = _denied(bayeux)
+        error.fill(self._reply)
 
     def _install(self, extension: SessionExtension | None) -> None:
         if extension is not None:
             self._session.extensions += (extension,)
 
     def _accept(self) -> None:
+        # Others may have come while an extension took its time.
+        self._check_room()
         bayeux, exchange, session = self._bayeux, self._exchange, self._session
         browser, pipe = exchange.browser, exchange.pipe
         if browser is None:
@@ -122,6 +141,12 @@ class Handshake:
         if waiting and bayeux.options.allow_message_delivery_during_handshake:
             # cometd.js waits for this many messages before it connects.
             self._reply["x-messages"] = waiting
+
+
+def _busy(bayeux: Bayeux) -> Refused:
+    """The refusal for want of room or time: come back later, each at a moment of its own."""
+    advice = reconnect_advice(bayeux.options, "handshake", bayeux.admission.delay_s())
+    return Refused(BayeuxError.SERVER_BUSY, advice=advice)
 
 
 def _denied(bayeux: Bayeux) -> Refused:

@@ -103,7 +103,8 @@ class Sessions:
         self._trusting = trusting
         self._by_id: dict[str, Session] = {}
         self._held_by_browser: dict[str, int] = {}
-        self._created = 0
+        self._drafted = 0
+        self.created = 0
         self.timers: Timers[Session] = Timers()
         self.ended: Counter[str] = Counter()
 
@@ -113,19 +114,16 @@ class Sessions:
     def __iter__(self) -> Iterator[Session]:
         return iter(self._by_id.values())
 
-    @property
-    def created(self) -> int:
-        return self._created
-
     def draft(self, queue: CallbackQueue) -> Session:
         """A session under an id that nobody can guess; it exists once it is `add`ed."""
-        self._created += 1
-        return Session(self._new_id(), self._created, queue)
+        self._drafted += 1
+        return Session(self._new_id(), self._drafted, queue)
 
     def add(self, session: Session, browser: str) -> None:
         """The session exists from now on, for this browser alone."""
         session.browser = browser
         self._by_id[session.client_id] = session
+        self.created += 1
 
     def find(self, client_id: object, browser: str | None) -> Session | None:
         """The session of this id, if it was made by the browser that asks now."""

@@ -1,0 +1,402 @@
+"""A request's messages: each checked by itself, answered in order, hurting no other."""
+
+import json
+import logging
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.bayeux.codec import RequestLimits
+from app.bayeux.errors import BayeuxError, RequestRefused
+from app.bayeux.services import Call
+from tests.unit.bayeux.harness import ABSENT, House, Json, Socket, Wire
+
+# What a message alone can be refused for, whoever sent it
+
+
+def refusals(message: Json) -> list[str | None]:
+    """The error that a message gets from a client, and from somebody without session."""
+    house = House()
+    known, unknown = house.client(), house.guest()
+    known_reply = known.send(message).replies[0]
+    return [known_reply.get("error"), unknown.send(message).reply.get("error")]
+
+
+@pytest.mark.parametrize("message", [{"id": "1"}, {"id": "1", "channel": None}, {}])
+def test_a_message_without_channel_is_refused_whoever_sent_it(message: Json) -> None:
+    assert refusals(message) == ["400::channel_missing"] * 2
+
+
+@pytest.mark.parametrize("channel", ["", "/", "foo", "/a//b", "/a/*/b", "/a?", 5, True, [], {}])
+def test_a_channel_that_is_no_channel_is_refused_whoever_sent_it(channel: Any) -> None:
+    assert refusals({"channel": channel, "data": 1}) == ["405::channel_invalid"] * 2
+
+
+@pytest.mark.parametrize(
+    "message_id", ["", "a-b", "a.5", "ä", "²", " ", "a b", 1.5, -1, True, [], {}, ["1"]]
+)
+def test_an_id_that_is_not_letters_and_digits_is_refused_whoever_sent_it(message_id: Any) -> None:
+    message = {"channel": "/a", "data": 1, "id": message_id}
+    assert refusals(message) == ["405::message_id_invalid"] * 2
+
+
+@pytest.mark.parametrize("ext", [5, True, False, "", "text", 0, [], ["ack"]])
+def test_an_ext_that_is_no_object_is_refused_whoever_sent_it(ext: Any) -> None:
+    assert refusals({"channel": "/a", "data": 1, "ext": ext}) == ["400::ext_invalid"] * 2
+
+
+@pytest.mark.parametrize("advice", [5, True, False, "", "text", 0, [], [1]])
+def test_an_advice_that_is_no_object_is_refused_whoever_sent_it(advice: Any) -> None:
+    assert refusals({"channel": "/a", "data": 1, "advice": advice}) == ["400::advice_invalid"] * 2
+
+
+@pytest.mark.parametrize("field", ["ext", "advice", "id"])
+def test_a_field_that_is_null_is_a_field_that_is_absent(field: str) -> None:
+    message = {"channel": "/a", "data": 1, field: None}
+    assert refusals(message) == [None, "402::session_unknown"]
+
+
+# What a reply repeats
+
+
+@pytest.mark.parametrize(("sent", "echoed"), [("a1", "a1"), (5, "5"), (0, "0"), (-5, "-5")])
+def test_the_id_comes_back_as_text(sent: Any, echoed: str) -> None:
+    reply = House().client().publish("/a", 1, id=sent).reply
+    assert reply["id"] == echoed
+
+
+@pytest.mark.parametrize("sent", [None, ABSENT, True, [], {}])
+def test_an_id_that_is_none_does_not_come_back(sent: Any) -> None:
+    assert "id" not in House().client().publish("/a", 1, id=sent).reply
+
+
+def test_a_refused_id_that_is_a_fraction_comes_back_as_text() -> None:
+    assert House().client().publish("/a", 1, id=1.5).reply["id"] == "1.5"
+
+
+def test_the_channel_comes_back_as_it_was_sent_even_if_it_is_none() -> None:
+    client = House().client()
+    assert client.publish("/a/", 1).reply["channel"] == "/a/"
+    assert client.publish("no channel", 1).reply["channel"] == "no channel"
+    assert "channel" not in client.send({"channel": 5}).reply
+
+
+@pytest.mark.parametrize("subscription", ["/a", ["/a", "/b"], [], {}, 5, False, "", "no channel"])
+def test_the_subscription_comes_back_with_its_type(subscription: Any) -> None:
+    message = {"channel": "/meta/subscribe", "subscription": subscription}
+    house = House()
+    for client in (house.client(), house.guest()):
+        assert client.send(message).reply["subscription"] == subscription
+
+
+def test_nothing_else_comes_back() -> None:
+    reply = House().client().publish("/a", 1, ext={"a": 1}, advice={}, custom=1).reply
+    assert reply == {"channel": "/a", "id": "2", "successful": True}
+
+
+# Whose message it is
+
+
+def test_without_a_session_everything_is_refused_and_a_connect_is_told_to_handshake() -> None:
+    guest = House().guest(browser="known")
+    for channel in ("/a", "/service/a", "/meta/subscribe", "/meta/unsubscribe", "/meta/disconnect"):
+        reply = guest.send({"channel": channel, "data": 1, "subscription": "/a"}).reply
+        assert (reply["successful"], reply["error"]) == (False, "402::session_unknown")
+        assert "advice" not in reply
+    reply = guest.connect().reply
+    assert reply["error"] == "402::session_unknown"
+    assert reply["advice"] == {"reconnect": "handshake", "interval": 0, "timeout": 30000}
+
+
+def test_an_unknown_meta_channel_cannot_be_created() -> None:
+    reply = House().client().send({"channel": "/meta/foo"}).reply
+    assert reply["error"] == "403:denied_by_security_policy:channel_create_denied"
+
+
+@pytest.mark.parametrize("channel", ["/meta/connect/", "/meta/connect ", "/meta/", "/meta/*"])
+def test_what_only_looks_like_a_meta_channel_is_an_unknown_one(channel: str) -> None:
+    reply = House().client().send({"channel": channel}).reply
+    assert reply["error"] == "403:denied_by_security_policy:channel_create_denied"
+
+
+@pytest.mark.parametrize("client_id", [ABSENT, None, 5, True, [], {}, "", "0" * 32])
+def test_a_message_without_its_client_id_is_nobodys(client_id: Any) -> None:
+    client = House().client()
+    reply = client.publish("/a", 1, clientId=client_id).reply
+    assert reply["error"] == "402::session_unknown"
+
+
+def test_every_message_of_a_batch_is_checked_by_itself() -> None:
+    house = House()
+    alice, mallory = house.connected(), house.connected()
+    alice.subscribe("/private")
+    stolen = {"channel": "/meta/disconnect", "clientId": alice.client_id}
+    answer = mallory.send({"channel": "/a", "data": 1}, stolen, {"channel": "/b", "data": 2})
+    assert [reply.get("error") for reply in answer.elements] == [
+        None,
+        "402::session_unknown",
+        None,
+    ]
+    assert alice.connect().is_held
+
+
+def test_a_client_id_in_a_later_message_alone_finds_no_session() -> None:
+    client = House().client()
+    first = {"channel": "/a", "data": 1, "clientId": ABSENT}
+    answer = client.send(first, {"channel": "/a", "data": 2})
+    assert {reply["error"] for reply in answer.elements} == {"402::session_unknown"}
+
+
+# Order
+
+
+def test_a_single_object_is_answered_with_an_array() -> None:
+    house = House()
+    client = house.client()
+    message = {"channel": "/a", "data": 1, "clientId": client.client_id}
+    answer = house.receive(json.dumps(message).encode(), browser=client.browser)
+    assert answer.elements == [{"channel": "/a", "successful": True}]
+
+
+def test_messages_are_handled_and_answered_in_order() -> None:
+    client = House().client()
+    answer = client.send(
+        {"channel": "/a", "data": "unheard"},
+        {"channel": "/meta/subscribe", "subscription": "/a"},
+        {"channel": "/a", "data": "heard"},
+        {"channel": "/meta/unsubscribe", "subscription": "/a"},
+        {"channel": "/a", "data": "unheard again"},
+    )
+    assert answer.data == ["heard"]
+    assert [reply["id"] for reply in answer.replies] == ["2", "3", "4", "5", "6"]
+
+
+def test_queued_messages_come_before_the_replies() -> None:
+    house = House()
+    alice, bob = house.client(), house.client()
+    alice.subscribe("/a")
+    bob.publish("/a", 1)
+    answer = alice.publish("/a", 2)
+    assert answer.data == [1, 2]
+    assert "successful" in answer.elements[-1]
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_a_connect_in_a_batch_is_answered_in_its_place_and_at_once(place: int) -> None:
+    client = House().connected()
+    messages: list[Json] = [
+        {"channel": "/meta/subscribe", "subscription": "/a"},
+        {"channel": "/a", "data": 1},
+    ]
+    messages.insert(place, {"channel": "/meta/connect"})
+    answer = client.send(*messages)
+    assert [reply["id"] for reply in answer.replies] == ["3", "4", "5"]
+    assert answer.replies[place]["channel"] == "/meta/connect"
+    assert answer.data == [1]
+
+
+def test_several_connects_in_a_batch_are_each_answered_in_place() -> None:
+    client = House().connected()
+    connect, publish = {"channel": "/meta/connect"}, {"channel": "/a", "data": 1}
+    answer = client.send(connect, publish, connect, connect, publish)
+    channels = [reply["channel"] for reply in answer.elements]
+    assert channels == ["/meta/connect", "/a", "/meta/connect", "/meta/connect", "/a"]
+    assert [reply["id"] for reply in answer.elements] == ["3", "4", "5", "6", "7"]
+
+
+def test_what_follows_a_disconnect_in_a_batch_has_no_session_any_more() -> None:
+    house = House()
+    alice, bob = house.client(), house.client()
+    bob.subscribe("/a")
+    answer = alice.send(
+        {"channel": "/a", "data": "before"},
+        {"channel": "/meta/disconnect"},
+        {"channel": "/a", "data": "after"},
+        {"channel": "/meta/subscribe", "subscription": "/a"},
+        {"channel": "/meta/connect"},
+    )
+    errors = [reply.get("error") for reply in answer.elements]
+    assert errors == [None, None, *["402::session_unknown"] * 3]
+    assert answer.elements[-1]["advice"]["reconnect"] == "none"
+    assert bob.publish("/b").data == ["before"]
+
+
+# Handshakes do not travel in company
+
+
+def test_what_comes_along_with_a_handshake_is_refused_and_has_no_effect() -> None:
+    house = House()
+    bob = house.client()
+    bob.subscribe("/a")
+    guest = house.guest()
+    handshake = {
+        "channel": "/meta/handshake",
+        "supportedConnectionTypes": ["long-polling"],
+    }
+    subscribe = {"channel": "/meta/subscribe", "subscription": "/a"}
+    publish = {"channel": "/a", "data": 1, "clientId": bob.client_id}
+    answer = guest.send(publish, handshake, subscribe, handshake)
+    # The reply that clients wait for comes first, wherever its request stood.
+    assert [reply["id"] for reply in answer.elements] == ["2", "1", "3", "4"]
+    assert [reply["successful"] for reply in answer.elements] == [True, False, False, False]
+    assert {r["error"] for r in answer.elements[1:]} == {"400::handshake_batched"}
+    assert len(house.bayeux.sessions) == 2
+    assert bob.publish("/b").events == []
+
+
+# Faults of ours
+
+
+def test_a_service_that_fails_hurts_nobody_else(caplog: pytest.LogCaptureFixture) -> None:
+    house = House()
+
+    def fail(call: Call) -> None:
+        raise ZeroDivisionError("a secret")
+
+    house.bayeux.services.add("/service/broken", fail)
+    client = house.client()
+    with caplog.at_level(logging.ERROR):
+        answer = client.send(
+            {"channel": "/service/broken", "data": 1}, {"channel": "/a", "data": 1}
+        )
+    assert [reply["successful"] for reply in answer.elements] == [False, True]
+    assert answer.elements[0]["error"] == "404::message_deleted"
+    assert "ZeroDivisionError" in caplog.text
+
+
+def test_a_request_that_is_refused_changes_nothing() -> None:
+    house = House(request_limits=RequestLimits(messages=2))
+    client = house.client()
+    body = json.dumps([client.dress({"channel": "/meta/disconnect"})] * 3).encode()
+    with pytest.raises(RequestRefused) as refused:
+        client.send_bytes(body)
+    assert refused.value.error is BayeuxError.REQUEST_TOO_LARGE
+    assert client.publish("/a").reply["successful"]
+
+
+# Whatever the objects are
+
+FIELDS = st.fixed_dictionaries(
+    {},
+    optional={
+        "channel": st.one_of(
+            st.sampled_from(
+                [
+                    "/a",
+                    "/a/*",
+                    "/**",
+                    "/service/a",
+                    "/meta/connect",
+                    "/meta/handshake",
+                    "/meta/subscribe",
+                    "/meta/unsubscribe",
+                    "/meta/disconnect",
+                    "/meta/foo",
+                    "/a//b",
+                ]
+            ),
+            st.text(max_size=3),
+            st.none(),
+            st.lists(st.integers(0, 1), max_size=1),
+        ),
+        "id": st.one_of(st.text("a1-", max_size=3), st.integers(-1, 3), st.floats(0, 1), st.none()),
+        "clientId": st.sampled_from(["ALICE", "ALICE", "BOB", "GONE", "NULL", "NUMBER"]),
+        "subscription": st.one_of(
+            st.sampled_from(["/a", "/b", "/meta/x", "/service/x", "/a//b", "/**"]),
+            st.lists(st.sampled_from(["/a", "/*", "/c", "/meta/y", ""]), max_size=3),
+            st.none(),
+            st.dictionaries(st.text(max_size=1), st.none(), max_size=1),
+        ),
+        "data": st.sampled_from([None, 1, "text", False]),
+        "ext": st.one_of(
+            st.none(),
+            st.integers(-99, 99),
+            st.dictionaries(st.sampled_from(["ack", "a"]), st.integers(-9, 9), max_size=2),
+            st.text(max_size=2),
+        ),
+        "advice": st.one_of(
+            st.none(),
+            st.integers(-99, 99),
+            st.fixed_dictionaries(
+                {},
+                optional={
+                    "timeout": st.one_of(st.integers(-1, 99), st.just("1"), st.floats(-1, 1e308)),
+                    "interval": st.one_of(st.integers(-1, 99), st.none(), st.floats(-1, 1e308)),
+                },
+            ),
+        ),
+        "supportedConnectionTypes": st.one_of(
+            st.none(), st.just(["long-polling"]), st.lists(st.integers(0, 1), max_size=1)
+        ),
+        "successful": st.booleans(),
+    },
+)
+
+
+def written(value: object) -> str:
+    return json.dumps(value, sort_keys=True)
+
+
+@given(
+    requests=st.lists(
+        st.tuples(st.lists(FIELDS, min_size=1, max_size=4), st.booleans()), min_size=1, max_size=4
+    )
+)
+@settings(max_examples=80, deadline=None)
+def test_every_message_gets_exactly_one_reply_that_repeats_what_it_must(
+    requests: list[tuple[list[Json], bool]],
+) -> None:
+    house = House()
+    alice, bob = house.connected(), house.connected()
+    ids = {"ALICE": alice.client_id, "BOB": bob.client_id, "GONE": "0" * 32, "NUMBER": 1}
+    held: list[tuple[Wire, Json]] = []
+    for messages, over_socket in requests:
+        sent = [
+            message | {"clientId": ids.get(message["clientId"])}
+            if "clientId" in message
+            else message
+            for message in messages
+        ]
+        body = json.dumps(sent).encode()
+        if over_socket:
+            socket = Socket()
+            house.receive_over(socket, body, alice.browser)
+            house.turn()
+            house.close(socket)
+            continue
+        asked = house.receive(body, browser=alice.browser)
+        house.turn()
+        if asked.is_held:
+            (message,) = sent
+            held.append((asked.wire, message))
+        else:
+            check_replies(asked.elements, sent)
+    house.advance(31.0)
+    for wire, message in held:
+        assert wire.elements is not None
+        check_replies(wire.elements, [message])
+    assert house.balances()
+
+
+def check_replies(elements: list[Json], messages: list[Json]) -> None:
+    replies = [element for element in elements if "successful" in element]
+    assert len(replies) == len(messages)
+    if any(message.get("channel") == "/meta/handshake" for message in messages):
+        # Its reply comes first.
+        messages = sorted(messages, key=lambda m: m.get("channel") != "/meta/handshake")
+        replies = sorted(replies, key=lambda r: r.get("channel") != "/meta/handshake")
+    for message, reply in zip(messages, replies, strict=True):
+        if isinstance(message.get("channel"), str):
+            assert reply["channel"] == message["channel"]
+        if message.get("id") is not None:
+            assert reply["id"] == str(message["id"])
+        if message.get("subscription") is not None:
+            assert written(reply["subscription"]) == written(message["subscription"])
+        assert ("error" in reply) is not reply["successful"]
+        assert ("clientId" in reply) is (
+            reply.get("channel") == "/meta/handshake" and reply["successful"]
+        )
+        advice = reply.get("advice")
+        assert advice is None or {"reconnect", "interval", "timeout"} <= advice.keys()
