@@ -1,0 +1,39 @@
+"""A client of a dozen lines, for tests that look at what the documentation promises."""
+
+import json
+import urllib.request
+from typing import Any
+
+Json = dict[str, Any]
+
+
+class Talker:
+    """Speaks long-polling and keeps its cookies; waits for whatever it asks."""
+
+    def __init__(self, url: str) -> None:
+        self._url = f"{url}/cometd"
+        # No proxy, whatever the environment says: the server is on this machine.
+        self._http = urllib.request.build_opener(
+            urllib.request.ProxyHandler({}), urllib.request.HTTPCookieProcessor()
+        )
+        self._client_id: str | None = None
+
+    def handshake(self, **fields: Any) -> Json:
+        [reply] = self.send("/meta/handshake", supportedConnectionTypes=["long-polling"], **fields)
+        self._client_id = reply.get("clientId")
+        return reply
+
+    def connect(self, **fields: Any) -> list[Json]:
+        return self.send("/meta/connect", connectionType="long-polling", **fields)
+
+    def send(self, channel: str, **fields: Any) -> list[Json]:
+        return self.send_all([{"channel": channel, **fields}])
+
+    def send_all(self, messages: list[Json]) -> list[Json]:
+        batch = [{"clientId": self._client_id, **message} for message in messages]
+        request = urllib.request.Request(
+            self._url, json.dumps(batch).encode(), {"Content-Type": "application/json"}
+        )
+        with self._http.open(request, timeout=10) as response:
+            replies: list[Json] = json.load(response)
+        return replies

@@ -1,0 +1,66 @@
+"""The example of docs/extensions.md does what the page says."""
+
+import pytest
+
+from docs.examples.club import MESSAGES_PER_SECOND
+from tests.integration.talker import Talker
+from tests.serving import Servers
+
+
+@pytest.fixture
+def url(servers: Servers) -> str:
+    return servers.with_settings({"extension": ["docs.examples.club:install"]}).url
+
+
+def member(url: str, ticket: str) -> Talker:
+    talker = Talker(url)
+    assert talker.handshake(ext={"ticket": ticket})["successful"]
+    return talker
+
+
+def test_without_a_ticket_nobody_comes_in(url: str) -> None:
+    reply = Talker(url).handshake(ext={"ticket": "t-0000"})
+    assert reply["error"] == "403:no_ticket:handshake_denied"
+    assert reply["advice"]["reconnect"] == "none"
+    assert "clientId" not in reply
+
+
+def test_whoever_comes_in_is_told_the_name_of_the_ticket(url: str) -> None:
+    assert Talker(url).handshake(ext={"ticket": "t-1815"})["ext"]["name"] == "ada"
+
+
+def test_a_remote_call_is_answered_to_its_caller(url: str) -> None:
+    answer, reply = member(url, "t-1906").send("/service/whoami", id="7", data={})
+    assert answer == {
+        "channel": "/service/whoami",
+        "id": "7",
+        "data": {"name": "grace"},
+        "successful": True,
+    }
+    assert reply == {"channel": "/service/whoami", "id": "7", "successful": True}
+
+
+def test_announcements_are_heard_by_all_and_made_by_officers(url: str) -> None:
+    ada, grace = member(url, "t-1815"), member(url, "t-1906")
+    assert grace.send("/meta/subscribe", subscription="/announcements/**")[0]["successful"]
+
+    [refusal] = grace.send("/announcements/today", data="tea at five")
+    assert refusal["error"] == "403:officers_only:publish_denied"
+    assert ada.send("/announcements/today", data="tea at six")[0]["successful"]
+
+    messages = [reply["data"] for reply in grace.connect() if "data" in reply]
+    assert messages == ["tea at six"]
+
+
+def test_there_are_no_channels_but_rooms_and_announcements(url: str) -> None:
+    ada = member(url, "t-1815")
+    assert ada.send("/meta/subscribe", subscription="/rooms/library")[0]["successful"]
+    [refusal] = ada.send("/meta/subscribe", subscription="/**")
+    assert refusal["error"] == "403:no_such_room:create_denied"
+
+
+def test_what_is_said_too_fast_is_dropped(url: str) -> None:
+    ada = member(url, "t-1815")
+    replies = ada.send_all([{"channel": "/rooms/hall", "data": n} for n in range(12)])
+    errors = [reply.get("error") for reply in replies]
+    assert errors == [None] * MESSAGES_PER_SECOND + ["404::message_deleted"] * 2

@@ -1,0 +1,76 @@
+"""What the README tells to copy and paste does what it says."""
+
+import json
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.clients.node_client import MODULES, require_node
+from tests.pages import ROOT, Block, blocks
+from tests.serving import Servers, environment
+
+LIMIT_S = 15
+BLOCKS = blocks(ROOT / "README.md")
+
+
+def marked(kind: str) -> list[Block]:
+    return [block for block in BLOCKS if block.kind == kind]
+
+
+@pytest.fixture
+def place(servers: Servers) -> str:
+    return urlsplit(servers.with_settings({}).url).netloc
+
+
+def run(command: list[str | Path], where: Path) -> str:
+    done = subprocess.run(
+        command,
+        cwd=where,
+        env=environment() | {"no_proxy": "127.0.0.1"},
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+def test_alice_hears_bob_with_curl(place: str, tmp_path: Path) -> None:
+    [block] = marked("shell")
+    expected = BLOCKS[BLOCKS.index(block) + 1]
+    assert expected.language == "json"
+    script = tmp_path / "first.sh"
+    script.write_text(block.at(place))
+    said = run(["sh", "-eu", script], tmp_path).splitlines()
+    # The publisher's answer and the receiver's race each other.
+    assert sorted(said) == sorted(expected.text.splitlines())
+    assert json.loads(said[0])[0]["successful"]
+
+
+def test_python_needs_nothing_but_its_standard_library(place: str, tmp_path: Path) -> None:
+    [block] = marked("python")
+    script = tmp_path / "greet.py"
+    script.write_text(block.at(place))
+    assert run([sys.executable, "-I", script], tmp_path) == "/greetings hello from Python\n"
+
+
+@pytest.mark.parametrize("block", marked("node"), ids=["cometd", "faye"])
+def test_the_clients_for_node_hear_themselves(block: Block, place: str, tmp_path: Path) -> None:
+    require_node()
+    (tmp_path / "node_modules").symlink_to(MODULES)
+    script = tmp_path / "greet.mjs"
+    script.write_text(block.at(place))
+    with subprocess.Popen(["node", script], stdout=subprocess.PIPE, text=True) as process:
+        limit = threading.Timer(LIMIT_S, process.kill)
+        limit.start()
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        limit.cancel()
+        # It would listen for ever.
+        process.kill()
+    assert line.startswith("hello from ")
