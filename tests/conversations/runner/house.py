@@ -1,7 +1,8 @@
 """A process with many servers in it, because starting a process for each takes a second.
 
-Reads settings from standard input, one JSON object a line, and answers each with a line: the URL of
-a server that has them, or why there is none. All servers stop when the input ends.
+Reads commands from standard input, one JSON object a line: `{"open": settings}` is answered with
+the URL of a server that has them, or with the reason why there is none; `{"stop": url}` when that
+server has stopped. When the input ends all servers stop.
 """
 
 import asyncio
@@ -9,6 +10,7 @@ import json
 import sys
 import tempfile
 from contextlib import AsyncExitStack
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -19,22 +21,39 @@ from app.compose import CannotStart, serving
 from app.settings import Settings
 
 
-async def house(data: Path) -> None:
-    loop = asyncio.get_running_loop()
-    servers: list[AsyncExitStack] = []
-    while line := await loop.run_in_executor(None, sys.stdin.readline):
-        servers.append(AsyncExitStack())
-        given: dict[str, Any] = json.loads(line)
+class House:
+    """The servers by their URLs."""
+
+    def __init__(self, data: Path) -> None:
+        self._data = data
+        self._servers: dict[str, AsyncExitStack] = {}
+        self._numbers = count()
+
+    async def obey(self, command: dict[str, Any]) -> str:
+        if "stop" in command:
+            await self._servers.pop(command["stop"]).aclose()
+            return "stopped"
+        server = AsyncExitStack()
+        own = {"port": 0, "data": self._data / str(next(self._numbers))}
         try:
-            settings = Settings(**{"port": 0, "data": data / str(len(servers)), **given})
-            answer = await servers[-1].enter_async_context(serving(settings))
+            url = await server.enter_async_context(serving(Settings(**{**own, **command["open"]})))
         except (CannotStart, ValidationError) as error:
-            answer = " ".join(str(error).split())
-        sys.stdout.write(answer + "\n")
+            return " ".join(str(error).split())
+        self._servers[url] = server
+        return url
+
+    async def close(self) -> None:
+        await asyncio.gather(*(server.aclose() for server in self._servers.values()))
+
+
+async def run(data: Path) -> None:
+    loop, house = asyncio.get_running_loop(), House(data)
+    while line := await loop.run_in_executor(None, sys.stdin.readline):
+        sys.stdout.write(await house.obey(json.loads(line)) + "\n")
         sys.stdout.flush()
-    await asyncio.gather(*(server.aclose() for server in servers))
+    await house.close()
 
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory(prefix="holdfast-test-") as home:
-        uvloop.run(house(Path(home)))
+        uvloop.run(run(Path(home)))

@@ -15,7 +15,7 @@ from yarl import URL
 
 from tests.conversations.runner.notation import JSON
 from tests.conversations.runner.stories import Body
-from tests.conversations.runner.wire import PATIENCE_S, Heard, decoded, encoded
+from tests.conversations.runner.wire import PATIENCE_S, Heard, connector, decoded, encoded
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +148,7 @@ class HttpWire:
 
     def _new_session(self) -> aiohttp.ClientSession:
         return aiohttp.ClientSession(
+            connector=connector(),
             cookie_jar=self._jar,
             timeout=aiohttp.ClientTimeout(total=None),
             skip_auto_headers=["Content-Type", "User-Agent"],

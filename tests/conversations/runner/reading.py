@@ -29,6 +29,7 @@ from tests.conversations.runner.stories import (
     RequestLine,
     Say,
     Step,
+    Stop,
     Story,
 )
 
@@ -177,6 +178,8 @@ def read_step(line: Line) -> Step:
         return read_speech(line, speech)
     if line.below:
         raise NotationError(f"nothing can be indented below {text!r}")
+    if text == "the server stops":
+        return Stop(number, text)
     if pause := PAUSE.fullmatch(text):
         return Pass(number, text, int(pause["ms"]))
     if act := ACTS.fullmatch(text):

@@ -1,6 +1,7 @@
 """Playing a story against a server."""
 
 import asyncio
+from typing import Protocol
 
 import aiohttp
 from multidict import CIMultiDict
@@ -16,7 +17,7 @@ from tests.conversations.runner.matching import (
     shown,
 )
 from tests.conversations.runner.notation import JSON, Fields, NotationError
-from tests.conversations.runner.stories import Act, Body, Hear, Pass, Say, Step, Story
+from tests.conversations.runner.stories import Act, Body, Hear, Pass, Say, Step, Stop, Story
 from tests.conversations.runner.wire import Heard, turns_of_the_loop
 
 # Requests on another connection after which the server has surely seen what was sent before.
@@ -30,7 +31,16 @@ TOLD: dict[str, JSON] = {
 }
 
 
-async def replay(story: Story, transport: str, server: str) -> None:
+class Server(Protocol):
+    """What a story is played against."""
+
+    @property
+    def url(self) -> str: ...
+
+    async def stop(self) -> None: ...
+
+
+async def replay(story: Story, transport: str, server: Server) -> None:
     """Raise an AssertionError that shows the story so far and what was wrong."""
     async with aiohttp.ClientSession() as onlooker:
         stage = Stage(story, transport, server, onlooker)
@@ -42,14 +52,14 @@ async def replay(story: Story, transport: str, server: str) -> None:
 
 class Stage:
     def __init__(
-        self, story: Story, transport: str, server: str, onlooker: aiohttp.ClientSession
+        self, story: Story, transport: str, server: Server, onlooker: aiohttp.ClientSession
     ) -> None:
         self._story = story
         self._transport = transport
         self._server = server
         self._onlooker = onlooker
         told = {name: story.settings.get(name, value) for name, value in TOLD.items()}
-        self._names: Names = {"transport": transport, "server": server, **told}
+        self._names: Names = {"transport": transport, "server": server.url, **told}
         self._actors: dict[str, Actor] = {}
         self._told: list[str] = []
 
@@ -76,6 +86,8 @@ class Stage:
                 await asyncio.sleep(milliseconds / 1000)
             case Act():
                 await self._act(step)
+            case Stop():
+                await self._server.stop()
             case _:
                 raise NotationError(f"nobody knows how to perform {step.text}")
 
@@ -171,12 +183,13 @@ class Stage:
     async def _round_trips(self) -> None:
         """Wait until the server has dealt with everything that was sent, without sleeping."""
         for _ in range(ROUND_TRIPS):
-            async with self._onlooker.get(f"{self._server}/healthz") as response:
+            async with self._onlooker.get(f"{self._server.url}/healthz") as response:
                 await response.read()
         await turns_of_the_loop()
 
     async def _nothing_is_left(self) -> None:
-        await self._round_trips()
+        if not self._story.ends_the_server:
+            await self._round_trips()
         for actor in self._actors.values():
             unheard = actor.unheard()
             if unheard is not None:
@@ -186,7 +199,7 @@ class Stage:
 
     def _actor(self, name: str) -> Actor:
         if name not in self._actors:
-            self._actors[name] = Actor(name, self._server, self._transport, self._names)
+            self._actors[name] = Actor(name, self._server.url, self._transport, self._names)
         return self._actors[name]
 
     def _report(self, error: Exception) -> str:

@@ -76,6 +76,11 @@ class Pass(Step):
 
 
 @dataclass(frozen=True, slots=True)
+class Stop(Step):
+    """`the server stops`, as it does when it is told to."""
+
+
+@dataclass(frozen=True, slots=True)
 class On(Step):
     """Steps for some of the story's transports only."""
 
@@ -92,6 +97,10 @@ class Story:
     settings: dict[str, JSON] = field(default_factory=dict)
     pins: frozenset[str] = frozenset()
     steps: tuple[Step, ...] = ()
+
+    @property
+    def ends_the_server(self) -> bool:
+        return any(isinstance(step, Stop) for step in self.steps)
 
     def steps_on(self, transport: str) -> Iterator[Step]:
         for step in self.steps:

@@ -13,13 +13,14 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from itertools import groupby, islice
 from threading import Thread
+from typing import Any
 
 from tests.conversations.runner.replay import replay
 from tests.conversations.runner.stories import Story
 from tests.serving import ROOT, Settings, environment
 
-STAGES = 6
-PLAYS_OF_AN_EVENING = 12
+STAGES = 10
+PLAYS_OF_AN_EVENING = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +43,9 @@ class Play:
 
     @property
     def programme(self) -> str:
-        """Plays with the same programme need the same server."""
-        return json.dumps(self.settings, sort_keys=True)
+        """Plays with the same programme can have the same server."""
+        ending = str(self) if self.story.ends_the_server else ""
+        return json.dumps([self.settings, ending], sort_keys=True)
 
 
 class House:
@@ -53,16 +55,31 @@ class House:
         self._process = process
         self._turn = asyncio.Lock()
 
-    async def server(self, settings: Settings) -> str:
-        """The URL of a new server."""
+    async def open(self, settings: Settings) -> "Server":
+        """A new server."""
+        answer = await self.tell({"open": settings})
+        if not answer.startswith("http"):
+            raise RuntimeError(f"no server starts with {settings}: {answer}")
+        return Server(answer, self)
+
+    async def tell(self, command: dict[str, Any]) -> str:
+        """One command, one answer."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         async with self._turn:
-            self._process.stdin.write(json.dumps(settings).encode() + b"\n")
-            answer = (await self._process.stdout.readline()).decode().strip()
-        if not answer.startswith("http"):
-            raise RuntimeError(f"no server starts with {settings}: {answer}")
-        return answer
+            self._process.stdin.write(json.dumps(command).encode() + b"\n")
+            return (await self._process.stdout.readline()).decode().strip()
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """One server of the house."""
+
+    url: str
+    house: House
+
+    async def stop(self) -> None:
+        await self.house.tell({"stop": self.url})
 
 
 @asynccontextmanager
@@ -114,13 +131,13 @@ class Theatre:
 
     async def _play(self, plays: list[Play], house: House, stages: asyncio.Semaphore) -> None:
         async with stages:
-            server: str | None = None
+            server: Server | None = None
             for play in plays:
                 result = self._results[str(play)]
                 if not result.set_running_or_notify_cancel():
                     continue
                 try:
-                    server = server or await house.server(play.settings)
+                    server = server or await house.open(play.settings)
                     await replay(play.story, play.transport, server)
                 except AssertionError as complaint:
                     result.set_result(str(complaint))

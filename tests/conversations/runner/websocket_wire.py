@@ -7,7 +7,7 @@ import aiohttp
 from multidict import CIMultiDict
 
 from tests.conversations.runner.stories import Body
-from tests.conversations.runner.wire import PATIENCE_S, Heard, decoded, encoded
+from tests.conversations.runner.wire import PATIENCE_S, Heard, connector, decoded, encoded
 
 if TYPE_CHECKING:
     from tests.conversations.runner.notation import JSON
@@ -57,7 +57,9 @@ class WebSocketWire:
 
         trace = aiohttp.TraceConfig()
         trace.on_request_end.append(look_below)
-        self._session = aiohttp.ClientSession(cookie_jar=self._jar, trace_configs=[trace])
+        self._session = aiohttp.ClientSession(
+            connector=connector(), cookie_jar=self._jar, trace_configs=[trace]
+        )
         try:
             self._socket = await self._session.ws_connect(
                 self._server.replace("http", "ws", 1) + target,

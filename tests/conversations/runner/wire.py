@@ -2,15 +2,18 @@
 
 import asyncio
 import json
+import socket
 from dataclasses import dataclass, field
 from typing import Protocol
 
+import aiohttp
 from multidict import CIMultiDict
 
 from tests.conversations.runner.notation import JSON
 from tests.conversations.runner.stories import Body
 
 PATIENCE_S = 5.0
+RECEIVE_BUFFER = 65536
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,18 @@ def decoded(text: str) -> list[JSON]:
     assert isinstance(messages, list), f"no array: {text}"
     assert messages, "an empty array, which clients take for a failure"
     return messages
+
+
+def connector() -> aiohttp.TCPConnector:
+    """Connections that hold little for a client that stops reading."""
+
+    def open_socket(address: aiohttp.AddrInfoType) -> socket.socket:
+        family, kind, protocol, _, _ = address
+        opened = socket.socket(family, kind, protocol)
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER)
+        return opened
+
+    return aiohttp.TCPConnector(socket_factory=open_socket)
 
 
 async def turns_of_the_loop() -> None:

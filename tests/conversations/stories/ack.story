@@ -38,7 +38,7 @@ alice -> /meta/connect {"ext": {"ack": 0}}
 alice <- /meta/connect ok
 
 # Every connect reply is a new batch, even an empty one
-! timeout = 250
+! timeout = 500
 alice handshakes with ack
 alice connects with ack
 alice ~> /meta/connect {"ext": {"ack": 1}}
@@ -163,26 +163,33 @@ alice <- /ack/spin {"data": 1}
 alice -> /meta/connect {"ext": {"ack": 1}}
 alice <- /ack/spin {"data": 1}
          /meta/connect ok {"ext": {"ack": 5}}
--- then after a while, which grows,
-alice ~> /meta/connect {"ext": {"ack": 1}}
-alice <~ /ack/spin {"data": 1}
+-- then after 100, 200 and 400 ms,
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /ack/spin {"data": 1}
          /meta/connect ok {"ext": {"ack": 6}}
-alice ~> /meta/connect {"ext": {"ack": 1}}
-alice is held for 50 ms
-alice <~ /ack/spin {"data": 1}
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /ack/spin {"data": 1}
          /meta/connect ok {"ext": {"ack": 7}}
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /ack/spin {"data": 1}
+         /meta/connect ok {"ext": {"ack": 8}}
+-- then after 800 ms,
+alice ~> /meta/connect {"ext": {"ack": 1}}
+alice is held for 100 ms
+alice <~ /ack/spin {"data": 1}
+         /meta/connect ok {"ext": {"ack": 9}}
 -- but at once if the client asks for that.
 alice -> /meta/connect {"ext": {"ack": 1}, "advice": {"timeout": 0}}
 alice <- /ack/spin {"data": 1}
-         /meta/connect ok {"ext": {"ack": 8}, "advice": <any>}
+         /meta/connect ok {"ext": {"ack": 10}, "advice": <any>}
 -- An ack sets everything right.
-alice ~> /meta/connect {"ext": {"ack": 8}}
+alice ~> /meta/connect {"ext": {"ack": 10}}
 bob publishes 2 to /ack/spin
 alice <~ /ack/spin {"data": 2}
-         /meta/connect ok {"ext": {"ack": 9}}
-alice -> /meta/connect {"ext": {"ack": 8}}
+         /meta/connect ok {"ext": {"ack": 11}}
+alice -> /meta/connect {"ext": {"ack": 10}}
 alice <- /ack/spin {"data": 2}
-         /meta/connect ok {"ext": {"ack": 10}}
+         /meta/connect ok {"ext": {"ack": 12}}
 
 # A new message does not wait for the pause before a repetition
 alice handshakes with ack
@@ -202,11 +209,21 @@ alice <- /ack/pause {"data": 1}
 alice -> /meta/connect {"ext": {"ack": 1}}
 alice <- /ack/pause {"data": 1}
          /meta/connect ok {"ext": {"ack": 5}}
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /ack/pause {"data": 1}
+         /meta/connect ok {"ext": {"ack": 6}}
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /ack/pause {"data": 1}
+         /meta/connect ok {"ext": {"ack": 7}}
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /ack/pause {"data": 1}
+         /meta/connect ok {"ext": {"ack": 8}}
+-- Seven times; before the eighth there are 800 ms.
 alice ~> /meta/connect {"ext": {"ack": 1}}
 bob publishes 2 to /ack/pause
 alice <~ /ack/pause {"data": 1}
          /ack/pause {"data": 2}
-         /meta/connect ok {"ext": {"ack": 6}}
+         /meta/connect ok {"ext": {"ack": 9}}
 
 # A late ack of an older batch changes nothing
 alice handshakes with ack
@@ -481,11 +498,11 @@ alice <- /ack/abuse {"data": 1}
          /meta/connect ok {"ext": {"ack": 3}, "advice": <any>}
 
 # Sessions with ack expire like others
-! max_interval = 500
+! max_interval = 800
 alice handshakes with ack
 alice subscribes to /ack/expires
 alice connects with ack
-1000 ms pass
+1400 ms pass
 alice -> /meta/connect {"ext": {"ack": 1}}
 alice <- /meta/connect error "402::session_unknown" {"advice": {"reconnect": "handshake", "interval": 0, "timeout": 30000}}
 
@@ -496,3 +513,44 @@ alice connects with ack
 alice ~> /meta/connect {"ext": {"ack": 1}}
 alice disconnects
 alice <~ /meta/connect ok {"advice": {"reconnect": "none", "interval": 0, "timeout": 30000}, "ext": <any>}
+
+# An ack settles all batches up to its own
+alice handshakes with ack
+alice subscribes to /ack/cumulative
+alice connects with ack
+bob handshakes
+bob publishes 1 to /ack/cumulative
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /ack/cumulative {"data": 1}
+         /meta/connect ok {"ext": {"ack": 2}}
+bob publishes 2 to /ack/cumulative
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /ack/cumulative {"data": 1}
+         /ack/cumulative {"data": 2}
+         /meta/connect ok {"ext": {"ack": 3}}
+alice -> /meta/connect {"ext": {"ack": 3}, "advice": {"timeout": 0}}
+alice <- /meta/connect ok {"ext": {"ack": 4}, "advice": <any>}
+
+# Over a socket a connect that replaces another takes over what waits for acks
+transports: websocket
+alice handshakes with ack
+alice subscribes to /ack/twice
+alice connects with ack
+alice ~> /meta/connect {"id": "older", "ext": {"ack": 1}}
+alice ~> /meta/connect {"id": "newer", "ext": {"ack": 1}}
+bob handshakes
+bob publishes 1 to /ack/twice
+alice <~ /ack/twice {"data": 1}
+         /meta/connect ok {"id": "newer", "ext": {"ack": <integer>}}
+
+# With ack, what waits comes with a connect in a batch, and only there
+alice handshakes with ack
+alice subscribes to /ack/batched
+alice connects with ack
+alice -> /ack/batched {"data": 1}
+alice <- /ack/batched ok
+alice -> /ack/elsewhere {"data": 0}
+         /meta/connect {"ext": {"ack": 1}}
+alice <- /ack/batched {"data": 1}
+         /ack/elsewhere ok
+         /meta/connect ok {"ext": {"ack": 2}}

@@ -141,3 +141,30 @@ alice <- /batches/long ok
          /batches/long ok
          /batches/long ok
          /batches/long ok
+
+# Two connects in one request are both answered
+alice handshakes
+alice connects
+alice -> /meta/connect
+         /meta/connect
+alice <- /meta/connect ok
+         /meta/connect ok
+alice ~> /meta/connect
+
+# Two disconnects in one request end the session once
+alice handshakes
+alice -> /meta/disconnect
+         /meta/disconnect
+alice <- /meta/disconnect ok
+         /meta/disconnect error "402::session_unknown"
+
+# With messages for connects only, a batch with a connect has them
+! meta_connect_deliver_only = true
+alice handshakes
+alice subscribes to /batches/only
+alice connects
+alice -> /batches/only {"data": 1}
+         /meta/connect
+alice <- /batches/only {"data": 1}
+         /batches/only ok
+         /meta/connect ok

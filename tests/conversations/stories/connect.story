@@ -16,7 +16,7 @@ alice <- /meta/connect ok {"advice": {"reconnect": "retry", "interval": 0, "time
 
 # A second connect is held until its time is over, and then answered without advice
 pins: 8
-! timeout = 400
+! timeout = 600
 alice handshakes
 alice connects
 alice ~> /meta/connect
@@ -24,7 +24,7 @@ alice is held for 100 ms
 alice <~ {"channel": "/meta/connect", "id": "3", "successful": true}
 
 # One held connect follows the other
-! timeout = 250
+! timeout = 500
 alice handshakes
 alice connects
 alice ~> /meta/connect
@@ -43,35 +43,35 @@ alice <- /meta/connect ok {"advice": {"reconnect": "retry", "interval": 0, "time
 # A connect may ask for a shorter hold, once
 alice handshakes
 alice connects
-alice ~> /meta/connect {"advice": {"timeout": 400}}
+alice ~> /meta/connect {"advice": {"timeout": 600}}
 alice is held for 100 ms
 -- The advice is of the configured hold, not of the one that was asked for.
 alice <~ /meta/connect ok {"advice": {"reconnect": "retry", "interval": 0, "timeout": 30000}}
 alice ~> /meta/connect
-alice is held for 500 ms
+alice is held for 800 ms
 
 # A connect cannot ask for a longer hold than is configured
-! timeout = 400
+! timeout = 600
 alice handshakes
 alice connects
 alice ~> /meta/connect {"advice": {"timeout": 60000}}
 alice is held for 100 ms
-alice <~ /meta/connect ok {"advice": {"reconnect": "retry", "interval": 0, "timeout": 400}}
+alice <~ /meta/connect ok {"advice": {"reconnect": "retry", "interval": 0, "timeout": 600}}
 
 # A negative hold means none in particular
-! timeout = 400
+! timeout = 600
 alice handshakes
 alice connects
 alice ~> /meta/connect {"advice": {"timeout": -1}}
 alice is held for 100 ms
-alice <~ /meta/connect ok {"advice": {"reconnect": "retry", "interval": 0, "timeout": 400}}
+alice <~ /meta/connect ok {"advice": {"reconnect": "retry", "interval": 0, "timeout": 600}}
 
 # Any advice in the request is answered with the whole advice
-! timeout = 250
+! timeout = 500
 alice handshakes
 alice connects
 alice ~> /meta/connect {"advice": {}}
-alice <~ /meta/connect ok {"advice": {"reconnect": "retry", "interval": 0, "timeout": 250}}
+alice <~ /meta/connect ok {"advice": {"reconnect": "retry", "interval": 0, "timeout": 500}}
 alice ~> /meta/connect
 alice <~ /meta/connect ok
 
@@ -85,11 +85,11 @@ alice -> /meta/connect {"advice": {"timeout": 0}}
 alice <- /meta/connect ok {"advice": {"reconnect": "retry", "interval": 0, "timeout": 30000}}
 
 # A pause that the client announces is no longer than a hold
-! timeout = 400
+! timeout = 600
 alice handshakes
 alice connects
 alice -> /meta/connect {"advice": {"interval": 86400000, "timeout": 0}}
-alice <- /meta/connect ok {"advice": {"reconnect": "retry", "interval": 400, "timeout": 400}}
+alice <- /meta/connect ok {"advice": {"reconnect": "retry", "interval": 600, "timeout": 600}}
 
 # Advice that is no object is refused
 alice handshakes

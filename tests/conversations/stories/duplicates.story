@@ -18,7 +18,7 @@ alice <~ /duplicates/newer {"data": "hello"}
 # Over a socket a newer connect takes the place of the held one in silence
 pins: 33
 transports: websocket
-! timeout = 400
+! timeout = 600
 alice handshakes
 alice connects
 alice ~> /meta/connect {"id": "older"}

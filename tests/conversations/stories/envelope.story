@@ -179,7 +179,7 @@ alice -> POST /cometd
     body: --x--
 alice <- 415 {"successful": false, "error": "415::media_type_unsupported"}
 
-# Responses are JSON, are not cached and set nothing but the browser's cookie
+# Responses are JSON and set nothing but the browser's cookie
 alice -> /meta/handshake
 alice <- 200
     Content-Type: <text like application/json(;charset=UTF-8)?>
@@ -196,3 +196,12 @@ alice -> /nowhere {"data": 1}
 alice <- 200 /nowhere error "402::session_unknown"
 alice -> {"channel": "no slash", "id": "1"}
 alice <- 200 {"channel": "no slash", "id": "1", "successful": false, "error": "405::channel_invalid"}
+
+# Paths beside the mount points are not Bayeux
+transports: long-polling
+alice -> POST /elsewhere
+    /meta/handshake
+alice <- 404
+alice -> POST /cometdx
+    /meta/handshake
+alice <- 404

@@ -2,12 +2,12 @@
 -- response to a handshake or connect; other messages push it on, a connect stops it.
 
 transports: long-polling, websocket, callback-polling
-! max_interval = 500
+! max_interval = 800
 
 # A session that never connects expires
 alice handshakes
 alice subscribes to /expiry/never
-1000 ms pass
+1400 ms pass
 alice -> /meta/connect
 alice <- /meta/connect error "402::session_unknown" {"advice": {"reconnect": "handshake", "interval": 0, "timeout": 30000}}
 
@@ -15,20 +15,20 @@ alice <- /meta/connect error "402::session_unknown" {"advice": {"reconnect": "ha
 pins: 23
 alice handshakes
 alice connects
-1000 ms pass
+1400 ms pass
 alice -> /meta/connect
 alice <- /meta/connect error "402::session_unknown" {"advice": {"reconnect": "handshake", "interval": 0, "timeout": 30000}}
 
 # A session that connects in time lives on
 alice handshakes
 alice connects
-250 ms pass
+400 ms pass
 alice -> /meta/connect {"advice": {"timeout": 0}}
 alice <- /meta/connect ok {"advice": <any>}
-250 ms pass
+400 ms pass
 alice -> /meta/connect {"advice": {"timeout": 0}}
 alice <- /meta/connect ok {"advice": <any>}
-250 ms pass
+400 ms pass
 alice ~> /meta/connect
 
 # A held connect keeps its session alive
@@ -36,7 +36,7 @@ alice handshakes
 alice subscribes to /expiry/held
 alice connects
 alice ~> /meta/connect
-alice is held for 900 ms
+alice is held for 1400 ms
 bob handshakes
 bob publishes "still there?" to /expiry/held
 on long-polling, callback-polling:
@@ -49,13 +49,13 @@ on websocket:
 pins: 49
 alice handshakes
 alice connects
-250 ms pass
+400 ms pass
 alice publishes 1 to /expiry/publishing
-250 ms pass
+400 ms pass
 alice publishes 2 to /expiry/publishing
-250 ms pass
+400 ms pass
 alice publishes 3 to /expiry/publishing
-1000 ms pass
+1400 ms pass
 alice -> /expiry/publishing {"data": 4}
 alice <- /expiry/publishing error "402::session_unknown"
 
@@ -65,7 +65,7 @@ alice handshakes
 alice connects
 alice ~> /meta/connect
 alice drops
-1000 ms pass
+1400 ms pass
 alice -> /meta/connect
 alice <- /meta/connect error "402::session_unknown" {"advice": {"reconnect": "handshake", "interval": 0, "timeout": 30000}}
 
@@ -89,7 +89,7 @@ transports: websocket
 alice handshakes
 alice connects
 alice drops
-1000 ms pass
+1400 ms pass
 alice -> /meta/connect
 alice <- /meta/connect error "402::session_unknown" {"advice": {"reconnect": "handshake", "interval": 0, "timeout": 30000}}
 
@@ -100,18 +100,18 @@ alice handshakes
 alice connects
 alice ~> /meta/connect
 alice drops
-1000 ms pass
+1400 ms pass
 alice -> /meta/connect
 alice <- /meta/connect error "402::session_unknown" {"advice": {"reconnect": "handshake", "interval": 0, "timeout": 30000}}
 
 # A pause that the client announced is added to its life
 alice handshakes
-alice -> /meta/connect {"advice": {"interval": 700}}
-alice <- /meta/connect ok {"advice": {"reconnect": "retry", "interval": 700, "timeout": 30000}}
-900 ms pass
+alice -> /meta/connect {"advice": {"interval": 1500}}
+alice <- /meta/connect ok {"advice": {"reconnect": "retry", "interval": 1500, "timeout": 30000}}
+1500 ms pass
 alice -> /meta/connect {"advice": {"timeout": 0}}
 alice <- /meta/connect ok {"advice": {"reconnect": "retry", "interval": 0, "timeout": 30000}}
-1000 ms pass
+1400 ms pass
 alice -> /meta/connect
 alice <- /meta/connect error "402::session_unknown" {"advice": {"reconnect": "handshake", "interval": 0, "timeout": 30000}}
 
@@ -122,7 +122,7 @@ alice connects
 bob handshakes
 bob -> /meta/unsubscribe {"subscription": "/expiry/gone"}
 bob <- /meta/unsubscribe ok
-1000 ms pass
+1400 ms pass
 bob handshakes
 bob -> /meta/unsubscribe {"subscription": "/expiry/gone"}
 bob <- /meta/unsubscribe error "400::channel_missing"
@@ -131,7 +131,7 @@ bob <- /meta/unsubscribe error "400::channel_missing"
 pins: 24
 transports: long-polling
 ! max_message_size = 30000000
-! max_interval = 600
+! max_interval = 800
 ! write_timeout = 200
 ! max_request_size = 40000000
 ! max_queue_bytes = 60000000
@@ -141,7 +141,7 @@ alice connects
 alice ~> /meta/connect
 alice stops reading
 bob handshakes
-bob -> /expiry/unread {"data": <text of 12000000 characters>}
+bob -> /expiry/unread {"data": <text of 6000000 characters>}
 bob <- /expiry/unread ok
 2500 ms pass
 bob handshakes
@@ -153,7 +153,7 @@ alice drops
 pins: 24
 transports: websocket
 ! max_message_size = 30000000
-! max_interval = 600
+! max_interval = 800
 ! write_timeout = 200
 ! max_request_size = 40000000
 ! max_queue_bytes = 60000000
@@ -163,10 +163,19 @@ alice connects
 alice stops reading
 bob speaks long-polling
 bob handshakes
-bob -> /expiry/unread {"data": <text of 12000000 characters>}
+bob -> /expiry/unread {"data": <text of 6000000 characters>}
 bob <- /expiry/unread ok
 2500 ms pass
 bob handshakes
 bob -> /meta/unsubscribe {"subscription": "/expiry/unread"}
 bob <- /meta/unsubscribe error "400::channel_missing"
 alice drops
+
+# The pause that the server asks for is added to the life of a session
+! interval = 1000
+! max_interval = 500
+alice handshakes
+alice connects
+900 ms pass
+alice -> /meta/connect {"advice": {"timeout": 0}}
+alice <- /meta/connect ok {"advice": {"reconnect": "retry", "interval": 1000, "timeout": 30000}}

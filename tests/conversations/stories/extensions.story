@@ -51,11 +51,11 @@ alice <- {"channel": "/meta/disconnect", "successful": true}
          /meta/connect error "402::session_unknown" {"advice": {"reconnect": "none", "interval": 0, "timeout": 30000}}
 
 # Clients that do something stay
-! max_inactivity = 600
+! max_inactivity = 1000
 alice handshakes
 alice connects
-400 ms pass
+600 ms pass
 alice publishes 1 to /extensions/activity
-400 ms pass
+600 ms pass
 alice -> /meta/connect {"advice": {"timeout": 0}}
 alice <- /meta/connect ok {"advice": {"reconnect": "retry", "interval": 0, "timeout": 30000}}

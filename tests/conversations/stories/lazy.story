@@ -1,8 +1,8 @@
 -- Lazy messages: they wait for others, for the next connect, or for the lazy time to be over.
 
 transports: long-polling, callback-polling
-! channels = {"/lazy/slow": {"lazy": true}, "/lazy/timed": {"lazy": true, "lazy_timeout": 300}, "/lazy/wild/*": {"lazy": true}}
-! max_lazy_timeout = 500
+! channels = {"/lazy/slow": {"lazy": true}, "/lazy/timed": {"lazy": true, "lazy_timeout": 1200}, "/lazy/wild/*": {"lazy": true}}
+! max_lazy_timeout = 600
 
 # A lazy message does not release a held connect before its time
 pins: 58
@@ -24,21 +24,21 @@ alice connects
 alice ~> /meta/connect
 bob handshakes
 bob publishes 1 to /lazy/timed
-alice is held for 100 ms
+alice is held for 850 ms
 alice <~ /lazy/timed {"data": 1}
          /meta/connect ok
 
 # Lazy messages gather, in order
 alice handshakes
-alice subscribes to /lazy/timed
+alice subscribes to /lazy/slow
 alice connects
 alice ~> /meta/connect
 bob handshakes
-bob publishes 1 to /lazy/timed
-bob publishes 2 to /lazy/timed
+bob publishes 1 to /lazy/slow
+bob publishes 2 to /lazy/slow
 alice is held
-alice <~ /lazy/timed {"data": 1}
-         /lazy/timed {"data": 2}
+alice <~ /lazy/slow {"data": 1}
+         /lazy/slow {"data": 2}
          /meta/connect ok
 
 # A prompt message takes the lazy ones along

@@ -119,7 +119,7 @@ alice <- /limits/bytes {"data": <text of 2000 characters>}
 
 # When there are too many sessions a handshake is told to come back
 ! max_sessions = 1
-! max_interval = 300
+! max_interval = 600
 alice handshakes
 alice connects
 alice ~> /meta/connect
@@ -128,6 +128,6 @@ bob <- /meta/handshake error "503::server_busy" {
     "clientId": absent, "version": absent, "supportedConnectionTypes": absent,
     "advice": {"reconnect": "handshake", "interval": <1 to 60000>, "timeout": 30000}}
 alice drops
-700 ms pass
+1200 ms pass
 bob handshakes
 bob disconnects

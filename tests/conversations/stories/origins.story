@@ -67,7 +67,7 @@ alice <- 403 {"successful": false, "error": "403::origin_denied"}
 
 # An answer that came late is readable for the origin that is allowed
 ! allow_origin = ["http://elsewhere.example"]
-! timeout = 250
+! timeout = 500
 alice handshakes
 alice connects
 alice ~> /meta/connect

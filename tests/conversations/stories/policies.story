@@ -156,9 +156,9 @@ pins: 27
 ! extension = ["tests.conversations.policies:services"]
 alice handshakes
 alice connects
-alice publishes {"timeout": 250, "interval": 40} to /service/pace
+alice publishes {"timeout": 600, "interval": 40} to /service/pace
 alice ~> /meta/connect
-alice <~ /meta/connect ok {"advice": {"reconnect": "retry", "interval": 40, "timeout": 250}}
+alice <~ /meta/connect ok {"advice": {"reconnect": "retry", "interval": 40, "timeout": 600}}
 alice ~> /meta/connect
 alice <~ /meta/connect ok
 
@@ -247,3 +247,19 @@ on websocket:
 ! extension = ["tests.conversations.policies:censorship"]
 alice -> /meta/handshake {"ext": {"name": "broken"}}
 alice <- /meta/handshake error "403::handshake_denied" {"advice": {"reconnect": "none", "interval": 0, "timeout": 30000}, ...}
+
+# Where messages may come with the reply to a handshake, none may come too
+! extension = ["tests.conversations.policies:services"]
+! allow_message_delivery_during_handshake = true
+alice -> /meta/handshake
+alice <- /meta/handshake ok {"clientId": new $alice, "x-messages": absent, ...}
+alice connects
+bob -> /meta/handshake {"ext": {"ack": true}}
+bob <- /meta/handshake ok {"clientId": new $bob, "x-messages": absent, "ext": {"ack": {"enabled": true, "batch": new $batch}}, ...}
+bob subscribes to /policies/none
+bob -> /meta/connect {"ext": {"ack": $batch}}
+bob <- /meta/connect ok {"ext": {"ack": new $next}}
+alice publishes 1 to /policies/none
+bob -> /meta/connect {"ext": {"ack": $next}}
+bob <- /policies/none {"data": 1}
+       /meta/connect ok {"ext": {"ack": <integer>}}

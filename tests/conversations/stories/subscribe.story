@@ -335,3 +335,21 @@ alice -> /meta/subscribe {"subscription": "/subscribe/limit/3"}
 alice <- /meta/subscribe error "413:2:subscriptions_exceeded"
 alice unsubscribes from /subscribe/limit/2
 alice subscribes to /subscribe/limit/3
+
+# Taking back one subscription leaves the others that match
+alice handshakes
+alice -> /meta/subscribe {"subscription": ["/subscribe/left/a", "/subscribe/left/*"]}
+alice <- /meta/subscribe ok
+alice unsubscribes from /subscribe/left/*
+bob handshakes
+bob -> /subscribe/left/a {"data": 1}
+       /subscribe/left/b {"data": 2}
+bob <- /subscribe/left/a ok
+       /subscribe/left/b ok
+on long-polling, callback-polling:
+    alice -> /meta/connect
+    alice <- /subscribe/left/a {"data": 1}
+             /meta/connect ok
+on websocket:
+    alice <- /subscribe/left/a {"data": 1}
+    alice hears nothing

@@ -87,3 +87,36 @@ alice <- /meta/subscribe ok
 alice handshakes
 alice -> /validation/off {"id": "not-alphanumeric", "data": 1}
 alice <- {"channel": "/validation/off", "id": "not-alphanumeric", "successful": true}
+
+# An ext that is no object is refused
+alice handshakes
+alice -> /validation/ext {"data": 1, "ext": "text"}
+         /meta/subscribe {"subscription": "/validation/ext", "ext": [1]}
+         /validation/ext {"data": 2}
+alice <- /validation/ext error "400::ext_invalid" {...}
+         /meta/subscribe error "400::ext_invalid" {...}
+         /validation/ext ok
+
+# A client id that is no text belongs to nobody
+alice handshakes
+alice -> /validation/client {"clientId": 5, "data": 1}
+alice <- /validation/client error "402::session_unknown"
+alice -> /validation/client {"clientId": [$alice], "data": 1}
+alice <- /validation/client error "402::session_unknown"
+alice -> /validation/client {"clientId": null, "data": 1}
+alice <- /validation/client error "402::session_unknown"
+
+# A first message without a client id makes the whole request nobody's
+transports: long-polling, callback-polling
+alice handshakes
+alice -> /validation/first {"clientId": absent, "data": 1}
+         /validation/first {"data": 2}
+alice <- /validation/first error "402::session_unknown"
+         /validation/first error "402::session_unknown"
+
+# A first message that is refused for other reasons still says whose request it is
+alice handshakes
+alice -> {"id": "nochannel", "clientId": $alice}
+         /validation/second {"data": 2}
+alice <- {"id": "nochannel", "successful": false, "error": "400::channel_missing"}
+         /validation/second ok

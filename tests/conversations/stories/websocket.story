@@ -172,7 +172,7 @@ alice handshakes
 alice connects
 
 # A connect over a socket is a heartbeat
-! timeout = 300
+! timeout = 600
 alice handshakes
 alice subscribes to /websocket/heartbeat
 alice connects
@@ -245,12 +245,26 @@ alice hears nothing
 
 # A connect reply that the client no longer waits for does no harm
 pins: 56
-! timeout = 300
+! timeout = 600
 alice handshakes
 alice connects
 alice ~> /meta/connect {"id": "slow"}
 alice -> /meta/connect {"id": "retry", "advice": {"timeout": 0}}
-alice <- /meta/connect ok {"id": "retry", "advice": {"reconnect": "retry", "interval": 0, "timeout": 300}}
-alice is held for 500 ms
+alice <- /meta/connect ok {"id": "retry", "advice": {"reconnect": "retry", "interval": 0, "timeout": 600}}
+alice is held for 900 ms
 alice ~> /meta/connect {"id": "last"}
 alice <~ /meta/connect ok {"id": "last"}
+
+# A socket survives messages of nobody
+alice -> /meta/subscribe {"subscription": "/websocket/nobody"}
+alice <- /meta/subscribe error "402::session_unknown"
+alice -> /websocket/nobody {"data": 1}
+alice <- /websocket/nobody error "402::session_unknown"
+alice handshakes
+alice connects
+
+# A refused handshake leaves the socket open for another
+alice -> /meta/handshake {"supportedConnectionTypes": []}
+alice <- frame /meta/handshake error "406::connection_types_unsupported" {...}
+alice handshakes
+alice connects
