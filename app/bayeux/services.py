@@ -37,8 +37,9 @@ class Call:
     def _answer(self, data: object, *, successful: bool) -> None:
         event = {"channel": self.channel, "data": data, "successful": successful}
         # The client finds its call by this id, and tells the answer from the reply by its data.
-        if "id" in self.message:
-            event["id"] = self.message["id"]
+        message_id = self.message.get("id")
+        if message_id is not None:
+            event["id"] = str(message_id)
         self._deliver(self.session, event)
 
 

@@ -25,9 +25,9 @@ def subscribe(
             raise Refused(error, _BY_POLICY)
     # Subscribing to a service succeeds and means nothing: services answer their caller anyway.
     patterns = {channel.name: channel for channel in channels if channel.kind is Kind.BROADCAST}
-    wanted = patterns.keys() | session.subscriptions
-    if len(wanted) > bayeux.options.max_subscriptions:
-        raise Refused(BayeuxError.SUBSCRIPTIONS_EXCEEDED, str(bayeux.options.max_subscriptions))
+    more = sum(name not in session.subscriptions for name in patterns)
+    if more and len(session.subscriptions) + more > bayeux.options.max_subscriptions:
+        raise _too_many(bayeux)
     routes = bayeux.hub.routes
     if not bayeux.rights.are_open:
         for name, channel in patterns.items():
@@ -60,8 +60,14 @@ def _channels(bayeux: Bayeux, message: Json) -> list[Channel]:
     if subscription is None:
         raise Refused(BayeuxError.SUBSCRIPTION_MISSING)
     names = subscription if isinstance(subscription, list) else [subscription]
+    if len(names) > bayeux.options.max_subscriptions:
+        raise _too_many(bayeux)
     channels = [bayeux.channels.get(name) if isinstance(name, str) else None for name in names]
     legal = [channel for channel in channels if channel is not None]
     if not legal or len(legal) < len(channels):
         raise Refused(BayeuxError.SUBSCRIPTION_INVALID)
     return legal
+
+
+def _too_many(bayeux: Bayeux) -> Refused:
+    return Refused(BayeuxError.SUBSCRIPTIONS_EXCEEDED, str(bayeux.options.max_subscriptions))

@@ -1,0 +1,442 @@
+"""`/meta/connect`: when it is answered at once, when it is held, and what ends the waiting."""
+
+from typing import Any
+
+import pytest
+
+from app.bayeux.exchange import ConnectionType
+from tests.unit.bayeux.harness import Client, House, Json, Socket, Wire
+
+BARE: Json = {"channel": "/meta/connect", "successful": True}
+
+
+def bare(reply: Json) -> bool:
+    return {name: value for name, value in reply.items() if name != "id"} == BARE
+
+
+# The table of decisions: the first row that fits counts
+
+
+def test_a_connect_of_nobody_is_answered_at_once() -> None:
+    reply = House().guest(browser="known").connect().reply
+    assert reply["error"] == "402::session_unknown"
+    assert reply["advice"] == {"reconnect": "handshake", "interval": 0, "timeout": 30000}
+
+
+def test_a_client_that_keeps_no_cookie_is_told_to_take_its_time() -> None:
+    house = House()
+    client = house.client()
+    client.browser = None
+    assert client.connect().reply["advice"]["interval"] == 3000
+    client = House(trust_client_session=True).guest()
+    assert client.connect().reply["advice"]["interval"] == 0
+
+
+def test_a_connect_that_is_not_alone_is_answered_at_once() -> None:
+    client = House().connected()
+    answer = client.send({"channel": "/meta/connect"}, {"channel": "/a", "data": 1})
+    assert [reply["channel"] for reply in answer.elements] == ["/meta/connect", "/a"]
+    assert client.connect().is_held
+
+
+def test_a_connect_with_messages_waiting_is_answered_at_once_with_them() -> None:
+    house = House()
+    alice, bob = house.connected(), house.client()
+    alice.subscribe("/a")
+    bob.publish("/a", 1)
+    bob.publish("/a", 2)
+    answer = alice.connect()
+    assert answer.data == [1, 2]
+    assert bare(answer.elements[-1])
+
+
+def test_messages_come_before_the_rule_of_browsers() -> None:
+    house = House()
+    alice = house.connected(browser="shared")
+    bob = house.connected(browser="shared")
+    bob.subscribe("/a")
+    assert alice.connect().is_held
+    house.bayeux.publish("/a", 1)
+    answer = bob.connect()
+    assert answer.data == [1]
+    assert "advice" not in answer.elements[-1]
+
+
+def test_the_rule_of_browsers_comes_before_the_rule_of_first_connects() -> None:
+    house = House()
+    alice = house.connected(browser="shared")
+    assert alice.connect().is_held
+    bob = house.client(browser="shared")
+    assert bob.connect().reply["advice"]["multiple-clients"] is True
+
+
+@pytest.mark.parametrize("fields", [{}, {"advice": {"timeout": 5000}}, {"advice": {}}])
+def test_the_first_connect_is_answered_at_once_whatever_it_asks_for(fields: Json) -> None:
+    client = House().client()
+    assert client.connect(**fields).reply["successful"]
+    assert client.connect().is_held
+
+
+def test_a_first_connect_in_a_batch_was_the_first_connect() -> None:
+    client = House().client()
+    client.send({"channel": "/meta/connect"}, {"channel": "/a", "data": 1})
+    assert client.connect().is_held
+
+
+def test_a_connect_that_does_not_want_to_wait_is_answered_at_once() -> None:
+    client = House().connected()
+    assert client.connect(advice={"timeout": 0}).reply["successful"]
+
+
+def test_any_other_connect_is_held_for_the_timeout() -> None:
+    house = House(timeout_s=20.0)
+    asked = house.connected().connect()
+    house.advance(19.9)
+    assert asked.is_held
+    house.advance(0.2)
+    assert bare(asked.reply)
+
+
+@pytest.mark.parametrize(
+    ("timeout", "seconds"),
+    [
+        (5000, 5),
+        (5000.5, 5),
+        (100_000, 20),
+        (-1, 20),
+        (None, 20),
+        ("5000", 20),
+        ([], 20),
+        (1e308, 20),
+    ],
+)
+def test_a_client_may_ask_for_less_time_than_ours_and_not_for_more(
+    timeout: Any, seconds: int
+) -> None:
+    house = House(timeout_s=20.0)
+    asked = house.connected().connect(advice={"timeout": timeout})
+    house.advance(seconds - 0.1)
+    assert asked.is_held
+    house.advance(0.2)
+    assert asked.reply["successful"]
+
+
+def test_what_a_client_asks_for_counts_for_this_connect_only() -> None:
+    house = House(timeout_s=20.0)
+    client = house.connected()
+    assert not client.connect(advice={"timeout": 0}).is_held
+    asked = client.connect()
+    house.advance(19.9)
+    assert asked.is_held
+
+
+def test_a_sessions_own_timeout_comes_before_the_servers() -> None:
+    house = House(timeout_s=20.0)
+    client = house.connected()
+    client.session.timeout_s = 2.0
+    asked = client.connect()
+    house.advance(2.1)
+    assert not asked.is_held
+
+
+def test_a_server_that_never_holds_answers_at_once() -> None:
+    assert bare(House(timeout_s=0.0).connected().connect().reply)
+
+
+# What ends the waiting
+
+
+def test_a_message_releases_the_connect_at_the_end_of_the_turn() -> None:
+    house = House()
+    alice, bob = house.connected(), house.client()
+    alice.subscribe("/a")
+    asked = alice.connect()
+    bob.publish("/a", 1)
+    bob.publish("/a", 2)
+    assert asked.is_held
+    house.turn()
+    assert asked.data == [1, 2]
+    assert bare(asked.elements[-1])
+
+
+def test_messages_for_others_do_not_release_it() -> None:
+    house = House()
+    alice, bob = house.connected(), house.client()
+    alice.subscribe("/a")
+    asked = alice.connect()
+    bob.publish("/b", 1)
+    house.turn()
+    assert asked.is_held
+
+
+def test_other_messages_of_the_same_client_do_not_release_it() -> None:
+    house = House()
+    client = house.connected()
+    asked = client.connect()
+    client.subscribe("/a")
+    assert client.publish("/a", 1).data == [1]
+    house.turn()
+    assert asked.is_held
+
+
+def test_a_disconnect_releases_it_and_says_that_it_was_the_last() -> None:
+    client = House().connected()
+    asked = client.connect()
+    assert client.disconnect().reply["successful"]
+    assert asked.reply["successful"]
+    assert asked.reply["advice"] == {"reconnect": "none", "interval": 0, "timeout": 30000}
+
+
+def test_a_server_that_ends_the_session_says_so_first() -> None:
+    house = House()
+    client = house.connected()
+    asked = client.connect()
+    house.bayeux.end_by_server(client.session)
+    farewell, reply = asked.elements
+    assert farewell == {"channel": "/meta/disconnect", "successful": True}
+    assert reply["advice"]["reconnect"] == "none"
+    assert client.connect().reply["error"] == "402::session_unknown"
+
+
+def test_a_client_that_closes_the_connection_is_not_answered() -> None:
+    house = House()
+    client = house.connected()
+    asked = client.connect()
+    house.abort(asked)
+    house.advance(5.0)
+    assert asked.is_held
+    assert client.connect().is_held
+
+
+def test_aborting_what_was_answered_changes_nothing() -> None:
+    house = House()
+    client = house.connected()
+    first = client.connect()
+    second = client.connect()
+    house.abort(first)
+    assert client.session.held is second.exchange
+    house.abort(house.guest().publish("/a"))
+
+
+# Overtaken connects
+
+
+def test_a_newer_connect_overtakes_the_one_that_is_held() -> None:
+    house = House()
+    client = house.connected()
+    old = client.connect()
+    new = client.connect()
+    assert old.reply == {
+        "channel": "/meta/connect",
+        "id": "3",
+        "successful": False,
+        "error": "409::connect_superseded",
+    }
+    assert old.exchange.is_superseded
+    assert new.is_held
+
+
+def test_an_overtaken_connect_takes_no_messages_with_it() -> None:
+    house = House()
+    alice, bob = house.connected(), house.client()
+    alice.subscribe("/a")
+    old = alice.connect()
+    bob.publish("/a", 1)
+    new = alice.connect()
+    assert old.events == []
+    assert new.data == [1]
+
+
+def test_a_connect_that_is_not_alone_overtakes_too() -> None:
+    client = House().connected()
+    old = client.connect()
+    client.send({"channel": "/a", "data": 1}, {"channel": "/meta/connect"})
+    assert old.exchange.is_superseded
+
+
+def test_a_refused_connect_overtakes_nothing() -> None:
+    client = House().connected()
+    asked = client.connect()
+    client.connect(id="not-valid")
+    client.connect(ext=5)
+    assert asked.is_held
+
+
+def test_over_a_socket_an_overtaken_connect_is_not_answered_at_all() -> None:
+    client = House().connected(socket=Socket(), browser="mine")
+    client.connect()
+    client.connect()
+    assert client.hear() == []
+
+
+# Advice
+
+
+def test_advice_is_given_when_the_request_has_some() -> None:
+    client = House(timeout_s=20.0).client()
+    first = client.connect(advice={"timeout": 0})
+    assert first.reply["advice"] == {"reconnect": "retry", "interval": 0, "timeout": 20000}
+    assert "advice" not in client.send({"channel": "/meta/connect"}, {"channel": "/a"}).elements[0]
+
+
+def test_advice_is_given_when_the_transport_is_another_one() -> None:
+    client = House(timeout_s=20.0).client()
+    assert bare(client.connect().reply)
+    wire = Wire(ConnectionType.CALLBACK_POLLING)
+    changed = client.connect(wire=wire, advice={"timeout": 0})
+    assert changed.reply["advice"]["timeout"] == 20000
+    wire = Wire(ConnectionType.CALLBACK_POLLING)
+    batch = client.send({"channel": "/meta/connect"}, {"channel": "/a", "data": 1}, wire=wire)
+    assert bare(batch.elements[0])
+
+
+def test_a_first_connect_on_another_transport_than_the_handshakes_is_advised() -> None:
+    client = House().client()
+    wire = Wire(ConnectionType.CALLBACK_POLLING)
+    assert client.connect(wire=wire).reply["advice"]["reconnect"] == "retry"
+
+
+def test_advice_is_given_when_the_server_changed_what_it_says() -> None:
+    house = House()
+    client = house.connected()
+    session = client.session
+    session.timeout_s, session.interval_s, session.is_advised = 5.0, 1.0, False
+    asked = client.connect()
+    house.advance(5.1)
+    assert asked.reply["advice"] == {"reconnect": "retry", "interval": 1000, "timeout": 5000}
+    asked = client.connect()
+    house.advance(5.1)
+    assert bare(asked.reply)
+
+
+@pytest.mark.parametrize(
+    ("interval", "advised"),
+    [(2000, 2000), (0, 0), (50_000, 30_000), (-1, 500), (1.5, 500), (None, 500), ("5", 500)],
+)
+def test_a_client_may_ask_for_an_interval_and_is_told_it_in_return(
+    interval: Any, advised: int
+) -> None:
+    client = House(interval_s=0.5).client()
+    reply = client.connect(advice={"interval": interval, "timeout": 0}).reply
+    assert reply["advice"] == {"reconnect": "retry", "interval": advised, "timeout": 30000}
+
+
+def test_an_interval_that_a_client_asked_for_counts_once() -> None:
+    client = House(interval_s=0.5).client()
+    client.connect(advice={"interval": 2000, "timeout": 0})
+    reply = client.connect(advice={"timeout": 0}).reply
+    assert reply["advice"]["interval"] == 500
+
+
+# Several sessions of one browser
+
+
+def crowd(number: int, **options: Any) -> tuple[House, list[Client]]:
+    house = House(**options)
+    return house, [house.connected(browser="shared") for _ in range(number)]
+
+
+def test_of_one_browser_only_one_connect_is_held_and_the_others_poll() -> None:
+    _, (alice, bob) = crowd(2)
+    assert alice.connect().is_held
+    assert bob.connect().reply == BARE | {
+        "id": "3",
+        "advice": {
+            "reconnect": "retry",
+            "interval": 2000,
+            "timeout": 30000,
+            "multiple-clients": True,
+        },
+    }
+
+
+def test_other_browsers_do_not_count() -> None:
+    house, (alice,) = crowd(1)
+    assert alice.connect().is_held
+    assert house.connected().connect().is_held
+
+
+def test_a_session_does_not_stand_in_its_own_way() -> None:
+    _, (alice,) = crowd(1)
+    alice.connect()
+    assert alice.connect().is_held
+
+
+@pytest.mark.parametrize("how", ["answered", "aborted", "disconnected", "timed out"])
+def test_when_the_held_one_ends_the_next_connect_of_another_session_is_held(how: str) -> None:
+    house, (alice, bob) = crowd(2)
+    alice.subscribe("/a")
+    asked = alice.connect()
+    assert not bob.connect().is_held
+    if how == "answered":
+        house.bayeux.publish("/a", 1)
+        house.turn()
+    elif how == "aborted":
+        house.abort(asked)
+    elif how == "disconnected":
+        alice.disconnect()
+    else:
+        bob.session.interval_s = 60.0
+        bob.connect()
+        house.advance(30.1)
+    assert bob.connect().is_held
+
+
+def test_without_an_interval_to_poll_by_others_are_turned_away() -> None:
+    _, (alice, bob) = crowd(2, multi_session_interval_s=0.0)
+    alice.connect()
+    reply = bob.connect().reply
+    assert (reply["successful"], "error" in reply) == (False, False)
+    assert reply["advice"] == {
+        "reconnect": "none",
+        "interval": 0,
+        "timeout": 30000,
+        "multiple-clients": True,
+    }
+
+
+@pytest.mark.parametrize(("limit", "held"), [(-1, 4), (0, 0), (1, 1), (2, 2)])
+def test_the_limit_of_sessions_per_browser_can_be_set(limit: int, held: int) -> None:
+    _, clients = crowd(4, max_sessions_per_browser=limit)
+    assert sum(client.connect().is_held for client in clients) == held
+
+
+def test_sockets_do_not_count() -> None:
+    house = House()
+    clients = [house.connected(browser="shared", socket=Socket()) for _ in range(3)]
+    for client in clients:
+        client.connect()
+    assert all(client.session.held is not None for client in clients)
+    assert house.connected(browser="shared").connect().is_held
+
+
+def test_trusted_clients_without_a_cookie_do_not_count() -> None:
+    house = House(trust_client_session=True)
+    clients = [house.connected() for _ in range(3)]
+    for client in clients:
+        client.browser = None
+    assert all(client.connect().is_held for client in clients)
+
+
+# When the server stops
+
+
+def test_a_stop_releases_held_connects_with_advice_to_come_back_at_moments_of_their_own() -> None:
+    house = House()
+    asked = house.connected().connect()
+    idle = house.connected()
+    house.stop()
+    assert asked.reply["successful"]
+    assert asked.reply["advice"] == {"reconnect": "retry", "interval": 3000, "timeout": 30000}
+    again = idle.connect()
+    assert again.reply["advice"] == {"reconnect": "retry", "interval": 3000, "timeout": 30000}
+
+
+def test_a_stop_releases_connects_with_their_messages() -> None:
+    house = House()
+    client = house.connected()
+    client.subscribe("/a")
+    asked = client.connect()
+    house.bayeux.publish("/a", 1)
+    house.stop()
+    assert asked.data == [1]

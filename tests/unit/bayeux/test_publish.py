@@ -1,0 +1,190 @@
+"""Publishing: what receivers get of what was sent, and who they are."""
+
+from typing import Any
+
+import pytest
+
+from app.bayeux.extension_chain import ServerExtension
+from app.bayeux.options import ChannelRule
+from app.bayeux.publish import PROTOCOL_FIELDS
+from tests.unit.bayeux.harness import ABSENT, Client, House, Json
+
+
+def pair(*extensions: ServerExtension, **options: Any) -> tuple[House, Client, Client]:
+    """A house with a publisher, and a receiver of /a."""
+    house = House(*extensions, **options)
+    alice, bob = house.client(), house.client()
+    bob.subscribe("/a")
+    return house, alice, bob
+
+
+def heard(client: Client) -> list[Json]:
+    return client.publish("/nobody").events
+
+
+def test_the_publisher_is_told_that_it_was_done_and_nothing_else() -> None:
+    _, alice, bob = pair()
+    assert alice.publish("/a", {"x": 1}).elements == [
+        {"channel": "/a", "id": "2", "successful": True}
+    ]
+    assert heard(bob) == [{"channel": "/a", "data": {"x": 1}}]
+
+
+def test_publishing_where_nobody_listens_succeeds() -> None:
+    assert House().client().publish("/nobody", 1).reply["successful"]
+
+
+@pytest.mark.parametrize("data", [None, 0, False, "", [], {}, 1.5, 2**64 - 1, "€\u2028", [[[]]]])
+def test_data_arrives_as_it_was_sent_even_if_it_is_as_good_as_nothing(data: Any) -> None:
+    _, alice, bob = pair()
+    alice.publish("/a", data)
+    assert heard(bob) == [{"channel": "/a", "data": data}]
+
+
+def test_a_message_without_data_is_refused() -> None:
+    _, alice, bob = pair()
+    for channel in ("/a", "/service/a"):
+        reply = alice.publish(channel, data=ABSENT).reply
+        assert reply["error"] == "400::data_missing"
+    assert heard(bob) == []
+
+
+@pytest.mark.parametrize("channel", ["/*", "/**", "/a/*", "/a/**", "/service/*"])
+def test_nobody_publishes_to_a_pattern(channel: str) -> None:
+    assert House().client().publish(channel, 1).reply["error"] == "405::channel_invalid"
+
+
+def test_fields_that_the_protocol_does_not_know_are_passed_on() -> None:
+    _, alice, bob = pair()
+    alice.publish("/a", 1, order=5, timestamp="now", version="1.0")
+    assert heard(bob) == [
+        {"channel": "/a", "data": 1, "order": 5, "timestamp": "now", "version": "1.0"}
+    ]
+
+
+def test_fields_with_a_meaning_to_receivers_are_not_passed_on() -> None:
+    _, alice, bob = pair()
+    fields: Json = dict.fromkeys(PROTOCOL_FIELDS - {"advice", "id", "clientId"}, "evil")
+    alice.publish("/a", 1, advice={"reconnect": "none"}, **fields)
+    assert heard(bob) == [{"channel": "/a", "data": 1}]
+
+
+def test_the_client_id_of_the_publisher_is_in_nothing_that_others_get() -> None:
+    _, alice, bob = pair()
+    alice.publish("/a", 1)
+    assert str(alice.client_id) not in str(heard(bob))
+
+
+def test_receivers_see_the_channel_without_what_is_not_part_of_its_name() -> None:
+    _, alice, bob = pair()
+    assert alice.publish("/a/ ", 1).reply["channel"] == "/a/ "
+    assert heard(bob)[0]["channel"] == "/a"
+
+
+class Owner(ServerExtension):
+    owns = frozenset({"mine", "also"})
+
+
+@pytest.mark.parametrize(
+    ("sent", "received"),
+    [
+        ({"a": 1, "mine": 2, "b": {"mine": 3}}, {"a": 1, "b": {"mine": 3}}),
+        ({"mine": 1, "also": 2}, ABSENT),
+        ({"authentication": {"password": "secret"}, "a": 1}, {"a": 1}),
+        ({}, ABSENT),
+        (None, ABSENT),
+    ],
+)
+def test_ext_is_passed_on_less_what_is_between_clients_and_the_server(
+    sent: Any, received: Any
+) -> None:
+    _, alice, bob = pair(Owner())
+    alice.publish("/a", 1, ext=sent)
+    expected = {"channel": "/a", "data": 1}
+    assert heard(bob) == [expected if received is ABSENT else expected | {"ext": received}]
+
+
+def test_credentials_are_not_passed_on_even_if_no_extension_looks_at_them() -> None:
+    _, alice, bob = pair()
+    alice.publish("/a", 1, ext={"authentication": {"user": "alice"}})
+    assert heard(bob) == [{"channel": "/a", "data": 1}]
+
+
+# To oneself
+
+
+def test_a_publisher_that_subscribed_gets_its_own_message_with_the_reply() -> None:
+    _, _, bob = pair()
+    answer = bob.publish("/a", 1)
+    assert answer.data == [1]
+    assert "data" not in answer.elements[-1]
+
+
+@pytest.mark.parametrize("where", ["server", "channel", "session"])
+def test_publishers_can_be_left_out_by_server_channel_and_session(where: str) -> None:
+    options: dict[str, Any] = {}
+    if where == "server":
+        options["broadcast_to_publisher"] = False
+    if where == "channel":
+        options["channels"] = {"/a": ChannelRule(broadcast_to_publisher=False)}
+    house, alice, bob = pair(**options)
+    alice.subscribe("/a")
+    if where == "session":
+        alice.session.broadcast_to_publisher = False
+    assert alice.publish("/a", 1).events == []
+    assert heard(bob) == [{"channel": "/a", "data": 1}]
+    house.bayeux.publish("/a", 2)
+    assert heard(alice) == [{"channel": "/a", "data": 2}]
+
+
+@pytest.mark.parametrize(
+    ("channels", "is_told"),
+    [
+        ({"/a/b": False}, False),
+        ({"/a/*": False}, False),
+        ({"/a/**": False}, False),
+        ({"/**": False}, False),
+        ({"/a": False}, True),
+        ({"/x": False}, True),
+        ({"/a/b": True, "/a/*": False}, True),
+        ({"/**": True, "/a/**": False}, False),
+    ],
+)
+def test_of_several_rules_for_a_channel_the_most_exact_one_counts(
+    channels: dict[str, bool], is_told: bool
+) -> None:
+    rules = {name: ChannelRule(broadcast_to_publisher=told) for name, told in channels.items()}
+    client = House(channels=rules).client()
+    client.subscribe("/a/b")
+    assert client.publish("/a/b", 1).data == [1] * is_told
+
+
+# Limits
+
+
+def test_a_message_that_is_too_large_is_refused_by_itself() -> None:
+    _, alice, bob = pair(max_message_size=100)
+    answer = alice.send(
+        {"channel": "/a", "data": "x" * 100},
+        {"channel": "/a", "data": "x" * 74},
+        {"channel": "/a", "data": "x" * 75},
+    )
+    errors = [reply.get("error") for reply in answer.elements]
+    too_large = "413:100:message_too_large"
+    assert errors == [too_large, None, too_large]
+    assert len(heard(bob)) == 1
+
+
+# From within the server
+
+
+def test_the_server_can_publish_too() -> None:
+    house, _, bob = pair()
+    house.bayeux.publish("/a/", {"x": 1})
+    assert heard(bob) == [{"channel": "/a", "data": {"x": 1}}]
+
+
+@pytest.mark.parametrize("channel", ["/a/*", "/**", "/meta/connect", "/service/a", "no channel"])
+def test_the_server_publishes_on_broadcast_channels_only(channel: str) -> None:
+    with pytest.raises(ValueError, match="no channel to publish on"):
+        House().bayeux.publish(channel, 1)

@@ -1,0 +1,106 @@
+"""Service channels: requests to the server itself, answered at once, later or never."""
+
+from typing import Any
+
+import pytest
+
+from app.bayeux.errors import BayeuxError, Refused
+from app.bayeux.services import Call, Service
+from tests.unit.bayeux.harness import ABSENT, Client, House
+
+
+def served(pattern: str = "/service/add") -> tuple[House, Client, list[Call]]:
+    """A house with a service that keeps its calls, and a client of it."""
+    house, calls = House(), list[Call]()
+    house.bayeux.services.add(pattern, calls.append)
+    return house, house.connected(), calls
+
+
+def test_a_request_that_nobody_serves_succeeds_and_reaches_nobody() -> None:
+    house = House()
+    alice, bob = house.client(), house.client()
+    bob.subscribe("/service/a", "/**")
+    assert alice.publish("/service/a", 1).reply["successful"]
+    assert bob.publish("/nobody").data == [None]
+
+
+def test_a_service_gets_what_was_sent_and_who_sent_it() -> None:
+    _, client, calls = served()
+    client.publish("/service/add", [1, 2], ext={"a": 1})
+    (call,) = calls
+    assert call.data == [1, 2]
+    assert call.channel == "/service/add"
+    assert call.session is client.session
+    assert call.message["ext"] == {"a": 1}
+
+
+def test_an_answer_at_once_comes_with_the_reply_under_the_id_of_the_request() -> None:
+    house = House()
+    house.bayeux.services.add("/service/add", lambda call: call.answer(3))
+    client = house.connected()
+    answer = client.publish("/service/add", [1, 2], id="call7")
+    assert answer.elements == [
+        {"channel": "/service/add", "data": 3, "successful": True, "id": "call7"},
+        {"channel": "/service/add", "id": "call7", "successful": True},
+    ]
+
+
+def test_an_answer_that_comes_later_releases_the_held_connect() -> None:
+    house, client, calls = served()
+    assert client.publish("/service/add", 1, id="call7").reply["successful"]
+    asked = client.connect()
+    calls[0].fail({"why": "not today"})
+    house.turn()
+    assert asked.elements[0] == {
+        "channel": "/service/add",
+        "data": {"why": "not today"},
+        "successful": False,
+        "id": "call7",
+    }
+
+
+@pytest.mark.parametrize(
+    ("sent", "returned"), [(7, "7"), ("a7", "a7"), (None, None), (ABSENT, None)]
+)
+def test_the_id_comes_back_as_text_or_not_at_all(sent: Any, returned: str | None) -> None:
+    house, client, calls = served()
+    client.publish("/service/add", 1, id=sent)
+    asked = client.connect()
+    calls[0].answer(None)
+    house.turn()
+    assert asked.elements[0].get("id") == returned
+    assert ("id" in asked.elements[0]) is (returned is not None)
+
+
+def test_an_answer_to_a_client_that_is_gone_is_lost() -> None:
+    house, client, calls = served()
+    client.publish("/service/add", 1)
+    client.disconnect()
+    calls[0].answer(3)
+    house.turn()
+    assert house.balances()
+
+
+def test_of_several_services_for_a_channel_the_most_exact_one_is_asked() -> None:
+    house, seen = House(), list[str]()
+
+    def note(name: str) -> Service:
+        return lambda call: seen.append(name)
+
+    for pattern in ("/service/**", "/service/a/*", "/service/a/b"):
+        house.bayeux.services.add(pattern, note(pattern))
+    client = house.client()
+    for channel in ("/service/a/b", "/service/a/c", "/service/x", "/service/a/b/c"):
+        client.publish(channel, 1)
+    assert seen == ["/service/a/b", "/service/a/*", "/service/**", "/service/**"]
+
+
+def test_a_service_may_refuse() -> None:
+    house = House()
+
+    def refuse(call: Call) -> None:
+        raise Refused(BayeuxError.PUBLISH_DENIED, "not_for_you")
+
+    house.bayeux.services.add("/service/a", refuse)
+    reply = house.client().publish("/service/a", 1).reply
+    assert reply["error"] == "403:not_for_you:publish_denied"

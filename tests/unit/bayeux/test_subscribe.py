@@ -1,0 +1,161 @@
+"""`/meta/subscribe` and `/meta/unsubscribe`: all channels of a message, or none of them."""
+
+from typing import Any
+
+import pytest
+
+from tests.unit.bayeux.harness import ABSENT, Client, House, Json
+
+
+def subscribed(house: House, client: Client) -> set[str]:
+    """What the client is subscribed to, by both books."""
+    routes = house.bayeux.hub.routes
+    found = client.session.subscriptions
+    assert all(pattern in routes for pattern in found)
+    return set(found)
+
+
+def ask(client: Client, verb: str, subscription: Any) -> Json:
+    return client.send({"channel": f"/meta/{verb}", "subscription": subscription}).reply
+
+
+def test_a_channel_or_several_can_be_subscribed_to_before_the_first_connect() -> None:
+    house = House()
+    client = house.client()
+    assert ask(client, "subscribe", "/a")["successful"]
+    assert ask(client, "subscribe", ["/b", "/c/*", "/d/**"])["successful"]
+    assert subscribed(house, client) == {"/a", "/b", "/c/*", "/d/**"}
+
+
+def test_subscribing_again_is_no_error_and_brings_no_second_copy() -> None:
+    client = House().client()
+    client.subscribe("/a")
+    assert client.subscribe("/a", "/a", "/a/").reply["successful"]
+    assert client.publish("/a", 1).data == [1]
+
+
+def test_one_copy_comes_however_many_subscriptions_match() -> None:
+    client = House().client()
+    client.subscribe("/a/b", "/a/*", "/a/**", "/**")
+    assert client.publish("/a/b", 1).data == [1]
+
+
+@pytest.mark.parametrize("verb", ["subscribe", "unsubscribe"])
+@pytest.mark.parametrize("subscription", [ABSENT, None])
+def test_a_subscription_must_be_there(verb: str, subscription: Any) -> None:
+    reply = ask(House().client(), verb, subscription)
+    assert reply["error"] == "403::subscription_missing"
+
+
+@pytest.mark.parametrize("verb", ["subscribe", "unsubscribe"])
+@pytest.mark.parametrize(
+    "subscription",
+    [[], "", "no channel", 5, True, {}, ["/a", "no channel"], ["/a", 5], ["/a", None], [["/a"]]],
+    ids=repr,
+)
+def test_a_subscription_must_be_channels_and_nothing_else(verb: str, subscription: Any) -> None:
+    house = House()
+    client = house.client()
+    client.subscribe("/old", "/a") if verb == "unsubscribe" else client.subscribe("/old")
+    before = subscribed(house, client)
+    assert ask(client, verb, subscription)["error"] == "403::subscription_invalid"
+    assert subscribed(house, client) == before
+
+
+@pytest.mark.parametrize("name", ["handshake", "connect", "subscribe", "unsubscribe", "disconnect"])
+def test_nobody_subscribes_to_what_is_between_clients_and_the_server(name: str) -> None:
+    house = House()
+    client = house.client()
+    reply = ask(client, "subscribe", ["/a", f"/meta/{name}"])
+    assert reply["error"] == "403:denied_by_security_policy:subscribe_denied"
+    assert subscribed(house, client) == set()
+
+
+@pytest.mark.parametrize("channel", ["/meta/foo", "/meta/*", "/meta/**", "/meta/"])
+def test_nobody_creates_a_meta_channel(channel: str) -> None:
+    house = House()
+    client = house.client()
+    reply = ask(client, "subscribe", ["/a", channel])
+    assert reply["error"] == "403:denied_by_security_policy:create_denied"
+    assert subscribed(house, client) == set()
+
+
+def test_subscribing_to_a_service_succeeds_and_means_nothing() -> None:
+    house = House()
+    client = house.client()
+    assert ask(client, "subscribe", ["/service/a", "/service/**"])["successful"]
+    assert subscribed(house, client) == set()
+    assert ask(client, "unsubscribe", "/service/a")["successful"]
+
+
+def test_a_subscriber_to_everything_hears_no_meta_and_no_service_messages() -> None:
+    house = House()
+    client, other = house.client(), house.client()
+    client.subscribe("/**")
+    other.publish("/service/a", 1)
+    other.subscribe("/b")
+    other.disconnect()
+    assert client.publish("/x", "only this").data == ["only this"]
+
+
+def test_subscriptions_are_bounded_and_those_beyond_subscribe_nothing() -> None:
+    house = House(max_subscriptions=3)
+    client = house.client()
+    client.subscribe("/a", "/b")
+    assert client.subscribe("/c", "/d").reply["error"] == "413:3:subscriptions_exceeded"
+    assert subscribed(house, client) == {"/a", "/b"}
+    assert client.subscribe("/a", "/b", "/c").reply["successful"]
+    assert client.subscribe("/a").reply["successful"]
+    assert client.subscribe("/d").reply["error"] == "413:3:subscriptions_exceeded"
+    client.unsubscribe("/a")
+    assert client.subscribe("/d").reply["successful"]
+
+
+def test_an_array_that_could_never_be_allowed_is_not_even_read() -> None:
+    house = House(max_subscriptions=3)
+    client = house.client()
+    assert client.subscribe(*["no channel"] * 4).reply["error"] == "413:3:subscriptions_exceeded"
+
+
+def test_unsubscribing_ends_it() -> None:
+    house = House()
+    client = house.client()
+    client.subscribe("/a", "/b", "/c")
+    assert client.unsubscribe("/a").reply["successful"]
+    assert client.unsubscribe("/b", "/c").reply["successful"]
+    assert subscribed(house, client) == set()
+    assert client.publish("/a", 1).events == []
+
+
+def test_unsubscribing_what_only_others_subscribed_to_is_no_error_and_harms_nobody() -> None:
+    house = House()
+    alice, bob = house.client(), house.client()
+    alice.subscribe("/a")
+    assert bob.unsubscribe("/a").reply["successful"]
+    assert alice.publish("/a", 1).data == [1]
+
+
+def test_unsubscribing_what_nobody_subscribed_to_is_an_error_and_unsubscribes_nothing() -> None:
+    house = House()
+    client = house.client()
+    client.subscribe("/a", "/b")
+    reply = client.unsubscribe("/a", "/nobody", "/b").reply
+    assert reply["error"] == "400::channel_missing"
+    assert subscribed(house, client) == {"/a", "/b"}
+
+
+@pytest.mark.parametrize("channel", ["/meta/connect", "/meta/foo"])
+def test_nobody_unsubscribes_from_meta_channels(channel: str) -> None:
+    house = House()
+    client = house.client()
+    client.subscribe("/a")
+    assert ask(client, "unsubscribe", ["/a", channel])["error"] == "403::unsubscribe_failed"
+    assert subscribed(house, client) == {"/a"}
+
+
+def test_the_end_of_a_session_is_the_end_of_its_subscriptions() -> None:
+    house = House()
+    client = house.client()
+    client.subscribe("/a", "/**")
+    client.disconnect()
+    assert len(house.bayeux.hub.routes) == 0
