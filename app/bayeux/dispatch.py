@@ -54,6 +54,7 @@ def receive(bayeux: Bayeux, body: bytes, exchange: Exchange, now: float) -> None
     else:
         exchange.is_alone = False
         _handle_batch(bayeux, messages, exchange)
+    bayeux.present = None
     session = exchange.session
     if session is not None:
         if session.held is exchange:

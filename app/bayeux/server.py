@@ -233,7 +233,6 @@ class Bayeux:
 
     def complete(self, exchange: Exchange) -> None:
         """All replies are due: send them, with the messages that travel along."""
-        self.present = None
         session = exchange.session
         if session is None:
             exchange.carrier.answer(exchange, ())

@@ -1,0 +1,190 @@
+"""`/meta/disconnect`: a session ends because its client, or the server, says so."""
+
+from app.bayeux.life import Input
+from app.bayeux.services import Call
+from app.delivery.counters import Reason
+from extensions.ack import Ack
+from tests.unit.bayeux.harness import House, Socket
+
+
+def test_a_disconnect_ends_the_session() -> None:
+    house = House()
+    client = house.connected()
+    assert client.disconnect().reply == {
+        "channel": "/meta/disconnect",
+        "id": "3",
+        "successful": True,
+    }
+    assert len(house.bayeux.sessions) == 0
+    assert house.bayeux.sessions.ended[Input.DISCONNECT.value] == 1
+
+
+def test_a_disconnect_of_nobody_is_refused() -> None:
+    house = House()
+    client = house.client()
+    client.disconnect()
+    again = client.disconnect().reply
+    assert again["error"] == "402::session_unknown"
+    assert "advice" not in again
+
+
+def test_what_was_queued_travels_with_the_reply() -> None:
+    house = House()
+    client = house.connected()
+    client.subscribe("/a")
+    house.bayeux.publish("/a", 1)
+    assert client.disconnect().data == [1]
+    assert house.balances()
+
+
+def test_what_was_queued_travels_with_the_held_connect_if_there_is_one() -> None:
+    house = House()
+    client = house.connected()
+    client.subscribe("/a")
+    asked = client.connect()
+    house.bayeux.publish("/a", 1)
+    assert client.disconnect().events == []
+    assert asked.data == [1]
+    assert house.balances()
+
+
+def test_what_could_not_be_written_any_more_is_discarded_and_counted() -> None:
+    house = House()
+    client = house.connected()
+    client.subscribe("/a")
+    asked = client.connect()
+    asked.wire.is_cut = True
+    house.bayeux.publish("/a", 1)
+    wire = asked.wire.__class__()
+    wire.is_cut = True
+    client.disconnect(wire=wire)
+    assert house.bayeux.hub.counters.discarded == {Reason.SESSION_ENDED: 1}
+    assert house.balances()
+
+
+def test_a_client_that_leaves_is_told_what_is_new_and_not_what_it_did_not_acknowledge() -> None:
+    house = House(Ack(announces_batch=False))
+    client = house.connected(ext={"ack": True})
+    client.subscribe("/a")
+    house.bayeux.publish("/a", "old")
+    assert client.connect(ext={"ack": 1}).data == ["old"]
+    house.bayeux.publish("/a", "new")
+    assert client.disconnect().data == ["new"]
+    assert house.balances()
+
+
+def test_over_a_socket_the_held_connect_is_answered_first() -> None:
+    house = House()
+    client = house.connected(socket=Socket(), browser="mine")
+    client.connect()
+    client.disconnect()
+    channels = [element["channel"] for element in client.hear()]
+    assert channels == ["/meta/connect", "/meta/disconnect"]
+
+
+# By the server
+
+
+def test_the_server_tells_a_waiting_client_and_ends_its_session() -> None:
+    house = House()
+    client = house.connected()
+    client.subscribe("/a")
+    asked = client.connect()
+    house.bayeux.publish("/a", 1)
+    house.bayeux.end_by_server(client.session)
+    assert [element["channel"] for element in asked.elements] == [
+        "/a",
+        "/meta/disconnect",
+        "/meta/connect",
+    ]
+    assert house.balances()
+
+
+def test_the_server_cannot_tell_a_client_that_does_not_wait() -> None:
+    house = House()
+    client = house.connected()
+    house.bayeux.end_by_server(client.session)
+    assert house.bayeux.hub.counters.discarded == {Reason.SESSION_ENDED: 1}
+    assert house.balances()
+    reply = client.connect().reply
+    assert reply["advice"]["reconnect"] == "handshake"
+
+
+def test_over_a_socket_the_servers_goodbye_comes_last() -> None:
+    house = House()
+    client = house.connected(socket=Socket(), browser="mine")
+    client.connect()
+    house.bayeux.end_by_server(client.session)
+    reply, farewell = client.hear()
+    assert reply["advice"]["reconnect"] == "none"
+    assert farewell == {"channel": "/meta/disconnect", "successful": True}
+    assert house.balances()
+
+
+def test_ending_a_session_twice_is_ending_it_once() -> None:
+    house = House()
+    session = house.connected().session
+    house.bayeux.end_by_server(session)
+    house.bayeux.end_by_server(session)
+    assert house.bayeux.sessions.ended[Input.DISCONNECT.value] == 1
+
+
+def test_a_session_that_is_ended_after_its_connect_was_aborted_leaves_nothing_behind() -> None:
+    house = House()
+    client = house.connected()
+    session = client.session
+    client.subscribe("/a")
+    asked = client.connect()
+    house.abort(asked)
+    house.bayeux.publish("/a", 1)
+    house.bayeux.end_by_server(session)
+    assert session.queue.entries == []
+    assert house.balances()
+
+
+def test_a_session_that_is_ended_during_its_own_request_hears_of_it_in_the_answer() -> None:
+    house = House()
+    house.bayeux.services.add(
+        "/service/leave", lambda call: house.bayeux.end_by_server(call.session)
+    )
+    client = house.connected()
+    answer = client.send({"channel": "/service/leave", "data": 1}, {"channel": "/a", "data": 1})
+    assert [element["channel"] for element in answer.elements] == [
+        "/meta/disconnect",
+        "/service/leave",
+        "/a",
+    ]
+    assert answer.elements[-1]["error"] == "402::session_unknown"
+    assert house.balances()
+
+
+def test_a_session_that_is_ended_during_a_request_of_another_leaves_nothing_behind() -> None:
+    house = House()
+    alice, bob = house.connected(), house.connected()
+    victim = alice.session
+    alice.subscribe("/a")
+    house.bayeux.services.add("/service/throw", lambda call: house.bayeux.end_by_server(victim))
+    bob.send({"channel": "/a", "data": 1}, {"channel": "/service/throw", "data": 1})
+    assert victim.queue.entries == []
+    assert house.balances()
+
+
+def test_a_session_hears_of_its_end_also_when_its_request_answered_another_one_before() -> None:
+    house = House()
+    alice, bob = house.connected(), house.connected()
+
+    def throw_both(call: Call) -> None:
+        house.bayeux.end_by_server(alice.session)
+        house.bayeux.end_by_server(call.session)
+
+    house.bayeux.services.add("/service/throw", throw_both)
+    asked = alice.connect()
+    answer = bob.publish("/service/throw", 1)
+    assert [element["channel"] for element in asked.elements] == [
+        "/meta/disconnect",
+        "/meta/connect",
+    ]
+    assert [element["channel"] for element in answer.elements] == [
+        "/meta/disconnect",
+        "/service/throw",
+    ]
