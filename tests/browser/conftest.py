@@ -45,7 +45,7 @@ class Certificate:
     key: Path
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
     require(CHROMIUM, "chromium")
     require((MODULES / "cometd").is_dir(), "tests/clients/node_modules (make setup-clients)")
@@ -72,7 +72,7 @@ def server(servers: Servers) -> Server:
     return servers.with_settings({})
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
     """Signed by nobody, valid for a day."""
     openssl = shutil.which("openssl")
