@@ -4,6 +4,7 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from itertools import count
 from typing import Any
 
@@ -25,6 +26,14 @@ TURNS = 24
 LONG_S = 3600.0
 
 _STATUS_LINE = re.compile(rb"HTTP/\d\.\d (\d{3}) [^\r\n]*\r\n")
+
+
+class Door(Enum):
+    """How a request is taken: at once, by the same connections without that, by aiohttp's own."""
+
+    FAST_LANE = "fast lane"
+    ORDINARY = "ordinary"
+    PLAIN_AIOHTTP = "plain aiohttp"
 
 
 class FakeTransport(asyncio.Transport):
@@ -182,14 +191,14 @@ class Rig:
     def __init__(
         self,
         *,
-        fast_lane: bool,
+        door: Door = Door.FAST_LANE,
         options: Options | None = None,
         web_options: WebOptions | None = None,
     ) -> None:
-        self._is_fast = fast_lane
+        self._door = door
         self._now = 0.0
         ids = count(1)
-        web_options = web_options or WebOptions()
+        web_options = replace(web_options or WebOptions(), fast_lane=door is Door.FAST_LANE)
         options = options or Options()
         limits = replace(options.request_limits, bytes=web_options.max_request_size)
         self.bayeux = Bayeux(
@@ -200,9 +209,9 @@ class Rig:
             run_later=_never,
         )
         self.endpoint = Endpoint(self.bayeux, web_options, self._clock)
-        door = WebSocketDoor(self.endpoint)
+        sockets = WebSocketDoor(self.endpoint)
         application = make_application(
-            self.endpoint, door, make_registry(self.bayeux), _is_ready, ROOT / "static"
+            self.endpoint, sockets, make_registry(self.bayeux), _is_ready, ROOT / "static"
         )
         self._listener = Listener(application, Address("127.0.0.1", 0), shutdown_timeout_s=0.0)
         self._clients: list[Client] = []
@@ -213,7 +222,8 @@ class Rig:
         await runner.setup()
         manager = runner.server
         assert isinstance(manager, web.Server)
-        self._factory = Lane(self.endpoint, Heads(), manager) if self._is_fast else manager
+        lane = Lane(self.endpoint, Heads(), manager)
+        self._factory = manager if self._door is Door.PLAIN_AIOHTTP else lane
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -254,12 +264,12 @@ def _never(work: Awaitable[object], done: Callable[[Any, float], None]) -> None:
 async def play(
     chunks: Sequence[bytes],
     *,
-    fast_lane: bool,
+    door: Door,
     options: Options | None = None,
     web_options: WebOptions | None = None,
 ) -> Transcript:
     """What a client hears that sends these chunks, in the end also to connects that are held."""
-    async with Rig(fast_lane=fast_lane, options=options, web_options=web_options) as rig:
+    async with Rig(door=door, options=options, web_options=web_options) as rig:
         client = rig.connect()
         await client.send(*chunks)
         for _ in range(3):

@@ -28,7 +28,7 @@ SOON_S = 0.05
 @pytest.fixture
 async def rig() -> AsyncIterator[Rig]:
     options = WebOptions(request_timeout_s=SOON_S, write_timeout_s=SOON_S)
-    async with Rig(fast_lane=True, web_options=options) as rig:
+    async with Rig(web_options=options) as rig:
         yield rig
 
 
