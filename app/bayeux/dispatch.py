@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
+from app.bayeux.advice import session_advice
 from app.bayeux.codec import Json, decode, encode
 from app.bayeux.connect import connect, unknown_session
 from app.bayeux.disconnect import disconnect
@@ -125,6 +126,9 @@ def _handle(bayeux: Bayeux, message: Json, exchange: Exchange) -> None:
             is_complete = _carry_out(bayeux, channel, message, exchange, reply)
     except Refused as refused:
         refused.fill(reply)
+        if refused.advice and exchange.session is not None:
+            whole = session_advice(exchange.session, bayeux.options)
+            reply["advice"] = {**whole, **refused.advice}
         is_complete = True
     except Exception:
         # A service or a policy of the operator's failed: nobody else must suffer for it.

@@ -38,8 +38,7 @@ class Handshake:
         try:
             self._check_capacity()
             self._check_connection_types()
-            advice = reconnect_advice(self._bayeux.options, "none")
-            self._bayeux.rights.check_handshake(self._session, self._message, advice)
+            self._bayeux.rights.check_handshake(self._session, self._message)
             return self._negotiate()
         except Exception as error:
             self._refuse(error)
@@ -71,8 +70,7 @@ class Handshake:
         theirs = self._message.get("supportedConnectionTypes")
         if not isinstance(theirs, list) or not any(kind in theirs for kind in ours):
             self._reply["supportedConnectionTypes"] = ours
-            advice = reconnect_advice(self._bayeux.options, "none")
-            raise Refused(BayeuxError.CONNECTION_TYPES_UNSUPPORTED, advice=advice)
+            raise Refused(BayeuxError.CONNECTION_TYPES_UNSUPPORTED)
 
     def _negotiate(self) -> bool:
         bayeux, session = self._bayeux, self._session
@@ -107,9 +105,12 @@ class Handshake:
         bayeux.sessions.timers.drop(session)
         session.queue.discard(Reason.SESSION_ENDED)
         if not isinstance(error, Refused):
+            # Nobody gets in by a fault of ours.
             bayeux.log.error("an extension failed at handshake", exc_info=error)
-            error = _denied(bayeux)
+            error = Refused(BayeuxError.HANDSHAKE_DENIED)
         error.fill(self._reply)
+        advice = reconnect_advice(bayeux.options, "none")
+        self._reply["advice"] = advice | self._reply.get("advice", {})
 
     def _install(self, extension: SessionExtension | None) -> None:
         if extension is not None:
@@ -147,8 +148,3 @@ def _busy(bayeux: Bayeux) -> Refused:
     """The refusal for want of room or time: come back later, each at a moment of its own."""
     advice = reconnect_advice(bayeux.options, "handshake", bayeux.admission.delay_s())
     return Refused(BayeuxError.SERVER_BUSY, advice=advice)
-
-
-def _denied(bayeux: Bayeux) -> Refused:
-    """The refusal for an extension that failed: nobody gets in by a fault of ours."""
-    return Refused(BayeuxError.HANDSHAKE_DENIED, advice=reconnect_advice(bayeux.options, "none"))

@@ -78,7 +78,7 @@ class Rights:
     """CometD's rule: the policy first; then any denial denies, else one grant is needed.
 
     A wild subscription must be granted by every authorizer inside what it would receive, so that
-    `/**` cannot reach around an authorizer on `/secret/**`.
+    `/**` cannot reach around an authorizer on `/secret/**`; these speak for their own part only.
     """
 
     def __init__(self) -> None:
@@ -102,12 +102,10 @@ class Rights:
         self._authorizers.append((pattern, authorizer))
         self.are_open = False
 
-    def check_handshake(self, session: Session, handshake: Json, advice: Mapping[str, Any]) -> None:
-        """`advice` is what a denied client is told if the policy says nothing about it."""
+    def check_handshake(self, session: Session, handshake: Json) -> None:
         denial = self.policy.can_handshake(session, handshake)
         if denial is not None:
-            advice = {**advice, **denial.advice}
-            raise Refused(BayeuxError.HANDSHAKE_DENIED, advice=advice, ext=denial.ext)
+            raise Refused(BayeuxError.HANDSHAKE_DENIED, advice=denial.advice, ext=denial.ext)
 
     def check_publish(
         self, session: Session, channel: Channel, message: Json, *, exists: bool
@@ -160,8 +158,9 @@ class Rights:
             vote = authorizer(operation, channel, session, message)
             if isinstance(vote, Denial):
                 return vote
-            if vote is Vote.IGNORE and not covering:
+            if covering:
+                asked += 1
+                granted += vote is Vote.GRANT
+            elif vote is Vote.IGNORE:
                 return Denial(_NOT_GRANTED)
-            asked += 1
-            granted += vote is Vote.GRANT
         return Denial(_NOT_GRANTED) if asked and not granted else None

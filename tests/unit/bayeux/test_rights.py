@@ -1,0 +1,244 @@
+"""Who may do what: the policy first, then any denial denies, else one grant is needed."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from app.bayeux.rights import Authorizer, Denial, Operation, SecurityPolicy, Vote
+from app.bayeux.sessions import Session
+from tests.unit.bayeux.harness import Client, House, Json
+
+GRANT, IGNORE = Vote.GRANT, Vote.IGNORE
+NOT_GRANTED = "denied_by_not_granting"
+
+
+class Policy(SecurityPolicy):
+    """Denies one thing on one channel, and notes what it was asked."""
+
+    def __init__(self, what: str = "", channel: str = "", **denial: Any) -> None:
+        self._forbidden = (what, channel)
+        self._denial = Denial(**denial)
+        self.asked: list[tuple[str, str]] = []
+
+    def _ask(self, what: str, channel: str) -> Denial | None:
+        self.asked.append((what, channel))
+        return self._denial if (what, channel) == self._forbidden else None
+
+    def can_create(self, session: Session, channel: str, message: Json) -> Denial | None:
+        return self._ask("create", channel)
+
+    def can_subscribe(self, session: Session, channel: str, message: Json) -> Denial | None:
+        return self._ask("subscribe", channel)
+
+    def can_publish(self, session: Session, channel: str, message: Json) -> Denial | None:
+        return self._ask("publish", channel)
+
+
+@dataclass
+class Votes:
+    """An authorizer of one opinion about some operations; ignores the others."""
+
+    opinion: Vote | Denial
+    operations: tuple[Operation, ...] = tuple(Operation)
+    asked: list[tuple[Operation, str]] = field(default_factory=list)
+
+    def __call__(
+        self, operation: Operation, channel: str, session: Session, message: Json
+    ) -> Vote | Denial:
+        self.asked.append((operation, channel))
+        return self.opinion if operation in self.operations else Vote.IGNORE
+
+
+def under(policy: SecurityPolicy) -> tuple[House, Client]:
+    house = House()
+    house.bayeux.rights.policy = policy
+    return house, house.client()
+
+
+def authorized(*authorizers: tuple[str, Authorizer]) -> tuple[House, Client]:
+    house = House()
+    for pattern, authorizer in authorizers:
+        house.bayeux.rights.add(pattern, authorizer)
+    return house, house.client()
+
+
+def error(reply: Json) -> str | None:
+    return reply.get("error")
+
+
+# The policy
+
+
+def test_everything_is_allowed_until_something_is_set_up() -> None:
+    rights = House().bayeux.rights
+    assert rights.are_open
+    rights.add("/a", Votes(GRANT))
+    assert not rights.are_open
+    rights = House().bayeux.rights
+    rights.policy = SecurityPolicy()
+    assert not rights.are_open
+
+
+def test_a_policy_that_overrides_nothing_allows_everything() -> None:
+    _, client = under(SecurityPolicy())
+    assert client.subscribe("/a").reply["successful"]
+    assert client.publish("/a", 1).data == [1]
+    assert client.publish("/b", 1).reply["successful"]
+
+
+@pytest.mark.parametrize(
+    ("what", "verb", "text"),
+    [
+        ("create", "publish", "channel_create_denied"),
+        ("publish", "publish", "publish_denied"),
+        ("create", "subscribe", "create_denied"),
+        ("subscribe", "subscribe", "subscribe_denied"),
+    ],
+)
+def test_each_refusal_of_the_policy_has_an_error_of_its_own(
+    what: str, verb: str, text: str
+) -> None:
+    house, client = under(Policy(what, "/a"))
+    reply = client.publish("/a", 1) if verb == "publish" else client.subscribe("/b", "/a", "/c")
+    assert error(reply.reply) == f"403:denied_by_security_policy:{text}"
+    assert client.session.subscriptions == set()
+    assert len(house.bayeux.hub.routes) == 0
+
+
+def test_only_what_does_not_exist_yet_is_created() -> None:
+    policy = Policy()
+    house, client = under(policy)
+    client.subscribe("/a")
+    house.client().subscribe("/a")
+    client.publish("/a", 1)
+    client.publish("/b", 1)
+    client.publish("/service/a", 1)
+    assert policy.asked == [
+        ("create", "/a"),
+        ("subscribe", "/a"),
+        ("subscribe", "/a"),
+        ("publish", "/a"),
+        ("create", "/b"),
+        ("publish", "/b"),
+        ("publish", "/service/a"),
+    ]
+
+
+def test_a_policys_own_reason_advice_and_ext_are_in_the_reply_and_the_advice_is_complete() -> None:
+    denial = {"reason": "too_late", "advice": {"interval": 5}, "ext": {"see": "docs"}}
+    _, client = under(Policy("publish", "/a", **denial))
+    assert client.publish("/a", 1).reply == {
+        "channel": "/a",
+        "id": "2",
+        "successful": False,
+        "error": "403:too_late:publish_denied",
+        "advice": {"reconnect": "retry", "interval": 5, "timeout": 30000},
+        "ext": {"see": "docs"},
+    }
+
+
+def test_a_refused_publish_reaches_nobody() -> None:
+    house, client = under(Policy("publish", "/a"))
+    bob = house.client()
+    bob.subscribe("/a", "/**")
+    client.publish("/a", 1)
+    assert bob.publish("/nobody").data == [None]
+
+
+# Authorizers
+
+
+def test_channels_without_authorizers_are_open() -> None:
+    _, client = authorized(("/a", Votes(IGNORE)))
+    assert client.publish("/b", 1).reply["successful"]
+    assert client.subscribe("/b").reply["successful"]
+
+
+@pytest.mark.parametrize(
+    ("votes", "reason"),
+    [
+        ([GRANT], None),
+        ([IGNORE], NOT_GRANTED),
+        ([IGNORE, GRANT], None),
+        ([GRANT, IGNORE], None),
+        ([IGNORE, IGNORE], NOT_GRANTED),
+        ([GRANT, Denial("no")], "no"),
+        ([Denial("no"), GRANT], "no"),
+    ],
+    ids=str,
+)
+def test_one_grant_is_needed_and_one_denial_denies(
+    votes: list[Vote | Denial], reason: str | None
+) -> None:
+    _, client = authorized(*(("/a", Votes(vote)) for vote in votes))
+    publish = None if reason is None else f"403:{reason}:channel_create_denied"
+    subscribe = None if reason is None else f"403:{reason}:create_denied"
+    assert error(client.publish("/a", 1).replies[0]) == publish
+    assert error(client.subscribe("/a").reply) == subscribe
+
+
+def test_the_policy_comes_before_the_authorizers() -> None:
+    votes = Votes(GRANT)
+    house, client = under(Policy("publish", "/a"))
+    house.bayeux.rights.add("/a", votes)
+    assert error(client.publish("/a", 1).reply) == "403:denied_by_security_policy:publish_denied"
+    assert votes.asked == [(Operation.CREATE, "/a")]
+
+
+@pytest.mark.parametrize("pattern", ["/a/b", "/a/*", "/a/**", "/**"])
+def test_an_authorizer_is_asked_about_every_channel_of_its_pattern(pattern: str) -> None:
+    votes = Votes(IGNORE)
+    _, client = authorized((pattern, votes))
+    assert error(client.publish("/a/b", 1).reply) == f"403:{NOT_GRANTED}:channel_create_denied"
+    assert votes.asked == [(Operation.CREATE, "/a/b")]
+
+
+def test_each_operation_is_granted_by_itself() -> None:
+    _, client = authorized(("/a", Votes(GRANT, (Operation.CREATE, Operation.SUBSCRIBE))))
+    assert client.subscribe("/a").reply["successful"]
+    assert error(client.publish("/a", 1).reply) == f"403:{NOT_GRANTED}:publish_denied"
+
+
+def test_services_are_authorized_too() -> None:
+    _, client = authorized(("/service/**", Votes(IGNORE)))
+    assert error(client.publish("/service/a", 1).reply) == f"403:{NOT_GRANTED}:publish_denied"
+
+
+# Subscriptions to patterns
+
+
+@pytest.mark.parametrize("pattern", ["/**", "/secret/**", "/secret/*", "/secret/a"])
+@pytest.mark.parametrize("wish", ["/**", "/secret/**", "/secret/*", "/secret/a"])
+def test_no_pattern_reaches_around_an_authorizer(pattern: str, wish: str) -> None:
+    _, client = authorized((pattern, Votes(IGNORE)))
+    assert error(client.subscribe(wish).reply) == f"403:{NOT_GRANTED}:create_denied"
+
+
+def test_a_pattern_is_allowed_if_everyone_inside_it_grants() -> None:
+    _, client = authorized(("/secret/**", Votes(GRANT)), ("/other/*", Votes(GRANT)))
+    assert client.subscribe("/**").reply["successful"]
+
+
+def test_one_inside_that_does_not_grant_is_enough_to_refuse_a_pattern() -> None:
+    _, client = authorized(("/secret/**", Votes(GRANT)), ("/other/*", Votes(IGNORE)))
+    assert error(client.subscribe("/**").reply) == f"403:{NOT_GRANTED}:create_denied"
+
+
+def test_a_denial_inside_a_pattern_is_a_denial_of_the_pattern() -> None:
+    _, client = authorized(("/**", Votes(GRANT)), ("/secret/*", Votes(Denial("no"))))
+    assert error(client.subscribe("/**").reply) == "403:no:create_denied"
+    assert client.subscribe("/open/**").reply["successful"]
+
+
+def test_a_grant_inside_a_pattern_is_no_grant_of_all_the_rest() -> None:
+    _, client = authorized(("/**", Votes(IGNORE)), ("/chat/**", Votes(GRANT)))
+    assert error(client.subscribe("/**").reply) == f"403:{NOT_GRANTED}:create_denied"
+    assert client.subscribe("/chat/**").reply["successful"]
+
+
+def test_patterns_beside_each_other_do_not_matter_to_each_other() -> None:
+    votes = Votes(IGNORE)
+    _, client = authorized(("/secret/**", votes))
+    assert client.subscribe("/open/**", "/secret", "/*").reply["successful"]
+    assert votes.asked == []
