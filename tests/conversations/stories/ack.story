@@ -41,10 +41,10 @@ alice <- /meta/connect ok
 ! timeout = 500
 alice handshakes with ack
 alice connects with ack
-alice ~> /meta/connect {"ext": {"ack": 1}}
-alice <~ /meta/connect ok {"ext": {"ack": 2}}
-alice ~> /meta/connect {"ext": {"ack": 2}}
-alice <~ /meta/connect ok {"ext": {"ack": 3}}
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /meta/connect ok {"ext": {"ack": 2}}
+alice -> /meta/connect {"ext": {"ack": 2}}
+alice <- /meta/connect ok {"ext": {"ack": 3}}
 
 # A message releases the held connect
 alice handshakes with ack

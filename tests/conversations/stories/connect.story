@@ -27,12 +27,12 @@ alice <~ {"channel": "/meta/connect", "id": "3", "successful": true}
 ! timeout = 500
 alice handshakes
 alice connects
-alice ~> /meta/connect
-alice <~ /meta/connect ok
-alice ~> /meta/connect
-alice <~ /meta/connect ok
-alice ~> /meta/connect
-alice <~ /meta/connect ok
+alice -> /meta/connect
+alice <- /meta/connect ok
+alice -> /meta/connect
+alice <- /meta/connect ok
+alice -> /meta/connect
+alice <- /meta/connect ok
 
 # A connect that asks for no hold is answered at once, with advice
 alice handshakes
@@ -70,10 +70,10 @@ alice <~ /meta/connect ok {"advice": {"reconnect": "retry", "interval": 0, "time
 ! timeout = 500
 alice handshakes
 alice connects
-alice ~> /meta/connect {"advice": {}}
-alice <~ /meta/connect ok {"advice": {"reconnect": "retry", "interval": 0, "timeout": 500}}
-alice ~> /meta/connect
-alice <~ /meta/connect ok
+alice -> /meta/connect {"advice": {}}
+alice <- /meta/connect ok {"advice": {"reconnect": "retry", "interval": 0, "timeout": 500}}
+alice -> /meta/connect
+alice <- /meta/connect ok
 
 # A pause that the client announces is honoured, once
 pins: 27

@@ -46,7 +46,7 @@ alice connects
 alice -> /meta/disconnect
          /meta/connect
 alice <- /meta/disconnect ok
-         /meta/connect error "402::session_unknown" {"advice": {"reconnect": <text like none|handshake>, "interval": 0, "timeout": 30000}}
+         /meta/connect error "402::session_unknown" {"advice": {"reconnect": "none", "interval": 0, "timeout": 30000}}
 alice -> /meta/connect
 alice <- /meta/connect error "402::session_unknown" {"advice": {"reconnect": "handshake", "interval": 0, "timeout": 30000}}
 

@@ -131,7 +131,7 @@ bob <- /meta/unsubscribe error "400::channel_missing"
 pins: 24
 transports: long-polling
 ! max_message_size = 30000000
-! max_interval = 800
+! max_interval = 2000
 ! write_timeout = 200
 ! max_request_size = 40000000
 ! max_queue_bytes = 60000000
@@ -143,7 +143,7 @@ alice stops reading
 bob handshakes
 bob -> /expiry/unread {"data": <text of 6000000 characters>}
 bob <- /expiry/unread ok
-2500 ms pass
+4000 ms pass
 bob handshakes
 bob -> /meta/unsubscribe {"subscription": "/expiry/unread"}
 bob <- /meta/unsubscribe error "400::channel_missing"
@@ -153,7 +153,7 @@ alice drops
 pins: 24
 transports: websocket
 ! max_message_size = 30000000
-! max_interval = 800
+! max_interval = 2000
 ! write_timeout = 200
 ! max_request_size = 40000000
 ! max_queue_bytes = 60000000
@@ -165,7 +165,7 @@ bob speaks long-polling
 bob handshakes
 bob -> /expiry/unread {"data": <text of 6000000 characters>}
 bob <- /expiry/unread ok
-2500 ms pass
+4000 ms pass
 bob handshakes
 bob -> /meta/unsubscribe {"subscription": "/expiry/unread"}
 bob <- /meta/unsubscribe error "400::channel_missing"

@@ -70,9 +70,9 @@ alice <- 403 {"successful": false, "error": "403::origin_denied"}
 ! timeout = 500
 alice handshakes
 alice connects
-alice ~> /meta/connect
+alice -> /meta/connect
     Origin: http://elsewhere.example
-alice <~ 200
+alice <- 200
     Access-Control-Allow-Origin: http://elsewhere.example
     Access-Control-Allow-Credentials: true
     /meta/connect ok

@@ -157,10 +157,10 @@ pins: 27
 alice handshakes
 alice connects
 alice publishes {"timeout": 600, "interval": 40} to /service/pace
-alice ~> /meta/connect
-alice <~ /meta/connect ok {"advice": {"reconnect": "retry", "interval": 40, "timeout": 600}}
-alice ~> /meta/connect
-alice <~ /meta/connect ok
+alice -> /meta/connect
+alice <- /meta/connect ok {"advice": {"reconnect": "retry", "interval": 40, "timeout": 600}}
+alice -> /meta/connect
+alice <- /meta/connect ok
 
 # The server can spare one session its own messages
 pins: 39
@@ -263,3 +263,15 @@ alice publishes 1 to /policies/none
 bob -> /meta/connect {"ext": {"ack": $next}}
 bob <- /policies/none {"data": 1}
        /meta/connect ok {"ext": {"ack": <integer>}}
+
+# A message for a client that is only just handshaking can be acknowledged like any other
+! extension = ["tests.conversations.policies:welcome"]
+alice handshakes with ack
+alice -> /meta/connect {"ext": {"ack": 0}}
+alice <- /welcome {"data": "you are welcome"}
+         /meta/connect ok {"ext": {"ack": 1}}
+alice -> /meta/connect {"ext": {"ack": 0}, "advice": {"timeout": 0}}
+alice <- /welcome {"data": "you are welcome"}
+         /meta/connect ok {"ext": {"ack": 2}, "advice": <any>}
+alice ~> /meta/connect {"ext": {"ack": 2}}
+alice is held

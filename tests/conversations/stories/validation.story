@@ -82,12 +82,6 @@ alice <- /meta/subscribe ok
          /validation/batch error "405::message_id_invalid"
          /meta/unsubscribe ok
 
-# Validation of ids and of characters can be switched off
-! validate_message_fields = false
-alice handshakes
-alice -> /validation/off {"id": "not-alphanumeric", "data": 1}
-alice <- {"channel": "/validation/off", "id": "not-alphanumeric", "successful": true}
-
 # An ext that is no object is refused
 alice handshakes
 alice -> /validation/ext {"data": 1, "ext": "text"}
