@@ -87,6 +87,21 @@ class TestOtherSites:
 
     SITE = "https://elsewhere.test"
 
+    def test_do_not_storm_the_server_if_they_keep_no_cookie(
+        self, servers: Servers, open_page: OpenPage
+    ) -> None:
+        site = "http://elsewhere.test"
+        server = servers.with_settings({"allow_origin": [site]})
+        page = open_page(site)
+        handshakes: list[str] = []
+        page.on("request", lambda request: handshakes.append(request.url))
+        script = "(options) => { visit(options).arrive(); }"
+        with page.expect_request("**/cometd/connect"):
+            page.evaluate(script, {"url": bayeux(server), "transport": "long-polling"})
+        # Time enough for dozens of rounds of handshake and refused connect.
+        page.wait_for_timeout(700)
+        assert len([url for url in handshakes if url.endswith("/handshake")]) == 1
+
     @pytest.fixture
     def server_for_others(self, servers: Servers, certificate: Certificate) -> Server:
         return servers.with_settings(

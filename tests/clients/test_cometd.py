@@ -43,6 +43,8 @@ SCENARIOS = [
     Scenario("isGreetedAfterTheHandshake", settings=GREETER),
     Scenario("isTurnedAwayWithoutATicket", settings=DOORMAN),
     Scenario("leavesWhenItIsThrownOut", settings=SERVICES),
+    # Messages for callback-polling travel with connects alone.
+    Scenario("leavesEvenIfNoConnectIsHeld", (WEBSOCKET, LONG_POLLING), SERVICES),
     Scenario("synchronisesItsClock"),
     Scenario("passesTimestampsOn"),
     Scenario("findsStampsOnRepliesIfToldSo", settings={"timestamp": True}),

@@ -274,6 +274,16 @@ export async function leavesWhenItIsThrownOut(context) {
     }
 }
 
+export async function leavesEvenIfNoConnectIsHeld(context) {
+    const client = new CometClient(context);
+    const goodbyes = new Inbox("goodbyes");
+    client.cometd.addListener("/meta/disconnect", (message) => goodbyes.put(message));
+    client.cometd.addListener("/meta/handshake", () => client.cometd.publish("/service/eject", {}));
+    client.cometd.handshake();
+    assert.equal((await goodbyes.next()).successful, true);
+    assert.equal(client.cometd.getStatus(), "disconnected");
+}
+
 export async function synchronisesItsClock(context) {
     const timesync = new TimeSyncExtension();
     const client = await new CometClient(context, {extensions: {timesync}}).connect();
