@@ -2,6 +2,7 @@
 
 import ipaddress
 import os
+import re
 from http import HTTPStatus
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -20,6 +21,10 @@ from app.delivery.channels import Channels, Kind
 Transport = Literal["websocket", "long-polling", "callback-polling"]
 Milliseconds = Annotated[int, Field(ge=0)]
 Limit = Annotated[int, Field(ge=1)]
+# Paths as they stand in a request: nothing that could be spelt in another way.
+_PATH = re.compile(r"(?:/(?!\.\.?(?:/|$))[A-Za-z0-9._~!$&'()*+,;=:@-]+)+")
+# The first segments of the server's other paths.
+_TAKEN = frozenset({"healthz", "readyz", "metrics", "static"})
 # What HTTP calls a token: names of cookies and of sub-protocols.
 Token = Annotated[str, Field(pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")]
 
@@ -59,6 +64,7 @@ class Settings(BaseSettings):
 
     transports: list[Transport] = Field(
         ["websocket", "long-polling", "callback-polling"],
+        min_length=1,
         description="Transports, the preferred one first.",
     )
     timeout: Milliseconds = Field(30_000, description="How long a connect is held.")
@@ -164,10 +170,12 @@ class Settings(BaseSettings):
     @classmethod
     def _check_paths(cls, paths: list[str]) -> list[str]:
         for path in paths:
-            if not path.startswith("/") or path.endswith("/") or "{" in path:
+            if _PATH.fullmatch(path) is None:
                 raise ValueError(f"{path!r} must begin with a slash and not end with one")
-        if not paths:
-            raise ValueError("at least one path is needed")
+            if path.split("/")[1] in _TAKEN:
+                raise ValueError(f"{path!r} is the place of something else")
+        if not paths or len(set(paths)) < len(paths):
+            raise ValueError("at least one path is needed, and none twice")
         return paths
 
     @field_validator("allow_origin")
@@ -177,7 +185,7 @@ class Settings(BaseSettings):
             parts = urlsplit(origin)
             more = parts.path or parts.query or parts.fragment or "@" in parts.netloc
             is_web = parts.scheme in ("http", "https") and parts.netloc and origin.isascii()
-            if origin != "*" and (more or not is_web):
+            if origin != "*" and (more or not is_web or "*" in origin or parts.port == 0):
                 raise ValueError(f"{origin!r} must be like https://example.org, or *")
         return origins
 
@@ -209,8 +217,10 @@ class Settings(BaseSettings):
     @field_validator("redis")
     @classmethod
     def _check_redis(cls, url: str | None) -> str | None:
-        if url is not None and urlsplit(url).scheme not in ("redis", "rediss", "unix"):
-            raise ValueError("must be like redis://host:6379/0")
+        if url is not None:
+            parts = urlsplit(url)
+            if parts.scheme not in ("redis", "rediss", "unix") or parts.port == 0:
+                raise ValueError("must be like redis://host:6379/0")
         return url
 
     @model_validator(mode="after")

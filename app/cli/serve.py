@@ -4,6 +4,7 @@ import asyncio
 import resource
 import signal
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -12,6 +13,7 @@ import uvloop
 from pydantic import ValidationError
 from pydantic_settings import SettingsError
 from rich.console import Console
+from rich.text import Text
 
 from app import logs, settings
 from app.compose import CannotStart, serving
@@ -44,6 +46,10 @@ def read_settings(config: Path | None, given: dict[str, Any]) -> Settings:
         return settings.read(file, given)
     except ValidationError as error:
         _fail(*(_complaint(fault) for fault in error.errors()))
+    except orjson.JSONDecodeError as error:
+        _fail(f"channels: {error}")
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        _fail(f"{file}: {error}")
     except (SettingsError, ValueError) as error:
         _fail(str(error))
 
@@ -56,7 +62,8 @@ def _complaint(fault: Any) -> str:
 
 def _fail(*complaints: str) -> NoReturn:
     for complaint in complaints:
-        _errors.print(f"[bold red]holdfast cannot start:[/] {complaint}")
+        # What an operator wrote is no markup.
+        _errors.print(Text.assemble(("holdfast cannot start:", "bold red"), " ", complaint))
     sys.exit(2)
 
 

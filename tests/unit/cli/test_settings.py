@@ -1,0 +1,361 @@
+"""Every setting can be given in three ways; the nearest one wins; a wrong one is named."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner, Result
+
+from app.cli.flags import flags_of_settings
+from app.cli.main import program
+from app.cli.serve import read_settings
+from app.settings import ChannelSettings, Settings
+from tests.serving import as_toml
+
+# Each setting with a value that is not its default, and how it reads on the command line.
+SAMPLES: dict[str, tuple[Any, list[str]]] = {
+    "host": ("127.0.0.2", ["127.0.0.2"]),
+    "port": (0, ["0"]),
+    "unix": (Path("run/socket"), ["run/socket"]),
+    "open": (True, []),
+    "data": (Path("elsewhere"), ["elsewhere"]),
+    "redis": ("redis://valkey:6379/1", ["redis://valkey:6379/1"]),
+    "paths": (["/a", "/b/c"], ["/a", "/b/c"]),
+    "allow_origin": (["https://a.example", "*"], ["https://a.example", "*"]),
+    "extension": (["a.b:c"], ["a.b:c"]),
+    "tls_cert": (Path("cert.pem"), ["cert.pem"]),
+    "tls_key": (Path("key.pem"), ["key.pem"]),
+    "fast_lane": (False, []),
+    "log_level": ("debug", ["debug"]),
+    "transports": (["long-polling"], ["long-polling"]),
+    "timeout": (1, ["1"]),
+    "interval": (2, ["2"]),
+    "max_interval": (3, ["3"]),
+    "max_lazy_timeout": (4, ["4"]),
+    "meta_connect_deliver_only": (True, []),
+    "handshake_reconnect": (True, []),
+    "allow_message_delivery_during_handshake": (True, []),
+    "broadcast_to_publisher": (False, []),
+    "trust_client_session": (True, []),
+    "max_sessions_per_browser": (-1, ["-1"]),
+    "multi_session_interval": (5, ["5"]),
+    "duplicate_meta_connect_http_response_code": (500, ["500"]),
+    "channels": (
+        {"/a/**": ChannelSettings(lazy=True, lazy_timeout=9)},
+        ['{"/a/**": {"lazy": true, "lazy_timeout": 9}}'],
+    ),
+    "ack": (False, []),
+    "timesync": (False, []),
+    "timestamp": (True, []),
+    "max_inactivity": (6, ["6"]),
+    "browser_cookie_name": ("__Host-b", ["__Host-b"]),
+    "browser_cookie_domain": ("example.org", ["example.org"]),
+    "browser_cookie_path": ("/cometd", ["/cometd"]),
+    "browser_cookie_max_age": (7, ["7"]),
+    "browser_cookie_secure": (True, []),
+    "browser_cookie_http_only": (False, []),
+    "browser_cookie_same_site": ("Lax", ["Lax"]),
+    "browser_cookie_partitioned": (True, []),
+    "callback_parameter": ("call", ["call"]),
+    "callback_parameter_max_length": (8, ["8"]),
+    "ws_messages_per_frame": (-1, ["-1"]),
+    "ws_idle_timeout": (9, ["9"]),
+    "ws_require_handshake_per_connection": (True, []),
+    "ws_protocol": ("bayeux", ["bayeux"]),
+    "max_message_size": (10, ["10"]),
+    "max_request_size": (11, ["11"]),
+    "max_batch": (12, ["12"]),
+    "max_depth": (13, ["13"]),
+    "max_subscriptions": (14, ["14"]),
+    "max_queue": (15, ["15"]),
+    "max_queue_bytes": (16, ["16"]),
+    "max_sessions": (17, ["17"]),
+    "max_channel_length": (18, ["18"]),
+    "max_channel_segments": (19, ["19"]),
+    "handshake_rate": (20, ["20"]),
+    "request_timeout": (21, ["21"]),
+    "write_timeout": (22, ["22"]),
+    "shutdown_timeout": (23, ["23"]),
+}
+# What belongs together with a setting, or it would be wrong by itself.
+COMPANIONS = {"tls_cert": ["--tls-key", "key.pem"], "tls_key": ["--tls-cert", "cert.pem"]}
+
+WRONG: list[tuple[str, str]] = [
+    ("host", "0.0.0.0"),
+    ("host", "example.org"),
+    ("port", "-1"),
+    ("port", "65536"),
+    ("port", "http"),
+    ("redis", "http://valkey"),
+    ("redis", "valkey:6379"),
+    ("redis", "redis://["),
+    ("redis", "redis://valkey:port"),
+    ("paths", "cometd"),
+    ("paths", "/cometd/"),
+    ("paths", "/"),
+    ("paths", "/{x}"),
+    ("paths", "/a}b"),
+    ("paths", "/a b"),
+    ("paths", "/a?b"),
+    ("paths", "/a#b"),
+    ("paths", "/%zz"),
+    ("paths", "/\N{LATIN SMALL LETTER E WITH ACUTE}"),
+    ("paths", "//evil.test"),
+    ("paths", "/a/../b"),
+    ("paths", "/a/."),
+    ("paths", "/healthz"),
+    ("paths", "/static"),
+    ("allow_origin", "example.org"),
+    ("allow_origin", "https://example.org/"),
+    ("allow_origin", "https://user@example.org"),
+    ("allow_origin", "https://"),
+    ("allow_origin", "ftp://example.org"),
+    ("allow_origin", "null"),
+    ("allow_origin", "https://*.example.org"),
+    ("allow_origin", "https://example.org:port"),
+    ("extension", "module"),
+    ("extension", ":factory"),
+    ("extension", "module:not-a-name"),
+    ("tls_cert", "cert.pem"),
+    ("tls_key", "key.pem"),
+    ("log_level", "loud"),
+    ("transports", "pigeon"),
+    ("timeout", "-1"),
+    ("timeout", "soon"),
+    ("timeout", "1.5"),
+    ("interval", "-1"),
+    ("max_interval", "-1"),
+    ("max_lazy_timeout", "-1"),
+    ("max_sessions_per_browser", "-2"),
+    ("duplicate_meta_connect_http_response_code", "200"),
+    ("duplicate_meta_connect_http_response_code", "499"),
+    ("channels", "{"),
+    ("channels", "[]"),
+    ("channels", '{"a": {}}'),
+    ("channels", '{"/meta/a": {}}'),
+    ("channels", '{"/a": {"laz": true}}'),
+    ("channels", '{"/a": {"lazy_timeout": -1}}'),
+    ("max_inactivity", "-1"),
+    ("browser_cookie_name", "a b"),
+    ("browser_cookie_name", ""),
+    ("browser_cookie_name", "a=b"),
+    ("browser_cookie_name", "a\r\nX: y"),
+    ("browser_cookie_domain", "a;b"),
+    ("browser_cookie_path", "a"),
+    ("browser_cookie_path", "/;x"),
+    ("browser_cookie_path", "/\n"),
+    ("browser_cookie_max_age", "x"),
+    ("browser_cookie_same_site", "lax"),
+    ("callback_parameter", ""),
+    ("callback_parameter_max_length", "0"),
+    ("ws_messages_per_frame", "-2"),
+    ("ws_idle_timeout", "-1"),
+    ("ws_protocol", "a b"),
+    ("max_message_size", "0"),
+    ("max_request_size", "0"),
+    ("max_batch", "0"),
+    ("max_depth", "7"),
+    ("max_depth", "1001"),
+    ("max_subscriptions", "0"),
+    ("max_queue", "0"),
+    ("max_queue_bytes", "0"),
+    ("max_sessions", "0"),
+    ("max_channel_length", "0"),
+    ("max_channel_segments", "0"),
+    ("handshake_rate", "0"),
+    ("request_timeout", "0"),
+    ("write_timeout", "0"),
+    ("shutdown_timeout", "-1"),
+]
+
+
+class Command:
+    """`serve`, but it only reads its settings."""
+
+    def __init__(self) -> None:
+        self.settings: Settings | None = None
+        self._program = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+        self._program.command()(flags_of_settings(self._read))
+
+    def _read(self, config: Path | None, given: dict[str, Any]) -> None:
+        """Read."""
+        self.settings = read_settings(config, given)
+
+    def run(self, *arguments: str, **variables: str) -> Result:
+        env = {f"HOLDFAST_{name.upper()}": text for name, text in variables.items()}
+        return CliRunner().invoke(self._program, arguments, env=env)
+
+    def read(self, *arguments: str, **variables: str) -> Settings:
+        result = self.run(*arguments, **variables)
+        assert result.exit_code == 0, result.output
+        assert self.settings is not None
+        return self.settings
+
+
+@pytest.fixture(scope="module")
+def command() -> Command:
+    return Command()
+
+
+@pytest.fixture(autouse=True)
+def nothing_else_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No settings file lies about, and no setting is in the environment."""
+    monkeypatch.chdir(tmp_path)
+
+
+def as_flags(name: str) -> list[str]:
+    flag = name.replace("_", "-")
+    value, texts = SAMPLES[name]
+    if isinstance(value, bool):
+        return [f"--{flag}" if value else f"--no-{flag}"]
+    return [word for text in texts for word in (f"--{flag}", text)]
+
+
+def as_variable(name: str) -> str:
+    value, texts = SAMPLES[name]
+    if isinstance(value, bool):
+        return str(value).lower()
+    return json.dumps(value) if isinstance(value, list) else texts[0]
+
+
+def as_file_value(name: str) -> Any:
+    value, texts = SAMPLES[name]
+    if name == "channels":
+        return json.loads(texts[0])
+    return str(value) if isinstance(value, Path) else value
+
+
+def test_every_setting_has_a_sample_that_is_not_its_default() -> None:
+    assert list(SAMPLES) == list(Settings.model_fields)
+    for name, field in Settings.model_fields.items():
+        assert field.get_default() != SAMPLES[name][0], name
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_a_setting_can_be_a_flag(name: str, command: Command) -> None:
+    found = command.read(*as_flags(name), *COMPANIONS.get(name, []))
+    assert getattr(found, name) == SAMPLES[name][0]
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_a_setting_can_be_a_variable(name: str, command: Command) -> None:
+    found = command.read(*COMPANIONS.get(name, []), **{name: as_variable(name)})
+    assert getattr(found, name) == SAMPLES[name][0]
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_a_setting_can_stand_in_the_file(name: str, command: Command) -> None:
+    Path("holdfast.toml").write_text(as_toml({name: as_file_value(name)}), "utf-8")
+    found = command.read(*COMPANIONS.get(name, []))
+    assert getattr(found, name) == SAMPLES[name][0]
+
+
+def test_flags_win_over_variables_and_variables_over_the_file(command: Command) -> None:
+    Path("own.toml").write_text('timeout = 1\ninterval = 1\nmax_interval = 1\nhost = "::1"\n')
+    found = command.read("--config", "own.toml", "--timeout", "3", timeout="2", interval="2")
+    assert (found.timeout, found.interval, found.max_interval, found.host) == (3, 2, 1, "::1")
+
+
+def test_a_flag_that_says_no_wins_too(command: Command) -> None:
+    Path("holdfast.toml").write_text("ack = true\n")
+    assert not command.read("--no-ack", ack="true").ack
+    assert command.read("--ack", ack="false").ack
+
+
+def test_a_named_file_stands_in_for_the_usual_one(command: Command) -> None:
+    Path("holdfast.toml").write_text("timeout = 1\ninterval = 1\n")
+    Path("own.toml").write_text("timeout = 2\n")
+    found = command.read("--config", "own.toml")
+    assert (found.timeout, found.interval) == (2, 0)
+
+
+@pytest.mark.parametrize(("name", "text"), WRONG)
+def test_a_wrong_flag_stops_the_start_and_is_named(name: str, text: str, command: Command) -> None:
+    result = command.run(f"--{name.replace('_', '-')}", text)
+    assert result.exit_code == 2, result.exception
+    complaint = result.stderr.replace("-", "_")
+    assert name in complaint
+    assert "Traceback" not in complaint
+
+
+@pytest.mark.parametrize(("name", "text"), [each for each in WRONG if each[0] != "paths"])
+def test_a_wrong_variable_stops_the_start_and_is_named(
+    name: str, text: str, command: Command
+) -> None:
+    is_list = isinstance(SAMPLES[name][0], list)
+    result = command.run(**{name: json.dumps([text]) if is_list else text})
+    assert result.exit_code == 2, result.exception
+    assert name in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("content", "named"),
+    [
+        ("timeout = [1]", "timeout"),
+        ("timout = 1", "timout"),
+        ("transports = []", "transports"),
+        ("paths = []", "paths"),
+        ('paths = ["/a", "/a"]', "paths"),
+        ("[channels.'/a']\nlazy = 'x'", "channels"),
+        ("timeout = ", "own.toml"),
+        ("\x00", "own.toml"),
+        ("timeout = 1\ntimeout = 2", "own.toml"),
+    ],
+)
+def test_a_wrong_file_stops_the_start_and_is_named(
+    content: str, named: str, command: Command
+) -> None:
+    Path("own.toml").write_text(content)
+    result = command.run("--config", "own.toml")
+    assert result.exit_code == 2, result.exception
+    assert named in result.stderr
+
+
+def test_a_file_that_is_no_text_stops_the_start(command: Command) -> None:
+    Path("own.toml").write_bytes(b'host = "\xff"')
+    result = command.run("--config", "own.toml")
+    assert result.exit_code == 2, result.exception
+    assert "own.toml" in result.stderr
+
+
+def test_a_file_that_is_not_there_stops_the_start(command: Command) -> None:
+    result = command.run("--config", "none.toml")
+    assert result.exit_code == 2
+    assert "none.toml" in result.stderr
+
+
+def test_a_variable_that_is_no_setting_stops_the_start(command: Command) -> None:
+    result = command.run(timout="1")
+    assert result.exit_code == 2
+    assert "HOLDFAST_TIMOUT" in result.stderr
+
+
+def test_every_wrong_setting_is_named_at_once(command: Command) -> None:
+    result = command.run("--timeout", "-1", "--max-batch", "0")
+    assert "timeout" in result.stderr
+    assert "max_batch" in result.stderr
+
+
+@pytest.mark.parametrize("text", ["[/x]", "[bold]", "\\[", "[red]x[/]", "[link=http://x]y"])
+def test_a_complaint_shows_what_was_written_as_it_was_written(text: str, command: Command) -> None:
+    result = command.run("--paths", text)
+    assert result.exit_code == 2, result.exception
+    assert repr(text) in result.stderr
+
+
+def test_beyond_loopback_one_must_say_open(command: Command) -> None:
+    assert "open" in command.run("--host", "0.0.0.0").stderr
+    assert command.read("--host", "0.0.0.0", "--open").host == "0.0.0.0"
+    assert command.read("--host", "localhost").host == "localhost"
+    assert command.read("--host", "0.0.0.0", "--unix", "socket").unix == Path("socket")
+
+
+@pytest.mark.parametrize("columns", ["40", "80", "200"])
+def test_the_help_has_every_flag_in_full(columns: str) -> None:
+    result = CliRunner().invoke(program, ["serve", "--help"], env={"COLUMNS": columns})
+    words = result.stdout.split()
+    for name, field in Settings.model_fields.items():
+        assert f"--{name.replace('_', '-')}" in words, name
+        assert field.description
