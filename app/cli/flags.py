@@ -65,4 +65,4 @@ def _help(field: FieldInfo) -> str:
     if default is None or default in ([], {}):
         return field.description or ""
     shown = ", ".join(map(str, default)) if isinstance(default, list) else default
-    return f"{field.description} \\[{str(shown).lower() if isinstance(default, bool) else shown}]"
+    return f"{field.description} [{str(shown).lower() if isinstance(default, bool) else shown}]"

@@ -1,19 +1,17 @@
 """The command `holdfast`."""
 
 import typer
-from rich.console import Console
 
 from app.cli.flags import flags_of_settings
 from app.cli.serve import serve
-
-_errors = Console(stderr=True)
 
 program = typer.Typer(
     name="holdfast",
     help="Reliable messages for browsers and scripts: a Bayeux/CometD server.",
     no_args_is_help=True,
     add_completion=False,
-    rich_markup_mode="rich",
+    # Tables would cut the longer flags short.
+    rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
 
