@@ -24,6 +24,8 @@ WEBSOCKET, LONG_POLLING, CALLBACK_POLLING = TRANSPORTS = (
     "callback-polling",
 )
 
+IMPATIENT: Settings = {"timeout": 300, "multi_session_interval": 300}
+
 
 @dataclass(frozen=True)
 class Scenario:

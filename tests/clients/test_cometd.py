@@ -4,6 +4,7 @@ import pytest
 
 from tests.clients.node_client import (
     CALLBACK_POLLING,
+    IMPATIENT,
     LONG_POLLING,
     TRANSPORTS,
     WEBSOCKET,
@@ -21,7 +22,6 @@ SERVICES, DOORMAN, GREETER = (
 )
 LAZY_CHANNELS = [f"/{SUITE}/getsLazyMessagesTogether/{kind}/lazy" for kind in TRANSPORTS]
 LAZY = {"channels": {name: {"lazy": True, "lazy_timeout": 300} for name in LAZY_CHANNELS}}
-IMPATIENT = {"timeout": 300, "multi_session_interval": 300}
 SCENARIOS = [
     Scenario("hearsItselfUntilItUnsubscribes"),
     Scenario("reachesOthersWithoutNamingThePublisher"),

@@ -3,13 +3,21 @@
 import pytest
 
 from tests.clients.mortal_server import MortalServer
-from tests.clients.node_client import WEBSOCKET, Scenario, cases, play, written
+from tests.clients.node_client import (
+    IMPATIENT,
+    LONG_POLLING,
+    WEBSOCKET,
+    Scenario,
+    cases,
+    play,
+    written,
+)
 from tests.serving import Servers
 
 SUITE = "cometd_recovery"
 SCENARIOS = [
     Scenario("getsAgainWhatALostReplyCarried"),
-    Scenario("getsAgainWhatASilentNetworkSwallowed", settings={"timeout": 300}),
+    Scenario("getsAgainWhatASilentNetworkSwallowed", settings=IMPATIENT),
     Scenario("keepsTheSessionThroughAShortOutage"),
     Scenario(
         "handshakesAgainAfterALongOutage",
@@ -24,7 +32,7 @@ SCENARIOS = [
 ]
 DEATHS = [
     Scenario("findsItsFeetAfterTheServerWasKilled"),
-    Scenario("findsItsFeetAfterTheServerWasStopped"),
+    Scenario("findsItsFeetAfterTheServerWasStopped", (WEBSOCKET, LONG_POLLING)),
 ]
 
 
