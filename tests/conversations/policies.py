@@ -63,14 +63,31 @@ def authorizers(bayeux: Bayeux) -> None:
     bayeux.rights.add("/voted/shrine", refusing)
 
 
+def echo(call: Call) -> None:
+    call.answer(call.data)
+
+
+def fail(call: Call) -> None:
+    call.fail({"reason": call.data})
+
+
+def crash(call: Call) -> None:
+    raise RuntimeError(f"crashed by {call.data}")
+
+
+def pace(call: Call) -> None:
+    wanted = call.message["data"]
+    call.session.timeout_s = wanted["timeout"] / 1000
+    call.session.interval_s = wanted["interval"] / 1000
+    call.session.is_advised = False
+
+
+def hush(call: Call) -> None:
+    call.session.broadcast_to_publisher = False
+
+
 def services(bayeux: Bayeux) -> None:
     """What a story can ask the server to do."""
-
-    def echo(call: Call) -> None:
-        call.answer(call.data)
-
-    def fail(call: Call) -> None:
-        call.fail({"reason": call.data})
 
     def greet(call: Call) -> None:
         bayeux.publish(str(call.data), "greetings from the server")
@@ -80,16 +97,7 @@ def services(bayeux: Bayeux) -> None:
             if session.client_id == call.data:
                 bayeux.end_by_server(session)
 
-    def pace(call: Call) -> None:
-        pace = call.message["data"]
-        call.session.timeout_s = pace["timeout"] / 1000
-        call.session.interval_s = pace["interval"] / 1000
-        call.session.is_advised = False
-
-    def hush(call: Call) -> None:
-        call.session.broadcast_to_publisher = False
-
-    for service in (echo, fail, greet, end, pace, hush):
+    for service in (echo, fail, crash, pace, hush, greet, end):
         bayeux.services.add(f"/service/{service.__name__}", service)
 
 
@@ -116,6 +124,8 @@ class Censor(SessionExtension):
         return message.get("data") != "censored"
 
     def outgoing(self, session: Session, reply: Json, asked: Mapping[str, Any], now: float) -> None:
+        if asked.get("burn"):
+            raise RuntimeError("the censor's desk is on fire")
         reply.setdefault("ext", {})["read"] = True
 
 

@@ -79,6 +79,12 @@ class Actor:
     def expectations(self, messages: Iterable[Message], *, is_held: bool) -> list[Fields]:
         return [self._expectation(message, is_held=is_held) for message in messages]
 
+    def forget_unanswered(self, *, is_held: bool) -> None:
+        """The answer had no replies for the story to look at."""
+        waiting = [due for due in self._unanswered if due.is_held is is_held]
+        for due in waiting[:1] if is_held else waiting:
+            self._unanswered.remove(due)
+
     def share_cookies_of(self, other: "Actor") -> None:
         assert not self._wires, f"{self.name} has already spoken"
         self.jar = other.jar

@@ -104,6 +104,8 @@ class Stage:
         patterns: list[Fields] = []
         if not isinstance(step.content, Body):
             patterns = actor.expectations(step.content, is_held=step.is_held)
+        if not patterns:
+            actor.forget_unanswered(is_held=step.is_held)
         heard = await actor.wire.hear(
             len(patterns), is_held=step.is_held, is_frame=step.outcome == "frame"
         )

@@ -205,3 +205,19 @@ alice <- 404
 alice -> POST /cometdx
     /meta/handshake
 alice <- 404
+
+# A body that is not what its headers say is malformed
+alice -> POST /cometd
+    Content-Encoding: gzip
+    /meta/handshake
+alice <- 400 {"successful": false, "error": "400::request_malformed"}
+alice -> POST /cometd
+    Content-Type: application/json;charset=iso-8859-7
+    body in hex: 5b7b2261223a22ae22fe
+alice <- 400 {"successful": false, "error": "400::request_malformed"}
+
+# A form without messages is malformed
+alice -> POST /cometd
+    Content-Type: application/x-www-form-urlencoded
+    body: other=1
+alice <- 400 {"successful": false, "error": "400::request_malformed"}

@@ -84,3 +84,21 @@ alice -> /meta/handshake
 alice <- 200
     Access-Control-Allow-Origin: <text like (\*|http://anywhere\.example)>
     /meta/handshake ok {"clientId": new $alice, ...}
+
+# A script on a foreign page may not ask, even without naming its origin
+transports: callback-polling
+alice -> /meta/handshake
+    Sec-Fetch-Site: cross-site
+    Referer: http://elsewhere.example/page.html
+alice <- 403
+alice -> /meta/handshake
+    Sec-Fetch-Site: cross-site
+alice <- 403
+alice -> /meta/handshake
+    Sec-Fetch-Site: same-origin
+alice <- /meta/handshake ok {"clientId": new $alice, ...}
+
+# Another port is another origin
+alice -> /meta/handshake
+    Origin: http://127.0.0.1:1
+alice <- 403 {"successful": false, "error": "403::origin_denied"}

@@ -275,3 +275,23 @@ alice <- /welcome {"data": "you are welcome"}
          /meta/connect ok {"ext": {"ack": 2}, "advice": <any>}
 alice ~> /meta/connect {"ext": {"ack": 2}}
 alice is held
+
+# A reply is owed even if an extension breaks while it is made
+! extension = ["tests.conversations.policies:censorship"]
+alice -> /meta/handshake
+alice <- /meta/handshake ok {"clientId": new $alice, ...}
+alice -> /policies/burn {"data": 1, "ext": {"burn": true}}
+alice <- /policies/burn ok
+alice -> /policies/burn {"data": 1}
+alice <- /policies/burn ok {"ext": {"read": true}}
+
+# A service that breaks fails its caller alone, and says nothing about itself
+! extension = ["tests.conversations.policies:services"]
+alice handshakes
+alice -> /policies/before {"data": 1}
+         /service/crash {"data": "alice"}
+         /policies/after {"data": 2}
+alice <- /policies/before ok
+         /service/crash error "404::message_deleted"
+         /policies/after ok
+alice connects

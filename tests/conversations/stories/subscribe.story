@@ -353,3 +353,14 @@ on long-polling, callback-polling:
 on websocket:
     alice <- /subscribe/left/a {"data": 1}
     alice hears nothing
+
+# Meta channels cannot be unsubscribed from
+alice handshakes
+alice -> /meta/unsubscribe {"subscription": "/meta/connect"}
+alice <- /meta/unsubscribe error "403::unsubscribe_failed"
+
+# An array that is longer than the limit is refused, whatever is in it
+! max_subscriptions = 2
+alice handshakes
+alice -> /meta/subscribe {"subscription": ["/subscribe/same", "/subscribe/same", "/subscribe/same"]}
+alice <- /meta/subscribe error "413:2:subscriptions_exceeded"

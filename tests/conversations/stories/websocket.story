@@ -268,3 +268,12 @@ alice -> /meta/handshake {"supportedConnectionTypes": []}
 alice <- frame /meta/handshake error "406::connection_types_unsupported" {...}
 alice handshakes
 alice connects
+
+# A socket on which nothing is heard for long is closed
+! ws_idle_timeout = 600
+alice handshakes
+alice connects
+900 ms pass
+alice <- closed 1001
+alice -> /meta/connect {"advice": {"timeout": 0}}
+alice <- /meta/connect ok {"advice": <any>}
