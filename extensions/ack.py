@@ -53,4 +53,5 @@ class _AckOfSession(SessionExtension):
 
     def outgoing(self, session: Session, reply: Json, asked: Mapping[str, Any], now: float) -> None:
         if reply.get("channel") == _CONNECT and reply["successful"]:
-            reply.setdefault("ext", {})["ack"] = session.queue.batch
+            # The batch that will be handed over with this reply.
+            reply.setdefault("ext", {})["ack"] = session.queue.batch + 1

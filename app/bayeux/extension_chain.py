@@ -22,7 +22,10 @@ class SessionExtension:
         return True
 
     def outgoing(self, session: Session, reply: Json, asked: Mapping[str, Any], now: float) -> None:
-        """Complete a reply that is about to be written; `asked` is the `ext` of its request."""
+        """Complete a reply that is about to be written; `asked` is the `ext` of its request.
+
+        The messages that travel along are handed over afterwards.
+        """
 
 
 class ServerExtension:

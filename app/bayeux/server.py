@@ -97,8 +97,10 @@ class Bayeux:
         """Time has passed: held connects, lazy messages, expired sessions."""
         self.now = now
         for session in self.sessions.timers.ring(now):
-            self._look_at_clock(session)
-            if not session.is_gone:
+            # What was done for one of them may have ended another.
+            if session.state is not _GONE:
+                self._look_at_clock(session)
+            if session.state is not _GONE:
                 self.sessions.timers.ring_by(session, session.next_due())
 
     def abort(self, exchange: Exchange, now: float) -> None:
@@ -126,9 +128,10 @@ class Bayeux:
         self.now = now
         session = pipe.session
         pipe.session = None
-        if session is None or session.pipe is not pipe:
+        if session is None:
             return
-        session.pipe = None
+        if session.pipe is pipe:
+            session.pipe = None
         if session.held is not None and session.held.pipe is pipe:
             self.sessions.unhold(session)
             self._rest(session)
@@ -156,8 +159,8 @@ class Bayeux:
 
     def broadcast(self, channel: Channel, event: Json, *, sender: Session | None = None) -> None:
         """Publish an event to the subscribers of a channel."""
-        for extension in self._eventful:
-            extension.event(event)
+        if self._eventful:
+            self._complete_event(event)
         wire = encode(event)
         if len(wire) > self.options.max_message_size:
             raise Refused(BayeuxError.MESSAGE_TOO_LARGE, str(self.options.max_message_size))
@@ -165,6 +168,10 @@ class Bayeux:
         message = Message(wire, linger_s=rule.lazy_timeout_s)
         leave_out = None if sender is None or self._echoes(rule, sender) else sender
         self.hub.publish(channel, message, leave_out=leave_out)
+
+    def _complete_event(self, event: Json) -> None:
+        for extension in self._eventful:
+            extension.event(event)
 
     def _echoes(self, rule: ChannelRule, sender: Session) -> bool:
         """Whether publishers get their own messages if they subscribed."""
@@ -184,6 +191,7 @@ class Bayeux:
     def deliver_event(self, session: Session, event: Json) -> None:
         """Give an event to one session alone."""
         if not session.is_gone:
+            self._complete_event(event)
             self.hub.deliver(session, Message(encode(event)))
 
     def end_by_server(self, session: Session) -> None:
@@ -198,6 +206,7 @@ class Bayeux:
         else:
             # The other way round: cometd.js closes its socket when no connect is outstanding.
             self.dismiss(session)
+            self._complete_event(event)
             pipe.push([Message(encode(event))])
         self.end(session, Input.DISCONNECT)
         if self.present is None or self.present.session is not session:
@@ -239,8 +248,9 @@ class Bayeux:
             return
         queue, messages = session.queue, _NO_MESSAGES
         if exchange.connects is not None:
-            messages = queue.hand_over()
+            # Extensions first: what they deliver now travels along.
             self._finish_connects(exchange, session, exchange.connects)
+            messages = queue.hand_over()
         elif queue.entries and self._carries(exchange, session):
             messages = queue.hand_over()
         taken = exchange.carrier.answer(exchange, messages)
@@ -251,6 +261,8 @@ class Bayeux:
         elif exchange.connects is not None or exchange.is_handshake:
             session.carrier = exchange.carrier
             self._rest(session)
+            if messages and session.carrier.is_draining():
+                self.sessions.timers.ring_by(session, self.now)
 
     def _finish_connects(
         self, exchange: Exchange, session: Session, connects: Sequence[PendingConnect]
@@ -309,13 +321,14 @@ class Bayeux:
         if session.quiet_until and session.quiet_until <= self.now:
             session.quiet_until = 0.0
             self.hub.make_ready(session)
-        if session.deadline > self.now:
-            return
         if session.held is not None:
-            self._release(session)
+            if session.deadline <= self.now:
+                self._release(session)
         elif session.carrier is not None and session.carrier.is_draining():
-            session.deadline = self.now + self.options.max_interval_s
-        else:
+            # Its time begins when the answer has left; look again in a moment.
+            self._rest(session)
+            self.sessions.timers.ring_by(session, self.now)
+        elif session.deadline <= self.now:
             self.end(session, Input.EXPIRE)
             session.queue.discard(Reason.SESSION_EXPIRED)
 

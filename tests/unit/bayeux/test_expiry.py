@@ -1,0 +1,254 @@
+"""How long a session lives without a word of its client, and what happens when it does not."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from app.bayeux.extension_chain import ServerExtension, SessionExtension
+from app.bayeux.sessions import Session
+from app.delivery.counters import Reason
+from extensions.ack import Ack
+from tests.unit.bayeux.harness import Client, House, Json, Socket, Wire
+
+
+def lifetime(house: House) -> float:
+    """How long the only session still lives; it is looked at ten times a second."""
+    for tenth in range(1, 1000):
+        house.advance(0.1)
+        if len(house.bayeux.sessions) == 0:
+            return tenth / 10
+    raise AssertionError("it does not expire")
+
+
+def connected(**options: Any) -> tuple[House, Client]:
+    house = House(**options)
+    return house, house.connected()
+
+
+def test_a_session_that_never_connects_expires() -> None:
+    house = House(max_interval_s=5.0)
+    house.client()
+    assert lifetime(house) == pytest.approx(5.1)
+
+
+def test_a_session_expires_when_its_next_connect_does_not_come() -> None:
+    house, client = connected(interval_s=2.0, max_interval_s=5.0)
+    assert lifetime(house) == pytest.approx(7.1)
+    assert client.connect().reply["error"] == "402::session_unknown"
+
+
+def test_a_held_connect_keeps_its_session_alive_and_the_time_begins_with_its_answer() -> None:
+    house, client = connected(timeout_s=20.0, max_interval_s=5.0)
+    client.connect()
+    house.advance(19.9)
+    assert lifetime(house) == pytest.approx(5.3)
+
+
+def test_an_interval_that_a_client_asked_for_is_granted_once() -> None:
+    house, client = connected(max_interval_s=5.0)
+    client.connect(advice={"interval": 4000, "timeout": 0})
+    house.advance(8.9)
+    client.connect(advice={"timeout": 0})
+    assert lifetime(house) == pytest.approx(5.1)
+
+
+def test_an_interval_that_the_server_gave_a_session_counts_for_it_alone() -> None:
+    house, client = connected(max_interval_s=5.0)
+    client.session.interval_s = 3.0
+    client.connect(advice={"timeout": 0})
+    assert lifetime(house) == pytest.approx(8.1)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"channel": "/a", "data": 1},
+        {"channel": "/meta/subscribe", "subscription": "/a"},
+        {"channel": "/service/a", "data": 1},
+        {"channel": "/meta/foo"},
+    ],
+    ids=lambda message: str(message["channel"]),
+)
+def test_any_message_prolongs_the_life_of_its_session(message: Json) -> None:
+    house, client = connected(max_interval_s=5.0)
+    house.advance(4.0)
+    client.send(message)
+    assert lifetime(house) == pytest.approx(5.1)
+
+
+def test_no_message_shortens_it() -> None:
+    house, client = connected(interval_s=10.0, max_interval_s=5.0)
+    client.publish("/a", 1)
+    assert lifetime(house) == pytest.approx(15.1)
+
+
+def test_messages_do_not_disturb_a_held_connect() -> None:
+    house, client = connected(timeout_s=20.0, max_interval_s=5.0)
+    asked = client.connect()
+    house.advance(10.0)
+    client.publish("/a", 1)
+    house.advance(9.9)
+    assert asked.is_held
+    house.advance(0.2)
+    assert not asked.is_held
+
+
+def test_lack_of_connects_ends_a_session_that_publishes_only_when_it_stops_to() -> None:
+    house, client = connected(max_interval_s=5.0)
+    for _ in range(5):
+        house.advance(4.0)
+        assert client.publish("/a", 1).reply["successful"]
+    assert lifetime(house) == pytest.approx(5.1)
+
+
+# Connections that are lost
+
+
+def test_the_time_begins_when_the_client_closes_the_connection_of_its_connect() -> None:
+    house, client = connected(timeout_s=20.0, max_interval_s=5.0)
+    asked = client.connect()
+    house.advance(3.0)
+    house.abort(asked)
+    assert lifetime(house) == pytest.approx(5.1)
+
+
+def test_the_time_begins_when_an_answer_could_not_be_written() -> None:
+    for how in ("at once", "later", "at handshake"):
+        house = House(timeout_s=2.0, max_interval_s=5.0)
+        client = house.guest()
+        wire = Wire()
+        wire.is_cut = True
+        if how == "at handshake":
+            client.handshake(wire=wire)
+        else:
+            client.handshake()
+            client.connect()
+            client.connect(wire=wire, advice={"timeout": 0} if how == "at once" else None)
+            if how == "later":
+                house.advance(2.1)
+        assert lifetime(house) == pytest.approx(5.1)
+
+
+def test_what_an_unwritten_answer_would_have_carried_waits_for_the_next_connect() -> None:
+    house, client = connected()
+    client.subscribe("/a")
+    asked = client.connect()
+    asked.wire.is_cut = True
+    house.bayeux.publish("/a", 1)
+    house.turn()
+    house.bayeux.publish("/a", 2)
+    assert client.connect().data == [1, 2]
+
+
+def test_what_an_unwritten_answer_to_a_publish_would_have_carried_waits_too() -> None:
+    _, client = connected()
+    client.subscribe("/a")
+    wire = Wire()
+    wire.is_cut = True
+    client.send({"channel": "/a", "data": 1}, wire=wire)
+    assert client.publish("/a", 2).data == [1, 2]
+
+
+def test_the_time_begins_when_a_socket_with_a_held_connect_is_closed() -> None:
+    house = House(timeout_s=20.0, max_interval_s=5.0)
+    client = house.connected(socket=Socket(), browser="mine")
+    client.connect()
+    assert client.socket is not None
+    house.close(client.socket)
+    assert lifetime(house) == pytest.approx(5.1)
+
+
+def test_the_time_begins_also_if_another_socket_had_sent_a_message_meanwhile() -> None:
+    house = House(timeout_s=20.0, max_interval_s=5.0)
+    client = house.connected(socket=Socket(), browser="mine")
+    client.connect()
+    first, second = client.socket, Socket()
+    client.socket = second
+    client.publish("/a", 1)
+    assert first is not None
+    house.close(first)
+    house.close(second)
+    assert lifetime(house) == pytest.approx(5.1)
+
+
+# Answers that take their time
+
+
+@pytest.mark.parametrize("seconds", [0.5, 4.0, 30.0])
+def test_the_time_begins_when_the_last_byte_of_an_answer_has_left(seconds: float) -> None:
+    house = House(interval_s=1.0, max_interval_s=5.0)
+    client = house.client()
+    client.subscribe("/a")
+    house.bayeux.publish("/a", "long")
+    wire = Wire()
+    wire.is_full = True
+    assert client.connect(wire=wire).data == ["long"]
+    house.advance(seconds)
+    assert len(house.bayeux.sessions) == 1
+    wire.is_full = False
+    assert lifetime(house) == pytest.approx(6.1, abs=0.15)
+
+
+def test_an_answer_that_is_on_its_way_does_not_disturb_the_next_connect() -> None:
+    house = House(timeout_s=20.0, max_interval_s=5.0)
+    client = house.client(socket=Socket(), browser="mine")
+    client.subscribe("/a")
+    house.bayeux.publish("/a", "long")
+    assert client.socket is not None
+    client.socket.is_full = True
+    client.connect()
+    client.connect()
+    house.advance(19.9)
+    assert client.session.held is not None
+    house.advance(0.2)
+    assert client.session.held is None
+    client.socket.is_full = False
+    assert lifetime(house) == pytest.approx(5.1, abs=0.15)
+
+
+# What is left
+
+
+def test_what_was_queued_is_discarded_and_counted() -> None:
+    house = House(Ack(announces_batch=False), max_interval_s=5.0)
+    plain, acked = house.connected(), house.connected(ext={"ack": True})
+    plain.subscribe("/a", "/**")
+    acked.subscribe("/a")
+    house.bayeux.publish("/a", 1)
+    acked.connect(ext={"ack": 1})
+    house.bayeux.publish("/a", 2)
+    assert house.balances()
+    house.advance(6.0)
+    assert house.bayeux.hub.counters.discarded == {Reason.SESSION_EXPIRED: 4}
+    assert house.balances()
+    assert len(house.bayeux.hub.routes) == 0
+
+
+def test_a_session_that_was_ended_in_the_moment_of_its_expiry_is_passed_over() -> None:
+    class Throws(SessionExtension):
+        """Ends everybody else when a connect is answered."""
+
+        def outgoing(
+            self, session: Session, reply: Json, asked: Mapping[str, Any], now: float
+        ) -> None:
+            if reply["channel"] == "/meta/connect":
+                for other in others:
+                    house.bayeux.end_by_server(other)
+
+    class Server(ServerExtension):
+        def negotiate(
+            self, session: Session, handshake: Json, reply: Json, now: float
+        ) -> SessionExtension | None:
+            return Throws()
+
+    others: list[Session] = []
+    house = House(Server(), max_interval_s=5.0)
+    alice = house.connected()
+    others = [house.client().session for _ in range(10)]
+    # Its time is over in the same tenth of a second as that of the others.
+    asked = alice.connect(advice={"timeout": 5000})
+    house.advance(5.1)
+    assert not asked.is_held
+    assert list(house.bayeux.sessions) == [alice.session]
+    assert house.bayeux.sessions.ended.total() == 10

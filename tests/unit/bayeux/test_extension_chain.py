@@ -1,0 +1,248 @@
+"""What extensions see and may do, in which order, and what happens when they fail."""
+
+import logging
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import pytest
+
+from app.bayeux.errors import BayeuxError, Refused
+from app.bayeux.extension_chain import ServerExtension, SessionExtension
+from app.bayeux.sessions import Session
+from tests.unit.bayeux.harness import Client, House, Json
+
+
+class Server(ServerExtension):
+    """Gives every session the same session extension."""
+
+    def __init__(self, extension: SessionExtension) -> None:
+        self._extension = extension
+
+    def negotiate(
+        self, session: Session, handshake: Json, reply: Json, now: float
+    ) -> SessionExtension | None:
+        return self._extension
+
+
+class Notes(SessionExtension):
+    """Writes down what it sees."""
+
+    def __init__(self, name: str, notes: list[str]) -> None:
+        self._name = name
+        self._notes = notes
+
+    def incoming(self, session: Session, message: Json, now: float) -> bool:
+        self._notes.append(f"{self._name} < {message['channel']}")
+        return True
+
+    def outgoing(self, session: Session, reply: Json, asked: Mapping[str, Any], now: float) -> None:
+        self._notes.append(f"{self._name} > {reply['channel']}")
+
+
+class Fails(SessionExtension):
+    """Fails in both directions."""
+
+    def incoming(self, session: Session, message: Json, now: float) -> bool:
+        raise ZeroDivisionError("a secret")
+
+    def outgoing(self, session: Session, reply: Json, asked: Mapping[str, Any], now: float) -> None:
+        raise ZeroDivisionError("a secret")
+
+
+class FailsOptionally(Fails):
+    optional: ClassVar[bool] = True
+
+
+class Drops(SessionExtension):
+    """Lets no publish pass; says nothing or something about it."""
+
+    def __init__(self, refused: Refused | None = None) -> None:
+        self._refused = refused
+
+    def incoming(self, session: Session, message: Json, now: float) -> bool:
+        if self._refused is not None:
+            raise self._refused
+        return False
+
+
+def extended(*extensions: SessionExtension) -> tuple[House, Client]:
+    house = House(*(Server(extension) for extension in extensions))
+    return house, house.client()
+
+
+def test_messages_pass_in_order_and_replies_in_reversed_order() -> None:
+    notes: list[str] = []
+    _, client = extended(Notes("a", notes), Notes("b", notes))
+    assert notes == ["b > /meta/handshake", "a > /meta/handshake"]
+    notes.clear()
+    client.publish("/x", 1)
+    assert notes == ["a < /x", "b < /x", "b > /x", "a > /x"]
+
+
+def test_a_connects_reply_is_seen_when_it_is_about_to_be_written() -> None:
+    notes: list[str] = []
+    house, client = extended(Notes("a", notes))
+    client.connect()
+    notes.clear()
+    client.connect()
+    assert notes == ["a < /meta/connect"]
+    house.advance(30.1)
+    assert notes == ["a < /meta/connect", "a > /meta/connect"]
+
+
+def test_an_overtaken_connects_reply_is_not_seen() -> None:
+    notes: list[str] = []
+    _, client = extended(Notes("a", notes))
+    client.connect()
+    client.connect()
+    notes.clear()
+    client.connect()
+    assert notes == ["a < /meta/connect"]
+
+
+def test_hooks_may_be_left_out() -> None:
+    house, client = extended(SessionExtension())
+    house.bayeux.extend(ServerExtension())
+    assert client.publish("/x", 1).reply["successful"]
+    assert house.client().publish("/x", 1).reply["successful"]
+
+
+def test_messages_of_others_are_not_seen() -> None:
+    notes: list[str] = []
+    house, client = extended(Notes("a", notes))
+    thief = house.guest(browser="another")
+    thief.client_id = client.client_id
+    notes.clear()
+    thief.publish("/x", 1)
+    assert notes == []
+
+
+def test_a_message_that_is_dropped_is_refused_and_the_later_ones_do_not_see_it(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    notes: list[str] = []
+    house, client = extended(Notes("a", notes), Drops(), Notes("c", notes))
+    other = House.guest(house)
+    notes.clear()
+    with caplog.at_level(logging.INFO):
+        reply = client.publish("/x", 1).reply
+    assert reply["error"] == "404::message_deleted"
+    assert notes == ["a < /x", "c > /x", "a > /x"]
+    assert "Drops" in caplog.text
+    assert str(client.client_id) not in caplog.text
+    assert other.client_id is None
+
+
+def test_a_message_that_is_refused_is_refused_in_the_words_of_the_extension() -> None:
+    _, client = extended(Drops(Refused(BayeuxError.PUBLISH_DENIED, "closed", ext={"until": 9})))
+    reply = client.publish("/x", 1).reply
+    assert reply["error"] == "403:closed:publish_denied"
+    assert reply["ext"] == {"until": 9}
+
+
+def test_an_extension_that_fails_refuses_the_message(caplog: pytest.LogCaptureFixture) -> None:
+    house, client = extended(Fails())
+    client.subscribe("/x")
+    with caplog.at_level(logging.ERROR):
+        reply = client.publish("/x", 1).reply
+    assert reply["error"] == "404::message_deleted"
+    assert "secret" not in str(reply)
+    assert "ZeroDivisionError" in caplog.text
+    assert client.session.subscriptions == set()
+    assert house.bayeux.hub.counters.published == 0
+
+
+def test_an_optional_extension_that_fails_lets_the_message_pass(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    _, client = extended(FailsOptionally())
+    with caplog.at_level(logging.ERROR):
+        assert client.publish("/x", 1).reply["successful"]
+    assert "ZeroDivisionError" in caplog.text
+
+
+def test_a_reply_is_owed_even_if_an_extension_fails_over_it() -> None:
+    notes: list[str] = []
+    _, client = extended(Notes("a", notes), FailsOptionally())
+    notes.clear()
+    assert client.publish("/x", 1).reply["successful"]
+    assert notes == ["a < /x", "a > /x"]
+
+
+def test_a_session_that_an_extension_ends_gets_no_further() -> None:
+    class Ends(SessionExtension):
+        def incoming(self, session: Session, message: Json, now: float) -> bool:
+            house.bayeux.end_by_server(session)
+            return True
+
+    house = House(Server(Ends()))
+    client = house.client()
+    reply = client.connect().elements[-1]
+    assert reply["error"] == "402::session_unknown"
+    assert reply["advice"]["reconnect"] == "none"
+    client = house.client()
+    reply = client.publish("/x", 1).elements[-1]
+    assert reply["error"] == "402::session_unknown"
+    assert house.balances()
+
+
+def test_what_an_extension_delivers_while_a_reply_is_written_travels_with_it_once() -> None:
+    class Announces(SessionExtension):
+        def outgoing(
+            self, session: Session, reply: Json, asked: Mapping[str, Any], now: float
+        ) -> None:
+            if reply["channel"] == "/meta/connect":
+                house.bayeux.deliver_event(session, {"channel": "/news", "data": "extra"})
+
+    house = House(Server(Announces()))
+    client = house.client()
+    client.subscribe("/x")
+    house.bayeux.publish("/x", "first")
+    assert client.connect().data == ["first", "extra"]
+    assert house.balances()
+    house.turn()
+    asked = client.connect()
+    house.bayeux.publish("/x", "second")
+    house.turn()
+    assert asked.data == ["second", "extra"]
+    assert house.balances()
+
+
+class Stamps(ServerExtension):
+    """Completes every event."""
+
+    def event(self, event: Json) -> None:
+        event["stamp"] = 1
+
+
+def test_events_are_completed_once_for_all_their_receivers() -> None:
+    house = House(Stamps())
+    alice, bob = house.client(), house.client()
+    for client in (alice, bob):
+        client.subscribe("/x")
+    house.bayeux.publish("/x", 1)
+    for client in (alice, bob):
+        assert client.publish("/y").events == [{"channel": "/x", "data": 1, "stamp": 1}]
+
+
+def test_events_for_one_session_are_completed_too() -> None:
+    house = House(Stamps())
+    house.bayeux.services.add("/service/echo", lambda call: call.answer(call.data))
+    client = house.client()
+    assert client.publish("/service/echo", 1).elements[0]["stamp"] == 1
+    asked = house.connected()
+    held = asked.connect()
+    house.bayeux.end_by_server(asked.session)
+    assert held.elements[0]["stamp"] == 1
+
+
+def test_an_extension_that_fails_over_an_event_refuses_the_publish() -> None:
+    class FailsOverEvents(ServerExtension):
+        def event(self, event: Json) -> None:
+            raise ZeroDivisionError
+
+    house = House(FailsOverEvents())
+    client = house.client()
+    client.subscribe("/x")
+    answer = client.publish("/x", 1)
+    assert answer.reply["error"] == "404::message_deleted"

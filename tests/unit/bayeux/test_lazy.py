@@ -1,0 +1,166 @@
+"""Lazy messages: they wait for company, but not for ever."""
+
+from typing import Any
+
+import pytest
+
+from app.bayeux.options import ChannelRule
+from app.delivery.queue import QueueLimits
+from extensions.ack import Ack
+from tests.unit.bayeux.harness import Asked, Client, House, Socket
+
+
+def lazy(lazy_timeout_s: float = 5.0, **options: Any) -> tuple[House, Client]:
+    """A house where /lazy is lazy, and a client that subscribed to it and to /a."""
+    channels = {"/lazy": ChannelRule(lazy_timeout_s=lazy_timeout_s)}
+    house = House(Ack(announces_batch=False), channels=channels, **options)
+    client = house.connected()
+    client.subscribe("/lazy", "/a")
+    return house, client
+
+
+def publish(house: House, channel: str, data: Any = None) -> None:
+    house.bayeux.publish(channel, data)
+    house.turn()
+
+
+def wait(house: House, asked: Asked) -> float:
+    for tenth in range(1, 1000):
+        house.advance(0.1)
+        if not asked.is_held:
+            return tenth / 10
+    raise AssertionError("it is held for ever")
+
+
+def test_a_lazy_message_does_not_release_the_connect_until_its_time_has_come() -> None:
+    house, client = lazy(5.0)
+    asked = client.connect()
+    publish(house, "/lazy", 1)
+    assert wait(house, asked) == pytest.approx(5.1)
+    assert asked.data == [1]
+
+
+def test_a_connect_is_held_although_lazy_messages_wait() -> None:
+    house, client = lazy(5.0)
+    publish(house, "/lazy", 1)
+    house.advance(2.0)
+    asked = client.connect()
+    assert asked.is_held
+    assert wait(house, asked) == pytest.approx(3.1)
+
+
+def test_an_ordinary_message_takes_the_lazy_ones_with_it_in_order() -> None:
+    house, client = lazy()
+    asked = client.connect()
+    publish(house, "/lazy", 1)
+    publish(house, "/a", 2)
+    assert asked.data == [1, 2]
+    again = client.connect()
+    publish(house, "/lazy", 3)
+    house.advance(0.2)
+    assert again.is_held
+
+
+def test_the_end_of_the_hold_takes_lazy_messages_with_it() -> None:
+    house, client = lazy(60.0, timeout_s=3.0)
+    asked = client.connect()
+    publish(house, "/lazy", 1)
+    house.advance(3.1)
+    assert asked.data == [1]
+
+
+def test_a_reply_to_another_message_takes_lazy_messages_with_it() -> None:
+    house, client = lazy()
+    publish(house, "/lazy", 1)
+    assert client.publish("/b", 2).data == [1]
+
+
+def test_of_several_lazy_messages_the_most_impatient_one_counts() -> None:
+    channels = {
+        "/lazy": ChannelRule(lazy_timeout_s=5.0),
+        "/lazy/*": ChannelRule(lazy_timeout_s=2.0),
+    }
+    house = House(channels=channels)
+    client = house.connected()
+    client.subscribe("/lazy", "/lazy/x")
+    asked = client.connect()
+    publish(house, "/lazy", 1)
+    publish(house, "/lazy/x", 2)
+    assert wait(house, asked) == pytest.approx(2.1)
+    asked = client.connect()
+    publish(house, "/lazy/x", 1)
+    publish(house, "/lazy", 2)
+    assert wait(house, asked) == pytest.approx(2.1)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "is_lazy"),
+    [
+        ("/a/b", True),
+        ("/a/*", True),
+        ("/a/**", True),
+        ("/**", True),
+        ("/a", False),
+        ("/a/b/c", False),
+    ],
+)
+def test_patterns_around_a_channel_make_it_lazy_and_plain_parents_do_not(
+    pattern: str, is_lazy: bool
+) -> None:
+    house = House(channels={pattern: ChannelRule(lazy_timeout_s=5.0)})
+    client = house.connected()
+    client.subscribe("/a/b")
+    asked = client.connect()
+    publish(house, "/a/b", 1)
+    assert asked.is_held is is_lazy
+
+
+def test_a_lazy_message_for_nobody_who_waits_keeps_until_somebody_does() -> None:
+    house, client = lazy(1.0, max_interval_s=20.0)
+    publish(house, "/lazy", 1)
+    house.advance(5.0)
+    asked = client.connect()
+    assert asked.is_held or asked.data == [1]
+    if asked.is_held:
+        assert wait(house, asked) <= 30.1
+    assert asked.data == [1]
+
+
+def test_over_a_socket_lazy_messages_wait_too() -> None:
+    channels = {"/lazy": ChannelRule(lazy_timeout_s=5.0)}
+    house = House(channels=channels)
+    client = house.connected(socket=Socket(), browser="mine")
+    client.subscribe("/lazy", "/a")
+    client.connect()
+    client.hear()
+    publish(house, "/lazy", 1)
+    house.advance(4.9)
+    assert client.hear() == []
+    house.advance(0.2)
+    assert [event["data"] for event in client.hear()] == [1]
+    publish(house, "/lazy", 2)
+    publish(house, "/a", 3)
+    assert [event["data"] for event in client.hear()] == [2, 3]
+
+
+def test_unacknowledged_lazy_messages_do_not_release_the_connect() -> None:
+    house, _ = lazy(1.0)
+    client = house.connected(ext={"ack": True})
+    client.subscribe("/lazy")
+    asked = client.connect(ext={"ack": 1})
+    publish(house, "/lazy", 1)
+    house.advance(1.1)
+    assert asked.data == [1]
+    again = client.connect(ext={"ack": 1})
+    assert again.is_held
+    house.advance(30.1)
+    assert again.data == [1]
+
+
+def test_lazy_messages_of_a_full_queue_are_not_waited_for() -> None:
+    house, client = lazy(1.0, queue_limits=QueueLimits(entries=0))
+    asked = client.connect()
+    publish(house, "/lazy", 1)
+    house.advance(2.0)
+    assert asked.is_held
+    assert house.balances()

@@ -1,0 +1,164 @@
+"""Sockets: messages are pushed at once and in order, unless the socket is full."""
+
+from app.bayeux.extension_chain import ServerExtension
+from extensions.ack import Ack
+from tests.unit.bayeux.harness import Client, House, Socket
+
+
+def over_socket(*extensions: ServerExtension, **fields: object) -> tuple[House, Client, Socket]:
+    """A connected client over a socket that heard everything so far."""
+    house = House(*extensions)
+    socket = Socket()
+    client = house.connected(socket=socket, browser="mine", **fields)  # type: ignore[arg-type]
+    client.subscribe("/a")
+    socket.take()
+    return house, client, socket
+
+
+def data(socket: Socket) -> list[object]:
+    return [element.get("data", element["channel"]) for element in socket.take()]
+
+
+def test_messages_are_pushed_at_the_end_of_the_turn_and_the_connect_stays_held() -> None:
+    house, client, socket = over_socket()
+    client.connect()
+    house.bayeux.publish("/a", 1)
+    house.bayeux.publish("/a", 2)
+    assert socket.frames == []
+    house.turn()
+    assert len(socket.frames) == 1
+    assert data(socket) == [1, 2]
+    assert client.session.held is not None
+
+
+def test_messages_are_pushed_without_a_held_connect_too() -> None:
+    house, _, socket = over_socket()
+    house.bayeux.publish("/a", 1)
+    house.turn()
+    assert data(socket) == [1]
+
+
+def test_nothing_is_pushed_between_the_handshake_and_the_next_message() -> None:
+    house = House()
+    client = house.client(socket=Socket(), browser="mine")
+    client.hear()
+    session = client.session
+    house.bayeux.deliver_event(session, {"channel": "/hello", "data": 1})
+    house.turn()
+    assert client.hear() == []
+    client.subscribe("/a")
+    assert [element.get("data") for element in client.hear()] == [1, None]
+
+
+def test_a_publisher_gets_its_own_message_in_the_frame_of_the_reply() -> None:
+    house, client, socket = over_socket()
+    client.publish("/a", 1)
+    house.turn()
+    assert len(socket.frames) == 1
+    assert data(socket) == [1, "/a"]
+
+
+def test_a_held_connect_is_a_heartbeat() -> None:
+    house, client, socket = over_socket()
+    client.connect()
+    house.advance(30.1)
+    assert data(socket) == ["/meta/connect"]
+
+
+def test_a_full_socket_gets_nothing_until_it_has_drained() -> None:
+    house, _, socket = over_socket()
+    socket.is_full = True
+    house.bayeux.publish("/a", 1)
+    house.turn()
+    house.bayeux.publish("/a", 2)
+    house.turn()
+    assert socket.frames == []
+    socket.is_full = False
+    house.bayeux.drained(socket)
+    house.turn()
+    assert data(socket) == [1, 2]
+    house.bayeux.drained(socket)
+    house.turn()
+    assert socket.frames == []
+
+
+def test_a_socket_without_session_has_nothing_to_drain() -> None:
+    House().bayeux.drained(Socket())
+
+
+def test_a_socket_that_closes_without_session_changes_nothing() -> None:
+    house = House()
+    house.close(Socket())
+
+
+def test_what_a_closing_socket_did_not_take_waits_for_the_next_one() -> None:
+    house, client, socket = over_socket()
+    socket.is_cut = True
+    house.bayeux.publish("/a", 1)
+    house.turn()
+    house.close(socket)
+    house.bayeux.publish("/a", 2)
+    house.turn()
+    client.socket = Socket()
+    client.connect()
+    assert data(client.socket) == [1, 2, "/meta/connect"]
+    assert house.balances()
+
+
+def test_any_message_over_a_new_socket_brings_what_waits() -> None:
+    house, client, socket = over_socket()
+    house.close(socket)
+    house.bayeux.publish("/a", 1)
+    client.socket = Socket()
+    client.publish("/b", 1)
+    assert data(client.socket) == [1, "/b"]
+
+
+def test_an_old_socket_that_closes_does_not_disturb_the_new_one() -> None:
+    house, client, old = over_socket()
+    new = client.socket = Socket()
+    client.connect()
+    house.close(old)
+    house.bayeux.publish("/a", 1)
+    house.turn()
+    assert data(new) == [1]
+    assert client.session.held is not None
+
+
+def test_a_client_that_goes_on_over_http_gets_nothing_over_its_socket_any_more() -> None:
+    house, client, socket = over_socket()
+    client.socket = None
+    asked = client.connect()
+    house.bayeux.publish("/a", 1)
+    house.turn()
+    assert asked.data == [1]
+    assert asked.elements[-1]["advice"]["reconnect"] == "retry"
+    assert socket.frames == []
+
+
+# With acknowledgements messages travel on connects alone
+
+
+def test_with_acknowledgements_nothing_is_pushed_and_the_connect_is_released() -> None:
+    house, client, socket = over_socket(Ack(announces_batch=False), ext={"ack": True})
+    client.connect(ext={"ack": 1})
+    client.publish("/a", 1)
+    assert data(socket) == ["/a"]
+    house.turn()
+    connect = socket.frames[0][-1]
+    assert data(socket) == [1, "/meta/connect"]
+    assert connect["ext"] == {"ack": 2}
+
+
+def test_unacknowledged_messages_are_sent_again_over_a_new_socket() -> None:
+    house, client, socket = over_socket(Ack(announces_batch=False), ext={"ack": True})
+    client.connect(ext={"ack": 1})
+    house.bayeux.publish("/a", 1)
+    house.turn()
+    assert data(socket) == [1, "/meta/connect"]
+    house.close(socket)
+    client.socket = Socket()
+    client.connect(ext={"ack": 1}, advice={"timeout": 0})
+    assert data(client.socket) == [1, "/meta/connect"]
+    client.connect(ext={"ack": 3}, advice={"timeout": 0})
+    assert data(client.socket) == ["/meta/connect"]
