@@ -1,0 +1,107 @@
+"""The documentation says what the code does, as far as that can be told without running it."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+import typer.main
+
+from app.cli.main import program
+from app.settings import Settings
+from docs import generate
+from tests.pages import ROOT, Block, anchors, blocks, links, pages
+
+PAGES = list(pages())
+README = ROOT / "README.md"
+STORIES = ROOT / "tests" / "conversations" / "stories"
+
+
+def name_of(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+def code_in(language: str) -> list[Block]:
+    return [block for page in PAGES for block in blocks(page) if block.language == language]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_links_lead_somewhere(page: Path) -> None:
+    for link in links(page):
+        if "://" in link:
+            continue
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        assert target.exists(), link
+        assert not anchor or anchor in anchors(target), link
+
+
+def test_every_page_can_be_reached_from_the_readme() -> None:
+    linked = {(ROOT / link).resolve() for link in links(README)}
+    assert {page for page in PAGES if page != README} <= linked
+
+
+@pytest.mark.parametrize("table", generate.TABLES)
+def test_tables_are_those_of_the_code(table: str) -> None:
+    page, text = generate.renewed(table)
+    assert page.read_text("utf-8") == text, "python -m docs.generate"
+
+
+def test_the_readme_knows_the_limits() -> None:
+    rows = re.findall(r"^\| [^|]+ \| `(\w+)` \| (\d+) \|", README.read_text(), re.MULTILINE)
+    limits = {name: int(default) for name, default in rows}
+    assert limits == {name: Settings.model_fields[name].get_default() for name in limits}
+    bounded = {name for name in Settings.model_fields if re.match("max_(?!interval|lazy|in)", name)}
+    assert bounded <= limits.keys()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_flags_are_flags(page: Path) -> None:
+    serve = typer.main.get_command(program).commands["serve"]  # type: ignore[attr-defined]
+    known = {name for option in serve.params for name in option.opts + option.secondary_opts}
+    lines = re.findall(r'(?:holdfast serve|make run ARGS=")([^\n"#]*)', page.read_text())
+    flags = {word for line in lines for word in line.split() if word.startswith("--")}
+    assert flags <= known | {"--help`"}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_targets_of_make_are_there(page: Path) -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    assert (
+        set(re.findall(r"\bmake ([a-z-]+)\b(?=[`\s]*(?:ARGS|`|#|$))", page.read_text())) <= targets
+    )
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_metrics_are_metrics(page: Path) -> None:
+    assert set(re.findall(r"`(holdfast_\w+)", page.read_text())) <= set(
+        re.findall(r"`(holdfast_\w+)", generate.metrics())
+    )
+
+
+def test_settings_in_examples_are_accepted() -> None:
+    examples = code_in("toml")
+    assert examples
+    for block in examples:
+        Settings(**tomllib.loads(block.text))
+
+
+def test_python_in_examples_is_python() -> None:
+    examples = code_in("python")
+    assert examples
+    for block in examples:
+        compile(block.text, "example", "exec")
+
+
+def test_what_shows_an_invariant_is_there() -> None:
+    page = (ROOT / "docs" / "invariants.md").read_text()
+    stories = re.findall(r'`(\w+\.story)` "([^"]+)"', page)
+    tests = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", page)
+    assert stories
+    assert tests
+    for story, title in stories:
+        assert f"# {title}\n" in (STORIES / story).read_text(), title
+    for path, test in tests:
+        assert re.search(rf"^(async )?def {test}\b", (ROOT / path).read_text(), re.MULTILINE), test
+    for path in re.findall(r"`((?:app|docs)/[\w/]+\.py)`", page):
+        assert (ROOT / path).is_file(), path
