@@ -255,14 +255,14 @@ class Bayeux:
             messages = queue.hand_over()
         taken = exchange.carrier.answer(exchange, messages)
         if messages:
+            if exchange.carrier.is_draining():
+                self.sessions.timers.ring_by(session, self.now)
             queue.written() if taken else queue.returned()
         if session.state is _GONE:
             queue.discard(Reason.SESSION_ENDED)
         elif exchange.connects is not None or exchange.is_handshake:
             session.carrier = exchange.carrier
             self._rest(session)
-            if messages and session.carrier.is_draining():
-                self.sessions.timers.ring_by(session, self.now)
 
     def _finish_connects(
         self, exchange: Exchange, session: Session, connects: Sequence[PendingConnect]
