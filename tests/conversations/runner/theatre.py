@@ -104,7 +104,7 @@ class Theatre:
     def __init__(self, plays: Sequence[Play]) -> None:
         self._results: dict[str, Future[str | None]] = {str(play): Future() for play in plays}
         self._plays = sorted(plays, key=lambda play: play.programme)
-        self._thread = Thread(target=asyncio.run, args=(self._open(),))
+        self._thread = Thread(target=self._run)
 
     def __enter__(self) -> "Theatre":
         self._thread.start()
@@ -118,6 +118,14 @@ class Theatre:
     def watch(self, play: Play) -> str | None:
         """What was wrong with the play, if something was."""
         return self._results[str(play)].result()
+
+    def _run(self) -> None:
+        try:
+            asyncio.run(self._open())
+        except Exception as error:
+            for result in self._results.values():
+                if not result.done():
+                    result.set_exception(error)
 
     async def _open(self) -> None:
         stages = asyncio.Semaphore(STAGES)

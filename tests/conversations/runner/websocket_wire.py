@@ -77,7 +77,8 @@ class WebSocketWire:
         if self._upgrade is not None:
             upgrade, self._upgrade = self._upgrade, None
             return upgrade
-        await self._arrived(max(count, 1))
+        count = max(count, 1)
+        await self._arrived(count)
         if is_frame and self._frames:
             return Heard("frame", self._frames.pop(0))
         messages: list[JSON] = []
