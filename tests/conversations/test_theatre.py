@@ -22,6 +22,16 @@ alice -> /lies/kept {"data": 1}
 alice <- /lies/kept ok
 -- says: expected
 
+# A second reply in a frame is kept quiet
+transports: websocket
+alice handshakes
+alice subscribes to /lies/second
+alice -> /lies/second {"data": 1}
+         /lies/else {"data": 2}
+alice <- /lies/second {"data": 1}
+         /lies/second ok
+-- says: the story is over but alice
+
 # A message is made up
 transports: long-polling, callback-polling
 alice handshakes

@@ -84,8 +84,9 @@ class WebSocketWire:
         messages: list[JSON] = []
         while self._frames and len(messages) < count:
             frame = self._frames[0]
-            messages += frame[: count - len(messages)]
-            del frame[: len(messages)]
+            taken = frame[: count - len(messages)]
+            messages += taken
+            del frame[: len(taken)]
             if not frame:
                 self._frames.pop(0)
         if messages:
