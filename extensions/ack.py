@@ -12,6 +12,7 @@ from app.bayeux.codec import Json
 from app.bayeux.extension_chain import ServerExtension, SessionExtension
 from app.bayeux.sessions import Session
 
+_HANDSHAKE = "/meta/handshake"
 _CONNECT = "/meta/connect"
 
 
@@ -21,9 +22,8 @@ class Ack(ServerExtension):
     owns: ClassVar[frozenset[str]] = frozenset({"ack"})
 
     def __init__(self, *, announces_batch: bool) -> None:
-        # With messages in the handshake's own response the client must know their batch.
         self._announces_batch = announces_batch
-        self._session_extension = _AckOfSession()
+        self._session_extension = _AckFromHandshakeOn() if announces_batch else _AckOfSession()
 
     def negotiate(
         self, session: Session, handshake: Json, reply: Json, now: float
@@ -33,9 +33,7 @@ class Ack(ServerExtension):
             return None
         session.queue.acknowledge_batches()
         session.deliver_only = True
-        answer: Any = asked
-        if self._announces_batch:
-            answer = {"enabled": True, "batch": session.queue.batch + 1}
+        answer: Any = {"enabled": True, "batch": 0} if self._announces_batch else asked
         reply.setdefault("ext", {})["ack"] = answer
         return self._session_extension
 
@@ -55,3 +53,12 @@ class _AckOfSession(SessionExtension):
         if reply.get("channel") == _CONNECT and reply["successful"]:
             # The batch that will be handed over with this reply.
             reply.setdefault("ext", {})["ack"] = session.queue.batch + 1
+
+
+class _AckFromHandshakeOn(_AckOfSession):
+    """Messages may come with the handshake's own reply, and are a batch too."""
+
+    def outgoing(self, session: Session, reply: Json, asked: Mapping[str, Any], now: float) -> None:
+        super().outgoing(session, reply, asked, now)
+        if reply.get("channel") == _HANDSHAKE and session.queue.entries:
+            reply["ext"]["ack"]["batch"] = session.queue.batch + 1

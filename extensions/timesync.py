@@ -42,7 +42,8 @@ class _TimeSyncOfSession(SessionExtension):
 
     def outgoing(self, session: Session, reply: Json, asked: Mapping[str, Any], now: float) -> None:
         sync = asked.get("timesync")
-        if not isinstance(sync, dict) or "ts" not in sync:
+        # A refused message may not have come as far as `incoming`: its `ts` is not ours.
+        if not reply["successful"] or not isinstance(sync, dict) or "ts" not in sync:
             return
         sent, offset, lag = (_number(sync.get(name)) for name in ("tc", "o", "l"))
         accuracy = sent + offset + lag - sync["ts"]

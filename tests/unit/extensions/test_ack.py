@@ -1,0 +1,334 @@
+"""Acknowledged messages: what a client did not acknowledge is sent again."""
+
+from typing import Any
+
+import pytest
+
+from app.bayeux.exchange import ConnectionType
+from app.delivery.counters import Reason
+from app.delivery.queue import QueueLimits
+from extensions.ack import Ack
+from tests.unit.bayeux.harness import ABSENT, Asked, Client, House, Json, Wire
+
+
+def acknowledging(**options: Any) -> tuple[House, Client]:
+    """A client that acknowledges, subscribed to /a, after its first connect (batch 1)."""
+    house = House(Ack(announces_batch=False), **options)
+    client = house.connected(ext={"ack": True})
+    client.subscribe("/a")
+    return house, client
+
+
+def connect(client: Client, ack: Any, **fields: Any) -> Asked:
+    return client.connect(ext={"ack": ack}, **fields)
+
+
+def poll(client: Client, ack: Any) -> Asked:
+    return connect(client, ack, advice={"timeout": 0})
+
+
+def publish(house: House, *data: Any) -> None:
+    for each in data:
+        house.bayeux.publish("/a", each)
+    house.turn()
+
+
+def batch(asked: Asked) -> int:
+    number: int = asked.elements[-1]["ext"]["ack"]
+    return number
+
+
+# Agreement
+
+
+@pytest.mark.parametrize("asked", [True, "true"])
+def test_a_client_that_asks_is_answered_in_the_same_way(asked: Any) -> None:
+    reply = House(Ack(announces_batch=False)).guest().handshake(ext={"ack": asked}).reply
+    assert reply["ext"] == {"ack": asked}
+
+
+@pytest.mark.parametrize("asked", [ABSENT, False, 1, 0, "yes", "True", {}, None, []])
+def test_anything_else_switches_nothing_on(asked: Any) -> None:
+    house = House(Ack(announces_batch=False))
+    client = house.guest()
+    ext = {} if asked is ABSENT else {"ack": asked}
+    assert "ext" not in client.handshake(ext=ext).reply
+    assert "ext" not in client.connect(ext={"ack": 0}).reply
+    assert not client.session.queue.is_acknowledged
+
+
+def test_a_client_that_gets_messages_with_the_handshake_is_told_their_batch() -> None:
+    house = House(Ack(announces_batch=True), allow_message_delivery_during_handshake=True)
+    client = house.guest()
+    reply = client.handshake(ext={"ack": True}).elements[0]
+    assert reply["ext"]["ack"] == {"enabled": True, "batch": 0}
+    assert batch(connect(client, 0)) == 1
+    assert house.bayeux.hub.counters.acks_out_of_range == 0
+
+
+def test_messages_that_come_with_the_handshake_are_the_first_batch() -> None:
+    class Greets(Ack):
+        def negotiate(self, session: Any, handshake: Json, reply: Json, now: float) -> Any:
+            house.bayeux.deliver_event(session, {"channel": "/hello", "data": 1})
+            return super().negotiate(session, handshake, reply, now)
+
+    house = House(Greets(announces_batch=True), allow_message_delivery_during_handshake=True)
+    client = house.guest()
+    answer = client.handshake(ext={"ack": True})
+    assert answer.elements[0]["ext"]["ack"] == {"enabled": True, "batch": 1}
+    assert answer.elements[1]["data"] == 1
+    # Lost on the way, it comes again; acknowledged, it does not.
+    assert connect(client, 0).data == [1]
+    asked = connect(client, 2)
+    assert asked.is_held
+    assert house.balances()
+
+
+def test_messages_from_before_the_agreement_are_acknowledged_too() -> None:
+    class Greets(Ack):
+        def negotiate(self, session: Any, handshake: Json, reply: Json, now: float) -> Any:
+            house.bayeux.deliver_event(session, {"channel": "/hello", "data": 1})
+            return super().negotiate(session, handshake, reply, now)
+
+    house = House(Greets(announces_batch=False))
+    client = house.client(ext={"ack": True})
+    assert connect(client, 0).data == [1]
+    assert poll(client, 0).data == [1]
+    assert poll(client, 2).data == []
+
+
+# Batches
+
+
+def test_every_connect_reply_is_a_batch_of_its_own_even_an_empty_one() -> None:
+    house, client = acknowledging()
+    assert [batch(poll(client, 0)) for _ in range(3)] == [2, 3, 4]
+    asked = connect(client, 4)
+    house.advance(30.1)
+    assert batch(asked) == 5
+
+
+def test_refused_and_overtaken_connects_are_no_batches() -> None:
+    house, client = acknowledging()
+    assert "ext" not in client.send({"channel": "/meta/connect", "id": "-"}).reply
+    first = connect(client, 1)
+    second = connect(client, 1)
+    assert "ext" not in first.reply
+    publish(house, "x")
+    assert batch(second) == 2
+
+
+def test_messages_come_with_connects_only() -> None:
+    house, client = acknowledging()
+    assert client.publish("/a", 1).events == []
+    assert client.subscribe("/b").events == []
+    house.turn()
+    assert connect(client, 1).data == [1]
+
+
+# Loss
+
+
+def test_what_was_acknowledged_does_not_come_again() -> None:
+    house, client = acknowledging()
+    publish(house, 1)
+    assert poll(client, 1).data == [1]
+    assert poll(client, 2).data == []
+
+
+def test_a_lost_reply_comes_again_at_once_under_a_new_number_in_the_same_order() -> None:
+    house, client = acknowledging()
+    publish(house, 1, 2)
+    lost = connect(client, 1)
+    assert (batch(lost), lost.data) == (2, [1, 2])
+    publish(house, 3)
+    again = connect(client, 1)
+    assert (batch(again), again.data) == (3, [1, 2, 3])
+    assert house.bayeux.hub.counters.redelivered == 2
+    assert connect(client, 3).is_held
+
+
+def test_a_lost_request_makes_no_difference() -> None:
+    house, client = acknowledging()
+    publish(house, 1)
+    assert poll(client, 1).data == [1]
+    # The connect that would have acknowledged batch 2 never arrives; a later one does.
+    publish(house, 2)
+    assert poll(client, 2).data == [2]
+    assert house.balances()
+
+
+def test_a_reply_that_could_not_be_written_comes_again() -> None:
+    house, client = acknowledging()
+    wire = Wire()
+    asked = connect(client, 1, wire=wire)
+    wire.is_cut = True
+    publish(house, 1)
+    assert asked.is_held
+    assert connect(client, 1).data == [1]
+
+
+def test_an_aborted_connect_takes_nothing_with_it() -> None:
+    house, client = acknowledging()
+    asked = connect(client, 1)
+    house.abort(asked)
+    publish(house, 1)
+    answer = connect(client, 1)
+    assert (batch(answer), answer.data) == (2, [1])
+
+
+def test_a_duplicated_request_overtakes_the_held_one_and_loses_nothing() -> None:
+    house, client = acknowledging()
+    first = connect(client, 1)
+    second = connect(client, 1)
+    publish(house, 1)
+    assert first.reply["error"] == "409::connect_superseded"
+    assert second.data == [1]
+    publish(house, 2)
+    assert connect(client, 2).data == [2]
+
+
+def test_an_overtaken_reply_does_not_swallow_newer_messages() -> None:
+    house, client = acknowledging()
+    publish(house, 1)
+    late = poll(client, 1)
+    publish(house, 2)
+    # The client gave up on the late reply and asked again, without having seen it.
+    again = poll(client, 1)
+    assert (late.data, again.data) == ([1], [1, 2])
+    # Even if it acknowledges the late one now, the newer message stays.
+    assert poll(client, 2).data == [2]
+
+
+# Acknowledgements out of order and out of range
+
+
+def test_an_old_acknowledgement_settles_nothing_and_harms_nothing() -> None:
+    house, client = acknowledging()
+    for number in (1, 2, 3):
+        publish(house, number)
+        poll(client, number)
+    assert poll(client, 2).data == [3]
+    assert poll(client, 0).data == [3]
+    assert poll(client, 4).data == []
+    assert poll(client, 2).data == []
+    assert house.bayeux.hub.counters.acks_out_of_range == 0
+
+
+@pytest.mark.parametrize("ack", [3, 10**18, -1, -5, True, "2", 2.0, None, [], {}])
+def test_an_acknowledgement_of_what_was_never_sent_settles_nothing_and_is_counted(ack: Any) -> None:
+    house, client = acknowledging()
+    publish(house, 1)
+    poll(client, 1)
+    answer = poll(client, ack)
+    assert answer.data == [1]
+    assert answer.elements[-1]["successful"]
+    assert house.bayeux.hub.counters.acks_out_of_range == 1
+
+
+@pytest.mark.parametrize("ext", [ABSENT, None, {}, {"other": 2}])
+def test_a_connect_without_acknowledgement_settles_nothing_and_is_no_fault(ext: Any) -> None:
+    house, client = acknowledging()
+    publish(house, 1)
+    poll(client, 1)
+    assert client.connect(ext=ext, advice={"timeout": 0}).data == [1]
+    assert house.bayeux.hub.counters.acks_out_of_range == 0
+
+
+def test_only_connects_acknowledge() -> None:
+    house, client = acknowledging()
+    publish(house, 1)
+    poll(client, 1)
+    client.publish("/b", 1, ext={"ack": 2})
+    assert poll(client, 1).data == [1]
+
+
+def test_acknowledgements_are_never_passed_on_to_receivers() -> None:
+    _, client = acknowledging()
+    client.publish("/a", 1, ext={"ack": 1, "other": 2})
+    assert poll(client, 1).events == [{"channel": "/a", "data": 1, "ext": {"other": 2}}]
+
+
+# A client that never acknowledges
+
+
+def test_who_never_acknowledges_gets_it_three_times_more_and_then_after_growing_pauses() -> None:
+    house, client = acknowledging()
+    publish(house, 1)
+    assert [connect(client, 1).data for _ in range(4)] == [[1]] * 4
+    waits = []
+    for _ in range(6):
+        asked = connect(client, 1)
+        began = house.now
+        while asked.is_held:
+            house.advance(0.1)
+        assert asked.data == [1]
+        waits.append(round(house.now - began, 1))
+    assert waits == [0.2, 0.3, 0.5, 0.9, 1.1, 1.1]
+
+
+def test_new_messages_do_not_shorten_the_pause() -> None:
+    house, client = acknowledging()
+    publish(house, 1)
+    for _ in range(6):
+        poll(client, 1)
+    asked = connect(client, 1)
+    publish(house, 2)
+    assert asked.is_held
+    house.advance(1.1)
+    assert asked.data == [1, 2]
+
+
+def test_who_does_not_want_to_wait_gets_it_at_once() -> None:
+    house, client = acknowledging()
+    publish(house, 1)
+    assert [poll(client, 1).data for _ in range(20)] == [[1]] * 20
+
+
+def test_the_pause_ends_with_the_hold() -> None:
+    house, client = acknowledging()
+    publish(house, 1)
+    for _ in range(12):
+        poll(client, 1)
+    asked = connect(client, 1, advice={"timeout": 200})
+    house.advance(0.3)
+    assert asked.data == [1]
+
+
+def test_an_acknowledgement_ends_the_pauses() -> None:
+    house, client = acknowledging()
+    publish(house, 1)
+    last = [poll(client, 1) for _ in range(12)][-1]
+    publish(house, 2)
+    answer = connect(client, batch(last))
+    assert answer.data == [2]
+
+
+def test_what_is_not_acknowledged_is_bounded() -> None:
+    house, client = acknowledging(queue_limits=QueueLimits(entries=3))
+    publish(house, 1, 2)
+    poll(client, 1)
+    publish(house, 3, 4, 5)
+    assert poll(client, 1).data == [1, 2, 3]
+    assert house.bayeux.hub.counters.discarded == {Reason.OVERFLOW_ENTRIES: 2}
+    assert house.balances()
+
+
+def test_a_batch_over_callback_polling_is_acknowledged_like_any_other() -> None:
+    house, client = acknowledging()
+    publish(house, 1)
+    assert connect(client, 1, wire=Wire(ConnectionType.CALLBACK_POLLING)).data == [1]
+    assert connect(client, 2, wire=Wire(ConnectionType.CALLBACK_POLLING)).is_held
+
+
+def test_a_session_among_too_many_of_a_browser_gets_its_batches_too() -> None:
+    house = House(Ack(announces_batch=False))
+    other = house.connected(browser="shared")
+    client = house.connected(browser="shared", ext={"ack": True})
+    client.subscribe("/a")
+    assert other.connect().is_held
+    answer = connect(client, 1)
+    assert batch(answer) == 2
+    assert answer.reply["advice"]["multiple-clients"] is True
+    publish(house, 1)
+    assert connect(client, 2).data == [1]

@@ -1,0 +1,60 @@
+"""Sessions that do nothing but keep their connection alive are ended."""
+
+from extensions.activity import Activity
+from tests.unit.bayeux.harness import Client, House, Socket
+
+
+def watched(*, socket: Socket | None = None) -> tuple[House, Client]:
+    """A client that is allowed a minute of inactivity, and begins it now."""
+    house = House(timeout_s=20.0, max_interval_s=50.0)
+    house.bayeux.extend(Activity(house.bayeux, 60.0))
+    return house, house.connected(socket=socket, browser="mine" if socket else None)
+
+
+def keep_connected(house: House, client: Client, seconds: float) -> None:
+    for _ in range(round(seconds / 20)):
+        client.connect()
+        house.advance(20.1)
+
+
+def test_a_session_that_only_connects_is_ended_at_its_next_connect() -> None:
+    house, client = watched()
+    keep_connected(house, client, 60.0)
+    reply = client.connect().elements[-1]
+    assert reply["error"] == "402::session_unknown"
+    assert reply["advice"]["reconnect"] == "none"
+    assert len(house.bayeux.sessions) == 0
+    assert house.balances()
+
+
+def test_publishing_counts_as_activity() -> None:
+    house, client = watched()
+    for _ in range(3):
+        keep_connected(house, client, 40.0)
+        client.publish("/service/a", 1)
+    assert client.connect().is_held
+
+
+def test_subscribing_does_not() -> None:
+    house, client = watched()
+    keep_connected(house, client, 60.0)
+    assert client.subscribe("/a").reply["successful"]
+    assert client.connect().elements[-1]["error"] == "402::session_unknown"
+
+
+def test_a_client_is_told_why_its_connects_end() -> None:
+    house, client = watched()
+    keep_connected(house, client, 60.0)
+    answer = client.connect()
+    assert answer.elements[0] == {"channel": "/meta/disconnect", "successful": True}
+
+
+def test_a_client_over_a_socket_is_told_too() -> None:
+    house, client = watched(socket=Socket())
+    keep_connected(house, client, 60.0)
+    client.hear()
+    client.connect()
+    assert [element["channel"] for element in client.hear()] == [
+        "/meta/disconnect",
+        "/meta/connect",
+    ]

@@ -1,0 +1,29 @@
+"""Everything that the server sends says when it was made."""
+
+from extensions.timestamp import Timestamp
+from tests.unit.bayeux.harness import House
+
+MOMENT = 1_700_000_000_987
+TEXT = "2023-11-14T22:13:20.98"
+
+
+def test_replies_and_messages_carry_the_time_in_gmt() -> None:
+    house = House(Timestamp(lambda: MOMENT))
+    client = house.guest()
+    assert client.handshake().reply["timestamp"] == TEXT
+    assert client.connect().reply["timestamp"] == TEXT
+    client.subscribe("/a")
+    answer = client.publish("/a", 1, timestamp="a lie")
+    assert [element["timestamp"] for element in answer.elements] == [TEXT, TEXT]
+
+
+def test_answers_of_services_carry_it_too() -> None:
+    house = House(Timestamp(lambda: MOMENT))
+    house.bayeux.services.add("/service/echo", lambda call: call.answer(call.data))
+    answer = house.client().publish("/service/echo", 1)
+    assert [element["timestamp"] for element in answer.elements] == [TEXT, TEXT]
+
+
+def test_times_before_the_first_hundredth_have_two_digits_too() -> None:
+    house = House(Timestamp(lambda: 1_700_000_000_007))
+    assert house.guest().handshake().reply["timestamp"] == "2023-11-14T22:13:20.00"

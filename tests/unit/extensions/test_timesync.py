@@ -1,0 +1,107 @@
+"""Clients learn how far their clock is from ours."""
+
+from typing import Any
+
+import pytest
+
+from extensions.timesync import TimeSync
+from tests.unit.bayeux.harness import Asked, Client, House, Json, Wire
+
+
+class Clock:
+    """A wall clock that a test moves."""
+
+    def __init__(self) -> None:
+        self.ms = 1_000_000
+
+    def __call__(self) -> int:
+        return self.ms
+
+
+def synced() -> tuple[Clock, House, Client]:
+    clock = Clock()
+    house = House(TimeSync(clock))
+    client = house.client(ext={"timesync": {"tc": clock.ms, "l": 0, "o": 0}})
+    return clock, house, client
+
+
+def ask(client: Client, sync: Any, **fields: Any) -> Asked:
+    return client.publish("/a", 1, ext={"timesync": sync}, **fields)
+
+
+def test_the_handshake_is_answered_already() -> None:
+    clock = Clock()
+    sync = {"tc": 999_000, "l": 0, "o": 0}
+    reply = House(TimeSync(clock)).guest().handshake(ext={"timesync": sync}).reply
+    assert reply["ext"]["timesync"] == {"tc": 999_000, "ts": 1_000_000, "p": 0, "a": -1000}
+
+
+@pytest.mark.parametrize("ext", [None, {}, {"timesync": None}, {"timesync": 5}, {"timesync": []}])
+def test_a_client_that_does_not_begin_with_it_is_never_answered(ext: Json | None) -> None:
+    client = House(TimeSync(Clock())).guest()
+    assert "ext" not in client.handshake(ext=ext).reply
+    assert "ext" not in ask(client, {"tc": 1, "l": 0, "o": 0}).reply
+
+
+@pytest.mark.parametrize(
+    ("lag", "offset", "is_answered"),
+    [
+        (0, 0, True),
+        (10, -10, False),
+        (10, 14, False),
+        (10, 15, True),
+        (10, -35, True),
+        (10, -34, False),
+    ],
+)
+def test_who_knows_the_offset_well_enough_gets_no_answer(
+    lag: int, offset: int, is_answered: bool
+) -> None:
+    clock, _, client = synced()
+    reply = ask(client, {"tc": clock.ms, "l": lag, "o": offset}).reply
+    assert ("ext" in reply) is is_answered
+    if is_answered:
+        assert reply["ext"]["timesync"]["a"] == lag + offset
+
+
+def test_the_time_that_a_connect_was_held_is_told() -> None:
+    clock, house, client = synced()
+    client.connect()
+    asked = client.connect(ext={"timesync": {"tc": clock.ms, "l": 0, "o": 0}})
+    clock.ms += 500
+    house.advance(30.1)
+    assert asked.reply["ext"]["timesync"] == {"tc": 1_000_000, "ts": 1_000_000, "p": 500, "a": 0}
+
+
+@pytest.mark.parametrize(
+    "sync", [{}, {"tc": "x", "l": None, "o": []}, {"tc": 1e308}, {"tc": True}, {"ts": "x"}]
+)
+def test_nonsense_is_answered_as_well_as_can_be(sync: Json) -> None:
+    _, _, client = synced()
+    reply = ask(client, sync).reply
+    assert reply["successful"]
+    assert reply["ext"]["timesync"]["ts"] == 1_000_000
+
+
+@pytest.mark.parametrize("sync", [None, 5, [], "x"])
+def test_what_is_no_object_is_not_answered(sync: Any) -> None:
+    _, _, client = synced()
+    assert "ext" not in ask(client, sync).reply
+
+
+@pytest.mark.parametrize("ts", ["x", None, 1.5, 7])
+def test_a_refused_message_is_not_answered_whatever_it_claims(
+    ts: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    _, _, client = synced()
+    wire = Wire()
+    message = {"channel": "no channel", "ext": {"timesync": {"tc": 1, "l": 0, "o": 0, "ts": ts}}}
+    asked = client.send({"channel": "/a", "data": 1}, message, wire=wire)
+    assert "ext" not in asked.elements[1]
+    assert caplog.text == ""
+
+
+def test_receivers_do_not_see_it() -> None:
+    _, _, client = synced()
+    client.subscribe("/a")
+    assert ask(client, {"tc": 1, "l": 0, "o": 0}).events == [{"channel": "/a", "data": 1}]
