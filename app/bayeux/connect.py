@@ -16,7 +16,7 @@ def connect(
 ) -> None:
     """Answer now, or hold the exchange until there is something to say."""
     if session.held is not None:
-        bayeux.supersede(session)
+        bayeux.supersede(session, session.held)
     is_first = session.state is not _CONNECTED
     if is_first:
         session.advance(Input.CONNECT)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Protocol
+from typing import Any, Protocol, assert_never
 
 from app.bayeux.codec import Json
 from app.bayeux.errors import BayeuxError, Refused
@@ -146,6 +146,8 @@ class Rights:
                 return self.policy.can_subscribe(session, channel, message)
             case Operation.PUBLISH:
                 return self.policy.can_publish(session, channel, message)
+            case unknown:
+                assert_never(unknown)
 
     def _ask_authorizers(
         self, operation: Operation, session: Session, channel: str, message: Json

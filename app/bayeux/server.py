@@ -91,7 +91,7 @@ class Bayeux:
             if session.pipe is not None and not session.deliver_only:
                 self._push(session, session.pipe)
             elif session.held is not None and session.quiet_until <= now:
-                self._release(session)
+                self._release(session, session.held)
 
     def tick(self, now: float) -> None:
         """Time has passed: held connects, lazy messages, expired sessions."""
@@ -108,7 +108,7 @@ class Bayeux:
         self.now = now
         session = exchange.session
         if session is not None and session.held is exchange:
-            self.sessions.unhold(session)
+            self.sessions.unhold(session, exchange)
             self._rest(session)
 
     def bind(self, pipe: Pipe, session: Session) -> None:
@@ -133,7 +133,7 @@ class Bayeux:
         if session.pipe is pipe:
             session.pipe = None
         if session.held is not None and session.held.pipe is pipe:
-            self.sessions.unhold(session)
+            self.sessions.unhold(session, session.held)
             self._rest(session)
 
     def drained(self, pipe: Pipe) -> None:
@@ -148,7 +148,7 @@ class Bayeux:
         self.is_stopping = True
         for session in list(self.sessions):
             if session.held is not None:
-                self._release_with(session, self.farewell_advice(session))
+                self._release_with(session, session.held, self.farewell_advice(session))
 
     def farewell_advice(self, session: Session) -> Json:
         """Come back in a while: to the server that will have taken the place of this one."""
@@ -215,13 +215,11 @@ class Bayeux:
     def dismiss(self, session: Session) -> None:
         """Answer the session's held connect, if there is one, for the last time."""
         if session.held is not None:
-            self._release_with(session, reconnect_advice(self.options, "none"))
+            self._release_with(session, session.held, reconnect_advice(self.options, "none"))
 
-    def supersede(self, session: Session) -> None:
+    def supersede(self, session: Session, exchange: Exchange) -> None:
         """A newer connect has come: the held one is answered as overtaken."""
-        exchange = self.sessions.unhold(session)
-        if exchange is None:
-            return
+        self.sessions.unhold(session, exchange)
         for _, reply, _ in exchange.connects or ():
             reply |= {"successful": False, "error": BayeuxError.CONNECT_SUPERSEDED.wire()}
             exchange.replies.append(encode(reply))
@@ -295,16 +293,14 @@ class Bayeux:
         session.deadline = self.now + session.rest_interval_s + self.options.max_interval_s
         self.sessions.timers.ring_by(session, session.deadline)
 
-    def _release(self, session: Session) -> None:
-        exchange = self.sessions.unhold(session)
-        if exchange is not None:
-            self.complete(exchange)
+    def _release(self, session: Session, exchange: Exchange) -> None:
+        self.sessions.unhold(session, exchange)
+        self.complete(exchange)
 
-    def _release_with(self, session: Session, advice: Json) -> None:
-        if session.held is not None:
-            for _, reply, _ in session.held.connects or ():
-                reply["advice"] = advice
-            self._release(session)
+    def _release_with(self, session: Session, exchange: Exchange, advice: Json) -> None:
+        for _, reply, _ in exchange.connects or ():
+            reply["advice"] = advice
+        self._release(session, exchange)
 
     def _push(self, session: Session, pipe: Pipe) -> None:
         if pipe.is_draining():
@@ -323,7 +319,7 @@ class Bayeux:
             self.hub.make_ready(session)
         if session.held is not None:
             if session.deadline <= self.now:
-                self._release(session)
+                self._release(session, session.held)
         elif session.carrier is not None and session.carrier.is_draining():
             # Its time begins when the answer has left; look again in a moment.
             self._rest(session)

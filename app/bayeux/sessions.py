@@ -157,14 +157,14 @@ class Sessions:
         if browser is not None and exchange.pipe is None:
             self._held_by_browser[browser] = self._held_by_browser.get(browser, 0) + 1
 
-    def unhold(self, session: Session) -> Exchange | None:
-        """The held connect, which is no longer held."""
-        exchange, session.held = session.held, None
-        if exchange is not None and exchange.browser is not None and exchange.pipe is None:
-            held = self._held_by_browser.pop(exchange.browser) - 1
+    def unhold(self, session: Session, exchange: Exchange) -> None:
+        """The session's held connect is no longer held."""
+        session.held = None
+        browser = exchange.browser
+        if browser is not None and exchange.pipe is None:
+            held = self._held_by_browser.pop(browser) - 1
             if held:
-                self._held_by_browser[exchange.browser] = held
-        return exchange
+                self._held_by_browser[browser] = held
 
     def held_by(self, browser: str) -> int:
         """How many connects this browser has held."""

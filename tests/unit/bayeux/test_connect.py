@@ -401,6 +401,17 @@ def test_the_limit_of_sessions_per_browser_can_be_set(limit: int, held: int) -> 
     assert sum(client.connect().is_held for client in clients) == held
 
 
+def test_each_held_one_that_ends_makes_room_for_one() -> None:
+    _, (alice, bob, carol) = crowd(3, max_sessions_per_browser=2)
+    assert alice.connect().is_held
+    assert bob.connect().is_held
+    assert not carol.connect().is_held
+    alice.disconnect()
+    assert carol.connect().is_held
+    bob.disconnect()
+    carol.disconnect()
+
+
 def test_sockets_do_not_count() -> None:
     house = House()
     clients = [house.connected(browser="shared", socket=Socket()) for _ in range(3)]
