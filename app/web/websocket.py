@@ -44,13 +44,22 @@ class Socket:
     connection_type = ConnectionType.WEBSOCKET
 
     def __init__(
-        self, request: web.Request, browser: str, messages_per_frame: int, *, is_newcomer: bool
+        self,
+        request: web.Request,
+        endpoint: Endpoint,
+        browser: str,
+        *,
+        is_newcomer: bool,
+        flush: Callable[[], Awaitable[None]],
     ) -> None:
         self.browser = browser
         self.is_newcomer = is_newcomer
         self.session: Session | None = None
         self._request = request
-        self._messages_per_frame = messages_per_frame
+        self._bayeux = endpoint.bayeux
+        self._messages_per_frame = endpoint.options.ws_messages_per_frame
+        self._flush = flush
+        self._draining: asyncio.Task[None] | None = None
 
     def answer(self, exchange: Exchange, messages: Sequence[Message]) -> bool:
         if exchange.is_superseded:
@@ -66,7 +75,31 @@ class Socket:
         return self._write(self._frames(messages))
 
     def is_draining(self) -> bool:
-        return self._request.transport is not None and self._request.protocol.writing_paused
+        if self._request.transport is None or not self._request.protocol.writing_paused:
+            return False
+        if self._draining is None:
+            # Who is told so is owed a word when it is over.
+            self._draining = asyncio.get_running_loop().create_task(self._drain())
+        return True
+
+    async def drained(self) -> None:
+        """Wait until the client has read, or is gone."""
+        if self._draining is not None:
+            await self._draining
+
+    def close(self) -> None:
+        """Nothing leaves any more."""
+        if self._draining is not None:
+            self._draining.cancel()
+
+    async def _drain(self) -> None:
+        try:
+            await self._flush()
+        except ConnectionError:
+            return
+        finally:
+            self._draining = None
+        self._bayeux.drained(self)
 
     def _write(self, frames: Sequence[bytes]) -> bool:
         transport = self._request.transport
@@ -109,13 +142,15 @@ class WebSocketDoor:
         if known is None:
             response.headers["Set-Cookie"] = options.cookie.header(browser)
         writer = await response.prepare(request)
-        per_frame = options.ws_messages_per_frame
-        socket = Socket(request, browser, per_frame, is_newcomer=known is None)
+        socket = Socket(
+            request, self._endpoint, browser, is_newcomer=known is None, flush=writer.drain
+        )
         self._open.add(response)
         try:
-            await self._read(response, socket, writer.drain)
+            await self._read(response, socket)
         finally:
             self._open.discard(response)
+            socket.close()
             self._endpoint.bayeux.detach(socket, self._endpoint.clock())
         return response
 
@@ -146,12 +181,7 @@ class WebSocketDoor:
             protocols=() if protocol is None else (protocol,),
         )
 
-    async def _read(
-        self,
-        response: web.WebSocketResponse,
-        socket: Socket,
-        drain: Callable[[], Awaitable[None]],
-    ) -> None:
+    async def _read(self, response: web.WebSocketResponse, socket: Socket) -> None:
         bayeux, clock = self._endpoint.bayeux, self._endpoint.clock
         while True:
             try:
@@ -173,5 +203,4 @@ class WebSocketDoor:
                 return
             if socket.is_draining():
                 # A client that does not read gets no more of its messages heard.
-                await drain()
-                bayeux.drained(socket)
+                await socket.drained()
