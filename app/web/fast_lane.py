@@ -285,6 +285,8 @@ class FastLane(RequestHandler):
         if self.transport is None:
             return
         headers = self._endpoint.options.origins.headers(self._origin, self._host)
+        if error is BayeuxError.REQUEST_TIMEOUT:
+            headers["Connection"] = "close"
         body = error_body(error)
         self.transport.write(
             b"%b%d\r\n\r\n%b" % (self._heads.build(error.code, headers), len(body), body)
