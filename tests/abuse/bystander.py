@@ -1,0 +1,68 @@
+"""A well-behaved client that measures what it waits. Its own process: nobody else's work counts.
+
+Publishes to itself until its standard input ends; then prints the worst and the middle time in ms.
+"""
+
+import json
+import select
+import socket
+import sys
+import time
+
+PAUSE_S = 0.01
+
+
+class Client:
+    def __init__(self, host: str, port: int) -> None:
+        self._socket = socket.create_connection((host, port), timeout=30)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._cookie = ""
+
+    def ask(self, message: dict[str, object]) -> list[dict[str, object]]:
+        body = json.dumps([message]).encode()
+        cookie = f"Cookie: {self._cookie}\r\n" if self._cookie else ""
+        head = f"POST /cometd HTTP/1.1\r\nHost: h\r\n{cookie}Content-Length: {len(body)}\r\n\r\n"
+        self._socket.sendall(head.encode() + body)
+        return self._answer()
+
+    def _answer(self) -> list[dict[str, object]]:
+        data = b""
+        while b"\r\n\r\n" not in data:
+            data += self._receive()
+        head, _, body = data.partition(b"\r\n\r\n")
+        fields = dict(line.split(": ", 1) for line in head.decode().split("\r\n")[1:])
+        if "Set-Cookie" in fields:
+            self._cookie = fields["Set-Cookie"].partition(";")[0]
+        while len(body) < int(fields["Content-Length"]):
+            body += self._receive()
+        messages: list[dict[str, object]] = json.loads(body)
+        return messages
+
+    def _receive(self) -> bytes:
+        data = self._socket.recv(65536)
+        assert data, "the server closed the connection"
+        return data
+
+
+def main(host: str, port: int) -> None:
+    client = Client(host, port)
+    handshake = {"channel": "/meta/handshake", "supportedConnectionTypes": ["long-polling"]}
+    (session,) = client.ask({**handshake, "version": "1.0"})
+    mine = {"clientId": session["clientId"]}
+    client.ask({"channel": "/meta/subscribe", "subscription": "/bystander", **mine})
+    sys.stdout.write("ready\n")
+    sys.stdout.flush()
+    times_ms = []
+    number = 0
+    while not select.select([sys.stdin], [], [], PAUSE_S)[0]:
+        number += 1
+        begin = time.perf_counter()
+        heard = client.ask({"channel": "/bystander", "data": number, **mine})
+        times_ms.append((time.perf_counter() - begin) * 1000)
+        assert [each.get("data") for each in heard] == [number, None], heard
+    client.ask({"channel": "/meta/disconnect", **mine})
+    times_ms.sort()
+    sys.stdout.write(json.dumps([times_ms[-1], times_ms[len(times_ms) // 2]]) + "\n")
+
+
+main(sys.argv[1], int(sys.argv[2]))

@@ -1,0 +1,48 @@
+"""Targets for attacks, each looked at when the attack is over."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from tests.abuse.target import Target
+from tests.serving import Servers
+
+# Deadlines that can be waited for.
+IMPATIENT = {
+    "timeout": 5000,
+    "max_interval": 1500,
+    "request_timeout": 700,
+    "write_timeout": 800,
+    "max_queue_bytes": 8 * 1024 * 1024,
+}
+DOORS = [True, False]
+
+MakeTarget = Callable[..., Target]
+
+
+@pytest.fixture
+def target_with(servers: Servers) -> Iterator[MakeTarget]:
+    """Makes targets with further settings."""
+    targets: list[Target] = []
+
+    def make(**settings: Any) -> Target:
+        target = Target(servers.with_settings({**IMPATIENT, **settings}))
+        targets.append(target)
+        return target
+
+    yield make
+    for target in targets:
+        target.check_unharmed()
+
+
+@pytest.fixture
+def target(target_with: MakeTarget) -> Target:
+    """A server with short deadlines."""
+    return target_with()
+
+
+@pytest.fixture(params=DOORS, ids=["fast lane", "ordinary door"])
+def either_door(target_with: MakeTarget, request: pytest.FixtureRequest) -> Target:
+    """The same through each of the doors."""
+    return target_with() if request.param else target_with(fast_lane=False)

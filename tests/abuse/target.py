@@ -1,0 +1,119 @@
+"""The server under attack, and how it is seen that nothing happened to it."""
+
+import json
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.abuse.attacker import MIB, Person, SocketPerson, SocketWire, Wire
+from tests.serving import Server
+
+BYSTANDER = Path(__file__).with_name("bystander.py")
+# Generous: the machine that runs this may have other things to do, and coverage is measured.
+WORST_MS = 2000.0
+MIDDLE_MS = 150.0
+PAGE = 4096
+# Ways of an entry out of the queue, or to stay in it.
+PLACES = ("holdfast_entries_waiting", "holdfast_entries_handed", "holdfast_entries_settled_total")
+
+
+class Target:
+    """A server, its health, and its memory when the test began."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._log_before = len(server.log())
+        self._memory_before = self.memory()
+        self.url = server.url
+        self.process_id = server.process.pid
+
+    def wire(self) -> Wire:
+        return Wire(self.url)
+
+    def person(self, *, receive_buffer: int | None = None, **handshake: object) -> Person:
+        return Person(self.url, receive_buffer=receive_buffer, **handshake)
+
+    def socket(self, **headers: str) -> SocketWire:
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        return SocketWire(self.url, named)
+
+    def socket_person(self, *, receive_buffer: int | None = None) -> SocketPerson:
+        return SocketPerson(self.url, receive_buffer=receive_buffer)
+
+    def memory(self) -> int:
+        statm = Path(f"/proc/{self._server.process.pid}/statm").read_text()
+        return int(statm.split()[1]) * PAGE
+
+    def growth_mib(self) -> float:
+        """How much more memory is used than before the test."""
+        return (self.memory() - self._memory_before) / MIB
+
+    def log(self) -> str:
+        """What was logged since the test began."""
+        return self._server.log()[self._log_before :]
+
+    def metric(self, name: str, **labels: str) -> float:
+        """One of the server's figures; those with several labels are added up."""
+        with urllib.request.urlopen(f"{self.url}/metrics", timeout=10) as response:
+            text = response.read().decode()
+        return sum(
+            sample.value
+            for family in text_string_to_metric_families(text)
+            for sample in family.samples
+            if sample.name == name and labels.items() <= sample.labels.items()
+        )
+
+    def until_metric(self, name: str, value: float, within_s: float = 10.0) -> None:
+        deadline = time.monotonic() + within_s
+        while self.metric(name) != value:
+            assert time.monotonic() < deadline, f"{name} is {self.metric(name)}, not {value}"
+            time.sleep(0.05)
+
+    def until_logged(self, text: str, within_s: float = 10.0) -> None:
+        deadline = time.monotonic() + within_s
+        while text not in self.log():
+            assert time.monotonic() < deadline, f"not logged: {text}"
+            time.sleep(0.05)
+
+    def check_unharmed(self) -> None:
+        """Nothing failed, everything is accounted for, and the next client is served."""
+        log = self.log()
+        assert "Traceback" not in log, log
+        for line in log.splitlines():
+            assert json.loads(line)["level"] in ("debug", "info", "warning"), line
+        accepted = self.metric("holdfast_entries_accepted_total")
+        assert accepted == sum(map(self.metric, PLACES))
+        with self.person() as person:
+            person.subscribe("/after")
+            answer = person.publish("/after", "well")
+            assert [each.get("data") for each in answer.messages()] == ["well", None]
+            person.ask(person.message("/meta/disconnect"))
+
+    @contextmanager
+    def bystander(self) -> Iterator[None]:
+        """Somebody else is served meanwhile, and notices nothing."""
+        address = urlsplit(self.url)
+        process = subprocess.Popen(
+            [sys.executable, "-I", str(BYSTANDER), str(address.hostname), str(address.port)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        try:
+            yield
+        finally:
+            output, errors = process.communicate(timeout=30)
+        assert process.returncode == 0, errors
+        worst_ms, middle_ms = json.loads(output)
+        assert worst_ms < WORST_MS, f"a bystander waited {worst_ms:.0f} ms"
+        assert middle_ms < MIDDLE_MS, f"bystanders waited {middle_ms:.0f} ms"

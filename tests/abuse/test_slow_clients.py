@@ -1,0 +1,123 @@
+"""Clients that send too slowly, or do not read."""
+
+import gzip
+import time
+from contextlib import ExitStack
+
+import orjson
+import pytest
+
+from tests.abuse.attacker import HANDSHAKE, MIB, Person, SocketPerson, many, request
+from tests.abuse.target import Target
+
+HELLO = orjson.dumps([HANDSHAKE])
+FORM = "application/x-www-form-urlencoded"
+CHUNKED = request(b"", {"Transfer-Encoding": "chunked"}).replace(b"Content-Length: 0\r\n", b"")
+# The allowance is 0.7 s; the end is looked for some time longer.
+LONG_S = 3.0
+
+
+# A head that is complete or not, and what trickles in behind it.
+TRICKLES: dict[str, tuple[bytes, bytes]] = {
+    "one byte": (b"P", request(HELLO)[1:]),
+    "half a head": (request(HELLO)[:30], request(HELLO)[30:]),
+    "a body": (request(b"", {"Content-Length": "999"}), HELLO),
+    "chunks": (CHUNKED, b"1\r\n \r\n" * 10),
+    "a body that was asked for": (
+        request(b"", {"Content-Length": "999", "Expect": "100-continue"}),
+        HELLO,
+    ),
+    "gzip": (
+        request(b"", {"Content-Length": "999", "Content-Encoding": "gzip"}),
+        gzip.compress(HELLO),
+    ),
+    "a form": (
+        request(b"message=", {"Content-Length": "999", "Content-Type": FORM}),
+        HELLO,
+    ),
+}
+
+
+def test_what_trickles_in_is_given_up(either_door: Target) -> None:
+    with either_door.bystander(), many(len(TRICKLES), either_door.url) as wires:
+        for wire, (head, _) in zip(wires, TRICKLES.values(), strict=True):
+            wire.send(head)
+        begin = time.monotonic()
+        rest = [iter(slow) for _, slow in TRICKLES.values()]
+        trickling = dict(zip(wires, rest, strict=True))
+        while trickling:
+            assert time.monotonic() - begin < LONG_S, "still trickling"
+            for wire, bytes_left in list(trickling.items()):
+                if wire.is_closed(0.01) or wire.send_until_refused(bytes([next(bytes_left)])):
+                    del trickling[wire]
+        for wire in wires:
+            answer = wire.answer()
+            if answer.status == 100:
+                answer = wire.answer()
+            assert (answer.status, answer.error()) == (408, "408::request_timeout")
+            assert answer.headers["connection"] == "close"
+
+
+def test_the_deadline_of_a_request_is_not_that_of_the_connection(either_door: Target) -> None:
+    with either_door.person() as person:
+        for _ in range(4):
+            time.sleep(0.4)
+            assert person.publish("/a", 1).status == 200
+
+
+def test_a_held_connect_has_no_deadline_but_its_own(either_door: Target) -> None:
+    with either_door.person() as person:
+        person.hold()
+        assert not person.is_closed(1.2)
+
+
+@pytest.mark.parametrize("is_websocket", [False, True], ids=["long-polling", "websocket"])
+def test_who_never_reads_costs_no_more_than_a_queue_and_is_thrown_out(
+    is_websocket: bool, either_door: Target
+) -> None:
+    target = either_door
+    with target.bystander(), ExitStack() as stack:
+        sloth: SocketPerson | Person
+        if is_websocket:
+            sloth = stack.enter_context(target.socket_person(receive_buffer=4096))
+            sloth.settle_in("/flood")
+        else:
+            sloth = stack.enter_context(target.person(receive_buffer=4096))
+            sloth.subscribe("/flood")
+        publisher = stack.enter_context(target.person())
+        for number in range(64):
+            if number % 16 == 8:
+                sloth.say(sloth.connect_message())
+            assert publisher.publish("/flood", "x" * MIB).status == 200
+        target.until_logged("the client does not read")
+        # One queue full, another one on its way out, and what the allocator keeps.
+        assert target.growth_mib() < 60
+        # Nobody is left but the bystander.
+        target.until_metric("holdfast_sessions", 1)
+    assert target.growth_mib() < 60
+
+
+def test_who_reads_late_gets_everything_in_order_and_at_once(either_door: Target) -> None:
+    with either_door.socket_person(receive_buffer=4096) as late, either_door.person() as publisher:
+        late.settle_in("/flood")
+        numbers = list(range(60))
+        for number in numbers:
+            publisher.publish("/flood", {"number": number, "ballast": "x" * 100_000})
+        begin = time.monotonic()
+        heard = [late.hear()[0]["data"]["number"] for _ in numbers]
+        assert heard == numbers
+        assert time.monotonic() - begin < LONG_S
+
+
+def test_a_slow_reader_of_a_refused_request_is_cut_off_too(either_door: Target) -> None:
+    """What is still to be written when the connection is closed does not keep it open for ever."""
+    with either_door.person(receive_buffer=4096) as sleeper:
+        sleeper.subscribe("/flood")
+        with either_door.person() as publisher:
+            for _ in range(7):
+                publisher.publish("/flood", "x" * MIB)
+        before = either_door.metric("process_open_fds")
+        sleeper.say(sleeper.connect_message())
+        sleeper.send_until_refused(b"x" * 200_000)
+        either_door.until_metric("process_open_fds", before - 1)
+    assert either_door.growth_mib() < 60
