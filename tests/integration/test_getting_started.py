@@ -1,0 +1,172 @@
+"""What docs/getting-started.md and docs/operations.md say of the command and its surroundings."""
+
+import http.client
+import re
+import shutil
+import socket
+import ssl
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from docs import generate
+from tests.clients.node_client import require
+from tests.integration.talker import Talker
+from tests.serving import ROOT, Server, Servers, environment
+
+LIMIT_S = 15
+
+
+Process = subprocess.Popen[str]
+
+
+@contextmanager
+def started(*flags: str | Path) -> Iterator[Process]:
+    """The command, for as long as a test looks at it."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "app", "serve", *flags],
+        cwd=ROOT,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def first_line(process: Process) -> str:
+    assert process.stdout is not None
+    return process.stdout.readline()
+
+
+def complaint(*flags: str | Path) -> str:
+    """What the command says when it refuses to start."""
+    with started("--port", "0", *flags) as process:
+        said, complained = process.communicate(timeout=LIMIT_S)
+    assert (process.returncode, said) == (2, "")
+    return complained
+
+
+@pytest.fixture
+def server(servers: Servers) -> Server:
+    return servers.with_settings({})
+
+
+@pytest.fixture
+def certificate(tmp_path: Path) -> tuple[Path, Path]:
+    require(shutil.which("openssl"), "openssl")
+    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2"
+    command += " -subj /CN=localhost -addext subjectAltName=IP:127.0.0.1"
+    subprocess.run(
+        [*command.split(), "-keyout", key, "-out", cert], check=True, stderr=subprocess.DEVNULL
+    )
+    return cert, key
+
+
+def test_one_line_is_printed_and_a_signal_ends_it_well(tmp_path: Path) -> None:
+    with started("--port", "0", "--data", tmp_path / "data") as process:
+        line = first_line(process)
+        process.terminate()
+        rest, complained = process.communicate(timeout=LIMIT_S)
+    url = r"http://127\.0\.0\.1:\d+"
+    assert re.fullmatch(rf"holdfast is ready: {url}/cometd - to try it out open {url}/\n", line)
+    assert (process.returncode, rest, complained) == (0, "", "")
+
+
+def test_it_listens_on_a_unix_socket(tmp_path: Path) -> None:
+    path = tmp_path / "bayeux.sock"
+    with started("--unix", path, "--data", tmp_path / "data") as process:
+        assert first_line(process) == f"holdfast is ready: unix:{path}\n"
+        connection = http.client.HTTPConnection("localhost", timeout=LIMIT_S)
+        connection.sock = socket.socket(socket.AF_UNIX)
+        connection.sock.connect(str(path))
+        connection.request("GET", "/readyz")
+        assert connection.getresponse().read() == b"ready\n"
+        connection.close()
+
+
+def test_it_speaks_tls(certificate: tuple[Path, Path]) -> None:
+    cert, key = certificate
+    server = Server({"tls_cert": str(cert), "tls_key": str(key)})
+    try:
+        assert server.url.startswith("https://127.0.0.1:")
+        trusting = urllib.request.HTTPSHandler(context=ssl.create_default_context(cafile=cert))
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), trusting)
+        with opener.open(f"{server.url}/readyz", timeout=LIMIT_S) as response:
+            assert response.read() == b"ready\n"
+    finally:
+        assert server.stop() == 0
+
+
+def test_a_data_directory_belongs_to_one_server(tmp_path: Path) -> None:
+    with started("--port", "0", "--data", tmp_path) as process:
+        first_line(process)
+        assert "another server uses this directory" in complaint("--data", tmp_path)
+
+
+def test_beyond_loopback_it_wants_to_be_told_that_this_is_meant(tmp_path: Path) -> None:
+    assert "set open to let everybody in" in complaint("--host", "0.0.0.0", "--data", tmp_path)
+
+
+def test_without_the_redis_that_it_is_to_depend_on_it_does_not_start(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        # Bound and not listening: nobody answers here, and nobody else can come to.
+        taken.bind(("127.0.0.1", 0))
+        url = f"redis://127.0.0.1:{taken.getsockname()[1]}/0"
+        assert "redis cannot be reached" in complaint("--redis", url, "--data", tmp_path)
+
+
+def test_an_extension_that_is_not_there_stops_the_start(tmp_path: Path) -> None:
+    said = complaint("--extension", "docs.examples.club:nothing", "--data", tmp_path)
+    assert "docs.examples.club:nothing" in said
+
+
+@pytest.mark.parametrize(("path", "answer"), [("/healthz", b"ok\n"), ("/readyz", b"ready\n")])
+def test_probes_answer(path: str, answer: bytes, server: Server) -> None:
+    assert get(server, path) == answer
+
+
+@pytest.fixture
+def fresh_server() -> Iterator[Server]:
+    server = Server({"max_queue": 2})
+    yield server
+    server.stop()
+
+
+def test_the_books_balance_and_have_the_accounts_of_the_page(fresh_server: Server) -> None:
+    server = fresh_server
+    talker = Talker(server.url)
+    talker.handshake()
+    talker.send("/meta/subscribe", subscription="/books")
+    other = Talker(server.url)
+    other.handshake()
+    other.send_all([{"channel": "/books", "data": n} for n in range(3)])
+
+    samples = re.findall(
+        r"^(holdfast_\w+)(\{[^}]*\})? (\S+)$", get(server, "/metrics").decode(), re.M
+    )
+    metrics = {name + labels: float(value) for name, labels, value in samples}
+    settled = sum(v for name, v in metrics.items() if name.startswith("holdfast_entries_settled"))
+    assert metrics["holdfast_entries_accepted_total"] == 3
+    assert metrics["holdfast_entries_waiting"] == 2
+    assert settled + metrics["holdfast_entries_handed"] == 1
+    overflow = 'holdfast_entries_discarded_total{reason="resource.overflow.queue.entries"}'
+    assert metrics[overflow] == 1
+    assert {name for name, _, _ in samples} == set(re.findall(r"holdfast_\w+", generate.metrics()))
+
+
+def get(server: Server, path: str) -> bytes:
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with opener.open(server.url + path, timeout=LIMIT_S) as response:
+        body: bytes = response.read()
+    return body
