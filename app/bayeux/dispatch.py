@@ -23,6 +23,7 @@ _CONNECT = "/meta/connect"
 _GONE, _META = State.GONE, Kind.META
 # A field of one of these types holds an object, or nothing.
 _OBJECT = (dict, type(None))
+_NUMBER = (int, float)
 
 
 class MetaHandler(Protocol):
@@ -150,11 +151,10 @@ def _finish(bayeux: Bayeux, message: Json, exchange: Exchange, reply: Json) -> b
 def _validate(bayeux: Bayeux, message: Json) -> Channel:
     """What is wrong with a message by itself; comes before the question who sent it."""
     name, message_id = message.get("channel"), message.get("id")
-    if name is None:
-        raise Refused(BayeuxError.CHANNEL_MISSING)
     channel = bayeux.channels.get(name) if type(name) is str else None
     if channel is None:
-        raise Refused(BayeuxError.CHANNEL_INVALID)
+        missing = name is None
+        raise Refused(BayeuxError.CHANNEL_MISSING if missing else BayeuxError.CHANNEL_INVALID)
     if type(message_id) is str:
         if not (message_id.isalnum() and message_id.isascii()):
             raise Refused(BayeuxError.MESSAGE_ID_INVALID)
@@ -212,14 +212,14 @@ def _unknown(bayeux: Bayeux, message: Json, exchange: Exchange) -> Refused:
 
 def _skeleton(message: Json) -> Json:
     """What every reply repeats of its message."""
-    reply: Json = {}
     channel, message_id = message.get("channel"), message.get("id")
+    reply: Json = {}
     if type(channel) is str:
         reply["channel"] = channel
     if type(message_id) is str:
         reply["id"] = message_id
-    elif type(message_id) in (int, float):
+    elif type(message_id) in _NUMBER:
         reply["id"] = str(message_id)
-    if message.get("subscription") is not None:
+    if "subscription" in message and message["subscription"] is not None:
         reply["subscription"] = message["subscription"]
     return reply

@@ -112,13 +112,10 @@ class FastLane(RequestHandler):
             super().data_received(data)
         elif data and (self._set_aside or self._is_taken()):
             self._put_aside(data)
+        elif self._known is None or (body := self._known.body_of(data)) is None:
+            self._parse(data)
         else:
-            known = self._known
-            body = known.body_of(data) if known is not None else None
-            if body is None:
-                self._parse(data)
-            else:
-                self._receive(body)
+            self._receive(body)
 
     def _is_taken(self) -> bool:
         if self._exchange is not None or self._paused:

@@ -16,25 +16,22 @@ _LONGEST = 2048
 class KnownHead:
     """A head in two parts: before and behind the number that is the body's length."""
 
-    __slots__ = ("_after", "_before")
+    __slots__ = ("_after", "_before", "_size")
 
     def __init__(self, before: bytes, after: bytes) -> None:
         self._before = before
         self._after = after
+        self._size = len(before) + len(after)
 
     def body_of(self, data: bytes) -> bytes | None:
         """The body, if the data are this head and a complete body, and nothing else."""
-        if not data.startswith(self._before):
-            return None
-        start = len(self._before)
-        end = data.find(b"\r", start, start + 10)
-        if end < 0 or not data.startswith(self._after, end):
-            return None
-        length = data[start:end]
-        body_at = end + len(self._after)
-        if not length.isdigit() or int(length) != len(data) - body_at or body_at == len(data):
-            return None
-        return data[body_at:]
+        # The data's size says what the number must be: both it and its own digits are the rest.
+        rest = len(data) - self._size
+        digits = len(str(rest - len(str(rest)) + 1))
+        length = rest - digits
+        if length > 0 and data.startswith(b"%b%d%b" % (self._before, length, self._after)):
+            return data[-length:]
+        return None
 
 
 def learn(data: bytes, body: bytes) -> KnownHead | None:
