@@ -2,14 +2,15 @@
 
 import asyncio
 import codecs
-from urllib.parse import parse_qs
 
 from aiohttp import ClientError, web
+from yarl import query_to_pairs
 
 from app.bayeux.errors import BayeuxError, RequestRefused
 from app.web.endpoint import Endpoint
 
 _FORM = "application/x-www-form-urlencoded"
+_MAX_FIELDS = 1000
 # Text encodings that are cheap to decode; Python knows others that are not.
 _CHARSETS = frozenset(
     ["utf-8", "ascii", "utf-16", "utf-16-le", "utf-16-be", "koi8-r", "koi8-u"]
@@ -73,10 +74,10 @@ def _to_utf8(body: bytes, charset: str | None) -> bytes:
 
 def _messages_of_form(body: bytes) -> bytes:
     try:
-        fields = parse_qs(body.decode(), max_num_fields=1000, keep_blank_values=True)
+        fields = query_to_pairs(body.decode(), max_fields=_MAX_FIELDS)
     except ValueError:
         raise RequestRefused(BayeuxError.REQUEST_MALFORMED) from None
-    return concatenate(fields.get("message", []))
+    return concatenate([value for name, value in fields if name == "message"])
 
 
 def concatenate(texts: list[str]) -> bytes:
