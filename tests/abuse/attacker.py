@@ -99,13 +99,17 @@ class Wire:
     def answer(self) -> Answer:
         """The next response."""
         line = self.read_line()
-        assert line.startswith(b"HTTP/1.1 "), f"no response: {line!r}"
+        assert line.startswith(b"HTTP/1."), f"no response: {line!r}"
         headers = {}
         while (header := self.read_line()) not in (b"\r\n", b""):
             name, _, value = header.decode("latin-1").partition(":")
             headers[name.lower()] = value.strip()
         body = self.read(int(headers.get("content-length", "0")))
         return Answer(int(line[9:12]), headers, body)
+
+    def has_answer(self) -> bool:
+        """Whether anything was said by now."""
+        return not self.is_closed(0.0) and bool(self._read)
 
     def is_closed(self, within_s: float) -> bool:
         """Whether the server closes its side in this time; what it says before is kept."""

@@ -1,0 +1,193 @@
+"""Bodies that are too large, too deep, or not what they are said to be."""
+
+import gzip
+import zlib
+from collections.abc import Iterator
+
+import orjson
+import pytest
+
+from tests.abuse.attacker import HANDSHAKE, MIB, Answer, request
+from tests.abuse.target import Target
+
+DEEP = 1_000_000
+MALFORMED, TOO_LARGE = (400, "400::request_malformed"), (413, "413::request_too_large")
+UNSUPPORTED = (415, "415::media_type_unsupported")
+CHUNKED = request(b"", {"Transfer-Encoding": "chunked"}).replace(b"Content-Length: 0\r\n", b"")
+
+
+def verdict(answer: Answer) -> tuple[int, str]:
+    return answer.status, answer.error()
+
+
+def send_and_hear(target: Target, data: bytes) -> tuple[int, str]:
+    """What is answered to a request that may be refused before it has been sent."""
+    with target.wire() as wire:
+        wire.send_until_refused(data)
+        return verdict(wire.answer())
+
+
+@pytest.mark.parametrize("size", [2**31, 2**63 - 1, 4 * MIB + 1])
+def test_a_length_that_is_too_large_is_refused_at_once(size: int, either_door: Target) -> None:
+    with either_door.bystander(), either_door.wire() as wire:
+        wire.send(request(b"[", {"Content-Length": str(size)}))
+        answer = wire.answer()
+        assert verdict(answer) == TOO_LARGE
+        assert answer.headers["connection"] == "close"
+
+
+def test_a_body_without_end_is_refused_when_it_is_too_large(either_door: Target) -> None:
+    with either_door.bystander(), either_door.wire() as wire:
+        wire.send(CHUNKED)
+        chunk = b"10000\r\n" + b" " * 65536 + b"\r\n"
+        sent = 0
+        while not wire.has_answer() and sent < 64 * MIB:
+            wire.send_until_refused(chunk)
+            sent += len(chunk)
+        assert verdict(wire.answer()) == TOO_LARGE
+        assert sent < 64 * MIB
+    assert either_door.growth_mib() < 30
+
+
+def test_a_body_in_chunks_of_one_byte_costs_no_more_than_it_is_long(either_door: Target) -> None:
+    with either_door.bystander(), either_door.wire() as wire:
+        wire.send_until_refused(CHUNKED + b"1\r\n \r\n" * 200_000 + b"0\r\n\r\n")
+        assert verdict(wire.answer()) == MALFORMED
+    assert either_door.growth_mib() < 30
+
+
+def nested() -> Iterator[tuple[str, bytes]]:
+    yield "arrays", b"[" * DEEP
+    yield "closed arrays", b"[" * DEEP + b"]" * DEEP
+    yield "objects", b'{"a":' * (DEEP // 2)
+    yield "closed objects", b'[{"a":' + b'{"a":' * (DEEP // 4) + b"1" + b"}" * (DEEP // 4) + b"}]"
+    yield "data", b'[{"channel":"/a","data":' + b"[" * 5000 + b"]" * 5000 + b"}]"
+    yield "ext", b'[{"channel":"/a","ext":' + b'{"a":' * 600 + b"1" + b"}" * 600 + b"}]"
+    yield "a long number", b'[{"channel":"/a","data":' + b"1" * DEEP + b"}]"
+    yield "a huge exponent", b'[{"channel":"/a","data":1e1000000}]'
+    yield "many huge numbers", b'[{"channel":"/a","data":[' + b"1" * 5000 + b"]}]"
+    yield "a number beyond 64 bits", b'[{"channel":"/a","id":18446744073709551616}]'
+    yield "NaN", b'[{"channel":"/a","data":NaN}]'
+    yield "Infinity", b'[{"channel":"/a","data":-Infinity}]'
+    yield "a byte order mark", b'\xef\xbb\xbf[{"channel":"/a"}]'
+    yield "a zero byte", b'[{"channel":"/a\0"}]'
+    yield "half a character", b'[{"channel":"/\xc3"}]'
+    yield "an overlong character", b'[{"channel":"/\xc0\xaf"}]'
+    yield "a surrogate", b'[{"channel":"/\\udfff"}]'
+    yield "a string without end", b'[{"channel":"' + b"a" * DEEP
+    yield "two values", b"[{}][{}]"
+    yield "a comma too many", b"[{},]"
+    yield "nothing but commas", b"," * DEEP
+
+
+BREAKERS = dict(nested())
+
+
+@pytest.mark.parametrize("name", BREAKERS)
+def test_json_that_would_break_a_parser_is_malformed(name: str, target: Target) -> None:
+    with target.bystander():
+        assert send_and_hear(target, request(BREAKERS[name])) == MALFORMED
+    assert target.growth_mib() < 60
+
+
+def test_what_is_called_the_same_twice_is_called_so_once(target: Target) -> None:
+    body = b'[{"channel":"/meta/handshake","channel":"/meta/connect","clientId":"x"}]'
+    with target.wire() as wire:
+        wire.send(request(body))
+        assert verdict(wire.answer()) == (200, "402::session_unknown")
+
+
+BOMB = gzip.compress(b" " * 64 * MIB)
+
+
+@pytest.mark.parametrize(
+    ("encoding", "body", "expected"),
+    [
+        ("gzip", BOMB, TOO_LARGE),
+        ("deflate", zlib.compress(b" " * 64 * MIB), TOO_LARGE),
+        ("gzip", gzip.compress(b" " * 3 * MIB) * 20, TOO_LARGE),
+        ("gzip", gzip.compress(BOMB), MALFORMED),
+        ("gzip, gzip", gzip.compress(BOMB), UNSUPPORTED),
+        ("gzip", gzip.compress(b"") * 10_000, MALFORMED),
+        ("gzip", BOMB[: len(BOMB) // 2], TOO_LARGE),
+        ("gzip", b"\x1f\x8b\x08\x1c" + b"\xff" * 70_000, MALFORMED),
+        ("gzip", b"nonsense", MALFORMED),
+        ("gzip", b"", MALFORMED),
+        ("compress", BOMB, UNSUPPORTED),
+    ],
+)
+def test_a_bomb_does_not_go_off(
+    encoding: str, body: bytes, expected: tuple[int, str], target: Target
+) -> None:
+    with target.bystander():
+        data = request(body, {"Content-Encoding": encoding})
+        assert send_and_hear(target, data) == expected
+    assert target.growth_mib() < 30
+
+
+@pytest.mark.parametrize("encoding", ["br", "zstd"])
+def test_encodings_that_some_servers_know_are_refused(encoding: str, target: Target) -> None:
+    with target.wire() as wire:
+        wire.send(request(b"nonsense", {"Content-Encoding": encoding}))
+        # Without the libraries for them aiohttp's parser itself refuses.
+        assert wire.answer().status in (400, 415)
+
+
+def test_many_bombs_at_once_do_not_go_off_either(target: Target) -> None:
+    with target.bystander():
+        wires = [target.wire() for _ in range(10)]
+        for wire in wires:
+            wire.send_until_refused(request(BOMB, {"Content-Encoding": "gzip"}))
+        assert {verdict(wire.answer()) for wire in wires} == {TOO_LARGE}
+        for wire in wires:
+            wire.close()
+    assert target.growth_mib() < 60
+
+
+def test_a_batch_of_ten_thousand_messages_is_too_large(either_door: Target) -> None:
+    with either_door.bystander(), either_door.person() as person:
+        message = person.message("/a", data=1)
+        assert verdict(person.ask(*[message] * 10_000)) == TOO_LARGE
+        answer = person.ask(*[message] * 5_000)
+        assert len(answer.messages()) == 5_000
+        assert all(reply["successful"] for reply in answer.messages())
+
+
+def test_a_batch_of_handshakes_is_one_handshake(target: Target) -> None:
+    before = target.metric("holdfast_sessions_created_total")
+    with target.wire() as wire:
+        wire.send(request(orjson.dumps([HANDSHAKE] * 1000)))
+        replies = wire.answer().messages()
+    assert [reply["successful"] for reply in replies] == [True] + [False] * 999
+    assert target.metric("holdfast_sessions_created_total") == before + 1
+
+
+def test_a_message_that_is_too_large_is_refused_and_no_more(either_door: Target) -> None:
+    with either_door.person() as person:
+        person.subscribe("/a")
+        answer = person.publish("/a", "x" * (2 * MIB))
+        assert verdict(answer) == (200, "413:2097152:message_too_large")
+        assert [each.get("data") for each in person.publish("/a", 1).messages()] == [1, None]
+
+
+def test_forms_with_many_fields_are_malformed(target: Target) -> None:
+    form = {"Content-Type": "application/x-www-form-urlencoded"}
+    with target.bystander():
+        for body in (
+            b"a=b&" * 500_000,
+            b"message=" * 500_000,
+            b"&" * MIB,
+            b"message=" + b"%41" * MIB,
+        ):
+            assert send_and_hear(target, request(body, form)) == MALFORMED
+
+
+def test_a_thousand_headers_are_refused(either_door: Target) -> None:
+    for headers in (
+        {f"X-{n}": "y" for n in range(1000)},
+        {"X": "y" * 100_000},
+        {"Cookie": "a=b; " * 10_000},
+    ):
+        with either_door.wire() as wire:
+            wire.send_until_refused(request(b"[]", headers))
+            assert wire.answer().status == 400
