@@ -25,11 +25,13 @@ class KnownHead:
 
     def body_of(self, data: bytes) -> bytes | None:
         """The body, if the data are this head and a complete body, and nothing else."""
-        # The data's size says what the number must be: both it and its own digits are the rest.
+        # The size of the data says what the number must be: with its own digits it is the rest.
         rest = len(data) - self._size
         digits = len(str(rest - len(str(rest)) + 1))
         length = rest - digits
-        if length > 0 and data.startswith(b"%b%d%b" % (self._before, length, self._after)):
+        if length <= 0 or len(str(length)) != digits:
+            return None
+        if data.startswith(b"%b%d%b" % (self._before, length, self._after)):
             return data[-length:]
         return None
 
