@@ -49,7 +49,6 @@ MEANINGS = {
     BayeuxError.SUBSCRIPTION_MISSING: "No `subscription`",
     BayeuxError.SUBSCRIPTION_INVALID: "Neither a channel nor an array of channels, or an empty "
     "array",
-    BayeuxError.SUBSCRIBE_FAILED: "Kept for clients that know it; not sent at present",
     BayeuxError.UNSUBSCRIBE_FAILED: "Unsubscribing from a meta channel",
     BayeuxError.ORIGIN_DENIED: "The page's origin is neither ours nor allowed",
     BayeuxError.MESSAGE_DELETED: "An extension dropped the message, or failed over it",

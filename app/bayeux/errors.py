@@ -24,7 +24,6 @@ class BayeuxError(Enum):
     SUBSCRIBE_DENIED = (403, "subscribe_denied")
     SUBSCRIPTION_MISSING = (403, "subscription_missing")
     SUBSCRIPTION_INVALID = (403, "subscription_invalid")
-    SUBSCRIBE_FAILED = (403, "subscribe_failed")
     UNSUBSCRIBE_FAILED = (403, "unsubscribe_failed")
     ORIGIN_DENIED = (403, "origin_denied")
     MESSAGE_DELETED = (404, "message_deleted")
