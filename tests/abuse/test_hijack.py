@@ -1,0 +1,160 @@
+"""A session's id is not enough to be taken for its client."""
+
+import orjson
+import pytest
+
+from tests.abuse.attacker import HANDSHAKE, Person, request
+from tests.abuse.target import Target
+
+UNKNOWN = "402::session_unknown"
+
+
+def attacks(victim: Person) -> list[dict[str, object]]:
+    """Messages that would do something in the victim's name."""
+    return [
+        victim.connect_message(),
+        victim.connect_message(advice={"timeout": 0}),
+        victim.message("/meta/subscribe", subscription="/secret"),
+        victim.message("/meta/unsubscribe", subscription="/news"),
+        victim.message("/meta/disconnect"),
+        victim.message("/news", data="forged"),
+        victim.message("/service/x", data="forged"),
+    ]
+
+
+@pytest.fixture
+def victim(either_door: Target) -> Person:
+    person = either_door.person()
+    person.subscribe("/news")
+    person.connect()
+    return person
+
+
+def check_untouched(victim: Person) -> None:
+    """Still there, with its subscription, and nothing was said in its name."""
+    messages = victim.publish("/news", "mine").messages()
+    assert [message.get("data") for message in messages] == ["mine", None]
+    victim.close()
+
+
+@pytest.mark.parametrize(
+    "cookie",
+    [
+        None,
+        "BAYEUX_BROWSER=",
+        "BAYEUX_BROWSER=0123456789abcdef0123456789abcdef",
+        "bayeux_browser=x",
+        "BAYEUX_BROWSER=None",
+        "BAYEUX_BROWSER=null",
+        "BAYEUX_BROWSER=*",
+    ],
+)
+def test_another_browser_does_not_get_in(
+    cookie: str | None, victim: Person, either_door: Target
+) -> None:
+    headers = {} if cookie is None else {"Cookie": cookie}
+    for message in attacks(victim):
+        with either_door.wire() as wire:
+            wire.send(request(orjson.dumps([message]), headers))
+            (reply,) = wire.answer().messages()
+            assert (reply["successful"], reply["error"]) == (False, UNKNOWN)
+            assert "clientId" not in reply
+    check_untouched(victim)
+
+
+def test_a_person_of_good_standing_does_not_get_in_either(
+    victim: Person, either_door: Target
+) -> None:
+    with either_door.person() as attacker:
+        for message in attacks(victim):
+            assert attacker.ask(message).error() == UNKNOWN
+    check_untouched(victim)
+
+
+def test_behind_an_own_message_in_the_same_batch_nobody_gets_in(
+    victim: Person, either_door: Target
+) -> None:
+    with either_door.person() as attacker:
+        own = attacker.message("/meta/subscribe", subscription="/a")
+        replies = attacker.ask(own, *attacks(victim), own).messages()
+        assert [reply["successful"] for reply in replies] == [True] + [False] * 7 + [True]
+        assert {reply["error"] for reply in replies if "error" in reply} == {UNKNOWN}
+        replies = attacker.ask(*attacks(victim), own).messages()
+        assert not any(reply["successful"] for reply in replies)
+    check_untouched(victim)
+
+
+def test_over_a_socket_nobody_gets_in(victim: Person, either_door: Target) -> None:
+    for cookie in ({}, {"Cookie": "BAYEUX_BROWSER=0123456789abcdef"}):
+        with either_door.socket(**cookie) as socket:
+            socket.say({**HANDSHAKE})
+            own = socket.hear()[0]["clientId"]
+            for message in attacks(victim):
+                socket.say(message)
+                (reply,) = socket.hear()
+                assert (reply["successful"], reply["error"]) == (False, UNKNOWN)
+            socket.say({"channel": "/meta/subscribe", "subscription": "/a", "clientId": own})
+            assert socket.hear()[0]["successful"]
+    check_untouched(victim)
+
+
+def test_a_new_socket_does_not_get_a_session_that_has_connected(
+    victim: Person, either_door: Target
+) -> None:
+    with either_door.socket() as socket:
+        for message in attacks(victim):
+            socket.say(message)
+            assert socket.hear()[0]["error"] == UNKNOWN
+    check_untouched(victim)
+
+
+def test_a_socket_of_the_same_browser_may_take_the_session_over(
+    victim: Person, either_door: Target
+) -> None:
+    with either_door.socket(Cookie=victim.headers["Cookie"]) as socket:
+        socket.say(victim.connect_message(advice={"timeout": 0}))
+        assert socket.hear()[-1]["successful"]
+    victim.close()
+
+
+def test_a_client_cannot_choose_its_id(either_door: Target) -> None:
+    with either_door.wire() as wire:
+        wire.send(request(orjson.dumps([{**HANDSHAKE, "clientId": "f" * 32}])))
+        (reply,) = wire.answer().messages()
+    assert reply["clientId"] != "f" * 32
+    assert len(reply["clientId"]) == 32
+    assert int(reply["clientId"], 16) >= 0
+
+
+def test_another_handshake_of_the_same_browser_is_another_session(
+    victim: Person, either_door: Target
+) -> None:
+    again = victim.ask({**HANDSHAKE, "clientId": victim.client_id}).messages()[0]
+    assert again["clientId"] != victim.client_id
+    check_untouched(victim)
+
+
+def test_an_id_is_never_shown_to_anyone_else(victim: Person, either_door: Target) -> None:
+    with either_door.person() as publisher:
+        secret = {"id": "7", "advice": {"reconnect": "none"}}
+        publisher.ask(publisher.message("/news", data={"x": 1}, **secret, more="yes"))
+        heard = victim.connect()
+        assert publisher.client_id.encode() not in heard.body
+        (event, _) = heard.messages()
+        assert event == {"channel": "/news", "data": {"x": 1}, "more": "yes"}
+    victim.close()
+
+
+def test_ids_do_not_repeat_and_have_no_pattern(target: Target) -> None:
+    with target.wire() as wire:
+        seen = set()
+        for _ in range(300):
+            wire.send(request(orjson.dumps([HANDSHAKE])))
+            answer = wire.answer()
+            seen.add(answer.messages()[0]["clientId"])
+            seen.add(answer.headers["set-cookie"].partition(";")[0].partition("=")[2])
+    assert len(seen) == 600
+    # Each of 128 bits is set about half of the time.
+    for bit in range(128):
+        share = sum(int(each, 16) >> bit & 1 for each in seen) / len(seen)
+        assert 0.3 < share < 0.7
