@@ -1,0 +1,193 @@
+"""Frames that are too large, wrong, or too many."""
+
+import struct
+
+import orjson
+import pytest
+
+from tests.abuse.attacker import (
+    BINARY,
+    CLOSE,
+    MIB,
+    PING,
+    PONG,
+    TEXT,
+    SocketPerson,
+    frame,
+)
+from tests.abuse.target import Target
+
+CONTINUATION = 0x0
+NORMAL, GOING_AWAY, PROTOCOL, UNSUPPORTED, INVALID, TOO_BIG = 1000, 1001, 1002, 1003, 1007, 1009
+
+
+@pytest.mark.parametrize(
+    ("data", "code"),
+    [
+        (frame(b"x" * (4 * MIB + 1)), TOO_BIG),
+        (frame(b"")[:1] + struct.pack("!BQ", 0xFF, 2**40), TOO_BIG),
+        (frame(b"x" * 3 * MIB, is_final=False) + frame(b"x" * 3 * MIB, CONTINUATION), TOO_BIG),
+        (frame(b"[{}]", BINARY), UNSUPPORTED),
+        (frame(b"{nope"), INVALID),
+        (frame(b""), INVALID),
+        (frame(b"[]"), INVALID),
+        (frame(b"[1]"), INVALID),
+        (frame(b"\xff\xfe"), INVALID),
+        (frame(b'["\xc3'), INVALID),
+        (frame(b"[" * 100_000), INVALID),
+        (frame(b'[{"channel":"/a","data":NaN}]'), INVALID),
+        (frame(b'[{"channel":"\\ud800"}]'), INVALID),
+        (frame(b"[" + b"{}," * 5_000 + b"{}]"), TOO_BIG),
+        (frame(b"[{}]", CONTINUATION), PROTOCOL),
+        (frame(b"[", is_final=False) + frame(b"[{}]"), PROTOCOL),
+        (frame(b"x", 0x3), PROTOCOL),
+        (frame(b"x", 0xB), PROTOCOL),
+        (frame(b"x" * 126, PING), PROTOCOL),
+        (frame(b"x", PING, is_final=False), PROTOCOL),
+        (bytes([frame(b"[{}]")[0] | 0x40]) + frame(b"[{}]")[1:], PROTOCOL),
+    ],
+)
+def test_what_is_wrong_closes_the_socket_with_the_right_code(
+    data: bytes, code: int, either_door: Target
+) -> None:
+    with either_door.bystander(), either_door.socket_person() as person:
+        person.settle_in("/a")
+        person.send_until_refused(data)
+        assert person.close_code() == code
+        person.send_until_refused(frame(struct.pack("!H", code), CLOSE))
+        assert person.is_closed(2.0)
+    assert either_door.growth_mib() < 40
+
+
+def test_a_frame_without_a_mask_is_a_protocol_error_or_harmless(target: Target) -> None:
+    with target.socket_person() as person:
+        person.send(frame(b"[{}]", is_masked=False))
+        opcode, payload = person.read_frame()
+        assert opcode in (CLOSE, TEXT)
+        assert b"400::channel_missing" in payload or opcode == CLOSE
+
+
+def test_who_is_told_to_go_and_does_not_is_forgotten_all_the_same(target: Target) -> None:
+    with target.bystander(), target.socket_person() as person:
+        person.send(frame(b"x", BINARY))
+        assert person.close_code() == UNSUPPORTED
+        for _ in range(100):
+            person.send_until_refused(frame(b"[{}]"))
+    target.until_metric("holdfast_sessions", 0)
+
+
+def test_ten_thousand_empty_frames_are_one_message(either_door: Target) -> None:
+    with either_door.bystander(), either_door.socket_person() as person:
+        hello = orjson.dumps([person.message("/a", data=1)])
+        parts = frame(hello, is_final=False) + frame(b"", CONTINUATION, is_final=False) * 10_000
+        person.send(parts + frame(b"", CONTINUATION))
+        assert person.hear()[0]["successful"]
+    assert either_door.growth_mib() < 20
+
+
+def test_frames_without_end_are_bounded(either_door: Target) -> None:
+    with either_door.bystander(), either_door.socket_person() as person:
+        person.send(frame(b"[", is_final=False))
+        part = frame(b" " * 1000, CONTINUATION, is_final=False) * 100
+        while not person.has_answer():
+            if person.send_until_refused(part):
+                break
+        assert person.close_code() == TOO_BIG
+    assert either_door.growth_mib() < 40
+
+
+def test_bytes_of_a_message_may_come_one_by_one(target: Target) -> None:
+    with target.socket_person() as person:
+        hello = orjson.dumps([person.message("/a", data=1)])
+        last = len(hello) - 1
+        person.send(frame(hello[:1], is_final=False))
+        for at in range(1, last):
+            person.send(frame(hello[at : at + 1], CONTINUATION, is_final=False))
+        person.send(frame(hello[last:], CONTINUATION))
+        assert person.hear()[0]["successful"]
+
+
+def test_pings_are_answered_and_a_flood_of_them_costs_nothing(either_door: Target) -> None:
+    with either_door.bystander(), either_door.socket_person() as person:
+        person.send(frame(b"are you there", PING))
+        assert person.read_frame() == (PONG, b"are you there")
+        for _ in range(50):
+            person.send(frame(b"x" * 100, PING) * 200)
+            for _ in range(200):
+                assert person.read_frame()[0] == PONG
+        assert person.ask(person.message("/a", data=1))[0]["successful"]
+    assert either_door.growth_mib() < 20
+
+
+def test_a_flood_of_pings_whose_answers_nobody_reads_is_bounded(either_door: Target) -> None:
+    with either_door.bystander(), either_door.socket_person(receive_buffer=4096) as person:
+        person.socket.settimeout(0.5)
+        for _ in range(400):
+            if person.send_until_refused(frame(b"x" * 125, PING) * 1000):
+                break
+        assert either_door.growth_mib() < 20
+        either_door.until_logged("the client does not read")
+
+
+def test_a_flood_of_messages_whose_answers_nobody_reads_is_bounded(either_door: Target) -> None:
+    with either_door.bystander(), either_door.socket_person(receive_buffer=4096) as person:
+        person.socket.settimeout(0.5)
+        message = frame(orjson.dumps([person.message("/a", data="x", id="i" * 1000)]))
+        for _ in range(400):
+            if person.send_until_refused(message * 100):
+                break
+        assert either_door.growth_mib() < 20
+        either_door.until_logged("the client does not read")
+
+
+def test_a_socket_that_is_dropped_leaves_its_session_for_a_while(target: Target) -> None:
+    with target.socket_person() as person, target.person() as publisher:
+        person.settle_in("/a")
+        cookie, client_id = person.cookie(), person.client_id
+        target.until_metric("holdfast_connects_held", 1)
+        person.close()
+        target.until_metric("holdfast_connects_held", 0)
+        publisher.publish("/a", "kept")
+        with target.socket(Cookie=cookie) as again:
+            again.say(
+                {
+                    "channel": "/meta/connect",
+                    "clientId": client_id,
+                    "connectionType": "websocket",
+                    "advice": {"timeout": 0},
+                }
+            )
+            assert again.hear()[0]["data"] == "kept"
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Sec_WebSocket_Version": "12"},
+        {"Sec_WebSocket_Key": ""},
+        {"Sec_WebSocket_Key": "short"},
+        {"Connection": "keep-alive"},
+        {"Upgrade": "h2c"},
+    ],
+)
+def test_an_upgrade_that_is_wrong_is_refused(headers: dict[str, str], either_door: Target) -> None:
+    with either_door.socket(**headers) as socket:
+        assert 400 <= socket.upgrade.status < 500
+    assert "Traceback" not in either_door.log()
+
+
+def test_many_sockets_of_one_session_have_one_that_counts(target: Target) -> None:
+    with target.socket_person() as person, target.person() as publisher:
+        person.settle_in("/a")
+        others = []
+        for _ in range(20):
+            other = SocketPerson.__new__(SocketPerson)
+            super(SocketPerson, other).__init__(target.url, {"Cookie": person.cookie()})
+            other.client_id = person.client_id
+            other.ask(other.message("/meta/connect", advice={"timeout": 0}))
+            others.append(other)
+        publisher.publish("/a", 1)
+        assert others[-1].hear()[0]["data"] == 1
+        assert not any(other.has_answer() for other in others[:-1])
+        for other in others:
+            other.close()
