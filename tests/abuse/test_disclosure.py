@@ -1,0 +1,130 @@
+"""What the server tells of itself and of its clients: nothing that it need not."""
+
+import urllib.request
+
+import orjson
+import pytest
+
+from tests.abuse.attacker import HANDSHAKE, Answer, request
+from tests.abuse.conftest import MakeTarget
+from tests.abuse.target import Target
+
+SECRET = "s3cr3t-0123456789"
+
+
+def ask(target: Target, method: str, headers: dict[str, str] | None = None) -> Answer:
+    with target.wire() as wire:
+        wire.send(request(b"", headers, method=method))
+        return wire.answer()
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/static/../app/settings.py",
+        "/static/..%2fapp/settings.py",
+        "/static/%2e%2e/app/settings.py",
+        "/static/%252e%252e/app/settings.py",
+        "/static/..%5capp%5csettings.py",
+        "/static//etc/passwd",
+        "/static/%2fetc/passwd",
+        "/static/....//app/settings.py",
+        "/static/.",
+        "/static/",
+        "/static/index.html%00.js",
+        "/static/" + "../" * 50 + "etc/passwd",
+        "/../../etc/passwd",
+        "/cometd/../healthz/../../etc/passwd",
+    ],
+)
+def test_there_is_no_way_out_of_the_pages(path: str, target: Target) -> None:
+    answer = ask(target, f"GET {path}")
+    assert answer.status in (400, 403, 404)
+    assert b"root:" not in answer.body
+    assert b"class Settings" not in answer.body
+
+
+@pytest.mark.parametrize("path", ["/", "/static/welcome.js", "/healthz", "/metrics", "/nowhere"])
+def test_answers_are_not_guessed_at_nor_framed_and_name_no_versions(
+    path: str, target: Target
+) -> None:
+    answer = ask(target, f"GET {path}")
+    assert answer.headers["server"] == "Holdfast"
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert b"aiohttp" not in answer.body or path == "/static/welcome.js"
+    if path in ("/", "/static/welcome.js"):
+        policy = answer.headers["content-security-policy"]
+        assert "default-src 'self'" in policy
+        assert "frame-ancestors 'none'" in policy
+        assert "unsafe" not in policy
+
+
+@pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "TRACE", "CONNECT", "HEAD", "BREW"])
+def test_other_methods_do_nothing_and_echo_nothing(method: str, target: Target) -> None:
+    target_form = "h:80" if method == "CONNECT" else "/cometd"
+    with target.wire() as wire:
+        wire.send(request(b"", {"X-Secret": SECRET}, method=f"{method} {target_form}"))
+        line = wire.read_line()
+        assert line.split()[1] in (b"400", b"404", b"405")
+        wire.socket.shutdown(1)
+        assert SECRET.encode() not in wire.read_to_the_end()
+
+
+def test_the_log_knows_neither_ids_nor_cookies_nor_tokens_nor_data(
+    target_with: MakeTarget,
+) -> None:
+    target = target_with(log_level="debug")
+    with target.person(ext={"authentication": {"token": SECRET}}) as person:
+        person.headers["Authorization"] = f"Bearer {SECRET}"
+        person.subscribe("/a")
+        person.publish("/a", SECRET)
+        person.connect()
+        person.ask({"channel": SECRET}, person.message("/meta/connect", id=SECRET))
+        seen = [person.client_id, person.headers["Cookie"].partition("=")[2], SECRET]
+        ask(target, f"GET /cometd?token={SECRET}")
+        ask(target, f"GET /cometd?jsonp={SECRET}!&message=[{{}}]")
+        ask(target, f"GET /{SECRET}")
+        cookie = person.headers["Cookie"]
+        for line in (f"Cookie: {cookie}\0", f"Cookie : {cookie}", f"X: \n{SECRET}", SECRET):
+            with target.wire() as wire:
+                wire.send(f"POST /cometd HTTP/1.1\r\nHost: h\r\n{line}\r\n\r\n".encode())
+                assert wire.answer().status == 400
+        with target.socket(Cookie=cookie) as socket:
+            socket.say({"channel": SECRET, "clientId": person.client_id})
+            socket.hear()
+            socket.send_frame(f'["{SECRET}'.encode())
+            socket.close_code()
+        person.ask(person.message("/meta/disconnect"))
+    log = target.log()
+    assert log, "nothing was logged, so nothing is shown"
+    for secret in seen:
+        assert secret not in log
+
+
+def test_no_line_of_the_log_can_be_forged(target: Target) -> None:
+    forged = '\n{"level":"error","message":"forged"}\n'
+    with target.person() as person:
+        person.ask({"channel": forged, "id": forged}, person.message(f"/a{forged}", data=forged))
+    with target.wire() as wire:
+        wire.send(b'GET /\r\n{"level":"error"}\r\n HTTP/1.1\r\n\r\n')
+        wire.answer()
+    # That every line is JSON, and none of them an error, is looked at when the test is over.
+    assert "forged" not in target.log()
+
+
+def test_metrics_have_labels_of_a_fixed_set(target: Target) -> None:
+    with target.person() as person:
+        person.subscribe(f"/{SECRET}")
+        person.publish(f"/{SECRET}", SECRET)
+        with urllib.request.urlopen(f"{target.url}/metrics", timeout=10) as response:
+            text = response.read().decode()
+    assert SECRET not in text
+    assert person.client_id not in text
+
+
+def test_a_refusal_does_not_repeat_what_was_refused(target: Target) -> None:
+    with target.wire() as wire:
+        wire.send(request(f'[{{"channel":"<{SECRET}>","error":"x"'.encode()))
+        assert SECRET.encode() not in wire.answer().body
+        wire.send(request(orjson.dumps([{**HANDSHAKE, "password": SECRET}])))
+        assert SECRET.encode() not in wire.answer().body
