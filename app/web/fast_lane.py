@@ -25,7 +25,7 @@ from app.bayeux.dispatch import receive
 from app.bayeux.errors import BayeuxError, RequestRefused
 from app.bayeux.exchange import ConnectionType, Exchange
 from app.delivery.messages import Message
-from app.web.endpoint import Endpoint, error_body, join
+from app.web.endpoint import FIXED_HEADERS, JSON_TYPE, Endpoint, error_body, join
 from app.web.heads import Heads
 from app.web.known_head import KnownHead, learn
 from app.web.origins import Standing
@@ -224,6 +224,23 @@ class FastLane(RequestHandler):
         if self._set_aside:
             self._loop.call_soon(self._take_up)
         return answered, is_reset
+
+    def handle_error(
+        self,
+        request: Any,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> Any:
+        """What is no HTTP is malformed like any other request; nothing of it is repeated."""
+        response = super().handle_error(request, status, exc, message)
+        if status != BayeuxError.REQUEST_MALFORMED.code:
+            return response
+        headers = {"Content-Type": JSON_TYPE, **FIXED_HEADERS}
+        body = error_body(BayeuxError.REQUEST_MALFORMED)
+        malformed = web.Response(status=status, body=body, headers=headers)
+        malformed.force_close()
+        return malformed
 
     def _pause_reading_for_buffer(self) -> None:
         if self._upgraded:

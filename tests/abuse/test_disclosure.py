@@ -122,6 +122,24 @@ def test_metrics_have_labels_of_a_fixed_set(target: Target) -> None:
     assert person.client_id not in text
 
 
+@pytest.mark.parametrize(
+    "data",
+    [
+        f"POST / HTTP/1.1\r\nHost: h\r\n{SECRET}\r\n\r\n".encode(),
+        f"{SECRET} / HTTP/1.1\r\nHost: h\r\n\r\n".encode(),
+        b"\x16\x03\x01\x02\x00" + SECRET.encode(),
+        f"POST / HTTP/1.1\r\nHost: h\r\nX: {SECRET * 1000}\r\n\r\n".encode(),
+    ],
+)
+def test_what_is_no_http_is_malformed_and_not_repeated(data: bytes, either_door: Target) -> None:
+    with either_door.wire() as wire:
+        wire.send(data)
+        answer = wire.answer()
+        assert (answer.status, answer.error()) == (400, "400::request_malformed")
+        assert answer.headers["server"] == "Holdfast"
+        assert wire.is_closed(2.0)
+
+
 def test_a_refusal_does_not_repeat_what_was_refused(target: Target) -> None:
     with target.wire() as wire:
         wire.send(request(f'[{{"channel":"<{SECRET}>","error":"x"'.encode()))

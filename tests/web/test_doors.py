@@ -2,13 +2,15 @@
 
 import asyncio
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.web.endpoint import WebOptions
+from app.bayeux.errors import BayeuxError
+from app.web.endpoint import FIXED_HEADERS, JSON_TYPE, WebOptions, error_body
 from app.web.origins import Origins
 from tests.web.requests import (
     CONNECT,
@@ -24,7 +26,7 @@ from tests.web.requests import (
     post,
     post_messages,
 )
-from tests.web.rig import Door, Transcript, less, play
+from tests.web.rig import Door, Response, Transcript, less, play
 
 ORIGINS = Origins(("https://friend.example", "http://other.example:8000"))
 WEB_OPTIONS = WebOptions(origins=ORIGINS, max_request_size=20_000)
@@ -260,8 +262,26 @@ async def compare(*chunks: bytes) -> Transcript:
         less(await play(chunks, door=door, web_options=WEB_OPTIONS), *VOLATILE) for door in Door
     ]
     assert fast.lines() == ordinary.lines()
-    assert fast.lines() == plain.lines()
+    assert fast.lines() == in_our_words(plain).lines()
     return fast
+
+
+def in_our_words(plain: Transcript) -> Transcript:
+    """What aiohttp says of its own to bytes that are no HTTP."""
+    malformed = Response(
+        400,
+        {
+            **{name.lower(): value for name, value in FIXED_HEADERS.items()},
+            "content-type": JSON_TYPE,
+            "content-length": "55",
+        },
+        error_body(BayeuxError.REQUEST_MALFORMED),
+    )
+    responses = [
+        malformed if each.headers.get("server", "").startswith("Python") else each
+        for each in plain.responses
+    ]
+    return replace(plain, responses=responses)
 
 
 def statuses(transcript: Transcript) -> list[int]:
