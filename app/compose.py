@@ -11,7 +11,7 @@ import secrets
 import ssl
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 
@@ -85,8 +85,17 @@ async def serving(settings: Settings) -> AsyncIterator[str]:
         finally:
             listener.stop_accepting()
             bayeux.stop(loop.time())
-            await door.close_all()
-            await listener.close()
+            await _within(timeout_s / 2, door.close_all())
+            await _within(timeout_s / 2, listener.close())
+
+
+async def _within(seconds: float, goodbye: Coroutine[None, None, None]) -> None:
+    """Some clients do not answer, others do not even read: nobody waits for them for ever."""
+    try:
+        async with asyncio.timeout(seconds):
+            await goodbye
+    except TimeoutError:
+        log.info("stopped without waiting any longer for clients that do not hear")
 
 
 def gc_for_a_server() -> None:

@@ -328,6 +328,12 @@ class FastLane(RequestHandler):
         if self._set_aside:
             self._take_up()
 
+    async def drain(self) -> None:
+        """Wait until everything that was written has left."""
+        if self.transport is not None:
+            self.transport.set_write_buffer_limits(0)
+            await self._drain_helper()
+
     def _cut_off(self, transport: asyncio.Transport) -> None:
         """Closing is not enough, and may have begun: it waits until the client has read."""
         self._stall = None

@@ -11,7 +11,7 @@ from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
 from app.web.endpoint import Endpoint
-from app.web.fast_lane import Lane, is_supported
+from app.web.fast_lane import FastLane, Lane, is_supported
 from app.web.heads import Heads
 
 if TYPE_CHECKING:
@@ -92,4 +92,12 @@ class Listener:
     async def close(self) -> None:
         """Let what is under way end, but not for ever; then close every connection."""
         self.stop_accepting()
+        await self._drain()
         await self._runner.cleanup()
+
+    async def _drain(self) -> None:
+        """Wait until all that was said has left."""
+        server = self._runner.server
+        connections = server.connections if server is not None else []
+        lanes = [each for each in connections if isinstance(each, FastLane)]
+        await asyncio.gather(*(each.drain() for each in lanes), return_exceptions=True)

@@ -1,0 +1,95 @@
+"""`python -m app serve` as a process, with whatever arguments, however it ends."""
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from select import select
+
+import orjson
+
+from tests.serving import ROOT, START_LIMIT_S, environment
+
+STOP_LIMIT_S = 15.0
+
+
+class Program:
+    """A server that may not start; its output and its end."""
+
+    def __init__(
+        self, *arguments: str, home: Path, variables: Mapping[str, str] | None = None
+    ) -> None:
+        self._errors = (home / "stderr").open("w+b")
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "app", "serve", *arguments],
+            cwd=home,
+            env={**environment(), "PYTHONPATH": str(ROOT), **(variables or {})},
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+        )
+
+    def ready_line(self) -> str:
+        """What it prints when it is ready; nothing if it ends instead."""
+        assert self.process.stdout is not None
+        readable, _, _ = select([self.process.stdout], [], [], START_LIMIT_S)
+        return self.process.stdout.readline().decode() if readable else ""
+
+    def place(self) -> str:
+        """Where it says that it can be reached."""
+        line = self.ready_line()
+        assert line.startswith("holdfast is ready: "), line + self.errors()
+        return line.removeprefix("holdfast is ready: ").split()[0]
+
+    def errors(self) -> str:
+        return Path(self._errors.name).read_text("utf-8")
+
+    def ends(self) -> int:
+        """The exit code, when it ends by itself."""
+        return self.process.wait(STOP_LIMIT_S)
+
+    def stop(self, with_signal: int = signal.SIGTERM) -> tuple[int, float]:
+        """The exit code, and how many seconds it took."""
+        begin = time.monotonic()
+        self.process.send_signal(with_signal)
+        code = self.process.wait(STOP_LIMIT_S)
+        return code, time.monotonic() - begin
+
+    def close(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+        self._errors.close()
+
+
+@contextlib.contextmanager
+def program(
+    *arguments: str, home: Path, variables: Mapping[str, str] | None = None
+) -> Iterator[Program]:
+    """Runs until the end of the block at the latest."""
+    running = Program(*arguments, home=home, variables=variables)
+    try:
+        yield running
+    finally:
+        running.close()
+        for line in (home / "stderr").read_text("utf-8").splitlines():
+            assert "Traceback" not in line, line
+            if line.startswith("{"):
+                assert orjson.loads(line)["level"] != "error", line
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def has_ended(process_id: int) -> bool:
+    return not os.path.exists(f"/proc/{process_id}")

@@ -1,0 +1,139 @@
+"""An orderly stop: everybody hears of it, and it does not take for ever."""
+
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import orjson
+import pytest
+
+from tests.abuse.attacker import (
+    MIB,
+    Person,
+    SocketPerson,
+    Wire,
+    request,
+)
+from tests.web.programs import Program, program
+
+# A shutdown timeout, and what a stop may take then.
+SHORT_MS, SHORT_S = 1000, 2.0
+
+
+@pytest.fixture
+def server(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Program]:
+    arguments = getattr(request, "param", [])
+    quick = ["--port", "0", "--shutdown-timeout", str(SHORT_MS)]
+    with program(*quick, *arguments, home=tmp_path) as running:
+        yield running
+
+
+def url_of(server: Program) -> str:
+    return server.place().rpartition("/")[0]
+
+
+def settled(person: SocketPerson) -> SocketPerson:
+    person.settle_in("/a")
+    return person
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_an_idle_server_ends_at_once_with_code_0(number: int, server: Program) -> None:
+    url = url_of(server)
+    with Person(url) as person:
+        person.publish("/a", 1)
+        code, took_s = server.stop(number)
+        assert person.is_closed(1.0)
+    assert (code, took_s < 1.0) == (0, True)
+
+
+@pytest.mark.parametrize("server", [[], ["--no-fast-lane"]], indirect=True)
+def test_held_connects_are_answered_with_advice_to_come_back_later(server: Program) -> None:
+    url = url_of(server)
+    with ExitStack() as stack:
+        persons = [stack.enter_context(Person(url)) for _ in range(5)]
+        sockets = [settled(stack.enter_context(SocketPerson(url))) for _ in range(5)]
+        for person in persons:
+            person.hold()
+        # The last connect must have come in before the signal.
+        persons[0].send(b"")
+        with Person(url) as last:
+            last.publish("/a", "sync")
+        code, took_s = server.stop()
+        assert (code, took_s < SHORT_S) == (0, True)
+        replies = [person.answer().messages()[-1] for person in persons]
+        for socket in sockets:
+            heard = socket.hear()
+            if heard[-1].get("data") == "sync":
+                heard = socket.hear()
+            replies.append(heard[-1])
+            assert socket.close_code() == 1001
+    for reply in replies:
+        assert reply["channel"] == "/meta/connect"
+        assert reply["successful"] is True
+        assert reply["advice"]["reconnect"] == "retry"
+        assert reply["advice"]["timeout"] == 30_000
+    intervals = [reply["advice"]["interval"] for reply in replies]
+    assert min(intervals) > 0
+    assert len(set(intervals)) > 5, "everybody comes back at the same moment"
+
+
+@pytest.mark.parametrize("server", [[], ["--no-fast-lane"]], indirect=True)
+def test_who_does_not_hear_does_not_keep_the_server_from_stopping(server: Program) -> None:
+    url = url_of(server)
+    with ExitStack() as stack:
+        # Never answers the close frame.
+        settled(stack.enter_context(SocketPerson(url)))
+        # Does not even read it.
+        deaf = settled(stack.enter_context(SocketPerson(url, receive_buffer=4096)))
+        sleeper = stack.enter_context(Person(url, receive_buffer=4096))
+        sleeper.subscribe("/a")
+        with Person(url) as publisher:
+            for _ in range(8):
+                publisher.publish("/a", "x" * MIB)
+        sleeper.say(sleeper.connect_message())
+        # Sends half a request.
+        stack.enter_context(Wire(url)).send(b"POST /cometd HTTP/1.1\r\nHost")
+        stack.enter_context(Wire(url)).send(request(b"[", {"Content-Length": "99"}))
+        code, took_s = server.stop()
+        assert (code, took_s < SHORT_S) == (0, True)
+        assert deaf.read(1)
+
+
+@pytest.mark.parametrize("server", [["--shutdown-timeout", "0"]], indirect=True)
+def test_a_stop_that_may_take_no_time_takes_none(server: Program) -> None:
+    url = url_of(server)
+    with SocketPerson(url) as socket, Wire(url) as wire:
+        settled(socket)
+        wire.send(request(b"[", {"Content-Length": "99"}))
+        code, took_s = server.stop()
+        assert (code, took_s < 1.0) == (0, True)
+
+
+def test_what_was_said_before_the_stop_is_delivered(server: Program) -> None:
+    url = url_of(server)
+    with Person(url) as receiver, Person(url) as publisher:
+        receiver.subscribe("/a")
+        receiver.connect()
+        for number in range(6):
+            publisher.publish("/a", [number, "x" * MIB])
+        receiver.say(receiver.connect_message())
+        assert receiver.read(1) == b"H"
+        server.process.send_signal(signal.SIGTERM)
+        time.sleep(0.2)
+        body = receiver.read_to_the_end().partition(b"\r\n\r\n")[2]
+        assert [each["data"][0] for each in orjson.loads(body)[:-1]] == list(range(6))
+        assert server.ends() == 0
+
+
+def test_a_client_that_stays_is_told_to_come_back(server: Program) -> None:
+    """On a connection that is still open nothing is held any more, nobody new is let in."""
+    url = url_of(server)
+    with Person(url) as person, Wire(url) as slow:
+        person.connect()
+        slow.send(request(b"[", {"Content-Length": "99"}))
+        server.process.send_signal(signal.SIGTERM)
+        assert person.is_closed(SHORT_S)
+        assert server.ends() == 0
