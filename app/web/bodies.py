@@ -2,6 +2,7 @@
 
 import asyncio
 import codecs
+from encodings.aliases import aliases
 
 from aiohttp import ClientError, web
 from yarl import query_to_pairs
@@ -11,12 +12,19 @@ from app.web.endpoint import Endpoint
 
 _FORM = "application/x-www-form-urlencoded"
 _MAX_FIELDS = 1000
-# Text encodings that are cheap to decode; Python knows others that are not.
-_CHARSETS = frozenset(
-    ["utf-8", "ascii", "utf-16", "utf-16-le", "utf-16-be", "koi8-r", "koi8-u"]
-    + [f"iso8859-{part}" for part in range(1, 17)]
+# Text encodings that are cheap to decode, in Python's spelling, which knows others that are not.
+_CODECS = frozenset(
+    ["utf_8", "ascii", "utf_16", "utf_16_le", "utf_16_be", "koi8_r", "koi8_u", "latin_1"]
+    + [f"iso8859_{part}" for part in range(2, 17) if part != 12]
     + [f"cp125{page}" for page in range(9)]
 )
+# All that a client can ask for: Python looks on disk for other names, and remembers each for ever.
+_CHARSETS = {name: name for name in _CODECS} | {
+    alias: name for alias, name in aliases.items() if name in _CODECS
+}
+for _codec in _CODECS:
+    # Loaded now, not in the first request that needs it.
+    codecs.lookup(_codec)
 
 
 async def read_body(request: web.Request, endpoint: Endpoint) -> bytes:
@@ -34,7 +42,7 @@ async def read_body(request: web.Request, endpoint: Endpoint) -> bytes:
         raise RequestRefused(BayeuxError.REQUEST_TIMEOUT) from None
     except (web.RequestPayloadError, ClientError, ValueError):
         raise RequestRefused(BayeuxError.REQUEST_MALFORMED) from None
-    body = _to_utf8(body, request.charset)
+    body = to_utf8(body, request.charset)
     return _messages_of_form(body) if request.content_type == _FORM else body
 
 
@@ -57,15 +65,13 @@ async def _read(request: web.Request, limit: int) -> bytes:
     return b"".join(parts)
 
 
-def _to_utf8(body: bytes, charset: str | None) -> bytes:
+def to_utf8(body: bytes, charset: str | None) -> bytes:
+    """The same text as UTF-8; raises `RequestRefused`."""
     if charset is None or charset.lower() in ("utf-8", "utf8"):
         return body
-    try:
-        name = codecs.lookup(charset).name
-        if name not in _CHARSETS:
-            raise LookupError(name)
-    except (LookupError, ValueError):
-        raise RequestRefused(BayeuxError.MEDIA_TYPE_UNSUPPORTED) from None
+    name = _CHARSETS.get(charset.lower().replace("-", "_"))
+    if name is None:
+        raise RequestRefused(BayeuxError.MEDIA_TYPE_UNSUPPORTED)
     try:
         return body.decode(name).encode()
     except UnicodeError:

@@ -1,10 +1,12 @@
-"""Several `message` parameters are one array."""
+"""The text of a body: in whatever charset, in one or several parameters."""
+
+import encodings
 
 import orjson
 import pytest
 
 from app.bayeux.errors import BayeuxError, RequestRefused
-from app.web.bodies import concatenate
+from app.web.bodies import concatenate, to_utf8
 
 
 @pytest.mark.parametrize(
@@ -30,3 +32,27 @@ def test_no_message_at_all_is_malformed() -> None:
     with pytest.raises(RequestRefused) as refused:
         concatenate([])
     assert refused.value.error is BayeuxError.REQUEST_MALFORMED
+
+
+@pytest.mark.parametrize(
+    "charset", ["ISO-8859-1", "latin1", "l1", "windows-1252", "cp1252", "iso_8859-15", "us-ascii"]
+)
+def test_usual_names_of_charsets_are_known(charset: str) -> None:
+    assert to_utf8(b"[]", charset) == b"[]"
+
+
+@pytest.mark.parametrize("charset", ["iso-8859-12", "utf-7", "base64", "idna", "", "../x", "\x00"])
+def test_other_charsets_are_refused(charset: str) -> None:
+    with pytest.raises(RequestRefused) as refused:
+        to_utf8(b"[]", charset)
+    assert refused.value.error is BayeuxError.MEDIA_TYPE_UNSUPPORTED
+
+
+def test_names_that_nobody_knows_are_not_remembered() -> None:
+    """Python itself keeps each that it was asked for."""
+    remembered: dict[str, object] = vars(encodings)["_cache"]
+    before = len(remembered)
+    for number in range(1000):
+        with pytest.raises(RequestRefused):
+            to_utf8(b"[]", f"klingon-{number}")
+    assert len(remembered) == before
