@@ -143,7 +143,7 @@ class Settings(BaseSettings):
     max_message_size: Limit = Field(2 * 1024**2, description="Bytes of one message.")
     max_request_size: Limit = Field(4 * 1024**2, description="Bytes of one request, inflated.")
     max_batch: Limit = Field(5_000, description="Messages in one request.")
-    max_depth: int = Field(512, ge=8, le=1000, description="Depth of JSON.")
+    max_depth: int = Field(512, ge=8, le=512, description="Depth of JSON.")
     max_subscriptions: Limit = Field(10_000, description="Subscriptions of one session.")
     max_queue: Limit = Field(10_000, description="Messages waiting for one session.")
     max_queue_bytes: Limit = Field(16 * 1024**2, description="Bytes waiting for one session.")

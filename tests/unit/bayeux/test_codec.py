@@ -230,3 +230,10 @@ def is_exact(value: object) -> bool:
     if isinstance(value, dict):
         return all(is_exact(key) and is_exact(inner) for key, inner in value.items())
     return value is None
+
+
+@pytest.mark.parametrize(("opening", "closing"), ["[]", "{}"])
+def test_what_is_as_deep_as_may_be_can_be_written_again(opening: str, closing: str) -> None:
+    body = nested(512, opening=opening, closing=closing)
+    (message,) = decode(body, LIMITS)
+    assert encode(message).replace(b" ", b"") == body

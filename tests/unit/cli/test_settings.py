@@ -157,7 +157,7 @@ WRONG: list[tuple[str, str]] = [
     ("max_request_size", "0"),
     ("max_batch", "0"),
     ("max_depth", "7"),
-    ("max_depth", "1001"),
+    ("max_depth", "513"),
     ("max_subscriptions", "0"),
     ("max_queue", "0"),
     ("max_queue_bytes", "0"),
