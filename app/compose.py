@@ -129,10 +129,14 @@ def options_of(settings: Settings) -> Options:
             for pattern, rule in settings.channels.items()
         },
         request_limits=RequestLimits(
-            settings.max_request_size, settings.max_batch, settings.max_depth
+            bytes=settings.max_request_size,
+            messages=settings.max_batch,
+            depth=settings.max_depth,
         ),
-        queue_limits=QueueLimits(settings.max_queue, settings.max_queue_bytes),
-        channel_limits=ChannelLimits(settings.max_channel_length, settings.max_channel_segments),
+        queue_limits=QueueLimits(entries=settings.max_queue, bytes=settings.max_queue_bytes),
+        channel_limits=ChannelLimits(
+            length=settings.max_channel_length, segments=settings.max_channel_segments
+        ),
     )
 
 
@@ -194,7 +198,10 @@ def _install_extensions(bayeux: Bayeux, settings: Settings) -> None:
     if settings.max_inactivity:
         bayeux.extend(Activity(bayeux, settings.max_inactivity / 1000))
     for name in settings.extension:
-        _load(name)(bayeux)
+        try:
+            _load(name)(bayeux)
+        except Exception as error:
+            raise CannotStart(f"extension {name}: {type(error).__name__}: {error}") from error
 
 
 def _load(name: str) -> Callable[[Bayeux], None]:
@@ -202,10 +209,7 @@ def _load(name: str) -> Callable[[Bayeux], None]:
     if "" not in sys.path and os.getcwd() not in sys.path:
         # The operator's modules are where the server is started; an installed command forgets it.
         sys.path.insert(0, os.getcwd())
-    try:
-        loaded: Callable[[Bayeux], None] = getattr(importlib.import_module(module), factory)
-    except (ImportError, AttributeError) as error:
-        raise CannotStart(f"extension {name}: {error}") from error
+    loaded: Callable[[Bayeux], None] = getattr(importlib.import_module(module), factory)
     return loaded
 
 
