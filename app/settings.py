@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 from pydantic_settings import (
     BaseSettings,
+    EnvSettingsSource,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
     TomlConfigSettingsSource,
@@ -25,6 +26,11 @@ Limit = Annotated[int, Field(ge=1)]
 _PATH = re.compile(r"(?:/(?!\.\.?(?:/|$))[A-Za-z0-9._~!$&'()*+,;=:@-]+)+")
 # The first segments of the server's other paths.
 _TAKEN = frozenset({"healthz", "readyz", "metrics", "static"})
+# What Kubernetes tells the containers beside a Service of this name, in variables like ours.
+_LINK = re.compile(r"(?:tcp|udp|sctp)://")
+_LINKS = re.compile(
+    r"HOLDFAST_(?:SERVICE_HOST|SERVICE_PORT(?:_.+)?|PORT_\d+_(?:TCP|UDP|SCTP)(?:_.+)?)"
+)
 # What HTTP calls a token: names of cookies and of sub-protocols.
 Token = Annotated[str, Field(pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")]
 
@@ -37,6 +43,16 @@ class ChannelSettings(BaseModel):
     lazy: bool = False
     lazy_timeout: Milliseconds | None = None
     broadcast_to_publisher: bool = True
+
+
+class _Environment(EnvSettingsSource):
+    """Variables, but for the one in which Kubernetes has a URL for a port."""
+
+    def __call__(self) -> dict[str, Any]:
+        found = super().__call__()
+        if _LINK.match(str(found.get("port"))):
+            del found["port"]
+        return found
 
 
 class Settings(BaseSettings):
@@ -164,7 +180,7 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        return init_settings, env_settings, TomlConfigSettingsSource(settings_cls)
+        return init_settings, _Environment(settings_cls), TomlConfigSettingsSource(settings_cls)
 
     @field_validator("paths")
     @classmethod
@@ -239,7 +255,8 @@ def read(file: Path | None, given: dict[str, Any]) -> Settings:
     """The settings: what was given on the command line, variables, the file, defaults."""
     fields = {f"HOLDFAST_{name.upper()}" for name in Settings.model_fields}
     for name in os.environ:
-        if name.upper().startswith("HOLDFAST_") and name.upper() not in fields:
+        is_ours = name.upper().startswith("HOLDFAST_") and not _LINKS.fullmatch(name.upper())
+        if is_ours and name.upper() not in fields:
             raise ValueError(f"{name}: there is no such setting")
 
     class FromFile(Settings):

@@ -332,6 +332,23 @@ def test_a_variable_that_is_no_setting_stops_the_start(command: Command) -> None
     assert "HOLDFAST_TIMOUT" in result.stderr
 
 
+def test_a_kubernetes_service_of_the_same_name_is_none_of_our_business(command: Command) -> None:
+    """Containers beside it are told of it in variables that look like settings."""
+    Path("holdfast.toml").write_text("port = 9090\n")
+    found = command.read(
+        service_host="10.0.0.11",
+        service_port="8080",
+        service_port_http="8080",
+        port="tcp://10.0.0.11:8080",
+        port_8080_tcp="tcp://10.0.0.11:8080",
+        port_8080_tcp_proto="tcp",
+        port_8080_tcp_port="8080",
+        port_8080_tcp_addr="10.0.0.11",
+    )
+    assert (found.port, found.host) == (9090, "127.0.0.1")
+    assert command.run(service_hosts="10.0.0.11").exit_code == 2
+
+
 def test_every_wrong_setting_is_named_at_once(command: Command) -> None:
     result = command.run("--timeout", "-1", "--max-batch", "0")
     assert "timeout" in result.stderr
