@@ -1,7 +1,6 @@
 """`python -m app serve` as a process, with whatever arguments, however it ends."""
 
 import contextlib
-import os
 import signal
 import socket
 import subprocess
@@ -29,7 +28,9 @@ class Program:
             [sys.executable, "-m", "app", "serve", *arguments],
             cwd=home,
             env={**environment(), "PYTHONPATH": str(ROOT), **(variables or {})},
+            stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
+            start_new_session=True,
             stderr=self._errors,
         )
 
@@ -89,7 +90,3 @@ def free_port() -> int:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
-
-
-def has_ended(process_id: int) -> bool:
-    return not os.path.exists(f"/proc/{process_id}")

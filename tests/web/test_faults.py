@@ -1,0 +1,94 @@
+"""A fault of ours is logged, and ends with the request in which it happened."""
+
+from collections.abc import Callable
+from urllib.parse import quote
+
+import pytest
+
+from app.bayeux import dispatch
+from app.bayeux.exchange import Exchange
+from app.bayeux.server import Bayeux
+from tests.abuse.attacker import frame
+from tests.web.requests import CONNECT, COOKIE, HANDSHAKE, PUBLISH, encode, post_messages
+from tests.web.rig import LONG_S, Door, Rig
+
+HELLO, SAY, HOLD = (
+    post_messages(HANDSHAKE, cookie=""),
+    post_messages(PUBLISH),
+    post_messages(CONNECT),
+)
+QUERY = b"/cometd?message=" + quote(encode(PUBLISH)).encode()
+SAY_BY_SCRIPT = (
+    b"GET " + QUERY + b" HTTP/1.1\r\nHost: h\r\nCookie: " + COOKIE.encode() + b"\r\n\r\n"
+)
+UPGRADE = (
+    b"GET /cometd HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+    b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+)
+BUSY = b'[{"successful":false,"error":"503::server_busy"}]'
+FAILED_FRAME = b"\x88\x12" + (1011).to_bytes(2, "big") + b"503::server_busy"
+
+Fail = Callable[[str], None]
+
+
+@pytest.fixture
+def fail(monkeypatch: pytest.MonkeyPatch) -> Fail:
+    """From now on all requests fail, before or after the core has done its work."""
+
+    def start(when: str) -> None:
+        def receive(bayeux: Bayeux, body: bytes, exchange: Exchange, now: float) -> None:
+            if when == "after":
+                dispatch.receive(bayeux, body, exchange, now)
+            raise RuntimeError("on purpose")
+
+        for module in ("fast_lane", "long_polling", "websocket"):
+            monkeypatch.setattr(f"app.web.{module}.receive", receive)
+
+    return start
+
+
+@pytest.mark.parametrize("door", Door)
+@pytest.mark.parametrize("request_", [SAY, SAY_BY_SCRIPT])
+async def test_a_request_that_fails_is_refused(
+    door: Door, request_: bytes, fail: Fail, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with Rig(door=door) as rig:
+        client = rig.connect()
+        await client.send(HELLO)
+        fail("before")
+        await client.send(request_, request_)
+        responses = client.heard().responses[1:]
+        assert [(each.status, each.body) for each in responses] == [(503, BUSY)] * 2
+        assert not client.heard().is_closed
+        assert caplog.text.count("RuntimeError: on purpose") == 2
+
+
+@pytest.mark.parametrize("door", Door)
+async def test_what_was_answered_is_not_answered_again(door: Door, fail: Fail) -> None:
+    async with Rig(door=door) as rig:
+        client = rig.connect()
+        await client.send(HELLO)
+        fail("after")
+        await client.send(SAY, SAY)
+        assert [each.status for each in client.heard().responses] == [200, 200, 200]
+
+
+@pytest.mark.parametrize("door", Door)
+async def test_a_connect_that_fails_is_not_held(door: Door, fail: Fail) -> None:
+    async with Rig(door=door) as rig:
+        client = rig.connect()
+        await client.send(HELLO, HOLD)
+        fail("after")
+        await client.send(HOLD)
+        rig.pass_time(LONG_S)
+        await client.settle()
+        assert [each.status for each in client.heard().responses] == [200, 200, 503]
+
+
+@pytest.mark.parametrize("door", Door)
+async def test_a_frame_that_fails_closes_its_socket(door: Door, fail: Fail) -> None:
+    async with Rig(door=door) as rig:
+        client = rig.connect()
+        fail("before")
+        await client.send(UPGRADE, frame(encode(PUBLISH)))
+        assert client.transport.written.endswith(FAILED_FRAME)

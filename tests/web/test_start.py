@@ -1,0 +1,207 @@
+"""A start: where the server says that it can be reached, or why it cannot."""
+
+import http.client
+import re
+import socket
+import ssl
+import subprocess
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import orjson
+import pytest
+
+from app.compose import CannotStart, serving
+from app.settings import Settings
+from app.store.connection import StoreUnavailable
+from tests.abuse.attacker import HANDSHAKE, Person
+from tests.web.programs import free_port, program
+
+HELLO = orjson.dumps([HANDSHAKE])
+
+
+def self_signed(home: Path) -> tuple[str, str]:
+    cert, key = home / "cert.pem", home / "key.pem"
+    subprocess.run(
+        [
+            *["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"],
+            *["-nodes", "-days", "2", "-subj", "/CN=localhost"],
+            *["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"],
+            *["-keyout", str(key), "-out", str(cert)],
+        ],
+        check=True,
+        capture_output=True,
+    )
+    return str(cert), str(key)
+
+
+def test_it_says_where_it_is_in_one_line_and_is_there(tmp_path: Path) -> None:
+    port = free_port()
+    with program("--port", str(port), home=tmp_path) as running:
+        line = running.ready_line()
+        assert line.startswith(f"holdfast is ready: http://127.0.0.1:{port}/cometd")
+        with Person(f"http://127.0.0.1:{port}") as person:
+            assert person.publish("/a", 1).status == 200
+        running.stop()
+        assert running.process.stdout is not None
+        assert running.process.stdout.read() == b""
+
+
+def test_it_is_reached_at_the_paths_that_were_named(tmp_path: Path) -> None:
+    arguments = ["--port", "0", "--paths", "/push/here", "--paths", "/there"]
+    with program(*arguments, home=tmp_path) as running:
+        url = urlsplit(running.place())
+        assert url.path == "/push/here"
+        for path, status in {
+            "/push/here": 200,
+            "/push/here/handshake": 200,
+            "/cometd": 404,
+        }.items():
+            connection = http.client.HTTPConnection(str(url.hostname), url.port)
+            with closing(connection):
+                connection.request("POST", path, HELLO)
+                assert connection.getresponse().status == status
+
+
+def test_a_variable_is_enough(tmp_path: Path) -> None:
+    variables = {"HOLDFAST_PORT": "0", "HOLDFAST_HOST": "127.0.0.2"}
+    with program(home=tmp_path, variables=variables) as running:
+        assert running.place().startswith("http://127.0.0.2:")
+
+
+def test_it_speaks_over_tls(tmp_path: Path) -> None:
+    cert, key = self_signed(tmp_path)
+    arguments = ["--port", "0", "--tls-cert", cert, "--tls-key", key]
+    with program(*arguments, home=tmp_path) as running:
+        url = urlsplit(running.place())
+        assert url.scheme == "https"
+        trusting = ssl.create_default_context(cafile=cert)
+        connection = http.client.HTTPSConnection("localhost", url.port, context=trusting)
+        with closing(connection):
+            for _ in range(2):
+                connection.request("POST", "/cometd", HELLO)
+                response = connection.getresponse()
+                assert orjson.loads(response.read())[0]["successful"]
+            client = connection.sock.cipher()
+            assert client is not None
+            assert client[1] in ("TLSv1.2", "TLSv1.3")
+        # Who does not speak TLS is not answered, and nobody is harmed.
+        with socket.create_connection(("127.0.0.1", url.port or 0)) as plain:
+            plain.sendall(b"GET / HTTP/1.1\r\n\r\n")
+            assert plain.recv(100)[:4] != b"HTTP"
+        assert running.stop()[0] == 0
+
+
+def test_it_listens_on_a_unix_socket(tmp_path: Path) -> None:
+    path = tmp_path / "socket"
+    with program("--unix", str(path), home=tmp_path) as running:
+        assert running.place() == f"unix:{path}"
+        ask_over_unix(path)
+        assert running.stop()[0] == 0
+
+
+def test_what_a_killed_server_left_is_no_obstacle(tmp_path: Path) -> None:
+    path = tmp_path / "socket"
+    with program("--unix", str(path), home=tmp_path) as killed:
+        killed.ready_line()
+        killed.process.kill()
+        killed.ends()
+    with program("--unix", str(path), home=tmp_path) as running:
+        running.place()
+        ask_over_unix(path)
+
+
+def ask_over_unix(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect(str(path))
+        client.sendall(
+            b"POST /cometd HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n%b"
+            % (len(HELLO), HELLO)
+        )
+        assert client.recv(65536).startswith(b"HTTP/1.1 200 OK\r\n")
+
+
+def test_it_listens_on_ipv6(tmp_path: Path) -> None:
+    with program("--host", "::1", "--port", "0", home=tmp_path) as running:
+        assert re.fullmatch(r"http://\[::1\]:\d+/cometd", running.place())
+
+
+def test_a_port_in_use_is_named(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with program("--port", str(port), home=tmp_path) as running:
+            assert running.ends() == 2
+            assert "cannot start" in running.errors()
+            assert f"127.0.0.1:{port}" in running.errors()
+
+
+def test_a_data_directory_belongs_to_one_server(tmp_path: Path) -> None:
+    with program("--port", "0", home=tmp_path) as first:
+        first.ready_line()
+        assert (tmp_path / "data").stat().st_mode & 0o777 == 0o700
+        with program("--port", "0", home=tmp_path) as second:
+            assert second.ends() == 2
+            assert "another server uses this directory" in second.errors()
+        assert first.stop()[0] == 0
+    with program("--port", "0", home=tmp_path) as third:
+        assert third.place()
+
+
+# What cannot be used, and what the complaint names.
+UNUSABLE: dict[str, tuple[dict[str, Any], str]] = {
+    "data on a file": ({"data": "file"}, "data file"),
+    "data in a file": ({"data": "file/data"}, "data file/data"),
+    "a socket in a directory that is not there": ({"unix": "none/socket"}, "none/socket"),
+    "a socket where a file is": ({"unix": "file"}, "file"),
+    "a host that is not ours": ({"open": True, "host": "192.0.2.1"}, "192.0.2.1"),
+    "a host that is none": ({"open": True, "host": "no.such.invalid"}, "no.such.invalid"),
+    "no certificate": ({"tls_cert": "none", "tls_key": "none"}, "tls_cert"),
+    "a certificate that is none": ({"tls_cert": "file", "tls_key": "file"}, "tls_cert"),
+    "an extension that is not there": ({"extension": ["no.such:thing"]}, "no.such:thing"),
+    "an extension without a factory": ({"extension": ["orjson:thing"]}, "orjson:thing"),
+    "an extension that is no function": ({"extension": ["sys:version"]}, "sys:version"),
+    "an extension that fails": ({"extension": ["failing_one:extend"]}, "failing_one:extend"),
+    "an extension that is no Python": ({"extension": ["broken_one:extend"]}, "broken_one:extend"),
+    "a redis that is not there": ({"redis": "redis://127.0.0.1:1"}, "redis"),
+    "a socket of redis that is not there": ({"redis": "unix:///none"}, "redis"),
+}
+
+
+@pytest.mark.parametrize("what", UNUSABLE)
+async def test_what_cannot_be_used_stops_the_start_and_is_named(
+    what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("nothing of use")
+    (tmp_path / "failing_one.py").write_text("def extend(bayeux):\n    raise KeyError('oh')\n")
+    (tmp_path / "broken_one.py").write_text("def extend(:\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    given, named = UNUSABLE[what]
+    with pytest.raises((CannotStart, StoreUnavailable)) as stopped:
+        async with serving(Settings(**{"port": 0, **given})):
+            pass
+    assert named in str(stopped.value)
+
+
+def test_an_extension_beside_the_server_is_found(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("def extend(bayeux):\n    assert bayeux.options\n")
+    with program("--port", "0", "--extension", "mine:extend", home=tmp_path) as running:
+        assert running.place()
+
+
+def test_a_key_with_a_passphrase_is_refused_where_nobody_can_be_asked(tmp_path: Path) -> None:
+    cert, key = self_signed(tmp_path)
+    locked = tmp_path / "locked.pem"
+    subprocess.run(
+        ["openssl", "ec", "-in", key, "-aes256", "-passout", "pass:x", "-out", str(locked)],
+        check=True,
+        capture_output=True,
+    )
+    arguments = ["--port", "0", "--tls-cert", cert, "--tls-key", str(locked)]
+    with program(*arguments, home=tmp_path) as running:
+        assert running.ends() == 2
+        assert "tls_key" in running.errors()
