@@ -62,7 +62,7 @@ MEANINGS = {
     BayeuxError.SUBSCRIPTIONS_EXCEEDED: "Beyond `max_subscriptions`",
     BayeuxError.MEDIA_TYPE_UNSUPPORTED: "Unknown charset or content encoding, or multipart",
     BayeuxError.SERVER_BUSY: "Handshake refused: rate, load, `max_sessions` or stopping; advice "
-    "says when to come back",
+    "says when to come back. As the status of a whole request: a fault of ours",
 }
 
 _BINARY_UNITS = ((1024**2, "MiB"), (1024, "KiB"))

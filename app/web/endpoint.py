@@ -1,5 +1,6 @@
 """What all doors to the Bayeux server share: whatever is not bytes of one transport."""
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -11,6 +12,8 @@ from app.bayeux.server import Bayeux
 from app.delivery.messages import Message
 from app.web.cookies import BrowserCookie
 from app.web.origins import Origins
+
+log = logging.getLogger(__name__)
 
 # Not told apart by content, so never to be guessed by a browser; different for different origins.
 FIXED_HEADERS = {
@@ -49,6 +52,12 @@ class Endpoint:
     bayeux: Bayeux
     options: WebOptions
     clock: Callable[[], float]
+
+    def give_up(self, exchange: Exchange) -> BayeuxError:
+        """A fault of ours, in an `except` clause: no later answer is owed; says what to say now."""
+        log.exception("a request failed")
+        self.bayeux.abort(exchange, self.clock())
+        return BayeuxError.SERVER_BUSY
 
     def status(self, exchange: Exchange) -> int:
         """The HTTP status of an answer: Bayeux's own failures are a 200."""

@@ -12,7 +12,7 @@ further bytes are set aside unparsed. Reading never stops, so the end of the str
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import aiohttp
@@ -195,6 +195,10 @@ class FastLane(RequestHandler):
             receive(self._endpoint.bayeux, body, exchange, self._endpoint.clock())
         except RequestRefused as refused:
             self._refuse(refused.error)
+        except Exception:
+            error = self._endpoint.give_up(exchange)
+            if self._exchange is exchange:
+                self._refuse(error)
 
     # The ordinary way
 
@@ -371,6 +375,3 @@ class Lane:
     def __call__(self) -> FastLane:
         loop = asyncio.get_running_loop()
         return FastLane(self, self._manager, loop=loop, **self._manager._kwargs)
-
-
-Factory = Callable[[], asyncio.Protocol]

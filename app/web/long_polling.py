@@ -36,6 +36,9 @@ class Waiting:
         transport = self._request.transport
         return transport is not None and self._request.protocol.writing_paused
 
+    def is_answered(self) -> bool:
+        return self._answer.done()
+
     async def wait(self) -> bytes:
         return await self._answer
 
@@ -47,7 +50,14 @@ async def exchange_over_http(
     carrier = Waiting(request, connection_type)
     browser = endpoint.options.cookie.find(request.headers.get("Cookie"))
     exchange = Exchange(carrier, browser)
-    receive(endpoint.bayeux, body, exchange, endpoint.clock())
+    try:
+        receive(endpoint.bayeux, body, exchange, endpoint.clock())
+    except RequestRefused:
+        raise
+    except Exception:
+        error = endpoint.give_up(exchange)
+        if not carrier.is_answered():
+            raise RequestRefused(error) from None
     try:
         return exchange, await carrier.wait()
     except asyncio.CancelledError:

@@ -194,12 +194,17 @@ class WebSocketDoor:
                 return
             if received.type is not WSMsgType.TEXT:
                 return
+            exchange = Exchange(socket, socket.browser, socket)
             try:
-                exchange = Exchange(socket, socket.browser, socket)
                 receive(bayeux, received.data, exchange, clock())
             except RequestRefused as refused:
                 code = _CLOSE_CODES.get(refused.error, WSCloseCode.INVALID_TEXT)
                 await response.close(code=code, message=str(refused).encode())
+                return
+            except Exception:
+                error = self._endpoint.give_up(exchange)
+                code = WSCloseCode.INTERNAL_ERROR
+                await response.close(code=code, message=error.wire().encode())
                 return
             if socket.is_draining():
                 # A client that does not read gets no more of its messages heard.
