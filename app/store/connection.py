@@ -25,8 +25,9 @@ class Store:
             info = await self._redis.info("server")
         except RedisError as error:
             raise StoreUnavailable(f"redis cannot be reached: {error}") from error
-        version = str(info.get("redis_version", "0"))
-        if int(version.partition(".")[0]) < _OLDEST:
+        version = str(info.get("redis_version", "unknown"))
+        major = version.partition(".")[0]
+        if not major.isdecimal() or int(major) < _OLDEST:
             raise StoreUnavailable(f"redis {version} is too old: {_OLDEST}.0 is needed")
 
     async def is_there(self) -> bool:
