@@ -1,6 +1,7 @@
 """Bytes to messages and back. Whatever the bytes are: messages, or `RequestRefused`."""
 
 import json
+import logging
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,6 +12,8 @@ import orjson
 from app.bayeux.errors import BayeuxError, RequestRefused
 
 Json = dict[str, Any]
+
+log = logging.getLogger(__name__)
 
 # Every digit looks alike, so that a long run of digits is found without a regular expression.
 _DIGITS_ALIKE = bytes(0x30 if 0x30 <= byte <= 0x39 else byte for byte in range(256))
@@ -78,6 +81,17 @@ def _is_deeper(decoded: Any, depth: int) -> bool:
         if not level:
             return False
     return True
+
+
+def encode_reply(reply: Json) -> bytes:
+    """A reply as JSON; one that an extension made unfit for JSON is replaced: a reply is owed."""
+    try:
+        return encode(reply)
+    except (TypeError, ValueError, RecursionError):
+        log.exception("a reply cannot be written as JSON")
+        told = {name: reply[name] for name in ("channel", "id") if name in reply}
+        error = BayeuxError.MESSAGE_DELETED.wire()
+        return orjson.dumps({**told, "successful": False, "error": error})
 
 
 def encode(message: Mapping[str, Any]) -> bytes:

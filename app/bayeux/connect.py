@@ -15,6 +15,9 @@ def connect(
     bayeux: Bayeux, exchange: Exchange, session: Session, message: Json, reply: Json
 ) -> None:
     """Answer now, or hold the exchange until there is something to say."""
+    if exchange.connect is not None:
+        # One answer carries one batch.
+        raise Refused(BayeuxError.CONNECT_SUPERSEDED)
     if session.held is not None:
         bayeux.supersede(session, session.held)
     is_first = session.state is not _CONNECTED
@@ -26,26 +29,24 @@ def connect(
         timeout_s = _heed(message["advice"], session)
     _settle_on_transport(bayeux, exchange, session, message, reply)
     reply["successful"] = True
-    pending = (len(exchange.replies), reply, message.get("ext") or {})
-    if exchange.connects is None:
-        exchange.connects = [pending]
-    else:
-        exchange.connects.append(pending)
+    exchange.connect = (len(exchange.replies), reply, message.get("ext") or {})
     if bayeux.is_stopping:
         reply["advice"] = bayeux.farewell_advice(session)
     elif exchange.is_alone:
-        _hold_if_silent(bayeux, exchange, session, 0.0 if is_first else timeout_s)
+        _hold_if_silent(bayeux, exchange, session, reply, 0.0 if is_first else timeout_s)
 
 
-def _hold_if_silent(bayeux: Bayeux, exchange: Exchange, session: Session, timeout_s: float) -> None:
+def _hold_if_silent(
+    bayeux: Bayeux, exchange: Exchange, session: Session, reply: Json, timeout_s: float
+) -> None:
     """CometD's order: messages first, then a crowded browser, then whether to wait at all."""
     pause_s = 0.0
     if session.queue.entries:
         pause_s = session.queue.pause_s()
-        if not pause_s and session.queue.has_urgent():
+        if not pause_s and (session.queue.has_urgent() or session.is_late(bayeux.now)):
             return
     if _crowds_browser(bayeux, exchange):
-        _send_away(bayeux, exchange)
+        _send_away(bayeux, reply)
     elif timeout_s > 0:
         session.quiet_until = bayeux.now + pause_s if pause_s else 0.0
         bayeux.hold(session, exchange, timeout_s)
@@ -84,10 +85,9 @@ def _crowds_browser(bayeux: Bayeux, exchange: Exchange) -> bool:
     return bayeux.sessions.held_by(exchange.browser) >= limit
 
 
-def _send_away(bayeux: Bayeux, exchange: Exchange) -> None:
-    for _, reply, _ in exchange.connects or ():
-        reply["advice"] = multiple_clients_advice(bayeux.options)
-        reply["successful"] = reply["advice"]["reconnect"] != "none"
+def _send_away(bayeux: Bayeux, reply: Json) -> None:
+    reply["advice"] = multiple_clients_advice(bayeux.options)
+    reply["successful"] = reply["advice"]["reconnect"] != "none"
 
 
 def unknown_session(bayeux: Bayeux, exchange: Exchange) -> Refused:

@@ -15,6 +15,7 @@ def disconnect(
     # It had these, and may have acted on them: it is not told again while it leaves.
     session.queue.discard_handed(Reason.SESSION_ENDED)
     # Before this reply: cometd.js closes its socket only when no connect is outstanding.
-    bayeux.dismiss(session)
+    if bayeux.dismiss(session):
+        session.queue.discard_handed(Reason.SESSION_ENDED)
     bayeux.end(session, Input.DISCONNECT)
     reply["successful"] = True

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from app.bayeux.advice import session_advice
-from app.bayeux.codec import Json, decode, encode
+from app.bayeux.codec import Json, decode, encode_reply
 from app.bayeux.connect import connect, unknown_session
 from app.bayeux.disconnect import disconnect
 from app.bayeux.errors import BayeuxError, Refused
 from app.bayeux.exchange import Exchange, Pipe
 from app.bayeux.extension_chain import run_incoming, run_outgoing
-from app.bayeux.handshake import Handshake
+from app.bayeux.handshake import Handshake, check_capacity
 from app.bayeux.life import State
 from app.bayeux.publish import publish
 from app.bayeux.server import Bayeux
@@ -92,7 +92,9 @@ def _find_session_of_pipe(
     bound, client_id = pipe.session, first.get("clientId")
     if bound is not None and bound.state is not _GONE:
         if client_id == bound.client_id:
-            bayeux.attach(pipe, bound)
+            # A late message on an old connection does not take the session back from a new one.
+            if bound.pipe is None:
+                bayeux.attach(pipe, bound)
             return bound
         if first.get("channel") != _CONNECT:
             return None
@@ -100,7 +102,7 @@ def _find_session_of_pipe(
         return None
     session = bayeux.sessions.find(client_id, exchange.browser)
     if session is None and pipe.is_newcomer and exchange.browser is not None:
-        session = bayeux.sessions.claim(client_id, exchange.browser)
+        session = bayeux.sessions.claim(client_id, exchange.browser, bayeux.now)
     if session is not None:
         bayeux.attach(pipe, session)
     return session
@@ -114,7 +116,7 @@ def _handle_with_handshake(bayeux: Bayeux, messages: Sequence[Json], exchange: E
         if message is not handshake:
             reply = _skeleton(message)
             Refused(BayeuxError.HANDSHAKE_BATCHED).fill(reply)
-            exchange.replies.append(encode(reply))
+            exchange.replies.append(encode_reply(reply))
 
 
 def _handle(bayeux: Bayeux, message: Json, exchange: Exchange) -> None:
@@ -145,7 +147,7 @@ def _finish(bayeux: Bayeux, message: Json, exchange: Exchange, reply: Json) -> b
     if session is not None and session.extensions:
         ext = message.get("ext")
         run_outgoing(session, reply, ext if isinstance(ext, dict) else {}, bayeux.now)
-    return encode(reply)
+    return encode_reply(reply)
 
 
 def _validate(bayeux: Bayeux, message: Json) -> Channel:
@@ -169,6 +171,7 @@ def _validate(bayeux: Bayeux, message: Json) -> Channel:
 
 def _handshake(bayeux: Bayeux, message: Json, exchange: Exchange, reply: Json) -> bool:
     """Whether the reply is complete; if not, it is owed until an extension has taken its time."""
+    check_capacity(bayeux)
     slot = len(exchange.replies)
 
     def fulfil() -> None:

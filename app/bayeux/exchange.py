@@ -63,7 +63,7 @@ class Exchange:
     __slots__ = (
         "browser",
         "carrier",
-        "connects",
+        "connect",
         "is_alone",
         "is_handshake",
         "is_superseded",
@@ -83,7 +83,7 @@ class Exchange:
         self.pipe = pipe
         self.session: Session | None = None
         self.replies: list[bytes] = []
-        self.connects: list[PendingConnect] | None = None
+        self.connect: PendingConnect | None = None
         # Replies that a handshake still waits for.
         self.owed = 0
         # Whether the request has one message only; others never wait.

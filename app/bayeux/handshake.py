@@ -12,6 +12,9 @@ from app.bayeux.sessions import Session
 from app.delivery.counters import Reason
 from app.delivery.queue import CallbackQueue
 
+# How long after its handshake a newcomer's socket may ask for the session.
+CLAIM_S = 5.0
+
 
 class Handshake:
     """One handshake on its way through the extensions, some of which may take their time."""
@@ -36,7 +39,6 @@ class Handshake:
     def start(self) -> bool:
         """Whether the reply is complete; otherwise `fulfil` is called when it is."""
         try:
-            self._check_capacity()
             self._check_connection_types()
             self._bayeux.rights.check_handshake(self._session, self._message)
             return self._negotiate()
@@ -55,16 +57,6 @@ class Handshake:
         session.deadline = bayeux.now + options.timeout_s + options.max_interval_s
         return session
 
-    def _check_capacity(self) -> None:
-        self._check_room()
-        if not self._bayeux.admission.admit(self._bayeux.now):
-            raise _busy(self._bayeux)
-
-    def _check_room(self) -> None:
-        bayeux = self._bayeux
-        if bayeux.is_stopping or len(bayeux.sessions) >= bayeux.options.max_sessions:
-            raise _busy(bayeux)
-
     def _check_connection_types(self) -> None:
         ours = self._bayeux.options.connection_types
         theirs = self._message.get("supportedConnectionTypes")
@@ -79,6 +71,7 @@ class Handshake:
             self._next += 1
             outcome = extension.negotiate(session, self._message, self._reply, bayeux.now)
             if isinstance(outcome, Awaitable):
+                bayeux.handshakes_pending += 1
                 bayeux.run_later(outcome, self._resume)
                 return False
             self._install(outcome)
@@ -87,6 +80,7 @@ class Handshake:
 
     def _resume(self, outcome: Outcome, now: float) -> None:
         """An extension that took its time is done."""
+        self._bayeux.handshakes_pending -= 1
         self._bayeux.now = now
         try:
             if isinstance(outcome, Exception):
@@ -108,6 +102,8 @@ class Handshake:
             # Nobody gets in by a fault of ours.
             bayeux.log.error("an extension failed at handshake", exc_info=error)
             error = Refused(BayeuxError.HANDSHAKE_DENIED)
+        # What some extension agreed to is not agreed any more.
+        self._reply.pop("ext", None)
         error.fill(self._reply)
         advice = reconnect_advice(bayeux.options, "none")
         self._reply["advice"] = advice | self._reply.get("advice", {})
@@ -118,12 +114,13 @@ class Handshake:
 
     def _accept(self) -> None:
         # Others may have come while an extension took its time.
-        self._check_room()
+        _check_room(self._bayeux)
         bayeux, exchange, session = self._bayeux, self._exchange, self._session
         browser, pipe = exchange.browser, exchange.pipe
         if browser is None:
             browser = exchange.new_browser = bayeux.new_id()
-        session.is_newcomer = exchange.new_browser is not None
+        if exchange.new_browser is not None:
+            session.claimable_until = bayeux.now + CLAIM_S
         session.connection_type = exchange.carrier.connection_type
         bayeux.sessions.add(session, browser)
         exchange.session = session
@@ -142,6 +139,19 @@ class Handshake:
         if waiting and bayeux.options.allow_message_delivery_during_handshake:
             # cometd.js waits for this many messages before it connects.
             self._reply["x-messages"] = waiting
+
+
+def check_capacity(bayeux: Bayeux) -> None:
+    """Turn clients away while there is no room or no time for them, before anything is made."""
+    _check_room(bayeux)
+    if not bayeux.admission.admit(bayeux.now):
+        raise _busy(bayeux)
+
+
+def _check_room(bayeux: Bayeux) -> None:
+    present = len(bayeux.sessions) + bayeux.handshakes_pending
+    if bayeux.is_stopping or present >= bayeux.options.max_sessions:
+        raise _busy(bayeux)
 
 
 def _busy(bayeux: Bayeux) -> Refused:

@@ -8,7 +8,7 @@ from typing import Any, Protocol, assert_never
 from app.bayeux.codec import Json
 from app.bayeux.errors import BayeuxError, Refused
 from app.bayeux.sessions import Session
-from app.delivery.channels import Channel, covers, overlaps
+from app.delivery.channels import Channel, Channels, covers, overlaps
 
 _BY_POLICY = "denied_by_security_policy"
 _NOT_GRANTED = "denied_by_not_granting"
@@ -81,7 +81,8 @@ class Rights:
     `/**` cannot reach around an authorizer on `/secret/**`; these speak for their own part only.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, channels: Channels) -> None:
+        self._channels = channels
         self._policy = SecurityPolicy()
         self._authorizers: list[tuple[str, Authorizer]] = []
         # Whether nothing was set up that could deny anything.
@@ -99,7 +100,7 @@ class Rights:
 
     def add(self, pattern: str, authorizer: Authorizer) -> None:
         """Ask the authorizer about all channels of the pattern."""
-        self._authorizers.append((pattern, authorizer))
+        self._authorizers.append((self._channels.named(pattern).name, authorizer))
         self.are_open = False
 
     def check_handshake(self, session: Session, handshake: Json) -> None:

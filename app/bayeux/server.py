@@ -6,7 +6,7 @@ from typing import Protocol
 
 from app.bayeux.admission import Admission
 from app.bayeux.advice import reconnect_advice, session_advice
-from app.bayeux.codec import Json, encode
+from app.bayeux.codec import Json, encode, encode_reply
 from app.bayeux.errors import BayeuxError, Refused
 from app.bayeux.exchange import ConnectionType, Exchange, PendingConnect, Pipe
 from app.bayeux.extension_chain import ServerExtension, SessionExtension, run_outgoing
@@ -61,12 +61,14 @@ class Bayeux:
         # The exchange whose messages are being handled: what its session has travels with it.
         self.present: Exchange | None = None
         self.is_stopping = False
+        # Handshakes whose extensions take their time.
+        self.handshakes_pending = 0
         self.channels = Channels(options.channel_limits)
         self.hub: Hub[Session] = Hub(on_ready=on_ready, linger=self._linger)
         self.sessions = Sessions(new_id, trusting=options.trust_client_session)
         self.admission = Admission(options.handshake_rate, random)
-        self.rights = Rights()
-        self.services = Services()
+        self.rights = Rights(self.channels)
+        self.services = Services(self.channels)
         self.extensions: tuple[ServerExtension, ...] = ()
         # Those that want to see each published message.
         self._eventful: tuple[ServerExtension, ...] = ()
@@ -86,20 +88,19 @@ class Bayeux:
         """The turn ends: tell all who have something waiting."""
         self.now = now
         for session in self.hub.take_ready():
-            if not session.queue.entries:
-                continue
-            if session.pipe is not None and not session.deliver_only:
-                self._push(session, session.pipe)
-            elif session.held is not None and session.quiet_until <= now:
-                self._release(session, session.held)
+            try:
+                self._tell(session)
+            except Exception:
+                self._log_fault(session)
 
     def tick(self, now: float) -> None:
         """Time has passed: held connects, lazy messages, expired sessions."""
         self.now = now
         for session in self.sessions.timers.ring(now):
-            # What was done for one of them may have ended another.
-            if session.state is not _GONE:
+            try:
                 self._look_at_clock(session)
+            except Exception:
+                self._log_fault(session)
             if session.state is not _GONE:
                 self.sessions.timers.ring_by(session, session.next_due())
 
@@ -147,8 +148,11 @@ class Bayeux:
         self.now = now
         self.is_stopping = True
         for session in list(self.sessions):
-            if session.held is not None:
-                self._release_with(session, session.held, self.farewell_advice(session))
+            try:
+                if session.held is not None:
+                    self._release_with(session, session.held, self.farewell_advice(session))
+            except Exception:
+                self._log_fault(session)
 
     def farewell_advice(self, session: Session) -> Json:
         """Come back in a while: to the server that will have taken the place of this one."""
@@ -157,15 +161,22 @@ class Bayeux:
 
     # What handlers, extensions and services call
 
-    def broadcast(self, channel: Channel, event: Json, *, sender: Session | None = None) -> None:
-        """Publish an event to the subscribers of a channel."""
+    def broadcast(
+        self,
+        channel: Channel,
+        event: Json,
+        *,
+        sender: Session | None = None,
+        lazy_s: float | None = None,
+    ) -> None:
+        """Publish an event to the subscribers of a channel; a lazy one may wait for company."""
         if self._eventful:
             self._complete_event(event)
         wire = encode(event)
         if len(wire) > self.options.max_message_size:
             raise Refused(BayeuxError.MESSAGE_TOO_LARGE, str(self.options.max_message_size))
         rule = self._rule(channel) if self.options.channels else _ORDINARY_RULE
-        message = Message(wire, linger_s=rule.lazy_timeout_s)
+        message = Message(wire, linger_s=rule.lazy_timeout_s if lazy_s is None else lazy_s)
         leave_out = None if sender is None or self._echoes(rule, sender) else sender
         self.hub.publish(channel, message, leave_out=leave_out)
 
@@ -181,48 +192,52 @@ class Bayeux:
             and sender.broadcast_to_publisher
         )
 
-    def publish(self, channel: str, data: object) -> None:
-        """Publish from within the server."""
+    def publish(self, channel: str, data: object, *, lazy_s: float | None = None) -> None:
+        """Publish from within the server; with `lazy_s` the message may wait that long."""
         found = self.channels.get(channel)
         if found is None or found.is_wild or found.kind is not Kind.BROADCAST:
             raise ValueError(f"{channel!r} is no channel to publish on")
-        self.broadcast(found, {"channel": found.name, "data": data})
+        self.broadcast(found, {"channel": found.name, "data": data}, lazy_s=lazy_s)
 
-    def deliver_event(self, session: Session, event: Json) -> None:
-        """Give an event to one session alone."""
+    def deliver_event(self, session: Session, event: Json, *, lazy_s: float | None = None) -> None:
+        """Give an event to one session alone; with `lazy_s` it may wait that long."""
         if not session.is_gone:
             self._complete_event(event)
-            self.hub.deliver(session, Message(encode(event)))
+            self.hub.deliver(session, Message(encode(event), linger_s=lazy_s))
 
     def end_by_server(self, session: Session) -> None:
         """End a session and let its client know."""
         if session.is_gone:
             return
-        event = {"channel": "/meta/disconnect", "successful": True}
         pipe = session.pipe
+        event: Json = {"channel": "/meta/disconnect", "successful": True}
         if pipe is None:
             self.deliver_event(session, event)
             self.dismiss(session)
         else:
+            self._complete_event(event)
+            goodbye = Message(encode(event))
             # The other way round: cometd.js closes its socket when no connect is outstanding.
             self.dismiss(session)
-            self._complete_event(event)
-            pipe.push([Message(encode(event))])
+            pipe.push([goodbye])
         self.end(session, Input.DISCONNECT)
         if self.present is None or self.present.session is not session:
             session.queue.discard(Reason.SESSION_ENDED)
 
-    def dismiss(self, session: Session) -> None:
-        """Answer the session's held connect, if there is one, for the last time."""
-        if session.held is not None:
-            self._release_with(session, session.held, reconnect_advice(self.options, "none"))
+    def dismiss(self, session: Session) -> bool:
+        """Answer the session's held connect for the last time; whether there was one to answer."""
+        if session.held is None:
+            return False
+        advice = reconnect_advice(self.options, "none")
+        return self._release_with(session, session.held, advice)
 
     def supersede(self, session: Session, exchange: Exchange) -> None:
         """A newer connect has come: the held one is answered as overtaken."""
         self.sessions.unhold(session, exchange)
-        for _, reply, _ in exchange.connects or ():
-            reply |= {"successful": False, "error": BayeuxError.CONNECT_SUPERSEDED.wire()}
-            exchange.replies.append(encode(reply))
+        if exchange.connect is not None:
+            _, reply, _ = exchange.connect
+            Refused(BayeuxError.CONNECT_SUPERSEDED).fill(reply)
+            exchange.replies.append(encode_reply(reply))
         exchange.is_superseded = True
         exchange.carrier.answer(exchange, ())
 
@@ -238,37 +253,38 @@ class Bayeux:
         self.sessions.remove(session, seen)
         self.log.debug("session %d ended: %s", session.number, seen.value)
 
-    def complete(self, exchange: Exchange) -> None:
-        """All replies are due: send them, with the messages that travel along."""
+    def complete(self, exchange: Exchange) -> bool:
+        """Send all replies, with the messages that travel along; whether they left."""
         session = exchange.session
         if session is None:
-            exchange.carrier.answer(exchange, ())
-            return
+            return exchange.carrier.answer(exchange, ())
         queue, messages = session.queue, _NO_MESSAGES
-        if exchange.connects is not None:
+        if exchange.connect is not None:
             # Extensions first: what they deliver now travels along.
-            self._finish_connects(exchange, session, exchange.connects)
+            self._finish_connect(exchange, session, exchange.connect)
             messages = queue.hand_over()
         elif queue.entries and self._carries(exchange, session):
             messages = queue.hand_over()
         taken = exchange.carrier.answer(exchange, messages)
         if messages:
+            session.lazy_due = 0.0
             if exchange.carrier.is_draining():
                 self.sessions.timers.ring_by(session, self.now)
             queue.written() if taken else queue.returned()
         if session.state is _GONE:
             queue.discard(Reason.SESSION_ENDED)
-        elif exchange.connects is not None or exchange.is_handshake:
+        elif exchange.connect is not None or exchange.is_handshake:
             session.carrier = exchange.carrier
             self._rest(session)
+        return taken
 
-    def _finish_connects(
-        self, exchange: Exchange, session: Session, connects: Sequence[PendingConnect]
+    def _finish_connect(
+        self, exchange: Exchange, session: Session, connect: PendingConnect
     ) -> None:
-        for passed, (slot, reply, ext) in enumerate(connects):
-            if session.extensions:
-                run_outgoing(session, reply, ext, self.now)
-            exchange.replies.insert(slot + passed, encode(reply))
+        slot, reply, ext = connect
+        if session.extensions:
+            run_outgoing(session, reply, ext, self.now)
+        exchange.replies.insert(slot, encode_reply(reply))
 
     # Sessions and time
 
@@ -293,25 +309,37 @@ class Bayeux:
         session.deadline = self.now + session.rest_interval_s + self.options.max_interval_s
         self.sessions.timers.ring_by(session, session.deadline)
 
-    def _release(self, session: Session, exchange: Exchange) -> None:
+    def _release(self, session: Session, exchange: Exchange) -> bool:
         self.sessions.unhold(session, exchange)
-        self.complete(exchange)
+        return self.complete(exchange)
 
-    def _release_with(self, session: Session, exchange: Exchange, advice: Json) -> None:
-        for _, reply, _ in exchange.connects or ():
-            reply["advice"] = advice
-        self._release(session, exchange)
+    def _release_with(self, session: Session, exchange: Exchange, advice: Json) -> bool:
+        if exchange.connect is not None:
+            exchange.connect[1]["advice"] = advice
+        return self._release(session, exchange)
+
+    def _tell(self, session: Session) -> None:
+        if not session.queue.entries:
+            return
+        if session.pipe is not None and not session.deliver_only:
+            self._push(session, session.pipe)
+        elif session.held is not None and session.quiet_until <= self.now:
+            self._release(session, session.held)
 
     def _push(self, session: Session, pipe: Pipe) -> None:
         if pipe.is_draining():
             return
+        session.lazy_due = 0.0
         if pipe.push(session.queue.hand_over()):
             session.queue.written()
         else:
             session.queue.returned()
 
     def _look_at_clock(self, session: Session) -> None:
-        if session.lazy_due and session.lazy_due <= self.now:
+        if session.state is _GONE:
+            # What was done for another session has ended this one.
+            return
+        if session.is_late(self.now) and session.is_reachable:
             session.lazy_due = 0.0
             self.hub.make_ready(session)
         if session.quiet_until and session.quiet_until <= self.now:
@@ -327,6 +355,10 @@ class Bayeux:
         elif session.deadline <= self.now:
             self.end(session, Input.EXPIRE)
             session.queue.discard(Reason.SESSION_EXPIRED)
+
+    def _log_fault(self, session: Session) -> None:
+        # One session's trouble, whoever made it, must not become that of all behind it.
+        self.log.exception("session %d could not be served", session.number)
 
     def _linger(self, session: Session, message: Message) -> None:
         """A lazy message waits for company, but not for ever."""

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from app.bayeux.sessions import Session
-from app.delivery.channels import Channel
+from app.delivery.channels import Channel, Channels
 
 # Gives an event to one session alone.
 Deliver = Callable[[Session, dict[str, Any]], None]
@@ -49,11 +49,12 @@ Service = Callable[[Call], None]
 class Services:
     """Which function serves which channel; patterns are allowed."""
 
-    def __init__(self) -> None:
+    def __init__(self, channels: Channels) -> None:
+        self._channels = channels
         self._services: dict[str, Service] = {}
 
     def add(self, pattern: str, service: Service) -> None:
-        self._services[pattern] = service
+        self._services[self._channels.named(pattern).name] = service
 
     def find(self, channel: Channel) -> Service | None:
         """The most exact service for the channel."""

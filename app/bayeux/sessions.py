@@ -25,6 +25,7 @@ class Session(Receiver):
         "browser",
         "browser_of_socket",
         "carrier",
+        "claimable_until",
         "client_id",
         "connection_type",
         "deadline",
@@ -33,9 +34,7 @@ class Session(Receiver):
         "held",
         "interval_s",
         "is_advised",
-        "is_newcomer",
         "lazy_due",
-        "number",
         "pipe",
         "quiet_until",
         "rest_interval_s",
@@ -44,15 +43,13 @@ class Session(Receiver):
     )
 
     def __init__(self, client_id: str, number: int, queue: CallbackQueue) -> None:
-        super().__init__(queue)
+        super().__init__(queue, number)
         self.client_id = client_id
         self.browser: str | None = None
         # A newcomer's handshake came without a cookie. If it opens a socket at the same time, that
         # has been given an identity too, and nobody knows which of them the browser keeps.
-        self.is_newcomer = False
+        self.claimable_until = 0.0
         self.browser_of_socket: str | None = None
-        # For logs and metrics, where the client id must never be seen.
-        self.number = number
         self.state = State.HANDSHAKEN
         self.connection_type: ConnectionType | None = None
         self.extensions: tuple[SessionExtension, ...] = ()
@@ -84,10 +81,19 @@ class Session(Receiver):
         """The only way to another state."""
         self.state = step(self.state, seen)
 
+    def is_late(self, now: float) -> bool:
+        """Whether lazy messages have waited long enough."""
+        return 0.0 < self.lazy_due <= now
+
+    @property
+    def is_reachable(self) -> bool:
+        """Whether messages can be sent without waiting for the client."""
+        return self.held is not None or self.pipe is not None
+
     def next_due(self) -> float:
         """The earliest of this session's times."""
         due = self.deadline
-        if self.lazy_due and self.lazy_due < due:
+        if self.lazy_due and self.lazy_due < due and self.is_reachable:
             due = self.lazy_due
         if self.quiet_until and self.quiet_until < due and self.held is not None:
             due = self.quiet_until
@@ -134,12 +140,14 @@ class Sessions:
             return session
         return None
 
-    def claim(self, client_id: object, browser: str) -> Session | None:
+    def claim(self, client_id: object, browser: str, now: float) -> Session | None:
         """A newcomer's socket takes the session of its handshake, once, before any connect."""
         session = self._by_id.get(client_id) if type(client_id) is str else None
-        if session is None or not session.is_newcomer or session.state is not State.HANDSHAKEN:
+        if session is None or now > session.claimable_until:
             return None
-        session.is_newcomer = False
+        if session.state is not State.HANDSHAKEN:
+            return None
+        session.claimable_until = 0.0
         session.browser_of_socket = browser
         return session
 

@@ -66,6 +66,13 @@ class Channels:
             self._characters += sum(map(len, channel.lookups))
         return channel
 
+    def named(self, name: str) -> Channel:
+        """The channel of a name that the operator wrote: an illegal one is a mistake to be told."""
+        channel = self.get(name)
+        if channel is None:
+            raise ValueError(f"{name!r} is no channel and no pattern")
+        return channel
+
     def _parse(self, name: str) -> Channel | None:
         if _LEGAL.fullmatch(name) is None:
             return None

@@ -1,5 +1,6 @@
 """The way of a message from its publisher to the queues of its receivers."""
 
+import logging
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
@@ -10,6 +11,8 @@ from app.delivery.receivers import Receiver
 from app.delivery.routes import Routes
 
 R = TypeVar("R", bound=Receiver)
+
+log = logging.getLogger(__name__)
 
 
 class Hub(Generic[R]):
@@ -38,6 +41,7 @@ class Hub(Generic[R]):
                 continue
             counters.accepted += 1
             if not receiver.queue.offer(message):
+                self._warn(receiver)
                 continue
             if is_lazy:
                 self._linger(receiver, message)
@@ -48,6 +52,7 @@ class Hub(Generic[R]):
         """Give the message to one receiver."""
         self.counters.accepted += 1
         if not receiver.queue.offer(message):
+            self._warn(receiver)
             return
         if message.linger_s is not None:
             self._linger(receiver, message)
@@ -69,6 +74,12 @@ class Hub(Generic[R]):
         for receiver in ready:
             receiver.is_ready = False
         return ready
+
+    def _warn(self, receiver: R) -> None:
+        """Each queue that is full is told once, until it has been emptied."""
+        if not receiver.queue.is_overflowing:
+            receiver.queue.is_overflowing = True
+            log.warning("queue of session %d is full, messages are discarded", receiver.number)
 
     def remove(self, receiver: R) -> None:
         """Nothing will be routed to this receiver any more; its queue is its owner's affair."""

@@ -39,6 +39,7 @@ class CallbackQueue:
         "batch",
         "entries",
         "handed",
+        "is_overflowing",
         "size",
     )
 
@@ -54,6 +55,8 @@ class CallbackQueue:
         self._marks: list[tuple[int, int]] | None = None
         self._base = 0
         self._repeats = 0
+        # Something was discarded for want of room since this was empty the last time.
+        self.is_overflowing = False
 
     @property
     def is_acknowledged(self) -> bool:
@@ -149,6 +152,7 @@ class CallbackQueue:
             entries.clear()
             self.size = 0
             self.handed = 0
+            self.is_overflowing = False
         else:
             self.size -= sum(len(message.wire) for message in entries[:count])
             del entries[:count]

@@ -142,13 +142,13 @@ alice <- /batches/long ok
          /batches/long ok
          /batches/long ok
 
-# Two connects in one request are both answered
+# Of two connects in one request the first is answered
 alice handshakes
 alice connects
 alice -> /meta/connect
          /meta/connect
 alice <- /meta/connect ok
-         /meta/connect ok
+         /meta/connect error "409::connect_superseded"
 alice ~> /meta/connect
 
 # Two disconnects in one request end the session once

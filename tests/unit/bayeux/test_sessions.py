@@ -175,7 +175,7 @@ def test_a_socket_that_came_with_a_cookie_takes_nothing() -> None:
 
 @pytest.mark.parametrize("client_id", ["0" * 32, None, 5])
 def test_a_session_that_is_not_there_is_not_taken(client_id: object) -> None:
-    assert House().bayeux.sessions.claim(client_id, "mine") is None
+    assert House().bayeux.sessions.claim(client_id, "mine", 0.0) is None
 
 
 # The books

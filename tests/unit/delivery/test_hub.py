@@ -22,7 +22,10 @@ class Town:
         self.lingering: list[tuple[Receiver, Message]] = []
         self.hub: Hub[Receiver] = Hub(on_ready=self._on_ready, linger=self._linger)
         limits = QueueLimits(entries=entries)
-        self.people = {name: Receiver(CallbackQueue(limits, self.hub.counters)) for name in names}
+        self.people = {
+            name: Receiver(CallbackQueue(limits, self.hub.counters), number)
+            for number, name in enumerate(names)
+        }
         for receiver in self.people.values():
             self.subscribe(receiver, "/a")
 
