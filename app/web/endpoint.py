@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 
 import orjson
 
-from app.bayeux.errors import BayeuxError
+from app.bayeux.errors import BayeuxError, RequestRefused
 from app.bayeux.exchange import Exchange
 from app.bayeux.server import Bayeux
 from app.delivery.messages import Message
 from app.web.cookies import BrowserCookie
-from app.web.origins import Origins
+from app.web.origins import Origins, Standing
 
 log = logging.getLogger(__name__)
 
@@ -52,6 +52,11 @@ class Endpoint:
     bayeux: Bayeux
     options: WebOptions
     clock: Callable[[], float]
+
+    def check_origin(self, origin: str | None, host: str | None) -> None:
+        """Raises `RequestRefused` for pages that nobody allowed to use this server."""
+        if self.options.origins.standing(origin, host) is Standing.FOREIGN:
+            raise RequestRefused(BayeuxError.ORIGIN_DENIED)
 
     def give_up(self, exchange: Exchange) -> BayeuxError:
         """A fault of ours, in an `except` clause: no later answer is owed; says what to say now."""

@@ -12,7 +12,6 @@ from app.bayeux.exchange import ConnectionType, Exchange
 from app.delivery.messages import Message
 from app.web.bodies import read_body
 from app.web.endpoint import FIXED_HEADERS, JSON_TYPE, Endpoint, error_body, join
-from app.web.origins import Standing
 
 log = logging.getLogger(__name__)
 
@@ -70,8 +69,7 @@ async def long_poll(request: web.Request, endpoint: Endpoint) -> web.Response:
     """A POST to the Bayeux path."""
     origin, host = request.headers.get("Origin"), request.headers.get("Host")
     try:
-        if endpoint.options.origins.standing(origin, host) is Standing.FOREIGN:
-            raise RequestRefused(BayeuxError.ORIGIN_DENIED)
+        endpoint.check_origin(origin, host)
         if ConnectionType.LONG_POLLING.value not in endpoint.options.transports:
             raise RequestRefused(BayeuxError.TRANSPORT_UNKNOWN)
         body = await read_body(request, endpoint)

@@ -14,7 +14,6 @@ from app.bayeux.exchange import ConnectionType, Exchange
 from app.delivery.messages import Message
 from app.web.endpoint import Endpoint
 from app.web.long_polling import refusal
-from app.web.origins import Standing
 
 if TYPE_CHECKING:
     from app.bayeux.sessions import Session
@@ -131,9 +130,10 @@ class WebSocketDoor:
     async def serve(self, request: web.Request) -> web.StreamResponse:
         """A request to upgrade, and all that follows on its connection."""
         options = self._endpoint.options
-        origin, host = request.headers.get("Origin"), request.headers.get("Host")
-        if options.origins.standing(origin, host) is Standing.FOREIGN:
-            return refusal(request, BayeuxError.ORIGIN_DENIED, self._endpoint)
+        try:
+            self._endpoint.check_origin(request.headers.get("Origin"), request.headers.get("Host"))
+        except RequestRefused as refused:
+            return refusal(request, refused.error, self._endpoint)
         if not self._speaks_our_protocol(request):
             return refusal(request, BayeuxError.TRANSPORT_UNKNOWN, self._endpoint)
         known = options.cookie.find(request.headers.get("Cookie"))
