@@ -9,7 +9,6 @@ from app.bayeux.exchange import ConnectionType
 from app.web.bodies import concatenate
 from app.web.endpoint import FIXED_HEADERS, Endpoint
 from app.web.long_polling import exchange_over_http, refusal
-from app.web.origins import Standing
 
 _CALLBACK = re.compile(r"[A-Za-z0-9._-]+")
 # Bayeux's name of the parameter, and what the function is called if none is named.
@@ -48,11 +47,17 @@ def _check_site(request: web.Request, endpoint: Endpoint) -> None:
     if ConnectionType.CALLBACK_POLLING.value not in endpoint.options.transports:
         raise RequestRefused(BayeuxError.TRANSPORT_UNKNOWN)
     page = request.headers.get("Origin")
-    if page is None and request.headers.get("Sec-Fetch-Site") not in (None, "same-origin", "none"):
-        page = "/".join(request.headers.get("Referer", "null").split("/", 3)[:3])
-    standing = endpoint.options.origins.standing(page, request.headers.get("Host"))
-    if standing is Standing.FOREIGN:
-        raise RequestRefused(BayeuxError.ORIGIN_DENIED)
+    if page is None:
+        page = _loading_page(request)
+    endpoint.check_origin(page, request.headers.get("Host"))
+
+
+def _loading_page(request: web.Request) -> str | None:
+    """The origin of the page that loads a script; None if there is none, or nothing is said."""
+    site, referer = request.headers.get("Sec-Fetch-Site"), request.headers.get("Referer")
+    if site in ("same-origin", "none") or (site is None and not referer):
+        return None
+    return "/".join((referer or "null").split("/", 3)[:3])
 
 
 def _callback(request: web.Request, endpoint: Endpoint) -> str:

@@ -148,6 +148,13 @@ SITES = [
     ({"Sec-Fetch-Site": "cross-site", "Referer": "null"}, False),
     ({"Sec-Fetch-Site": "cross-site", "Referer": ""}, False),
     ({"Sec-Fetch-Site": "cross-site", "Referer": "////"}, False),
+    # What browsers send over plain HTTP.
+    ({"Referer": f"http://{HOST}/chat?x=1"}, True),
+    ({"Referer": f"{FRIEND}/chat"}, True),
+    ({"Referer": "http://evil.test/"}, False),
+    ({"Referer": f"http://evil.test/{FRIEND}"}, False),
+    ({"Referer": "null"}, False),
+    ({"Referer": ""}, True),
     ({"Origin": "null"}, False),
     ({"Origin": "http://evil.test"}, False),
     ({"Origin": "http://evil.test", "Sec-Fetch-Site": "same-origin"}, False),
