@@ -1,0 +1,175 @@
+"""One's trouble stays one's own: faults of extensions, odd moments, misspelt names."""
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from app.bayeux.codec import Json
+from app.bayeux.extension_chain import ServerExtension, SessionExtension
+from app.bayeux.options import ChannelRule
+from app.bayeux.rights import Vote
+from app.bayeux.sessions import Session
+from app.delivery.queue import QueueLimits
+from extensions.ack import Ack
+from tests.unit.bayeux.harness import House, Socket
+
+
+class Bytes(SessionExtension):
+    """Puts into replies what JSON has no form for."""
+
+    def outgoing(self, session: Session, reply: Json, asked: Mapping[str, Any], now: float) -> None:
+        if reply["channel"] != "/meta/handshake":
+            reply["ext"] = {"odd": b"bytes"}
+
+
+class ForThoseWhoAsk(ServerExtension):
+    def negotiate(
+        self, session: Session, handshake: Json, reply: Json, now: float
+    ) -> SessionExtension | None:
+        return Bytes() if "odd" in (handshake.get("ext") or {}) else None
+
+
+def test_a_reply_that_is_no_json_is_replaced(caplog: pytest.LogCaptureFixture) -> None:
+    house = House(ForThoseWhoAsk())
+    odd = house.client(ext={"odd": True})
+    asked = odd.publish("/a", 1)
+    assert asked.reply["error"] == "404::message_deleted"
+    assert asked.reply["channel"] == "/a"
+    assert odd.connect().reply["error"] == "404::message_deleted"
+    assert "cannot be written" in caplog.text
+
+
+def test_a_reply_that_is_no_json_stops_no_other_clocks() -> None:
+    house = House(ForThoseWhoAsk(), timeout_s=5.0, max_interval_s=10.0)
+    people = [house.connected(ext={"odd": True}), *(house.connected() for _ in range(5))]
+    held = [person.connect() for person in people]
+    house.advance(6.0)
+    assert not any(asked.is_held for asked in held)
+    house.advance(11.0)
+    assert len(house.bayeux.sessions) == 0
+
+
+class Faulty(ServerExtension):
+    def event(self, event: Json) -> None:
+        if event["channel"] == "/meta/disconnect":
+            raise RuntimeError("out of order")
+
+
+def test_a_hook_that_fails_at_the_goodbye_leaves_the_session_as_it_was() -> None:
+    house = House(Faulty())
+    socket = Socket()
+    alice = house.connected(socket=socket, browser="mine")
+    asked = alice.connect()
+    with pytest.raises(RuntimeError):
+        house.bayeux.end_by_server(alice.session)
+    assert asked.is_held
+    assert not alice.session.is_gone
+
+
+def test_lazy_messages_that_fell_due_between_connects_leave_with_the_next() -> None:
+    house = House(channels={"/lazy": ChannelRule(lazy_timeout_s=2.0)}, max_interval_s=60.0)
+    alice, bob = house.connected(), house.client()
+    alice.subscribe("/lazy")
+    bob.publish("/lazy", 1)
+    house.advance(3.0)
+    assert alice.connect().data == [1]
+
+
+def test_lazy_messages_that_are_not_due_between_connects_wait_on() -> None:
+    house = House(channels={"/lazy": ChannelRule(lazy_timeout_s=4.0)}, max_interval_s=60.0)
+    alice, bob = house.connected(), house.client()
+    alice.subscribe("/lazy")
+    bob.publish("/lazy", 1)
+    house.advance(3.0)
+    asked = alice.connect()
+    assert asked.is_held
+    house.advance(1.5)
+    assert asked.data == [1]
+
+
+def test_a_single_message_can_be_lazy() -> None:
+    house = House()
+    alice = house.connected()
+    alice.subscribe("/a")
+    asked = alice.connect()
+    house.bayeux.publish("/a", "later", lazy_s=2.0)
+    house.turn()
+    assert asked.is_held
+    house.advance(2.5)
+    assert asked.data == ["later"]
+
+
+def test_a_client_that_publishes_and_leaves_in_one_request_hears_nothing_twice() -> None:
+    house = House(Ack(announces_batch=False))
+    alice = house.connected(ext={"ack": True})
+    alice.subscribe("/a")
+    held = alice.connect(ext={"ack": 1})
+    goodbye = alice.send({"channel": "/a", "data": 1}, {"channel": "/meta/disconnect"})
+    assert held.data + goodbye.data == [1]
+    assert house.balances()
+
+
+def test_a_late_message_on_an_old_socket_takes_nothing_back() -> None:
+    house = House()
+    old, new = Socket(), Socket()
+    alice = house.connected(socket=old, browser="mine")
+    alice.subscribe("/a")
+    again = house.guest(socket=new, browser="mine")
+    again.client_id = alice.client_id
+    again.connect()
+    alice.publish("/b", 1)
+    assert alice.session.pipe is new
+
+
+def test_a_newcomers_socket_comes_too_late() -> None:
+    house = House(max_interval_s=60.0)
+    alice = house.client()
+    house.advance(6.0)
+    late = house.guest(socket=Socket(is_newcomer=True), browser="given")
+    late.client_id = alice.client_id
+    assert late.publish("/a", 1).reply["error"] == "402::session_unknown"
+
+
+@pytest.mark.parametrize("pattern", ["/secret/**/", "secret/*", "", "/a//b", "/a/*/b"])
+def test_a_misspelt_pattern_is_no_protection_and_says_so(pattern: str) -> None:
+    bayeux = House().bayeux
+    if pattern == "/secret/**/":
+        # A slash at the end is only another way to write it.
+        bayeux.rights.add(pattern, lambda *_: Vote.IGNORE)
+        assert not bayeux.rights.are_open
+        return
+    with pytest.raises(ValueError):
+        bayeux.rights.add(pattern, lambda *_: Vote.IGNORE)
+    with pytest.raises(ValueError):
+        bayeux.services.add(pattern, lambda _: None)
+
+
+class Denies(ServerExtension):
+    def negotiate(
+        self, session: Session, handshake: Json, reply: Json, now: float
+    ) -> SessionExtension | None:
+        raise RuntimeError("no")
+
+
+def test_what_one_extension_agreed_is_not_told_when_another_fails() -> None:
+    house = House(Ack(announces_batch=False), Denies())
+    reply = house.guest().handshake(ext={"ack": True}).reply
+    assert reply["error"] == "403::handshake_denied"
+    assert "ext" not in reply
+
+
+def test_a_full_queue_is_logged_once_until_it_is_empty(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.WARNING)
+    house = House(queue_limits=QueueLimits(entries=1))
+    alice, bob = house.connected(), house.client()
+    alice.subscribe("/a")
+    for number in range(3):
+        bob.publish("/a", number)
+    assert caplog.text.count("is full") == 1
+    assert alice.connect().data == [0]
+    for number in range(3):
+        bob.publish("/a", number)
+    assert caplog.text.count("is full") == 2
+    assert house.balances()
