@@ -1,0 +1,163 @@
+"""What the figures say: everything that was accepted is somewhere, and labels are few."""
+
+from collections.abc import AsyncIterator
+
+import orjson
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from app.bayeux.life import Input, State
+from app.bayeux.options import Options
+from app.delivery.counters import Reason
+from app.delivery.queue import QueueLimits
+from extensions.ack import Ack
+from tests.web.requests import CLIENT_ID, CONNECT, DISCONNECT, HANDSHAKE, PUBLISH, SUBSCRIBE
+from tests.web.requests import post_messages as post
+from tests.web.rig import LONG_S, Client, Rig
+
+HELLO = post(HANDSHAKE, cookie="")
+IN_NO_QUEUE = "holdfast_entries_settled_total"
+IN_A_QUEUE = ("holdfast_entries_waiting", "holdfast_entries_handed")
+
+
+@pytest.fixture
+async def rig() -> AsyncIterator[Rig]:
+    options = Options(queue_limits=QueueLimits(entries=3, bytes=500))
+    async with Rig(options=options) as rig:
+        rig.bayeux.extend(Ack(announces_batch=False))
+        yield rig
+
+
+class Figures:
+    """The metrics as a scraper reads them."""
+
+    def __init__(self, text: str) -> None:
+        self.samples = {
+            (sample.name, frozenset(sample.labels.items())): sample.value
+            for family in text_string_to_metric_families(text)
+            for sample in family.samples
+        }
+
+    def __call__(self, name: str, **labels: str) -> float:
+        return self.samples[name, frozenset(labels.items())]
+
+    def total(self, name: str) -> float:
+        return sum(value for (each, _), value in self.samples.items() if each == name)
+
+
+async def figures(rig: Rig) -> Figures:
+    client = rig.connect()
+    await client.send(b"GET /metrics HTTP/1.1\r\nHost: h\r\n\r\n")
+    found = Figures(client.heard().responses[0].body.decode())
+    places = found.total(IN_NO_QUEUE) + sum(map(found, IN_A_QUEUE))
+    assert found("holdfast_entries_accepted_total") == places
+    return found
+
+
+async def subscriber(rig: Rig, **handshake: object) -> Client:
+    client = rig.connect()
+    await client.send(post({**HANDSHAKE, **handshake}, cookie=""), post(SUBSCRIBE), post(CONNECT))
+    return client
+
+
+async def publish(rig: Rig, count: int) -> None:
+    client = rig.connect()
+    await client.send(HELLO)
+    (reply,) = orjson.loads(client.heard().responses[0].body)
+    cookie = client.heard().responses[0].headers["set-cookie"].partition(";")[0]
+    message = {**PUBLISH, "clientId": reply["clientId"]}
+    for _ in range(count):
+        await client.send(post(message, cookie=cookie))
+
+
+async def test_what_is_taken_by_a_plain_receiver_is_acked(rig: Rig) -> None:
+    client = await subscriber(rig)
+    await client.send(post(CONNECT))
+    assert (await figures(rig))("holdfast_connects_held") == 1
+    await publish(rig, 2)
+    found = await figures(rig)
+    assert found("holdfast_messages_published_total") == 2
+    assert found("holdfast_entries_accepted_total") == 2
+    assert found("holdfast_entries_settled_total", outcome="acked") == 1
+    assert found("holdfast_entries_waiting") == 1
+    assert found("holdfast_connects_held") == 0
+    await client.send(post(CONNECT))
+    assert (await figures(rig))("holdfast_entries_settled_total", outcome="acked") == 2
+
+
+async def test_what_is_handed_over_and_not_acked_is_handed(rig: Rig) -> None:
+    client = await subscriber(rig, ext={"ack": True})
+    await publish(rig, 2)
+    await client.send(post({**CONNECT, "ext": {"ack": 0}}))
+    found = await figures(rig)
+    assert (found("holdfast_entries_handed"), found("holdfast_entries_waiting")) == (2, 0)
+    await client.send(post({**CONNECT, "ext": {"ack": 99}, "advice": {"timeout": 0}}))
+    found = await figures(rig)
+    assert found("holdfast_acks_out_of_range_total") == 1
+    assert found("holdfast_entries_redelivered_total") == 2
+    await client.send(post({**CONNECT, "ext": {"ack": 2}, "advice": {"timeout": 0}}))
+    assert (await figures(rig))("holdfast_entries_settled_total", outcome="acked") == 2
+
+
+async def test_what_does_not_fit_is_counted_by_the_limit_that_stood_against_it(rig: Rig) -> None:
+    await subscriber(rig)
+    await publish(rig, 5)
+    name, limit = "holdfast_entries_discarded_total", Reason.OVERFLOW_ENTRIES.value
+    found = await figures(rig)
+    assert found(name, reason=limit) == 2
+    assert found("holdfast_entries_waiting") == 3
+    rig.pass_time(LONG_S)
+    found = await figures(rig)
+    assert found(name, reason=Reason.SESSION_EXPIRED.value) == 3
+    assert found("holdfast_sessions_ended_total", how="expire") >= 1
+    assert found("holdfast_sessions", state="connected") == 0
+
+
+async def test_what_a_leaving_client_did_not_take_is_accounted_for(rig: Rig) -> None:
+    client = await subscriber(rig, ext={"ack": True})
+    await publish(rig, 2)
+    await client.send(post(DISCONNECT))
+    found = await figures(rig)
+    assert found("holdfast_entries_waiting") + found("holdfast_entries_handed") == 0
+    assert found("holdfast_entries_settled_total", outcome="discarded") == 2
+    assert found("holdfast_sessions_ended_total", how="disconnect") == 1
+
+
+async def test_sessions_are_counted_by_their_state(rig: Rig) -> None:
+    client = rig.connect()
+    await client.send(HELLO)
+    found = await figures(rig)
+    assert found("holdfast_sessions", state="handshaken") == 1
+    await client.send(post(CONNECT))
+    found = await figures(rig)
+    assert found("holdfast_sessions", state="handshaken") == 0
+    assert found("holdfast_sessions", state="connected") == 1
+    assert found("holdfast_sessions_created_total") == 1
+
+
+async def test_labels_have_values_of_the_tables_alone(rig: Rig) -> None:
+    await subscriber(rig, ext={"ack": True})
+    await publish(rig, 5)
+    found = await figures(rig)
+    values: dict[str, set[str]] = {}
+    for name, labels in found.samples:
+        if name.startswith("holdfast_"):
+            for label, value in labels:
+                values.setdefault(label, set()).add(value)
+    assert values == {
+        "outcome": {"acked", "dead", "expired", "discarded"},
+        "reason": {reason.value for reason in Reason},
+        "state": {state.value for state in State if state is not State.GONE},
+        "how": {Input.DISCONNECT.value, Input.EXPIRE.value},
+    }
+    assert CLIENT_ID not in str(found.samples)
+
+
+async def test_every_figure_is_explained(rig: Rig) -> None:
+    client = rig.connect()
+    await client.send(b"GET /metrics HTTP/1.1\r\nHost: h\r\n\r\n")
+    response = client.heard().responses[0]
+    assert response.headers["content-type"].startswith("text/plain; version=")
+    families = list(text_string_to_metric_families(response.body.decode()))
+    assert {family.name for family in families} > {"process_open_fds", "python_info"}
+    assert all(family.documentation for family in families)
