@@ -16,10 +16,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import aiohttp
-from aiohttp import web
+from aiohttp import web, web_protocol
+from aiohttp.http import HttpRequestParser
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.streams import EMPTY_PAYLOAD, StreamReader
-from aiohttp.web_protocol import RequestHandler, _ErrInfo
+from aiohttp.web_protocol import RequestHandler
 
 from app.bayeux.dispatch import receive
 from app.bayeux.errors import BayeuxError, RequestRefused
@@ -33,6 +34,15 @@ from app.web.origins import Standing
 log = logging.getLogger(__name__)
 
 _SUPPORTED = "3.14."
+# The private parts of aiohttp's connection handler that are used here.
+_PARTS = (
+    *("_buffer_paused", "_close", "_drain_helper", "_force_close", "_keepalive_handle"),
+    *("_keepalive_timeout", "_loop", "_manager", "_max_msg_queue_size", "_message_tail"),
+    *("_messages", "_next_keepalive_close_time", "_parser", "_pause_reading_for_buffer"),
+    *("_paused", "_payload_parser", "_process_keepalive", "_request_count", "_upgraded"),
+    *("_waiter", "finish_response", "handle_error"),
+)
+_ErrInfo: Any = getattr(web_protocol, "_ErrInfo", None)
 # What a client may send while its request is held: more than any that is not pipelining sends.
 _MAX_SET_ASIDE = 64 * 1024
 _SUFFIXES = ("", "/", "/handshake", "/connect", "/subscribe", "/publish", "/disconnect")
@@ -53,7 +63,13 @@ _PLAIN_TYPES = frozenset(
 
 def is_supported() -> bool:
     """Whether the installed aiohttp has the private parts that this module was written for."""
-    return aiohttp.__version__.startswith(_SUPPORTED)
+    return (
+        aiohttp.__version__.startswith(_SUPPORTED)
+        and all(hasattr(RequestHandler, name) for name in _PARTS)
+        and all(hasattr(StreamReader, name) for name in ("_buffer", "_eof"))
+        and hasattr(HttpRequestParser, "message_consumed")
+        and _ErrInfo is not None
+    )
 
 
 class FastLane(RequestHandler):

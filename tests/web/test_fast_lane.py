@@ -1,12 +1,16 @@
 """The fast lane's own affairs: whose turn it is, how long a request may take, who is cut off."""
 
 import asyncio
+import inspect
+import re
 from collections.abc import AsyncIterator
 
+import aiohttp
 import pytest
+from aiohttp.web_protocol import RequestHandler
 
 from app.web.endpoint import WebOptions
-from app.web.fast_lane import FastLane
+from app.web.fast_lane import _PARTS, FastLane, is_supported
 from tests.web.requests import (
     CONNECT,
     HANDSHAKE,
@@ -178,3 +182,26 @@ async def test_a_held_connect_is_given_up_when_its_client_is_gone_and_the_queue_
     again = rig.connect()
     await again.send(HOLD)
     assert b'"data":"hello"' in again.heard().responses[-1].body
+
+
+def test_the_shortcut_is_for_an_aiohttp_that_has_all_parts_it_leans_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert is_supported()
+    for name, part in [
+        ("_PARTS", [*_PARTS, "_new"]),
+        ("HttpRequestParser", str),
+        ("_ErrInfo", None),
+    ]:
+        with monkeypatch.context() as changed:
+            changed.setattr(f"app.web.fast_lane.{name}", part)
+            assert not is_supported()
+    monkeypatch.setattr(aiohttp, "__version__", "3.15.0")
+    assert not is_supported()
+
+
+def test_every_part_of_aiohttps_own_handler_that_is_used_is_looked_for() -> None:
+    used = set(re.findall(r"\bself\.(_\w+)", inspect.getsource(FastLane)))
+    theirs = {name for name in used | set(vars(FastLane)) if hasattr(RequestHandler, name)}
+    private = {name for name in theirs if name.startswith("_") and not name.startswith("__")}
+    assert private <= set(_PARTS)
