@@ -30,7 +30,7 @@ from app.web.cookies import BrowserCookie
 from app.web.endpoint import Endpoint, WebOptions
 from app.web.heads import Heads
 from app.web.listener import Address, Listener
-from app.web.metrics import make_registry
+from app.web.metrics import Metrics
 from app.web.origins import Origins
 from app.web.tasks import Tasks
 from app.web.websocket import WebSocketDoor
@@ -73,7 +73,7 @@ async def serving(settings: Settings) -> AsyncIterator[str]:
             return None if store is None or await store.is_there() else "redis cannot be reached"
 
         pages = Path(app.__file__).parents[1] / "static"
-        application = make_application(endpoint, door, make_registry(bayeux), readiness, pages)
+        application = make_application(endpoint, door, Metrics(bayeux), readiness, pages)
         timeout_s = settings.shutdown_timeout / 1000
         listener = Listener(application, _address(settings), shutdown_timeout_s=timeout_s)
         clockwork.start(bayeux)

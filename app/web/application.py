@@ -4,12 +4,13 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from aiohttp import web
-from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+from prometheus_client import CONTENT_TYPE_LATEST
 
 from app.bayeux.errors import BayeuxError
 from app.web.callback_polling import callback_poll
 from app.web.endpoint import FIXED_HEADERS, Endpoint
 from app.web.long_polling import long_poll, refusal
+from app.web.metrics import Metrics
 from app.web.websocket import WebSocketDoor
 
 # Says whether the server can do its work; a word about what is missing, or None.
@@ -27,7 +28,7 @@ _PAGE_HEADERS = {
 def make_application(
     endpoint: Endpoint,
     door: WebSocketDoor,
-    registry: CollectorRegistry,
+    metrics: Metrics,
     readiness: Readiness,
     pages: Path,
 ) -> web.Application:
@@ -39,7 +40,7 @@ def make_application(
     for path in endpoint.options.paths:
         application.router.add_route("*", path, bayeux)
         application.router.add_route("*", path + "/{suffix:.*}", bayeux)
-    _add_probes(application, registry, readiness)
+    _add_probes(application, metrics, readiness)
     _add_pages(application, pages)
     return application
 
@@ -67,9 +68,7 @@ def _bayeux_handler(
     return bayeux
 
 
-def _add_probes(
-    application: web.Application, registry: CollectorRegistry, readiness: Readiness
-) -> None:
+def _add_probes(application: web.Application, metrics: Metrics, readiness: Readiness) -> None:
     async def healthz(_: web.Request) -> web.Response:
         return web.Response(text="ok\n")
 
@@ -79,13 +78,13 @@ def _add_probes(
             return web.Response(text="ready\n")
         return web.Response(status=503, text=f"{missing}\n")
 
-    async def metrics(_: web.Request) -> web.Response:
+    async def figures(_: web.Request) -> web.Response:
         headers = {"Content-Type": CONTENT_TYPE_LATEST}
-        return web.Response(body=generate_latest(registry), headers=headers)
+        return web.Response(body=await metrics.text(), headers=headers)
 
     application.router.add_get("/healthz", healthz)
     application.router.add_get("/readyz", readyz)
-    application.router.add_get("/metrics", metrics)
+    application.router.add_get("/metrics", figures)
 
 
 def _add_pages(application: web.Application, pages: Path) -> None:

@@ -1,8 +1,15 @@
 """What the server counts, for Prometheus. Every label has a fixed set of values."""
 
+import asyncio
 from collections.abc import Iterator
 
-from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
+from prometheus_client import (
+    CollectorRegistry,
+    GCCollector,
+    PlatformCollector,
+    ProcessCollector,
+    generate_latest,
+)
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
@@ -87,11 +94,19 @@ class BayeuxCollector(Collector):
         )
 
 
-def make_registry(bayeux: Bayeux) -> CollectorRegistry:
+class Metrics:
     """All metrics of this server and its process."""
-    registry = CollectorRegistry()
-    registry.register(BayeuxCollector(bayeux))
-    ProcessCollector(registry=registry)
-    PlatformCollector(registry=registry)
-    GCCollector(registry=registry)
-    return registry
+
+    def __init__(self, bayeux: Bayeux) -> None:
+        self._bayeux = CollectorRegistry()
+        self._bayeux.register(BayeuxCollector(bayeux))
+        self._process = CollectorRegistry()
+        ProcessCollector(registry=self._process)
+        PlatformCollector(registry=self._process)
+        GCCollector(registry=self._process)
+
+    async def text(self) -> bytes:
+        """What a scraper reads."""
+        # The process is known from files of the system: with many sockets open they are long.
+        process = await asyncio.to_thread(generate_latest, self._process)
+        return generate_latest(self._bayeux) + process

@@ -17,7 +17,7 @@ from app.web.endpoint import Endpoint, WebOptions
 from app.web.fast_lane import Lane
 from app.web.heads import Heads
 from app.web.listener import Address, Listener
-from app.web.metrics import make_registry
+from app.web.metrics import Metrics
 from app.web.websocket import WebSocketDoor
 from tests.serving import ROOT
 
@@ -211,7 +211,7 @@ class Rig:
         self.endpoint = Endpoint(self.bayeux, web_options, self._clock)
         sockets = WebSocketDoor(self.endpoint)
         application = make_application(
-            self.endpoint, sockets, make_registry(self.bayeux), _is_ready, ROOT / "static"
+            self.endpoint, sockets, Metrics(self.bayeux), _is_ready, ROOT / "static"
         )
         self._listener = Listener(application, Address("127.0.0.1", 0), shutdown_timeout_s=0.0)
         self._clients: list[Client] = []

@@ -10,6 +10,7 @@ from app.bayeux.life import Input, State
 from app.bayeux.options import Options
 from app.delivery.counters import Reason
 from app.delivery.queue import QueueLimits
+from app.web.metrics import Metrics
 from extensions.ack import Ack
 from tests.web.requests import CLIENT_ID, CONNECT, DISCONNECT, HANDSHAKE, PUBLISH, SUBSCRIBE
 from tests.web.requests import post_messages as post
@@ -46,9 +47,7 @@ class Figures:
 
 
 async def figures(rig: Rig) -> Figures:
-    client = rig.connect()
-    await client.send(b"GET /metrics HTTP/1.1\r\nHost: h\r\n\r\n")
-    found = Figures(client.heard().responses[0].body.decode())
+    found = Figures((await Metrics(rig.bayeux).text()).decode())
     places = found.total(IN_NO_QUEUE) + sum(map(found, IN_A_QUEUE))
     assert found("holdfast_entries_accepted_total") == places
     return found
@@ -154,10 +153,8 @@ async def test_labels_have_values_of_the_tables_alone(rig: Rig) -> None:
 
 
 async def test_every_figure_is_explained(rig: Rig) -> None:
-    client = rig.connect()
-    await client.send(b"GET /metrics HTTP/1.1\r\nHost: h\r\n\r\n")
-    response = client.heard().responses[0]
-    assert response.headers["content-type"].startswith("text/plain; version=")
-    families = list(text_string_to_metric_families(response.body.decode()))
+    text = (await Metrics(rig.bayeux).text()).decode()
+    families = list(text_string_to_metric_families(text))
+    assert len({family.name for family in families}) == len(families)
     assert {family.name for family in families} > {"process_open_fds", "python_info"}
     assert all(family.documentation for family in families)
