@@ -102,6 +102,18 @@ def test_who_does_not_hear_does_not_keep_the_server_from_stopping(server: Progra
         assert deaf.read(1)
 
 
+@pytest.mark.parametrize("server", [["--shutdown-timeout", "3000"]], indirect=True)
+def test_a_socket_that_does_not_read_is_waited_for_once(server: Program) -> None:
+    """Half of the time is for what was said to leave, half for clients to say goodbye."""
+    url = url_of(server)
+    with SocketPerson(url, receive_buffer=4096) as deaf, Person(url) as publisher:
+        deaf.settle_in("/a")
+        for _ in range(8):
+            publisher.publish("/a", "x" * MIB)
+        code, took_s = server.stop()
+        assert (code, took_s < 2.5) == (0, True)
+
+
 @pytest.mark.parametrize("server", [["--shutdown-timeout", "0"]], indirect=True)
 def test_a_stop_that_may_take_no_time_takes_none(server: Program) -> None:
     url = url_of(server)
