@@ -85,8 +85,14 @@ async def serving(settings: Settings) -> AsyncIterator[str]:
         finally:
             listener.stop_accepting()
             bayeux.stop(loop.time())
-            await _within(timeout_s / 2, door.close_all())
-            await _within(timeout_s / 2, listener.close())
+            # What was said leaves first; then nobody needs to wait for it while closing.
+            await _within(timeout_s / 2, listener.drain())
+            await _within(timeout_s / 2, _close(door, listener))
+
+
+async def _close(door: WebSocketDoor, listener: Listener) -> None:
+    await door.close_all()
+    await listener.close()
 
 
 async def _within(seconds: float, goodbye: Coroutine[None, None, None]) -> None:

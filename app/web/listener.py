@@ -89,15 +89,14 @@ class Listener:
         if self._server is not None:
             self._server.close()
 
-    async def close(self) -> None:
-        """Let what is under way end, but not for ever; then close every connection."""
-        self.stop_accepting()
-        await self._drain()
-        await self._runner.cleanup()
-
-    async def _drain(self) -> None:
+    async def drain(self) -> None:
         """Wait until all that was said has left."""
         server = self._runner.server
         connections = server.connections if server is not None else []
         lanes = [each for each in connections if isinstance(each, FastLane)]
         await asyncio.gather(*(each.drain() for each in lanes), return_exceptions=True)
+
+    async def close(self) -> None:
+        """Let what is under way end, but not for ever; then close every connection."""
+        self.stop_accepting()
+        await self._runner.cleanup()

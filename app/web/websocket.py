@@ -155,11 +155,11 @@ class WebSocketDoor:
         return response
 
     async def close_all(self) -> None:
-        """The server stops."""
-        await asyncio.gather(
-            *(response.close(code=WSCloseCode.GOING_AWAY) for response in list(self._open)),
-            return_exceptions=True,
-        )
+        """The server stops, and has given everybody time to read what was said."""
+        goodbyes = [
+            response.close(code=WSCloseCode.GOING_AWAY, drain=False) for response in self._open
+        ]
+        await asyncio.gather(*goodbyes, return_exceptions=True)
 
     def _speaks_our_protocol(self, request: web.Request) -> bool:
         protocol = self._endpoint.options.ws_protocol
