@@ -140,6 +140,20 @@ def test_what_was_said_before_the_stop_is_delivered(server: Program) -> None:
         assert server.ends() == 0
 
 
+def test_a_socket_that_reads_late_gets_all_that_was_said(server: Program) -> None:
+    url = url_of(server)
+    with SocketPerson(url, receive_buffer=4096) as receiver, Person(url) as publisher:
+        receiver.settle_in("/a")
+        for number in range(6):
+            publisher.publish("/a", [number, "x" * MIB])
+        server.process.send_signal(signal.SIGTERM)
+        time.sleep(0.2)
+        heard = [receiver.hear()[0] for _ in range(7)]
+        assert [each["data"][0] for each in heard[:-1]] == list(range(6))
+        assert receiver.close_code() == 1001
+        assert server.ends() == 0
+
+
 def test_a_client_that_stays_is_told_to_come_back(server: Program) -> None:
     """On a connection that is still open nothing is held any more, nobody new is let in."""
     url = url_of(server)
