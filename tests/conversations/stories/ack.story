@@ -191,7 +191,7 @@ alice -> /meta/connect {"ext": {"ack": 10}}
 alice <- /ack/spin {"data": 2}
          /meta/connect ok {"ext": {"ack": 12}}
 
-# A new message does not wait for the pause before a repetition
+# A new message does not end the pause before a repetition
 alice handshakes with ack
 alice subscribes to /ack/pause
 alice connects with ack
@@ -221,6 +221,7 @@ alice <- /ack/pause {"data": 1}
 -- Seven times; before the eighth there are 800 ms.
 alice ~> /meta/connect {"ext": {"ack": 1}}
 bob publishes 2 to /ack/pause
+alice is held for 400 ms
 alice <~ /ack/pause {"data": 1}
          /ack/pause {"data": 2}
          /meta/connect ok {"ext": {"ack": 9}}
