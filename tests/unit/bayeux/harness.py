@@ -184,11 +184,11 @@ class House:
 
     def abort(self, asked: Asked) -> None:
         """The client closes the connection of a request."""
-        asked.wire.is_cut = True
+        asked.wire.is_cut, asked.wire.is_full = True, False
         self.bayeux.abort(asked.exchange, self.now)
 
     def close(self, socket: Socket) -> None:
-        socket.is_cut = True
+        socket.is_cut, socket.is_full = True, False
         self.bayeux.detach(socket, self.now)
 
     def resolve(self, outcome: Outcome) -> None:

@@ -1,0 +1,297 @@
+"""Acknowledged messages over a network that loses, repeats, delays and overtakes.
+
+The server is compared with a naive model, answer by answer, and a client that follows the rules
+must in the end have got every message once and in order.
+"""
+
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from app.delivery.queue import QueueLimits
+from extensions.ack import Ack
+from tests.unit.bayeux.harness import Asked, House, Json, Wire
+
+LIMIT = 8
+
+
+class Model:
+    """The window as one would first write it down."""
+
+    def __init__(self) -> None:
+        self.batch = 0
+        # What was not acknowledged yet, each with the batch that carried it first, if any did.
+        self.window: list[tuple[int, int | None]] = []
+        self.out_of_range = 0
+
+    def publish(self, number: int) -> bool:
+        if len(self.window) == LIMIT:
+            return False
+        self.window.append((number, None))
+        return True
+
+    def acknowledge(self, batch: int) -> None:
+        if not 0 <= batch <= self.batch:
+            self.out_of_range += 1
+            return
+        self.window = [(n, first) for n, first in self.window if first is None or first > batch]
+
+    def answer(self) -> tuple[int, list[int]]:
+        self.batch += 1
+        self.window = [(n, self.batch if first is None else first) for n, first in self.window]
+        return self.batch, [number for number, _ in self.window]
+
+
+class Request:
+    """A connect on its way; it may arrive once, never, or several times."""
+
+    def __init__(self, message: Json) -> None:
+        self.message = message
+
+
+class AckWindow(RuleBasedStateMachine):
+    """One client, its server, and the network between them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.house = House(
+            Ack(announces_batch=False),
+            queue_limits=QueueLimits(entries=LIMIT),
+            max_interval_s=100_000.0,
+        )
+        self.model = Model()
+        self.client = self.house.client(ext={"ack": True})
+        self.client.subscribe("/a")
+        self.number = 0
+        self.taken: list[int] = []
+        # Between client and server: requests that may still arrive, and answers likewise.
+        self.requests: list[Request] = []
+        self.arrived: list[Request] = []
+        self.answers: list[tuple[Request, Asked]] = []
+        self.asked: list[Asked] = []
+        # What the client knows: the request that it waits for, what it has got so far.
+        self.awaited: Request | None = None
+        self.acknowledged = 0
+        self.received: list[int] = []
+        self.seen: list[int] = []
+
+    @initialize()
+    def first_connect(self) -> None:
+        self.ask(patient=True)
+        self.request_arrives(0, repeats=False)
+
+    # The server's side
+
+    @rule(number_of_messages=st.integers(1, 3), ends_turn=st.booleans())
+    def publish(self, number_of_messages: int, ends_turn: bool) -> None:
+        for _ in range(number_of_messages):
+            self.number += 1
+            self.house.bayeux.publish("/a", self.number)
+            if self.model.publish(self.number):
+                self.taken.append(self.number)
+        if ends_turn:
+            self.end_turn()
+
+    @rule()
+    def end_turn(self) -> None:
+        self.house.turn()
+        self.look_at_answers()
+
+    @rule(tenths=st.integers(1, 12))
+    def wait(self, tenths: int) -> None:
+        for _ in range(tenths):
+            self.house.advance(0.1)
+            self.look_at_answers()
+
+    # The client's side
+
+    @rule(patient=st.booleans())
+    def ask(self, patient: bool) -> None:
+        """It gives up on what it waited for and asks again."""
+        message: Json = {"channel": "/meta/connect", "ext": {"ack": self.acknowledged}}
+        if not patient:
+            message["advice"] = {"timeout": 0}
+        self.awaited = Request(self.client.dress(message))
+        self.requests.append(self.awaited)
+
+    @rule()
+    def have_a_good_moment(self) -> None:
+        """A request and its answer find their way at once, and the next request is under way."""
+        self.ask(patient=False)
+        self.request_arrives(len(self.requests) - 1, repeats=False)
+        self.answer_arrives(len(self.answers) - 1)
+        self.ask(patient=True)
+
+    @rule(ack=st.integers(-3, 40))
+    def send_a_wrong_acknowledgement(self, ack: int) -> None:
+        """Old ones and such that were never sent; anything else would be a lie, and a loss."""
+        if self.acknowledged < ack <= self.model.batch:
+            ack = self.acknowledged
+        message = self.client.dress({"channel": "/meta/connect", "ext": {"ack": ack}})
+        self.deliver(Request(message))
+
+    # The network
+
+    @precondition(lambda self: self.requests)
+    @rule(index=st.integers(0, 9), repeats=st.booleans())
+    def request_arrives(self, index: int, repeats: bool) -> None:
+        request = self.requests[index % len(self.requests)]
+        if not repeats:
+            self.requests.remove(request)
+        self.arrived.append(request)
+        self.deliver(request)
+
+    @rule(age=st.integers(0, 3))
+    def old_request_arrives_again(self, age: int) -> None:
+        self.deliver(self.arrived[-1 - age % len(self.arrived)])
+
+    def deliver(self, request: Request) -> None:
+        asked = self.client.send(request.message)
+        self.asked.append(asked)
+        self.answers.append((request, asked))
+        self.model.acknowledge(request.message["ext"]["ack"])
+        self.look_at_answers()
+
+    @precondition(lambda self: self.requests)
+    @rule(index=st.integers(0, 9))
+    def request_is_lost(self, index: int) -> None:
+        self.requests.pop(index % len(self.requests))
+
+    @precondition(lambda self: self.answers)
+    @rule(index=st.integers(0, 9))
+    def answer_arrives(self, index: int) -> None:
+        """An answer that nobody waits for any more is not heard, as cometd.js has it."""
+        request, asked = self.answers[index % len(self.answers)]
+        if asked.is_held:
+            return
+        self.answers.remove((request, asked))
+        self.seen += asked.data
+        reply = asked.elements[-1]
+        if request is self.awaited and reply["successful"]:
+            self.awaited = None
+            self.received += asked.data
+            self.acknowledged = reply["ext"]["ack"]
+
+    @precondition(lambda self: self.answers)
+    @rule(index=st.integers(0, 9))
+    def answer_is_lost(self, index: int) -> None:
+        """Or the connection is, while the server still waits for something to say."""
+        _, asked = self.answers.pop(index % len(self.answers))
+        if asked.is_held:
+            self.asked.remove(asked)
+            self.house.abort(asked)
+
+    @precondition(lambda self: self.answers)
+    @rule()
+    def connection_breaks_unnoticed(self) -> None:
+        """The server will write to it in vain."""
+        for _, asked in self.answers:
+            if asked.is_held:
+                asked.wire.is_cut = True
+
+    def look_at_answers(self) -> None:
+        """Every answer that has come about since must be the model's next one."""
+        for asked in list(self.asked):
+            if self.client.session.held is asked.exchange:
+                continue
+            self.asked.remove(asked)
+            if asked.is_held:
+                # It was written in vain.
+                self.answers = [pair for pair in self.answers if pair[1] is not asked]
+            if asked.exchange.is_superseded:
+                assert asked.is_held or asked.events == []
+                continue
+            batch, numbers = self.model.answer()
+            if not asked.is_held:
+                assert asked.data == numbers
+                assert asked.elements[-1]["ext"]["ack"] == batch
+
+    # What must hold
+
+    @invariant()
+    def books_balance(self) -> None:
+        assert self.house.balances()
+        queue = self.client.session.queue
+        assert len(queue.entries) == len(self.model.window) <= LIMIT
+        assert queue.size == sum(len(message.wire) for message in queue.entries)
+        assert queue.handed == sum(first is not None for _, first in self.model.window)
+        assert self.house.bayeux.hub.counters.acks_out_of_range == self.model.out_of_range
+
+    @invariant()
+    def client_has_everything_once_and_in_order(self) -> None:
+        assert self.received == self.taken[: len(self.received)]
+
+    @invariant()
+    def nothing_is_seen_for_the_first_time_out_of_order(self) -> None:
+        first_seen = list(dict.fromkeys(self.seen))
+        assert first_seen == sorted(first_seen)
+
+    def teardown(self) -> None:
+        """The network is repaired: nothing may have been lost."""
+        for _ in range(2):
+            self.ask(patient=False)
+            self.request_arrives(len(self.requests) - 1, repeats=False)
+            self.answer_arrives(len(self.answers) - 1)
+        assert self.received == self.taken
+        assert self.model.window == []
+        self.books_balance()
+
+
+def test_nothing_is_lost_or_reordered_whatever_the_network_does() -> None:
+    run_state_machine_as_test(
+        AckWindow,
+        settings=settings(
+            max_examples=40,
+            stateful_step_count=40,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
+
+
+def test_duplicates_come_only_when_a_reply_was_lost() -> None:
+    """Without loss every message is handed over exactly once, however the client is timed."""
+    house = House(Ack(announces_batch=False))
+    client = house.client(ext={"ack": True})
+    client.subscribe("/a")
+    ack = 0
+    received: list[Any] = []
+    for number in range(50):
+        asked = client.connect(ext={"ack": ack})
+        for offset in range(number % 3):
+            house.bayeux.publish("/a", (number, offset))
+        house.turn()
+        if asked.is_held:
+            house.advance(30.1)
+        received += [tuple(each) for each in asked.data]
+        ack = asked.elements[-1]["ext"]["ack"]
+    client.connect(ext={"ack": ack}, advice={"timeout": 0})
+    assert house.bayeux.hub.counters.redelivered == 0
+    assert len(received) == len(set(received)) == house.bayeux.hub.counters.accepted
+
+
+@pytest.mark.parametrize("cut", [False, True])
+def test_a_window_that_is_full_opens_again_with_the_next_acknowledgement(cut: bool) -> None:
+    house = House(Ack(announces_batch=False), queue_limits=QueueLimits(entries=2))
+    client = house.connected(ext={"ack": True})
+    client.subscribe("/a")
+    for number in range(4):
+        house.bayeux.publish("/a", number)
+    wire = Wire()
+    wire.is_cut = cut
+    client.connect(ext={"ack": 1}, wire=wire)
+    house.bayeux.publish("/a", 4)
+    answer = client.connect(ext={"ack": 1 if cut else 2}, advice={"timeout": 0})
+    assert answer.data == ([0, 1] if cut else [])
+    assert house.bayeux.hub.counters.discarded.total() == 3
+    assert house.balances()
