@@ -71,18 +71,28 @@ class Listener:
         factory: Callable[[], asyncio.BaseProtocol] = manager
         if is_supported():
             factory = Lane(endpoint, heads, manager)
-        loop, address = asyncio.get_running_loop(), self._address
+        address = self._address
         if address.unix is not None:
-            self._server = await loop.create_unix_server(
+            self._server = await asyncio.get_running_loop().create_unix_server(
                 factory, str(address.unix), ssl=address.tls, backlog=_BACKLOG
             )
             return f"unix:{address.unix}"
-        self._server = await loop.create_server(
-            factory, address.host, address.port, ssl=address.tls, backlog=_BACKLOG
-        )
+        self._server = await self._bind(factory, address.port)
         port = self._server.sockets[0].getsockname()[1]
+        if address.port == 0 and len(self._server.sockets) > 1:
+            # A name with several addresses has a free port at each, but one URL.
+            self._server.close()
+            self._server = await self._bind(factory, port)
         host = f"[{address.host}]" if ":" in address.host else address.host
         return f"{'https' if address.tls else 'http'}://{host}:{port}"
+
+    async def _bind(
+        self, factory: "Callable[[], asyncio.BaseProtocol]", port: int
+    ) -> asyncio.Server:
+        address = self._address
+        return await asyncio.get_running_loop().create_server(
+            factory, address.host, port, ssl=address.tls, backlog=_BACKLOG
+        )
 
     def stop_accepting(self) -> None:
         """Nobody new comes in; those who are here stay."""
