@@ -28,6 +28,8 @@ from tests.web.requests import (
 )
 from tests.web.rig import Door, Response, Transcript, less, play
 
+pytestmark = pytest.mark.usefixtures("nothing_blocks")
+
 ORIGINS = Origins(("https://friend.example", "http://other.example:8000"))
 WEB_OPTIONS = WebOptions(origins=ORIGINS, max_request_size=20_000)
 # The head's second, and what aiohttp says of the connection: HTTP/1.1 keeps it without a word.

@@ -22,6 +22,8 @@ from tests.web.requests import (
 )
 from tests.web.rig import LONG_S, Client, Rig
 
+pytestmark = pytest.mark.usefixtures("nothing_blocks")
+
 HELLO = post_messages(HANDSHAKE, cookie="")
 HOLD = post_messages(CONNECT)
 SAY = post_messages(PUBLISH)

@@ -12,6 +12,8 @@ from tests.abuse.attacker import frame
 from tests.web.requests import CONNECT, COOKIE, HANDSHAKE, PUBLISH, encode, post_messages
 from tests.web.rig import LONG_S, Door, Rig
 
+pytestmark = pytest.mark.usefixtures("nothing_blocks")
+
 HELLO, SAY, HOLD = (
     post_messages(HANDSHAKE, cookie=""),
     post_messages(PUBLISH),
