@@ -197,7 +197,9 @@ def test_a_connect_in_a_batch_is_answered_in_its_place_and_at_once(place: int) -
     assert answer.data == [1]
 
 
-def test_several_connects_in_a_batch_are_each_answered_in_place() -> None:
+def test_of_several_connects_in_a_batch_the_first_one_counts_and_each_is_answered_in_place() -> (
+    None
+):
     client = House().connected()
     connect, publish = {"channel": "/meta/connect"}, {"channel": "/a", "data": 1}
     answer = client.send(connect, publish, connect, connect, publish)

@@ -1,19 +1,21 @@
 """One's trouble stays one's own: faults of extensions, odd moments, misspelt names."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
 
 from app.bayeux.codec import Json
+from app.bayeux.exchange import Exchange
 from app.bayeux.extension_chain import ServerExtension, SessionExtension
 from app.bayeux.options import ChannelRule
 from app.bayeux.rights import Vote
 from app.bayeux.sessions import Session
+from app.delivery.messages import Message
 from app.delivery.queue import QueueLimits
 from extensions.ack import Ack
-from tests.unit.bayeux.harness import House, Socket
+from tests.unit.bayeux.harness import House, Socket, Wire
 
 
 class Bytes(SessionExtension):
@@ -48,6 +50,37 @@ def test_a_reply_that_is_no_json_stops_no_other_clocks() -> None:
     house.advance(6.0)
     assert not any(asked.is_held for asked in held)
     house.advance(11.0)
+    assert len(house.bayeux.sessions) == 0
+
+
+class BrokenWire(Wire):
+    """Breaks its promise never to raise."""
+
+    def answer(self, exchange: Exchange, messages: Sequence[Message]) -> bool:
+        raise RuntimeError("out of order")
+
+
+@pytest.mark.parametrize("moment", ["end of a turn", "tick", "stop"])
+def test_a_connection_that_fails_leaves_the_others_alone(
+    moment: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    house = House(timeout_s=5.0)
+    people = [house.connected() for _ in range(3)]
+    for person in people:
+        person.subscribe("/a")
+    people[1].connect(wire=BrokenWire())
+    held = [people[0].connect(), people[2].connect()]
+    if moment == "end of a turn":
+        house.bayeux.publish("/a", 1)
+        house.turn()
+    elif moment == "tick":
+        house.advance(5.1)
+    else:
+        house.stop()
+    assert not any(asked.is_held for asked in held)
+    assert "could not be served" in caplog.text
+    house.advance(20.0)
+    assert house.balances()
     assert len(house.bayeux.sessions) == 0
 
 
