@@ -267,7 +267,8 @@ class Bayeux:
             messages = queue.hand_over()
         taken = exchange.carrier.answer(exchange, messages)
         if messages:
-            session.lazy_due = 0.0
+            if taken:
+                session.lazy_due = 0.0
             if exchange.carrier.is_draining():
                 self.sessions.timers.ring_by(session, self.now)
             queue.written() if taken else queue.returned()
@@ -329,8 +330,8 @@ class Bayeux:
     def _push(self, session: Session, pipe: Pipe) -> None:
         if pipe.is_draining():
             return
-        session.lazy_due = 0.0
         if pipe.push(session.queue.hand_over()):
+            session.lazy_due = 0.0
             session.queue.written()
         else:
             session.queue.returned()
@@ -340,8 +341,10 @@ class Bayeux:
             # What was done for another session has ended this one.
             return
         if session.is_late(self.now) and session.is_reachable:
-            session.lazy_due = 0.0
-            self.hub.make_ready(session)
+            if session.queue.entries:
+                self.hub.make_ready(session)
+            else:
+                session.lazy_due = 0.0
         if session.quiet_until and session.quiet_until <= self.now:
             session.quiet_until = 0.0
             self.hub.make_ready(session)

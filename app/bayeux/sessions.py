@@ -88,7 +88,7 @@ class Session(Receiver):
     @property
     def is_reachable(self) -> bool:
         """Whether messages can be sent without waiting for the client."""
-        return self.held is not None or self.pipe is not None
+        return self.held is not None or (self.pipe is not None and not self.deliver_only)
 
     def next_due(self) -> float:
         """The earliest of this session's times."""

@@ -164,3 +164,52 @@ def test_lazy_messages_of_a_full_queue_are_not_waited_for() -> None:
     house.advance(2.0)
     assert asked.is_held
     assert house.balances()
+
+
+def test_lazy_messages_that_fell_due_leave_with_the_next_acknowledging_connect_over_a_socket() -> (
+    None
+):
+    channels = {"/lazy": ChannelRule(lazy_timeout_s=1.0)}
+    house = House(Ack(announces_batch=False), channels=channels)
+    client = house.connected(socket=Socket(), browser="mine", ext={"ack": True})
+    client.subscribe("/lazy")
+    publish(house, "/lazy", 1)
+    house.advance(2.0)
+    client.hear()
+    client.connect(ext={"ack": 1})
+    assert [element.get("data") for element in client.hear()] == [1, None]
+
+
+def test_lazy_messages_that_could_not_be_written_in_time_leave_with_the_next_connect() -> None:
+    house, client = lazy(1.0)
+    asked = client.connect()
+    asked.wire.is_cut = True
+    publish(house, "/lazy", 1)
+    house.advance(2.0)
+    assert client.connect().data == [1]
+
+
+def test_lazy_messages_that_a_closing_socket_did_not_take_leave_with_the_next_connect() -> None:
+    house = House(channels={"/lazy": ChannelRule(lazy_timeout_s=1.0)})
+    socket = Socket()
+    client = house.connected(socket=socket, browser="mine")
+    client.subscribe("/lazy")
+    socket.is_cut = True
+    publish(house, "/lazy", 1)
+    house.advance(2.0)
+    house.close(socket)
+    client.socket = None
+    assert client.connect().data == [1]
+
+
+def test_a_client_that_acknowledges_what_was_never_written_is_not_told_again_and_again() -> None:
+    house, _ = lazy(1.0)
+    client = house.connected(ext={"ack": True})
+    client.subscribe("/lazy")
+    asked = client.connect(ext={"ack": 1})
+    asked.wire.is_cut = True
+    publish(house, "/lazy", 1)
+    house.advance(2.0)
+    assert client.connect(ext={"ack": 2}).is_held
+    house.advance(1.0)
+    assert client.session.lazy_due == 0.0
