@@ -5,13 +5,11 @@ import logging
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from app.bayeux.codec import RequestLimits
 from app.bayeux.errors import BayeuxError, RequestRefused
 from app.bayeux.services import Call
-from tests.unit.bayeux.harness import ABSENT, House, Json, Socket, Wire
+from tests.unit.bayeux.harness import ABSENT, House, Json
 
 # What a message alone can be refused for, whoever sent it
 
@@ -276,129 +274,3 @@ def test_a_request_that_is_refused_changes_nothing() -> None:
         client.send_bytes(body)
     assert refused.value.error is BayeuxError.REQUEST_TOO_LARGE
     assert client.publish("/a").reply["successful"]
-
-
-# Whatever the objects are
-
-FIELDS = st.fixed_dictionaries(
-    {},
-    optional={
-        "channel": st.one_of(
-            st.sampled_from(
-                [
-                    "/a",
-                    "/a/*",
-                    "/**",
-                    "/service/a",
-                    "/meta/connect",
-                    "/meta/handshake",
-                    "/meta/subscribe",
-                    "/meta/unsubscribe",
-                    "/meta/disconnect",
-                    "/meta/foo",
-                    "/a//b",
-                ]
-            ),
-            st.text(max_size=3),
-            st.none(),
-            st.lists(st.integers(0, 1), max_size=1),
-        ),
-        "id": st.one_of(st.text("a1-", max_size=3), st.integers(-1, 3), st.floats(0, 1), st.none()),
-        "clientId": st.sampled_from(["ALICE", "ALICE", "BOB", "GONE", "NULL", "NUMBER"]),
-        "subscription": st.one_of(
-            st.sampled_from(["/a", "/b", "/meta/x", "/service/x", "/a//b", "/**"]),
-            st.lists(st.sampled_from(["/a", "/*", "/c", "/meta/y", ""]), max_size=3),
-            st.none(),
-            st.dictionaries(st.text(max_size=1), st.none(), max_size=1),
-        ),
-        "data": st.sampled_from([None, 1, "text", False]),
-        "ext": st.one_of(
-            st.none(),
-            st.integers(-99, 99),
-            st.dictionaries(st.sampled_from(["ack", "a"]), st.integers(-9, 9), max_size=2),
-            st.text(max_size=2),
-        ),
-        "advice": st.one_of(
-            st.none(),
-            st.integers(-99, 99),
-            st.fixed_dictionaries(
-                {},
-                optional={
-                    "timeout": st.one_of(st.integers(-1, 99), st.just("1"), st.floats(-1, 1e308)),
-                    "interval": st.one_of(st.integers(-1, 99), st.none(), st.floats(-1, 1e308)),
-                },
-            ),
-        ),
-        "supportedConnectionTypes": st.one_of(
-            st.none(), st.just(["long-polling"]), st.lists(st.integers(0, 1), max_size=1)
-        ),
-        "successful": st.booleans(),
-    },
-)
-
-
-def written(value: object) -> str:
-    return json.dumps(value, sort_keys=True)
-
-
-@given(
-    requests=st.lists(
-        st.tuples(st.lists(FIELDS, min_size=1, max_size=4), st.booleans()), min_size=1, max_size=4
-    )
-)
-@settings(max_examples=80, deadline=None)
-def test_every_message_gets_exactly_one_reply_that_repeats_what_it_must(
-    requests: list[tuple[list[Json], bool]],
-) -> None:
-    house = House()
-    alice, bob = house.connected(), house.connected()
-    ids = {"ALICE": alice.client_id, "BOB": bob.client_id, "GONE": "0" * 32, "NUMBER": 1}
-    held: list[tuple[Wire, Json]] = []
-    for messages, over_socket in requests:
-        sent = [
-            message | {"clientId": ids.get(message["clientId"])}
-            if "clientId" in message
-            else message
-            for message in messages
-        ]
-        body = json.dumps(sent).encode()
-        if over_socket:
-            socket = Socket()
-            house.receive_over(socket, body, alice.browser)
-            house.turn()
-            house.close(socket)
-            continue
-        asked = house.receive(body, browser=alice.browser)
-        house.turn()
-        if asked.is_held:
-            (message,) = sent
-            held.append((asked.wire, message))
-        else:
-            check_replies(asked.elements, sent)
-    house.advance(31.0)
-    for wire, message in held:
-        assert wire.elements is not None
-        check_replies(wire.elements, [message])
-    assert house.balances()
-
-
-def check_replies(elements: list[Json], messages: list[Json]) -> None:
-    replies = [element for element in elements if "successful" in element]
-    assert len(replies) == len(messages)
-    if any(message.get("channel") == "/meta/handshake" for message in messages):
-        # Its reply comes first.
-        messages = sorted(messages, key=lambda m: m.get("channel") != "/meta/handshake")
-        replies = sorted(replies, key=lambda r: r.get("channel") != "/meta/handshake")
-    for message, reply in zip(messages, replies, strict=True):
-        if isinstance(message.get("channel"), str):
-            assert reply["channel"] == message["channel"]
-        if message.get("id") is not None:
-            assert reply["id"] == str(message["id"])
-        if message.get("subscription") is not None:
-            assert written(reply["subscription"]) == written(message["subscription"])
-        assert ("error" in reply) is not reply["successful"]
-        assert ("clientId" in reply) is (
-            reply.get("channel") == "/meta/handshake" and reply["successful"]
-        )
-        advice = reply.get("advice")
-        assert advice is None or {"reconnect", "interval", "timeout"} <= advice.keys()
