@@ -115,6 +115,10 @@ class Wire:
         """Whether anything was said by now."""
         return not self.is_closed(0.0) and bool(self._read)
 
+    def has_heard(self, text: bytes) -> bool:
+        """Whether this was said by now."""
+        return not self.is_closed(0.01) and text in self._read
+
     def is_closed(self, within_s: float) -> bool:
         """Whether the server closes its side in this time; what it says before is kept."""
         deadline = time.monotonic() + within_s

@@ -9,7 +9,7 @@ import socket
 import sys
 import time
 
-PAUSE_S = 0.01
+PAUSE_S = 0.005
 
 
 class Client:

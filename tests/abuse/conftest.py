@@ -12,8 +12,8 @@ from tests.serving import Servers
 IMPATIENT = {
     "timeout": 5000,
     "max_interval": 1500,
-    "request_timeout": 700,
-    "write_timeout": 800,
+    "request_timeout": 500,
+    "write_timeout": 500,
     "max_queue_bytes": 8 * 1024 * 1024,
 }
 DOORS = [True, False]

@@ -11,6 +11,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.samples import Sample
 
 from tests.abuse.attacker import MIB, Person, SocketPerson, SocketWire, Wire
 from tests.serving import Server
@@ -20,6 +21,7 @@ BYSTANDER = Path(__file__).with_name("bystander.py")
 WORST_MS = 2000.0
 MIDDLE_MS = 150.0
 PAGE = 4096
+ACCEPTED = "holdfast_entries_accepted_total"
 # Ways of an entry out of the queue, or to stay in it.
 PLACES = ("holdfast_entries_waiting", "holdfast_entries_handed", "holdfast_entries_settled_total")
 
@@ -59,14 +61,19 @@ class Target:
         """What was logged since the test began."""
         return self._server.log()[self._log_before :]
 
-    def metric(self, name: str, **labels: str) -> float:
-        """One of the server's figures; those with several labels are added up."""
+    def metrics(self) -> list[Sample]:
+        """All of the server's figures at one moment."""
         with urllib.request.urlopen(f"{self.url}/metrics", timeout=10) as response:
             text = response.read().decode()
+        return [
+            sample for family in text_string_to_metric_families(text) for sample in family.samples
+        ]
+
+    def metric(self, name: str, **labels: str) -> float:
+        """One of the server's figures; those with several labels are added up."""
         return sum(
             sample.value
-            for family in text_string_to_metric_families(text)
-            for sample in family.samples
+            for sample in self.metrics()
             if sample.name == name and labels.items() <= sample.labels.items()
         )
 
@@ -88,8 +95,9 @@ class Target:
         assert "Traceback" not in log, log
         for line in log.splitlines():
             assert json.loads(line)["level"] in ("debug", "info", "warning"), line
-        accepted = self.metric("holdfast_entries_accepted_total")
-        assert accepted == sum(map(self.metric, PLACES))
+        figures = self.metrics()
+        accepted = sum(each.value for each in figures if each.name == ACCEPTED)
+        assert accepted == sum(each.value for each in figures if each.name in PLACES)
         with self.person() as person:
             person.subscribe("/after")
             answer = person.publish("/after", "well")

@@ -10,6 +10,7 @@ import orjson
 import pytest
 
 from tests.abuse.attacker import (
+    HANDSHAKE,
     MIB,
     Person,
     SocketPerson,
@@ -154,12 +155,46 @@ def test_a_socket_that_reads_late_gets_all_that_was_said(server: Program) -> Non
         assert server.ends() == 0
 
 
-def test_a_client_that_stays_is_told_to_come_back(server: Program) -> None:
-    """On a connection that is still open nothing is held any more, nobody new is let in."""
+def test_who_is_still_there_during_the_stop_is_told_to_come_back(server: Program) -> None:
     url = url_of(server)
-    with Person(url) as person, Wire(url) as slow:
+    with Person(url) as person, Wire(url) as prober, Person(url, receive_buffer=4096) as deaf:
         person.connect()
-        slow.send(request(b"[", {"Content-Length": "99"}))
+        overwhelm(deaf, url)
         server.process.send_signal(signal.SIGTERM)
-        assert person.is_closed(SHORT_S)
+        while probe(prober) == (200, b"ready\n"):
+            pass
+        assert probe(prober) == (503, b"stopping\n")
+        reply = person.connect().messages()[-1]
+        assert reply["successful"]
+        assert reply["advice"]["interval"] > 0
+        refused = person.ask(HANDSHAKE).messages()[0]
+        assert refused["error"] == "503::server_busy"
+        assert refused["advice"]["reconnect"] == "handshake"
+        assert server.ends() == 0
+
+
+def overwhelm(deaf: Person, url: str) -> None:
+    """Who does not read what is said is waited for, and so long everybody else's stay open."""
+    deaf.subscribe("/a")
+    with Person(url) as publisher:
+        for _ in range(8):
+            publisher.publish("/a", "x" * MIB)
+    deaf.say(deaf.connect_message())
+
+
+def probe(wire: Wire) -> tuple[int, bytes]:
+    wire.send(request(b"", method="GET /readyz"))
+    answer = wire.answer()
+    return answer.status, answer.body
+
+
+def test_nobody_new_is_let_in_during_the_stop(server: Program) -> None:
+    url = url_of(server)
+    with Wire(url) as prober, Person(url, receive_buffer=4096) as deaf:
+        overwhelm(deaf, url)
+        server.process.send_signal(signal.SIGTERM)
+        while probe(prober) == (200, b"ready\n"):
+            pass
+        with pytest.raises(ConnectionRefusedError):
+            Wire(url)
         assert server.ends() == 0
