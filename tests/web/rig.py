@@ -47,6 +47,8 @@ class FakeTransport(asyncio.Transport):
         # Whether closing waits until the other end has read, which it never does.
         self.is_stuck = False
         self._protocol = protocol
+        self._is_full = False
+        self._is_paused = False
         self._is_closing = False
         self.is_lost = False
         self.closing = asyncio.Event()
@@ -54,6 +56,20 @@ class FakeTransport(asyncio.Transport):
     def write(self, data: bytes | bytearray | memoryview) -> None:
         if not self._is_closing:
             self.written += data
+            if self._is_full and not self._is_paused:
+                self._is_paused = True
+                self._protocol.pause_writing()
+
+    def stop_reading(self) -> None:
+        """The other end does not read: what is written next stays here."""
+        self._is_full = True
+
+    def read_on(self) -> None:
+        """The other end reads everything."""
+        self._is_full = False
+        if self._is_paused:
+            self._is_paused = False
+            self._protocol.resume_writing()
 
     def writelines(self, data: Any) -> None:
         self.write(b"".join(data))

@@ -1,9 +1,10 @@
 """The fast lane and aiohttp's ordinary door answer alike, whatever the bytes and their pieces."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -13,6 +14,7 @@ from app.bayeux.errors import BayeuxError
 from app.web.endpoint import FIXED_HEADERS, JSON_TYPE, WebOptions, error_body
 from app.web.origins import Origins
 from tests.web.requests import (
+    CLIENT_ID,
     CONNECT,
     COOKIE,
     DISCONNECT,
@@ -26,7 +28,7 @@ from tests.web.requests import (
     post,
     post_messages,
 )
-from tests.web.rig import Door, Response, Transcript, less, play
+from tests.web.rig import LONG_S, Door, Response, Rig, Transcript, less, play
 
 pytestmark = pytest.mark.usefixtures("nothing_blocks")
 
@@ -458,6 +460,112 @@ async def test_requests_behind_a_held_connect_wait_in_whatever_pieces(size: int)
     held = post_messages(CONNECT)
     heard = await compare(HELLO, held, held, *pieces(rest, range(0, len(rest), size)))
     assert statuses(heard) == [200] * 6
+
+
+SECOND_ID, SECOND_COOKIE = f"{3:032x}", f"BAYEUX_BROWSER={4:032x}"
+IDS = [(CLIENT_ID, COOKIE), (SECOND_ID, SECOND_COOKIE)]
+
+
+def said_by(who: int, message: Mapping[str, object]) -> bytes:
+    client_id, cookie = IDS[who]
+    return post_messages({**message, "clientId": client_id}, cookie=cookie)
+
+
+POLL = {**CONNECT, "advice": {"timeout": 0}}
+# The first only publishes: who of two is served first when both were held is nobody's promise.
+SAYINGS = st.one_of(
+    st.tuples(st.just(0), st.sampled_from([PUBLISH, PUBLISH, POLL])),
+    st.tuples(st.just(1), st.sampled_from([CONNECT, CONNECT, CONNECT, POLL, PUBLISH, DISCONNECT])),
+)
+EVENTS = st.one_of(
+    st.tuples(st.just("say"), SAYINGS),
+    st.tuples(st.just("say"), SAYINGS),
+    st.tuples(st.just("say"), SAYINGS),
+    st.tuples(st.just("begin to say"), SAYINGS),
+    st.tuples(
+        st.sampled_from(["drop", "stop reading", "read on"]),
+        st.tuples(st.integers(min_value=0, max_value=1), st.none()),
+    ),
+    # Times of which no sum is one of the server's.
+    st.tuples(st.just("wait"), st.tuples(st.just(0), st.sampled_from([1.3, 12.7, 45.1]))),
+)
+Event = tuple[str, tuple[int, Any]]
+
+
+class Scene:
+    """Two clients at a rig, each with a session, and all that they heard."""
+
+    def __init__(self, rig: Rig) -> None:
+        self._rig = rig
+        self._clients = [rig.connect(), rig.connect()]
+        self._begun = [b"", b""]
+        self.heard: list[str] = []
+
+    async def begin(self) -> None:
+        for who, client in enumerate(self._clients):
+            await client.send(HELLO, said_by(who, SUBSCRIBE), said_by(who, CONNECT))
+
+    async def play(self, event: str, who: int, what: Any) -> None:
+        if self._clients[who].is_over():
+            await self._drop(who)
+        client = self._clients[who]
+        if event == "say":
+            await self._send(who, said_by(who, what))
+        elif event == "begin to say":
+            raw = said_by(who, what)
+            await self._send(who, raw[:90])
+            self._begun[who] = raw[90:]
+        elif event == "drop":
+            await self._drop(who)
+        elif event == "wait":
+            self._rig.pass_time(what)
+        elif event == "stop reading":
+            client.transport.stop_reading()
+        else:
+            client.transport.read_on()
+        await client.settle()
+
+    async def end(self) -> None:
+        for who in (0, 1):
+            await self.play("read on", who, None)
+        for _ in range(3):
+            self._rig.pass_time(LONG_S)
+            await self._clients[0].settle()
+        for who in (0, 1):
+            await self._drop(who)
+
+    async def _send(self, who: int, data: bytes) -> None:
+        rest, self._begun[who] = self._begun[who], b""
+        await self._clients[who].send(*([rest] if rest else []), data)
+
+    async def _drop(self, who: int) -> None:
+        client = self._clients[who]
+        self.heard += [f"{who} {line}" for line in less(client.heard(), *VOLATILE).lines()]
+        client.transport.lose()
+        await client.settle()
+        self._clients[who] = self._rig.connect()
+        self._begun[who] = b""
+
+
+async def heard_at(door: Door, events: list[Event]) -> list[str]:
+    async with Rig(door=door, web_options=WEB_OPTIONS) as rig:
+        scene = Scene(rig)
+        await scene.begin()
+        for event, (who, what) in events:
+            await scene.play(event, who, what)
+        await scene.end()
+        return scene.heard
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(EVENTS, max_size=10))
+def test_whatever_two_clients_do(events: list[Event]) -> None:
+    async def compare_doors() -> None:
+        fast, ordinary, plain = [await heard_at(door, events) for door in Door]
+        assert fast == ordinary
+        assert fast == plain
+
+    asyncio.run(compare_doors())
 
 
 async def test_a_server_without_long_polling_has_it_on_neither_side() -> None:
