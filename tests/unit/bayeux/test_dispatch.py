@@ -56,6 +56,12 @@ def test_a_field_that_is_null_is_a_field_that_is_absent(field: str) -> None:
     assert refusals(message) == [None, "402::session_unknown"]
 
 
+@pytest.mark.parametrize("message_id", ["a1", "00", 0, 5, 2**63, ABSENT, None])
+def test_an_id_of_letters_and_digits_or_none_at_all_is_welcome(message_id: Any) -> None:
+    message = {"channel": "/a", "data": 1, "id": message_id}
+    assert refusals(message) == [None, "402::session_unknown"]
+
+
 # What a reply repeats
 
 

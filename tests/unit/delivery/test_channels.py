@@ -132,7 +132,11 @@ def test_names_are_forgotten_when_their_lookups_are_too_long(
     assert channels.get("/first") is first
     channels.get("/b" * 64)
     channels.get("/c")
-    assert channels.get("/first") is not first
+    again = channels.get("/first")
+    assert again is not first
+    # There is room again.
+    channels.get("/d")
+    assert channels.get("/first") is again
 
 
 # Against a naive model that compares segment by segment

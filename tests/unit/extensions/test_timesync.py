@@ -105,3 +105,13 @@ def test_receivers_do_not_see_it() -> None:
     _, _, client = synced()
     client.subscribe("/a")
     assert ask(client, {"tc": 1, "l": 0, "o": 0}).events == [{"channel": "/a", "data": 1}]
+
+
+def test_a_clock_that_fails_stops_no_messages(caplog: pytest.LogCaptureFixture) -> None:
+    house, times = House(), iter([1_000_000])
+    house.bayeux.extend(TimeSync(lambda: next(times)))
+    client = house.client(ext={"timesync": {"tc": 1, "l": 1, "o": 999_999}})
+    reply = ask(client, {"tc": 1, "l": 0, "o": 0}).reply
+    assert reply["successful"]
+    assert "ext" not in reply
+    assert "StopIteration" in caplog.text
