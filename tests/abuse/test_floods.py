@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from tests.abuse.attacker import HANDSHAKE, MIB, Person, Wire, many, request
-from tests.abuse.conftest import MakeTarget
+from tests.abuse.conftest import IMPATIENT, MakeTarget
 from tests.abuse.target import Target
 
 HELLO = request(orjson.dumps([HANDSHAKE]))
@@ -200,7 +200,8 @@ def test_publishing_to_ever_new_channels_makes_no_new_figures_and_keeps_no_names
     assert target.growth_mib() < 60
 
 
-def test_many_connections_that_say_nothing_cost_little(target: Target) -> None:
+def test_many_connections_that_say_nothing_cost_little(target_with: MakeTarget) -> None:
+    target = target_with(**IMPATIENT)
     with target.bystander(), many(400, target.url) as wires:
         for wire in wires[::2]:
             wire.send(b"POST")

@@ -8,6 +8,7 @@ import orjson
 import pytest
 
 from tests.abuse.attacker import HANDSHAKE, MIB, Person, SocketPerson, many, request
+from tests.abuse.conftest import DOORS, IMPATIENT, MakeTarget
 from tests.abuse.target import Target
 
 HELLO = orjson.dumps([HANDSHAKE])
@@ -15,6 +16,12 @@ FORM = "application/x-www-form-urlencoded"
 CHUNKED = request(b"", {"Transfer-Encoding": "chunked"}).replace(b"Content-Length: 0\r\n", b"")
 # The allowance is 0.5 s; the end is looked for some time longer.
 LONG_S = 3.0
+
+
+@pytest.fixture(params=DOORS, ids=["fast lane", "ordinary door"])
+def either_door(target_with: MakeTarget, request: pytest.FixtureRequest) -> Target:
+    """Servers that do not wait long for requests."""
+    return target_with(fast_lane=request.param, **IMPATIENT)
 
 
 # A head that is complete or not, and what trickles in behind it.

@@ -50,7 +50,7 @@ NORMAL, GOING_AWAY, PROTOCOL, UNSUPPORTED, INVALID, TOO_BIG = 1000, 1001, 1002, 
 def test_what_is_wrong_closes_the_socket_with_the_right_code(
     data: bytes, code: int, either_door: Target
 ) -> None:
-    with either_door.bystander(), either_door.socket_person() as person:
+    with either_door.socket_person() as person:
         person.settle_in("/a")
         person.send_until_refused(data)
         assert person.close_code() == code
