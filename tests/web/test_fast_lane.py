@@ -9,6 +9,7 @@ import aiohttp
 import pytest
 from aiohttp.web_protocol import RequestHandler
 
+from app.web import listener
 from app.web.endpoint import WebOptions
 from app.web.fast_lane import _PARTS, FastLane, is_supported
 from tests.web.requests import (
@@ -20,7 +21,7 @@ from tests.web.requests import (
     post,
     post_messages,
 )
-from tests.web.rig import LONG_S, Client, Rig
+from tests.web.rig import LONG_S, Client, Door, Rig
 
 pytestmark = pytest.mark.usefixtures("nothing_blocks")
 
@@ -207,3 +208,44 @@ def test_every_part_of_aiohttps_own_handler_that_is_used_is_looked_for() -> None
     theirs = {name for name in used | set(vars(FastLane)) if hasattr(RequestHandler, name)}
     private = {name for name in theirs if name.startswith("_") and not name.startswith("__")}
     assert private <= set(_PARTS)
+
+
+@pytest.fixture
+def short_keepalive(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listener, "_KEEPALIVE_S", SOON_S)
+
+
+@pytest.mark.usefixtures("short_keepalive")
+@pytest.mark.parametrize("door", Door)
+async def test_an_idle_connection_is_closed_after_a_while(door: Door) -> None:
+    async with Rig(door=door) as rig:
+        silent, spoken = rig.connect(), rig.connect()
+        await spoken.send(HELLO)
+        await until_closed(silent)
+        await until_closed(spoken)
+        assert (statuses(silent), statuses(spoken)) == ([], [200])
+
+
+@pytest.mark.usefixtures("short_keepalive")
+@pytest.mark.parametrize("door", Door)
+async def test_a_connection_with_a_held_connect_is_not_idle(door: Door) -> None:
+    async with Rig(door=door) as rig:
+        client = rig.connect()
+        await client.send(HELLO, HOLD, HOLD)
+        await asyncio.sleep(3 * SOON_S)
+        assert not client.is_over()
+        rig.pass_time(LONG_S)
+        await client.settle()
+        assert statuses(client) == [200, 200, 200]
+        await client.send(SAY)
+        assert not client.is_over()
+
+
+@pytest.mark.usefixtures("short_keepalive")
+async def test_a_request_under_way_has_its_own_deadline_not_that_of_idle_connections() -> None:
+    async with Rig(web_options=WebOptions(request_timeout_s=1.0)) as rig:
+        client = rig.connect()
+        await client.send(HELLO, SAY[:30])
+        await asyncio.sleep(3 * SOON_S)
+        await client.send(SAY[30:])
+        assert statuses(client) == [200, 200]
