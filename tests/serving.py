@@ -26,7 +26,7 @@ class Server:
         home = Path(self._home.name)
         config = home / "holdfast.toml"
         config.write_text(as_toml({"port": 0, "data": str(home / "data"), **settings}), "utf-8")
-        self._log: IO[bytes] = (home / "log").open("w+b")
+        self._log: IO[bytes] = (home / "log").open("a+b")
         self.process = subprocess.Popen(
             [sys.executable, "-m", "app", "serve", "--config", str(config)],
             cwd=ROOT,
