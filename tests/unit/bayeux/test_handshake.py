@@ -8,6 +8,7 @@ import pytest
 
 from app.bayeux.errors import BayeuxError, Refused
 from app.bayeux.extension_chain import ServerExtension, SessionExtension
+from app.bayeux.options import ChannelRule
 from app.bayeux.rights import Denial, SecurityPolicy
 from app.bayeux.sessions import Session
 from app.delivery.channels import Channel
@@ -354,6 +355,26 @@ def test_a_refusal_after_others_agreed_leaves_nothing_behind() -> None:
         assert not asked.reply["successful"]
         assert "/hello" not in house.bayeux.hub.routes
         assert house.balances()
+
+
+def test_a_client_that_is_not_yet_let_in_may_have_lazy_messages_waiting() -> None:
+    class Subscriber(ServerExtension):
+        def negotiate(
+            self, session: Session, handshake: Json, reply: Json, now: float
+        ) -> SessionExtension | None:
+            house.bayeux.hub.routes.add(house.bayeux.channels.named("/lazy"), session)
+            session.subscriptions.add("/lazy")
+            return None
+
+    house = House(Subscriber(), Slow(), channels={"/lazy": ChannelRule(lazy_timeout_s=1.0)})
+    client = house.guest()
+    asked = client.handshake()
+    house.bayeux.publish("/lazy", 1)
+    house.advance(5.0)
+    house.resolve(None)
+    client.learn(asked)
+    assert client.connect().data == [1]
+    assert house.balances()
 
 
 def test_a_client_that_left_meanwhile_leaves_a_session_that_expires() -> None:
