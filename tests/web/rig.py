@@ -1,8 +1,10 @@
 """Both doors of long-polling in this process: bytes in, bytes out; no sockets, no dice."""
 
 import asyncio
+import logging
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from itertools import count
@@ -277,6 +279,29 @@ def _never(work: Awaitable[object], done: Callable[[Any, float], None]) -> None:
     raise AssertionError("no extension here takes its time")
 
 
+class _Faults(logging.Handler):
+    """Remembers what was logged as a fault of ours."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.seen: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.seen.append(self.format(record))
+
+
+@contextmanager
+def without_faults() -> Iterator[None]:
+    """Nothing of what happens meanwhile is logged as a fault."""
+    faults, root = _Faults(), logging.getLogger()
+    root.addHandler(faults)
+    try:
+        yield
+    finally:
+        root.removeHandler(faults)
+    assert faults.seen == []
+
+
 async def play(
     chunks: Sequence[bytes],
     *,
@@ -285,13 +310,14 @@ async def play(
     web_options: WebOptions | None = None,
 ) -> Transcript:
     """What a client hears that sends these chunks, in the end also to connects that are held."""
-    async with Rig(door=door, options=options, web_options=web_options) as rig:
-        client = rig.connect()
-        await client.send(*chunks)
-        for _ in range(3):
-            rig.pass_time(LONG_S)
-            await client.settle()
-        return client.heard()
+    with without_faults():
+        async with Rig(door=door, options=options, web_options=web_options) as rig:
+            client = rig.connect()
+            await client.send(*chunks)
+            for _ in range(3):
+                rig.pass_time(LONG_S)
+                await client.settle()
+            return client.heard()
 
 
 def less(transcript: Transcript, *names: str) -> Transcript:
