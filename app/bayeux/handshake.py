@@ -99,9 +99,9 @@ class Handshake:
         bayeux.sessions.timers.drop(session)
         session.queue.discard(Reason.SESSION_ENDED)
         if not isinstance(error, Refused):
-            # Nobody gets in by a fault of ours.
+            # Nobody gets in by a fault of ours, and nobody is sent away for good by one either.
             bayeux.log.error("an extension failed at handshake", exc_info=error)
-            error = Refused(BayeuxError.HANDSHAKE_DENIED)
+            error = _busy(bayeux)
         # What some extension agreed to is not agreed any more.
         self._reply.pop("ext", None)
         error.fill(self._reply)

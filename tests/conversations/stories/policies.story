@@ -243,10 +243,10 @@ on long-polling, callback-polling:
 on websocket:
     alice <- /policies/censored {"data": "fine", "approved": true}
 
-# An extension that breaks at the handshake lets nobody in
+# An extension that breaks at the handshake lets nobody in, and tells them to come back
 ! extension = ["tests.conversations.policies:censorship"]
 alice -> /meta/handshake {"ext": {"name": "broken"}}
-alice <- /meta/handshake error "403::handshake_denied" {"advice": {"reconnect": "none", "interval": 0, "timeout": 30000}, ...}
+alice <- /meta/handshake error "503::server_busy" {"advice": {"reconnect": "handshake", "interval": <any>, "timeout": 30000}, ...}
 
 # Where messages may come with the reply to a handshake, none may come too
 ! extension = ["tests.conversations.policies:services"]
