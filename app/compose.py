@@ -29,6 +29,7 @@ from app.web.clockwork import Clockwork
 from app.web.cookies import BrowserCookie
 from app.web.endpoint import Endpoint, WebOptions
 from app.web.heads import Heads
+from app.web.intake import Intake
 from app.web.listener import Address, Listener
 from app.web.metrics import Metrics
 from app.web.origins import Origins
@@ -64,7 +65,8 @@ async def serving(settings: Settings) -> AsyncIterator[str]:
             run_later=tasks,
         )
         _install_extensions(bayeux, settings)
-        endpoint = Endpoint(bayeux, _web_options(settings), loop.time)
+        intake = Intake(settings.max_unfinished_bytes)
+        endpoint = Endpoint(bayeux, _web_options(settings), loop.time, intake)
         door = WebSocketDoor(endpoint)
 
         async def readiness() -> str | None:

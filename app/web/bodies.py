@@ -9,6 +9,7 @@ from yarl import query_to_pairs
 
 from app.bayeux.errors import BayeuxError, RequestRefused
 from app.web.endpoint import Endpoint
+from app.web.intake import Intake
 
 _FORM = "application/x-www-form-urlencoded"
 _MAX_FIELDS = 1000
@@ -37,7 +38,7 @@ async def read_body(request: web.Request, endpoint: Endpoint) -> bytes:
     began_at = getattr(request.protocol, "began_at", None) or endpoint.clock()
     try:
         async with asyncio.timeout_at(began_at + endpoint.options.request_timeout_s):
-            body = await _read(request, limit)
+            body = await _read(request, limit, endpoint.intake)
     except TimeoutError:
         raise RequestRefused(BayeuxError.REQUEST_TIMEOUT) from None
     except (web.RequestPayloadError, ClientError, ValueError):
@@ -54,15 +55,19 @@ def _check_type(request: web.Request) -> None:
         raise RequestRefused(BayeuxError.MEDIA_TYPE_UNSUPPORTED)
 
 
-async def _read(request: web.Request, limit: int) -> bytes:
+async def _read(request: web.Request, limit: int, intake: Intake) -> bytes:
     """The inflated body; given up as soon as it is too large, so a bomb is never unpacked."""
     parts, size = [], 0
-    async for part in request.content.iter_any():
-        size += len(part)
-        if size > limit:
-            raise RequestRefused(BayeuxError.REQUEST_TOO_LARGE)
-        parts.append(part)
-    return b"".join(parts)
+    try:
+        async for part in request.content.iter_any():
+            if size + len(part) > limit:
+                raise RequestRefused(BayeuxError.REQUEST_TOO_LARGE)
+            intake.take(len(part))
+            size += len(part)
+            parts.append(part)
+        return b"".join(parts)
+    finally:
+        intake.give_back(size)
 
 
 def to_utf8(body: bytes, charset: str | None) -> bytes:

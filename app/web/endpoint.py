@@ -11,6 +11,7 @@ from app.bayeux.exchange import Exchange
 from app.bayeux.server import Bayeux
 from app.delivery.messages import Message
 from app.web.cookies import BrowserCookie
+from app.web.intake import Intake
 from app.web.origins import Origins, Standing
 
 log = logging.getLogger(__name__)
@@ -52,6 +53,7 @@ class Endpoint:
     bayeux: Bayeux
     options: WebOptions
     clock: Callable[[], float]
+    intake: Intake = field(default_factory=Intake)
 
     def check_origin(self, origin: str | None, host: str | None) -> None:
         """Raises `RequestRefused` for pages that nobody allowed to use this server."""
