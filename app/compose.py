@@ -59,7 +59,7 @@ async def serving(settings: Settings) -> AsyncIterator[str]:
         clockwork = Clockwork(heads)
         bayeux = Bayeux(
             options_of(settings),
-            new_id=lambda: secrets.token_hex(16),
+            new_id=_identifiers().__next__,
             random=random.random,
             on_ready=clockwork.on_ready,
             run_later=tasks,
@@ -104,6 +104,13 @@ async def _within(seconds: float, goodbye: Coroutine[None, None, None]) -> None:
             await goodbye
     except TimeoutError:
         log.info("stopped without waiting any longer for clients that do not hear")
+
+
+def _identifiers() -> Iterator[str]:
+    """Identities of 128 random bits, which the system is asked for by the dozen."""
+    while True:
+        digits = secrets.token_hex(64 * 16)
+        yield from (digits[start : start + 32] for start in range(0, len(digits), 32))
 
 
 def gc_for_a_server() -> None:

@@ -70,7 +70,7 @@ class Handshake:
             extension = bayeux.extensions[self._next]
             self._next += 1
             outcome = extension.negotiate(session, self._message, self._reply, bayeux.now)
-            if isinstance(outcome, Awaitable):
+            if outcome is not None and isinstance(outcome, Awaitable):
                 bayeux.handshakes_pending += 1
                 bayeux.run_later(outcome, self._resume)
                 return False

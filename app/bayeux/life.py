@@ -6,6 +6,9 @@ from enum import Enum
 class State(Enum):
     """Where a session stands."""
 
+    # Rows are looked up by identity; the usual hash of enums is a function in Python.
+    __hash__ = object.__hash__
+
     HANDSHAKEN = "handshaken"
     CONNECTED = "connected"
     GONE = "gone"
@@ -13,6 +16,8 @@ class State(Enum):
 
 class Input(Enum):
     """What can happen to a session."""
+
+    __hash__ = object.__hash__
 
     CONNECT = "connect"
     DISCONNECT = "disconnect"

@@ -1,7 +1,7 @@
 """The browser's identity, which travels in a cookie."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 _IDENTITY = re.compile(r"[A-Za-z0-9._~-]{1,64}")
 
@@ -18,6 +18,11 @@ class BrowserCookie:
     http_only: bool = True
     same_site: str | None = None
     partitioned: bool = False
+    # Everything behind the identity, put together once.
+    _attributes: str = field(init=False, repr=False, default="")
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_attributes", self._make_attributes())
 
     def find(self, header: str | None) -> str | None:
         """The identity in a `Cookie` header; what we could not have given out is no identity."""
@@ -32,7 +37,10 @@ class BrowserCookie:
 
     def header(self, identity: str) -> str:
         """The value of `Set-Cookie` for this identity."""
-        parts = [f"{self.name}={identity}", f"Path={self.path}"]
+        return f"{self.name}={identity}{self._attributes}"
+
+    def _make_attributes(self) -> str:
+        parts = ["", f"Path={self.path}"]
         if self.domain is not None:
             parts.append(f"Domain={self.domain}")
         if self.max_age is not None:

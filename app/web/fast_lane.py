@@ -28,7 +28,7 @@ from app.bayeux.exchange import ConnectionType, Exchange
 from app.delivery.messages import Message
 from app.web.endpoint import FIXED_HEADERS, JSON_TYPE, Endpoint, error_body, join
 from app.web.heads import Heads
-from app.web.known_head import KnownHead, learn
+from app.web.known_head import KnownHead, Speaker, learn
 from app.web.origins import Standing
 
 log = logging.getLogger(__name__)
@@ -72,24 +72,25 @@ def is_supported() -> bool:
     )
 
 
+_NOBODY = Speaker(None, None, None, is_foreign=False)
+
+
 class FastLane(RequestHandler):
     """aiohttp's connection handler with a shortcut; also the carrier of its own exchanges."""
 
     __slots__ = (
         "_body",
-        "_browser",
         "_deadline",
         "_endpoint",
         "_exchange",
         "_heads",
-        "_host",
         "_is_between",
-        "_is_foreign",
         "_known",
+        "_known_before",
         "_ordinary",
-        "_origin",
         "_paths",
         "_set_aside",
+        "_speaker",
         "_stall",
         "began_at",
     )
@@ -103,8 +104,6 @@ class FastLane(RequestHandler):
         self._paths = lane.paths
         # The exchange whose answer is due on this connection.
         self._exchange: Exchange | None = None
-        self._origin: str | None = None
-        self._host: str | None = None
         # Requests that aiohttp's own machinery has not answered yet, and the body of the last one.
         self._ordinary = 0
         self._body: StreamReader = EMPTY_PAYLOAD
@@ -113,10 +112,11 @@ class FastLane(RequestHandler):
         self.began_at: float | None = None
         self._deadline: asyncio.TimerHandle | None = None
         self._stall: asyncio.TimerHandle | None = None
-        # What the last head said, and how to recognise it if it comes again.
-        self._browser: str | None = None
-        self._is_foreign = False
+        # What the last head said, and the two last ones to recognise if they come again.
+        self._speaker = _NOBODY
         self._known: KnownHead | None = None
+        self._known_before: KnownHead | None = None
+        # Whether the parser stands between two requests: only then heads can be recognised.
         self._is_between = True
 
     # Bytes in
@@ -128,10 +128,23 @@ class FastLane(RequestHandler):
             super().data_received(data)
         elif data and (self._set_aside or self._is_taken()):
             self._put_aside(data)
-        elif self._known is None or (body := self._known.body_of(data)) is None:
+        elif not self._is_between or (body := self._body_behind_known_head(data)) is None:
             self._parse(data)
         else:
             self._receive(body)
+
+    def _body_behind_known_head(self, data: bytes) -> bytes | None:
+        known = self._known
+        if known is not None and (body := known.body_of(data)) is not None:
+            self._speaker = known.speaker
+            return body
+        other = self._known_before
+        if other is not None and (body := other.body_of(data)) is not None:
+            # Two kinds of requests that share a connection mostly take turns.
+            self._known, self._known_before = other, known
+            self._speaker = other.speaker
+            return body
+        return None
 
     def _is_taken(self) -> bool:
         if self._exchange is not None or self._paused:
@@ -153,7 +166,6 @@ class FastLane(RequestHandler):
     def _parse(self, data: bytes) -> None:
         if self._parser is None:
             return
-        self._known = None
         # Only a parser that was between two requests is there again after a complete one.
         was_between, self._is_between = self._is_between, False
         try:
@@ -167,10 +179,9 @@ class FastLane(RequestHandler):
                 self._finish_reading()
                 self._parser.message_consumed()
                 body = payload._buffer[0]
-                self._note_headers(message.headers)
+                self._speaker = self._heard(message.headers)
                 if was_between:
-                    self._known = learn(data, body)
-                    self._is_between = self._known is not None
+                    self._remember(learn(data, body, self._speaker))
                 self._receive(body)
                 return
         if messages or upgraded:
@@ -193,20 +204,27 @@ class FastLane(RequestHandler):
             return False
         return "Expect" not in headers and "Content-Encoding" not in headers
 
-    def _note_headers(self, headers: Any) -> None:
-        """What the headers say; a known head says the same again."""
+    def _heard(self, headers: Any) -> Speaker:
         options = self._endpoint.options
-        self._browser = options.cookie.find(headers.get("Cookie"))
-        self._origin = headers.get("Origin")
-        self._host = None if self._origin is None else headers.get("Host")
-        standing = options.origins.standing(self._origin, self._host)
-        self._is_foreign = standing is Standing.FOREIGN
+        browser = options.cookie.find(headers.get("Cookie"))
+        origin = headers.get("Origin")
+        if origin is None:
+            return Speaker(browser, None, None, is_foreign=False)
+        host = headers.get("Host")
+        is_foreign = options.origins.standing(origin, host) is Standing.FOREIGN
+        return Speaker(browser, origin, host, is_foreign)
+
+    def _remember(self, head: KnownHead | None) -> None:
+        """A head was learned: the parser stands behind its request, and before no other."""
+        if head is not None:
+            self._is_between = True
+            self._known, self._known_before = head, self._known
 
     def _receive(self, body: bytes) -> None:
-        if self._is_foreign:
+        if self._speaker.is_foreign:
             self._refuse(BayeuxError.ORIGIN_DENIED)
             return
-        self._exchange = exchange = Exchange(self, self._browser)
+        self._exchange = exchange = Exchange(self, self._speaker.browser)
         try:
             receive(self._endpoint.bayeux, body, exchange, self._endpoint.clock())
         except RequestRefused as refused:
@@ -306,10 +324,11 @@ class FastLane(RequestHandler):
         if transport is None or transport.is_closing():
             return False
         body = join(exchange, messages)
-        if self._origin is None and exchange.new_browser is None and not exchange.is_superseded:
+        speaker = self._speaker
+        if speaker.origin is None and exchange.new_browser is None and not exchange.is_superseded:
             head = self._heads.ok
         else:
-            headers = self._endpoint.headers(exchange, self._origin, self._host)
+            headers = self._endpoint.headers(exchange, speaker.origin, speaker.host)
             head = self._heads.build(self._endpoint.status(exchange), headers)
         transport.write(b"%b%d\r\n\r\n[%b]" % (head, len(body) + 2, body))
         self._free()
@@ -318,7 +337,7 @@ class FastLane(RequestHandler):
     def _refuse(self, error: BayeuxError) -> None:
         if self.transport is None:
             return
-        headers = self._endpoint.options.origins.headers(self._origin, self._host)
+        headers = self._endpoint.options.origins.headers(self._speaker.origin, self._speaker.host)
         if error is BayeuxError.REQUEST_TIMEOUT:
             headers["Connection"] = "close"
         body = error_body(error)

@@ -1,6 +1,7 @@
 """Heads of HTTP responses as bytes, made again only when their date changes."""
 
 from email.utils import formatdate
+from functools import cache
 from http import HTTPStatus
 
 from app.web.endpoint import FIXED_HEADERS, JSON_TYPE
@@ -23,5 +24,10 @@ class Heads:
     def build(self, status: int, headers: dict[str, str]) -> bytes:
         """A head with another status, or with further headers."""
         further = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-        line = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n"
-        return f"{line}{self._common}{further}Content-Length: ".encode("latin-1")
+        head = f"{_status_line(status)}{self._common}{further}Content-Length: "
+        return head.encode("latin-1")
+
+
+@cache
+def _status_line(status: int) -> str:
+    return f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n"

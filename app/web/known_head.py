@@ -6,6 +6,7 @@ parsed again. Nothing is ever concluded from a head that the parser has not acce
 """
 
 import re
+from typing import NamedTuple
 
 _LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]{1,9})(?=\r\n)", re.IGNORECASE)
 _END = b"\r\n\r\n"
@@ -13,15 +14,25 @@ _END = b"\r\n\r\n"
 _LONGEST = 2048
 
 
+class Speaker(NamedTuple):
+    """What a head says about who speaks."""
+
+    browser: str | None
+    origin: str | None
+    host: str | None
+    is_foreign: bool
+
+
 class KnownHead:
-    """A head in two parts: before and behind the number that is the body's length."""
+    """A head in two parts, before and behind the number that is the body's length."""
 
-    __slots__ = ("_after", "_before", "_size")
+    __slots__ = ("_after", "_before", "_size", "speaker")
 
-    def __init__(self, before: bytes, after: bytes) -> None:
+    def __init__(self, before: bytes, after: bytes, speaker: Speaker) -> None:
         self._before = before
         self._after = after
         self._size = len(before) + len(after)
+        self.speaker = speaker
 
     def body_of(self, data: bytes) -> bytes | None:
         """The body, if the data are this head and a complete body, and nothing else."""
@@ -36,19 +47,16 @@ class KnownHead:
         return None
 
 
-def learn(data: bytes, body: bytes) -> KnownHead | None:
+def learn(data: bytes, body: bytes, speaker: Speaker) -> KnownHead | None:
     """The head of a request that the parser found in exactly these data, with this body.
 
     None if the data are more than that request: then the parser has begun with another one.
     """
-    head_size = len(data) - len(body)
-    if head_size > _LONGEST or data.find(_END) != head_size - len(_END):
+    size = len(data) - len(body)
+    if size > _LONGEST or data.find(_END) != size - len(_END):
         return None
-    head = data[:head_size]
-    lengths = _LENGTH.findall(head)
-    if len(lengths) != 1 or int(lengths[0]) != len(body):
-        return None
+    head = data[:size]
     found = _LENGTH.search(head)
-    if found is None:
+    if found is None or int(found[1]) != len(body) or _LENGTH.search(head, found.end()):
         return None
-    return KnownHead(head[: found.start(1)], head[found.end(1) :])
+    return KnownHead(head[: found.start(1)], head[found.end(1) :], speaker)

@@ -249,3 +249,26 @@ async def test_a_request_under_way_has_its_own_deadline_not_that_of_idle_connect
         await asyncio.sleep(3 * SOON_S)
         await client.send(SAY[30:])
         assert statuses(client) == [200, 200]
+
+
+async def test_two_kinds_of_requests_that_take_turns_are_both_recognised(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = rig.connect()
+    elsewhere = SAY.replace(b"POST /cometd", b"POST /cometd/publish", 1)
+    assert elsewhere != SAY
+    await client.send(HELLO, SAY, elsewhere)
+    parsed: list[bytes] = []
+    monkeypatch.setattr(FastLane, "_parse", lambda _, data: parsed.append(data))
+    await client.send(SAY, elsewhere, SAY, elsewhere)
+    assert parsed == []
+    assert statuses(client) == [200] * 7
+
+
+async def test_each_of_two_known_heads_speaks_for_its_own_browser(rig: Rig) -> None:
+    client = rig.connect()
+    stranger = SAY.replace(b"BAYEUX_BROWSER=0", b"BAYEUX_BROWSER=f", 1)
+    assert stranger != SAY
+    await client.send(HELLO, SAY, stranger, SAY, stranger, SAY)
+    said = [b'"successful":true' in each.body for each in client.heard().responses[1:]]
+    assert said == [True, False, True, False, True]
