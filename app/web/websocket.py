@@ -54,7 +54,8 @@ class Socket:
         self.browser = browser
         self.is_newcomer = is_newcomer
         self.session: Session | None = None
-        self._request = request
+        # Asked for every message: what the request says of it is two steps away.
+        self._protocol = request.protocol
         self._bayeux = endpoint.bayeux
         self._messages_per_frame = endpoint.options.ws_messages_per_frame
         self._flush = flush
@@ -74,7 +75,7 @@ class Socket:
         return self._write(self._frames(messages))
 
     def is_draining(self) -> bool:
-        if self._request.transport is None or not self._request.protocol.writing_paused:
+        if self._protocol.transport is None or not self._protocol.writing_paused:
             return False
         if self._draining is None:
             # Who is told so is owed a word when it is over.
@@ -101,7 +102,7 @@ class Socket:
         self._bayeux.drained(self)
 
     def _write(self, frames: Sequence[bytes]) -> bool:
-        transport = self._request.transport
+        transport = self._protocol.transport
         if transport is None or transport.is_closing():
             return False
         transport.write(frames[0] if len(frames) == 1 else b"".join(frames))
