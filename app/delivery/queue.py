@@ -12,8 +12,6 @@ _FREE_REPEATS = 3
 _FIRST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 1.0
 
-_NO_MESSAGES: Sequence[Message] = ()
-
 
 @dataclass(frozen=True, slots=True)
 class QueueLimits:
@@ -91,7 +89,7 @@ class CallbackQueue:
         entries = self.entries
         if self._marks is None:
             self.handed = len(entries)
-            return entries or _NO_MESSAGES
+            return entries
         self.batch += 1
         if self.handed:
             self._repeats += 1
@@ -99,7 +97,7 @@ class CallbackQueue:
         if len(entries) > self.handed:
             self._marks.append((self.batch, self._base + len(entries)))
             self.handed = len(entries)
-        return entries or _NO_MESSAGES
+        return entries
 
     def returned(self) -> None:
         """The transport took nothing: a plain receiver's entries wait again."""
