@@ -51,6 +51,10 @@ class Pipe(Protocol):
         """Whether earlier bytes are still on their way; then wait for `Bayeux.drained`."""
         ...
 
+    def end(self) -> None:
+        """The session was ended by the server: close, unless the client is about to."""
+        ...
+
 
 # A connect whose reply is completed when it is known what travels with it: its place among the
 # replies, the reply so far, the `ext` of the request.

@@ -220,6 +220,7 @@ class Bayeux:
             # The other way round: cometd.js closes its socket when no connect is outstanding.
             self.dismiss(session)
             pipe.push([goodbye])
+            pipe.end()
         self.end(session, Input.DISCONNECT)
         if self.present is None or self.present.session is not session:
             session.queue.discard(Reason.SESSION_ENDED)

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _TEXT = 0x81
+# How long a client that was told that its session is over may take to close its socket.
+_GOODBYE_S = 1.0
 _CLOSE_CODES = {BayeuxError.REQUEST_TOO_LARGE: WSCloseCode.MESSAGE_TOO_BIG}
 
 
@@ -50,6 +52,7 @@ class Socket:
         *,
         is_newcomer: bool,
         flush: Callable[[], Awaitable[None]],
+        hang_up: Callable[[], Awaitable[object]],
     ) -> None:
         self.browser = browser
         self.is_newcomer = is_newcomer
@@ -59,7 +62,9 @@ class Socket:
         self._bayeux = endpoint.bayeux
         self._messages_per_frame = endpoint.options.ws_messages_per_frame
         self._flush = flush
+        self._hang_up = hang_up
         self._draining: asyncio.Task[None] | None = None
+        self._ending: asyncio.Task[None] | None = None
 
     def answer(self, exchange: Exchange, messages: Sequence[Message]) -> bool:
         if exchange.is_superseded:
@@ -87,10 +92,22 @@ class Socket:
         if self._draining is not None:
             await self._draining
 
+    def end(self) -> None:
+        # A cometd.js whose first connect crossed the goodbye would keep its socket for ever.
+        if self._ending is None and self.session is not None:
+            self._ending = asyncio.get_running_loop().create_task(self._end(self.session))
+
     def close(self) -> None:
         """Nothing leaves any more."""
-        if self._draining is not None:
-            self._draining.cancel()
+        for task in (self._draining, self._ending):
+            if task is not None:
+                task.cancel()
+
+    async def _end(self, session: "Session") -> None:
+        await asyncio.sleep(_GOODBYE_S)
+        self._ending = None
+        if self.session is session:
+            await self._hang_up()
 
     async def _drain(self) -> None:
         try:
@@ -144,7 +161,12 @@ class WebSocketDoor:
             response.headers["Set-Cookie"] = options.cookie.header(browser)
         writer = await response.prepare(request)
         socket = Socket(
-            request, self._endpoint, browser, is_newcomer=known is None, flush=writer.drain
+            request,
+            self._endpoint,
+            browser,
+            is_newcomer=known is None,
+            flush=writer.drain,
+            hang_up=response.close,
         )
         self._open.add(response)
         try:

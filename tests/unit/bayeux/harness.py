@@ -56,6 +56,7 @@ class Socket:
         self.session: Session | None = None
         self.is_cut = False
         self.is_full = False
+        self.is_ended = False
         self.frames: list[list[Json]] = []
 
     def answer(self, exchange: Exchange, messages: Sequence[Message]) -> bool:
@@ -72,6 +73,9 @@ class Socket:
 
     def is_draining(self) -> bool:
         return self.is_full
+
+    def end(self) -> None:
+        self.is_ended = True
 
     def take(self) -> list[Json]:
         """What came since this was last asked, frame after frame."""

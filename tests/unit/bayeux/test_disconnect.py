@@ -112,9 +112,11 @@ def test_the_server_cannot_tell_a_client_that_does_not_wait() -> None:
 
 def test_over_a_socket_the_servers_goodbye_comes_last() -> None:
     house = House()
-    client = house.connected(socket=Socket(), browser="mine")
+    socket = Socket()
+    client = house.connected(socket=socket, browser="mine")
     client.connect()
     house.bayeux.end_by_server(client.session)
+    assert socket.is_ended
     reply, farewell = client.hear()
     assert reply["advice"]["reconnect"] == "none"
     assert farewell == {"channel": "/meta/disconnect", "successful": True}

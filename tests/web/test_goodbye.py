@@ -1,0 +1,63 @@
+"""What becomes of a socket whose session was ended by the server."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from app.compose import serving
+from app.settings import Settings
+from app.web import websocket
+from tests.abuse.attacker import HANDSHAKE
+
+CONNECT = {"channel": "/meta/connect", "connectionType": "websocket"}
+
+
+@pytest.fixture
+async def socket(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
+    monkeypatch.setattr(websocket, "_GOODBYE_S", 0.2)
+    given: dict[str, Any] = {
+        "port": 0,
+        "data": tmp_path,
+        "extension": ["tests.clients.applications:services"],
+    }
+    async with (
+        serving(Settings(**given)) as url,
+        aiohttp.ClientSession(url) as client,
+        client.ws_connect("/cometd") as socket,
+    ):
+        yield socket
+
+
+async def _say(socket: aiohttp.ClientWebSocketResponse, message: dict[str, Any]) -> Any:
+    await socket.send_json([message])
+    return (await socket.receive_json())[0]
+
+
+async def test_the_server_closes_it_if_a_connect_crossed_its_goodbye(
+    socket: aiohttp.ClientWebSocketResponse,
+) -> None:
+    mine = {"clientId": (await _say(socket, HANDSHAKE))["clientId"]}
+    goodbye = await _say(socket, {"channel": "/service/eject", "data": {}, **mine})
+    assert goodbye == {"channel": "/meta/disconnect", "successful": True}
+    assert (await socket.receive_json())[0]["channel"] == "/service/eject"
+    assert (await _say(socket, {**CONNECT, **mine}))["successful"] is False
+    assert (await socket.receive()).type is aiohttp.WSMsgType.CLOSE
+    assert socket.close_code == 1000
+
+
+async def test_it_stays_for_a_client_that_begins_anew(
+    socket: aiohttp.ClientWebSocketResponse,
+) -> None:
+    mine = {"clientId": (await _say(socket, HANDSHAKE))["clientId"]}
+    await _say(socket, {"channel": "/service/eject", "data": {}, **mine})
+    await socket.receive_json()
+    other = {"clientId": (await _say(socket, HANDSHAKE))["clientId"]}
+    connect = {**CONNECT, **other, "advice": {"timeout": 600}}
+    assert (await _say(socket, {**CONNECT, **other}))["successful"] is True
+    assert (await _say(socket, connect))["successful"] is True
+    assert not socket.closed
