@@ -1,0 +1,86 @@
+"""The port to the store: what must survive this process."""
+
+from collections.abc import Callable, Sequence
+from enum import Enum
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from app.delivery.dead_letters import DeadLetter
+    from app.delivery.messages import Message
+    from app.delivery.session_record import SessionRecord
+
+
+class Kept(Enum):
+    """What became of a message that was to be kept."""
+
+    KEPT = "kept"
+    # Certainly not kept, now and later.
+    REFUSED = "refused"
+    # Nobody knows within 5 s. A second answer, KEPT or REFUSED, follows when somebody does.
+    UNKNOWN = "unknown"
+
+
+class Mark(NamedTuple):
+    """How far one entry of a queue has come."""
+
+    id: int
+    # Of the hand-over that is not settled yet; 0: it waits, or was returned.
+    seq: int = 0
+    batch: int = 0
+    attempts: int = 0
+    redelivered: int = 0
+    # Its place among returned entries: the seq after which it was returned; 0: never handed over.
+    position: int = 0
+
+
+class Keeper(Protocol):
+    """Keeps what it is told, at least once and in order; answers come as calls in later turns.
+
+    What one turn of the event loop brings goes out together: save, keep, mark, settle, bury,
+    forget. Repeating any of these changes nothing. While the store is away all but `keep` wait
+    for its return.
+    """
+
+    @property
+    def is_available(self) -> bool:
+        """Whether durable work is possible now; if not, `keep` is refused."""
+        ...
+
+    @property
+    def is_full(self) -> bool:
+        """Whether what waits for the store's return has filled its buffer: settle nothing."""
+        ...
+
+    def keep(self, message: "Message", keys: Sequence[str], done: Callable[[Kept], None]) -> None:
+        """Keep the message in the queues of these sessions, or in none.
+
+        `done` is called once, but a second time after `Kept.UNKNOWN`.
+        """
+        ...
+
+    def mark(self, key: str, marks: Sequence[Mark]) -> None:
+        """Remember how far entries have come; of several marks for one entry the last one wins."""
+        ...
+
+    def settle(self, key: str, ids: Sequence[int]) -> None:
+        """Entries are acked, expired or discarded: they are gone."""
+        ...
+
+    def bury(self, letters: Sequence["DeadLetter"], key: str | None) -> None:
+        """Entries are dead: gone from their queue and on record, in one step.
+
+        `key` is None if the queue is not a durable one.
+        """
+        ...
+
+    def save(self, record: "SessionRecord") -> None:
+        """Create or replace what is known of a session."""
+        ...
+
+    def forget(self, key: str) -> None:
+        """The session is gone, and what is left of its queue."""
+        ...
+
+    def after(self, done: Callable[[], None]) -> None:
+        """Call when everything before has been answered."""
+        ...

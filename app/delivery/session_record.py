@@ -1,0 +1,71 @@
+"""What is remembered of a durable session when its process ends."""
+
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Self
+
+VERSION = 1
+
+
+class RecordUnreadable(Exception):
+    """A stored record that this version cannot read; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class HoldRecord:
+    """Whether the session is held back, and why; times are ms since 1970."""
+
+    is_active: bool = True
+    reason: str = ""
+    until_ms: int | None = None
+    who: str = ""
+    since_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RetryRecord:
+    """Where a session that is polled stands."""
+
+    count: int = 0
+    delay_s: float | None = None
+
+
+@dataclass(slots=True)
+class SessionRecord:
+    """One durable session; times are ms since 1970."""
+
+    key: str
+    client_id: str
+    browser: str
+    subject: str
+    number: int
+    # What the wire calls it: client/joe/1.
+    name: str
+    # What it negotiated in ext.delivery, effective values.
+    delivery: dict[str, Any]
+    acks: bool
+    subscriptions: list[str] = field(default_factory=list)
+    batch: int = 0
+    seq: int = 0
+    hold: HoldRecord = field(default_factory=HoldRecord)
+    retries: RetryRecord | None = None
+    timeout_s: float = 0.0
+    created_ms: int = 0
+    seen_ms: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        """The record as JSON has it."""
+        return {"v": VERSION, **asdict(self)}
+
+    @classmethod
+    def of_json(cls, given: dict[str, Any]) -> Self:
+        """The record again. Fields of a later version's are ignored, missing ones have defaults."""
+        if given.get("v") != VERSION:
+            raise RecordUnreadable(f"session record of version {given.get('v')}")
+        known = {each.name: given[each.name] for each in fields(cls) if each.name in given}
+        retries = known.get("retries")
+        try:
+            known["hold"] = HoldRecord(**known["hold"])
+            known["retries"] = None if retries is None else RetryRecord(**retries)
+            return cls(**known)
+        except (KeyError, TypeError) as error:
+            raise RecordUnreadable(f"session record: {error}") from error
