@@ -1,0 +1,48 @@
+"""Where the store is and who we are there, as a URL says it."""
+
+import ssl
+from dataclasses import dataclass
+from typing import Any, Self
+
+from redis.asyncio.connection import (
+    SSLConnection,
+    UnixDomainSocketConnection,
+    parse_url,
+)
+
+_PORT = 6379
+# Who is meant when only a password is given.
+_DEFAULT_USER = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A Unix socket if `path` is set, else host and port."""
+
+    host: str = "localhost"
+    port: int = _PORT
+    path: str | None = None
+    database: int = 0
+    username: str = _DEFAULT_USER
+    password: str | None = None
+    tls: ssl.SSLContext | None = None
+
+    @classmethod
+    def of(cls, url: str) -> Self:
+        """The address in a URL of redis-py; its `ssl_...` options count, other ones do not."""
+        parts: dict[str, Any] = {**parse_url(url)}
+        kind = parts.pop("connection_class", None)
+        tls = SSLConnection(**parts).ssl_context.get() if kind is SSLConnection else None
+        return cls(
+            host=parts.get("host", "localhost"),
+            port=parts.get("port", _PORT),
+            path=parts["path"] if kind is UnixDomainSocketConnection else None,
+            database=parts.get("db", 0),
+            username=parts.get("username", _DEFAULT_USER),
+            password=parts.get("password"),
+            tls=tls,
+        )
+
+    def __str__(self) -> str:
+        """Without credentials: for logs."""
+        return self.path or f"{self.host}:{self.port}"

@@ -1,0 +1,145 @@
+"""One connection to the store: what it is told leaves in order, what it answers comes in order."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import cast
+
+from hiredis import HiredisError, PushNotification, Reader, ReplyError, pack_command
+
+from app.store.address import Address
+
+Word = bytes | str | int | float
+# The oldest major version whose scripts do all or nothing.
+_OLDEST = 7
+_MORE = object()
+
+
+class Unusable(Exception):
+    """The connection cannot be used, now or at all; the text says why."""
+
+    def __init__(self, why: str, *, is_passing: bool = False) -> None:
+        super().__init__(why)
+        # Whether waiting helps, without anybody doing anything.
+        self.is_passing = is_passing
+
+
+class Wire(asyncio.Protocol):
+    """A connection; whoever listens gets every reply, errors as they are."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._reader = Reader(notEnoughData=_MORE)
+        self._transport: asyncio.Transport | None = None
+        self._listener: Callable[[object], None] | None = None
+        self.heard_at = 0.0
+        self.lost: asyncio.Future[str] = self._loop.create_future()
+
+    @classmethod
+    async def connect(cls, address: Address, name: str, sources: Sequence[str]) -> "Wire":
+        """A connection on which the first words have been said."""
+        try:
+            wire = await cls._dial(address)
+        except TimeoutError:
+            raise
+        except OSError as error:
+            raise Unusable(f"cannot be reached: {error.strerror or error}") from error
+        try:
+            await wire._greet(address, name, sources)
+        except BaseException:
+            wire.abort("never used")
+            raise
+        return wire
+
+    @classmethod
+    async def _dial(cls, address: Address) -> "Wire":
+        loop = asyncio.get_running_loop()
+        if address.path is not None:
+            _, wire = await loop.create_unix_connection(cls, address.path)
+        else:
+            _, wire = await loop.create_connection(cls, address.host, address.port, ssl=address.tls)
+        return wire
+
+    async def _greet(self, address: Address, name: str, sources: Sequence[str]) -> None:
+        """Say who we are and leave the scripts there; refuse a store that cannot work."""
+        hello: list[Word] = ["HELLO", 3]
+        if address.password is not None:
+            hello += ["AUTH", address.username, address.password]
+        commands: list[Sequence[Word]] = [[*hello, "SETNAME", name]]
+        if address.database:
+            commands.append(["SELECT", address.database])
+        commands += [["SCRIPT", "LOAD", source] for source in sources]
+        # Unlike a greeting, this is refused while the store loads its data.
+        commands.append(["PING"])
+        greeting, *_ = await self._exchange(commands)
+        _check(greeting)
+
+    async def _exchange(self, commands: Sequence[Sequence[Word]]) -> list[object]:
+        replies: list[object] = []
+        complete = self._loop.create_future()
+
+        def collect(reply: object) -> None:
+            replies.append(reply)
+            if isinstance(reply, ReplyError) and not complete.done():
+                is_passing = str(reply).startswith(("BUSY ", "LOADING "))
+                complete.set_exception(Unusable(str(reply), is_passing=is_passing))
+            elif len(replies) == len(commands) and not complete.done():
+                complete.set_result(None)
+
+        self.listen(collect)
+        self.write(b"".join(pack_command(tuple(command)) for command in commands))
+        await asyncio.wait([complete, self.lost], return_when=asyncio.FIRST_COMPLETED)
+        if not complete.done():
+            raise Unusable(self.lost.result())
+        await complete
+        return replies
+
+    def listen(self, listener: Callable[[object], None]) -> None:
+        """From now on replies go there."""
+        self._listener = listener
+        self.heard_at = self._loop.time()
+
+    def write(self, data: bytes) -> None:
+        """Send now what the socket takes, the rest as soon as it takes more."""
+        if self._transport is not None:
+            self._transport.write(data)
+
+    def abort(self, why: str) -> None:
+        """Hear and say no more; what has not left yet is lost."""
+        self._listener = None
+        if not self.lost.done():
+            self.lost.set_result(why)
+        if self._transport is not None:
+            self._transport.abort()
+
+    # asyncio.Protocol
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+
+    def data_received(self, data: bytes) -> None:
+        self.heard_at = self._loop.time()
+        reader = self._reader
+        try:
+            reader.feed(data)
+            # Whoever listens may abort in between.
+            while self._listener is not None and (reply := reader.gets()) is not _MORE:
+                if not isinstance(reply, PushNotification):
+                    self._listener(reply)
+        except HiredisError as error:
+            self.abort(f"does not speak the protocol: {error}")
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._listener = self._transport = None
+        if not self.lost.done():
+            self.lost.set_result(f"closed the connection{': ' if exc else ''}{exc or ''}")
+
+
+def _check(greeting: object) -> None:
+    if not isinstance(greeting, dict):
+        raise Unusable("does not introduce itself as Redis or Valkey")
+    server, version = (str(greeting.get(key, b""), "utf-8") for key in (b"server", b"version"))
+    major = version.partition(".")[0]
+    if not major.isdecimal() or int(major) < _OLDEST:
+        raise Unusable(f"{server} {version} is too old: {_OLDEST}.0 is needed")
+    if greeting.get(b"role") != b"master":
+        raise Unusable("is a replica: nothing can be written there")
