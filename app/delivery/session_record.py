@@ -54,7 +54,10 @@ class SessionRecord:
 
     def to_json(self) -> dict[str, Any]:
         """The record as JSON has it."""
-        return {"v": VERSION, **asdict(self)}
+        record = {each.name: getattr(self, each.name) for each in fields(self)}
+        record["hold"] = asdict(self.hold)
+        record["retries"] = None if self.retries is None else asdict(self.retries)
+        return {"v": VERSION, **record}
 
     @classmethod
     def of_json(cls, given: dict[str, Any]) -> Self:

@@ -1,0 +1,200 @@
+"""What will not be delivered to one receiver, with the reason and every attempt."""
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Self
+
+import orjson
+
+from app.delivery.messages import Message
+
+CHANNEL = "/sys/deadMessage"
+MAX_REASON = 1000
+MAX_ATTEMPTS = 20
+_CLIENT = "client/"
+
+# What differs between two accounts of the same trouble, the widest first.
+_QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'|`[^`]*`")
+_UUID = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
+_HEX = re.compile(r"\b0x[0-9a-f]+\b|\b(?=[a-f]*[0-9])[0-9a-f]{8,}\b")
+_NUMBER = re.compile(r"[+-]?\d+(?:[.,:]\d+)*")
+_SPACE = re.compile(r"\s+")
+
+
+class State(Enum):
+    """What has been done about a dead letter."""
+
+    NEW = "new"
+    REPLAYED = "replayed"
+    DISCARDED = "discarded"
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One hand-over that did not succeed; `time` in ms since 1970, `latency` in ms."""
+
+    n: int
+    time: int
+    node: str = ""
+    transport: str = ""
+    outcome: str = ""
+    latency: int | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The attempt as JSON has it."""
+        return {
+            "n": self.n,
+            "time": self.time,
+            "node": self.node,
+            "transport": self.transport,
+            "outcome": self.outcome,
+            "latency": self.latency,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """One message that one receiver will not get; kept whether or not anybody listens."""
+
+    # When it died: nanoseconds since 1970, 19 digits, so that letters sort by their text.
+    id: str
+    # The message's own id, which is also when it was received.
+    message: int
+    channel: str
+    # The original event's bytes.
+    wire: bytes
+    # Absolute names of sessions; the subject is the publisher's.
+    publisher: str
+    subject: str
+    receiver: str
+    # The receiver's name in the store.
+    key: str
+    code: str
+    reason: str
+    fingerprint: str
+    priority: int = 5
+    properties: Mapping[str, Any] | None = None
+    attempts: tuple[Attempt, ...] = ()
+    # What the receiver had agreed on: retries, delay and the like.
+    policy: Mapping[str, Any] | None = None
+    # How often the message had been replayed when it died.
+    generation: int = 0
+    # When the record will be removed, in ms since 1970; None: by the rules of the day.
+    expires: int | None = None
+    state: State = State.NEW
+    # How often this letter was replayed, and by which job.
+    replays: int = 0
+    job: str = ""
+
+    @classmethod
+    def of(
+        cls,
+        message: Message,
+        *,
+        id: str,
+        receiver: str,
+        code: str,
+        reason: str,
+        attempts: Sequence[Attempt] = (),
+        policy: Mapping[str, Any] | None = None,
+        expires: int | None = None,
+    ) -> Self:
+        """The letter for a message that this receiver (an absolute name) will not get."""
+        return cls(
+            id=id,
+            message=message.id,
+            channel=message.channel,
+            wire=message.wire,
+            publisher=message.sender,
+            subject=subject_of(message.sender),
+            receiver=receiver,
+            key=key_of(receiver),
+            code=code,
+            reason=reason[:MAX_REASON],
+            fingerprint=fingerprint(message.channel, code, reason),
+            priority=message.priority,
+            properties=message.properties,
+            attempts=first_and_last(attempts),
+            policy=policy,
+            generation=message.generation,
+            expires=expires,
+        )
+
+    def envelope(self) -> dict[str, Any]:
+        """The data of the event: everything that a client without extensions can see."""
+        properties = self.properties
+        return {
+            "id": self.id,
+            "content": orjson.loads(self.wire).get("data"),
+            "channel": self.channel,
+            "key": {"oid": self.channel},
+            "qos": {
+                "sender": self.publisher,
+                "priority": self.priority,
+                "rcvTimestamp": str(self.message),
+                "properties": {} if properties is None else dict(properties),
+            },
+            "errorCode": self.code,
+            "reason": self.reason,
+            "receiver": self.receiver,
+            "rcvTimestamp": str(self.message),
+            "attempts": [attempt.to_json() for attempt in self.attempts],
+            "fingerprint": self.fingerprint,
+            "generation": self.generation,
+        }
+
+    def event_properties(self) -> dict[str, str]:
+        """The event's client properties, named as xmlBlaster names them."""
+        told = self.envelope()
+        return {
+            "__key": orjson.dumps(told["key"]).decode(),
+            "__qos": orjson.dumps(told["qos"]).decode(),
+            "__oid": self.channel,
+            "__rcvTimestamp": str(self.message),
+            "__deadMessageReason": self.reason,
+            "__receiver": self.receiver,
+            "__errorCode": self.code,
+        }
+
+    def event(self) -> dict[str, Any]:
+        """The event that tells of the letter."""
+        return {
+            "channel": CHANNEL,
+            "data": self.envelope(),
+            "ext": {"delivery": {"properties": self.event_properties()}},
+        }
+
+
+def key_of(name: str) -> str:
+    """What the store calls the session of this absolute name."""
+    return name.partition(_CLIENT)[2] or name
+
+
+def subject_of(name: str) -> str:
+    """Whose session this absolute name is."""
+    return name.partition(_CLIENT)[2].rpartition("/")[0]
+
+
+def first_and_last(attempts: Sequence[Attempt]) -> tuple[Attempt, ...]:
+    """How it began and how it ended, if there were too many to keep."""
+    if len(attempts) <= MAX_ATTEMPTS:
+        return tuple(attempts)
+    half = MAX_ATTEMPTS // 2
+    return (*attempts[:half], *attempts[-half:])
+
+
+def fingerprint(channel: str, code: str, reason: str) -> str:
+    """The same for what failed alike: on one channel, with one code, for one reason."""
+    text = "\0".join((channel, code, normalised(reason)))
+    return hashlib.blake2b(text.encode(errors="replace"), digest_size=8).hexdigest()
+
+
+def normalised(reason: str) -> str:
+    """The reason without what is particular to one message."""
+    text = reason[:MAX_REASON].lower()
+    for pattern in (_QUOTED, _UUID, _HEX, _NUMBER):
+        text = pattern.sub("#", text)
+    return _SPACE.sub(" ", text).strip()

@@ -1,0 +1,189 @@
+"""What stands in the store: messages, dead letters and sessions as bytes, each with a version."""
+
+from typing import Any
+
+import orjson
+
+from app.delivery.dead_letters import Attempt, DeadLetter, State
+from app.delivery.keeper import Mark
+from app.delivery.messages import ORDINARY_PRIORITY, Message
+from app.delivery.session_record import RecordUnreadable, SessionRecord
+
+VERSION = 1
+
+
+# Messages: one line of JSON, then the event. Names are short, for there may be millions of them.
+
+
+def pack_message(message: Message) -> bytes:
+    """The message as it stands in the store; its generation is its entry's affair."""
+    head: dict[str, Any] = {"v": VERSION, "c": message.channel}
+    if message.sender:
+        head["s"] = message.sender
+    if message.priority != ORDINARY_PRIORITY:
+        head["p"] = message.priority
+    if message.life_ms is not None:
+        head["l"] = message.life_ms
+    if message.linger_s is not None:
+        head["w"] = message.linger_s
+    if message.properties is not None:
+        head["x"] = dict(message.properties)
+    if message.is_dead_letter:
+        head["d"] = True
+    return orjson.dumps(head) + b"\n" + message.wire
+
+
+def unpack_message(id: int, record: bytes, generation: int) -> Message:
+    """The message again."""
+    line, _, wire = record.partition(b"\n")
+    head = _head(line, "message")
+    message = Message(
+        wire, id=id, channel=head["c"], sender=head.get("s", ""), linger_s=head.get("w")
+    )
+    message.priority = head.get("p", ORDINARY_PRIORITY)
+    message.life_ms = head.get("l")
+    message.properties = head.get("x")
+    message.is_dead_letter = head.get("d", False)
+    message.is_durable = True
+    message.generation = generation
+    return message
+
+
+def message_head(letter: DeadLetter) -> bytes:
+    """The first line of a dead letter's message, for it to be a message once more."""
+    message = Message(b"", id=letter.message, channel=letter.channel, sender=letter.publisher)
+    message.priority = letter.priority
+    message.properties = letter.properties
+    return pack_message(message)  # ends with the line break
+
+
+# Entries of queues: empty until they are handed over, then "position seq batch attempts
+# redelivered"; after a replay with "g<generation>" behind.
+
+
+def pack_mark(mark: Mark) -> bytes:
+    """How far an entry has come."""
+    return b"%d %d %d %d %d" % (
+        mark.position,
+        mark.seq,
+        mark.batch,
+        mark.attempts,
+        mark.redelivered,
+    )
+
+
+def pack_generation(generation: int) -> bytes:
+    """A new entry."""
+    return b"g%d" % generation if generation else b""
+
+
+def unpack_entry(id: int, entry: bytes) -> tuple[Mark, int]:
+    """How far an entry has come, and how often its message was replayed."""
+    text, _, generation = entry.partition(b"g")
+    if not text:
+        return Mark(id), int(generation or 0)
+    position, seq, batch, attempts, redelivered = map(int, text.split())
+    return Mark(id, seq, batch, attempts, redelivered, position), int(generation or 0)
+
+
+# Dead letters: "state replays job", which scripts change; a line of JSON; the event.
+
+
+def pack_letter(letter: DeadLetter) -> bytes:
+    """The letter as it stands in the store."""
+    status = f"{letter.state.value} {letter.replays} {letter.job or '-'}"
+    return b"\n".join((status.encode(), orjson.dumps(_letter_head(letter)), letter.wire))
+
+
+def unpack_letter(record: bytes) -> DeadLetter:
+    """The letter again; its wire is empty if the record was cut after its head."""
+    status, _, rest = record.partition(b"\n")
+    line, _, wire = rest.partition(b"\n")
+    state, replays, job = status.decode().split(" ")
+    return _letter(
+        _head(line, "dead letter"),
+        wire,
+        state=State(state),
+        replays=int(replays),
+        job="" if job == "-" else job,
+    )
+
+
+def letter_to_json(letter: DeadLetter) -> dict[str, Any]:
+    """The letter as an operator sees it, the original event within."""
+    return {
+        **_letter_head(letter),
+        "state": letter.state.value,
+        "replays": letter.replays,
+        "job": letter.job,
+        "event": orjson.Fragment(letter.wire),
+    }
+
+
+def _letter_head(letter: DeadLetter) -> dict[str, Any]:
+    return {
+        "v": VERSION,
+        "id": letter.id,
+        "message": str(letter.message),
+        "channel": letter.channel,
+        "publisher": letter.publisher,
+        "subject": letter.subject,
+        "receiver": letter.receiver,
+        "key": letter.key,
+        "code": letter.code,
+        "reason": letter.reason,
+        "fingerprint": letter.fingerprint,
+        "priority": letter.priority,
+        "properties": None if letter.properties is None else dict(letter.properties),
+        "attempts": [attempt.to_json() for attempt in letter.attempts],
+        "policy": None if letter.policy is None else dict(letter.policy),
+        "generation": letter.generation,
+        "expires": letter.expires,
+    }
+
+
+def _letter(
+    head: dict[str, Any], wire: bytes, *, state: State, replays: int, job: str
+) -> DeadLetter:
+    return DeadLetter(
+        id=head["id"],
+        message=int(head["message"]),
+        channel=head["channel"],
+        wire=wire,
+        publisher=head["publisher"],
+        subject=head["subject"],
+        receiver=head["receiver"],
+        key=head["key"],
+        code=head["code"],
+        reason=head["reason"],
+        fingerprint=head["fingerprint"],
+        priority=head["priority"],
+        properties=head["properties"],
+        attempts=tuple(Attempt(**attempt) for attempt in head["attempts"]),
+        policy=head["policy"],
+        generation=head["generation"],
+        expires=head["expires"],
+        state=state,
+        replays=replays,
+        job=job,
+    )
+
+
+# Sessions
+
+
+def pack_session(record: SessionRecord) -> bytes:
+    """The session as it stands in the store."""
+    return orjson.dumps(record.to_json())
+
+
+def unpack_session(record: bytes) -> SessionRecord:
+    """The session again."""
+    return SessionRecord.of_json(orjson.loads(record))
+
+
+def _head(line: bytes, what: str) -> dict[str, Any]:
+    head: dict[str, Any] = orjson.loads(line)
+    if head.get("v") != VERSION:
+        raise RecordUnreadable(f"{what} of version {head.get('v')}")
+    return head

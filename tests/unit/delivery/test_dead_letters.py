@@ -1,0 +1,167 @@
+"""Dead letters: what they hold, how they are told of, which of them are alike."""
+
+import re
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.delivery.dead_letters import (
+    MAX_ATTEMPTS,
+    MAX_REASON,
+    Attempt,
+    DeadLetter,
+    State,
+    fingerprint,
+    key_of,
+    normalised,
+    subject_of,
+)
+from app.delivery.messages import Message
+
+MESSAGE_ID = 1_763_000_000_000_000_001
+
+
+def message(data: object = "hello") -> Message:
+    wire = orjson.dumps({"channel": "/orders/new", "data": data})
+    message = Message(wire, id=MESSAGE_ID, channel="/orders/new", sender="client/ann/2")
+    message.priority = 7
+    message.properties = {"shop": "north"}
+    message.generation = 1
+    return message
+
+
+def letter(reason: str = "no such order 17", attempts: int = 1) -> DeadLetter:
+    return DeadLetter.of(
+        message(),
+        id="1763000000000000999",
+        receiver="client/joe/1",
+        code="user.update.illegalArgument",
+        reason=reason,
+        attempts=[Attempt(n=n, time=1000 + n, outcome="refused") for n in range(1, attempts + 1)],
+        policy={"retries": 0},
+    )
+
+
+def test_a_letter_knows_its_message_its_publisher_and_its_receiver() -> None:
+    found = letter()
+    assert (found.message, found.channel, found.priority) == (MESSAGE_ID, "/orders/new", 7)
+    assert (found.publisher, found.subject) == ("client/ann/2", "ann")
+    assert (found.receiver, found.key) == ("client/joe/1", "joe/1")
+    assert (found.state, found.replays, found.generation) == (State.NEW, 0, 1)
+
+
+def test_a_letter_keeps_the_bytes_of_the_event() -> None:
+    assert letter().wire == message().wire
+
+
+def test_a_long_reason_is_cut() -> None:
+    assert len(letter("x" * 5000).reason) == MAX_REASON
+
+
+def test_of_many_attempts_the_first_and_the_last_are_kept() -> None:
+    kept = [attempt.n for attempt in letter(attempts=100).attempts]
+    assert len(kept) == MAX_ATTEMPTS
+    assert kept[:3] == [1, 2, 3]
+    assert kept[-3:] == [98, 99, 100]
+
+
+def test_few_attempts_are_all_kept() -> None:
+    assert [attempt.n for attempt in letter(attempts=MAX_ATTEMPTS).attempts] == [*range(1, 21)]
+
+
+# The event
+
+
+def test_a_client_without_extensions_sees_everything_in_the_data() -> None:
+    event = letter().event()
+    assert event["channel"] == "/sys/deadMessage"
+    data = event["data"]
+    assert data["content"] == "hello"
+    assert data["channel"] == "/orders/new"
+    assert data["key"] == {"oid": "/orders/new"}
+    assert data["qos"]["sender"] == "client/ann/2"
+    assert data["errorCode"] == "user.update.illegalArgument"
+    assert data["reason"] == "no such order 17"
+    assert data["receiver"] == "client/joe/1"
+    assert data["rcvTimestamp"] == str(MESSAGE_ID)
+    assert data["attempts"][0]["outcome"] == "refused"
+    assert data["fingerprint"] == letter().fingerprint
+
+
+def test_the_properties_have_the_names_of_xmlblaster() -> None:
+    properties = letter().event()["ext"]["delivery"]["properties"]
+    assert properties["__oid"] == "/orders/new"
+    assert properties["__rcvTimestamp"] == str(MESSAGE_ID)
+    assert properties["__deadMessageReason"] == "no such order 17"
+    assert properties["__receiver"] == "client/joe/1"
+    assert properties["__errorCode"] == "user.update.illegalArgument"
+    assert orjson.loads(properties["__key"]) == {"oid": "/orders/new"}
+    assert orjson.loads(properties["__qos"])["priority"] == 7
+
+
+def test_an_event_can_be_written_as_json() -> None:
+    assert orjson.loads(orjson.dumps(letter().event())) == letter().event()
+
+
+# Names
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "subject"),
+    [
+        ("client/joe/1", "joe/1", "joe"),
+        ("/node/eu/client/joe/-17", "joe/-17", "joe"),
+        ("client/a/b/1", "a/b/1", "a/b"),
+        ("", "", ""),
+    ],
+)
+def test_an_absolute_name_tells_the_key_and_the_subject(name: str, key: str, subject: str) -> None:
+    assert (key_of(name), subject_of(name)) == (key, subject)
+
+
+# Fingerprints
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("no order 17", "no order 4711"),
+        ("took 1.5 s", "took 20.25 s"),
+        ("key 'a b' is missing", "key 'c' is missing"),
+        ('key "a" is missing', 'key "xyz" is missing'),
+        ("at 0xdeadbeef", "at 0x1"),
+        ("commit 9fceb02d0ae598e95dc9", "commit aaaaaaaaaaaaaaaaaaa1"),
+        (
+            "id 123e4567-e89b-12d3-a456-426614174000",
+            "id ffffffff-ffff-4fff-8fff-ffffffffffff",
+        ),
+        ("Bad  Gateway", "bad gateway"),
+        ("line 3, column 4", "line 30, column 1"),
+    ],
+)
+def test_reasons_that_differ_in_particulars_are_alike(one: str, other: str) -> None:
+    assert normalised(one) == normalised(other)
+    assert fingerprint("/a", "user", one) == fingerprint("/a", "user", other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (("/a", "user", "x"), ("/b", "user", "x")),
+        (("/a", "user", "x"), ("/a", "user.update", "x")),
+        (("/a", "user", "x"), ("/a", "user", "y")),
+        (("/a", "userx", ""), ("/a", "user", "x")),
+        (("/a", "user", "defaced"), ("/a", "user", "effaced")),
+    ],
+)
+def test_channel_code_and_wording_tell_letters_apart(
+    one: tuple[str, str, str], other: tuple[str, str, str]
+) -> None:
+    assert fingerprint(*one) != fingerprint(*other)
+
+
+@given(st.text(max_size=3000))
+def test_every_reason_has_a_short_fingerprint(reason: str) -> None:
+    assert re.fullmatch("[0-9a-f]{16}", fingerprint("/a", "user", reason))
