@@ -1,0 +1,158 @@
+"""What a failed delivery means for the message, the rest of the queue and the session."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Protocol
+
+from app.delivery import error_codes
+from app.delivery.dispatcher import Dispatcher, Input
+from app.delivery.error_codes import ErrorCode
+from app.delivery.verdicts import normalise
+
+
+class Family(Enum):
+    """The kinds of codes that are met differently."""
+
+    __hash__ = object.__hash__
+
+    HOLDBACK = "holdback"
+    DEAD_MESSAGE = "dead message"
+    AUTHENTICATION = "authentication"
+    USER = "user"
+    COMMUNICATION = "communication"
+
+
+def classify(code: ErrorCode) -> Family:
+    """The family of a code; what receivers cannot say counts as their internal error."""
+    code = normalise(code)
+    if code is error_codes.HOLDBACK:
+        return Family.HOLDBACK
+    if code is error_codes.DEAD_MESSAGE:
+        return Family.DEAD_MESSAGE
+    if code.is_type_of("user.security.authentication"):
+        return Family.AUTHENTICATION
+    return Family.COMMUNICATION if code.family == "communication" else Family.USER
+
+
+class ForMessage(Enum):
+    """What becomes of the message."""
+
+    DEAD = "dead letter"
+    STAYS = "stays"
+
+
+class ForRest(Enum):
+    """What becomes of the rest of the queue."""
+
+    FLOWS = "flows"
+    STAYS = "stays"
+    DEAD = "dead letters"
+
+
+class OnUserException(Enum):
+    """Whether a receiver that refuses a message goes on or is done with."""
+
+    CONTINUE = "continue"
+    DEAD = "dead"
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """One delivery that failed: what was said, by the client or about it."""
+
+    code: ErrorCode
+    text: str
+    delay_s: float | None = None
+    channel: str = ""
+    # How often the message has been handed over to this receiver.
+    attempts: int = 1
+    by_client: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Reaction:
+    """A row of the table; `pause_s` is how long nothing must be handed over."""
+
+    message: ForMessage
+    rest: ForRest
+    input: Input | None = None
+    ends_session: bool = False
+    counts_redelivered: bool = False
+    counts_exception: bool = True
+    pause_s: float | None = None
+
+
+REFUSED = Reaction(ForMessage.DEAD, ForRest.FLOWS)
+REFUSED_FOR_GOOD = Reaction(ForMessage.DEAD, ForRest.DEAD, Input.END)
+GIVEN_UP = Reaction(ForMessage.DEAD, ForRest.DEAD, Input.GIVE_UP, ends_session=True)
+AWAITED = Reaction(ForMessage.STAYS, ForRest.STAYS, Input.REFUSAL, counts_redelivered=True)
+LOST = replace(AWAITED, input=Input.LOSS, counts_exception=False)
+
+REACTIONS: dict[Family, Reaction] = {
+    Family.DEAD_MESSAGE: replace(REFUSED, counts_exception=False),
+    Family.HOLDBACK: replace(AWAITED, input=Input.HOLD),
+    Family.AUTHENTICATION: replace(REFUSED_FOR_GOOD, ends_session=True),
+    Family.USER: REFUSED,
+    Family.COMMUNICATION: AWAITED,
+}
+
+
+class ErrorHandler(Protocol):
+    """Decides on a failure without changing anything; one serves all sessions of a channel."""
+
+    def react(self, failure: Failure, dispatcher: Dispatcher, now: float) -> Reaction: ...
+
+
+class DefaultErrorHandler:
+    """Reacts by the table."""
+
+    def __init__(self, on_user_exception: OnUserException = OnUserException.CONTINUE) -> None:
+        self._on_user_exception = on_user_exception
+
+    def react(self, failure: Failure, dispatcher: Dispatcher, now: float) -> Reaction:
+        family = classify(failure.code)
+        if family is Family.COMMUNICATION:
+            return _react_to_connection(failure, dispatcher)
+        if family is Family.USER and self._on_user_exception is OnUserException.DEAD:
+            return REFUSED_FOR_GOOD
+        return REACTIONS[family]
+
+
+def _react_to_connection(failure: Failure, dispatcher: Dispatcher) -> Reaction:
+    if failure.by_client or failure.code is error_codes.RESPONSE_TIMEOUT:
+        return GIVEN_UP if dispatcher.gives_up() else AWAITED
+    return replace(GIVEN_UP, counts_exception=False) if dispatcher.gives_up() else LOST
+
+
+class RetryThenDead:
+    """Hands a refused message over again, after pauses that double, before it is a dead letter.
+
+    An example of a plug-in: order is kept, so all that comes behind the message waits too.
+    """
+
+    def __init__(
+        self,
+        attempts: int,
+        backoff_s: float,
+        longest_s: float,
+        random: Callable[[], float],
+        *,
+        otherwise: ErrorHandler | None = None,
+    ) -> None:
+        self._attempts = attempts
+        self._backoff_s = backoff_s
+        self._longest_s = longest_s
+        self._random = random
+        self._otherwise = otherwise or DefaultErrorHandler()
+
+    def react(self, failure: Failure, dispatcher: Dispatcher, now: float) -> Reaction:
+        if classify(failure.code) is not Family.USER or failure.attempts >= self._attempts:
+            return self._otherwise.react(failure, dispatcher, now)
+        pause_s = self._pause_s(failure.attempts)
+        return Reaction(ForMessage.STAYS, ForRest.STAYS, counts_redelivered=True, pause_s=pause_s)
+
+    def _pause_s(self, attempts: int) -> float:
+        """Between a half and the whole of the backoff, so that receivers do not march in step."""
+        backoff_s = self._backoff_s * 2.0 ** min(attempts - 1, 30)
+        return min(backoff_s, self._longest_s) * (1 + self._random()) / 2
