@@ -1,0 +1,128 @@
+"""Invariants of what is kept: numbers, limits, books, one fate for each entry, each attempt."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from itertools import pairwise
+
+from tests.chaos.history import Phase
+from tests.chaos.ledger import SETTLING_NS, STORE_DIED, Ledger, by_copy
+from tests.chaos.records import Copy, Delivery, Scan, Settlement
+
+WAYS = ("acked", "waiting", "handed", "dead", "expired", "discarded", "returned")
+
+Found = Iterator[str]
+
+
+def bad_acks(ledger: Ledger) -> Found:
+    batches: dict[tuple[str, str], int] = {}
+    for connect in ledger.connects:
+        batch = connect.fields.get("batch")
+        if not connect.is_ok or batch is None:
+            continue
+        key = connect.process, connect.fields["client"]
+        if batch <= batches.get(key, -1):
+            yield f"batch {batch} came to {connect.process} after batch {batches[key]}"
+        batches[key] = batch
+    for scan in ledger.scans:
+        yield from _overfull(scan)
+
+
+def _overfull(scan: Scan) -> Found:
+    waiting: dict[str, int] = defaultdict(int)
+    for entry in scan.pending:
+        waiting[entry.copy.subscriber] += 1
+    for subscriber, limit in scan.limits.items():
+        if waiting[subscriber] > limit:
+            yield f"{waiting[subscriber]} entries wait for {subscriber}, the limit is {limit}"
+
+
+def unbalanced(ledger: Ledger) -> Found:
+    for counters in ledger.counters:
+        fields = counters.fields
+        sum_ = sum(fields.get(way, 0) for way in WAYS)
+        if counters.is_ok and fields["accepted"] != sum_:
+            yield f"accepted {fields['accepted']}, but {sum_} are accounted for: {fields}"
+
+
+def more_than_one_fate(ledger: Ledger) -> Found:
+    for scan in ledger.scans:
+        pending = {entry.copy for entry in scan.pending}
+        for copy in sorted({each.copy for each in scan.dead} & pending):
+            yield f"{copy.tag} is dead and waits for {copy.subscriber}"
+        letters: dict[Copy, set[str]] = defaultdict(set)
+        for each in scan.dead:
+            letters[each.copy].add(each.letter)
+        for copy, found in letters.items():
+            if len(found) > 1:
+                yield f"{copy.tag} died {len(found)} times for {copy.subscriber}"
+    if ledger.last_scan is not None:
+        yield from _fates_of_settled(ledger, ledger.last_scan)
+
+
+def _fates_of_settled(ledger: Ledger, scan: Scan) -> Found:
+    dead = {each.copy for each in scan.dead}
+    pending = {each.copy for each in scan.pending}
+    for settlement in ledger.settlements:
+        copy = settlement.copy
+        if ledger.forgives(settlement, scan.at_ns):
+            continue
+        was_long_ago = settlement.ended_ns + SETTLING_NS <= scan.at_ns
+        if settlement.is_accepted and copy in dead:
+            yield f"{copy.tag} was accepted by {copy.subscriber} and is dead"
+        elif settlement.is_accepted and copy in pending and was_long_ago:
+            yield f"{copy.tag} was accepted by {copy.subscriber} and still waits"
+        elif settlement.buries and copy not in dead and was_long_ago:
+            yield f"{copy.tag} was refused by {copy.subscriber} and is nowhere"
+
+
+def forgotten_attempts(ledger: Ledger) -> Found:
+    yield from _seqs(ledger)
+    copies = by_copy(ledger.deliveries)
+    for copy, deliveries in copies.items():
+        for earlier, later in pairwise(deliveries):
+            before, after = earlier.redelivered or 0, later.redelivered or 0
+            if after < before and not _store_died(ledger, earlier, later):
+                yield f"{copy.tag} for {copy.subscriber}: redelivered {before}, then {after}"
+    for scan in ledger.scans:
+        counts = [(each.copy, each.attempts) for each in scan.pending]
+        counts += [(each.copy, each.attempts) for each in scan.dead]
+        for copy, attempts in counts:
+            seen = [each for each in copies.get(copy, ()) if each.at_ns <= scan.at_ns]
+            if len(seen) > attempts and not _store_died(ledger, seen[0], seen[-1]):
+                yield f"{copy.tag} came to {copy.subscriber} {len(seen)} times, {attempts} counted"
+
+
+def _seqs(ledger: Ledger) -> Found:
+    last: dict[str, Delivery] = {}
+    for delivery in ledger.deliveries:
+        subscriber = delivery.copy.subscriber
+        before = last.get(subscriber)
+        is_back = before is not None and 0 < delivery.seq <= before.seq
+        if before is not None and is_back and not _store_died(ledger, before, delivery):
+            yield f"seq {delivery.seq} came to {subscriber} after {before.seq}"
+        last[subscriber] = delivery
+
+
+def _store_died(ledger: Ledger, earlier: Delivery, later: Delivery) -> bool:
+    """What the store had not on disk yet may be forgotten with it."""
+    return ledger.died(earlier.asked_ns, later.at_ns, STORE_DIED)
+
+
+def bad_replays(ledger: Ledger) -> Found:
+    replays = sum(replay.outcome is not Phase.FAIL for replay in ledger.replays)
+    generations: dict[tuple[str, str], set[int]] = defaultdict(set)
+    accepted: dict[tuple[str, str], Settlement] = {}
+    for settlement in ledger.settlements:
+        if settlement.is_accepted:
+            accepted.setdefault(settlement.copy[:2], settlement)
+    for delivery in ledger.deliveries:
+        subscriber, tag, generation = delivery.copy
+        generations[subscriber, tag].add(generation)
+        settlement_ = accepted.get((subscriber, tag))
+        if settlement_ is None or generation <= settlement_.copy.generation:
+            continue
+        if delivery.asked_ns >= settlement_.begun_ns:
+            yield f"{tag} was replayed to {subscriber}, who had accepted it"
+    for (subscriber, tag), seen in generations.items():
+        if max(seen) > replays:
+            yield f"{tag} came to {subscriber} in generation {max(seen)} after {replays} replays"

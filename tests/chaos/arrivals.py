@@ -1,0 +1,167 @@
+"""Invariants of what arrives: all of it, from somewhere, once, in order, and not while held."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+
+from tests.chaos.history import Phase
+from tests.chaos.ledger import STORE_DIED, Ledger, by_copy, settlements_by_copy
+from tests.chaos.records import Copy, Delivery, Publish, Settlement, matches
+
+# A command answers before the last response sent ahead of it has arrived.
+ARRIVING_NS = 1_000_000_000
+
+Found = Iterator[str]
+
+
+def lost(ledger: Ledger) -> Found:
+    """Which part of a publisher's messages is missing says where to look."""
+    for subscriber in ledger.subscribers:
+        missing = missing_of(ledger, subscriber)
+        for publish in missing:
+            part = _part(ledger, subscriber, publish, missing)
+            yield f"{publish.tag} never reached {subscriber}, in the {part} of its publisher's"
+
+
+def missing_of(ledger: Ledger, subscriber: str) -> list[Publish]:
+    found = {
+        settlement.copy.tag
+        for settlement in ledger.settlements
+        if settlement.copy.subscriber == subscriber and settlement.may_be_accepted
+    }
+    scan = ledger.last_scan
+    if scan is not None:
+        copies = [each.copy for each in scan.pending] + [each.copy for each in scan.dead]
+        found |= {copy.tag for copy in copies if copy.subscriber == subscriber}
+    return [
+        publish
+        for publish in ledger.owed(subscriber)
+        if publish.tag not in found and not ledger.had_expired(publish)
+    ]
+
+
+def _part(ledger: Ledger, subscriber: str, publish: Publish, missing: list[Publish]) -> str:
+    gone = {each.tag for each in missing}
+    theirs = [each for each in ledger.owed(subscriber) if each.publisher == publish.publisher]
+    there = [each.serial for each in theirs if each.tag not in gone]
+    if not there or publish.serial > max(there):
+        return "postfix"
+    return "prefix" if publish.serial < min(there) else "middle"
+
+
+def from_nowhere(ledger: Ledger) -> Found:
+    for delivery in ledger.deliveries:
+        _, tag, _ = delivery.copy
+        who = f"{delivery.copy.subscriber} got {tag or 'something'}"
+        publish = ledger.publishes.get(tag)
+        if publish is None:
+            yield f"{who}, which nobody published"
+        elif publish.begun_ns > delivery.at_ns:
+            yield f"{who} before it was published"
+        elif publish.outcome is Phase.FAIL:
+            yield f"{who}, which was refused"
+        elif publish.channel != delivery.channel:
+            yield f"{who} on {delivery.channel} instead of {publish.channel}"
+        elif publish.sha != delivery.sha:
+            yield f"{who} with other bytes"
+        elif not _was_asked_for(ledger, delivery):
+            yield f"{who} without a subscription"
+
+
+def _was_asked_for(ledger: Ledger, delivery: Delivery) -> bool:
+    return any(
+        window.begun_ns <= delivery.at_ns and matches(window.pattern, delivery.channel)
+        for window in ledger.windows_of(delivery.copy.subscriber)
+    )
+
+
+def duplicates(ledger: Ledger) -> Found:
+    settled = settlements_by_copy(ledger.settlements)
+    returned = _Returned(ledger)
+    for copy, deliveries in by_copy(ledger.deliveries).items():
+        for earlier, later in pairwise(deliveries):
+            if later.redelivered != 0 or returned.between(earlier, later):
+                continue
+            if not ledger.died(earlier.asked_ns, later.at_ns, STORE_DIED):
+                yield f"{copy.tag} came to {copy.subscriber} again and did not say so"
+        for settlement in settled.get(copy, ()):
+            if settlement.is_accepted:
+                yield from _after(ledger, settlement, deliveries)
+
+
+def _after(ledger: Ledger, settlement: Settlement, deliveries: Iterable[Delivery]) -> Found:
+    for delivery in deliveries:
+        if delivery.asked_ns < settlement.begun_ns:
+            continue
+        if not delivery.redelivered or not ledger.forgives(settlement, delivery.at_ns):
+            copy = delivery.copy
+            yield f"{copy.tag} came to {copy.subscriber} after it was accepted"
+
+
+class _Returned:
+    """Who refuses to go on returns what is behind, which was never tried: it need not be marked."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._returns: dict[str, list[Settlement]] = defaultdict(list)
+        for settlement in ledger.settlements:
+            if settlement.returns:
+                self._returns[settlement.copy.subscriber].append(settlement)
+
+    def between(self, earlier: Delivery, later: Delivery) -> bool:
+        return any(
+            settlement.seq < earlier.seq and earlier.at_ns <= settlement.begun_ns <= later.at_ns
+            for settlement in self._returns[earlier.copy.subscriber]
+        )
+
+
+def disorder(ledger: Ledger) -> Found:
+    """First arrivals, the inside of each answer, and the order of acceptance."""
+    yield from _rising(ledger, _firsts(ledger.deliveries), "came")
+    for subscriber, answers in _answers(ledger).items():
+        for answer in answers:
+            yield from _rising(ledger, answer, f"came in one answer to {subscriber}")
+    yield from _rising(ledger, _accepted(ledger), "was accepted")
+
+
+def _firsts(deliveries: Iterable[Delivery]) -> list[Copy]:
+    return list(dict.fromkeys(each.copy for each in deliveries if not each.copy.generation))
+
+
+def _accepted(ledger: Ledger) -> list[Copy]:
+    accepted = (each.copy for each in ledger.settlements if each.is_accepted)
+    return list(dict.fromkeys(copy for copy in accepted if not copy.generation))
+
+
+def _answers(ledger: Ledger) -> dict[str, list[list[Copy]]]:
+    answers: dict[tuple[str, int], list[Copy]] = defaultdict(list)
+    for each in ledger.deliveries:
+        if not each.copy.generation:
+            answers[each.copy.subscriber, each.asked_ns].append(each.copy)
+    by_subscriber: dict[str, list[list[Copy]]] = defaultdict(list)
+    for (subscriber, _), copies in answers.items():
+        by_subscriber[subscriber].append(copies)
+    return by_subscriber
+
+
+def _rising(ledger: Ledger, copies: Iterable[Copy], how: str) -> Found:
+    last: dict[tuple[str, str, str, int], Publish] = {}
+    for copy in copies:
+        publish = ledger.publishes.get(copy.tag)
+        # Whoever gave up waiting may see it arrive behind what was published later.
+        if publish is None or publish.outcome is not Phase.OK:
+            continue
+        key = (copy.subscriber, *publish.order)
+        before = last.get(key)
+        if before is not None and before.serial >= publish.serial:
+            yield f"{publish.tag} {how} behind {before.tag}, for {copy.subscriber}"
+        last[key] = publish
+
+
+def broken_holds(ledger: Ledger) -> Found:
+    for hold in ledger.holds:
+        for delivery in ledger.deliveries:
+            if delivery.copy.subscriber != hold.subscriber or delivery.asked_ns >= hold.until_ns:
+                continue
+            is_late = hold.certain_ns + ARRIVING_NS < delivery.at_ns < hold.until_ns
+            if delivery.asked_ns >= hold.asked_ns or is_late:
+                yield f"{delivery.copy.tag} came to {hold.subscriber} while it was held back"

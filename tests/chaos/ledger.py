@@ -1,0 +1,98 @@
+"""A history in the words of the invariants: who was owed what, who got it, what became of it."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from tests.chaos.history import Operation, Phase
+from tests.chaos.records import (
+    Copy,
+    Delivery,
+    Fault,
+    Hold,
+    Publish,
+    Scan,
+    Settlement,
+    Window,
+)
+
+# An acceptance may reach the store that much after the receiver was told.
+SETTLING_NS = 2_000_000_000
+
+STORE_DIED = frozenset({"kill store"})
+DEATHS = STORE_DIED | {"kill server"}
+STORE_FAULTS = STORE_DIED | {"pause store"}
+
+
+@dataclass(slots=True)
+class Ledger:
+    """Everything the checker looks at, each list in the order of time."""
+
+    publishes: dict[str, Publish] = field(default_factory=dict)
+    windows: list[Window] = field(default_factory=list)
+    deliveries: list[Delivery] = field(default_factory=list)
+    settlements: list[Settlement] = field(default_factory=list)
+    holds: list[Hold] = field(default_factory=list)
+    faults: list[Fault] = field(default_factory=list)
+    scans: list[Scan] = field(default_factory=list)
+    connects: list[Operation] = field(default_factory=list)
+    replays: list[Operation] = field(default_factory=list)
+    counters: list[Operation] = field(default_factory=list)
+    end_ns: int = 0
+
+    @property
+    def subscribers(self) -> list[str]:
+        return sorted({window.subscriber for window in self.windows})
+
+    @property
+    def last_scan(self) -> Scan | None:
+        return self.scans[-1] if self.scans else None
+
+    def windows_of(self, subscriber: str) -> list[Window]:
+        return [window for window in self.windows if window.subscriber == subscriber]
+
+    def owed(self, subscriber: str) -> Iterator[Publish]:
+        """What was acknowledged to its publisher while this subscriber was there."""
+        windows = self.windows_of(subscriber)
+        for publish in self.publishes.values():
+            if publish.outcome is Phase.OK and any(window.owes(publish) for window in windows):
+                yield publish
+
+    def had_expired(self, publish: Publish) -> bool:
+        if publish.life_ms is None:
+            return False
+        return self.end_ns - publish.begun_ns > publish.life_ms * 1_000_000
+
+    def died(self, since_ns: int, until_ns: int, kinds: frozenset[str] = DEATHS) -> bool:
+        """Whether a process died then."""
+        return any(
+            fault.kind in kinds and fault.ended_ns >= since_ns and fault.begun_ns <= until_ns
+            for fault in self.faults
+        )
+
+    def forgives(self, settlement: Settlement, seen_ns: int) -> bool:
+        """Whether a death may have undone what was settled before the store knew it.
+
+        The store is told within a moment; if it was away then, a moment after its return.
+        """
+        safe_ns = settlement.ended_ns + SETTLING_NS
+        for fault in self.faults:
+            was_away = fault.begun_ns <= safe_ns and fault.ended_ns >= settlement.begun_ns
+            if fault.kind in STORE_FAULTS and was_away:
+                safe_ns = max(safe_ns, fault.ended_ns + SETTLING_NS)
+        return self.died(settlement.begun_ns, min(safe_ns, seen_ns))
+
+
+def by_copy(found: Iterable[Delivery]) -> dict[Copy, list[Delivery]]:
+    """Deliveries of the same to the same."""
+    copies: dict[Copy, list[Delivery]] = defaultdict(list)
+    for delivery in found:
+        copies[delivery.copy].append(delivery)
+    return copies
+
+
+def settlements_by_copy(found: Iterable[Settlement]) -> dict[Copy, list[Settlement]]:
+    copies: dict[Copy, list[Settlement]] = defaultdict(list)
+    for settlement in found:
+        copies[settlement.copy].append(settlement)
+    return copies

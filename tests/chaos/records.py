@@ -1,0 +1,150 @@
+"""The records that a history is made into; times are monotonic nanoseconds."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from tests.chaos.history import Phase
+
+FOR_EVER = 1 << 62
+
+ACCEPTED = ""
+# What returns to the queue; every other refusal makes a dead letter.
+_RETURNS = ("user.update.holdback", "communication.")
+
+
+class Copy(NamedTuple):
+    """What one subscriber is to get: a message, and how often it was replayed before."""
+
+    subscriber: str
+    tag: str
+    generation: int
+
+
+@dataclass(slots=True)
+class Publish:
+    tag: str
+    publisher: str
+    serial: int
+    channel: str
+    sha: str
+    priority: int
+    life_ms: int | None
+    begun_ns: int
+    ended_ns: int
+    outcome: Phase
+
+    @property
+    def order(self) -> tuple[str, str, int]:
+        """Messages with the same stay in the order of publishing."""
+        return self.publisher, self.channel, self.priority
+
+
+@dataclass(slots=True)
+class Window:
+    """The time in which one subscriber certainly was subscribed."""
+
+    subscriber: str
+    pattern: str
+    begun_ns: int
+    ended_ns: int
+    until_ns: int = FOR_EVER
+    is_durable: bool = True
+    # The session of one that is not durable is gone, and what it had with it.
+    is_lost: bool = False
+
+    def owes(self, publish: Publish) -> bool:
+        return (
+            matches(self.pattern, publish.channel)
+            and publish.begun_ns >= self.ended_ns
+            and publish.ended_ns <= self.until_ns
+            and not (self.is_lost and not self.is_durable)
+        )
+
+
+@dataclass(slots=True)
+class Delivery:
+    copy: Copy
+    channel: str
+    sha: str
+    seq: int
+    # None where events do not say it.
+    redelivered: int | None
+    at_ns: int
+    # When the request was sent whose answer brought it.
+    asked_ns: int
+
+
+@dataclass(slots=True)
+class Settlement:
+    copy: Copy
+    seq: int
+    code: str
+    begun_ns: int
+    ended_ns: int
+    outcome: Phase
+
+    @property
+    def returns(self) -> bool:
+        return self.code.startswith(_RETURNS)
+
+    @property
+    def may_be_accepted(self) -> bool:
+        return self.outcome is not Phase.FAIL and self.code == ACCEPTED
+
+    @property
+    def is_accepted(self) -> bool:
+        return self.outcome is Phase.OK and self.code == ACCEPTED
+
+    @property
+    def buries(self) -> bool:
+        return self.outcome is Phase.OK and self.code != ACCEPTED and not self.returns
+
+
+@dataclass(slots=True)
+class Hold:
+    subscriber: str
+    # Requests sent from then on bring nothing; nor does anything arrive later than `certain_ns`.
+    asked_ns: int
+    certain_ns: int
+    until_ns: int = FOR_EVER
+
+
+@dataclass(slots=True)
+class Fault:
+    kind: str
+    begun_ns: int
+    ended_ns: int
+
+
+@dataclass(slots=True)
+class Pending:
+    copy: Copy
+    attempts: int
+
+
+@dataclass(slots=True)
+class Dead:
+    copy: Copy
+    letter: str
+    code: str
+    attempts: int
+    state: str
+
+
+@dataclass(slots=True)
+class Scan:
+    """What the store had at one moment."""
+
+    at_ns: int
+    pending: list[Pending]
+    dead: list[Dead]
+    limits: dict[str, int]
+
+
+def matches(pattern: str, channel: str) -> bool:
+    if pattern.endswith("/**"):
+        return channel.startswith(pattern[:-2])
+    if pattern.endswith("/*"):
+        head = pattern[:-1]
+        return channel.startswith(head) and "/" not in channel[len(head) :]
+    return pattern == channel

@@ -1,0 +1,119 @@
+"""Histories written by hand: each call is one operation, and a millisecond passes."""
+
+from collections.abc import Callable
+from typing import Any
+
+from tests.chaos.checker import Result, check
+from tests.chaos.history import Operation, Phase, What
+
+MS = 1_000_000
+CHANNEL = "/chaos"
+JOE = "joe/1"
+
+
+class Story:
+    """One subscriber and one channel unless said otherwise; tags are publisher-serial."""
+
+    def __init__(self) -> None:
+        self.operations: list[Operation] = []
+        self.now_ns = 0
+        self._seq = 0
+        self._last_asked_ns = 0
+
+    def result(self) -> Result:
+        return check(self.operations)
+
+    def add(
+        self,
+        what: What,
+        process: str = JOE,
+        outcome: Phase = Phase.OK,
+        lasts_ms: int = 1,
+        **fields: Any,
+    ) -> Operation:
+        begun_ns = self.now_ns
+        self.now_ns += lasts_ms * MS
+        operation = Operation(process, what, begun_ns, begun_ns, self.now_ns, outcome, fields)
+        self.operations.append(operation)
+        return operation
+
+    def pause(self, ms: int) -> None:
+        self.now_ns += ms * MS
+
+    def subscribe(self, subscriber: str = JOE, channel: str = CHANNEL, **fields: Any) -> None:
+        self.add(What.SUBSCRIBE, subscriber, subscriber=subscriber, channel=channel, **fields)
+
+    def publish(self, *tags: str, outcome: Phase = Phase.OK, **fields: Any) -> None:
+        for tag in tags:
+            publisher, _, serial = tag.partition("-")
+            known = {"tag": tag, "serial": int(serial), "channel": CHANNEL, "sha": f"sha of {tag}"}
+            self.add(What.PUBLISH, publisher, outcome, **{**known, **fields})
+
+    def answer(self, *tags: str, subscriber: str = JOE, **fields: Any) -> None:
+        """One response, and what it brought."""
+        asked_ns = self._last_asked_ns = self.now_ns
+        self.pause(1)
+        for tag in tags:
+            self._seq += 1
+            known = {
+                "subscriber": subscriber,
+                "tag": tag,
+                "channel": CHANNEL,
+                "sha": f"sha of {tag}",
+                "seq": self._seq,
+                "redelivered": 0,
+                "asked": asked_ns,
+            }
+            self.add(What.DELIVER, subscriber, lasts_ms=0, **{**known, **fields})
+
+    def settle(
+        self,
+        *tags: str,
+        code: str = "",
+        outcome: Phase = Phase.OK,
+        subscriber: str = JOE,
+        **fields: Any,
+    ) -> None:
+        """The receiver's word on them: accepted, unless there is a code."""
+        entries = [{"tag": tag, "code": code, "seq": self._seq, **fields} for tag in tags]
+        self.add(What.SETTLE, subscriber, outcome, subscriber=subscriber, entries=entries)
+
+    def get(self, *tags: str, **fields: Any) -> None:
+        """Delivered and accepted."""
+        self.answer(*tags, **fields)
+        self.settle(*tags, **{key: fields[key] for key in fields.keys() & {"generation"}})
+
+    def fault(self, kind: str, lasts_ms: int = 500) -> None:
+        self.add(What.FAULT, "nemesis", lasts_ms=lasts_ms, kind=kind)
+
+    def hold(self, subscriber: str = JOE) -> None:
+        self.add(What.HOLD, "operator", subscriber=subscriber)
+
+    def resume(self, subscriber: str = JOE) -> None:
+        self.add(What.RESUME, "operator", subscriber=subscriber)
+
+    def scan(
+        self, *, waiting: tuple[str, ...] = (), dead: tuple[Any, ...] = (), **fields: Any
+    ) -> None:
+        """What is kept for the subscriber; the dead are tags or records."""
+        letters = [
+            {"subscriber": JOE, "letter": f"{n}", "code": "user.update.error", "attempts": 99}
+            | (each if isinstance(each, dict) else {"tag": each})
+            for n, each in enumerate(dead)
+        ]
+        pending = {JOE: [{"tag": tag, "attempts": 99} for tag in waiting]}
+        self.add(What.SCAN, "store", **{"pending": pending, "dead": letters, **fields})
+
+    def connect(self, batch: int, client: str = "1") -> None:
+        self.add(What.CONNECT, client=client, batch=batch)
+
+    def count(self, **counters: int) -> None:
+        self.add(What.COUNTERS, "server", **counters)
+
+
+def told(tell: Callable[[Story], None]) -> Story:
+    """A story that begins as all do: somebody subscribes."""
+    story = Story()
+    story.subscribe()
+    tell(story)
+    return story

@@ -1,0 +1,88 @@
+"""Histories: what is recorded is read again, however the recording ended."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.chaos.history import Clock, HistoryDamaged, Phase, Recorder, What, read
+
+
+class Ticks(Clock):
+    """A nanosecond passes whenever somebody looks."""
+
+    def __init__(self) -> None:
+        self._now_ns = 0
+
+    def monotonic_ns(self) -> int:
+        self._now_ns += 1
+        return self._now_ns
+
+    def wall_ns(self) -> int:
+        return 1000 + self._now_ns
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "history.ndjson"
+
+
+@pytest.fixture
+def recorder(path: Path) -> Iterator[Recorder]:
+    recorder = Recorder(path, Ticks())
+    yield recorder
+    recorder.close()
+
+
+def test_beginning_and_end_are_put_together(path: Path, recorder: Recorder) -> None:
+    begun = recorder.begin("p", What.PUBLISH, tag="p-1")
+    recorder.note("joe/1", What.DELIVER, tag="p-0")
+    begun.ok(state="OK")
+    publish, deliver = read(path)
+    assert (publish.process, publish.what, publish.is_ok) == ("p", What.PUBLISH, True)
+    assert (publish.begun_ns, publish.ended_ns, publish.wall_ns) == (1, 3, 1001)
+    assert publish.fields == {"tag": "p-1", "state": "OK"}
+    assert (deliver.begun_ns, deliver.ended_ns) == (2, 2)
+
+
+def test_outcomes_are_told_apart(path: Path, recorder: Recorder) -> None:
+    recorder.begin("p", What.PUBLISH).ok()
+    recorder.begin("p", What.PUBLISH).fail()
+    recorder.begin("p", What.PUBLISH).info()
+    recorder.begin("p", What.PUBLISH)
+    found = [(each.outcome, each.ended_ns) for each in read(path)]
+    assert found == [(Phase.OK, 2), (Phase.FAIL, 4), (Phase.INFO, 6), (Phase.INFO, None)]
+
+
+def test_every_line_is_there_at_once(path: Path, recorder: Recorder) -> None:
+    recorder.begin("p", What.PUBLISH)
+    assert path.read_bytes().endswith(b"}\n")
+
+
+def test_a_history_goes_on_where_it_was(path: Path, recorder: Recorder) -> None:
+    recorder.note("p", What.FAULT)
+    recorder.close()
+    second = Recorder(path, Ticks())
+    second.note("q", What.CONNECT)
+    second.close()
+    assert path.read_bytes().count(b"\n") == 2
+
+
+@pytest.mark.parametrize("cut", [1, 2, 30])
+def test_a_torn_last_line_is_tolerated(path: Path, recorder: Recorder, cut: int) -> None:
+    recorder.note("p", What.FAULT, kind="first")
+    recorder.note("p", What.FAULT, kind="second")
+    path.write_bytes(path.read_bytes()[:-cut])
+    assert [each.fields["kind"] for each in read(path)][:1] == ["first"]
+    assert len(read(path)) == (2 if cut == 1 else 1)
+
+
+def test_damage_anywhere_else_is_not(path: Path, recorder: Recorder) -> None:
+    path.write_bytes(b'{"n": 1, "pro\n')
+    recorder.note("p", What.FAULT)
+    with pytest.raises(HistoryDamaged, match="line 1"):
+        read(path)
+
+
+def test_nothing_recorded_is_an_empty_history(path: Path, recorder: Recorder) -> None:
+    assert read(path) == []
