@@ -3,7 +3,7 @@
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, Self
 
@@ -14,6 +14,8 @@ from app.delivery.messages import Message
 CHANNEL = "/sys/deadMessage"
 MAX_REASON = 1000
 MAX_ATTEMPTS = 20
+# Of what is said about one attempt.
+MAX_TEXT = 200
 _CLIENT = "client/"
 
 # What differs between two accounts of the same trouble, the widest first.
@@ -42,6 +44,9 @@ class Attempt:
     transport: str = ""
     outcome: str = ""
     latency: int | None = None
+    # What the receiver gave as its reason, if it gave one.
+    code: str = ""
+    text: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """The attempt as JSON has it."""
@@ -52,6 +57,8 @@ class Attempt:
             "transport": self.transport,
             "outcome": self.outcome,
             "latency": self.latency,
+            "code": self.code,
+            "text": self.text,
         }
 
 
@@ -64,18 +71,20 @@ class DeadLetter:
     # The message's own id, which is also when it was received.
     message: int
     channel: str
-    # The original event's bytes.
+    # The original event's bytes, and how many they are; lists of letters leave the bytes out.
     wire: bytes
-    # Absolute names of sessions; the subject is the publisher's.
+    size: int
+    # Absolute names of sessions.
     publisher: str
-    subject: str
     receiver: str
-    # The receiver's name in the store.
+    # The receiver's name in the store, and whose session it is.
     key: str
+    subject: str
     code: str
     reason: str
     fingerprint: str
     priority: int = 5
+    is_durable: bool = False
     properties: Mapping[str, Any] | None = None
     attempts: tuple[Attempt, ...] = ()
     # What the receiver had agreed on: retries, delay and the like.
@@ -108,14 +117,16 @@ class DeadLetter:
             message=message.id,
             channel=message.channel,
             wire=message.wire,
+            size=len(message.wire),
             publisher=message.sender,
-            subject=subject_of(message.sender),
             receiver=receiver,
             key=key_of(receiver),
+            subject=subject_of(receiver),
             code=code,
             reason=reason[:MAX_REASON],
             fingerprint=fingerprint(message.channel, code, reason),
             priority=message.priority,
+            is_durable=message.is_durable,
             properties=message.properties,
             attempts=first_and_last(attempts),
             policy=policy,
@@ -180,10 +191,13 @@ def subject_of(name: str) -> str:
 
 def first_and_last(attempts: Sequence[Attempt]) -> tuple[Attempt, ...]:
     """How it began and how it ended, if there were too many to keep."""
-    if len(attempts) <= MAX_ATTEMPTS:
-        return tuple(attempts)
     half = MAX_ATTEMPTS // 2
-    return (*attempts[:half], *attempts[-half:])
+    is_long = len(attempts) > MAX_ATTEMPTS
+    kept = (*attempts[:half], *attempts[-half:]) if is_long else tuple(attempts)
+    return tuple(
+        replace(attempt, text=attempt.text[:MAX_TEXT]) if len(attempt.text) > MAX_TEXT else attempt
+        for attempt in kept
+    )
 
 
 def fingerprint(channel: str, code: str, reason: str) -> str:

@@ -10,10 +10,12 @@ from hypothesis import strategies as st
 from app.delivery.dead_letters import (
     MAX_ATTEMPTS,
     MAX_REASON,
+    MAX_TEXT,
     Attempt,
     DeadLetter,
     State,
     fingerprint,
+    first_and_last,
     key_of,
     normalised,
     subject_of,
@@ -47,13 +49,13 @@ def letter(reason: str = "no such order 17", attempts: int = 1) -> DeadLetter:
 def test_a_letter_knows_its_message_its_publisher_and_its_receiver() -> None:
     found = letter()
     assert (found.message, found.channel, found.priority) == (MESSAGE_ID, "/orders/new", 7)
-    assert (found.publisher, found.subject) == ("client/ann/2", "ann")
-    assert (found.receiver, found.key) == ("client/joe/1", "joe/1")
+    assert found.publisher == "client/ann/2"
+    assert (found.receiver, found.key, found.subject) == ("client/joe/1", "joe/1", "joe")
     assert (found.state, found.replays, found.generation) == (State.NEW, 0, 1)
 
 
 def test_a_letter_keeps_the_bytes_of_the_event() -> None:
-    assert letter().wire == message().wire
+    assert (letter().wire, letter().size) == (message().wire, len(message().wire))
 
 
 def test_a_long_reason_is_cut() -> None:
@@ -69,6 +71,11 @@ def test_of_many_attempts_the_first_and_the_last_are_kept() -> None:
 
 def test_few_attempts_are_all_kept() -> None:
     assert [attempt.n for attempt in letter(attempts=MAX_ATTEMPTS).attempts] == [*range(1, 21)]
+
+
+def test_what_is_said_about_an_attempt_is_cut() -> None:
+    said = Attempt(n=1, time=1, text="x" * 1000)
+    assert [len(attempt.text) for attempt in first_and_last([said])] == [MAX_TEXT]
 
 
 # The event
