@@ -1,0 +1,59 @@
+"""The names of everything in the store; nowhere else is one spelt."""
+
+from app.delivery.dead_letters import DeadLetter
+
+
+class Keys:
+    """The keys of one namespace. Its tag in braces keeps them in one slot of a cluster."""
+
+    def __init__(self, namespace: str) -> None:
+        self._prefix = prefix = f"{{{namespace}}}:"
+        # Hash: version, seed, fence, epoch (who may write), node, newest (id of a message).
+        self.meta = prefix + "meta"
+        # Hash: id of a message -> its record, and how many queues refer to it if more than one.
+        self.bodies = prefix + "bodies"
+        self.refs = prefix + "refs"
+        # Hash: key of a session -> its record.
+        self.sessions = prefix + "sessions"
+        # Hash: id of a dead letter -> its record; sorted set: fingerprint -> how many letters.
+        self.dead = prefix + "dead"
+        self.prints = prefix + "dead:prints"
+        # Sorted set of the ids of replay jobs; stream of what operators did.
+        self.replays = prefix + "replays"
+        self.audit = prefix + "audit"
+        # Sorted sets of ids of dead letters, score 0: all, and those with something in common.
+        self.all_dead = prefix + "dead:all"
+
+    def queue(self, key: str) -> str:
+        """Hash: id of a message -> how far the entry has come."""
+        return f"{self._prefix}queue:{key}"
+
+    def replay(self, job: str) -> str:
+        """Hash: the fields of a replay job."""
+        return f"{self._prefix}replay:{job}"
+
+    def by_channel(self, channel: str) -> str:
+        return f"{self._prefix}dead:channel:{channel}"
+
+    def by_receiver(self, key: str) -> str:
+        return f"{self._prefix}dead:receiver:{key}"
+
+    def by_subject(self, subject: str) -> str:
+        return f"{self._prefix}dead:subject:{subject}"
+
+    def by_code(self, code: str) -> str:
+        return f"{self._prefix}dead:code:{code}"
+
+    def by_fingerprint(self, fingerprint: str) -> str:
+        return f"{self._prefix}dead:print:{fingerprint}"
+
+    def indexes(self, letter: DeadLetter) -> tuple[str, ...]:
+        """Where a dead letter is listed; the last is the one of its fingerprint."""
+        return (
+            self.all_dead,
+            self.by_channel(letter.channel),
+            self.by_receiver(letter.key),
+            self.by_subject(letter.subject),
+            self.by_code(letter.code),
+            self.by_fingerprint(letter.fingerprint),
+        )

@@ -1,0 +1,26 @@
+#!lua flags=no-writes
+-- Reads dead letters in their order, without their events unless asked for.
+-- KEYS   1 index   2 dead
+-- ARGV   1 where to begin and   2 where to end, as ZRANGE BYLEX has it   3 how many at most
+--        4 'REV' for the newest first, else ''   5 'whole' with the events, else ''
+-- Reply  id, record, id, record, ...; the record is false if the letter is gone
+-- Cost   O(log(letters) + how many)
+-- Repeat reads again.
+local ids
+if ARGV[4] == 'REV' then
+    ids = redis.call('ZRANGE', KEYS[1], ARGV[1], ARGV[2], 'BYLEX', 'REV', 'LIMIT', 0, ARGV[3])
+else
+    ids = redis.call('ZRANGE', KEYS[1], ARGV[1], ARGV[2], 'BYLEX', 'LIMIT', 0, ARGV[3])
+end
+local found = {}
+for _, id in ipairs(ids) do
+    local record = redis.call('HGET', KEYS[2], id)
+    if record and ARGV[5] ~= 'whole' then
+        local status = string.find(record, '\n', 1, true)
+        local head = string.find(record, '\n', status + 1, true)
+        record = string.sub(record, 1, head)
+    end
+    found[#found + 1] = id
+    found[#found + 1] = record
+end
+return found

@@ -1,0 +1,23 @@
+#!lua flags=allow-oom
+-- Removes dead letters from the record and from every list.
+-- KEYS   1 meta   2 dead   3 prints, then indexes
+-- ARGV   1 epoch, then for each letter: id, fingerprint, positions of its six indexes in KEYS, the
+--        one of the fingerprint last
+-- Reply  how many letters were there
+-- Cost   O(letters x log(letters in the store))
+-- Repeat finds nothing to remove.
+local indexes = 6
+local removed = 0
+for at = 2, #ARGV, 2 + indexes do
+    removed = removed + redis.call('HDEL', KEYS[2], ARGV[at])
+    for i = at + 2, at + 1 + indexes do
+        redis.call('ZREM', KEYS[tonumber(ARGV[i])], ARGV[at])
+    end
+    local alike = redis.call('ZCARD', KEYS[tonumber(ARGV[at + 1 + indexes])])
+    if alike > 0 then
+        redis.call('ZADD', KEYS[3], alike, ARGV[at + 1])
+    else
+        redis.call('ZREM', KEYS[3], ARGV[at + 1])
+    end
+end
+return removed
