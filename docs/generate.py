@@ -14,6 +14,7 @@ from pydantic.fields import FieldInfo
 from app.bayeux.errors import BayeuxError
 from app.bayeux.options import Options
 from app.bayeux.server import Bayeux
+from app.delivery.error_codes import CODES
 from app.settings import Settings
 from app.web.metrics import BayeuxCollector
 
@@ -98,6 +99,12 @@ def errors() -> str:
     return _table(("Error", "When"), rows)
 
 
+def error_codes() -> str:
+    """All codes of failed deliveries and refused requests."""
+    rows = [_row(f"`{code.text}`", str(code.number), code.meaning) for code in CODES.values()]
+    return _table(("Code", "Number", "Meaning"), rows)
+
+
 def metrics() -> str:
     """What `/metrics` has of this server; that of its process comes from prometheus-client."""
     rows = []
@@ -135,6 +142,7 @@ def _row(*cells: str) -> str:
 TABLES = {
     "settings": (DOCS / "settings.md", settings),
     "errors": (DOCS / "protocol.md", errors),
+    "error codes": (DOCS / "error-codes.md", error_codes),
     "metrics": (DOCS / "operations.md", metrics),
 }
 

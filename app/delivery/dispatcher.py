@@ -130,9 +130,9 @@ class Dispatcher:
 
     def gives_up(self) -> bool:
         """Whether one more failure is the last; who is held back or awaited cannot fail."""
-        if self.held is not None or self.state is State.POLLING:
-            return False
-        return self._is_exhausted()
+        if self.is_dead:
+            return True
+        return self.held is None and self._awaited is None and self._is_exhausted()
 
     def contact(self, now: float) -> None:
         """The receiver connects."""

@@ -1,0 +1,275 @@
+"""When a queue may flow: contact, loss of it, refusals and the attempts after them."""
+
+import pytest
+
+from app.delivery.dispatcher import Dispatcher, Input, Policy, State, step
+
+# Columns: contact, attempt, loss, refusal, hold, give up, end.
+TABLE = """
+UNDEF    ALIVE  UNDEF  POLLING  POLLING  UNDEF    DEAD  DEAD
+ALIVE    ALIVE  ALIVE  POLLING  POLLING  ALIVE    DEAD  DEAD
+POLLING  ALIVE  ALIVE  POLLING  POLLING  POLLING  DEAD  DEAD
+DEAD     DEAD   DEAD   DEAD     DEAD     DEAD     DEAD  DEAD
+"""
+
+
+def alive(retries: int = 0, delay_s: float = 1.0) -> Dispatcher:
+    dispatcher = Dispatcher(Policy(retries, delay_s))
+    dispatcher.contact(0.0)
+    return dispatcher
+
+
+def attempts(dispatcher: Dispatcher) -> list[float | None]:
+    """When the attempts of a receiver that never answers fall due; None at the end: it is dead."""
+    dues: list[float | None] = []
+    while len(dues) < 6 and dispatcher.deadline is not None:
+        dues.append(round(dispatcher.deadline, 6))
+        dispatcher.due(dispatcher.deadline)
+    return [*dues, None] if dispatcher.is_dead else dues
+
+
+@pytest.mark.parametrize("line", TABLE.split("\n")[1:-1])
+def test_every_input_leads_where_the_table_says(line: str) -> None:
+    state, *after = (State[name] for name in line.split())
+    assert [step(state, seen) for seen in Input] == after
+
+
+def test_nothing_flows_before_the_first_connect() -> None:
+    dispatcher = Dispatcher()
+    assert dispatcher.state is State.UNDEF
+    assert not dispatcher.flows(0.0)
+    dispatcher.contact(0.0)
+    assert dispatcher.state is State.ALIVE
+    assert dispatcher.flows(0.0)
+
+
+# Loss of contact
+
+
+def test_without_retries_a_receiver_is_dead_when_it_is_lost() -> None:
+    dispatcher = alive(retries=0)
+    assert dispatcher.gives_up()
+    dispatcher.lost(10.0)
+    assert dispatcher.is_dead
+
+
+def test_a_receiver_that_never_connects_is_lost_like_any_other() -> None:
+    dispatcher = Dispatcher(Policy(retries=1))
+    dispatcher.lost(10.0)
+    assert dispatcher.state is State.POLLING
+    assert attempts(dispatcher) == [10.4, None]
+
+
+@pytest.mark.parametrize(
+    ("retries", "dues"),
+    [
+        (1, [10.4, None]),
+        (2, [10.4, 11.4, None]),
+        (3, [10.4, 11.4, 12.4, None]),
+        (-1, [10.4, 11.4, 12.4, 13.4, 14.4, 15.4]),
+    ],
+)
+def test_the_first_attempt_comes_soon_and_later_ones_after_the_delay(
+    retries: int, dues: list[float | None]
+) -> None:
+    dispatcher = alive(retries)
+    dispatcher.lost(10.0)
+    assert attempts(dispatcher) == dues
+
+
+@pytest.mark.parametrize("retries", [-1, 1, 5])
+def test_a_delay_of_nothing_switches_retries_off(retries: int) -> None:
+    lost, refused = alive(retries, delay_s=0.0), alive(retries, delay_s=0.0)
+    lost.lost(10.0)
+    refused.refused(10.0, 5.0)
+    assert lost.is_dead
+    assert refused.is_dead
+
+
+def test_nothing_flows_while_contact_is_lost() -> None:
+    dispatcher = alive(retries=-1)
+    dispatcher.lost(10.0)
+    dispatcher.due(10.4)
+    assert not dispatcher.flows(10.4)
+
+
+def test_a_connect_is_a_successful_attempt() -> None:
+    dispatcher = alive(retries=1)
+    dispatcher.lost(10.0)
+    dispatcher.contact(10.1)
+    assert dispatcher.state is State.ALIVE
+    assert dispatcher.flows(10.1)
+    assert (dispatcher.attempt, dispatcher.deadline) == (0, None)
+
+
+def test_a_connect_that_comes_before_the_attempt_is_looked_at_is_in_time() -> None:
+    dispatcher = alive(retries=1)
+    dispatcher.lost(10.0)
+    dispatcher.contact(10.5)
+    dispatcher.due(10.5)
+    assert dispatcher.state is State.ALIVE
+
+
+def test_a_receiver_that_returns_each_time_is_never_given_up() -> None:
+    dispatcher = alive(retries=1)
+    for now in range(10, 100, 10):
+        dispatcher.lost(now)
+        dispatcher.contact(now + 0.3)
+    assert dispatcher.flows(100.0)
+
+
+def test_contact_that_is_lost_already_cannot_be_lost() -> None:
+    dispatcher = alive(retries=1)
+    dispatcher.lost(10.0)
+    dispatcher.lost(10.3)
+    assert not dispatcher.gives_up()
+    assert attempts(dispatcher) == [10.4, None]
+
+
+def test_looking_too_early_changes_nothing() -> None:
+    dispatcher = alive(retries=1)
+    dispatcher.due(5.0)
+    dispatcher.lost(10.0)
+    dispatcher.due(10.3)
+    assert dispatcher.state is State.POLLING
+    assert dispatcher.deadline == 10.4
+
+
+# Refusal
+
+
+def test_without_retries_a_receiver_that_cannot_be_reached_is_dead() -> None:
+    dispatcher = alive(retries=0)
+    dispatcher.refused(10.0)
+    assert dispatcher.is_dead
+
+
+def test_after_a_refusal_connects_wait_for_the_attempt() -> None:
+    dispatcher = alive(retries=1)
+    dispatcher.refused(10.0)
+    dispatcher.contact(10.3)
+    assert dispatcher.state is State.POLLING
+    assert not dispatcher.flows(10.3)
+    dispatcher.due(10.4)
+    assert dispatcher.state is State.ALIVE
+    assert dispatcher.flows(10.4)
+
+
+def test_a_connect_after_the_attempt_fell_due_is_the_attempt() -> None:
+    dispatcher = alive(retries=1)
+    dispatcher.refused(10.0)
+    dispatcher.contact(10.4)
+    assert dispatcher.flows(10.4)
+
+
+def test_connects_do_not_reset_the_counter_of_who_refuses() -> None:
+    dispatcher = alive(retries=2)
+    for now in (10.0, 11.0):
+        assert not dispatcher.gives_up()
+        dispatcher.refused(now)
+        dispatcher.contact(now + 1.0)
+        assert dispatcher.flows(now + 1.0)
+    assert dispatcher.gives_up()
+    dispatcher.refused(20.0)
+    assert dispatcher.is_dead
+
+
+def test_an_entry_that_is_acked_resets_the_counter() -> None:
+    dispatcher = alive(retries=1)
+    for now in (10.0, 20.0, 30.0):
+        dispatcher.refused(now)
+        dispatcher.due(now + 0.4)
+        assert dispatcher.gives_up()
+        dispatcher.acked()
+        assert dispatcher.attempt == 0
+        assert not dispatcher.gives_up()
+    dispatcher.lost(40.0)
+    dispatcher.contact(40.1)
+    assert dispatcher.attempt == 0
+
+
+def test_after_an_ack_the_awaited_attempt_is_the_first() -> None:
+    dispatcher = alive(retries=2)
+    dispatcher.refused(10.0)
+    dispatcher.due(10.4)
+    dispatcher.refused(10.5)
+    dispatcher.acked()
+    assert dispatcher.attempt == 1
+    assert not dispatcher.flows(10.5)
+    dispatcher.due(11.5)
+    dispatcher.refused(11.5)
+    assert dispatcher.state is State.POLLING
+
+
+def test_refusals_of_what_was_handed_over_together_are_one_failure() -> None:
+    dispatcher = alive(retries=1)
+    dispatcher.refused(10.0)
+    dispatcher.refused(10.0)
+    assert (dispatcher.state, dispatcher.attempt, dispatcher.deadline) == (State.POLLING, 1, 10.4)
+
+
+def test_a_receiver_may_ask_for_another_delay_once() -> None:
+    dispatcher = alive(retries=-1)
+    dispatcher.refused(10.0, 30.0)
+    assert dispatcher.deadline == 40.0
+    dispatcher.due(40.0)
+    dispatcher.refused(40.0)
+    assert dispatcher.deadline == 41.0
+    dispatcher.due(41.0)
+    dispatcher.refused(41.0, 0.0)
+    assert dispatcher.deadline == 41.0
+
+
+def test_of_several_delays_the_longest_counts() -> None:
+    dispatcher = alive(retries=1)
+    dispatcher.refused(10.0, 3.0)
+    dispatcher.refused(10.0, 5.0)
+    dispatcher.refused(10.0, 4.0)
+    dispatcher.refused(10.0)
+    assert dispatcher.deadline == 15.0
+
+
+def test_who_is_lost_while_the_attempt_is_awaited_must_be_back_when_it_falls_due() -> None:
+    dispatcher = alive(retries=1)
+    dispatcher.refused(10.0, 30.0)
+    dispatcher.lost(20.0)
+    assert attempts(dispatcher) == [40.0, None]
+
+
+def test_who_is_back_before_the_attempt_still_waits_for_it() -> None:
+    dispatcher = alive(retries=1)
+    dispatcher.refused(10.0, 30.0)
+    dispatcher.lost(20.0)
+    dispatcher.contact(30.0)
+    assert not dispatcher.flows(30.0)
+    dispatcher.due(40.0)
+    assert dispatcher.flows(40.0)
+
+
+def test_who_is_back_after_a_missed_attempt_waits_no_more_but_is_counted_on() -> None:
+    dispatcher = alive(retries=2)
+    dispatcher.refused(10.0, 30.0)
+    dispatcher.lost(20.0)
+    dispatcher.due(40.0)
+    dispatcher.contact(40.5)
+    assert dispatcher.flows(40.5)
+    assert dispatcher.gives_up()
+
+
+def test_an_attempt_fails_when_contact_is_lost_over_it() -> None:
+    dispatcher = alive(retries=2)
+    dispatcher.refused(10.0)
+    dispatcher.due(10.4)
+    dispatcher.lost(30.0)
+    assert dispatcher.attempt == 2
+    assert attempts(dispatcher) == [31.0, None]
+
+
+def test_a_refusal_without_contact_is_no_further_failure_and_moves_nothing() -> None:
+    dispatcher = alive(retries=2)
+    dispatcher.lost(10.0)
+    dispatcher.refused(10.1, 60.0)
+    assert (dispatcher.attempt, dispatcher.deadline) == (1, 10.4)
+    dispatcher.contact(10.2)
+    assert dispatcher.flows(10.2)
+    assert dispatcher.attempt == 1

@@ -1,0 +1,160 @@
+"""Queues that are paused or held back, and the end."""
+
+import pytest
+
+from app.delivery.dispatcher import Dispatcher, Hold, Policy, State
+
+HELD = Hold("disk full", "joe/1", since=1_000)
+
+
+def alive(retries: int = 0, delay_s: float = 1.0) -> Dispatcher:
+    dispatcher = Dispatcher(Policy(retries, delay_s))
+    dispatcher.contact(0.0)
+    return dispatcher
+
+
+def attempts(dispatcher: Dispatcher) -> list[float | None]:
+    """When the attempts of a receiver that never answers fall due; None at the end: it is dead."""
+    dues: list[float | None] = []
+    while len(dues) < 6 and dispatcher.deadline is not None:
+        dues.append(round(dispatcher.deadline, 6))
+        dispatcher.due(dispatcher.deadline)
+    return [*dues, None] if dispatcher.is_dead else dues
+
+
+# Pauses
+
+
+def test_a_pause_stops_the_flow_and_counts_nothing() -> None:
+    dispatcher = alive()
+    dispatcher.pause(10.0, 5.0)
+    dispatcher.pause(10.0, 2.0)
+    dispatcher.contact(11.0)
+    assert (dispatcher.state, dispatcher.attempt) == (State.ALIVE, 0)
+    assert not dispatcher.flows(14.9)
+    assert dispatcher.flows(15.0)
+    dispatcher.due(15.0)
+    assert (dispatcher.state, dispatcher.deadline) == (State.ALIVE, None)
+
+
+def test_only_who_is_alive_can_pause() -> None:
+    dispatcher = alive(retries=1)
+    dispatcher.lost(10.0)
+    dispatcher.pause(10.0, 60.0)
+    assert dispatcher.deadline == 10.4
+
+
+# Holding back
+
+
+def test_a_queue_that_is_held_back_does_not_flow_and_its_receiver_stays_alive() -> None:
+    dispatcher = alive()
+    assert dispatcher.is_active
+    dispatcher.hold(HELD)
+    assert dispatcher.held is HELD
+    assert not dispatcher.is_active
+    assert dispatcher.state is State.ALIVE
+    assert not dispatcher.flows(10.0)
+    dispatcher.resume(10.0)
+    assert dispatcher.is_active
+    assert dispatcher.flows(10.0)
+
+
+def test_a_receiver_may_begin_held_back() -> None:
+    dispatcher = Dispatcher(hold=HELD)
+    dispatcher.contact(0.0)
+    assert not dispatcher.flows(0.0)
+
+
+def test_a_hold_is_over_when_its_time_has_come() -> None:
+    hold = Hold("maintenance", "admin", since=1_000, until=2_000)
+    assert not hold.is_over(1_999)
+    assert hold.is_over(2_000)
+    assert not HELD.is_over(10**15)
+
+
+@pytest.mark.parametrize("retries", [0, 1, -1])
+def test_who_is_held_back_is_never_given_up(retries: int) -> None:
+    dispatcher = alive(retries)
+    dispatcher.hold(HELD)
+    dispatcher.refused(10.0)
+    dispatcher.lost(20.0)
+    assert not dispatcher.gives_up()
+    assert (dispatcher.state, dispatcher.deadline) == (State.POLLING, None)
+    dispatcher.contact(5_000.0)
+    assert dispatcher.state is State.ALIVE
+    dispatcher.resume(5_001.0)
+    assert dispatcher.flows(5_001.0)
+
+
+def test_the_attempts_of_who_is_held_back_rest() -> None:
+    dispatcher = alive(retries=2)
+    dispatcher.lost(10.0)
+    dispatcher.due(10.4)
+    dispatcher.hold(HELD)
+    assert dispatcher.deadline is None
+    dispatcher.resume(500.0)
+    assert (dispatcher.attempt, dispatcher.deadline) == (2, 501.0)
+    assert attempts(dispatcher) == [501.0, None]
+
+
+@pytest.mark.parametrize(("retries", "dues"), [(0, [None]), (1, [500.4, None])])
+def test_who_is_resumed_without_contact_is_lost_from_then_on(
+    retries: int, dues: list[float | None]
+) -> None:
+    dispatcher = alive(retries)
+    dispatcher.hold(HELD)
+    dispatcher.lost(20.0)
+    dispatcher.resume(500.0)
+    assert attempts(dispatcher) == dues
+
+
+def test_who_waits_for_an_attempt_and_is_held_back_waits_for_both() -> None:
+    dispatcher = alive(retries=1)
+    dispatcher.refused(10.0)
+    dispatcher.hold(HELD)
+    dispatcher.due(10.4)
+    assert dispatcher.state is State.ALIVE
+    assert not dispatcher.flows(10.4)
+    dispatcher.resume(20.0)
+    assert dispatcher.flows(20.0)
+
+
+def test_who_refused_and_is_lost_and_held_back_flows_on_its_return() -> None:
+    dispatcher = alive(retries=1)
+    dispatcher.refused(10.0, 30.0)
+    dispatcher.lost(20.0)
+    dispatcher.hold(HELD)
+    dispatcher.contact(25.0)
+    dispatcher.resume(26.0)
+    assert dispatcher.flows(26.0)
+    assert dispatcher.attempt == 1
+
+
+def test_resuming_what_is_not_held_back_changes_nothing() -> None:
+    dispatcher = alive(retries=1)
+    dispatcher.lost(10.0)
+    dispatcher.resume(10.2)
+    assert (dispatcher.attempt, dispatcher.deadline) == (1, 10.4)
+
+
+# The end
+
+
+def test_nothing_leads_out_of_death() -> None:
+    dispatcher = alive(retries=-1)
+    dispatcher.end()
+    dispatcher.contact(1.0)
+    dispatcher.lost(2.0)
+    dispatcher.contact(3.0)
+    dispatcher.refused(4.0)
+    dispatcher.pause(5.0, 1.0)
+    dispatcher.acked()
+    dispatcher.hold(HELD)
+    dispatcher.lost(6.0)
+    dispatcher.resume(7.0)
+    dispatcher.due(100.0)
+    assert dispatcher.is_dead
+    assert dispatcher.gives_up()
+    assert dispatcher.deadline is None
+    assert not dispatcher.flows(100.0)
