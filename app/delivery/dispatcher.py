@@ -100,21 +100,29 @@ class Dispatcher:
     While POLLING the deadline is that of the attempt; while ALIVE it is the end of a pause.
     """
 
-    __slots__ = ("_awaited", "_has_refused", "attempt", "deadline", "held", "policy", "state")
+    __slots__ = (
+        "_awaited",
+        "_has_refused",
+        "attempt",
+        "deadline",
+        "hold_record",
+        "policy",
+        "state",
+    )
 
     def __init__(self, policy: Policy = DEFAULT_POLICY, hold: Hold | None = None) -> None:
         self.policy = policy
         self.state = State.UNDEF
         self.attempt = 0
         self.deadline: float | None = None
-        self.held = hold
+        self.hold_record = hold
         self._awaited: Awaited | None = None
         self._has_refused = False
 
     @property
     def is_active(self) -> bool:
         """Whether the queue is not held back."""
-        return self.held is None
+        return self.hold_record is None
 
     @property
     def is_dead(self) -> bool:
@@ -124,7 +132,7 @@ class Dispatcher:
         """Whether anything may be handed over."""
         return (
             self.state is State.ALIVE
-            and self.held is None
+            and self.hold_record is None
             and (self.deadline is None or now >= self.deadline)
         )
 
@@ -132,7 +140,7 @@ class Dispatcher:
         """Whether one more failure is the last; who is held back or awaited cannot fail."""
         if self.is_dead:
             return True
-        return self.held is None and self._awaited is None and self._is_exhausted()
+        return self.hold_record is None and self._awaited is None and self._is_exhausted()
 
     def contact(self, now: float) -> None:
         """The receiver connects."""
@@ -151,7 +159,7 @@ class Dispatcher:
             return
         if self._awaited is not None:
             self._lose_waiting()
-        elif self.held is not None:
+        elif self.hold_record is not None:
             self._await(Input.LOSS, Awaited.CLIENT, None)
         else:
             self._fail(Input.LOSS, Awaited.CLIENT, now, None)
@@ -159,7 +167,7 @@ class Dispatcher:
     def refused(self, now: float, delay_s: float | None = None) -> None:
         """The receiver could not take messages, or gave no verdict in time."""
         self._has_refused = True
-        if self.held is not None or self.is_dead:
+        if self.hold_record is not None or self.is_dead:
             return
         if self._awaited is None:
             self._fail(Input.REFUSAL, Awaited.TIME, now, delay_s)
@@ -188,26 +196,23 @@ class Dispatcher:
 
     def hold(self, record: Hold) -> None:
         """Hold the queue back; who is held back is not given up, however long contact is lost."""
-        self.held = record
+        self.hold_record = record
         if self._awaited in (Awaited.CLIENT, Awaited.CLIENT_AND_TIME):
             self._lose_waiting()
 
     def resume(self, now: float) -> None:
         """Let the queue flow again, as far as the connection allows it."""
-        self.held = None
-        if self._awaited is not Awaited.CLIENT or self.deadline is not None:
-            return
-        if self.attempt:
+        self.hold_record = None
+        if self._awaited is Awaited.CLIENT and self.deadline is None:
+            # Who is away may still come back in time.
             self.deadline = now + self._pause_s()
-        else:
-            self._fail(Input.LOSS, Awaited.CLIENT, now, None)
 
-    def end(self) -> None:
+    def end(self, why: Input = Input.END) -> None:
         """Nothing will be handed over any more."""
-        self._flow(Input.END)
+        self._flow(why)
 
     def _lose_waiting(self) -> None:
-        if self.held is not None:
+        if self.hold_record is not None:
             self._awaited = Awaited.CLIENT
             self.deadline = None
         elif self._awaited is Awaited.TIME:
@@ -224,7 +229,7 @@ class Dispatcher:
         return self.policy.delay_s == 0 or 0 <= self.policy.retries <= self.attempt
 
     def _pause_s(self) -> float:
-        return FIRST_ATTEMPT_S if self.attempt == 1 else self.policy.delay_s
+        return FIRST_ATTEMPT_S if self.attempt <= 1 else self.policy.delay_s
 
     def _await(self, seen: Input, awaited: Awaited, deadline: float | None) -> None:
         self.state = step(self.state, seen)

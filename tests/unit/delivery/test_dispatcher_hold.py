@@ -51,7 +51,7 @@ def test_a_queue_that_is_held_back_does_not_flow_and_its_receiver_stays_alive() 
     dispatcher = alive()
     assert dispatcher.is_active
     dispatcher.hold(HELD)
-    assert dispatcher.held is HELD
+    assert dispatcher.hold_record is HELD
     assert not dispatcher.is_active
     assert dispatcher.state is State.ALIVE
     assert not dispatcher.flows(10.0)
@@ -98,8 +98,8 @@ def test_the_attempts_of_who_is_held_back_rest() -> None:
     assert attempts(dispatcher) == [501.0, None]
 
 
-@pytest.mark.parametrize(("retries", "dues"), [(0, [None]), (1, [500.4, None])])
-def test_who_is_resumed_without_contact_is_lost_from_then_on(
+@pytest.mark.parametrize(("retries", "dues"), [(0, [500.4, None]), (1, [500.4, 500.8, None])])
+def test_who_is_away_when_resumed_may_still_come_back_in_time(
     retries: int, dues: list[float | None]
 ) -> None:
     dispatcher = alive(retries)

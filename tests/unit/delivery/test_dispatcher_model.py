@@ -96,8 +96,7 @@ class Naive:
     def resume(self, now: float) -> None:
         self.is_held = False
         if self.is_gone and self.attempt_at is None:
-            self.failures -= self.failures > 0
-            self.fail(now)
+            self.attempt_at = now + (0.4 if self.failures <= 1 else self.delay_s)
 
 
 ACTS = ["contact", "lost", "refused", "refused 3", "acked", "pause", "hold", "resume", "tick"]

@@ -52,7 +52,7 @@ def apply(reaction: Reaction, dispatcher: Dispatcher, now: float = 0.0) -> Dispa
         case Input.LOSS:
             dispatcher.lost(now)
         case Input.GIVE_UP | Input.END:
-            dispatcher.end()
+            dispatcher.end(reaction.input)
     if reaction.pause_s is not None:
         dispatcher.pause(now, reaction.pause_s)
     return dispatcher
@@ -73,7 +73,7 @@ def row(
         reaction.message.value,
         reaction.rest.value,
         dispatcher.state.name,
-        dispatcher.held is not None,
+        dispatcher.hold_record is not None,
         "ended" if reaction.ends_session else "kept",
         reaction.counts_redelivered,
         reaction.counts_exception,
@@ -166,7 +166,7 @@ def test_a_handler_changes_nothing() -> None:
         dispatcher = alive(1)
         CONTINUE.react(Failure(code, ""), dispatcher, 5.0)
         assert (dispatcher.state, dispatcher.attempt) == (State.ALIVE, 0)
-        assert (dispatcher.deadline, dispatcher.held) == (None, None)
+        assert (dispatcher.deadline, dispatcher.hold_record) == (None, None)
 
 
 # Trying again
