@@ -1,0 +1,233 @@
+"""What can be asked, set and done with administrative commands, level by level."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import Enum
+from typing import Any, Generic, Protocol, TypeVar
+
+from app.bayeux.codec import Json
+
+# Entries of a queue that one command shows.
+MAX_ENTRIES = 1000
+
+
+class NodeView(Protocol):
+    """This server, as commands see it. Times are milliseconds since 1970."""
+
+    id: str
+    version: str
+    started_ms: int
+    subjects: Sequence[str]
+    sessions: Sequence[str]
+    connected: Sequence[str]
+    channels: Sequence[str]
+    subscriptions: int
+    published: int
+    acked: int
+
+
+class ClientView(Protocol):
+    """A subject with at least one session."""
+
+    created_ms: int
+    sessions: Sequence[str]
+    acked: int
+    waiting: int
+
+    def end(self, who: str) -> None:
+        """End all its sessions."""
+
+
+class SessionView(Protocol):
+    """One session. What is not known is None, or 0."""
+
+    name: str
+    subject: str
+    number: int
+    state: str
+    is_active: bool
+    is_durable: bool
+    takes_ptp: bool
+    created_ms: int
+    expires_ms: int | None
+    alive_since_ms: int | None
+    polling_since_ms: int | None
+    timeout_ms: int
+    entries: int
+    max_entries: int
+    bytes: int
+    channels: Sequence[str]
+    published: int
+    subscribed: int
+    acked: int
+    exceptions: int
+    last_exception: str
+
+    def activate(self, active: bool, who: str) -> None: ...
+    def set_timeout(self, timeout_ms: int, who: str) -> None: ...
+    def refresh(self) -> None: ...
+    def end(self, who: str) -> None: ...
+    def clear(self, who: str) -> int: ...
+
+    def remove(self, count: int, who: str) -> int:
+        """Discard the first entries; says how many there were."""
+        ...
+
+    def peek(self, count: int) -> Sequence[Json]:
+        """The first entries as events."""
+        ...
+
+    def take(self, count: int, who: str) -> Sequence[Json]:
+        """The first entries as events; they are gone then."""
+        ...
+
+    def forget_exception(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class QueueQuery:
+    """How much of a queue is asked for; a delay is for whoever can wait."""
+
+    max_entries: int = 1
+    consumable: bool = False
+    waiting_delay_ms: int = 0
+
+
+class Takes(Enum):
+    """What may stand behind a property's `=`."""
+
+    NOTHING = "nothing"
+    BOOLEAN = "true or false"
+    COUNT = "one number, from 0 on"
+    QUERY = "maxEntries, maxSize, consumable and waitingDelay, each with = and its value"
+
+
+Value = str | int | bool | None | Sequence[str]
+Argument = bool | int | QueueQuery | None
+Seen = TypeVar("Seen")
+
+
+@dataclass(frozen=True, slots=True)
+class Reading(Generic[Seen]):
+    """A value that can be read."""
+
+    # Gets the time.
+    read: Callable[[Seen, int], Value]
+
+
+@dataclass(frozen=True, slots=True)
+class Setting(Generic[Seen]):
+    """A value that can be read and set."""
+
+    read: Callable[[Seen, int], Value]
+    # Gets the argument, and who asks.
+    set: Callable[[Seen, Any, str], None]
+    takes: Takes
+
+
+@dataclass(frozen=True, slots=True)
+class Operation(Generic[Seen]):
+    """Something to do; its value says what came of it."""
+
+    do: Callable[[Seen, Any, str], Value]
+    takes: Takes = Takes.NOTHING
+
+
+@dataclass(frozen=True, slots=True)
+class Listing(Generic[Seen]):
+    """The first entries of a queue, perhaps taken out of it."""
+
+    list: Callable[[Seen, QueueQuery, str], Sequence[Json]]
+    takes: Takes
+
+
+Property = Reading[Seen] | Setting[Seen] | Operation[Seen] | Listing[Seen]
+
+
+def _date(ms: int | None) -> str:
+    return "" if ms is None else datetime.fromtimestamp(ms / 1000, UTC).isoformat(" ", "seconds")
+
+
+def _entries(session: SessionView, query: QueueQuery, who: str) -> Sequence[Json]:
+    if query.consumable:
+        return session.take(query.max_entries, who)
+    return session.peek(query.max_entries)
+
+
+_ENTRIES = Listing(_entries, Takes.QUERY)
+
+NODE: Mapping[str, Property[NodeView]] = {
+    "aliveCallbackClients": Reading(lambda node, _: node.connected),
+    "clientList": Reading(lambda node, _: node.subjects),
+    "clients": Reading(lambda node, _: node.subjects),
+    "nodeId": Reading(lambda node, _: node.id),
+    "numClients": Reading(lambda node, _: len(node.subjects)),
+    "numPublish": Reading(lambda node, _: node.published),
+    "numSessions": Reading(lambda node, _: len(node.sessions)),
+    "numSubscriptions": Reading(lambda node, _: node.subscriptions),
+    "numTopics": Reading(lambda node, _: len(node.channels)),
+    "numUpdate": Reading(lambda node, _: node.acked),
+    "serverTimestamp": Reading(lambda _, now_ms: _date(now_ms)),
+    "serverTimestampMillis": Reading(lambda _, now_ms: now_ms),
+    "sessionList": Reading(lambda node, _: node.sessions),
+    "startupDate": Reading(lambda node, _: _date(node.started_ms)),
+    "topicList": Reading(lambda node, _: node.channels),
+    "topics": Reading(lambda node, _: node.channels),
+    "uptime": Reading(lambda node, now_ms: (now_ms - node.started_ms) // 1000),
+    "version": Reading(lambda node, _: node.version),
+}
+
+CLIENT: Mapping[str, Property[ClientView]] = {
+    "creationDate": Reading(lambda client, _: _date(client.created_ms)),
+    "killClient": Operation(lambda client, _, who: client.end(who)),
+    "numSessions": Reading(lambda client, _: len(client.sessions)),
+    "numUpdate": Reading(lambda client, _: client.acked),
+    "sessionList": Reading(lambda client, _: client.sessions),
+    "sessions": Reading(lambda client, _: client.sessions),
+    "subjectQueueNumMsgs": Reading(lambda client, _: client.waiting),
+    "uptime": Reading(lambda client, now_ms: (now_ms - client.created_ms) // 1000),
+}
+
+SESSION: Mapping[str, Property[SessionView]] = {
+    "aliveSinceDate": Reading(lambda session, _: _date(session.alive_since_ms)),
+    "callbackQueueEntries": _ENTRIES,
+    "cbQueueBytes": Reading(lambda session, _: session.bytes),
+    "cbQueueEntries": _ENTRIES,
+    "cbQueueMaxMsgs": Reading(lambda session, _: session.max_entries),
+    "cbQueueNumMsgs": Reading(lambda session, _: session.entries),
+    "clearCallbackQueue": Operation(lambda session, _, who: session.clear(who)),
+    "clearLastCallbackException": Operation(lambda session, _, __: session.forget_exception()),
+    "connectionState": Reading(lambda session, _: session.state),
+    "dispatcherActive": Setting(
+        read=lambda session, _: session.is_active,
+        set=lambda session, active, who: session.activate(active, who),
+        takes=Takes.BOOLEAN,
+    ),
+    "id": Reading(lambda session, _: session.name),
+    "isPersistent": Reading(lambda session, _: session.is_durable),
+    "isPtpAllowed": Reading(lambda session, _: session.takes_ptp),
+    "killSession": Operation(lambda session, _, who: session.end(who)),
+    "lastCallbackException": Reading(lambda session, _: session.last_exception),
+    "loginDate": Reading(lambda session, _: _date(session.created_ms)),
+    "loginName": Reading(lambda session, _: session.subject),
+    "numCallbackExceptions": Reading(lambda session, _: session.exceptions),
+    "numPublish": Reading(lambda session, _: session.published),
+    "numSubscribe": Reading(lambda session, _: session.subscribed),
+    "numUpdate": Reading(lambda session, _: session.acked),
+    "peekCallbackMessages": Listing(_entries, Takes.COUNT),
+    "pollingSinceDate": Reading(lambda session, _: _date(session.polling_since_ms)),
+    "publicSessionId": Reading(lambda session, _: session.number),
+    "refreshSession": Operation(lambda session, _, __: session.refresh()),
+    "removeFromCallbackQueue": Operation(
+        lambda session, count, who: session.remove(count, who), Takes.COUNT
+    ),
+    "sessionTimeout": Setting(
+        read=lambda session, _: session.timeout_ms,
+        set=lambda session, timeout_ms, who: session.set_timeout(timeout_ms, who),
+        takes=Takes.COUNT,
+    ),
+    "sessionTimeoutExpireDate": Reading(lambda session, _: _date(session.expires_ms)),
+    "subscribedTopics": Reading(lambda session, _: session.channels),
+    "uptime": Reading(lambda session, now_ms: (now_ms - session.created_ms) // 1000),
+}

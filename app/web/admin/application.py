@@ -1,0 +1,216 @@
+"""The administration over HTTP: who may come in, and what is answered."""
+
+import asyncio
+import logging
+import math
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+import orjson
+from aiohttp import ClientError, web
+from pydantic import BaseModel, ValidationError
+
+from app.bayeux.grammar import CommandRefused
+from app.web.admin import faults, ndjson
+from app.web.admin.faults import RequestFault, illegal
+from app.web.admin.operations import TOO_LARGE, OperationFailed, Operations
+from app.web.admin.route import Call, Lines, Route
+from app.web.admin.routes import API, ROUTES
+from app.web.admin.throttle import Rate, Throttle
+from app.web.admin.tokens import Role, Tokens
+from app.web.origins import Origins, Standing
+
+log = logging.getLogger(__name__)
+
+_MAX_BODY = 256 * 1024
+_PATIENCE_S = 30.0
+_HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "Server": "Holdfast",
+    "Vary": "Authorization",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+# A name that an operator goes by; it stands in the audit behind the role.
+_OPERATOR = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._@+-]{0,63}")
+_SIGN_IN = {"WWW-Authenticate": 'Bearer realm="holdfast"'}
+# Whoever has a token works in bursts; whoever has none has no business here.
+_SIGNED_IN = Rate(burst=200, per_s=50)
+_STRANGERS = Rate(burst=10, per_s=0.2)
+
+_Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+_Model = TypeVar("_Model", bound=BaseModel)
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks."""
+
+    role: Role
+    who: str
+
+
+_CALLER = web.RequestKey("caller", Caller)
+
+
+def make_admin(
+    operations: Operations, tokens: Tokens, clock: Callable[[], float]
+) -> web.Application:
+    """The application to be mounted at /admin; the clock counts seconds."""
+    door = _Door(tokens, clock)
+
+    @web.middleware
+    async def guard(request: web.Request, handler: _Handler) -> web.StreamResponse:
+        return await door.serve(request, handler)
+
+    application = web.Application(middlewares=[guard])
+    application.on_response_prepare.append(_add_headers)
+    for route in ROUTES:
+        application.router.add_route(route.method, API + route.path, _handler(route, operations))
+    return application
+
+
+async def _add_headers(_: web.Request, response: web.StreamResponse) -> None:
+    response.headers.update(_HEADERS)
+
+
+class _Door:
+    """Lets in who has a token, not too often, and turns whatever goes wrong into an answer."""
+
+    def __init__(self, tokens: Tokens, clock: Callable[[], float]) -> None:
+        self._tokens = tokens
+        self._clock = clock
+        self._signed_in = {role: Throttle(_SIGNED_IN) for role in Role}
+        self._strangers = Throttle(_STRANGERS)
+
+    async def serve(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
+        try:
+            request[_CALLER] = self._let_in(request)
+            return await handler(request)
+        except RequestFault as fault:
+            return faults.failure(fault.status, fault.code, fault.message, fault.headers)
+        except (OperationFailed, CommandRefused) as error:
+            return faults.failure(faults.status_of(error.code), error.code, error.message)
+        except web.HTTPException as error:
+            return _of_http(error)
+        except Exception:
+            log.exception("an administrative request failed")
+            return faults.failure(500, faults.OUR_FAULT, "the server is at fault; see its log")
+
+    def _let_in(self, request: web.Request) -> Caller:
+        role = self._role(request)
+        throttle = self._strangers if role is None else self._signed_in[role]
+        # A right token is never kept out by wrong ones from the same address, such as a proxy's.
+        wait_s = throttle.take(request.remote or "", self._clock())
+        if wait_s > 0.0:
+            headers = {"Retry-After": str(math.ceil(wait_s))}
+            raise RequestFault(429, faults.TOO_OFTEN, "too many requests", headers)
+        if role is None:
+            if "Authorization" in request.headers:
+                log.warning("a wrong token was presented to the administration")
+            raise RequestFault(401, faults.NOT_SIGNED_IN, "a valid token is needed", _SIGN_IN)
+        if request.method != "GET":
+            _check_origin(request)
+        return Caller(role, _who(request, role))
+
+    def _role(self, request: web.Request) -> Role | None:
+        presented = request.headers.getall("Authorization", [])
+        if len(presented) != 1:
+            return None
+        scheme, _, token = presented[0].partition(" ")
+        return self._tokens.role(token.strip()) if scheme.lower() == "bearer" else None
+
+
+def _check_origin(request: web.Request) -> None:
+    """Pages of others may not even try to change something."""
+    for origin in request.headers.getall("Origin", []):
+        if Origins().standing(origin, request.headers.get("Host")) is not Standing.OWN:
+            raise RequestFault(403, faults.NOT_ALLOWED, "this page may not change anything")
+
+
+def _who(request: web.Request, role: Role) -> str:
+    name = request.headers.get("X-Operator")
+    if name is None:
+        return role.title
+    if _OPERATOR.fullmatch(name) is None:
+        raise illegal("X-Operator: a name has up to 64 letters, digits, spaces and . _ @ + -")
+    return f"{role.title}/{name}"
+
+
+def _handler(route: Route, operations: Operations) -> _Handler:
+    async def answer(request: web.Request) -> web.StreamResponse:
+        caller = request[_CALLER]
+        if caller.role < route.role:
+            raise RequestFault(403, faults.NOT_ALLOWED, "the operator's token is needed")
+        params, body = _params(request, route), await _body(request, route)
+        found = await route.handle(Call(operations, params, body, caller.who))
+        if isinstance(found, AsyncIterator):
+            return await ndjson.send_lines(request, found)
+        if found is None:
+            return web.Response(status=204)
+        return web.Response(body=orjson.dumps(found), content_type="application/json")
+
+    return answer
+
+
+def _params(request: web.Request, route: Route) -> BaseModel:
+    given: dict[str, str] = dict(request.match_info)
+    for name, value in request.query.items():
+        if name in given:
+            raise illegal(f"{name[:64]}: is there twice")
+        given[name] = value
+    return _checked(lambda: route.params.model_validate_strings(given))
+
+
+async def _body(request: web.Request, route: Route) -> BaseModel | AsyncIterator[bytes] | None:
+    if route.body is None:
+        if request.body_exists:
+            raise illegal("this request has no body")
+        return None
+    media = ndjson.MEDIA if route.body is Lines else "application/json"
+    is_plain = request.headers.get("Content-Encoding", "identity").lower() == "identity"
+    if request.content_type != media or not is_plain:
+        raise RequestFault(415, faults.WRONG_USE, f"the body must be {media}, not compressed")
+    if issubclass(route.body, Lines):
+        return ndjson.read_lines(request)
+    model, text = route.body, await _read(request)
+    return _checked(lambda: model.model_validate_json(text, strict=True))
+
+
+async def _read(request: web.Request) -> bytes:
+    body = bytearray()
+    try:
+        async with asyncio.timeout(_PATIENCE_S):
+            async for part in request.content.iter_any():
+                body += part
+                if len(body) > _MAX_BODY:
+                    message = f"the body has more than {_MAX_BODY} bytes"
+                    raise RequestFault(413, TOO_LARGE, message)
+    except TimeoutError:
+        raise RequestFault(408, faults.TOO_SLOW, "the body did not arrive in time") from None
+    except (web.RequestPayloadError, ClientError):
+        raise illegal("the body is damaged") from None
+    return bytes(body)
+
+
+def _checked(validate: Callable[[], _Model]) -> _Model:
+    try:
+        return validate()
+    except ValidationError as error:
+        fault = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        place = ".".join(str(step)[:64] for step in fault["loc"])
+        raise illegal(f"{place}: {fault['msg']}" if place else fault["msg"]) from None
+
+
+def _of_http(error: web.HTTPException) -> web.Response:
+    """What aiohttp found out by itself, in our form."""
+    if isinstance(error, web.HTTPMethodNotAllowed):
+        headers: Mapping[str, str] = {"Allow": ", ".join(sorted(error.allowed_methods))}
+        return faults.failure(405, faults.WRONG_USE, "this cannot be done here", headers)
+    status = error.status if error.status >= 400 else 404
+    return faults.failure(status, faults.ILLEGAL, "there is nothing here")

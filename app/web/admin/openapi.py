@@ -1,0 +1,122 @@
+"""The OpenAPI 3.1 document, made from the table of routes."""
+
+import re
+from functools import cache
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from app.web.admin.route import Lines, Route
+from app.web.admin.shapes import Failure
+
+_REFERENCE = "#/components/schemas/{model}"
+_PLACE = re.compile(r"\{(\w+)\}")
+_JSON, _LINES = "application/json", "application/x-ndjson"
+_TITLE = "Holdfast's administration"
+_DESCRIPTION = (
+    "Times are milliseconds since 1970, sizes bytes. Changes need the operator's token; the header "
+    "X-Operator may name who makes them."
+)
+
+
+@cache
+def describe(routes: tuple[Route, ...], prefix: str) -> dict[str, Any]:
+    """What a client must know to use these routes."""
+    schemas = _Schemas(routes)
+    paths: dict[str, dict[str, Any]] = {}
+    for route in routes:
+        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, schemas)
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": _TITLE, "version": "1", "description": _DESCRIPTION},
+        "servers": [{"url": prefix}],
+        "security": [{"token": []}],
+        "paths": paths,
+        "components": {
+            "schemas": schemas.definitions,
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        },
+    }
+
+
+class _Schemas:
+    """Schemas of all types that the routes name, each defined once."""
+
+    def __init__(self, routes: tuple[Route, ...]) -> None:
+        wanted: dict[tuple[str, Any], Any] = {("answer", _key(Failure)): Failure}
+        for route in routes:
+            wanted["answer", _key(route.answer)] = route.answer
+            wanted["body", _key(route.body)] = route.body
+        self._by_type, found = TypeAdapter.json_schemas(
+            [
+                (key, "serialization" if key[0] == "answer" else "validation", TypeAdapter(kind))
+                for key, kind in wanted.items()
+                if kind not in (None, Lines)
+            ],
+            ref_template=_REFERENCE,
+        )
+        self.definitions: dict[str, Any] = found["$defs"]
+
+    def answer(self, kind: object) -> dict[str, Any]:
+        if kind is Lines:
+            return {_LINES: {"schema": {"type": "string"}}}
+        return {_JSON: {"schema": self._by_type[("answer", _key(kind)), "serialization"]}}
+
+    def body(self, kind: object) -> dict[str, Any]:
+        if kind is Lines:
+            return {_LINES: {"schema": {"type": "string"}}}
+        return {_JSON: {"schema": self._by_type[("body", _key(kind)), "validation"]}}
+
+
+def _key(kind: object) -> str:
+    return repr(kind)
+
+
+def _operation(route: Route, schemas: _Schemas) -> dict[str, Any]:
+    operation: dict[str, Any] = {
+        "operationId": route.name,
+        "summary": route.summary,
+        "description": f"For the role {route.role.title}.",
+        "parameters": _parameters(route),
+        "responses": {
+            "default": {"description": "It failed.", "content": schemas.answer(Failure)},
+        },
+    }
+    if route.answer is None:
+        operation["responses"]["204"] = {"description": "It is done."}
+    else:
+        content = schemas.answer(route.answer)
+        operation["responses"]["200"] = {"description": "It is done.", "content": content}
+    if route.body is not None:
+        operation["requestBody"] = {"required": True, "content": schemas.body(route.body)}
+    return operation
+
+
+def _parameters(route: Route) -> list[dict[str, Any]]:
+    schema = route.params.model_json_schema()
+    required, in_path = schema.get("required", []), _PLACE.findall(route.path)
+    parameters = []
+    for name, kind in schema.get("properties", {}).items():
+        shown = _without_null(kind)
+        description = shown.pop("description", "")
+        parameters.append(
+            {
+                "name": name,
+                "in": "path" if name in in_path else "query",
+                "required": name in required,
+                "description": description,
+                "schema": shown,
+            }
+        )
+    return parameters
+
+
+def _without_null(kind: dict[str, Any]) -> dict[str, Any]:
+    """A parameter that is missing is no null."""
+    shown = {name: value for name, value in kind.items() if name != "title"}
+    for choice in shown.pop("anyOf", []):
+        if choice != {"type": "null"}:
+            shown = {**choice, **shown}
+    if shown.get("default", ...) is None:
+        del shown["default"]
+    return shown

@@ -1,0 +1,184 @@
+"""What requests may say: parameters and bodies with their bounds. More than that is an error."""
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from app.web.admin.operations import LetterFilter, ReplayOptions, SessionFilter
+from app.web.admin.shapes import DispatcherState, LetterState, Ms
+
+# Names may have any letter in them, but nothing that nobody can see.
+_VISIBLE = r"^[^\x00-\x1f\x7f]+$"
+_NO_SLASH = r"^[^/\x00-\x1f\x7f]+$"
+
+Channel = Annotated[str, Field(max_length=1024, pattern=_VISIBLE)]
+Name = Annotated[str, Field(max_length=256, pattern=_VISIBLE)]
+Subject = Annotated[str, Field(max_length=128, pattern=_NO_SLASH)]
+LetterId = Annotated[str, Field(pattern=r"^[0-9]{19}$")]
+ReplayId = Annotated[str, Field(pattern=r"^[A-Za-z0-9-]{1,64}$")]
+Text = Annotated[str, Field(max_length=1024, pattern=r"^[^\x00-\x08\x0b-\x1f\x7f]*$")]
+Cursor = Annotated[str, Field(max_length=256, pattern=r"^[!-~]+$")]
+
+
+class Asked(BaseModel):
+    """What every request has in common: nothing."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class Paged(Asked):
+    """A part of a list."""
+
+    cursor: Cursor | None = Field(None, description="From the part before.")
+    limit: int = Field(100, ge=1, le=500, description="Items at most.")
+
+
+class SessionsAsked(Paged):
+    """Which sessions."""
+
+    prefix: Annotated[str, Field(max_length=256, pattern=r"^[^\x00-\x1f\x7f]*$")] = Field(
+        "", description="Beginning of the key."
+    )
+    state: DispatcherState | None = Field(None, description="Of the dispatcher.")
+    held: bool | None = Field(None, description="Held back, or not.")
+
+    def filter(self) -> SessionFilter:
+        return SessionFilter(self.prefix, self.state, self.held)
+
+
+class SessionNamed(Asked):
+    """One session."""
+
+    subject: Subject
+    number: int = Field(ge=-(2**63), lt=2**63)
+
+    @property
+    def key(self) -> str:
+        return f"{self.subject}/{self.number}"
+
+
+class QueueAsked(SessionNamed):
+    """The queue of a session."""
+
+    limit: int = Field(20, ge=1, le=100, description="Entries at most.")
+
+
+class HoldWanted(Asked):
+    """Why and how long."""
+
+    reason: Text = Field("", description="For whoever looks at it later.")
+    until: Ms | None = Field(None, description="Delivery goes on by itself then.")
+
+
+class LettersMeant(Asked):
+    """Conditions on dead letters; all of them hold together."""
+
+    channel: Channel | None = None
+    receiver: Name | None = Field(None, description="Key of the session: `joe/1`.")
+    subject: Subject | None = Field(None, description="Of the receiver.")
+    code: Annotated[str, Field(pattern=r"^[A-Za-z.]{1,128}$")] | None = None
+    fingerprint: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")] | None = None
+    state: LetterState | None = None
+    since: Ms | None = Field(None, description="Died then or later.")
+    until: Ms | None = Field(None, description="Died before then.")
+
+    def filter(self, ids: tuple[str, ...] = ()) -> LetterFilter:
+        return LetterFilter(
+            ids=ids,
+            channel=self.channel,
+            receiver=self.receiver,
+            subject=self.subject,
+            code=self.code,
+            fingerprint=self.fingerprint,
+            state=self.state,
+            since=self.since,
+            until=self.until,
+        )
+
+
+class LettersAsked(LettersMeant, Paged):
+    """A part of the dead letters."""
+
+
+class GroupsAsked(Asked):
+    """How many groups."""
+
+    limit: int = Field(50, ge=1, le=500, description="Groups at most.")
+
+
+class LetterNamed(Asked):
+    """One dead letter."""
+
+    id: LetterId
+
+
+class LettersChosen(LettersMeant):
+    """Conditions, or letters one by one."""
+
+    ids: tuple[LetterId, ...] = Field((), max_length=1000)
+
+
+class LettersWanted(Asked):
+    """Dead letters to do something with."""
+
+    filter: LettersChosen = LettersChosen()
+    all: bool = Field(False, description="An empty filter is meant.")
+    dry_run: bool = Field(description="Say only what would be done.")
+
+    @property
+    def is_sweeping(self) -> bool:
+        """All letters are meant, and nothing says that this is no mistake."""
+        return self.letters() == LetterFilter() and not self.all
+
+    def letters(self) -> LetterFilter:
+        return self.filter.filter(self.filter.ids)
+
+
+class PurgeWanted(LettersWanted):
+    """Dead letters to be removed for good."""
+
+
+class ReplayCare(Asked):
+    """How carefully a replay goes."""
+
+    rate: int = Field(50, ge=1, le=10_000, description="Letters per second.")
+    canary: int = Field(10, ge=0, le=1000, description="So many go first and must be settled.")
+    stop_at: float = Field(
+        0.1, gt=0, le=1, description="Stops when more than this part died again."
+    )
+    max_replays: int = Field(3, ge=1, le=100, description="Leaves out what was replayed so often.")
+
+    def options(self) -> ReplayOptions:
+        return ReplayOptions(self.rate, self.canary, self.stop_at, self.max_replays)
+
+
+class ReplayWanted(LettersWanted):
+    """Dead letters to be delivered once more."""
+
+    options: ReplayCare = ReplayCare()
+
+
+class ReplayNamed(Asked):
+    """One replay."""
+
+    id: ReplayId
+
+
+class CommandAsked(Asked):
+    """A question in the administrative grammar."""
+
+    command: Annotated[str, Field(min_length=1, max_length=4096)] = Field(
+        description="Like `client/joe/1/?dispatcherActive`."
+    )
+
+
+class CommandWanted(CommandAsked):
+    """A command of the administrative grammar."""
+
+    value: Text | None = Field(None, description="To be set, if it is not in the command.")
+
+
+class ChannelNamed(Asked):
+    """One channel."""
+
+    channel: Channel

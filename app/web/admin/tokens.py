@@ -1,0 +1,95 @@
+"""The secrets that open the administration: one file for each role, made at the first start."""
+
+import hmac
+import os
+import re
+import secrets
+import stat
+from dataclasses import dataclass, field
+from enum import IntEnum
+from pathlib import Path
+
+OPERATOR_FILE = "admin-token"
+READER_FILE = "reader-token"
+# Nobody guesses one of these; what an operator puts in its place must not be guessed either.
+_TOKEN = re.compile(r"[!-~]{32,256}")
+_LONGEST_FILE = 1024
+
+
+class TokensUnusable(Exception):
+    """The files cannot be used; the text says why and what to do."""
+
+
+class Role(IntEnum):
+    """What a token allows; the higher one includes the lower."""
+
+    READER = 1
+    OPERATOR = 2
+
+    @property
+    def title(self) -> str:
+        """As it stands in the audit."""
+        return self.name.lower()
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """The token of each role."""
+
+    operator: str = field(repr=False)
+    reader: str = field(repr=False)
+    # The operator's file, if this start made it.
+    made: Path | None = None
+
+    def role(self, presented: str) -> Role | None:
+        """Whose token this is, in a time that does not tell how much of it is right."""
+        given = presented.encode("utf-8", "surrogateescape")
+        is_operator = hmac.compare_digest(given, self.operator.encode())
+        is_reader = hmac.compare_digest(given, self.reader.encode())
+        if is_operator:
+            return Role.OPERATOR
+        return Role.READER if is_reader else None
+
+
+def open_tokens(directory: Path) -> Tokens:
+    """Read the tokens of this directory; those that are missing are made."""
+    operator, is_new = _open(directory / OPERATOR_FILE)
+    reader, _ = _open(directory / READER_FILE)
+    if operator == reader:
+        raise TokensUnusable(f"{directory}: {OPERATOR_FILE} and {READER_FILE} are the same")
+    return Tokens(operator, reader, directory / OPERATOR_FILE if is_new else None)
+
+
+def _open(path: Path) -> tuple[str, bool]:
+    try:
+        return _make(path), True
+    except FileExistsError:
+        return _read(path), False
+    except OSError as error:
+        raise TokensUnusable(f"{path}: {error.strerror}") from None
+
+
+def _make(path: Path) -> str:
+    token = secrets.token_urlsafe(32)
+    number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    with os.fdopen(number, "w") as file:
+        file.write(token + "\n")
+        file.flush()
+        os.fsync(number)
+    return token
+
+
+def _read(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            mode = os.fstat(file.fileno()).st_mode
+            text = file.read(_LONGEST_FILE).decode("ascii", "replace").strip()
+    except OSError as error:
+        raise TokensUnusable(f"{path}: {error.strerror}") from None
+    if mode & stat.S_IRWXO:
+        raise TokensUnusable(f"{path}: everybody on this machine can read it: chmod 600 {path}")
+    if _TOKEN.fullmatch(text) is None:
+        raise TokensUnusable(
+            f"{path}: a token has 32 to 256 visible characters; remove the file to get a new one"
+        )
+    return text

@@ -1,0 +1,365 @@
+"""The port behind the administration, kept in memory: no server, no store, no waiting."""
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+import orjson
+
+from app.bayeux.commands import Command, Result
+from app.web.admin.operations import (
+    CONFLICT,
+    UNKNOWN_CHANNEL,
+    UNKNOWN_LETTER,
+    UNKNOWN_REPLAY,
+    UNKNOWN_SESSION,
+    LetterFilter,
+    OperationFailed,
+    ReplayOptions,
+    SessionFilter,
+)
+from app.web.admin.shapes import (
+    Attempt,
+    AuditEntry,
+    Entry,
+    Group,
+    Groups,
+    HeldChannel,
+    Hold,
+    Import,
+    Item,
+    Letter,
+    LetterSummary,
+    Page,
+    Purge,
+    Refusal,
+    Replay,
+    Session,
+    SessionSummary,
+)
+
+NOW_MS = 1_790_000_000_000
+HOLDBACK = "user.update.holdback"
+
+
+def a_session(key: str = "joe/1", **changes: Any) -> Session:
+    subject, _, number = key.rpartition("/")
+    session = Session(
+        key=key,
+        name=f"client/{key}",
+        subject=subject,
+        number=int(number),
+        node="holdfast",
+        state="ALIVE",
+        active=True,
+        hold=None,
+        connected=True,
+        transport="websocket",
+        durable=int(number) > 0,
+        waiting=2,
+        handed=1,
+        bytes=300,
+        max_entries=10_000,
+        max_bytes=16 * 1024**2,
+        attempts=1,
+        subscriptions=1,
+        created=NOW_MS - 60_000,
+        last_seen=NOW_MS - 1000,
+        channels=["/news"],
+        acknowledges=True,
+        gives_verdicts=True,
+        expires=None,
+        retries=0,
+        delay_ms=60_000,
+        retry=0,
+        next_attempt=None,
+        redelivered=0,
+        acked=7,
+        dead=0,
+        last_failure=None,
+    )
+    return replace(session, **changes)
+
+
+def an_entry(number: int) -> Entry:
+    return Entry(
+        id=f"holdfast-{number}",
+        channel="/news",
+        sender="client/ann/1",
+        state="waiting",
+        priority=5,
+        published=NOW_MS,
+        expires=None,
+        durable=True,
+        seq=0,
+        batch=0,
+        attempts=0,
+        redelivered=0,
+        generation=0,
+        bytes=20,
+        data={"n": number},
+        is_cut=False,
+    )
+
+
+def a_letter(number: int, **changes: Any) -> Letter:
+    letter = Letter(
+        id=f"{number:019}",
+        message=f"holdfast-{number}",
+        channel="/orders",
+        receiver="joe/1",
+        subject="joe",
+        sender="client/ann/1",
+        code="user.update.deadMessage",
+        reason="cannot be read",
+        fingerprint="f1",
+        state="new",
+        published=NOW_MS - 5000,
+        died=NOW_MS - number,
+        expires=None,
+        attempts=1,
+        generation=0,
+        replays=0,
+        bytes=20,
+        data={"order": number},
+        properties=None,
+        priority=5,
+        durable=True,
+        history=[
+            Attempt(1, NOW_MS - 4000, "holdfast", "websocket", "refused", 12, HOLDBACK, "disk full")
+        ],
+        policy={"retries": 0},
+    )
+    return replace(letter, **changes)
+
+
+class FakeOperations:
+    """Does what the port says with a few dictionaries; `changes` is what was asked of it."""
+
+    def __init__(self, sessions: Sequence[Session] = (), letters: Sequence[Letter] = ()) -> None:
+        self.by_key = {each.key: each for each in sessions}
+        self.by_id = {each.id: each for each in letters}
+        self.jobs: dict[str, Replay] = {}
+        self.held = {"/orders": HeldChannel("/orders", "most receivers refuse", NOW_MS)}
+        self.changes: list[AuditEntry] = []
+        # How far each look at a replay brings it.
+        self.pace = 1
+        # What every method raises, if it is set.
+        self.fault: Exception | None = None
+        # An export breaks off after so many lines.
+        self.breaks_after: int | None = None
+
+    def _changed(self, who: str, action: str, target: str, **detail: Any) -> None:
+        number = str(len(self.changes) + 1)
+        self.changes.append(AuditEntry(number, NOW_MS, who, action, target, "ok", detail))
+
+    async def sessions(
+        self, which: SessionFilter, cursor: str | None, limit: int
+    ) -> Page[SessionSummary]:
+        self._fail()
+        found = [
+            each
+            for key, each in sorted(self.by_key.items())
+            if key.startswith(which.prefix)
+            and which.state in (None, each.state)
+            and which.held in (None, each.hold is not None)
+        ]
+        names = SessionSummary.__dataclass_fields__
+        summaries = [SessionSummary(**{n: getattr(each, n) for n in names}) for each in found]
+        return _page(summaries, cursor, limit)
+
+    async def session(self, key: str) -> Session:
+        self._fail()
+        if key not in self.by_key:
+            raise OperationFailed(UNKNOWN_SESSION, f"there is no session {key}")
+        return self.by_key[key]
+
+    async def peek(self, key: str, limit: int) -> list[Entry]:
+        session = await self.session(key)
+        return [an_entry(n + 1) for n in range(min(session.waiting, limit))]
+
+    async def kill(self, key: str, who: str) -> None:
+        await self.session(key)
+        del self.by_key[key]
+        self._changed(who, "session.kill", key)
+
+    async def hold(self, key: str, reason: str, until: int | None, who: str) -> Session:
+        session = await self.session(key)
+        self._changed(who, "session.hold", key, reason=reason, until=until)
+        hold = Hold(reason, who, NOW_MS, until)
+        self.by_key[key] = replace(session, hold=hold, active=False)
+        return self.by_key[key]
+
+    async def resume(self, key: str, who: str) -> Session:
+        session = await self.session(key)
+        self._changed(who, "session.resume", key)
+        self.by_key[key] = replace(session, hold=None, active=True)
+        return self.by_key[key]
+
+    async def clear(self, key: str, who: str) -> int:
+        session = await self.session(key)
+        self._changed(who, "session.clear", key)
+        self.by_key[key] = replace(session, waiting=0, handed=0, bytes=0)
+        return session.waiting + session.handed
+
+    async def held_channels(self) -> list[HeldChannel]:
+        self._fail()
+        return list(self.held.values())
+
+    async def release(self, channel: str, who: str) -> None:
+        if self.held.pop(channel, None) is None:
+            raise OperationFailed(UNKNOWN_CHANNEL, f"{channel} is not held")
+        self._changed(who, "channel.release", channel)
+
+    def _matching(self, which: LetterFilter) -> list[Letter]:
+        self._fail()
+        exact = ("channel", "receiver", "subject", "code", "fingerprint", "state")
+        wanted = {name: getattr(which, name) for name in exact if getattr(which, name) is not None}
+        return [
+            each
+            for _, each in sorted(self.by_id.items(), reverse=True)
+            if (not which.ids or each.id in which.ids)
+            and all(getattr(each, name) == value for name, value in wanted.items())
+            and (which.since is None or each.died >= which.since)
+            and (which.until is None or each.died < which.until)
+        ]
+
+    async def letters(
+        self, which: LetterFilter, cursor: str | None, limit: int
+    ) -> Page[LetterSummary]:
+        names = LetterSummary.__dataclass_fields__
+        found = [
+            LetterSummary(**{name: getattr(each, name) for name in names})
+            for each in self._matching(which)
+        ]
+        return _page(found, cursor, limit)
+
+    async def letter(self, id: str) -> Letter:
+        self._fail()
+        if id not in self.by_id:
+            raise OperationFailed(UNKNOWN_LETTER, f"there is no dead letter {id}")
+        return self.by_id[id]
+
+    async def groups(self, limit: int) -> Groups:
+        found: dict[str, list[Letter]] = {}
+        for letter in self._matching(LetterFilter()):
+            found.setdefault(letter.fingerprint, []).append(letter)
+        groups = [
+            Group(
+                fingerprint=fingerprint,
+                channel=letters[0].channel,
+                code=letters[0].code,
+                reason=letters[0].reason,
+                count=len(letters),
+                receivers=len({letter.receiver for letter in letters}),
+                first=min(letter.died for letter in letters),
+                last=max(letter.died for letter in letters),
+                sample=letters[0].id,
+            )
+            for fingerprint, letters in found.items()
+        ]
+        groups.sort(key=lambda group: -group.count)
+        return Groups(groups[:limit], len(self.by_id))
+
+    async def purge(self, which: LetterFilter, *, dry_run: bool, who: str) -> Purge:
+        found = self._matching(which)
+        if dry_run:
+            return Purge(len(found), 0, True)
+        for letter in found:
+            del self.by_id[letter.id]
+        self._changed(who, "dead.purge", "", count=len(found))
+        return Purge(len(found), len(found), False)
+
+    async def replay_start(
+        self, which: LetterFilter, options: ReplayOptions, *, dry_run: bool, who: str
+    ) -> Replay:
+        found = self._matching(which)
+        job = Replay(
+            id=None if dry_run else f"r{len(self.jobs) + 1}",
+            state="planned" if dry_run else "running",
+            who=who,
+            started=None if dry_run else NOW_MS,
+            finished=None,
+            filter=asdict(which),
+            options=asdict(options),
+            total=len(found),
+            sent=0,
+            acked=0,
+            failed=0,
+            skipped=0,
+            channels={"/orders": len(found)},
+            receivers={"joe/1": len(found)},
+            reason=None,
+        )
+        if job.id is not None:
+            self.jobs[job.id] = job
+            self._changed(who, "replay.start", job.id, total=job.total)
+        return job
+
+    async def replay(self, id: str) -> Replay:
+        self._fail()
+        if id not in self.jobs:
+            raise OperationFailed(UNKNOWN_REPLAY, f"there is no replay {id}")
+        job = self.jobs[id]
+        if job.state == "running":
+            sent = min(job.sent + self.pace, job.total)
+            state = "done" if sent == job.total else "running"
+            job = self.jobs[id] = replace(job, sent=sent, acked=sent, state=state)
+        return job
+
+    async def replays(self) -> list[Replay]:
+        return list(reversed(self.jobs.values()))
+
+    async def replay_cancel(self, id: str, who: str) -> Replay:
+        job = await self.replay(id)
+        if job.state == "done":
+            raise OperationFailed(CONFLICT, "this replay is over")
+        self._changed(who, "replay.cancel", id)
+        self.jobs[id] = replace(job, state="cancelled")
+        return self.jobs[id]
+
+    async def export(self, which: LetterFilter, who: str) -> AsyncIterator[bytes]:
+        for n, letter in enumerate(self._matching(which)):
+            if n == self.breaks_after:
+                raise RuntimeError("the store went away")
+            yield orjson.dumps(letter)
+
+    async def import_(self, lines: AsyncIterator[bytes], who: str) -> Import:
+        imported = repeated = refused = number = 0
+        refusals = []
+        async for line in lines:
+            number += 1
+            try:
+                letter = Letter(**orjson.loads(line))
+            except (orjson.JSONDecodeError, TypeError) as error:
+                refused += 1
+                refusals.append(Refusal(number, type(error).__name__))
+                continue
+            repeated += letter.id in self.by_id
+            imported += letter.id not in self.by_id
+            self.by_id.setdefault(letter.id, letter)
+        self._changed(who, "dead.import", "", imported=imported)
+        return Import(imported, repeated, refused, refusals[:20])
+
+    async def command(self, command: Command, who: str) -> Result:
+        self._fail()
+        name = command.target.absolute("holdfast") + "?" + command.name
+        if command.changes:
+            self._changed(who, "command", name, argument=command.argument)
+        if command.sets:
+            value = str(command.argument).lower()
+            return Result(name, value, "OK", f"{name}={value}")
+        return Result(name, "true")
+
+    async def audit(self, cursor: str | None, limit: int) -> Page[AuditEntry]:
+        return _page(list(reversed(self.changes)), cursor, limit)
+
+    def _fail(self) -> None:
+        if self.fault is not None:
+            raise self.fault
+
+
+def _page(found: list[Item], cursor: str | None, limit: int) -> Page[Item]:
+    start = int(cursor or 0)
+    end = start + limit
+    return Page(found[start:end], str(end) if end < len(found) else None)
