@@ -1,17 +1,21 @@
 """The lean line to the store: calls answered in order, repeated in order until they are."""
 
 import asyncio
-import hashlib
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import NamedTuple, cast
 
 from hiredis import ReplyError, pack_command
 
 from app.store.address import Address
 from app.store.connection import StoreUnavailable
+from app.store.refusals import LineClosed, NotNow, ScriptFailed, StoreRefused, refusal
+from app.store.script import Script
 from app.store.wire import Unusable, Wire, Word
+
+__all__ = ["Answer", "Line", "LineClosed", "LineLimits", "Script", "ScriptFailed", "StoreRefused"]
 
 log = logging.getLogger(__name__)
 
@@ -20,48 +24,6 @@ Answer = Callable[[object], None]
 
 _SHORTEST_PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 1.0
-# The store cannot take this call now, nor any behind it: they all wait for another connection.
-# One without our scripts gets them with the next greeting.
-_LATER = frozenset({"BUSY", "CLUSTERDOWN", "LOADING", "MASTERDOWN", "NOSCRIPT", "READONLY"})
-# The store is there and did not do it.
-_REFUSED = frozenset({"MISCONF", "NOREPLICAS", "OOM"})
-
-
-class StoreRefused(Exception):
-    """The store certainly did not do it: it is full, cannot write or has too few replicas."""
-
-    def __init__(self, reason: str, text: str) -> None:
-        super().__init__(text)
-        self.reason = reason
-
-
-class ScriptFailed(Exception):
-    """A script or command answered with an error; `code` is its first word."""
-
-    def __init__(self, code: str, text: str) -> None:
-        super().__init__(text)
-        self.code = code
-
-
-class LineClosed(Exception):
-    """The line was closed before the answer came: nobody knows."""
-
-    def __init__(self) -> None:
-        super().__init__("the line to the store was closed")
-
-
-@dataclass(frozen=True, slots=True)
-class Script:
-    """A Lua script that the store keeps under its digest."""
-
-    name: str
-    source: str
-    sha: str = field(init=False)
-
-    def __post_init__(self) -> None:
-        # The store's name for it, nothing that protects anybody.
-        sha = hashlib.sha1(self.source.encode(), usedforsecurity=False).hexdigest()
-        object.__setattr__(self, "sha", sha)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +35,19 @@ class LineLimits:
     patience_s: float = 5.0
 
 
+class _Call(NamedTuple):
+    packed: bytes
+    done: Answer
+    # Else a store that is full or cannot write is asked again until it can.
+    may_be_refused: bool
+
+
 class Line:
-    """A connection to the store that is made anew as often as it takes."""
+    """A connection to the store that is made anew as often as it takes.
+
+    Behind a lost connection the oldest unanswered call goes out alone: whether the store takes it
+    says whether it is of use, and nothing gets ahead of what it refuses.
+    """
 
     def __init__(
         self,
@@ -94,10 +67,13 @@ class Line:
         self._loop = asyncio.get_running_loop()
         self._name = name
         # What has been sent and not answered, then what has not been sent, each oldest first.
-        self._sent: deque[tuple[bytes, Answer]] = deque()
-        self._queued: list[tuple[bytes, Answer]] = []
+        self._sent: deque[_Call] = deque()
+        self._queued: list[_Call] = []
         self._bytes = 0
         self._wire: Wire | None = None
+        # Whether it is of use, and whether somebody was told that it was not.
+        self._is_up = False
+        self._is_missed = False
         self._is_flush_due = False
         self._pause_s = _SHORTEST_PAUSE_S
         self._watch: asyncio.TimerHandle | None = None
@@ -107,7 +83,7 @@ class Line:
     @property
     def is_up(self) -> bool:
         """Whether the store is there and takes calls."""
-        return self._wire is not None and not self._wire.lost.done()
+        return self._is_up and self._wire is not None and not self._wire.lost.done()
 
     @property
     def unanswered(self) -> int:
@@ -147,28 +123,35 @@ class Line:
         self._sent.clear()
         self._queued.clear()
         self._bytes = 0
-        for _, done in waiting:
-            self._tell(done, LineClosed())
+        for call in waiting:
+            self._tell(call.done, LineClosed())
 
     # Calls
 
-    def call(self, parts: Sequence[Word], done: Answer) -> None:
+    def call(self, parts: Sequence[Word], done: Answer, *, may_be_refused: bool = True) -> None:
         """Queue a command; its answer comes in a later turn."""
         if self._is_closed:
             self._loop.call_soon(self._tell, done, LineClosed())
             return
         packed = pack_command(tuple(parts))
         self._bytes += len(packed)
-        self._queued.append((packed, done))
+        self._queued.append(_Call(packed, done, may_be_refused))
         if not self._is_flush_due:
             self._is_flush_due = True
             self._loop.call_soon(self._flush_at_end_of_turn)
 
     def script(
-        self, script: Script, keys: Sequence[Word], args: Sequence[Word], done: Answer
+        self,
+        script: Script,
+        keys: Sequence[Word],
+        args: Sequence[Word],
+        done: Answer,
+        *,
+        may_be_refused: bool = False,
     ) -> None:
-        """Queue a call of one of this line's scripts."""
-        self.call(("EVALSHA", script.sha, len(keys), *keys, *args), done)
+        """Queue a call of one of this line's scripts; unless it may be refused, it must happen."""
+        parts = ("EVALSHA", script.sha, len(keys), *keys, *args)
+        self.call(parts, done, may_be_refused=may_be_refused)
 
     async def ask(self, *parts: Word) -> object:
         """The answer to a command."""
@@ -186,15 +169,17 @@ class Line:
 
     def flush(self) -> None:
         """Send what is queued in one write, if there is anybody to send it to."""
-        wire, queued = self._wire, self._queued
-        if wire is None or not queued:
-            return
+        if self._is_up and self._queued:
+            queued, self._queued = self._queued, []
+            self._send(queued)
+
+    def _send(self, calls: Sequence[_Call]) -> None:
+        wire = cast("Wire", self._wire)
         if not self._sent:
             # The store's silence counts from here.
             wire.heard_at = self._loop.time()
-        self._sent.extend(queued)
-        self._queued = []
-        wire.write(b"".join([packed for packed, _ in queued]))
+        self._sent.extend(calls)
+        wire.write(b"".join([call.packed for call in calls]))
 
     def _flush_at_end_of_turn(self) -> None:
         self._is_flush_due = False
@@ -203,19 +188,20 @@ class Line:
     # Answers
 
     def _answer(self, reply: object) -> None:
-        if isinstance(reply, ReplyError):
-            text = str(reply)
-            code = text.partition(" ")[0]
-            if code in _LATER:
-                self._leave(text)
-                return
-            reply = StoreRefused(code, text) if code in _REFUSED else ScriptFailed(code, text)
         if not self._sent:
             self._leave("answers what nobody asked")
             return
-        packed, done = self._sent.popleft()
+        packed, done, may_be_refused = self._sent[0]
+        if isinstance(reply, ReplyError):
+            reply = refusal(reply)
+            if isinstance(reply, NotNow if may_be_refused else (NotNow, StoreRefused)):
+                self._leave(str(reply))
+                return
+        self._sent.popleft()
         self._bytes -= len(packed)
         self._pause_s = _SHORTEST_PAUSE_S
+        if not self._is_up:
+            self._rise()
         self._tell(done, reply)
 
     def _tell(self, done: Answer, reply: object) -> None:
@@ -230,10 +216,11 @@ class Line:
         while True:
             why = await wire.lost
             self._leave(why)
-            self._say(is_up=False, why=why)
+            if not self._is_missed:
+                self._is_missed = True
+                self._say(is_up=False, why=why)
             wire = await self._reconnect()
             self._begin(wire)
-            self._say(is_up=True, why="")
 
     async def _reconnect(self) -> Wire:
         while True:
@@ -253,17 +240,28 @@ class Line:
             raise Unusable("does not answer") from error
 
     def _begin(self, wire: Wire) -> None:
-        """Everything unanswered goes out again, in its order."""
         self._wire = wire
         wire.listen(self._answer)
+        self._watch = self._loop.call_later(self._limits.patience_s, self._look)
         self._queued = [*self._sent, *self._queued]
         self._sent.clear()
+        if self._queued:
+            self._send([self._queued.pop(0)])
+        else:
+            self._rise()
+
+    def _rise(self) -> None:
+        """The store is of use: whatever waits goes out in its order."""
+        self._is_up = True
+        if self._is_missed:
+            self._is_missed = False
+            self._say(is_up=True, why="")
         self.flush()
-        self._watch = self._loop.call_later(self._limits.patience_s, self._look)
 
     def _leave(self, why: str) -> None:
         """Give this connection up; the next one repeats what is unanswered."""
         wire, self._wire = self._wire, None
+        self._is_up = False
         if wire is not None:
             wire.abort(why)
         if self._watch is not None:

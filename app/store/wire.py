@@ -70,10 +70,11 @@ class Wire(asyncio.Protocol):
         commands += [["SCRIPT", "LOAD", source] for source in sources]
         # Unlike a greeting, this is refused while the store loads its data.
         commands.append(["PING"])
-        greeting, *_ = await self._exchange(commands)
+        greeting, *_ = await self.ask(commands)
         _check(greeting)
 
-    async def _exchange(self, commands: Sequence[Sequence[Word]]) -> list[object]:
+    async def ask(self, commands: Sequence[Sequence[Word]]) -> list[object]:
+        """The answers to some commands, while nobody else listens; none may fail."""
         replies: list[object] = []
         complete = self._loop.create_future()
 
