@@ -1,0 +1,128 @@
+"""The places in DATA that belong to the embedded store, and the locks on them."""
+
+import fcntl
+import os
+import stat
+import tempfile
+from pathlib import Path
+from urllib.parse import quote
+
+from app.store.connection import StoreUnavailable
+
+# A socket's path has room for 104 to 108 bytes, by system.
+_LONGEST_PATH = 100
+_LONGEST_LOG = 1024**2
+_TAIL = 64 * 1024
+
+
+class Home:
+    """DATA/store with what Valkey writes, and DATA/store.sock, where it is reached.
+
+    `keeper.lock` is held by the server that looks after the store. `valkey.lock` is inherited by
+    Valkey, which does not know of it: as long as one lives, nobody else starts a second one.
+    """
+
+    def __init__(self, data: Path) -> None:
+        data = data.resolve()
+        self.directory = data / "store"
+        self.log = self.directory / "valkey.log"
+        self.pid_file = self.directory / "valkey.pid"
+        self._socket = data / "store.sock"
+        self._claim: int | None = None
+        self._log_begin = 0
+
+    # Locks
+
+    def claim(self) -> None:
+        """Make it ours; nobody else may use it meanwhile."""
+        try:
+            self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._claim = self._lock("keeper.lock")
+        except OSError as error:
+            raise StoreUnavailable(f"{self.directory}: {error.strerror}") from error
+        if self._claim is None:
+            raise StoreUnavailable(f"{self.directory}: another server uses this store")
+
+    def release(self) -> None:
+        """Let others use it."""
+        if self._claim is not None:
+            os.close(self._claim)
+            self._claim = None
+
+    def hold(self) -> int | None:
+        """The lock for a new Valkey to inherit, or nothing while one lives."""
+        return self._lock("valkey.lock")
+
+    def is_held(self) -> bool:
+        """Whether a Valkey lives here, or what it forked to rewrite its file."""
+        lock = self.hold()
+        if lock is not None:
+            os.close(lock)
+        return lock is None
+
+    def _lock(self, name: str) -> int | None:
+        lock = os.open(self.directory / name, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(lock)
+            return None
+        return lock
+
+    # The socket
+
+    @property
+    def socket(self) -> Path:
+        """Where Valkey listens: DATA/store.sock, or where that leads if its name is too long."""
+        if self._socket.is_symlink():
+            return Path(os.readlink(self._socket))
+        return self._socket
+
+    @property
+    def url(self) -> str:
+        return f"unix://{quote(str(self.socket))}"
+
+    def prepare_socket(self) -> None:
+        """Remove what a dead Valkey left, and see that the name is short enough."""
+        self.pid_file.unlink(missing_ok=True)
+        if len(os.fsencode(self._socket)) <= _LONGEST_PATH:
+            self._socket.unlink(missing_ok=True)
+        elif self._socket.is_symlink() and _is_private(self.socket.parent):
+            self.socket.unlink(missing_ok=True)
+        else:
+            self._socket.unlink(missing_ok=True)
+            self._socket.symlink_to(Path(tempfile.mkdtemp(prefix="holdfast-")) / "store.sock")
+
+    def remove_socket(self) -> None:
+        """Leave nothing behind that leads nowhere."""
+        place = self.socket
+        place.unlink(missing_ok=True)
+        if place != self._socket:
+            self._socket.unlink(missing_ok=True)
+            if _is_private(place.parent):
+                place.parent.rmdir()
+
+    # The log
+
+    def open_log(self) -> int:
+        """A file for what a new Valkey says."""
+        if self.log.exists() and self.log.stat().st_size > _LONGEST_LOG:
+            self.log.unlink()
+        log = os.open(self.log, os.O_CREAT | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        self._log_begin = os.fstat(log).st_size
+        return log
+
+    def last_words(self) -> str:
+        """What the newest Valkey has said so far."""
+        with self.log.open("rb") as log:
+            log.seek(max(self._log_begin, self.log.stat().st_size - _TAIL))
+            return log.read().decode("utf-8", "replace")
+
+
+def _is_private(directory: Path) -> bool:
+    try:
+        found = directory.lstat()
+    except OSError:
+        return False
+    is_closed = stat.S_ISDIR(found.st_mode) and not found.st_mode & 0o077
+    return is_closed and found.st_uid == os.getuid()
