@@ -1,0 +1,118 @@
+"""Publishers, receivers, a server and everything that goes wrong, from the start to the verdict."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from tests.chaos import kept
+from tests.chaos.checker import Result, check_file
+from tests.chaos.history import Recorder, What
+from tests.chaos.nemesis import Nemesis, Step
+from tests.chaos.processes import HOLDFAST, Processes
+from tests.chaos.proxy import Proxy
+from tests.chaos.publisher import Publisher
+from tests.chaos.receiver import Manner, Receiver
+from tests.chaos.talker import Talker
+
+# Connects are held for a second, so that every word of a receiver is soon answered.
+SETTINGS: Mapping[str, Any] = {
+    "timeout": 1000,
+    "max_interval": 30_000,
+    "max_sessions_per_browser": -1,
+}
+PATIENCE_S = 3.0
+DRAIN_S = 30.0
+_LOOK_S = 0.1
+
+
+class Arena:
+    """Add receivers and publishers, `play`, and see the result."""
+
+    def __init__(self, processes: Processes, proxy: Proxy, recorder: Recorder, seed: int) -> None:
+        self.processes = processes
+        self.proxy = proxy
+        self.recorder = recorder
+        self.random = Random(seed)
+        self.nemesis = Nemesis(processes, proxy, recorder)
+        self.receivers: list[Receiver] = []
+        self.publishers: list[Publisher] = []
+
+    def talker(self) -> Talker:
+        return Talker(self.proxy.url, patience_s=PATIENCE_S)
+
+    def add_receiver(self, name: str, manner: Manner | None = None, **more: Any) -> Receiver:
+        more.setdefault("channels", ["/chaos/**"])
+        receiver = Receiver(name, self.talker(), self.recorder, manner=manner or Manner(), **more)
+        self.receivers.append(receiver)
+        return receiver
+
+    def add_publisher(self, name: str, **more: Any) -> Publisher:
+        more.setdefault("channels", ["/chaos/a", "/chaos/b"])
+        publisher = Publisher(
+            name, self.talker(), self.recorder, Random(self.random.random()), **more
+        )
+        self.publishers.append(publisher)
+        return publisher
+
+    async def play(self, steps: Sequence[Step], *, at_least_s: float = 0.0) -> Result:
+        """Everybody does what they do while the faults happen; then what was left is delivered."""
+        done, over = asyncio.Event(), asyncio.Event()
+        async with asyncio.TaskGroup() as people:
+            for receiver in self.receivers:
+                people.create_task(receiver.run(over))
+            for receiver in self.receivers:
+                await receiver.is_subscribed.wait()
+            publishing = [people.create_task(each.run(done)) for each in self.publishers]
+            await asyncio.gather(
+                self.nemesis.run(steps, after_each=self.scan), asyncio.sleep(at_least_s)
+            )
+            done.set()
+            await asyncio.wait(publishing) if publishing else None
+            await self.drain()
+            over.set()
+        return await self.result()
+
+    async def drain(self, within_s: float = DRAIN_S) -> None:
+        """Wait until nothing waits for anybody; if that never happens the checker will say so."""
+        deadline_s = asyncio.get_running_loop().time() + within_s
+        while asyncio.get_running_loop().time() < deadline_s:
+            if not await self.left() and not any(each.is_held for each in self.receivers):
+                return
+            await asyncio.sleep(_LOOK_S)
+
+    async def left(self) -> int:
+        """Entries that are not settled."""
+        found = await self.processes.counters()
+        return found["waiting"] + found["handed"]
+
+    async def result(self) -> Result:
+        self.recorder.note("server", What.COUNTERS, **await self.processes.counters())
+        await self.scan()
+        return check_file(self.recorder.path)
+
+    async def scan(self) -> None:
+        """What the store has now, if there is one."""
+        socket = self.processes.store_socket
+        if socket is None:
+            return
+        begun = self.recorder.begin("store", What.SCAN)
+        begun.ok(**await kept.look(socket))
+
+
+@asynccontextmanager
+async def arena(
+    home: Path, *, seed: int, program: Sequence[str] = HOLDFAST, **settings: Any
+) -> AsyncIterator[Arena]:
+    """A server of its own behind a proxy; the history is in `home`."""
+    processes = Processes(home, {**SETTINGS, **settings}, program)
+    recorder = Recorder(home / "history.ndjson")
+    try:
+        await processes.start()
+        async with Proxy(processes.address) as proxy:
+            yield Arena(processes, proxy, recorder, seed)
+    finally:
+        recorder.close()
+        await processes.close()

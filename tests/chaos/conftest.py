@@ -1,0 +1,31 @@
+"""How long the chaos lasts."""
+
+from random import SystemRandom
+
+import pytest
+
+DEFAULT_S = 60.0
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--chaos-seconds", type=float, default=DEFAULT_S, help="how long servers are tormented"
+    )
+    parser.addoption("--chaos-seed", type=int, default=None, help="the seed of an earlier run")
+
+
+@pytest.fixture(scope="session")
+def chaos_s(request: pytest.FixtureRequest) -> float:
+    # Pytest reads options of folders that it was not told of too late to have their defaults.
+    seconds: float = request.config.getoption("--chaos-seconds", DEFAULT_S)
+    return seconds
+
+
+@pytest.fixture
+def seed(request: pytest.FixtureRequest) -> int:
+    """Of this test's dice; pytest shows what was printed when a test fails."""
+    seed: int | None = request.config.getoption("--chaos-seed", None)
+    if seed is None:
+        seed = SystemRandom().randrange(1_000_000)
+    print(f"--chaos-seed {seed}")  # noqa: T201
+    return seed

@@ -1,0 +1,159 @@
+"""Faults by the dice: the same seed makes the same schedule."""
+
+import asyncio
+import signal
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from random import Random
+
+from tests.chaos.history import Recorder, What
+from tests.chaos.processes import Processes
+from tests.chaos.proxy import Proxy, Way
+
+RETURNS_S = 10.0
+_LOOK_S = 0.05
+
+Deed = Callable[[], object]
+
+
+class Target(Enum):
+    """What a fault hits; two faults at one time have different ones."""
+
+    STORE = "store"
+    SERVER = "server"
+    NETWORK = "network"
+
+
+class Kind(Enum):
+    """Faults by the names that histories have."""
+
+    KILL_STORE = "kill store"
+    PAUSE_STORE = "pause store"
+    KILL_SERVER = "kill server"
+    PAUSE_SERVER = "pause server"
+    RESTART_SERVER = "restart server"
+    RESET = "reset connections"
+    REFUSE = "refuse connections"
+    EAT_RESPONSES = "eat responses"
+    BLACK_HOLE = "black hole"
+    DEAF_SERVER = "nothing reaches the server"
+    DEAF_CLIENTS = "nothing reaches the clients"
+    LATENCY = "latency"
+    THROTTLE = "throttle"
+
+    @property
+    def target(self) -> Target:
+        for target in (Target.STORE, Target.SERVER):
+            if self.value.endswith(target.value) and self is not Kind.DEAF_SERVER:
+                return target
+        return Target.NETWORK
+
+
+NETWORK = tuple(kind for kind in Kind if kind.target is Target.NETWORK)
+SERVER = tuple(kind for kind in Kind if kind.target is Target.SERVER)
+STORE = tuple(kind for kind in Kind if kind.target is Target.STORE)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Faults that begin together, after a pause, and end together."""
+
+    pause_s: float
+    kinds: tuple[Kind, ...]
+    lasts_s: float
+
+
+def schedule(seed: int, seconds: float, kinds: Sequence[Kind]) -> list[Step]:
+    """Steps for about so many seconds; now and then two or three things fail at once."""
+    random = Random(seed)
+    steps: list[Step] = []
+    left_s = seconds
+    while left_s > 0:
+        step = Step(random.uniform(0.2, 1.5), _together(random, kinds), random.uniform(0.1, 2.0))
+        left_s -= step.pause_s + step.lasts_s
+        steps.append(step)
+    return steps
+
+
+def _together(random: Random, kinds: Sequence[Kind]) -> tuple[Kind, ...]:
+    count = random.choice((1, 1, 1, 2, 2, 3))
+    by_target: dict[Target, Kind] = {}
+    for kind in random.sample(list(kinds), min(count, len(kinds))):
+        by_target.setdefault(kind.target, kind)
+    return tuple(by_target.values())
+
+
+class Nemesis:
+    """Makes faults happen, and undoes them."""
+
+    def __init__(self, processes: Processes, proxy: Proxy, recorder: Recorder) -> None:
+        self._processes = processes
+        self._proxy = proxy
+        self._recorder = recorder
+        self._begins: dict[Kind, Deed] = {
+            Kind.KILL_STORE: lambda: processes.signal_store(signal.SIGKILL),
+            Kind.PAUSE_STORE: lambda: processes.signal_store(signal.SIGSTOP),
+            Kind.KILL_SERVER: processes.kill,
+            Kind.PAUSE_SERVER: processes.freeze,
+            Kind.RESTART_SERVER: processes.stop,
+            Kind.RESET: proxy.reset,
+            Kind.REFUSE: proxy.refuse,
+            Kind.EAT_RESPONSES: lambda: proxy.eat_responses(3),
+            Kind.BLACK_HOLE: proxy.black_hole,
+            Kind.DEAF_SERVER: lambda: proxy.one_way(Way.UP),
+            Kind.DEAF_CLIENTS: lambda: proxy.one_way(Way.DOWN),
+            Kind.LATENCY: lambda: setattr(proxy, "latency_s", 0.1),
+            Kind.THROTTLE: lambda: setattr(proxy, "bytes_per_s", 20_000.0),
+        }
+        self._ends: dict[Kind, Deed] = {
+            # Whoever supervises it starts it again.
+            Kind.KILL_STORE: lambda: None,
+            Kind.PAUSE_STORE: lambda: processes.signal_store(signal.SIGCONT),
+            Kind.KILL_SERVER: self._start,
+            Kind.PAUSE_SERVER: processes.thaw,
+            Kind.RESTART_SERVER: self._start,
+            **dict.fromkeys(NETWORK, proxy.heal),
+        }
+
+    async def run(
+        self, steps: Sequence[Step], after_each: Callable[[], Awaitable[None]] | None = None
+    ) -> None:
+        for step in steps:
+            await asyncio.sleep(step.pause_s)
+            await self.strike(step.kinds, step.lasts_s)
+            if after_each is not None:
+                await after_each()
+
+    async def strike(self, kinds: Sequence[Kind], lasts_s: float) -> None:
+        """All of them at once; their ends are recorded when everything works again."""
+        begun = [self._recorder.begin("nemesis", What.FAULT, kind=kind.value) for kind in kinds]
+        for kind in kinds:
+            await _do(self._begins[kind])
+        await asyncio.sleep(lasts_s)
+        # A server cannot start without its store.
+        for target in Target:
+            for kind in kinds:
+                if kind.target is target:
+                    await _do(self._ends[kind])
+        if any(kind.target is not Target.NETWORK for kind in kinds):
+            await self._all_works()
+        for each in begun:
+            each.ok()
+
+    async def _start(self) -> None:
+        await self._processes.start()
+        self._proxy.upstream = self._processes.address
+
+    async def _all_works(self) -> None:
+        for _ in range(int(RETURNS_S / _LOOK_S)):
+            if await self._processes.is_ready():
+                return
+            await asyncio.sleep(_LOOK_S)
+        raise RuntimeError(f"not ready for {RETURNS_S} s:\n{self._processes.log()}")
+
+
+async def _do(deed: Deed) -> None:
+    outcome = deed()
+    if isinstance(outcome, Awaitable):
+        await outcome

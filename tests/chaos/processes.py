@@ -1,0 +1,179 @@
+"""A server and its store as processes that can be killed, frozen and started again."""
+
+import asyncio
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from select import select
+from typing import IO, Any
+from urllib.parse import urlsplit
+
+import aiohttp
+
+from tests.chaos.proxy import Address
+from tests.serving import ROOT, START_LIMIT_S, STOP_LIMIT_S, as_toml, environment
+
+HOLDFAST = ("-m", "app")
+_ANSWER_S = 5.0
+_METRIC = re.compile(r"^holdfast_entries_(\S+) (\S+)$", re.MULTILINE)
+
+
+class Processes:
+    """One data directory, and the server that lives in it at times."""
+
+    def __init__(
+        self, home: Path, settings: Mapping[str, Any], program: Sequence[str] = HOLDFAST
+    ) -> None:
+        self.data = home / "data"
+        self._program = program
+        self._config = home / "holdfast.toml"
+        self._config.write_text(
+            as_toml({"port": 0, "data": str(self.data), **settings}), encoding="utf-8"
+        )
+        self._log: IO[bytes] = (home / "log").open("a+b")
+        self._server: subprocess.Popen[bytes] | None = None
+        self.address = Address("127.0.0.1", 0)
+
+    @property
+    def url(self) -> str:
+        return f"http://{self.address.host}:{self.address.port}"
+
+    @property
+    def is_running(self) -> bool:
+        return self._server is not None and self._server.poll() is None
+
+    @property
+    def store_socket(self) -> Path | None:
+        """Where the embedded store listens, if there is one."""
+        return next(self.data.rglob("*.sock"), None)
+
+    def log(self) -> str:
+        self._log.seek(0)
+        return self._log.read().decode("utf-8", "replace")
+
+    async def start(self) -> None:
+        """Start, or start again with the same data."""
+        self._server = self._spawn()
+        line = await asyncio.to_thread(self._ready_line, self._server)
+        if "is ready" not in line:
+            raise RuntimeError(f"the server did not start: {line!r}\n{self.log()}")
+        url = urlsplit(line.split(" - ")[0].split()[-1])
+        assert url.hostname is not None
+        assert url.port is not None
+        self.address = Address(url.hostname, url.port)
+
+    async def kill(self) -> None:
+        """As the kernel does when memory is short."""
+        if self._server is not None:
+            self._server.kill()
+            await self._ended(self._server)
+
+    async def stop(self) -> int:
+        """As an operator does; returns the exit code."""
+        assert self._server is not None
+        self._server.terminate()
+        return await self._ended(self._server)
+
+    def freeze(self) -> None:
+        assert self._server is not None
+        self._server.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        assert self._server is not None
+        self._server.send_signal(signal.SIGCONT)
+
+    def store_pid(self) -> int | None:
+        """Of the embedded store, while it runs."""
+        for path in self.data.rglob("*.pid"):
+            try:
+                pid = int(path.read_text().split()[0])
+                os.kill(pid, 0)
+            except (ValueError, IndexError, ProcessLookupError, FileNotFoundError):
+                continue
+            return pid
+        return None
+
+    def signal_store(self, number: signal.Signals) -> bool:
+        """Whether there was a store to get the signal."""
+        pid = self.store_pid()
+        if pid is None:
+            return False
+        os.kill(pid, number)
+        return True
+
+    async def close(self) -> None:
+        """End whatever runs."""
+        if self._server is not None and self._server.poll() is None:
+            self.thaw()
+            self.signal_store(signal.SIGCONT)
+            await self.stop()
+        # A server that was killed leaves its store behind.
+        if self.signal_store(signal.SIGKILL):
+            await asyncio.sleep(0.05)
+        self._log.close()
+
+    def _spawn(self) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            [sys.executable, *self._program, "serve", "--config", str(self._config)],
+            cwd=ROOT,
+            env=environment(),
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+        )
+
+    async def is_ready(self) -> bool:
+        """Whether the server can do all that it should."""
+        try:
+            return await self._get("/readyz") is not None
+        except (aiohttp.ClientError, TimeoutError, ConnectionError):
+            return False
+
+    async def counters(self) -> dict[str, int]:
+        """The books of the server at one moment."""
+        text = await self._get("/metrics") or ""
+        found = {name: int(float(value)) for name, value in _METRIC.findall(text)}
+        return {
+            "accepted": found["accepted_total"],
+            "waiting": found["waiting"],
+            "handed": found["handed"],
+            **{
+                name.partition('"')[2].rstrip('"}'): value
+                for name, value in found.items()
+                if name.startswith("settled_total{")
+            },
+        }
+
+    async def _get(self, path: str) -> str | None:
+        timeout = aiohttp.ClientTimeout(total=_ANSWER_S)
+        async with (
+            aiohttp.ClientSession(timeout=timeout) as http,
+            http.get(self.url + path) as response,
+        ):
+            return await response.text() if response.status == 200 else None
+
+    async def _ended(self, server: subprocess.Popen[bytes]) -> int:
+        try:
+            code = await asyncio.to_thread(server.wait, STOP_LIMIT_S)
+        except subprocess.TimeoutExpired:
+            server.kill()
+            code = await asyncio.to_thread(server.wait)
+        if server.stdout is not None:
+            server.stdout.close()
+        return code
+
+    @staticmethod
+    def _ready_line(server: subprocess.Popen[bytes]) -> str:
+        output = server.stdout
+        assert output is not None
+        deadline_s = time.monotonic() + START_LIMIT_S
+        while (left_s := deadline_s - time.monotonic()) > 0:
+            is_readable, _, _ = select([output], [], [], left_s)
+            line = output.readline().decode() if is_readable else ""
+            if not line or "is ready" in line:
+                return line
+        return ""

@@ -1,0 +1,105 @@
+"""Publishers that number what they say, and know what became of it."""
+
+import asyncio
+import hashlib
+from collections.abc import Sequence
+from random import Random
+from typing import Any
+
+import orjson
+
+from tests.chaos.history import Recorder, What
+from tests.chaos.talker import Denied, Lost, NotSent, Talker, reply_to
+
+
+def fingerprint(data: Any) -> str:
+    """Of the data's bytes, whatever the order of the keys."""
+    return hashlib.sha256(orjson.dumps(data, option=orjson.OPT_SORT_KEYS)).hexdigest()
+
+
+class Publisher:
+    """One message after the other; a careful one repeats, with its key, what it is not sure of."""
+
+    def __init__(
+        self,
+        name: str,
+        talker: Talker,
+        recorder: Recorder,
+        random: Random,
+        *,
+        channels: Sequence[str],
+        is_careful: bool = True,
+        pause_s: float = 0.02,
+    ) -> None:
+        self.name = name
+        self._talker = talker
+        self._recorder = recorder
+        self._random = random
+        self._channels = channels
+        self._is_careful = is_careful
+        self._pause_s = pause_s
+        self._serial = 0
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Publish until told to stop; then give up what is not answered soon."""
+        try:
+            while not stop.is_set():
+                await self.publish(self._random.choice(self._channels), stop)
+                await asyncio.sleep(self._random.expovariate(1 / self._pause_s))
+        finally:
+            await self._talker.close()
+
+    async def publish(self, channel: str, stop: asyncio.Event, **options: Any) -> str:
+        """One message; its tag."""
+        self._serial += 1
+        tag = f"{self.name}-{self._serial}"
+        data = {"tag": tag, "padding": "x" * self._random.randrange(200)}
+        begun = self._recorder.begin(
+            self.name,
+            What.PUBLISH,
+            tag=tag,
+            serial=self._serial,
+            channel=channel,
+            sha=fingerprint(data),
+            **options,
+        )
+        delivery: dict[str, Any] = {"persistent": True, **options}
+        if self._is_careful:
+            delivery["key"] = tag
+        message = {"channel": channel, "data": data, "ext": {"delivery": delivery}}
+        may_be_there = False
+        error = ""
+        while True:
+            try:
+                await self._say(message)
+            except NotSent as missing:
+                error = str(missing)
+            except Lost as lost:
+                error, may_be_there = str(lost), True
+            except Denied as denied:
+                error = denied.error
+                may_be_there |= denied.is_unsure
+            else:
+                begun.ok()
+                return tag
+            if stop.is_set() or not self._is_careful:
+                break
+            await asyncio.sleep(0.1)
+        if may_be_there:
+            begun.info(error=error)
+        else:
+            begun.fail(error=error)
+        return tag
+
+    async def _say(self, message: dict[str, Any]) -> None:
+        if self._talker.client_id is None:
+            try:
+                await self._talker.handshake({})
+            except Lost as lost:
+                raise NotSent(str(lost)) from lost
+        try:
+            reply_to(message["channel"], await self._talker.ask(message))
+        except Denied as denied:
+            if denied.is_session_unknown:
+                self._talker.client_id = None
+            raise

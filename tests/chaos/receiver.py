@@ -1,0 +1,274 @@
+"""Receivers that remember what they did, and say so with the next connect."""
+
+import asyncio
+import zlib
+from collections.abc import Coroutine, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.chaos.history import Begun, Recorder, What
+from tests.chaos.publisher import fingerprint
+from tests.chaos.talker import Denied, Lost, Message, Talker, reply_to
+
+HOLDBACK = "user.update.holdback"
+# Refusals take turns.
+REFUSALS = ("user.update.error", "user.update.deadMessage", "user.clientCode")
+
+CONNECT = "/meta/connect"
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How a receiver behaves; of so many messages it refuses one, by the tag and not by chance."""
+
+    acks: bool = True
+    gives_verdicts: bool = True
+    # Says OK to each entry even where the ack would do.
+    is_explicit: bool = False
+    refuses_one_in: int = 0
+    holds_back_at: int = 0
+    held_s: float = 1.0
+    # After so many answers it forgets its session, as if its process had died.
+    crashes_after: int = 0
+    options: dict[str, Any] = field(default_factory=lambda: {"retries": -1})
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One delivery, and the word on it: nothing is acceptance."""
+
+    tag: str
+    generation: int
+    seq: int
+    code: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        return {"tag": self.tag, "generation": self.generation, "seq": self.seq, "code": self.code}
+
+    def verdict(self) -> dict[str, Any]:
+        if not self.code:
+            return {"seq": self.seq, "state": "OK"}
+        return {"seq": self.seq, "errorCode": self.code, "message": f"{self.tag} is not wanted"}
+
+
+class Receiver:
+    """One subscriber, with a name that it keeps or one that the server gives."""
+
+    def __init__(
+        self,
+        name: str,
+        talker: Talker,
+        recorder: Recorder,
+        *,
+        channels: Sequence[str],
+        manner: Manner,
+        is_named: bool = True,
+    ) -> None:
+        self.name = name
+        self.is_held = False
+        self.accepted = 0
+        self.is_subscribed = asyncio.Event()
+        self._talker = talker
+        self._recorder = recorder
+        self._channels = channels
+        self._manner = manner
+        self._is_named = is_named
+        self._ack = 0
+        self._answers = 0
+        self._entries: list[Entry] = []
+        self._subscribed: set[str] = set()
+        # What was done is done, whatever becomes of the session.
+        self._finished: set[tuple[str, int]] = set()
+        self._held_at: set[str] = set()
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Receive until told to stop; what has been done by then is said."""
+        try:
+            while not stop.is_set():
+                await self.step()
+            if self._entries and self._talker.client_id is not None:
+                await self._try(self._connect(timeout_ms=0))
+        finally:
+            await self._talker.close()
+
+    async def step(self) -> None:
+        """One request."""
+        if self._talker.client_id is None:
+            await self._try(self._begin())
+        elif self.is_held:
+            await self._sit_out()
+        else:
+            await self._try(self._connect())
+
+    async def _try(self, attempt: Coroutine[Any, Any, None]) -> None:
+        try:
+            await attempt
+        except Lost:
+            await asyncio.sleep(0.05)
+        except Denied as denied:
+            if denied.is_session_unknown:
+                self._forget_session()
+            await asyncio.sleep(0.05)
+
+    async def _begin(self, **options: Any) -> None:
+        """A session: the old one if the server still has it."""
+        self._entries.clear()
+        ext: dict[str, Any] = {}
+        if self._manner.acks:
+            ext["ack"] = True
+        if self._manner.gives_verdicts:
+            ext["delivery"] = {**self._manner.options, **options}
+            if self._is_named:
+                ext["delivery"]["session"] = self.name
+        reply = await self._talker.handshake(ext)
+        self._ack = 0
+        answered = (reply.get("ext") or {}).get("delivery") or {}
+        if not answered.get("resumed"):
+            self._subscribed.clear()
+        for channel in self._channels:
+            await self._subscribe(channel)
+        self.is_subscribed.set()
+
+    async def _subscribe(self, channel: str) -> None:
+        if channel in self._subscribed:
+            return
+        fields = {"subscriber": self.name, "channel": channel, "is_durable": self._is_named}
+        begun = self._recorder.begin(self.name, What.SUBSCRIBE, **fields)
+        try:
+            await self._talker.subscribe(channel)
+        except Exception:
+            # Without all its subscriptions it is no session of ours.
+            self._forget_session()
+            begun.info()
+            raise
+        self._subscribed.add(channel)
+        begun.ok()
+
+    def _forget_session(self) -> None:
+        self._talker.client_id = None
+        if not self._is_named and self._subscribed:
+            self._recorder.note(self.name, What.SESSION_LOST, subscriber=self.name)
+            self._subscribed.clear()
+
+    async def _connect(self, timeout_ms: int | None = None) -> None:
+        """Say what was done, get what is there."""
+        said = self._begin_to_say()
+        begun = self._recorder.begin(
+            self.name, What.CONNECT, client=str(self._talker.sessions), ack=self._ack
+        )
+        message: dict[str, Any] = {
+            "channel": CONNECT,
+            "connectionType": "long-polling",
+            "ext": self._ext(),
+        }
+        if timeout_ms is not None:
+            message["advice"] = {"timeout": timeout_ms}
+        try:
+            found = await self._talker.ask(message)
+            reply = reply_to(CONNECT, found)
+        except Denied as denied:
+            for each in (*said, begun):
+                each.fail(error=denied.error)
+            raise
+        except Lost as lost:
+            for each in (*said, begun):
+                each.info(error=str(lost))
+            raise
+        for each in said:
+            each.ok()
+        batch = (reply.get("ext") or {}).get("ack")
+        begun.ok(batch=batch)
+        self._go_on(batch)
+        self._take([each for each in found if "data" in each], begun.at_ns)
+
+    def _begin_to_say(self) -> list[Begun]:
+        if not self._entries:
+            return []
+        entries = [entry.to_json() for entry in self._entries]
+        begin = self._recorder.begin
+        said = [begin(self.name, What.SETTLE, subscriber=self.name, entries=entries)]
+        if self._entries[-1].code == HOLDBACK:
+            said.append(begin(self.name, What.HOLD, subscriber=self.name, by="verdict"))
+        return said
+
+    def _ext(self) -> dict[str, Any]:
+        ext: dict[str, Any] = {"ack": self._ack} if self._manner.acks else {}
+        speaks = self._manner.is_explicit or not self._manner.acks
+        verdicts = [entry.verdict() for entry in self._entries if entry.code or speaks]
+        if verdicts and self._manner.gives_verdicts:
+            ext["delivery"] = {"verdicts": verdicts}
+        return ext
+
+    def _go_on(self, batch: int | None) -> None:
+        """The server knows now what was said."""
+        if self._entries and self._entries[-1].code == HOLDBACK:
+            self.is_held = True
+        self.accepted += sum(not entry.code for entry in self._entries)
+        self._entries.clear()
+        if batch is not None:
+            self._ack = batch
+        self._answers += 1
+
+    def _take(self, events: list[Message], asked_ns: int) -> None:
+        entries = [self._note(event, asked_ns) for event in events]
+        if self._manner.crashes_after and self._answers % self._manner.crashes_after == 0:
+            self._forget_session()
+            return
+        for entry in entries:
+            done = self._work(entry)
+            self._entries.append(done)
+            if done.code == HOLDBACK:
+                break
+
+    def _note(self, event: Message, asked_ns: int) -> Entry:
+        known: dict[str, Any] = {}
+        if self._manner.gives_verdicts:
+            known = (event.get("ext") or {}).get("delivery") or {}
+        data = event["data"]
+        entry = Entry(data.get("tag", ""), known.get("generation", 0), known.get("seq", 0))
+        self._recorder.note(
+            self.name,
+            What.DELIVER,
+            subscriber=self.name,
+            tag=entry.tag,
+            generation=entry.generation,
+            channel=event["channel"],
+            sha=fingerprint(data),
+            seq=entry.seq,
+            redelivered=known.get("redelivered", 0) if self._manner.gives_verdicts else None,
+            asked=asked_ns,
+        )
+        return entry
+
+    def _work(self, entry: Entry) -> Entry:
+        """What this receiver makes of it."""
+        copy = (entry.tag, entry.generation)
+        if copy in self._finished or not self._manner.gives_verdicts:
+            return entry
+        chance = zlib.crc32(f"{self.name} {entry.tag}".encode())
+        if is_one_in(self._manner.holds_back_at, chance) and entry.tag not in self._held_at:
+            self._held_at.add(entry.tag)
+            return Entry(*copy, entry.seq, HOLDBACK)
+        # What was replayed is not refused again.
+        if is_one_in(self._manner.refuses_one_in, chance // 7) and not entry.generation:
+            return Entry(*copy, entry.seq, REFUSALS[chance % len(REFUSALS)])
+        self._finished.add(copy)
+        return entry
+
+    async def _sit_out(self) -> None:
+        """Connects go on while held back; then the receiver asks for more."""
+        until_s = asyncio.get_running_loop().time() + self._manner.held_s
+        while asyncio.get_running_loop().time() < until_s and self._talker.client_id is not None:
+            await self._try(self._connect(timeout_ms=200))
+        while self.is_held:
+            await self._try(self._resume())
+
+    async def _resume(self) -> None:
+        begun = self._recorder.begin(self.name, What.RESUME, subscriber=self.name)
+        await self._begin(dispatcherActive=True)
+        self.is_held = False
+        begun.ok()
+
+
+def is_one_in(count: int, chance: int) -> bool:
+    return count > 0 and chance % count == 0
