@@ -33,7 +33,7 @@ def pack_message(message: Message) -> bytes:
     return orjson.dumps(head) + b"\n" + message.wire
 
 
-def unpack_message(id: int, record: bytes, generation: int) -> Message:
+def unpack_message(id: int, record: bytes) -> Message:
     """The message again."""
     line, _, wire = record.partition(b"\n")
     head = _head(line, "message")
@@ -45,7 +45,21 @@ def unpack_message(id: int, record: bytes, generation: int) -> Message:
     message.properties = head.get("x")
     message.is_dead_letter = head.get("d", False)
     message.is_durable = True
-    message.generation = generation
+    return message
+
+
+def replayed(message: Message, generation: int) -> Message:
+    """The message as it is for those to whom it was replayed."""
+    copy = unpack_message(message.id, pack_message(message))
+    copy.generation = generation
+    return copy
+
+
+def message_of(letter: DeadLetter) -> Message:
+    """A dead letter's message, to be delivered once more."""
+    message = unpack_message(letter.message, message_head(letter) + letter.wire)
+    message.is_durable = letter.is_durable
+    message.generation = letter.generation + 1
     return message
 
 

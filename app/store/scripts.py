@@ -10,7 +10,7 @@ from app.delivery.messages import Message
 from app.delivery.session_record import SessionRecord
 from app.store import records
 from app.store.keys import Keys
-from app.store.line import Script
+from app.store.script import Script
 from app.store.wire import Word
 
 _FOLDER = files("app.store") / "lua"

@@ -1,0 +1,293 @@
+"""The store behind the port `Keeper`: what a turn brings leaves together, once and in order."""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Sequence
+from enum import Enum
+from functools import partial
+
+from app.delivery.dead_letters import DeadLetter
+from app.delivery.keeper import Kept, Mark
+from app.delivery.messages import Message
+from app.delivery.session_record import SessionRecord
+from app.store import scripts
+from app.store.connection import StoreUnavailable
+from app.store.keys import Keys
+from app.store.line import Line
+from app.store.loading import Loaded, Loading
+from app.store.refusals import ScriptFailed, StoreRefused
+from app.store.scripts import Call
+from app.store.turn import Keeping, Outgoing, Turn
+from app.store.waiting import Waiting, tell
+
+log = logging.getLogger(__name__)
+
+_PATIENCE_S = 5.0
+_PAUSE_S = 1.0
+# What may wait while a store that lost its state is opened again.
+_MAX_WAITING = 100_000
+
+
+class State(Enum):
+    """What this process may do in the store."""
+
+    NEW = "new"
+    OPEN = "open"
+    # The store knows nothing any more: it was emptied.
+    LOST = "lost"
+    # Another process has opened it since.
+    FENCED = "fenced"
+
+
+class Store:
+    """Everything that must survive this process, on one line; a `Keeper`.
+
+    Args:
+        line: Open, with `scripts.SCRIPTS`; nobody else writes on it.
+        node: Who opens the store, for people who look into it.
+        seed: Random text, for a store that is empty.
+        on_flushed: The store was emptied while we used it. Save and keep everything again.
+        on_fenced: Another process has opened the store. Nothing is kept any more: stop.
+    """
+
+    def __init__(
+        self,
+        line: Line,
+        keys: Keys,
+        *,
+        node: str,
+        seed: Callable[[], str],
+        on_flushed: Callable[[], None],
+        on_fenced: Callable[[], None],
+    ) -> None:
+        self.line = line
+        self.keys = keys
+        self._node = node
+        self._seed = seed
+        self._on_flushed = on_flushed
+        self._on_fenced = on_fenced
+        self._loop = asyncio.get_running_loop()
+        self._state = State.NEW
+        self.epoch = ""
+        # Entries that had no message any more when they were loaded.
+        self.dangling = 0
+        self._turns = [Turn()]
+        self._is_due = False
+        self._afters: list[Callable[[], None]] = []
+        self._waiting = Waiting(self._loop)
+        # Answers come in the order of the calls.
+        self._sent: deque[Callable[[object], None]] = deque()
+        self._answers = 0
+        # Who is called after so many answers.
+        self._followers: deque[tuple[int, Callable[[], None]]] = deque()
+
+    async def open(self) -> int:
+        """Become the one who writes; the id of the newest message that was ever kept, or 0."""
+        call = scripts.open_store(self.keys, seed=self._seed(), node=self._node)
+        answer: asyncio.Future[object] = self._loop.create_future()
+        self.line.script(call.script, call.keys, call.args, partial(_set, answer))
+        reply = await answer
+        if isinstance(reply, ScriptFailed) and reply.code == "VERSION":
+            raise StoreUnavailable(f"the store was written by a newer holdfast: {reply}")
+        if not isinstance(reply, list):
+            raise StoreUnavailable(f"the store cannot be opened: {reply}")
+        self._opened(reply)
+        self.flush()
+        return int(reply[1] or 0)
+
+    async def load(self) -> AsyncIterator[Loaded]:
+        """All sessions with their entries, in no order; to be used once, before anything else."""
+        loading = Loading(self.line, self.keys)
+        async for loaded in loading.sessions():
+            yield loaded
+        self.dangling = loading.dangling
+
+    async def close(self, patience_s: float) -> None:
+        """Give what is under way some time to be answered."""
+        if self._state is State.OPEN:
+            answered: asyncio.Future[object] = self._loop.create_future()
+            self.after(partial(_set, answered, None))
+            try:
+                await asyncio.wait_for(answered, patience_s)
+            except TimeoutError:
+                log.warning("%d calls to the store were not answered", len(self._sent))
+        self._waiting.close()
+
+    # The port
+
+    @property
+    def is_available(self) -> bool:
+        return self._state is State.OPEN and self.line.is_up and not self.line.is_full
+
+    @property
+    def is_full(self) -> bool:
+        if self._state is State.OPEN:
+            return self.line.is_full
+        return sum(map(len, self._turns)) > _MAX_WAITING
+
+    def keep(self, message: Message, keys: Sequence[str], done: Callable[[Kept], None]) -> None:
+        if not self.is_available:
+            self._loop.call_soon(done, Kept.REFUSED)
+            return
+        self._turn(keys, message.id).messages.append(Keeping(message, keys, done))
+
+    def mark(self, key: str, marks: Sequence[Mark]) -> None:
+        self._turn().mark(key, marks)
+
+    def settle(self, key: str, ids: Sequence[int]) -> None:
+        self._turn().settle(key, ids)
+
+    def bury(self, letters: Sequence[DeadLetter], key: str | None) -> None:
+        self._turn().bury(letters, key)
+
+    def save(self, record: SessionRecord) -> None:
+        self._turn((record.key,)).sessions[record.key] = record
+
+    def forget(self, key: str) -> None:
+        turn = self._turn()
+        turn.sessions.pop(key, None)
+        turn.forgotten[key] = None
+
+    def after(self, done: Callable[[], None]) -> None:
+        self._turn()
+        self._afters.append(done)
+
+    def flush(self) -> None:
+        if not self._is_due:
+            return
+        if self._state is State.FENCED:
+            self._turns, self._afters = [Turn()], []
+        if self._state is not State.OPEN:
+            return
+        self._is_due = False
+        turns, self._turns = self._turns, [Turn()]
+        for turn in turns:
+            if not self.line.is_up:
+                self._refuse(turn)
+            for outgoing in turn.calls(self.keys, self.epoch):
+                self._send(outgoing)
+        afters, self._afters = self._afters, []
+        for done in afters:
+            if self._sent:
+                self._followers.append((self._answers + len(self._sent), done))
+            else:
+                self._loop.call_soon(done)
+        self.line.flush()
+
+    async def run(self, call: Callable[[str], Call]) -> object:
+        """The answer to a call, which is made for an epoch; behind all that came before."""
+        self.flush()
+        if not self.is_available:
+            raise StoreUnavailable("the store is away")
+        answer: asyncio.Future[object] = self._loop.create_future()
+        made = call(self.epoch)
+        self._call(made, partial(_set, answer), may_be_refused=True)
+        try:
+            reply = await asyncio.wait_for(answer, _PATIENCE_S)
+        except TimeoutError as error:
+            raise StoreUnavailable("the store does not answer; it may do it yet") from error
+        if isinstance(reply, Exception):
+            raise StoreUnavailable(f"the store did not do it: {reply}") from reply
+        return reply
+
+    def _turn(self, keys: Sequence[str] = (), id: int = 0) -> Turn:
+        """Where something new belongs."""
+        if not self._is_due:
+            self._is_due = True
+            self._loop.call_soon(self.flush)
+        if self._turns[-1].would_reorder(keys, id):
+            self._turns.append(Turn())
+        return self._turns[-1]
+
+    # Calls and answers
+
+    def _send(self, outgoing: Outgoing) -> None:
+        call, kept, letters = outgoing
+        if kept:
+            told = partial(self._kept, kept, self._waiting.begin(kept))
+            self._call(call, told, may_be_refused=True)
+        elif letters:
+            self._call(call, partial(self._buried, letters))
+        else:
+            self._call(call, _ignore)
+
+    def _call(
+        self, call: Call, done: Callable[[object], None], *, may_be_refused: bool = False
+    ) -> None:
+        self._sent.append(done)
+        script, keys, args = call
+        self.line.script(script, keys, args, self._answered, may_be_refused=may_be_refused)
+
+    def _answered(self, reply: object) -> None:
+        done = self._sent.popleft()
+        self._answers += 1
+        if isinstance(reply, ScriptFailed) and reply.code == "EPOCH":
+            self._lose(str(reply))
+        elif isinstance(reply, (ScriptFailed, StoreRefused)):
+            log.error("the store did not do what it was told: %s", reply)
+        done(reply)
+        while self._followers and self._followers[0][0] <= self._answers:
+            self._loop.call_soon(self._followers.popleft()[1])
+        if self._state is State.LOST and not self._sent:
+            self._open_again()
+
+    def _kept(
+        self, messages: Sequence[Keeping], told: Callable[[object], None], reply: object
+    ) -> None:
+        if isinstance(reply, StoreRefused):
+            # It may have been kept before its answer was lost and the call repeated.
+            for keeping in messages:
+                for key in keeping.keys:
+                    self.settle(key, (keeping.message.id,))
+        told(reply)
+
+    def _buried(self, letters: Sequence[DeadLetter], reply: object) -> None:
+        if self._state is State.LOST and isinstance(reply, ScriptFailed):
+            self.bury(letters, None)
+
+    def _refuse(self, turn: Turn) -> None:
+        if turn.messages:
+            self._loop.call_soon(tell, turn.take_messages(), Kept.REFUSED)
+
+    # Who may write
+
+    def _opened(self, reply: list[bytes]) -> None:
+        self.epoch = reply[0].decode()
+        self._state = State.OPEN
+
+    def _lose(self, text: str) -> None:
+        if self._state is not State.OPEN:
+            return
+        is_gone = text.endswith("gone")
+        self._state = State.LOST if is_gone else State.FENCED
+        for turn in self._turns:
+            self._refuse(turn)
+        if not is_gone:
+            log.error("another process has opened the store: nothing is kept any more")
+            self._loop.call_soon(self._on_fenced)
+
+    def _open_again(self) -> None:
+        """When all calls of before are answered: one that is repeated must not look like fenced."""
+        log.error("the store has lost everything: it is told again")
+        call = scripts.open_store(self.keys, seed=self._seed(), node=self._node)
+        self.line.script(call.script, call.keys, call.args, self._opened_again)
+        self.line.flush()
+
+    def _opened_again(self, reply: object) -> None:
+        if not isinstance(reply, list):
+            log.error("the store cannot be opened: %s", reply)
+            self._loop.call_later(_PAUSE_S, self._open_again)
+            return
+        self._opened(reply)
+        self._on_flushed()
+        self.flush()
+
+
+def _set(answer: asyncio.Future[object], reply: object) -> None:
+    if not answer.done():
+        answer.set_result(reply)
+
+
+def _ignore(_: object) -> None:
+    """Whatever it is, nobody waits for it."""

@@ -1,0 +1,144 @@
+"""What one turn of the event loop has for the store: few calls, however much it is."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from app.delivery.dead_letters import DeadLetter
+from app.delivery.keeper import Kept, Mark
+from app.delivery.messages import Message
+from app.store import scripts
+from app.store.keys import Keys
+from app.store.scripts import Call
+
+if TYPE_CHECKING:
+    from app.delivery.session_record import SessionRecord
+
+T = TypeVar("T")
+
+# What one call may cost, in entries of queues, about 1 us each: nobody else is served meanwhile.
+_MOST = 5000
+_SESSION = 10
+_LETTER = 20
+# A session that is forgotten may have a long queue.
+_FORGOTTEN = 500
+_BYTES = 1024
+
+
+class Keeping(NamedTuple):
+    """A message that is to be kept, and who wants to know."""
+
+    message: Message
+    keys: Sequence[str]
+    done: Callable[[Kept], None]
+
+
+class Outgoing(NamedTuple):
+    """A call, and what must be done about it when its answer is known."""
+
+    call: Call
+    kept: Sequence[Keeping] = ()
+    letters: Sequence[DeadLetter] = ()
+
+
+class Turn:
+    """Collects in any order, gives calls in one: save, keep, mark, settle, bury, forget.
+
+    Who adds must ask `would_reorder` first: what must come after something that this order puts
+    later belongs into the next turn.
+    """
+
+    __slots__ = ("_gone", "forgotten", "letters", "marks", "messages", "sessions", "settled")
+
+    def __init__(self) -> None:
+        self.sessions: dict[str, SessionRecord] = {}
+        self.messages: list[Keeping] = []
+        self.marks: dict[str, dict[int, Mark]] = {}
+        self.settled: dict[str, list[int]] = {}
+        self.letters: list[tuple[DeadLetter, str | None]] = []
+        self.forgotten: dict[str, None] = {}
+        # Messages that leave a queue in this turn.
+        self._gone: set[int] = set()
+
+    def __len__(self) -> int:
+        """How much there is, roughly."""
+        return (
+            len(self.sessions)
+            + len(self.messages)
+            + len(self.marks)
+            + len(self._gone)
+            + len(self.letters)
+            + len(self.forgotten)
+        )
+
+    def would_reorder(self, keys: Sequence[str], id: int = 0) -> bool:
+        """Whether saving these sessions, or keeping this message for them, would come too early."""
+        if id in self._gone:
+            return True
+        forgotten = self.forgotten
+        return bool(forgotten) and any(key in forgotten for key in keys)
+
+    def mark(self, key: str, marks: Sequence[Mark]) -> None:
+        """The last mark of an entry wins."""
+        entries = self.marks.setdefault(key, {})
+        for mark in marks:
+            entries[mark.id] = mark
+
+    def settle(self, key: str, ids: Sequence[int]) -> None:
+        """Entries are gone."""
+        self.settled.setdefault(key, []).extend(ids)
+        self._gone.update(ids)
+
+    def bury(self, letters: Sequence[DeadLetter], key: str | None) -> None:
+        """Entries are dead."""
+        for letter in letters:
+            self.letters.append((letter, key))
+            self._gone.add(letter.message)
+
+    def take_messages(self) -> list[Keeping]:
+        """The messages, which are then no longer to be kept."""
+        messages, self.messages = self.messages, []
+        return messages
+
+    def calls(self, keys: Keys, epoch: str) -> Iterator[Outgoing]:
+        """One call for each kind, unless that would take too long."""
+        for records in _parts(self.sessions.values(), lambda _: _SESSION):
+            yield Outgoing(scripts.save(keys, epoch, records))
+        for messages in _parts(self.messages, _cost_of_message):
+            pairs = [(keeping.message, keeping.keys) for keeping in messages]
+            yield Outgoing(scripts.keep(keys, epoch, pairs), kept=messages)
+        for marks in _parts(self.marks.items(), _cost_of_entries):
+            yield Outgoing(scripts.mark(keys, epoch, dict(marks)))
+        for settled in _parts(self.settled.items(), _cost_of_entries):
+            yield Outgoing(scripts.settle(keys, epoch, dict(settled)))
+        for letters in _parts(self.letters, _cost_of_letter):
+            call = scripts.bury(keys, epoch, letters)
+            yield Outgoing(call, letters=[letter for letter, _ in letters])
+        for forgotten in _parts(self.forgotten, lambda _: _FORGOTTEN):
+            yield Outgoing(scripts.forget(keys, epoch, forgotten))
+
+
+def _cost_of_message(keeping: Keeping) -> int:
+    return len(keeping.keys) + len(keeping.message.wire) // _BYTES
+
+
+def _cost_of_entries(pair: tuple[str, Sequence[int] | dict[int, Mark]]) -> int:
+    return len(pair[1])
+
+
+def _cost_of_letter(pair: tuple[DeadLetter, str | None]) -> int:
+    return _LETTER + pair[0].size // _BYTES
+
+
+def _parts(items: Iterable[T], cost: Callable[[T], int]) -> Iterator[list[T]]:
+    """The items in their order, in parts that cost no more than one call may, or have one item."""
+    part: list[T] = []
+    total = 0
+    for item in items:
+        more = cost(item)
+        if part and total + more > _MOST:
+            yield part
+            part, total = [], 0
+        part.append(item)
+        total += more
+    if part:
+        yield part
