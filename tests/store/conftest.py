@@ -1,0 +1,34 @@
+"""What tests of the store share: real servers, and the event loop of the product."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+
+import pytest
+import uvloop
+
+from tests.store.servers import ValkeyServer
+
+
+def pytest_asyncio_loop_factories() -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
+    return {"uvloop": uvloop.new_event_loop}
+
+
+@pytest.fixture
+def valkey() -> Iterator[ValkeyServer]:
+    """A server for one test, which may do with it what it likes."""
+    with ValkeyServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def _running_valkey() -> Iterator[ValkeyServer]:
+    with ValkeyServer() as server:
+        yield server
+
+
+@pytest.fixture
+def shared_valkey(_running_valkey: ValkeyServer) -> ValkeyServer:
+    """An empty server for tests that leave it as it is, but for what they store there."""
+    _running_valkey.ask("FLUSHALL")
+    _running_valkey.ask("SCRIPT", "FLUSH")
+    return _running_valkey

@@ -1,0 +1,122 @@
+"""Real Valkey servers for tests, each of them ended by whoever started it."""
+
+import signal
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from redis import Connection, Redis
+from redis.exceptions import BusyLoadingError, RedisError
+
+from app.store.embedded import server_binary
+
+_START_LIMIT_S = 10.0
+
+
+class ValkeyServer:
+    """A Valkey on a Unix socket in a directory of its own that stays over restarts."""
+
+    def __init__(self, **config: str) -> None:
+        self._home = tempfile.TemporaryDirectory(prefix="holdfast-test-")
+        self.directory = Path(self._home.name)
+        self.url = f"unix://{self.directory}/s"
+        self._config = {"save": "", "appendonly": "no", "loglevel": "warning", **config}
+        self._process: subprocess.Popen[bytes] | None = None
+        self._client = Redis.from_url(self.url, protocol=3)
+        self._kept_busy: list[Connection] = []
+        try:
+            self.start()
+        except BaseException:
+            self.close()
+            raise
+
+    def start(self, **config: str) -> None:
+        """Start it, with further settings from now on."""
+        self.launch(**config)
+        deadline = time.monotonic() + _START_LIMIT_S
+        while not self._answers():
+            assert self._process is not None
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                raise RuntimeError((self.directory / "log").read_text())
+            time.sleep(0.01)
+
+    def launch(self, **config: str) -> None:
+        """Start it and do not wait until it answers."""
+        self._config |= {name.replace("_", "-"): value for name, value in config.items()}
+        given = {**self._config, "port": "0", "unixsocket": "s", "dir": "."}
+        words = [word for name, value in given.items() for word in (f"--{name}", value)]
+        with (self.directory / "log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [server_binary(), *words],
+                cwd=self.directory,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+
+    def _answers(self) -> bool:
+        try:
+            return bool(self._client.ping())
+        except (BusyLoadingError, RedisError, OSError):
+            return False
+
+    def ask(self, *words: str | bytes | int) -> Any:
+        """The answer to a command, on a connection of the test's own."""
+        return self._client.execute_command(*words)
+
+    def start_asking(self, *words: str | int) -> None:
+        """Send a command on a connection of its own and wait for nothing."""
+        connection = self._client.connection_pool.make_connection()
+        connection.connect()
+        connection.send_command(*words)
+        self._kept_busy.append(connection)
+
+    def set(self, **config: str) -> None:
+        """Change settings while it runs."""
+        for name, value in config.items():
+            self.ask("CONFIG", "SET", name.replace("_", "-"), value)
+
+    def freeze(self) -> None:
+        """It takes connections and bytes, and does nothing."""
+        self._signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        self._signal(signal.SIGCONT)
+
+    def kill(self) -> None:
+        """End it as a crash does."""
+        self._client.close()
+        for connection in self._kept_busy:
+            connection.disconnect()
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+            (self.directory / "s").unlink(missing_ok=True)
+
+    def restart(self) -> None:
+        self.kill()
+        self.start()
+
+    def close(self) -> None:
+        self.kill()
+        self._home.cleanup()
+
+    def _signal(self, number: signal.Signals) -> None:
+        assert self._process is not None
+        self._process.send_signal(number)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
