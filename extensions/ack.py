@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 from app.bayeux.codec import Json
 from app.bayeux.extension_chain import ServerExtension, SessionExtension
+from app.bayeux.server import Bayeux
 from app.bayeux.sessions import Session
 
 _HANDSHAKE = "/meta/handshake"
@@ -21,9 +22,11 @@ class Ack(ServerExtension):
 
     owns: ClassVar[frozenset[str]] = frozenset({"ack"})
 
-    def __init__(self, *, announces_batch: bool) -> None:
+    def __init__(self, bayeux: Bayeux, *, announces_batch: bool) -> None:
+        self._bayeux = bayeux
         self._announces_batch = announces_batch
-        self._session_extension = _AckFromHandshakeOn() if announces_batch else _AckOfSession()
+        kind = _AckFromHandshakeOn if announces_batch else _AckOfSession
+        self._session_extension = kind(bayeux)
 
     def negotiate(
         self, session: Session, handshake: Json, reply: Json, now: float
@@ -31,8 +34,7 @@ class Ack(ServerExtension):
         asked = (handshake.get("ext") or {}).get("ack")
         if asked is not True and asked != "true":
             return None
-        session.queue.acknowledge_batches()
-        session.deliver_only = True
+        self._bayeux.agree(session, session.terms, acks=True)
         answer: Any = {"enabled": True, "batch": 0} if self._announces_batch else asked
         reply.setdefault("ext", {})["ack"] = answer
         return self._session_extension
@@ -41,12 +43,17 @@ class Ack(ServerExtension):
 class _AckOfSession(SessionExtension):
     """Keeps nothing itself: the batches are in the session's queue."""
 
+    def __init__(self, bayeux: Bayeux) -> None:
+        self._bayeux = bayeux
+
     def incoming(self, session: Session, message: Json, now: float) -> bool:
         if message["channel"] == _CONNECT:
             ext = message.get("ext") or {}
             if "ack" in ext:
                 batch = ext["ack"]
-                session.queue.acknowledge(batch if type(batch) is int else -1)
+                acked = session.queue.acknowledge(batch if type(batch) is int else -1)
+                if acked:
+                    self._bayeux.settlement.acked(session, acked)
         return True
 
     def outgoing(self, session: Session, reply: Json, asked: Mapping[str, Any], now: float) -> None:
@@ -60,5 +67,5 @@ class _AckFromHandshakeOn(_AckOfSession):
 
     def outgoing(self, session: Session, reply: Json, asked: Mapping[str, Any], now: float) -> None:
         super().outgoing(session, reply, asked, now)
-        if reply.get("channel") == _HANDSHAKE and session.queue.entries:
+        if reply.get("channel") == _HANDSHAKE and session.queue.count:
             reply["ext"]["ack"]["batch"] = session.queue.batch + 1

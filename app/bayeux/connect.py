@@ -7,22 +7,29 @@ from app.bayeux.exchange import Exchange
 from app.bayeux.life import Input, State
 from app.bayeux.server import Bayeux
 from app.bayeux.sessions import Session
+from app.delivery.error_codes import GIVEN_UP
 
 _CONNECTED = State.CONNECTED
 
 
 def connect(
     bayeux: Bayeux, exchange: Exchange, session: Session, message: Json, reply: Json
-) -> None:
+) -> bool:
     """Answer now, or hold the exchange until there is something to say."""
     if exchange.connect is not None:
         # One answer carries one batch.
         raise Refused(BayeuxError.CONNECT_SUPERSEDED)
     if session.held is not None:
-        bayeux.supersede(session, session.held)
+        bayeux.answers.supersede(session, session.held)
     is_first = session.state is not _CONNECTED
     if is_first:
         session.advance(Input.CONNECT)
+    if session.dispatcher is not None:
+        session.ends_at = 0.0
+        session.dispatcher.contact(bayeux.now)
+        if session.dispatcher.is_dead and not session.is_closed:
+            bayeux.give_up(session, GIVEN_UP, "the last attempt failed")
+            raise unknown_session(bayeux, exchange, message)
     session.rest_interval_s = session.interval_s
     timeout_s = session.timeout_s
     if message.get("advice"):
@@ -34,6 +41,7 @@ def connect(
         reply["advice"] = bayeux.farewell_advice(session)
     elif exchange.is_alone:
         _hold_if_silent(bayeux, exchange, session, reply, 0.0 if is_first else timeout_s)
+    return False
 
 
 def _hold_if_silent(
@@ -41,9 +49,10 @@ def _hold_if_silent(
 ) -> None:
     """CometD's order: messages first, then a crowded browser, then whether to wait at all."""
     pause_s = 0.0
-    if session.queue.entries:
-        pause_s = session.queue.pause_s()
-        if not pause_s and (session.queue.has_urgent() or session.is_late(bayeux.now)):
+    queue = session.queue
+    if queue.count and session.flows(bayeux.now) and queue.has_news(bayeux.guard.held):
+        pause_s = 0.0 if not timeout_s else queue.pause_s()
+        if not pause_s and (queue.has_urgent() or session.is_late(bayeux.now)):
             return
     if _crowds_browser(bayeux, exchange):
         _send_away(bayeux, reply)
@@ -90,10 +99,11 @@ def _send_away(bayeux: Bayeux, reply: Json) -> None:
     reply["successful"] = reply["advice"]["reconnect"] != "none"
 
 
-def unknown_session(bayeux: Bayeux, exchange: Exchange) -> Refused:
+def unknown_session(bayeux: Bayeux, exchange: Exchange, message: Json) -> Refused:
     """The refusal of a connect: handshake again, unless the session ended in this very request."""
     session, options = exchange.session, bayeux.options
-    if session is not None and session.state is State.GONE:
+    is_over = session is not None and session.has_left
+    if is_over or bayeux.sessions.was_replaced(message.get("clientId")):
         advice = reconnect_advice(options, "none")
     elif exchange.browser is None and not options.trust_client_session:
         # A client that keeps no cookie would handshake again and again, as fast as it can.

@@ -9,9 +9,10 @@ from app.bayeux.connect import connect, unknown_session
 from app.bayeux.disconnect import disconnect
 from app.bayeux.errors import BayeuxError, Refused
 from app.bayeux.exchange import Exchange, Pipe
-from app.bayeux.extension_chain import run_incoming, run_outgoing
+from app.bayeux.extension_chain import run_incoming
 from app.bayeux.handshake import Handshake, check_capacity
 from app.bayeux.life import State
+from app.bayeux.owing import finish, owe
 from app.bayeux.publish import publish
 from app.bayeux.server import Bayeux
 from app.bayeux.sessions import Session
@@ -27,11 +28,14 @@ _NUMBER = (int, float)
 
 
 class MetaHandler(Protocol):
-    """Carries out a meta message of a living session, or raises `Refused` and changes nothing."""
+    """Carries out a meta message of a living session, or raises `Refused` and changes nothing.
+
+    Whether the reply is complete is returned.
+    """
 
     def __call__(
         self, bayeux: Bayeux, exchange: Exchange, session: Session, message: Json, reply: Json, /
-    ) -> None: ...
+    ) -> bool: ...
 
 
 # An explicit list: a handler is never found by a name that a client made up.
@@ -61,9 +65,9 @@ def receive(bayeux: Bayeux, body: bytes, exchange: Exchange, now: float) -> None
     if session is not None:
         if session.held is exchange:
             return
-        bayeux.touch(session)
+        bayeux.clock.touch(session)
     if not exchange.owed:
-        bayeux.complete(exchange)
+        bayeux.answers.complete(exchange)
 
 
 def _handle_batch(bayeux: Bayeux, messages: Sequence[Json], exchange: Exchange) -> None:
@@ -139,15 +143,7 @@ def _handle(bayeux: Bayeux, message: Json, exchange: Exchange) -> None:
         Refused(BayeuxError.MESSAGE_DELETED).fill(reply)
         is_complete = True
     if is_complete:
-        exchange.replies.append(_finish(bayeux, message, exchange, reply))
-
-
-def _finish(bayeux: Bayeux, message: Json, exchange: Exchange, reply: Json) -> bytes:
-    session = exchange.session
-    if session is not None and session.extensions:
-        ext = message.get("ext")
-        run_outgoing(session, reply, ext if isinstance(ext, dict) else {}, bayeux.now)
-    return encode_reply(reply)
+        exchange.replies.append(finish(bayeux, message, exchange, reply))
 
 
 def _validate(bayeux: Bayeux, message: Json) -> Channel:
@@ -172,17 +168,10 @@ def _validate(bayeux: Bayeux, message: Json) -> Channel:
 def _handshake(bayeux: Bayeux, message: Json, exchange: Exchange, reply: Json) -> bool:
     """Whether the reply is complete; if not, it is owed until an extension has taken its time."""
     check_capacity(bayeux)
-    slot = len(exchange.replies)
-
-    def fulfil() -> None:
-        exchange.replies[slot] = _finish(bayeux, message, exchange, reply)
-        exchange.owed -= 1
-        bayeux.complete(exchange)
-
-    if Handshake(bayeux, exchange, message, reply, fulfil).start():
+    handshake = Handshake(bayeux, exchange, message, reply)
+    if handshake.start():
         return True
-    exchange.owed += 1
-    exchange.replies.append(b"")
+    handshake.fulfil = owe(bayeux, message, exchange, reply)
     return False
 
 
@@ -191,26 +180,24 @@ def _carry_out(
 ) -> bool:
     """Whether the reply is complete; a connect's is when it is known what travels with it."""
     session = exchange.session
-    if session is None or session.state is _GONE or message.get("clientId") != session.client_id:
+    if session is None or session.has_left or message.get("clientId") != session.client_id:
         raise _unknown(bayeux, message, exchange)
     if session.extensions:
         run_incoming(session, message, bayeux.now)
-        if session.is_gone:
+        if session.has_left:
             raise _unknown(bayeux, message, exchange)
     if channel.kind is not _META:
-        publish(bayeux, session, channel, message, reply)
-        return True
+        return publish(bayeux, exchange, session, channel, message, reply)
     handler = _HANDLERS.get(message["channel"])
     if handler is None:
         raise Refused(BayeuxError.CHANNEL_CREATE_DENIED, "denied_by_security_policy")
-    handler(bayeux, exchange, session, message, reply)
-    return handler is not connect
+    return handler(bayeux, exchange, session, message, reply)
 
 
 def _unknown(bayeux: Bayeux, message: Json, exchange: Exchange) -> Refused:
     if message["channel"] != _CONNECT:
         return Refused(BayeuxError.SESSION_UNKNOWN)
-    return unknown_session(bayeux, exchange)
+    return unknown_session(bayeux, exchange, message)
 
 
 def _skeleton(message: Json) -> Json:

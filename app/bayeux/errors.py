@@ -10,6 +10,7 @@ class BayeuxError(Enum):
 
     CHANNEL_MISSING = (400, "channel_missing")
     DATA_MISSING = (400, "data_missing")
+    DELIVERY_INVALID = (400, "delivery_invalid")
     ADVICE_INVALID = (400, "advice_invalid")
     EXT_INVALID = (400, "ext_invalid")
     HANDSHAKE_BATCHED = (400, "handshake_batched")
@@ -25,6 +26,8 @@ class BayeuxError(Enum):
     SUBSCRIPTION_MISSING = (403, "subscription_missing")
     SUBSCRIPTION_INVALID = (403, "subscription_invalid")
     UNSUBSCRIBE_FAILED = (403, "unsubscribe_failed")
+    SESSION_NAME_DENIED = (403, "session_name_denied")
+    SESSIONS_EXCEEDED = (403, "sessions_exceeded")
     ORIGIN_DENIED = (403, "origin_denied")
     MESSAGE_DELETED = (404, "message_deleted")
     CHANNEL_INVALID = (405, "channel_invalid")
@@ -36,7 +39,9 @@ class BayeuxError(Enum):
     REQUEST_TOO_LARGE = (413, "request_too_large")
     SUBSCRIPTIONS_EXCEEDED = (413, "subscriptions_exceeded")
     MEDIA_TYPE_UNSUPPORTED = (415, "media_type_unsupported")
+    PUBLISHES_EXCEEDED = (503, "publishes_exceeded")
     SERVER_BUSY = (503, "server_busy")
+    STORE_UNAVAILABLE = (503, "store_unavailable")
 
     @property
     def code(self) -> int:

@@ -7,10 +7,12 @@ from app.bayeux.codec import Json
 from app.bayeux.errors import BayeuxError, Refused
 from app.bayeux.exchange import Exchange
 from app.bayeux.extension_chain import SessionExtension
+from app.bayeux.options import Durable
 from app.bayeux.server import Bayeux, Outcome
 from app.bayeux.sessions import Session
+from app.bayeux.takeover import take_over
 from app.delivery.counters import Reason
-from app.delivery.queue import CallbackQueue
+from app.delivery.queue import CallbackQueue, Settling
 
 # How long after its handshake a newcomer's socket may ask for the session.
 CLAIM_S = 5.0
@@ -25,14 +27,13 @@ class Handshake:
         exchange: Exchange,
         message: Json,
         reply: Json,
-        fulfil: Callable[[], None],
     ) -> None:
         self._bayeux = bayeux
         self._exchange = exchange
         self._message = message
         self._reply = reply
         # Called when the reply is complete, unless `start` completed it.
-        self._fulfil = fulfil
+        self.fulfil: Callable[[], None] | None = None
         self._next = 0
         self._session = self._draft()
 
@@ -54,6 +55,7 @@ class Handshake:
         session.interval_s = session.rest_interval_s = options.interval_s
         session.deliver_only = options.meta_connect_deliver_only
         # Extensions may take their time, but not longer than this.
+        session.created = bayeux.node.stamp()
         session.deadline = bayeux.now + options.timeout_s + options.max_interval_s
         return session
 
@@ -75,8 +77,7 @@ class Handshake:
                 bayeux.run_later(outcome, self._resume)
                 return False
             self._install(outcome)
-        self._accept()
-        return True
+        return self._accept()
 
     def _resume(self, outcome: Outcome, now: float) -> None:
         """An extension that took its time is done."""
@@ -91,6 +92,10 @@ class Handshake:
         except Exception as error:
             self._refuse(error)
         self._fulfil()
+
+    def _fulfil(self) -> None:
+        if self.fulfil is not None:
+            self.fulfil()
 
     def _refuse(self, error: Exception) -> None:
         """Nothing is left of a client that was not let in."""
@@ -112,17 +117,21 @@ class Handshake:
         if extension is not None:
             self._session.extensions += (extension,)
 
-    def _accept(self) -> None:
+    def _accept(self) -> bool:
+        """Whether the reply is complete: who is promised that all is kept must be known first."""
         # Others may have come while an extension took its time.
         _check_room(self._bayeux)
-        bayeux, exchange, session = self._bayeux, self._exchange, self._session
+        bayeux, exchange, draft = self._bayeux, self._exchange, self._session
+        is_durable = _is_durable(bayeux, draft)
+        if is_durable and not bayeux.hub.keeper.is_available:
+            raise _busy(bayeux)
         browser, pipe = exchange.browser, exchange.pipe
         if browser is None:
             browser = exchange.new_browser = bayeux.new_id()
+        session = self._settle_in(draft, browser)
         if exchange.new_browser is not None:
             session.claimable_until = bayeux.now + CLAIM_S
         session.connection_type = exchange.carrier.connection_type
-        bayeux.sessions.add(session, browser)
         exchange.session = session
         exchange.is_handshake = True
         if pipe is not None:
@@ -135,10 +144,45 @@ class Handshake:
             "supportedConnectionTypes": bayeux.options.connection_types,
             "advice": session_advice(session, bayeux.options),
         }
-        waiting = len(session.queue.entries)
+        waiting = session.queue.count
         if waiting and bayeux.options.allow_message_delivery_during_handshake:
             # cometd.js waits for this many messages before it connects.
             self._reply["x-messages"] = waiting
+        if is_durable:
+            self._keep(session)
+        return not is_durable
+
+    def _settle_in(self, draft: Session, browser: str) -> Session:
+        """The draft becomes a session, or the client of one that is there already."""
+        bayeux, terms = self._bayeux, draft.terms
+        if terms is None or not terms.is_named:
+            bayeux.sessions.add(draft, browser)
+            return draft
+        known = bayeux.sessions.named(terms.key)
+        if known is not None:
+            take_over(bayeux, known, draft, browser)
+            return known
+        bayeux.sessions.add(draft, browser)
+        bayeux.sessions.name(draft, terms.key)
+        return draft
+
+    def _keep(self, session: Session) -> None:
+        bayeux = self._bayeux
+        if not session.is_durable:
+            session.is_durable = True
+            bayeux.hub.durables += 1
+        bayeux.ownership.note(session)
+        bayeux.hub.keeper.after(self._fulfil)
+
+
+def _is_durable(bayeux: Bayeux, session: Session) -> bool:
+    match bayeux.options.durable:
+        case Durable.NONE:
+            return False
+        case Durable.NAMED:
+            return session.terms is not None and session.terms.is_named
+        case Durable.ACKED:
+            return session.terms is not None or session.queue.settling is not Settling.WRITTEN
 
 
 def check_capacity(bayeux: Bayeux) -> None:

@@ -11,6 +11,8 @@ class State(Enum):
 
     HANDSHAKEN = "handshaken"
     CONNECTED = "connected"
+    # A named session whose client has left; its queue waits for the next one.
+    AWAY = "away"
     GONE = "gone"
 
 
@@ -22,15 +24,28 @@ class Input(Enum):
     CONNECT = "connect"
     DISCONNECT = "disconnect"
     EXPIRE = "expire"
+    FAIL = "fail"
+    LEAVE = "leave"
+    RESUME = "resume"
 
 
 NEXT: dict[tuple[State, Input], State] = {
     (State.HANDSHAKEN, Input.CONNECT): State.CONNECTED,
     (State.HANDSHAKEN, Input.DISCONNECT): State.GONE,
     (State.HANDSHAKEN, Input.EXPIRE): State.GONE,
+    (State.HANDSHAKEN, Input.FAIL): State.GONE,
+    (State.HANDSHAKEN, Input.LEAVE): State.AWAY,
+    (State.HANDSHAKEN, Input.RESUME): State.HANDSHAKEN,
     (State.CONNECTED, Input.CONNECT): State.CONNECTED,
     (State.CONNECTED, Input.DISCONNECT): State.GONE,
     (State.CONNECTED, Input.EXPIRE): State.GONE,
+    (State.CONNECTED, Input.FAIL): State.GONE,
+    (State.CONNECTED, Input.LEAVE): State.AWAY,
+    (State.CONNECTED, Input.RESUME): State.HANDSHAKEN,
+    (State.AWAY, Input.DISCONNECT): State.GONE,
+    (State.AWAY, Input.EXPIRE): State.GONE,
+    (State.AWAY, Input.FAIL): State.GONE,
+    (State.AWAY, Input.RESUME): State.HANDSHAKEN,
 }
 
 

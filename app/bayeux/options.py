@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 
 from app.bayeux.codec import RequestLimits
 from app.delivery.channels import ChannelLimits
@@ -14,6 +15,22 @@ class ChannelRule:
 
     lazy_timeout_s: float | None = None
     broadcast_to_publisher: bool = True
+    # Whether publishes are kept if they do not say so themselves; None: if a receiver is durable.
+    durable: bool | None = None
+    # Whether what is not delivered becomes a dead letter.
+    dead_letters: bool = True
+    # How often a refused message is handed over before it is dead, and the pauses between.
+    attempts: int = 1
+    backoff_s: float = 1.0
+    longest_backoff_s: float = 60.0
+
+
+class Durable(Enum):
+    """Which sessions are kept in the store."""
+
+    NONE = "none"
+    NAMED = "named"
+    ACKED = "acked"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +51,7 @@ class Options:
     max_sessions: int = 100_000
     max_subscriptions: int = 10_000
     max_message_size: int = 2 * 1024 * 1024
+    durable: Durable = Durable.NAMED
     handshake_rate: float = 20_000.0
     connection_types: tuple[str, ...] = ("websocket", "long-polling", "callback-polling")
     channels: Mapping[str, ChannelRule] = field(default_factory=dict)

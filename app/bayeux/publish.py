@@ -2,10 +2,16 @@
 
 from app.bayeux.codec import Json
 from app.bayeux.errors import BayeuxError, Refused
+from app.bayeux.exchange import Exchange
+from app.bayeux.owing import owe
+from app.bayeux.qos import Qos, QosInvalid
+from app.bayeux.rights import Operation
 from app.bayeux.server import Bayeux
 from app.bayeux.services import Call
 from app.bayeux.sessions import Session
-from app.delivery.channels import Channel, Kind
+from app.delivery.channels import SYSTEM, Channel, Kind
+from app.delivery.error_codes import NO_CONNECTION
+from app.delivery.keeper import Kept
 
 # Fields with a meaning of their own to receivers. A publisher who could set `advice` could
 # disconnect every subscriber; `clientId` would give the publisher's session away.
@@ -24,22 +30,116 @@ PROTOCOL_FIELDS = frozenset(
 )
 
 
-def publish(bayeux: Bayeux, session: Session, channel: Channel, message: Json, reply: Json) -> None:
-    """Give the message to whom it is for; the reply only says that this was done."""
+# How many publishes of one session may wait for the store.
+_MOST_OWED = 256
+
+
+def publish(
+    bayeux: Bayeux,
+    exchange: Exchange,
+    session: Session,
+    channel: Channel,
+    message: Json,
+    reply: Json,
+) -> bool:
+    """Give the message to whom it is for; the reply only says that this was done.
+
+    Whether the reply is complete is returned: what is kept is kept before it is given.
+    """
     if channel.is_wild:
         raise Refused(BayeuxError.CHANNEL_INVALID)
     if "data" not in message:
         raise Refused(BayeuxError.DATA_MISSING)
+    if channel.name.startswith(SYSTEM):
+        bayeux.rights.check_system(Operation.PUBLISH, session, channel)
     if not bayeux.rights.are_open:
         exists = bool(bayeux.hub.routes.receivers(channel)) or channel.kind is Kind.SERVICE
         bayeux.rights.check_publish(session, channel, message, exists=exists)
     if channel.kind is Kind.SERVICE:
-        service = bayeux.services.find(channel)
-        if service is not None:
-            service(Call(bayeux.deliver_event, session, channel.name, message))
-    else:
-        bayeux.broadcast(channel, _event(bayeux, channel, message), sender=session)
+        return _serve(bayeux, exchange, session, channel, message, reply)
+    qos = _qos(message["ext"]) if message.get("ext") else None
+    if session.owed_publishes >= _MOST_OWED:
+        raise Refused(BayeuxError.PUBLISHES_EXCEEDED, str(_MOST_OWED))
+    owed = _Owed(bayeux, session, message, exchange, reply)
+    event = _event(bayeux, channel, message)
+    outcome = bayeux.broadcast(channel, event, sender=session, qos=qos, done=owed.answered)
+    if outcome is None:
+        owed.begin()
+        return False
+    _fill(reply, outcome)
+    return True
+
+
+def _serve(
+    bayeux: Bayeux,
+    exchange: Exchange,
+    session: Session,
+    channel: Channel,
+    message: Json,
+    reply: Json,
+) -> bool:
     reply["successful"] = True
+    service = bayeux.services.find(channel)
+    if service is None:
+        return True
+    call = Call(bayeux.deliver_event, session, channel.name, message)
+    service(call)
+    if call.is_kept and session.is_durable:
+        bayeux.hub.keeper.after(owe(bayeux, message, exchange, reply))
+        return False
+    return True
+
+
+class _Owed:
+    """A publish whose reply waits for the store."""
+
+    __slots__ = ("_bayeux", "_exchange", "_fulfil", "_message", "_reply", "_session")
+
+    def __init__(
+        self, bayeux: Bayeux, session: Session, message: Json, exchange: Exchange, reply: Json
+    ) -> None:
+        self._bayeux = bayeux
+        self._session = session
+        self._message = message
+        self._exchange = exchange
+        self._reply = reply
+
+    def begin(self) -> None:
+        self._fulfil = owe(self._bayeux, self._message, self._exchange, self._reply)
+        self._session.owed_publishes += 1
+
+    def answered(self, outcome: Kept) -> None:
+        session = self._session
+        try:
+            _fill(self._reply, outcome)
+        except Refused as refused:
+            refused.fill(self._reply)
+        session.owed_publishes -= 1
+        self._fulfil()
+        if not session.owed_publishes and session.when_published is not None:
+            go_on, session.when_published = session.when_published, None
+            go_on()
+
+
+def _fill(reply: Json, outcome: Kept) -> None:
+    match outcome:
+        case Kept.KEPT:
+            reply["successful"] = True
+        case Kept.REFUSED:
+            raise Refused(BayeuxError.STORE_UNAVAILABLE, NO_CONNECTION.text)
+        case Kept.UNKNOWN:
+            raise Refused(BayeuxError.STORE_UNAVAILABLE, NO_CONNECTION.text, "unknown")
+
+
+def _qos(ext: Json) -> Qos | None:
+    """What the publisher asks for its message, if anything."""
+    asked = ext.get("delivery")
+    if asked is None:
+        return None
+    try:
+        return Qos.of(asked)
+    except QosInvalid as invalid:
+        raise Refused(BayeuxError.DELIVERY_INVALID, "user.publish", str(invalid)) from invalid
 
 
 def _event(bayeux: Bayeux, channel: Channel, message: Json) -> Json:

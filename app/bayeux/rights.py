@@ -8,7 +8,7 @@ from typing import Any, Protocol, assert_never
 from app.bayeux.codec import Json
 from app.bayeux.errors import BayeuxError, Refused
 from app.bayeux.sessions import Session
-from app.delivery.channels import Channel, Channels, covers, overlaps
+from app.delivery.channels import SYSTEM, Channel, Channels, covers, overlaps
 
 _BY_POLICY = "denied_by_security_policy"
 _NOT_GRANTED = "denied_by_not_granting"
@@ -36,6 +36,12 @@ class SecurityPolicy:
 
     def can_handshake(self, session: Session, handshake: Json) -> Denial | None:
         """Whether this client may have a session."""
+        return None
+
+    def can_claim(
+        self, session: Session, subject: str, number: int, handshake: Json
+    ) -> Denial | None:
+        """Whether this client may be `subject`; with a number, take that session of it over."""
         return None
 
     def can_create(self, session: Session, channel: str, message: Json) -> Denial | None:
@@ -107,6 +113,20 @@ class Rights:
         denial = self.policy.can_handshake(session, handshake)
         if denial is not None:
             raise Refused(BayeuxError.HANDSHAKE_DENIED, advice=denial.advice, ext=denial.ext)
+
+    def check_name(
+        self, session: Session, subject: str, number: int, handshake: Json
+    ) -> None:
+        denial = self.policy.can_claim(session, subject, number, handshake)
+        if denial is not None:
+            error = BayeuxError.SESSION_NAME_DENIED
+            raise Refused(error, denial.reason, advice=denial.advice, ext=denial.ext)
+
+    def check_system(self, operation: Operation, session: Session, channel: Channel) -> None:
+        """The system's own channels are the operators' to read, and nobody's to write."""
+        may = session.is_operator and operation is Operation.SUBSCRIBE
+        if channel.name.startswith(SYSTEM) and not may:
+            raise Refused(_ERRORS[operation, operation], _BY_POLICY)
 
     def check_publish(
         self, session: Session, channel: Channel, message: Json, *, exists: bool

@@ -1,27 +1,37 @@
 """The protocol as a whole: requests in, answers out; no I/O, no clock of its own."""
 
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from app.bayeux.admission import Admission
-from app.bayeux.advice import reconnect_advice, session_advice
-from app.bayeux.codec import Json, encode, encode_reply
+from app.bayeux.advice import session_advice
+from app.bayeux.answers import Answers
+from app.bayeux.clock import Clock
+from app.bayeux.codec import Json, encode
 from app.bayeux.errors import BayeuxError, Refused
-from app.bayeux.exchange import ConnectionType, Exchange, PendingConnect, Pipe
-from app.bayeux.extension_chain import ServerExtension, SessionExtension, run_outgoing
+from app.bayeux.exchange import Exchange, Pipe
+from app.bayeux.extension_chain import ServerExtension, SessionExtension
 from app.bayeux.life import Input, State
 from app.bayeux.options import ChannelRule, Options
+from app.bayeux.ownership import Ownership
 from app.bayeux.rights import Rights
 from app.bayeux.services import Services
+from app.bayeux.qos import Qos
 from app.bayeux.sessions import Session, Sessions
+from app.bayeux.terms import Terms
 from app.delivery.channels import Channel, Channels, Kind
 from app.delivery.counters import Reason
+from app.delivery.dispatcher import Dispatcher, Hold
+from app.delivery.error_codes import ErrorCode
+from app.delivery.guard import Guard
 from app.delivery.hub import Hub
+from app.delivery.keeper import Keeper, Kept
 from app.delivery.messages import Message
+from app.delivery.queue import Settling
+from app.delivery.settlement import Node, Settlement
 
 _ORDINARY_RULE = ChannelRule()
-_NO_MESSAGES: Sequence[Message] = ()
 _GONE = State.GONE
 
 Outcome = SessionExtension | Exception | None
@@ -53,6 +63,8 @@ class Bayeux:
         random: Callable[[], float],
         on_ready: Callable[[], None],
         run_later: RunLater,
+        node: Node,
+        keeper: Keeper,
     ) -> None:
         self.options = options
         self.new_id = new_id
@@ -64,8 +76,19 @@ class Bayeux:
         # Handshakes whose extensions take their time.
         self.handshakes_pending = 0
         self.channels = Channels(options.channel_limits)
-        self.hub: Hub[Session] = Hub(on_ready=on_ready, linger=self._linger)
-        self.sessions = Sessions(new_id, trusting=options.trust_client_session)
+        self.node = node
+        self.clock = Clock(self)
+        self.answers = Answers(self)
+        self.guard = Guard()
+        self.hub: Hub[Session] = Hub(on_ready=on_ready, linger=self.clock.linger, keeper=keeper)
+        self.ownership = Ownership(self, random)
+        self.settlement: Settlement[Session] = Settlement(
+            self.ownership, keeper, self.hub.counters, node, self.guard
+        )
+        self.hub.turned_away = self.settlement.turned_away
+        self.sessions = Sessions(
+            new_id, trusting=options.trust_client_session, first=node.stamp() // 1000
+        )
         self.admission = Admission(options.handshake_rate, random)
         self.rights = Rights(self.channels)
         self.services = Services(self.channels)
@@ -89,7 +112,7 @@ class Bayeux:
         self.now = now
         for session in self.hub.take_ready():
             try:
-                self._tell(session)
+                self.answers.tell(session)
             except Exception:
                 self._log_fault(session)
 
@@ -98,11 +121,11 @@ class Bayeux:
         self.now = now
         for session in self.sessions.timers.ring(now):
             try:
-                self._look_at_clock(session)
+                self.clock.look_at(session)
             except Exception:
                 self._log_fault(session)
             if session.state is not _GONE:
-                self.sessions.timers.ring_by(session, session.next_due())
+                self.clock.wind(session)
 
     def abort(self, exchange: Exchange, now: float) -> None:
         """Nobody waits for this exchange any more; what its session did not get stays queued."""
@@ -110,7 +133,7 @@ class Bayeux:
         session = exchange.session
         if session is not None and session.held is exchange:
             self.sessions.unhold(session, exchange)
-            self._rest(session)
+            self.clock.rest(session)
 
     def bind(self, pipe: Pipe, session: Session) -> None:
         """The connection serves this session from now on, and no other."""
@@ -135,12 +158,12 @@ class Bayeux:
             session.pipe = None
         if session.held is not None and session.held.pipe is pipe:
             self.sessions.unhold(session, session.held)
-            self._rest(session)
+            self.clock.rest(session)
 
     def drained(self, pipe: Pipe) -> None:
         """The connection takes bytes again."""
         session = pipe.session
-        if session is not None and session.queue.entries and not session.deliver_only:
+        if session is not None and session.queue.count and not session.deliver_only:
             self.hub.make_ready(session)
 
     def stop(self, now: float) -> None:
@@ -150,7 +173,8 @@ class Bayeux:
         for session in list(self.sessions):
             try:
                 if session.held is not None:
-                    self._release_with(session, session.held, self.farewell_advice(session))
+                    advice = self.farewell_advice(session)
+                    self.answers.release_with(session, session.held, advice)
             except Exception:
                 self._log_fault(session)
 
@@ -168,17 +192,34 @@ class Bayeux:
         *,
         sender: Session | None = None,
         lazy_s: float | None = None,
-    ) -> None:
-        """Publish an event to the subscribers of a channel; a lazy one may wait for company."""
+        qos: Qos | None = None,
+        done: Callable[[Kept], None] | None = None,
+    ) -> Kept | None:
+        """Publish an event to the subscribers of a channel; a lazy one may wait for company.
+
+        None says that the store must keep it first: then `done` tells what became of it.
+        """
         if self._eventful:
             self._complete_event(event)
         wire = encode(event)
         if len(wire) > self.options.max_message_size:
             raise Refused(BayeuxError.MESSAGE_TOO_LARGE, str(self.options.max_message_size))
-        rule = self._rule(channel) if self.options.channels else _ORDINARY_RULE
-        message = Message(wire, linger_s=rule.lazy_timeout_s if lazy_s is None else lazy_s)
+        rule = self.rule(channel) if self.options.channels else _ORDINARY_RULE
+        message = Message(
+            wire,
+            id=self.node.stamp(),
+            channel=channel.name,
+            sender="" if sender is None else sender.name,
+            linger_s=rule.lazy_timeout_s if lazy_s is None else lazy_s,
+        )
+        persistent = rule.durable
+        if qos is not None:
+            qos.qualify(message, self.now)
+            persistent = rule.durable if qos.persistent is None else qos.persistent
         leave_out = None if sender is None or self._echoes(rule, sender) else sender
-        self.hub.publish(channel, message, leave_out=leave_out)
+        return self.hub.publish(
+            channel, message, leave_out=leave_out, persistent=persistent, done=done
+        )
 
     def _complete_event(self, event: Json) -> None:
         for extension in self._eventful:
@@ -203,7 +244,9 @@ class Bayeux:
         """Give an event to one session alone; with `lazy_s` it may wait that long."""
         if not session.is_gone:
             self._complete_event(event)
-            self.hub.deliver(session, Message(encode(event), linger_s=lazy_s))
+            channel = str(event.get("channel", ""))
+            message = Message(encode(event), id=self.node.stamp(), channel=channel, linger_s=lazy_s)
+            self.hub.deliver(session, message)
 
     def end_by_server(self, session: Session) -> None:
         """End a session and let its client know."""
@@ -213,165 +256,103 @@ class Bayeux:
         event: Json = {"channel": "/meta/disconnect", "successful": True}
         if pipe is None:
             self.deliver_event(session, event)
-            self.dismiss(session)
+            self.answers.dismiss(session)
         else:
             self._complete_event(event)
             goodbye = Message(encode(event))
             # The other way round: cometd.js closes its socket when no connect is outstanding.
-            self.dismiss(session)
+            self.answers.dismiss(session)
             pipe.push([goodbye])
             pipe.end()
         self.end(session, Input.DISCONNECT)
         if self.present is None or self.present.session is not session:
             session.queue.discard(Reason.SESSION_ENDED)
 
-    def dismiss(self, session: Session) -> bool:
-        """Answer the session's held connect for the last time; whether there was one to answer."""
-        if session.held is None:
-            return False
-        advice = reconnect_advice(self.options, "none")
-        return self._release_with(session, session.held, advice)
-
-    def supersede(self, session: Session, exchange: Exchange) -> None:
-        """A newer connect has come: the held one is answered as overtaken."""
-        self.sessions.unhold(session, exchange)
-        if exchange.connect is not None:
-            _, reply, _ = exchange.connect
-            Refused(BayeuxError.CONNECT_SUPERSEDED).fill(reply)
-            exchange.replies.append(encode_reply(reply))
-        exchange.is_superseded = True
-        exchange.carrier.answer(exchange, ())
-
     def hold(self, session: Session, exchange: Exchange, timeout_s: float) -> None:
         """Keep the connect until a message comes or the time is over."""
         self.sessions.hold(session, exchange)
         session.deadline = self.now + timeout_s
-        self.sessions.timers.ring_by(session, session.next_due())
+        self.clock.wind(session)
+
+    def agree(self, session: Session, terms: Terms | None, *, acks: bool) -> None:
+        """How entries of this session are settled, and what failures mean for it."""
+        session.terms = terms
+        if acks:
+            session.queue.settling = Settling.BATCH
+            session.deliver_only = True
+        if terms is None:
+            return
+        session.deliver_only = True
+        if terms.oneway:
+            session.queue.settling = Settling.WRITTEN
+        elif not acks:
+            session.queue.settling = Settling.VERDICT
+        session.queue.response_timeout_s = 0.0 if terms.oneway else terms.response_timeout / 1000
+        session.queue.limit(terms.queue.get("maxEntries"), terms.queue.get("maxBytes"))
+        session.dispatcher = Dispatcher(terms.policy)
+        if not terms.dispatcher_active:
+            now_ms = self.node.now_ms()
+            session.dispatcher.hold(Hold("asked for at handshake", session.name, now_ms))
+
+    def hold_back(
+        self, session: Session, reason: str, who: str, until_ms: int | None = None
+    ) -> None:
+        """Hand nothing over to the session until somebody resumes it, or until then."""
+        dispatcher = self.settlement.dispatcher(session, self.now)
+        now_ms = self.node.now_ms()
+        dispatcher.hold(Hold(reason, who, now_ms, until_ms))
+        self._wind_hold(session, now_ms)
+        self.ownership.note(session)
+
+    def resume(self, session: Session) -> None:
+        """End a holdback."""
+        dispatcher = session.dispatcher
+        if dispatcher is None or dispatcher.hold_record is None:
+            return
+        dispatcher.resume(self.now)
+        session.hold_ends_at = 0.0
+        self.hub.make_ready(session)
+        self.clock.wind(session)
+        self.ownership.note(session)
+
+    def _wind_hold(self, session: Session, now_ms: int) -> None:
+        hold = None if session.dispatcher is None else session.dispatcher.hold_record
+        until = None if hold is None else hold.until
+        session.hold_ends_at = 0.0 if until is None else self.now + (until - now_ms) / 1000
+        self.clock.wind(session)
+
+    def release_channel(self, name: str) -> bool:
+        """End the holdback of a channel; False if it was not held back."""
+        is_released = self.guard.release(name)
+        if is_released:
+            for session in self.sessions:
+                if session.queue.count:
+                    self.hub.make_ready(session)
+        return is_released
+
+    def give_up(self, session: Session, code: ErrorCode, text: str) -> None:
+        """The session ends, and what it did not get is dead."""
+        session.is_closed = True
+        self.settlement.bury(session, session.queue.clear(), code, text)
+        self.ownership.end(session, code)
 
     def end(self, session: Session, seen: Input) -> None:
         """The session is gone; what is still in its queue is the caller's to deliver or discard."""
         self.hub.remove(session)
+        if session.dispatcher is not None:
+            session.dispatcher.end()
+        if session.is_durable:
+            self.hub.keeper.forget(session.key)
+            session.is_durable = False
         self.sessions.remove(session, seen)
         self.log.debug("session %d ended: %s", session.number, seen.value)
-
-    def complete(self, exchange: Exchange) -> bool:
-        """Send all replies, with the messages that travel along; whether they left."""
-        session = exchange.session
-        if session is None:
-            return exchange.carrier.answer(exchange, ())
-        queue, messages = session.queue, _NO_MESSAGES
-        if exchange.connect is not None:
-            # Extensions first: what they deliver now travels along.
-            self._finish_connect(exchange, session, exchange.connect)
-            messages = queue.hand_over()
-        elif queue.entries and self._carries(exchange, session):
-            messages = queue.hand_over()
-        taken = exchange.carrier.answer(exchange, messages)
-        if messages:
-            if taken:
-                session.lazy_due = 0.0
-            if exchange.carrier.is_draining():
-                self.sessions.timers.ring_by(session, self.now)
-            queue.written() if taken else queue.returned()
-        if session.state is _GONE:
-            queue.discard(Reason.SESSION_ENDED)
-        elif exchange.connect is not None or exchange.is_handshake:
-            session.carrier = exchange.carrier
-            self._rest(session)
-        return taken
-
-    def _finish_connect(
-        self, exchange: Exchange, session: Session, connect: PendingConnect
-    ) -> None:
-        slot, reply, ext = connect
-        if session.extensions:
-            run_outgoing(session, reply, ext, self.now)
-        exchange.replies.insert(slot, encode_reply(reply))
-
-    # Sessions and time
-
-    def _carries(self, exchange: Exchange, session: Session) -> bool:
-        """Whether waiting messages travel with an answer that is not a connect's."""
-        if exchange.is_handshake:
-            return self.options.allow_message_delivery_during_handshake
-        if session.state is _GONE:
-            return True
-        if session.deliver_only:
-            return False
-        return exchange.carrier.connection_type is not ConnectionType.CALLBACK_POLLING
-
-    def touch(self, session: Session) -> None:
-        """Whatever a client sends proves that it is alive."""
-        due = self.now + self.options.max_interval_s
-        if session.held is None and session.deadline < due and session.state is not _GONE:
-            session.deadline = due
-
-    def _rest(self, session: Session) -> None:
-        """From now on the client has this long to come back."""
-        session.deadline = self.now + session.rest_interval_s + self.options.max_interval_s
-        self.sessions.timers.ring_by(session, session.deadline)
-
-    def _release(self, session: Session, exchange: Exchange) -> bool:
-        self.sessions.unhold(session, exchange)
-        return self.complete(exchange)
-
-    def _release_with(self, session: Session, exchange: Exchange, advice: Json) -> bool:
-        if exchange.connect is not None:
-            exchange.connect[1]["advice"] = advice
-        return self._release(session, exchange)
-
-    def _tell(self, session: Session) -> None:
-        if not session.queue.entries:
-            return
-        if session.pipe is not None and not session.deliver_only:
-            self._push(session, session.pipe)
-        elif session.held is not None and session.quiet_until <= self.now:
-            self._release(session, session.held)
-
-    def _push(self, session: Session, pipe: Pipe) -> None:
-        if pipe.is_draining():
-            return
-        if pipe.push(session.queue.hand_over()):
-            session.lazy_due = 0.0
-            session.queue.written()
-        else:
-            session.queue.returned()
-
-    def _look_at_clock(self, session: Session) -> None:
-        if session.state is _GONE:
-            # What was done for another session has ended this one.
-            return
-        if session.is_late(self.now) and session.is_reachable:
-            if session.queue.entries:
-                self.hub.make_ready(session)
-            else:
-                session.lazy_due = 0.0
-        if session.quiet_until and session.quiet_until <= self.now:
-            session.quiet_until = 0.0
-            self.hub.make_ready(session)
-        if session.held is not None:
-            if session.deadline <= self.now:
-                self._release(session, session.held)
-        elif session.carrier is not None and session.carrier.is_draining():
-            # Its time begins when the answer has left; look again in a moment.
-            self._rest(session)
-            self.sessions.timers.ring_by(session, self.now)
-        elif session.deadline <= self.now:
-            self.end(session, Input.EXPIRE)
-            session.queue.discard(Reason.SESSION_EXPIRED)
 
     def _log_fault(self, session: Session) -> None:
         # One session's trouble, whoever made it, must not become that of all behind it.
         self.log.exception("session %d could not be served", session.number)
 
-    def _linger(self, session: Session, message: Message) -> None:
-        """A lazy message waits for company, but not for ever."""
-        due = self.now + (message.linger_s or 0.0)
-        if not session.lazy_due or due < session.lazy_due:
-            session.lazy_due = due
-            self.sessions.timers.ring_by(session, due)
-
-    def _rule(self, channel: Channel) -> ChannelRule:
+    def rule(self, channel: Channel) -> ChannelRule:
+        """What is special about the channel."""
         for name in channel.lookups:
             if name in self.options.channels:
                 return self.options.channels[name]

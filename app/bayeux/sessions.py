@@ -1,17 +1,30 @@
 """Sessions: who is connected, under which browser, until when."""
 
-from collections import Counter
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 from app.bayeux.exchange import Carrier, ConnectionType, Exchange, Pipe
 from app.bayeux.life import Input, State, step
-from app.delivery.queue import CallbackQueue
+from app.bayeux.terms import Terms
+from app.delivery.messages import Message
+from app.delivery.queue import CallbackQueue, Entry
 from app.delivery.receivers import Receiver
 from app.delivery.timers import Timers
 
 if TYPE_CHECKING:
     from app.bayeux.extension_chain import SessionExtension
+
+# How many client ids are remembered that another client has taken the session from.
+_REPLACED = 10_000
+
+
+class Dress(Protocol):
+    """Gives each event of a batch what its receiver alone is to know of it."""
+
+    def __call__(
+        self, session: "Session", entries: Sequence[Entry], now: float, /
+    ) -> Sequence[Message]: ...
 
 
 class Session(Receiver):
@@ -28,18 +41,27 @@ class Session(Receiver):
         "claimable_until",
         "client_id",
         "connection_type",
+        "created",
         "deadline",
         "deliver_only",
+        "dress",
+        "ends_at",
         "extensions",
         "held",
+        "hold_ends_at",
         "interval_s",
         "is_advised",
+        "is_operator",
+        "is_resumed",
         "lazy_due",
+        "owed_publishes",
         "pipe",
         "quiet_until",
         "rest_interval_s",
         "state",
+        "terms",
         "timeout_s",
+        "when_published",
     )
 
     def __init__(self, client_id: str, number: int, queue: CallbackQueue) -> None:
@@ -56,11 +78,18 @@ class Session(Receiver):
         self.broadcast_to_publisher = True
         # Messages travel on connect replies alone (CometD's metaConnectDeliverOnly).
         self.deliver_only = False
+        # Whether it may see what the system has to tell, and command it.
+        self.is_operator = False
+        # What was agreed on verdicts, names and retries, if anything was.
+        self.terms: Terms | None = None
+        self.dress: Dress | None = None
         # What extensions and services remember of this session; made when first needed.
         self.attributes: dict[str, Any] | None = None
         self.timeout_s = 0.0
         self.interval_s = 0.0
         self.is_advised = True
+        # Whether its client has taken it over from another, or from another life of this server.
+        self.is_resumed = False
         # What runs after the present connect: its own request may have asked for another interval.
         self.rest_interval_s = 0.0
         self.held: Exchange | None = None
@@ -71,11 +100,25 @@ class Session(Receiver):
         self.deadline = 0.0
         self.lazy_due = 0.0
         self.quiet_until = 0.0
+        # When a named session ends that nobody has come back to; never, if zero.
+        self.ends_at = 0.0
+        # When a holdback ends by itself; never, if zero.
+        self.hold_ends_at = 0.0
+        # When it began, in nanoseconds since 1970.
+        self.created = 0
+        # Publishes of this session that the store has not answered, and what waits for them.
+        self.owed_publishes = 0
+        self.when_published: Callable[[], None] | None = None
         self.alarm = 0
 
     @property
     def is_gone(self) -> bool:
         return self.state is State.GONE
+
+    @property
+    def has_left(self) -> bool:
+        """Whether no client speaks for it."""
+        return self.state is State.GONE or self.state is State.AWAY
 
     def advance(self, seen: Input) -> None:
         """The only way to another state."""
@@ -97,19 +140,32 @@ class Session(Receiver):
             due = self.lazy_due
         if self.quiet_until and self.quiet_until < due and self.held is not None:
             due = self.quiet_until
+        if self.terms is not None or self.dispatcher is not None:
+            others = (self.ends_at, self.hold_ends_at, self._next_of_delivery())
+            due = min(filter(None, (due, *others)), default=due)
+        return due
+
+    def _next_of_delivery(self) -> float:
+        """When the dispatcher, or a receiver that owes a verdict, must be looked at."""
+        due = self.queue.first_due()
+        if self.dispatcher is not None and self.dispatcher.deadline is not None:
+            due = min(due, self.dispatcher.deadline) if due else self.dispatcher.deadline
         return due
 
 
 class Sessions:
     """All sessions of this server, and how many connects each browser has held."""
 
-    def __init__(self, new_id: Callable[[], str], *, trusting: bool) -> None:
+    def __init__(self, new_id: Callable[[], str], *, trusting: bool, first: int) -> None:
         self._new_id = new_id
         # Whether an id is enough to be taken for its session's client.
         self._trusting = trusting
         self._by_id: dict[str, Session] = {}
+        self._by_name: dict[str, Session] = {}
+        self._replaced: OrderedDict[str, None] = OrderedDict()
         self._held_by_browser: dict[str, int] = {}
-        self._drafted = 0
+        # Numbers are names of sessions in what outlives this process: they must not come again.
+        self._drafted = first
         self.created = 0
         self.timers: Timers[Session] = Timers()
         self.ended: Counter[str] = Counter()
@@ -118,6 +174,7 @@ class Sessions:
         return len(self._by_id)
 
     def __iter__(self) -> Iterator[Session]:
+        """All of them, those that wait for their clients too."""
         return iter(self._by_id.values())
 
     def draft(self, queue: CallbackQueue) -> Session:
@@ -131,10 +188,39 @@ class Sessions:
         self._by_id[session.client_id] = session
         self.created += 1
 
+    def named(self, key: str) -> Session | None:
+        """The session of a name that its client chose."""
+        return self._by_name.get(key)
+
+    def of_subject(self, subject: str) -> list[Session]:
+        """The named sessions of a subject."""
+        return [each for each in self._by_name.values() if each.subject == subject]
+
+    def name(self, session: Session, key: str) -> None:
+        """The session can be found, and taken over, by this name."""
+        session.key = key
+        self._by_name[key] = session
+
+    def rename(self, session: Session, client_id: str, browser: str | None) -> None:
+        """Another client speaks for the session from now on; the old one is told to give up."""
+        del self._by_id[session.client_id]
+        self._replaced[session.client_id] = None
+        if len(self._replaced) > _REPLACED:
+            self._replaced.popitem(last=False)
+        session.client_id = client_id
+        session.browser, session.browser_of_socket = browser, None
+        self._by_id[client_id] = session
+
+    def was_replaced(self, client_id: object) -> bool:
+        """Whether another client has taken the session of this one."""
+        return type(client_id) is str and client_id in self._replaced
+
     def find(self, client_id: object, browser: str | None) -> Session | None:
         """The session of this id, if it was made by the browser that asks now."""
         session = self._by_id.get(client_id) if type(client_id) is str else None
-        if session is None or self._trusting:
+        if session is None or session.has_left:
+            return None
+        if self._trusting:
             return session
         if browser is not None and browser in (session.browser, session.browser_of_socket):
             return session
@@ -155,6 +241,8 @@ class Sessions:
         """The session ends."""
         session.advance(seen)
         del self._by_id[session.client_id]
+        if session.terms is not None:
+            self._by_name.pop(session.key, None)
         self.timers.drop(session)
         self.ended[seen.value] += 1
 

@@ -3,6 +3,8 @@
 from app.bayeux.codec import Json
 from app.bayeux.errors import BayeuxError, Refused
 from app.bayeux.exchange import Exchange
+from app.bayeux.owing import owe
+from app.bayeux.rights import Operation
 from app.bayeux.server import Bayeux
 from app.bayeux.sessions import Session
 from app.delivery.channels import Channel, Kind
@@ -15,7 +17,7 @@ _BY_POLICY = "denied_by_security_policy"
 
 def subscribe(
     bayeux: Bayeux, exchange: Exchange, session: Session, message: Json, reply: Json
-) -> None:
+) -> bool:
     """Add the subscriptions; having one already is no error."""
     channels = _channels(bayeux, message)
     for channel in channels:
@@ -29,6 +31,8 @@ def subscribe(
     if more and len(session.subscriptions) + more > bayeux.options.max_subscriptions:
         raise _too_many(bayeux)
     routes = bayeux.hub.routes
+    for channel in patterns.values():
+        bayeux.rights.check_system(Operation.SUBSCRIBE, session, channel)
     if not bayeux.rights.are_open:
         for name, channel in patterns.items():
             bayeux.rights.check_subscribe(session, channel, message, exists=name in routes)
@@ -36,11 +40,12 @@ def subscribe(
         routes.add(channel, session)
         session.subscriptions.add(name)
     reply["successful"] = True
+    return _is_noted(bayeux, exchange, session, message, reply)
 
 
 def unsubscribe(
     bayeux: Bayeux, exchange: Exchange, session: Session, message: Json, reply: Json
-) -> None:
+) -> bool:
     """Take the subscriptions away; having none is no error if the channel exists."""
     channels = _channels(bayeux, message)
     if any(channel.kind is Kind.META for channel in channels):
@@ -52,6 +57,18 @@ def unsubscribe(
         bayeux.hub.routes.remove(pattern, session)
         session.subscriptions.discard(pattern)
     reply["successful"] = True
+    return _is_noted(bayeux, exchange, session, message, reply)
+
+
+def _is_noted(
+    bayeux: Bayeux, exchange: Exchange, session: Session, message: Json, reply: Json
+) -> bool:
+    """Whether the reply is complete: subscriptions that are kept are kept before it is given."""
+    if not session.is_durable:
+        return True
+    bayeux.ownership.note(session)
+    bayeux.hub.keeper.after(owe(bayeux, message, exchange, reply))
+    return False
 
 
 def _channels(bayeux: Bayeux, message: Json) -> list[Channel]:

@@ -4,6 +4,9 @@ import re
 from dataclasses import dataclass
 from enum import Enum
 
+# What the server itself has to tell.
+SYSTEM = "/sys/"
+
 # Bayeux 1.0 allows less; CometD's clients use what stands here.
 _LEGAL = re.compile(r"/[A-Za-z0-9 !#$()*+\-./@_{~}]+")
 
@@ -96,7 +99,10 @@ def _kind(name: str) -> Kind:
 
 
 def _lookups(name: str, segments: list[str]) -> tuple[str, ...]:
-    parents = ["/" + "/".join(segments[:depth]) if depth else "" for depth in range(len(segments))]
+    # The system's own channels are not reached by patterns from outside.
+    first = 1 if name.startswith(SYSTEM) else 0
+    depths = range(first, len(segments))
+    parents = ["/" + "/".join(segments[:depth]) if depth else "" for depth in depths]
     found = [name, f"{parents[-1]}/*", *(f"{parent}/**" for parent in reversed(parents))]
     return tuple(dict.fromkeys(found))
 
@@ -105,6 +111,8 @@ def covers(pattern: str, channel: str) -> bool:
     """Whether everything that `channel` can match is matched by `pattern` too."""
     if pattern == channel:
         return True
+    if channel.startswith(SYSTEM) and not pattern.startswith(SYSTEM):
+        return False
     stem, _, last = pattern.rpartition("/")
     if last == "**":
         return channel.startswith(stem + "/")

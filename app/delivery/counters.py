@@ -14,6 +14,8 @@ class Reason(Enum):
     OVERFLOW_BYTES = "resource.overflow.queue.bytes"
     SESSION_EXPIRED = "session_expired"
     SESSION_ENDED = "session_ended"
+    # Nobody wants a dead letter of it.
+    NO_LETTER = "no_letter"
 
 
 class Counters:
@@ -28,6 +30,8 @@ class Counters:
         "expired",
         "published",
         "redelivered",
+        "refused",
+        "verdicts_unknown",
     )
 
     def __init__(self) -> None:
@@ -39,6 +43,10 @@ class Counters:
         self.discarded: Counter[Reason] = Counter()
         self.redelivered = 0
         self.acks_out_of_range = 0
+        # Verdicts on nothing that is in the receiver's hands, or on nothing at all.
+        self.verdicts_unknown = 0
+        # Deliveries that failed, by the family of the code.
+        self.refused: Counter[str] = Counter()
 
     def settled(self) -> int:
         """Entries that left their queue, whichever way."""

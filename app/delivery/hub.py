@@ -1,11 +1,13 @@
 """The way of a message from its publisher to the queues of its receivers."""
 
 import logging
-from collections.abc import Callable
-from typing import Generic, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Generic, Protocol, TypeVar
 
 from app.delivery.channels import Channel
-from app.delivery.counters import Counters
+from app.delivery.counters import Counters, Reason
+from app.delivery.keeper import Keeper, Kept
+from app.delivery.lanes import Lanes, Publication
 from app.delivery.messages import Message
 from app.delivery.receivers import Receiver
 from app.delivery.routes import Routes
@@ -13,6 +15,12 @@ from app.delivery.routes import Routes
 R = TypeVar("R", bound=Receiver)
 
 log = logging.getLogger(__name__)
+
+
+class Turned(Protocol[R]):
+    """Decides what becomes of a message that a receiver's queue does not take."""
+
+    def __call__(self, receiver: R, message: Message, reason: Reason, /) -> None: ...
 
 
 class Hub(Generic[R]):
@@ -23,41 +31,76 @@ class Hub(Generic[R]):
     """
 
     def __init__(
-        self, *, on_ready: Callable[[], None], linger: Callable[[R, Message], None]
+        self,
+        *,
+        on_ready: Callable[[], None],
+        linger: Callable[[R, Message], None],
+        keeper: Keeper,
     ) -> None:
         self.routes: Routes[R] = Routes()
         self.counters = Counters()
+        self.keeper = keeper
+        # How many receivers have their queue in the store; most deployments have none.
+        self.durables = 0
+        self.turned_away: Turned[R] = self._discard
+        self._lanes: Lanes[R] = Lanes(self._show)
         self._ready: list[R] = []
         self._on_ready = on_ready
         self._linger = linger
 
-    def publish(self, channel: Channel, message: Message, *, leave_out: R | None = None) -> None:
-        """Give the message to every receiver of the channel."""
+    def publish(
+        self,
+        channel: Channel,
+        message: Message,
+        *,
+        leave_out: R | None = None,
+        persistent: bool | None = None,
+        done: Callable[[Kept], None] | None = None,
+    ) -> Kept | None:
+        """Give the message to every receiver of the channel; None if `done` will tell what became.
+
+        A durable message is kept first and shown then; what comes behind it on its channel waits.
+        """
+        receivers = self.routes.receivers(channel)
+        if not self.durables and not self._lanes.are_open:
+            self._show(message, receivers, leave_out)
+            return Kept.KEPT
+        keys: Sequence[str] = ()
+        if self.durables and persistent is not False:
+            keys = [r.key for r in receivers if r.is_durable and r is not leave_out]
+        if not keys:
+            return self._lanes.enter(channel.name, Publication(message, receivers, leave_out, done))
+        if not self.keeper.is_available:
+            return Kept.REFUSED
+        message.is_durable = True
+        publication = Publication(message, receivers, leave_out, done)
+        answered = self._lanes.keep(channel.name, publication)
+        self.keeper.keep(message, keys, answered)
+        return None
+
+    def _show(self, message: Message, receivers: Sequence[R], leave_out: R | None) -> None:
         counters = self.counters
         counters.published += 1
         is_lazy = message.linger_s is not None
-        for receiver in self.routes.receivers(channel):
+        for receiver in receivers:
             if receiver is leave_out:
                 continue
             counters.accepted += 1
-            if not receiver.queue.offer(message):
-                self._warn(receiver)
+            if receiver.is_closed:
+                self.turned_away(receiver, message, Reason.SESSION_ENDED)
                 continue
-            if is_lazy:
+            reason = receiver.queue.offer(message)
+            if reason is not None:
+                self._refuse(receiver, message, reason)
+            elif is_lazy:
                 self._linger(receiver, message)
             elif not receiver.is_ready:
                 self.make_ready(receiver)
 
     def deliver(self, receiver: R, message: Message) -> None:
-        """Give the message to one receiver."""
-        self.counters.accepted += 1
-        if not receiver.queue.offer(message):
-            self._warn(receiver)
-            return
-        if message.linger_s is not None:
-            self._linger(receiver, message)
-        elif not receiver.is_ready:
-            self.make_ready(receiver)
+        """Give the message to one receiver, whatever it subscribed to."""
+        self._show(message, (receiver,), None)
+        self.counters.published -= 1
 
     def make_ready(self, receiver: R) -> None:
         """The receiver's queue is to be looked at when the turn ends."""
@@ -75,14 +118,21 @@ class Hub(Generic[R]):
             receiver.is_ready = False
         return ready
 
-    def _warn(self, receiver: R) -> None:
-        """Each queue that is full is told once, until it has been emptied."""
-        if not receiver.queue.is_overflowing:
-            receiver.queue.is_overflowing = True
-            log.warning("queue of session %d is full, messages are discarded", receiver.number)
-
     def remove(self, receiver: R) -> None:
         """Nothing will be routed to this receiver any more; its queue is its owner's affair."""
+        receiver.is_closed = True
+        if receiver.is_durable:
+            self.durables -= 1
         for pattern in receiver.subscriptions:
             self.routes.remove(pattern, receiver)
         receiver.subscriptions.clear()
+
+    def _refuse(self, receiver: R, message: Message, reason: Reason) -> None:
+        """Each queue that is full is told once, until it has been emptied."""
+        if not receiver.queue.is_overflowing:
+            receiver.queue.is_overflowing = True
+            log.warning("queue of session %d is full, it gets no more messages", receiver.number)
+        self.turned_away(receiver, message, reason)
+
+    def _discard(self, receiver: R, message: Message, reason: Reason) -> None:
+        self.counters.discarded[reason] += 1

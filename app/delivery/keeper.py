@@ -84,3 +84,7 @@ class Keeper(Protocol):
     def after(self, done: Callable[[], None]) -> None:
         """Call when everything before has been answered."""
         ...
+
+    def flush(self) -> None:
+        """Let everything leave now instead of at the end of the turn."""
+        ...

@@ -1,17 +1,63 @@
 """The unit that is delivered: serialised once, shared by all its receivers."""
 
+from collections.abc import Mapping
+from typing import Any
+
+ORDINARY_PRIORITY = 5
+
 
 class Message:
     """One published message.
 
     `wire` is the complete event as JSON; no receiver ever causes it to be serialised again.
-    `linger_s` makes it lazy: that long it may wait for company. `frame` is room for one transport
-    to keep its own form of the same bytes.
+    `linger_s` makes it lazy: that long it may wait for company. `frame` and `stem` are room for a
+    transport, and for what dresses events up for single receivers, to keep forms of the same bytes.
     """
 
-    __slots__ = ("frame", "linger_s", "wire")
+    __slots__ = (
+        "channel",
+        "expires_at",
+        "frame",
+        "generation",
+        "id",
+        "is_dead_letter",
+        "is_durable",
+        "life_ms",
+        "linger_s",
+        "priority",
+        "properties",
+        "sender",
+        "stem",
+        "wire",
+    )
 
-    def __init__(self, wire: bytes, *, linger_s: float | None = None) -> None:
+    def __init__(
+        self,
+        wire: bytes,
+        *,
+        id: int = 0,
+        channel: str = "",
+        sender: str = "",
+        linger_s: float | None = None,
+    ) -> None:
         self.wire = wire
+        # When it was received, in nanoseconds; rising, and no other message of this node has it.
+        self.id = id
+        self.channel = channel
+        # The absolute name of the session that published it; empty for the server's own.
+        self.sender = sender
         self.linger_s = linger_s
+        # Higher goes first, 0 to 9.
+        self.priority = ORDINARY_PRIORITY
+        self.life_ms: int | None = None
+        # From then on it leaves the queues where it waits; never, if zero.
+        self.expires_at = 0.0
+        self.is_durable = False
+        # What the publisher wants receivers to know besides the data.
+        self.properties: Mapping[str, Any] | None = None
+        # How often it was replayed.
+        self.generation = 0
+        # Tells of a message that was not delivered: it never becomes one of these itself.
+        self.is_dead_letter = False
         self.frame: bytes | None = None
+        self.stem: bytes | None = None

@@ -1,9 +1,13 @@
-"""The callback queue: everything that waits for one receiver, unacknowledged batches first."""
+"""The callback queue: everything that waits for one receiver, what it has in hands first."""
 
-from collections.abc import Sequence
+from bisect import insort
+from collections.abc import Collection, Container, Iterable, Sequence
 from dataclasses import dataclass
+from enum import Enum
+from operator import attrgetter
 
 from app.delivery.counters import Counters, Reason
+from app.delivery.dead_letters import Attempt
 from app.delivery.messages import Message
 
 # A receiver that never acknowledges gets its batches again at once this many times, ...
@@ -15,113 +19,303 @@ _LONGEST_PAUSE_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class QueueLimits:
-    """How much may wait for one receiver, the unacknowledged head counted in."""
+    """How much may wait for one receiver, what it has in hands counted in."""
 
     entries: int = 10_000
     bytes: int = 16 * 1024 * 1024
 
 
-class CallbackQueue:
-    """One receiver's entries, in order: handed-over ones at the head, waiting ones behind.
+class Settling(Enum):
+    """What ends the stay of an entry that was handed over."""
 
-    Plain receivers: what the transport has taken is settled (`written`). Acknowledging receivers:
-    each hand-over is a batch and settles when that batch, or a later one, is acknowledged.
+    # Rows are looked up by identity; the usual hash of enums is a function in Python.
+    __hash__ = object.__hash__
+
+    # The transport has taken its bytes.
+    WRITTEN = "written"
+    # The receiver has acknowledged its batch, or a later one; what it did not comes again.
+    BATCH = "batch"
+    # The receiver has said what became of it.
+    VERDICT = "verdict"
+
+
+class Entry:
+    """A message that was in its receiver's hands at least once."""
+
+    __slots__ = (
+        "attempts",
+        "batch",
+        "due",
+        "handed_at",
+        "is_pending",
+        "message",
+        "redelivered",
+        "seq",
+        "trail",
+    )
+
+    def __init__(self, message: Message) -> None:
+        self.message = message
+        # The number of its last hand-over, which is its place among those that come again.
+        self.seq = 0
+        # The first batch that carried it since it was last returned.
+        self.batch = 0
+        self.attempts = 0
+        self.redelivered = 0
+        self.handed_at = 0.0
+        # When the receiver must have said something; never, if zero.
+        self.due = 0.0
+        # The receiver says that it still works on it.
+        self.is_pending = False
+        # What became of earlier attempts, if they failed.
+        self.trail: list[Attempt] | None = None
+
+
+_by_seq = attrgetter("seq")
+
+
+def _precedence(message: Message) -> tuple[int, int]:
+    return (-message.priority, message.id)
+
+
+class CallbackQueue:
+    """One receiver's entries: `handed` to it, then `returned` by it, then `waiting` ones.
+
+    A plain receiver has nothing in hands: what the transport has taken is settled at once. Only
+    entries that were handed over to others carry anything of their own.
     """
 
     __slots__ = (
-        "_base",
         "_counters",
+        "_last_seq",
         "_limits",
-        "_marks",
+        "_passed",
         "_repeats",
         "batch",
-        "entries",
+        "count",
         "handed",
+        "has_mortals",
         "is_overflowing",
+        "is_restored",
+        "response_timeout_s",
+        "returned",
+        "seq",
+        "settling",
         "size",
+        "waiting",
     )
 
     def __init__(self, limits: QueueLimits, counters: Counters) -> None:
         self._limits = limits
         self._counters = counters
-        self.entries: list[Message] = []
+        self.settling = Settling.WRITTEN
+        self.waiting: list[Message] = []
+        self.returned: list[Entry] = []
+        self.handed: dict[int, Entry] = {}
+        self.count = 0
         self.size = 0
-        self.handed = 0
         self.batch = 0
-        # Positions counted from the first entry ever: (batch, end of what it carried). Only batches
-        # that carried something new leave a mark, so there are never more marks than entries.
-        self._marks: list[tuple[int, int]] | None = None
-        self._base = 0
+        self.seq = 0
+        self.response_timeout_s = 0.0
+        # The number before those of the last hand-over.
+        self._last_seq = 0
+        # How many waiting messages a plain receiver's transport is writing.
+        self._passed = 0
         self._repeats = 0
-        # Something was discarded for want of room since this was empty the last time.
+        self.has_mortals = False
+        # Whether the batches of this queue were numbered by a process that is gone.
+        self.is_restored = False
+        # Something found no room since this was empty the last time.
         self.is_overflowing = False
 
-    @property
-    def is_acknowledged(self) -> bool:
-        return self._marks is not None
+    def limit(self, entries: int | None, bytes: int | None) -> None:
+        """Take less than the operator allows."""
+        least = self._limits
+        self._limits = QueueLimits(
+            min(least.entries, entries or least.entries), min(least.bytes, bytes or least.bytes)
+        )
 
-    def acknowledge_batches(self) -> None:
-        """From now on entries settle by `acknowledge` instead of by `written`."""
-        self._marks = []
+    # What comes in
 
-    def offer(self, message: Message) -> bool:
-        """Take the message; False if a limit stands against it, which is counted."""
+    def offer(self, message: Message) -> Reason | None:
+        """Take the message, or say which limit stands against it."""
         size = len(message.wire)
-        if len(self.entries) >= self._limits.entries:
-            self._counters.discarded[Reason.OVERFLOW_ENTRIES] += 1
-            return False
+        if self.count >= self._limits.entries:
+            return Reason.OVERFLOW_ENTRIES
         if self.size + size > self._limits.bytes:
-            self._counters.discarded[Reason.OVERFLOW_BYTES] += 1
-            return False
-        self.entries.append(message)
+            return Reason.OVERFLOW_BYTES
+        waiting = self.waiting
+        if waiting and message.priority > waiting[-1].priority:
+            insort(waiting, message, lo=self._passed, key=_precedence)
+        else:
+            waiting.append(message)
+        self.count += 1
         self.size += size
-        return True
+        if message.expires_at:
+            self.has_mortals = True
+        return None
+
+    # What goes out
+
+    def has_news(self, held: Container[str] = ()) -> bool:
+        """Whether there is anything to hand over now, but for what these channels have."""
+        if self.settling is Settling.BATCH and self.handed:
+            if not all(entry.is_pending for entry in self.handed.values()):
+                return True
+        if not held:
+            return bool(self.waiting or self.returned)
+        return any(message.channel not in held for message in self.waiting) or any(
+            entry.message.channel not in held for entry in self.returned
+        )
 
     def has_urgent(self) -> bool:
-        """Whether anything but lazy messages is here."""
-        for message in self.entries:  # noqa: SIM110 - a generator costs every connect
+        """Whether anything but lazy messages is to be handed over."""
+        for message in self.waiting:
             if message.linger_s is None:
                 return True
-        return False
+        for entry in self.returned:
+            if entry.message.linger_s is None:
+                return True
+        return self.settling is Settling.BATCH and any(
+            not entry.is_pending and entry.message.linger_s is None
+            for entry in self.handed.values()
+        )
 
-    def hand_over(self) -> Sequence[Message]:
-        """Everything here, oldest first. The caller must write it, then call `written`."""
-        entries = self.entries
-        if self._marks is None:
-            self.handed = len(entries)
-            return entries
+    def pass_on(self) -> Sequence[Message]:
+        """Everything for a plain receiver. The caller must write it, then call `written`."""
+        self._passed = len(self.waiting)
+        return self.waiting
+
+    def hand_over(
+        self, now: float, limit: int = -1, held: Container[str] = ()
+    ) -> Sequence[Entry]:
+        """The next batch: what was not acknowledged, what came back, what waits.
+
+        At most `limit` entries, and none of the channels that are held back.
+        """
         self.batch += 1
-        if self.handed:
+        going = self._take_unacknowledged() if self.settling is Settling.BATCH else []
+        if self.returned:
+            going = sorted([*going, *self.returned], key=_by_seq)
+            self.returned = []
+        if held:
+            self.returned = [entry for entry in going if entry.message.channel in held]
+            going = [entry for entry in going if entry.message.channel not in held]
+        if 0 <= limit < len(going):
+            self.returned = sorted([*self.returned, *going[limit:]], key=_by_seq)
+            going = going[:limit]
+        if self.waiting:
+            going += self._take_waiting(limit if limit < 0 else limit - len(going), held)
+        due = now + self.response_timeout_s if self.response_timeout_s else 0.0
+        self._last_seq = self.seq
+        for entry in going:
+            self.seq += 1
+            entry.seq = self.seq
+            entry.batch = entry.batch or self.batch
+            entry.attempts += 1
+            entry.handed_at = now
+            entry.due = due
+            self.handed[self.seq] = entry
+        return going
+
+    def _take_waiting(self, room: int, held: Container[str]) -> Iterable[Entry]:
+        if not held and room < 0:
+            taken, self.waiting = self.waiting, []
+            return map(Entry, taken)
+        free = [message for message in self.waiting if message.channel not in held]
+        taken = free if room < 0 else free[:room]
+        gone = set(map(id, taken))
+        self.waiting = [message for message in self.waiting if id(message) not in gone]
+        return map(Entry, taken)
+
+    def _take_unacknowledged(self) -> list[Entry]:
+        """What the receiver got and does not work on: the reply that carried it was lost."""
+        if not self.handed:
+            return []
+        lost = [entry for entry in self.handed.values() if not entry.is_pending]
+        if lost:
             self._repeats += 1
-            self._counters.redelivered += self.handed
-        if len(entries) > self.handed:
-            self._marks.append((self.batch, self._base + len(entries)))
-            self.handed = len(entries)
-        return entries
+            self._counters.redelivered += len(lost)
+            for entry in lost:
+                entry.redelivered += 1
+                del self.handed[entry.seq]
+        return lost
 
-    def returned(self) -> None:
-        """The transport took nothing: a plain receiver's entries wait again."""
-        if self._marks is None:
-            self.handed = 0
+    def written(self) -> list[Entry]:
+        """The transport has taken what was handed over; the entries that are settled by that."""
+        if self._passed:
+            passed, self._passed = self._passed, 0
+            self._counters.acked += passed
+            self._drop_waiting(passed)
+        if self.settling is Settling.WRITTEN and self.handed:
+            return self.settle(list(self.handed))
+        return []
 
-    def written(self) -> None:
-        """The transport took what was handed over: a plain receiver's entries are acked."""
-        if self._marks is None and self.handed:
-            self._settle(self.handed)
+    def not_written(self) -> None:
+        """The transport took nothing of what was handed over last."""
+        self._passed = 0
+        last = [entry for seq, entry in self.handed.items() if seq > self._last_seq]
+        self._put_back(last, is_known=False)
 
-    def acknowledge(self, batch: int) -> None:
+    # What receivers say
+
+    def acknowledge(self, batch: int) -> list[Entry]:
         """Settle the batches up to this one; a number outside 0..last settles nothing."""
+        if self.is_restored and batch > self.batch:
+            self.batch = batch
+        self.is_restored = False
         if not 0 <= batch <= self.batch:
             self._counters.acks_out_of_range += 1
-            return
-        marks = self._marks
-        if not marks or marks[0][0] > batch:
-            return
-        passed = sum(1 for number, _ in marks if number <= batch)
-        end = marks[passed - 1][1]
-        del marks[:passed]
-        self._repeats = 0
-        self._settle(end - self._base)
+            return []
+        if self.settling is not Settling.BATCH:
+            return []
+        handed = self.handed
+        passed = [
+            seq for seq, entry in handed.items() if entry.batch <= batch and not entry.is_pending
+        ]
+        if passed:
+            self._repeats = 0
+        return self.settle(passed)
+
+    def settle(self, seqs: Iterable[int]) -> list[Entry]:
+        """These are done; unknown numbers mean nothing."""
+        settled = self.withdraw(seqs)
+        self._counters.acked += len(settled)
+        return settled
+
+    def withdraw(self, seqs: Iterable[int]) -> list[Entry]:
+        """Take these out; it is the caller's to count what became of them."""
+        taken = [self.handed.pop(seq) for seq in seqs if seq in self.handed]
+        self.count -= len(taken)
+        if not self.count:
+            self.size = 0
+            self.is_overflowing = False
+        else:
+            for entry in taken:
+                self.size -= len(entry.message.wire)
+        return taken
+
+    def give_back(self, since: int = 0) -> list[Entry]:
+        """What was handed over from this number on waits again, ahead of everything else."""
+        entries = [entry for seq, entry in self.handed.items() if seq >= since]
+        self._put_back(entries, is_known=True)
+        return entries
+
+    def _put_back(self, entries: Sequence[Entry], *, is_known: bool) -> None:
+        """With `is_known` the receiver has seen them: no earlier batch speaks for them any more."""
+        for entry in entries:
+            del self.handed[entry.seq]
+            entry.is_pending = False
+            entry.due = 0.0
+            if is_known or entry.batch == self.batch:
+                entry.batch = 0
+        if entries:
+            self.returned = sorted([*self.returned, *entries], key=_by_seq)
+
+    def keep_pending(self, seqs: Collection[object]) -> None:
+        """The receiver works on these, and on no others."""
+        for seq, entry in self.handed.items():
+            entry.is_pending = seq in seqs
 
     def pause_s(self) -> float:
         """How long the receiver must wait for batches that it did not acknowledge before."""
@@ -130,29 +324,59 @@ class CallbackQueue:
             return 0.0
         return min(_FIRST_PAUSE_S * 2.0 ** min(excess, 16), _LONGEST_PAUSE_S)
 
+    def first_due(self) -> float:
+        """When the receiver must have said something of what it has; never, if zero."""
+        for entry in self.handed.values():
+            return entry.due
+        return 0.0
+
+    # Ends
+
+    def expire(self, now: float) -> list[Message]:
+        """Take out what waits and has outlived its time."""
+        if not self.has_mortals:
+            return []
+        over = [m for m in self.waiting if 0.0 < m.expires_at <= now]
+        over += [e.message for e in self.returned if 0.0 < e.message.expires_at <= now]
+        if over:
+            gone = set(map(id, over))
+            self.waiting = [m for m in self.waiting if id(m) not in gone]
+            self.returned = [e for e in self.returned if id(e.message) not in gone]
+            self._leave(over)
+            self._counters.expired += len(over)
+        return over
+
+    def clear(self) -> list[Entry]:
+        """Take out everything, in order; it is the caller's to count what became of it."""
+        entries = [*self.handed.values(), *self.returned, *map(Entry, self.waiting)]
+        self.handed.clear()
+        self.returned = []
+        self.waiting = []
+        self.count = self.size = self._passed = 0
+        self.is_overflowing = self.has_mortals = False
+        return entries
+
     def discard(self, reason: Reason) -> None:
         """Nothing here will be delivered any more."""
-        self._counters.discarded[reason] += len(self.entries)
-        self._drop(len(self.entries))
+        if self.count:
+            self._counters.discarded[reason] += self.count
+            self.clear()
 
     def discard_handed(self, reason: Reason) -> None:
-        """What was handed over will not be acknowledged any more, nor sent again."""
-        self._counters.discarded[reason] += self.handed
-        self._drop(self.handed)
+        """What the receiver has in hands will not be acknowledged any more, nor sent again."""
+        if self.handed:
+            self._counters.discarded[reason] += len(self.withdraw(list(self.handed)))
 
-    def _settle(self, count: int) -> None:
-        self._counters.acked += count
-        self._drop(count)
-
-    def _drop(self, count: int) -> None:
-        entries = self.entries
-        if count == len(entries):
-            entries.clear()
-            self.size = 0
-            self.handed = 0
-            self.is_overflowing = False
+    def _drop_waiting(self, count: int) -> None:
+        waiting = self.waiting
+        if count == self.count:
+            waiting.clear()
+            self.count = self.size = 0
+            self.is_overflowing = self.has_mortals = False
         else:
-            self.size -= sum(len(message.wire) for message in entries[:count])
-            del entries[:count]
-            self.handed = max(0, self.handed - count)
-        self._base += count
+            self._leave(waiting[:count])
+            del waiting[:count]
+
+    def _leave(self, messages: Sequence[Message]) -> None:
+        self.count -= len(messages)
+        self.size -= sum(len(message.wire) for message in messages)

@@ -1,17 +1,59 @@
 """Whom messages are delivered to."""
 
+from app.delivery.dispatcher import Dispatcher
 from app.delivery.queue import CallbackQueue
+
+NOBODY = "anonymous"
 
 
 class Receiver:
-    """One receiver: its queue and the patterns that it subscribed to."""
+    """One receiver: its queue, what lets that flow, and the patterns that it subscribed to."""
 
-    __slots__ = ("is_ready", "number", "queue", "subscriptions")
+    __slots__ = (
+        "_key",
+        "dispatcher",
+        "is_closed",
+        "is_durable",
+        "is_ready",
+        "number",
+        "queue",
+        "subscriptions",
+    )
 
     def __init__(self, queue: CallbackQueue, number: int) -> None:
         self.queue = queue
         # For logs, where nothing else that tells receivers apart must be seen.
         self.number = number
         self.subscriptions: set[str] = set()
+        # Most never need one: theirs would be ALIVE and active all their lives.
+        self.dispatcher: Dispatcher | None = None
+        # Its queue is kept in the store.
+        self.is_durable = False
+        # Nothing is delivered to it any more.
+        self.is_closed = False
         # Stands in the hub's list of receivers to be told something when this turn ends.
         self.is_ready = False
+        self._key: str | None = None
+
+    @property
+    def key(self) -> str:
+        """Its name within this deployment: `joe/1`, or one that the server made up."""
+        return self._key or f"{NOBODY}/-{self.number}"
+
+    @key.setter
+    def key(self, key: str) -> None:
+        self._key = key
+
+    @property
+    def name(self) -> str:
+        """Its absolute name, as senders and receivers read it."""
+        return f"client/{self.key}"
+
+    @property
+    def subject(self) -> str:
+        """Whose receiver it is."""
+        return self.key.rpartition("/")[0]
+
+    def flows(self, now: float) -> bool:
+        """Whether its queue may be handed over now."""
+        return self.dispatcher is None or self.dispatcher.flows(now)

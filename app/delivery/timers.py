@@ -4,6 +4,7 @@ from heapq import heappop, heappush
 from typing import Generic, Protocol, TypeVar
 
 _PER_SECOND = 10
+_NEVER = float("inf")
 
 
 class Timed(Protocol):
@@ -30,6 +31,8 @@ class Timers(Generic[T]):
 
     def ring_by(self, item: T, due: float) -> None:
         """Make sure that the item rings soon after `due`, perhaps before."""
+        if due == _NEVER:
+            return
         bucket = int(due * _PER_SECOND) + 1
         if item.alarm:
             if item.alarm <= bucket:

@@ -64,11 +64,11 @@ class BayeuxCollector(Collector):
     def _sessions(self) -> Iterator[Metric]:
         sessions = self._bayeux.sessions
         waiting = handed = held = 0
-        states = dict.fromkeys((State.HANDSHAKEN, State.CONNECTED), 0)
+        states = dict.fromkeys((State.HANDSHAKEN, State.CONNECTED, State.AWAY), 0)
         for session in sessions:
             queue = session.queue
-            handed += queue.handed
-            waiting += len(queue.entries) - queue.handed
+            handed += len(queue.handed)
+            waiting += queue.count - len(queue.handed)
             held += session.held is not None
             states[session.state] += 1
         yield GaugeMetricFamily("holdfast_entries_waiting", "Never handed over.", value=waiting)
@@ -84,7 +84,7 @@ class BayeuxCollector(Collector):
         ended = CounterMetricFamily(
             "holdfast_sessions_ended", "Sessions that ended, and how.", labels=["how"]
         )
-        for how in (Input.DISCONNECT, Input.EXPIRE):
+        for how in (Input.DISCONNECT, Input.EXPIRE, Input.FAIL):
             ended.add_metric([how.value], sessions.ended[how.value])
         yield ended
         yield GaugeMetricFamily(

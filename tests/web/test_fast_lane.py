@@ -181,7 +181,7 @@ async def test_a_held_connect_is_given_up_when_its_client_is_gone_and_the_queue_
     publisher = {**PUBLISH, "clientId": f"{3:032x}"}
     other = rig.connect()
     await other.send(HELLO, post_messages(publisher, cookie=f"BAYEUX_BROWSER={4:032x}"))
-    assert len(session.queue.entries) == 1
+    assert session.queue.count == 1
     again = rig.connect()
     await again.send(HOLD)
     assert b'"data":"hello"' in again.heard().responses[-1].body

@@ -25,7 +25,7 @@ IN_A_QUEUE = ("holdfast_entries_waiting", "holdfast_entries_handed")
 async def rig() -> AsyncIterator[Rig]:
     options = Options(queue_limits=QueueLimits(entries=3, bytes=500))
     async with Rig(options=options) as rig:
-        rig.bayeux.extend(Ack(announces_batch=False))
+        rig.bayeux.extend(Ack(rig.bayeux, announces_batch=False))
         yield rig
 
 

@@ -17,6 +17,8 @@ from app.bayeux.options import Options
 from app.bayeux.server import Bayeux, Outcome
 from app.bayeux.sessions import Session
 from app.delivery.messages import Message
+from app.delivery.settlement import Node
+from tests.unit.delivery.fake_keeper import FakeKeeper
 
 Json = dict[str, Any]
 
@@ -129,8 +131,15 @@ class Asked:
 class House:
     """One server, and everything that its shell would do for it."""
 
-    def __init__(self, *extensions: ServerExtension, **options: Any) -> None:
+    def __init__(
+        self,
+        *extensions: ServerExtension | Callable[[Bayeux], ServerExtension],
+        keeper: FakeKeeper | None = None,
+        **options: Any,
+    ) -> None:
         self.now = 1000.0
+        self.keeper = keeper or FakeKeeper()
+        self._stamps = count(1_700_000_000_000_000_000)
         self.chance = 0.5
         ids = count(1)
         self.bayeux = Bayeux(
@@ -139,11 +148,18 @@ class House:
             random=lambda: self.chance,
             on_ready=self._on_ready,
             run_later=self._run_later,
+            node=Node("test", self._stamp),
+            keeper=self.keeper,
         )
         for extension in extensions:
-            self.bayeux.extend(extension)
+            known = isinstance(extension, ServerExtension)
+            self.bayeux.extend(extension if known else extension(self.bayeux))
         self.pending: list[tuple[Awaitable[object], Callable[[Outcome, float], None]]] = []
         self._is_ready = False
+
+    def _stamp(self) -> int:
+        """Wall time goes with the clock of the core; no value is given twice."""
+        return next(self._stamps) + round((self.now - 1000.0) * 1000) * 1_000_000
 
     def _on_ready(self) -> None:
         assert not self._is_ready, "on_ready is called once a turn"
@@ -174,10 +190,11 @@ class House:
         return exchange
 
     def turn(self) -> None:
-        """The turn of the event loop ends."""
-        while self._is_ready:
-            self._is_ready = False
-            self.bayeux.flush(self.now)
+        """The turn of the event loop ends, and the store has answered."""
+        while self.keeper.turn() or self._is_ready:
+            if self._is_ready:
+                self._is_ready = False
+                self.bayeux.flush(self.now)
 
     def advance(self, seconds: float) -> None:
         """Time passes, with a tick every tenth of a second."""
@@ -229,7 +246,7 @@ class House:
     def balances(self) -> bool:
         """accepted = settled + waiting + handed, over all sessions."""
         counters = self.bayeux.hub.counters
-        here = sum(len(session.queue.entries) for session in self.bayeux.sessions)
+        here = sum(session.queue.count for session in self.bayeux.sessions)
         return counters.accepted == counters.settled() + here
 
 
@@ -294,6 +311,9 @@ class Client:
         if message.get("ext") is None:
             message["ext"] = ABSENT
         asked = self.send(message, wire=wire)
+        if asked.is_held:
+            # The store may have to be asked first.
+            self.house.turn()
         if not asked.is_held:
             self.learn(asked)
         return asked

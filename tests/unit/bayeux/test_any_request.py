@@ -1,5 +1,6 @@
 """Whatever the objects of a request are: each gets exactly one reply, and nothing breaks."""
 
+from functools import partial
 import json
 from typing import Any
 
@@ -103,7 +104,7 @@ OBJECTS = st.one_of(
 def busy_house() -> House:
     """One where everything is switched on."""
     house = House(
-        Ack(announces_batch=True),
+        partial(Ack, announces_batch=True),
         TimeSync(lambda: 1_000_000),
         Timestamp(lambda: 1_000_000),
         allow_message_delivery_during_handshake=True,

@@ -1,5 +1,6 @@
 """How long a session lives without a word of its client, and what happens when it does not."""
 
+from functools import partial
 from collections.abc import Mapping
 from typing import Any
 
@@ -210,8 +211,8 @@ def test_an_answer_that_is_on_its_way_does_not_disturb_the_next_connect() -> Non
 # What is left
 
 
-def test_what_was_queued_is_discarded_and_counted() -> None:
-    house = House(Ack(announces_batch=False), max_interval_s=5.0)
+def test_what_was_queued_is_discarded_or_dead_as_was_agreed() -> None:
+    house = House(partial(Ack, announces_batch=False), max_interval_s=5.0)
     plain, acked = house.connected(), house.connected(ext={"ack": True})
     plain.subscribe("/a", "/**")
     acked.subscribe("/a")
@@ -220,7 +221,8 @@ def test_what_was_queued_is_discarded_and_counted() -> None:
     house.bayeux.publish("/a", 2)
     assert house.balances()
     house.advance(6.0)
-    assert house.bayeux.hub.counters.discarded == {Reason.SESSION_EXPIRED: 4}
+    assert house.bayeux.hub.counters.discarded == {Reason.SESSION_EXPIRED: 2}
+    assert [letter.code for letter in house.keeper.letters] == ["communication.noConnection"] * 2
     assert house.balances()
     assert len(house.bayeux.hub.routes) == 0
 

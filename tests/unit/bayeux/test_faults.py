@@ -1,5 +1,6 @@
 """One's trouble stays one's own: faults of extensions, odd moments, misspelt names."""
 
+from functools import partial
 import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -135,7 +136,7 @@ def test_a_single_message_can_be_lazy() -> None:
 
 
 def test_a_client_that_publishes_and_leaves_in_one_request_hears_nothing_twice() -> None:
-    house = House(Ack(announces_batch=False))
+    house = House(partial(Ack, announces_batch=False))
     alice = house.connected(ext={"ack": True})
     alice.subscribe("/a")
     held = alice.connect(ext={"ack": 1})
@@ -187,7 +188,7 @@ class Denies(ServerExtension):
 
 
 def test_what_one_extension_agreed_is_not_told_when_another_fails() -> None:
-    house = House(Ack(announces_batch=False), Denies())
+    house = House(partial(Ack, announces_batch=False), Denies())
     reply = house.guest().handshake(ext={"ack": True}).reply
     assert reply["error"] == "503::server_busy"
     assert "ext" not in reply

@@ -1,5 +1,6 @@
 """Sockets: messages are pushed at once and in order, unless the socket is full."""
 
+from functools import partial
 from app.bayeux.extension_chain import ServerExtension
 from extensions.ack import Ack
 from tests.unit.bayeux.harness import Client, House, Socket
@@ -140,7 +141,7 @@ def test_a_client_that_goes_on_over_http_gets_nothing_over_its_socket_any_more()
 
 
 def test_with_acknowledgements_nothing_is_pushed_and_the_connect_is_released() -> None:
-    house, client, socket = over_socket(Ack(announces_batch=False), ext={"ack": True})
+    house, client, socket = over_socket(partial(Ack, announces_batch=False), ext={"ack": True})
     client.connect(ext={"ack": 1})
     client.publish("/a", 1)
     assert data(socket) == ["/a"]
@@ -151,7 +152,7 @@ def test_with_acknowledgements_nothing_is_pushed_and_the_connect_is_released() -
 
 
 def test_unacknowledged_messages_are_sent_again_over_a_new_socket() -> None:
-    house, client, socket = over_socket(Ack(announces_batch=False), ext={"ack": True})
+    house, client, socket = over_socket(partial(Ack, announces_batch=False), ext={"ack": True})
     client.connect(ext={"ack": 1})
     house.bayeux.publish("/a", 1)
     house.turn()

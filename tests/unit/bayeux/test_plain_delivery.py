@@ -209,8 +209,8 @@ class PlainDelivery(RuleBasedStateMachine):
         for person in self.everybody:
             session = person.session
             waiting = [] if session.is_gone else person.waiting
-            assert len(session.queue.entries) == len(waiting)
-            assert session.queue.handed == 0
+            assert session.queue.count == len(waiting)
+            assert not session.queue.handed
 
     @invariant()
     def subscriptions_agree(self) -> None:

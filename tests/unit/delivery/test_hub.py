@@ -6,6 +6,7 @@ from app.delivery.hub import Hub
 from app.delivery.messages import Message
 from app.delivery.queue import CallbackQueue, QueueLimits
 from app.delivery.receivers import Receiver
+from tests.unit.delivery.fake_keeper import FakeKeeper
 
 
 def channel(name: str) -> Channel:
@@ -20,7 +21,9 @@ class Town:
     def __init__(self, *names: str, entries: int = 100) -> None:
         self.calls = 0
         self.lingering: list[tuple[Receiver, Message]] = []
-        self.hub: Hub[Receiver] = Hub(on_ready=self._on_ready, linger=self._linger)
+        self.hub: Hub[Receiver] = Hub(
+            on_ready=self._on_ready, linger=self._linger, keeper=FakeKeeper()
+        )
         limits = QueueLimits(entries=entries)
         self.people = {
             name: Receiver(CallbackQueue(limits, self.hub.counters), number)
@@ -47,13 +50,13 @@ class Town:
         return message
 
     def waiting(self, name: str) -> list[bytes]:
-        return [message.wire for message in self.people[name].queue.entries]
+        return [message.wire for message in self.people[name].queue.waiting]
 
 
 def test_every_receiver_gets_the_same_message() -> None:
     town = Town("alice", "bob")
     message = town.publish("hello")
-    assert all(r.queue.entries == [message] for r in town.people.values())
+    assert all(r.queue.waiting == [message] for r in town.people.values())
     assert (town.hub.counters.published, town.hub.counters.accepted) == (1, 2)
 
 

@@ -1,10 +1,12 @@
 """The callback queue: plain and acknowledged, and what happens when it is full."""
 
+from collections.abc import Iterable
+
 import pytest
 
 from app.delivery.counters import Counters, Reason
 from app.delivery.messages import Message
-from app.delivery.queue import CallbackQueue, QueueLimits
+from app.delivery.queue import CallbackQueue, QueueLimits, Settling
 
 
 class Desk:
@@ -14,24 +16,36 @@ class Desk:
         self.counters = Counters()
         self.queue = CallbackQueue(QueueLimits(**limits), self.counters)
         if acknowledged:
-            self.queue.acknowledge_batches()
+            self.queue.settling = Settling.BATCH
 
     def offer(self, *texts: str, lazy: bool = False) -> list[bool]:
         taken = []
         for text in texts:
             self.counters.accepted += 1
             message = Message(text.encode(), linger_s=1.0 if lazy else None)
-            taken.append(self.queue.offer(message))
+            reason = self.queue.offer(message)
+            if reason is not None:
+                self.counters.discarded[reason] += 1
+            taken.append(reason is None)
         return taken
 
     def hand_over(self) -> str:
-        return " ".join(message.wire.decode() for message in self.queue.hand_over())
+        if self.queue.settling is Settling.WRITTEN:
+            return _texts(self.queue.pass_on())
+        return _texts(entry.message for entry in self.queue.hand_over(0.0))
 
     def waiting(self) -> str:
-        return " ".join(message.wire.decode() for message in self.queue.entries)
+        """All that is here, in order."""
+        queue = self.queue
+        tried = [*queue.handed.values(), *queue.returned]
+        return _texts([*(entry.message for entry in tried), *queue.waiting])
 
     def balances(self) -> bool:
-        return self.counters.accepted == self.counters.settled() + len(self.queue.entries)
+        return self.counters.accepted == self.counters.settled() + self.queue.count
+
+
+def _texts(messages: Iterable[Message]) -> str:
+    return " ".join(message.wire.decode() for message in messages)
 
 
 # Plain receivers
@@ -41,7 +55,6 @@ def test_everything_is_handed_over_in_order() -> None:
     desk = Desk()
     assert desk.offer("a", "b", "c") == [True, True, True]
     assert desk.hand_over() == "a b c"
-    assert desk.queue.handed == 3
 
 
 def test_what_was_written_is_settled() -> None:
@@ -50,15 +63,15 @@ def test_what_was_written_is_settled() -> None:
     desk.hand_over()
     desk.queue.written()
     assert desk.waiting() == ""
-    assert (desk.queue.size, desk.queue.handed, desk.counters.acked) == (0, 0, 2)
+    assert (desk.queue.size, len(desk.queue.handed), desk.counters.acked) == (0, 0, 2)
 
 
 def test_what_the_transport_did_not_take_waits_again_in_front() -> None:
     desk = Desk()
     desk.offer("a", "b")
     desk.hand_over()
-    desk.queue.returned()
-    assert (desk.queue.handed, desk.counters.acked) == (0, 0)
+    desk.queue.not_written()
+    assert (len(desk.queue.handed), desk.counters.acked) == (0, 0)
     desk.offer("c")
     assert desk.hand_over() == "a b c"
 
@@ -70,7 +83,7 @@ def test_what_came_after_the_hand_over_is_not_settled_with_it() -> None:
     desk.offer("c")
     desk.queue.written()
     assert desk.waiting() == "c"
-    assert (desk.queue.size, desk.queue.handed, desk.counters.acked) == (1, 0, 2)
+    assert (desk.queue.size, len(desk.queue.handed), desk.counters.acked) == (1, 0, 2)
 
 
 def test_an_empty_queue_hands_over_nothing() -> None:
@@ -86,7 +99,6 @@ def test_a_plain_queue_knows_nothing_of_acknowledgements() -> None:
     desk.hand_over()
     desk.queue.acknowledge(0)
     assert desk.waiting() == "a"
-    assert not desk.queue.is_acknowledged
     assert desk.queue.batch == 0
     assert desk.queue.pause_s() == 0.0
 
@@ -169,22 +181,32 @@ def test_writing_settles_nothing_when_batches_are_acknowledged() -> None:
     desk = acknowledged("a b")
     desk.queue.written()
     assert desk.waiting() == "a b"
-    desk.queue.returned()
-    assert desk.queue.handed == 2
+    assert len(desk.queue.handed) == 2
+
+
+def test_a_batch_that_was_never_written_is_no_lost_reply() -> None:
+    desk = acknowledged("a b")
+    desk.queue.not_written()
+    assert not desk.queue.handed
+    desk.queue.acknowledge(1)
+    assert desk.hand_over() == "a b"
+    assert desk.counters.redelivered == 0
+    desk.queue.acknowledge(2)
+    assert desk.waiting() == ""
 
 
 def test_an_acknowledged_batch_is_settled() -> None:
     desk = acknowledged("a b")
     desk.queue.acknowledge(1)
     assert desk.waiting() == ""
-    assert (desk.queue.size, desk.queue.handed, desk.counters.acked) == (0, 0, 2)
+    assert (desk.queue.size, len(desk.queue.handed), desk.counters.acked) == (0, 0, 2)
 
 
 def test_an_acknowledgement_settles_all_batches_up_to_it() -> None:
     desk = acknowledged("a", "b", "", "c")
     desk.queue.acknowledge(3)
     assert desk.waiting() == "c"
-    assert (desk.queue.handed, desk.counters.acked) == (1, 2)
+    assert (len(desk.queue.handed), desk.counters.acked) == (1, 2)
     desk.queue.acknowledge(4)
     assert desk.waiting() == ""
 
@@ -194,7 +216,7 @@ def test_messages_that_were_not_handed_over_are_not_settled() -> None:
     desk.offer("b")
     desk.queue.acknowledge(1)
     assert desk.waiting() == "b"
-    assert desk.queue.handed == 0
+    assert len(desk.queue.handed) == 0
 
 
 def test_what_was_not_acknowledged_comes_again_first_and_in_order() -> None:
@@ -229,8 +251,7 @@ def test_an_acknowledgement_of_what_was_never_sent_settles_nothing_and_is_counte
 def test_entries_from_before_the_agreement_are_part_of_the_first_batch() -> None:
     desk = Desk()
     desk.offer("a")
-    desk.queue.acknowledge_batches()
-    assert desk.queue.is_acknowledged
+    desk.queue.settling = Settling.BATCH
     assert desk.hand_over() == "a"
     desk.queue.acknowledge(1)
     assert desk.waiting() == ""
@@ -248,7 +269,7 @@ def test_discarding_counts_what_was_handed_over_too() -> None:
     desk.offer("c")
     desk.queue.discard(Reason.SESSION_ENDED)
     assert desk.counters.discarded == {Reason.SESSION_ENDED: 3}
-    assert desk.queue.handed == 0
+    assert len(desk.queue.handed) == 0
     assert desk.balances()
 
 
@@ -280,7 +301,7 @@ def test_progress_ends_the_pauses() -> None:
     desk.offer("b")
     desk.hand_over()
     desk.queue.acknowledge(7)
-    assert desk.queue.handed == 1
+    assert len(desk.queue.handed) == 1
     assert desk.queue.pause_s() == 0.0
 
 

@@ -1,0 +1,177 @@
+"""What leaves: answers to requests with the messages that travel along, and pushes."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from app.bayeux.advice import reconnect_advice
+from app.bayeux.codec import Json, encode_reply
+from app.bayeux.errors import BayeuxError, Refused
+from app.bayeux.exchange import ConnectionType, Exchange, PendingConnect, Pipe
+from app.bayeux.extension_chain import run_outgoing
+from app.bayeux.life import State
+from app.bayeux.sessions import Session
+from app.delivery.counters import Reason
+from app.delivery.messages import Message
+from app.delivery.queue import Entry, Settling
+
+if TYPE_CHECKING:
+    from app.bayeux.server import Bayeux
+
+_NO_MESSAGES: Sequence[Message] = ()
+_GONE = State.GONE
+_WRITTEN = Settling.WRITTEN
+
+
+class Answers:
+    """Completes exchanges and pushes to sockets."""
+
+    def __init__(self, bayeux: "Bayeux") -> None:
+        self._bayeux = bayeux
+
+    def tell(self, session: Session) -> None:
+        """The session has something waiting: let it know, if it can be reached and may be."""
+        bayeux = self._bayeux
+        if not session.queue.count:
+            return
+        if session.dispatcher is not None and not session.dispatcher.flows(bayeux.now):
+            return
+        if session.pipe is not None and not session.deliver_only:
+            self._push(session, session.pipe)
+        elif session.held is not None and session.quiet_until <= bayeux.now:
+            if session.queue.has_news(bayeux.guard.held):
+                self.release(session, session.held)
+
+    def complete(self, exchange: Exchange) -> bool:
+        """Send all replies, with the messages that travel along; whether they left."""
+        session = exchange.session
+        if session is None:
+            return exchange.carrier.answer(exchange, ())
+        messages = _NO_MESSAGES
+        if exchange.connect is not None:
+            # Extensions first: what they deliver now travels along.
+            self._finish_connect(exchange, session, exchange.connect)
+            messages = self.take(session)
+        elif session.queue.count and self._carries(exchange, session):
+            messages = self.take(session)
+        if messages and session.is_durable and self._was_tried(session):
+            # Another loss must be counted: the store knows of this attempt before anybody else.
+            self._bayeux.hub.keeper.after(partial(self._send, exchange, session, messages))
+            return True
+        return self._send(exchange, session, messages)
+
+    def _send(self, exchange: Exchange, session: Session, messages: Sequence[Message]) -> bool:
+        queue = session.queue
+        taken = exchange.carrier.answer(exchange, messages)
+        if messages:
+            if taken:
+                session.lazy_due = 0.0
+            if exchange.carrier.is_draining():
+                self._bayeux.sessions.timers.ring_by(session, self._bayeux.now)
+            self._written(session) if taken else queue.not_written()
+        if session.state is _GONE:
+            queue.discard(Reason.SESSION_ENDED)
+        elif exchange.connect is not None or exchange.is_handshake:
+            session.carrier = exchange.carrier
+            self._bayeux.clock.rest(session)
+        return taken
+
+    def _was_tried(self, session: Session) -> bool:
+        return any(entry.attempts > 1 for entry in session.queue.handed.values())
+
+    def _finish_connect(
+        self, exchange: Exchange, session: Session, connect: PendingConnect
+    ) -> None:
+        slot, reply, ext = connect
+        if session.extensions:
+            run_outgoing(session, reply, ext, self._bayeux.now)
+        exchange.replies.insert(slot, encode_reply(reply))
+
+    def _carries(self, exchange: Exchange, session: Session) -> bool:
+        """Whether waiting messages travel with an answer that is not a connect's."""
+        if session.dispatcher is not None and not session.flows(self._bayeux.now):
+            return False
+        if exchange.is_handshake:
+            return self._bayeux.options.allow_message_delivery_during_handshake
+        if session.state is _GONE:
+            return True
+        if session.deliver_only:
+            return False
+        return exchange.carrier.connection_type is not ConnectionType.CALLBACK_POLLING
+
+    def take(self, session: Session) -> Sequence[Message]:
+        """What is to be handed over now, in the form that this session gets it."""
+        queue = session.queue
+        if session.dispatcher is None and queue.settling is _WRITTEN:
+            return queue.pass_on()
+        bayeux = self._bayeux
+        if queue.has_mortals:
+            bayeux.settlement.dropped(session, queue.expire(bayeux.now))
+        limit = -1 if session.terms is None else session.terms.max_entries
+        if not session.flows(bayeux.now) or self._is_waiting_for_store(session):
+            limit = 0
+        entries = queue.hand_over(bayeux.now, limit, bayeux.guard.held)
+        if session.is_durable:
+            self._note_hand_over(session, entries)
+        if session.dress is not None:
+            return session.dress(session, entries, bayeux.now)
+        return [entry.message for entry in entries]
+
+    def _is_waiting_for_store(self, session: Session) -> bool:
+        return session.is_durable and not self._bayeux.hub.keeper.is_available
+
+    def _note_hand_over(self, session: Session, entries: Sequence[Entry]) -> None:
+        """The store hears of it before the bytes leave: who dies while working is counted."""
+        settlement = self._bayeux.settlement
+        settlement.mark(session, entries)
+        settlement.mark(session, session.queue.returned)
+        self._bayeux.hub.keeper.flush()
+
+    def _written(self, session: Session) -> None:
+        settled = session.queue.written()
+        if settled:
+            self._bayeux.settlement.acked(session, settled)
+
+    def release(self, session: Session, exchange: Exchange) -> bool:
+        """Answer the held connect."""
+        self._bayeux.sessions.unhold(session, exchange)
+        return self.complete(exchange)
+
+    def release_with(self, session: Session, exchange: Exchange, advice: Json) -> bool:
+        """Answer the held connect, with this advice."""
+        if exchange.connect is not None:
+            exchange.connect[1]["advice"] = advice
+        return self.release(session, exchange)
+
+    def dismiss(self, session: Session) -> bool:
+        """Answer the session's held connect for the last time; whether there was one to answer."""
+        if session.held is None:
+            return False
+        advice = reconnect_advice(self._bayeux.options, "none")
+        return self.release_with(session, session.held, advice)
+
+    def refuse_held(self, session: Session, refused: Refused) -> None:
+        """Answer the held connect, which nothing travels with, by an error."""
+        exchange = session.held
+        if exchange is not None:
+            self._bayeux.sessions.unhold(session, exchange)
+            if exchange.connect is not None:
+                _, reply, _ = exchange.connect
+                refused.fill(reply)
+                exchange.replies.append(encode_reply(reply))
+            exchange.carrier.answer(exchange, ())
+
+    def supersede(self, session: Session, exchange: Exchange) -> None:
+        """A newer connect has come: the held one is answered as overtaken."""
+        exchange.is_superseded = True
+        self.refuse_held(session, Refused(BayeuxError.CONNECT_SUPERSEDED))
+
+    def _push(self, session: Session, pipe: Pipe) -> None:
+        if pipe.is_draining():
+            return
+        messages = self.take(session)
+        if messages and pipe.push(messages):
+            session.lazy_due = 0.0
+            self._written(session)
+        else:
+            session.queue.not_written()

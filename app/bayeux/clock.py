@@ -1,0 +1,123 @@
+"""What time does to sessions: held connects, lazy messages, attempts, lost contact, ends."""
+
+from typing import TYPE_CHECKING
+
+from app.bayeux.life import Input, State
+from app.bayeux.sessions import Session
+from app.delivery import error_codes
+from app.delivery.counters import Reason
+from app.delivery.messages import Message
+from app.delivery.queue import Settling
+from app.delivery.reactions import Failure
+
+if TYPE_CHECKING:
+    from app.bayeux.server import Bayeux
+
+_GONE = State.GONE
+_WRITTEN = Settling.WRITTEN
+_NO_VERDICT = Failure(error_codes.RESPONSE_TIMEOUT, "no verdict in time", by_client=False)
+_NO_CONTACT = Failure(error_codes.NO_CONNECTION, "no connect in time", by_client=False)
+
+
+class Clock:
+    """Looks at sessions whose time has come."""
+
+    def __init__(self, bayeux: "Bayeux") -> None:
+        self._bayeux = bayeux
+
+    def touch(self, session: Session) -> None:
+        """Whatever a client sends proves that it is alive."""
+        bayeux = self._bayeux
+        due = bayeux.now + bayeux.options.max_interval_s
+        if session.held is None and session.deadline < due and session.state is not _GONE:
+            session.deadline = due
+
+    def rest(self, session: Session) -> None:
+        """From now on the client has this long to come back."""
+        bayeux = self._bayeux
+        session.deadline = bayeux.now + session.rest_interval_s + bayeux.options.max_interval_s
+        self.wind(session)
+
+    def lie(self, session: Session) -> None:
+        """The client has left a session that waits for its return."""
+        session.deadline = float("inf")
+        timeout_s = 0.0 if session.terms is None else session.terms.timeout / 1000
+        session.ends_at = self._bayeux.now + timeout_s if timeout_s else 0.0
+        self.wind(session)
+
+    def wind(self, session: Session) -> None:
+        """Look at the session when something of it falls due."""
+        self._bayeux.sessions.timers.ring_by(session, session.next_due())
+
+    def linger(self, session: Session, message: Message) -> None:
+        """A lazy message waits for company, but not for ever."""
+        due = self._bayeux.now + (message.linger_s or 0.0)
+        if not session.lazy_due or due < session.lazy_due:
+            session.lazy_due = due
+            self._bayeux.sessions.timers.ring_by(session, due)
+
+    def look_at(self, session: Session) -> None:
+        """Do what is due."""
+        if session.state is _GONE:
+            # What was done for another session has ended this one.
+            return
+        self._look_at_messages(session)
+        if session.terms is not None or session.dispatcher is not None:
+            self._look_at_dispatcher(session)
+            if session.state is _GONE:
+                return
+        self._look_at_contact(session)
+
+    def _look_at_messages(self, session: Session) -> None:
+        bayeux = self._bayeux
+        if session.is_late(bayeux.now) and session.is_reachable:
+            if session.queue.count:
+                bayeux.hub.make_ready(session)
+            else:
+                session.lazy_due = 0.0
+        if session.quiet_until and session.quiet_until <= bayeux.now:
+            session.quiet_until = 0.0
+            bayeux.hub.make_ready(session)
+
+    def _look_at_dispatcher(self, session: Session) -> None:
+        bayeux, dispatcher = self._bayeux, session.dispatcher
+        first_due = session.queue.first_due()
+        if first_due and first_due <= bayeux.now:
+            entry = next(iter(session.queue.handed.values()))
+            bayeux.settlement.fail(session, _NO_VERDICT, bayeux.now, entry)
+        if session.ends_at and session.ends_at <= bayeux.now and session.held is None:
+            bayeux.give_up(session, error_codes.NO_CONNECTION, "the session's timeout is over")
+            return
+        if dispatcher is None:
+            return
+        if session.hold_ends_at and session.hold_ends_at <= bayeux.now:
+            bayeux.resume(session)
+        if dispatcher.deadline is not None and dispatcher.deadline <= bayeux.now:
+            dispatcher.due(bayeux.now)
+            if dispatcher.is_dead and not session.is_closed:
+                bayeux.give_up(session, error_codes.GIVEN_UP, "the last attempt failed")
+            elif dispatcher.flows(bayeux.now):
+                bayeux.hub.make_ready(session)
+
+    def _look_at_contact(self, session: Session) -> None:
+        bayeux = self._bayeux
+        if session.held is not None:
+            if session.deadline <= bayeux.now:
+                bayeux.answers.release(session, session.held)
+        elif session.carrier is not None and session.carrier.is_draining():
+            # Its time begins when the answer has left; look again in a moment.
+            self.rest(session)
+            bayeux.sessions.timers.ring_by(session, bayeux.now)
+        elif session.deadline <= bayeux.now:
+            self._lose(session)
+
+    def _lose(self, session: Session) -> None:
+        """Nothing was heard of the client for too long."""
+        bayeux = self._bayeux
+        if session.terms is None and session.queue.settling is _WRITTEN:
+            bayeux.end(session, Input.EXPIRE)
+            session.queue.discard(Reason.SESSION_EXPIRED)
+            return
+        # From now on it is the dispatcher that waits, for as long as the session may last.
+        self.lie(session)
+        bayeux.settlement.fail(session, _NO_CONTACT, bayeux.now)

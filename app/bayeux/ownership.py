@@ -1,0 +1,94 @@
+"""What the delivery core asks of the protocol about its sessions."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from app.bayeux.advice import reconnect_advice
+from app.bayeux.codec import encode
+from app.bayeux.errors import BayeuxError, Refused
+from app.bayeux.life import Input
+from app.bayeux.records import record_of
+from app.bayeux.sessions import Session
+from app.delivery import dead_letters
+from app.delivery.counters import Reason
+from app.delivery.dead_letters import DeadLetter
+from app.delivery.error_codes import ErrorCode
+from app.delivery.messages import Message
+from app.delivery.queue import Settling
+from app.delivery.reactions import (
+    DefaultErrorHandler,
+    ErrorHandler,
+    OnUserException,
+    RetryThenDead,
+)
+
+if TYPE_CHECKING:
+    from app.bayeux.server import Bayeux
+
+ALERT = "/sys/alert"
+_DEFAULT = {choice.value: DefaultErrorHandler(choice) for choice in OnUserException}
+
+
+class Ownership:
+    """Owner of the sessions, for `Settlement`."""
+
+    def __init__(self, bayeux: "Bayeux", random: Callable[[], float]) -> None:
+        self._bayeux = bayeux
+        self._retrying = {
+            pattern: RetryThenDead(rule.attempts, rule.backoff_s, rule.longest_backoff_s, random)
+            for pattern, rule in bayeux.options.channels.items()
+            if rule.attempts > 1
+        }
+
+    def end(self, session: Session, code: ErrorCode) -> None:
+        bayeux = self._bayeux
+        bayeux.log.warning("session %d was given up: %s", session.number, code.text)
+        advice = reconnect_advice(bayeux.options, "handshake")
+        bayeux.answers.refuse_held(session, Refused(BayeuxError.SESSION_UNKNOWN, advice=advice))
+        bayeux.end(session, Input.FAIL)
+        # What came for it while its last answer was being made.
+        session.queue.discard(Reason.SESSION_ENDED)
+
+    def tell(self, letters: Sequence[DeadLetter]) -> None:
+        for letter in letters:
+            self._publish(letter.event())
+
+    def alert(self, channel: str, reason: str) -> None:
+        self._bayeux.log.warning("a channel is held back: %s", reason)
+        data = {"kind": "channel held back", "channel": channel, "reason": reason}
+        self._publish({"channel": ALERT, "data": data})
+
+    def _publish(self, event: dict[str, Any]) -> None:
+        bayeux = self._bayeux
+        channel = bayeux.channels.named(event["channel"])
+        if not bayeux.hub.routes.receivers(channel):
+            return
+        message = Message(encode(event), id=bayeux.node.stamp(), channel=channel.name)
+        message.is_dead_letter = channel.name == dead_letters.CHANNEL
+        bayeux.hub.publish(channel, message)
+
+    def note(self, session: Session) -> None:
+        if session.is_durable and not session.is_gone:
+            self._bayeux.hub.keeper.save(record_of(session, self._bayeux.node.now_ms()))
+
+    def handler(self, session: Session, channel: str) -> ErrorHandler:
+        if self._retrying and channel:
+            for name in self._bayeux.channels.named(channel).lookups:
+                if name in self._retrying:
+                    return self._retrying[name]
+        choice = "continue" if session.terms is None else session.terms.on_user_exception
+        return _DEFAULT[choice]
+
+    def wants_letters(self, session: Session, channel: str) -> bool:
+        if session.terms is None and session.queue.settling is Settling.WRITTEN:
+            return False
+        rules = self._bayeux.options.channels
+        if not rules or not channel:
+            return True
+        return self._bayeux.rule(self._bayeux.channels.named(channel)).dead_letters
+
+    def policy(self, session: Session) -> Mapping[str, Any] | None:
+        return None if session.terms is None else session.terms.to_json()
+
+    def transport(self, session: Session) -> str:
+        return "" if session.connection_type is None else session.connection_type.value

@@ -1,0 +1,65 @@
+"""What a publisher asks for its message: `ext.delivery` of a publish."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+from app.delivery.messages import ORDINARY_PRIORITY, Message
+
+_LONGEST_LIFE_MS = 10 * 365 * 24 * 3600 * 1000
+
+
+class QosInvalid(Exception):
+    """An option has a value that makes no sense; the text names the option."""
+
+
+@dataclass(frozen=True, slots=True)
+class Qos:
+    """What holds for one message."""
+
+    priority: int = ORDINARY_PRIORITY
+    # None leaves it to the channel and to the receivers.
+    persistent: bool | None = None
+    life_ms: int | None = None
+    # Whether the message leaves the queues where it waits when its life is over.
+    force_destroy: bool = False
+    properties: Mapping[str, Any] | None = None
+
+    @classmethod
+    def of(cls, asked: object) -> Self:
+        """What was asked for, checked. Raises `QosInvalid`."""
+        if not isinstance(asked, Mapping):
+            raise QosInvalid("delivery")
+        priority = asked.get("priority", ORDINARY_PRIORITY)
+        if type(priority) is not int or not 0 <= priority <= 9:
+            raise QosInvalid("priority")
+        persistent = asked.get("persistent")
+        if persistent is not None and type(persistent) is not bool:
+            raise QosInvalid("persistent")
+        properties = asked.get("properties")
+        if properties is not None and not isinstance(properties, Mapping):
+            raise QosInvalid("properties")
+        life_ms, force_destroy = _life(asked.get("expiration"))
+        return cls(priority, persistent, life_ms, force_destroy, properties)
+
+    def qualify(self, message: Message, now: float) -> None:
+        """Make the message so."""
+        message.priority = self.priority
+        message.properties = self.properties
+        message.life_ms = self.life_ms
+        if self.life_ms is not None and self.force_destroy:
+            message.expires_at = now + self.life_ms / 1000
+
+
+def _life(expiration: object) -> tuple[int | None, bool]:
+    if expiration is None:
+        return None, False
+    if not isinstance(expiration, Mapping):
+        raise QosInvalid("expiration")
+    life_ms = expiration.get("lifeTime", -1)
+    if type(life_ms) is not int or not -1 <= life_ms <= _LONGEST_LIFE_MS:
+        raise QosInvalid("expiration.lifeTime")
+    force_destroy = expiration.get("forceDestroy", False)
+    if type(force_destroy) is not bool:
+        raise QosInvalid("expiration.forceDestroy")
+    return (None if life_ms < 0 else life_ms), force_destroy

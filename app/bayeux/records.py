@@ -1,0 +1,119 @@
+"""Sessions as the store remembers them, and back."""
+
+from typing import TYPE_CHECKING
+
+from app.bayeux.exchange import ConnectionType
+from app.bayeux.life import Input, State
+from app.bayeux.sessions import Session
+from app.bayeux.terms import Terms
+from app.delivery.dispatcher import Dispatcher, Hold
+from app.delivery.keeper import Mark
+from app.delivery.messages import Message
+from app.delivery.queue import CallbackQueue, Entry, Settling
+from app.delivery.session_record import HoldRecord, SessionRecord
+
+if TYPE_CHECKING:
+    from app.bayeux.server import Bayeux
+
+# After a restart numbers go on far above those that nobody had time to write down.
+_SEQ_LEAP = 1_000_000
+
+
+def record_of(session: Session, now_ms: int) -> SessionRecord:
+    """What is remembered of a session."""
+    terms = session.terms
+    hold = None if session.dispatcher is None else session.dispatcher.hold_record
+    return SessionRecord(
+        key=session.key,
+        client_id=session.client_id if session.state is not State.AWAY else "",
+        browser=session.browser or "",
+        subject=session.subject,
+        number=0 if terms is None else terms.number,
+        name=session.name,
+        delivery={} if terms is None else terms.to_json(),
+        acks=session.queue.settling is Settling.BATCH,
+        subscriptions=sorted(session.subscriptions),
+        batch=session.queue.batch,
+        seq=session.queue.seq,
+        hold=HoldRecord()
+        if hold is None
+        else HoldRecord(
+            is_active=False,
+            reason=hold.reason,
+            until_ms=hold.until,
+            who=hold.who,
+            since_ms=hold.since,
+        ),
+        timeout_s=0.0 if terms is None else terms.timeout / 1000,
+        created_ms=session.created // 1_000_000,
+        seen_ms=now_ms,
+    )
+
+
+def restore(
+    bayeux: "Bayeux",
+    record: SessionRecord,
+    entries: list[tuple[Mark, Message]],
+) -> Session:
+    """The session again, with its queue and its subscriptions; its clocks begin anew."""
+    queue = CallbackQueue(bayeux.options.queue_limits, bayeux.hub.counters)
+    session = bayeux.sessions.draft(queue)
+    session.client_id = record.client_id or session.client_id
+    session.created = record.created_ms * 1_000_000
+    session.timeout_s = bayeux.options.timeout_s
+    session.interval_s = session.rest_interval_s = bayeux.options.interval_s
+    terms = Terms.of(record.delivery) if record.delivery else None
+    bayeux.agree(session, terms, acks=record.acks)
+    session.key = record.key
+    if record.hold.is_active is False:
+        _hold(session, record.hold)
+    queue.batch, queue.seq = record.batch, record.seq + _SEQ_LEAP
+    queue.is_restored = True
+    _refill(bayeux, session, entries)
+    bayeux.sessions.add(session, record.browser)
+    if terms is not None and terms.is_named:
+        bayeux.sessions.name(session, record.key)
+    session.is_durable = True
+    bayeux.hub.durables += 1
+    for name in record.subscriptions:
+        pattern = bayeux.channels.get(name)
+        if pattern is not None:
+            bayeux.hub.routes.add(pattern, session)
+            session.subscriptions.add(pattern.name)
+    if record.client_id:
+        session.advance(Input.CONNECT)
+        session.connection_type = ConnectionType.LONG_POLLING
+        bayeux.clock.rest(session)
+    else:
+        session.advance(Input.LEAVE)
+        bayeux.clock.lie(session)
+    return session
+
+
+def _hold(session: Session, record: HoldRecord) -> None:
+    hold = Hold(record.reason, record.who, record.since_ms, record.until_ms)
+    if session.dispatcher is None:
+        session.dispatcher = Dispatcher()
+    session.dispatcher.hold(hold)
+
+
+def _refill(bayeux: "Bayeux", session: Session, entries: list[tuple[Mark, Message]]) -> None:
+    """The queue as it was: in hands, returned, waiting."""
+    queue = session.queue
+    for mark, message in entries:
+        queue.count += 1
+        queue.size += len(message.wire)
+        queue.has_mortals = queue.has_mortals or bool(message.expires_at)
+        if not mark.position:
+            queue.waiting.append(message)
+            continue
+        entry = Entry(message)
+        entry.seq, entry.batch = mark.position, mark.batch
+        entry.attempts, entry.redelivered = mark.attempts, mark.redelivered
+        if mark.seq:
+            queue.handed[mark.seq] = entry
+        else:
+            queue.returned.append(entry)
+        queue.batch = max(queue.batch, mark.batch)
+        queue.seq = max(queue.seq, mark.position)
+    bayeux.hub.counters.accepted += len(entries)

@@ -1,0 +1,77 @@
+"""Named sessions: taken over by a new client, left by one that will come back."""
+
+from typing import TYPE_CHECKING
+
+from app.bayeux.advice import reconnect_advice
+from app.bayeux.errors import BayeuxError, Refused
+from app.bayeux.life import Input
+from app.bayeux.sessions import Session
+
+if TYPE_CHECKING:
+    from app.bayeux.server import Bayeux
+
+
+def take_over(bayeux: "Bayeux", session: Session, draft: Session, browser: str) -> None:
+    """The client that handshook with `draft` speaks for the session from now on."""
+    _dismiss_client(bayeux, session)
+    bayeux.sessions.rename(session, draft.client_id, browser)
+    session.advance(Input.RESUME)
+    session.extensions = draft.extensions
+    session.attributes = draft.attributes
+    session.timeout_s = draft.timeout_s
+    session.interval_s = session.rest_interval_s = draft.interval_s
+    session.deliver_only = draft.deliver_only
+    session.dress = draft.dress
+    session.terms = draft.terms
+    session.is_operator = draft.is_operator
+    session.is_advised = session.is_resumed = True
+    session.ends_at = 0.0
+    _take_queue(bayeux, session, draft)
+    _take_dispatcher(bayeux, session, draft)
+
+
+def _take_queue(bayeux: "Bayeux", session: Session, draft: Session) -> None:
+    """What the old client had in hands comes again; the new one counts its batches from 1."""
+    queue = session.queue
+    back = queue.give_back()
+    for entry in back:
+        entry.redelivered += 1
+    queue.batch = 0
+    queue.is_restored = False
+    queue.settling = draft.queue.settling
+    queue.response_timeout_s = draft.queue.response_timeout_s
+    bayeux.settlement.mark(session, back)
+
+
+def _take_dispatcher(bayeux: "Bayeux", session: Session, draft: Session) -> None:
+    old, new = session.dispatcher, draft.dispatcher
+    if old is None or new is None:
+        session.dispatcher = new
+        return
+    old.policy = new.policy
+    wants_hold = new.hold_record
+    if wants_hold is None:
+        bayeux.resume(session)
+    elif old.hold_record is None:
+        old.hold(wants_hold)
+
+
+def leave(bayeux: "Bayeux", session: Session) -> None:
+    """The client goes and may come back: everything waits, under the name of the session."""
+    _dismiss_client(bayeux, session)
+    bayeux.settlement.mark(session, session.queue.give_back())
+    session.advance(Input.LEAVE)
+    bayeux.clock.lie(session)
+    bayeux.ownership.note(session)
+
+
+def _dismiss_client(bayeux: "Bayeux", session: Session) -> None:
+    """Nobody speaks for the session at the moment."""
+    advice = reconnect_advice(bayeux.options, "none")
+    bayeux.answers.refuse_held(session, Refused(BayeuxError.SESSION_UNKNOWN, advice=advice))
+    pipe = session.pipe
+    session.pipe = None
+    session.carrier = None
+    session.quiet_until = session.lazy_due = 0.0
+    if pipe is not None and pipe.session is session:
+        pipe.session = None

@@ -1,0 +1,152 @@
+"""What a client and the server agree on when `ext.delivery` is negotiated."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from app.bayeux.codec import Json
+from app.delivery.dispatcher import Policy
+
+_NAME = re.compile(r"(?:client/)?([A-Za-z0-9][A-Za-z0-9.@+~-]{1,62})(?:/(?:session/)?([1-9][0-9]{0,8}))?")
+_FOR_EVER = -1
+_LONGEST_MS = 10 * 365 * 24 * 3600 * 1000
+_MOST = 2**31 - 1
+_DELAY_MS = 60_000
+_RESPONSE_TIMEOUT_MS = 60_000
+_TIMEOUT_MS = 24 * 3600 * 1000
+_MAX_SESSIONS = 10
+
+
+class TermsInvalid(Exception):
+    """An option has a value that cannot be agreed on; the text names the option."""
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """The effective values; times in ms, as the wire has them."""
+
+    retries: int = 0
+    delay: int = _DELAY_MS
+    dispatcher_active: bool = True
+    oneway: bool = False
+    response_timeout: int = _RESPONSE_TIMEOUT_MS
+    max_entries: int = -1
+    on_user_exception: str = "continue"
+    secret: str | None = None
+    ptp: bool = True
+    # Whose session it is to be, and which of that subject's; a positive number can be resumed.
+    subject: str | None = None
+    number: int = 0
+    timeout: int = _TIMEOUT_MS
+    max_sessions: int = _MAX_SESSIONS
+    clear_sessions: bool = False
+    queue: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def is_named(self) -> bool:
+        return self.number > 0
+
+    @property
+    def key(self) -> str:
+        return f"{self.subject}/{self.number}"
+
+    @property
+    def policy(self) -> Policy:
+        """What the dispatcher goes by."""
+        return Policy(self.retries, self.delay / 1000, self.response_timeout / 1000)
+
+    @classmethod
+    def of(cls, asked: object) -> Self:
+        """What was asked for, checked. Raises `TermsInvalid`."""
+        options = {} if asked is True else asked
+        if not isinstance(options, Mapping):
+            raise TermsInvalid("delivery")
+        name = _name(options.get("session"))
+        is_named = bool(name.get("number"))
+        queue = options.get("queue") or {}
+        if not isinstance(queue, Mapping):
+            raise TermsInvalid("queue")
+        policy = options.get("onUserException", "continue")
+        if policy not in ("continue", "dead"):
+            raise TermsInvalid("onUserException")
+        secret = options.get("secret")
+        if secret is not None and (not isinstance(secret, str) or len(secret) > 256):
+            raise TermsInvalid("secret")
+        return cls(
+            retries=_integer(options, "retries", _FOR_EVER if is_named else 0, least=_FOR_EVER),
+            delay=_integer(options, "delay", _DELAY_MS, most=_LONGEST_MS),
+            dispatcher_active=_flag(options, "dispatcherActive", default=True),
+            oneway=_flag(options, "oneway", default=False),
+            response_timeout=_integer(
+                options, "responseTimeout", _RESPONSE_TIMEOUT_MS, most=_LONGEST_MS
+            ),
+            max_entries=_integer(options, "maxEntries", -1, least=-1),
+            on_user_exception=policy,
+            secret=secret,
+            ptp=_flag(options, "ptp", default=True),
+            queue={
+                key: _integer(queue, key, _MOST, least=1)
+                for key in ("maxEntries", "maxBytes")
+                if key in queue
+            },
+            **name,
+        )
+
+    def to_json(self) -> Json:
+        """The effective values under the names of the wire."""
+        told: Json = {
+            "retries": self.retries,
+            "delay": self.delay,
+            "dispatcherActive": self.dispatcher_active,
+            "oneway": self.oneway,
+            "responseTimeout": self.response_timeout,
+            "maxEntries": self.max_entries,
+            "onUserException": self.on_user_exception,
+            "ptp": self.ptp,
+        }
+        if self.secret is not None:
+            told["secret"] = self.secret
+        if self.queue:
+            told["queue"] = dict(self.queue)
+        if self.subject is not None:
+            told["session"] = {
+                "name": f"{self.subject}/{self.number}" if self.number else self.subject,
+                "timeout": self.timeout,
+                "maxSessions": self.max_sessions,
+            }
+        return told
+
+
+def _name(asked: object) -> dict[str, Any]:
+    """`"joe/1"`, `"joe"`, or an object with a name and what is to hold for it."""
+    if asked is None:
+        return {}
+    options = {"name": asked} if isinstance(asked, str) else asked
+    name = options.get("name") if isinstance(options, Mapping) else None
+    found = _NAME.fullmatch(name) if isinstance(name, str) else None
+    if found is None or not isinstance(options, Mapping):
+        raise TermsInvalid("session")
+    return {
+        "subject": found[1],
+        "number": int(found[2] or 0),
+        "timeout": _integer(options, "timeout", _TIMEOUT_MS, most=_LONGEST_MS),
+        "max_sessions": _integer(options, "maxSessions", _MAX_SESSIONS, least=1),
+        "clear_sessions": _flag(options, "clearSessions", default=False),
+    }
+
+
+def _integer(
+    options: Mapping[str, Any], name: str, default: int, *, least: int = 0, most: int = _MOST
+) -> int:
+    value = options.get(name, default)
+    if type(value) is not int or not least <= value <= most:
+        raise TermsInvalid(name)
+    return value
+
+
+def _flag(options: Mapping[str, Any], name: str, *, default: bool) -> bool:
+    value = options.get(name, default)
+    if type(value) is not bool:
+        raise TermsInvalid(name)
+    return value

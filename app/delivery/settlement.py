@@ -1,0 +1,288 @@
+"""What becomes of entries when receivers answer, fail or go: books, store and dead letters."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+from app.delivery import error_codes
+from app.delivery.counters import Counters, Reason
+from app.delivery.dead_letters import Attempt, DeadLetter
+from app.delivery.dispatcher import Dispatcher, Hold, Input
+from app.delivery.error_codes import CODES, ErrorCode
+from app.delivery.guard import Guard
+from app.delivery.keeper import Keeper, Mark
+from app.delivery.messages import Message
+from app.delivery.queue import Entry
+from app.delivery.reactions import ErrorHandler, Failure, ForMessage, ForRest, Reaction
+from app.delivery.receivers import Receiver
+from app.delivery.verdicts import Verdict
+
+R_contra = TypeVar("R_contra", bound=Receiver, contravariant=True)
+R = TypeVar("R", bound=Receiver)
+
+_NS_PER_MS = 1_000_000
+
+
+class Owner(Protocol[R_contra]):
+    """Whose receivers they are."""
+
+    def end(self, receiver: R_contra, code: ErrorCode, /) -> None:
+        """The receiver is done with: its queue is empty, nothing more must come to it."""
+        ...
+
+    def tell(self, letters: Sequence[DeadLetter], /) -> None:
+        """These letters are on record: whoever listens may be told."""
+        ...
+
+    def note(self, receiver: R_contra, /) -> None:
+        """What is remembered of the receiver has changed."""
+        ...
+
+    def handler(self, receiver: R_contra, channel: str, /) -> ErrorHandler:
+        """Who decides on this receiver's failures on this channel."""
+        ...
+
+    def wants_letters(self, receiver: R_contra, channel: str, /) -> bool:
+        """Whether what this receiver does not get becomes a dead letter."""
+        ...
+
+    def alert(self, channel: str, reason: str, /) -> None:
+        """A channel is held back from now on: most of its receivers refuse what comes there."""
+        ...
+
+    def policy(self, receiver: R_contra, /) -> Mapping[str, Any] | None:
+        """What was agreed with the receiver."""
+        ...
+
+    def transport(self, receiver: R_contra, /) -> str:
+        """How the receiver is connected."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """Who this server is, and its sense of wall time: rising, each value given once, in ns."""
+
+    name: str
+    stamp: Callable[[], int]
+
+    def now_ms(self) -> int:
+        return self.stamp() // _NS_PER_MS
+
+
+class Settlement(Generic[R]):
+    """Settles each entry exactly once."""
+
+    def __init__(
+        self, owner: Owner[R], keeper: Keeper, counters: Counters, node: Node, guard: Guard
+    ) -> None:
+        self._owner = owner
+        self._keeper = keeper
+        self._counters = counters
+        self._node = node
+        self._guard = guard
+
+    # What receivers say
+
+    def acked(self, receiver: R, entries: Sequence[Entry]) -> None:
+        """These have left the queue, and the receiver has them."""
+        if not entries:
+            return
+        if receiver.is_durable:
+            self._keeper.settle(receiver.key, [entry.message.id for entry in entries])
+        if receiver.dispatcher is not None:
+            receiver.dispatcher.acked()
+
+    def judge(self, receiver: R, verdicts: Iterable[Verdict], now: float) -> None:
+        """What a receiver says of messages: ok first, so that a failure spares what is done."""
+        failures = []
+        for verdict in verdicts:
+            if verdict.seq not in receiver.queue.handed:
+                self._counters.verdicts_unknown += 1
+            elif verdict.ok:
+                entries = receiver.queue.settle((verdict.seq,))
+                self._guard.note(entries[0].message.channel, receiver.number, False, now)
+                self.acked(receiver, entries)
+            else:
+                failures.append(verdict)
+        for verdict in sorted(failures, key=_gravity):
+            entry = receiver.queue.handed.get(verdict.seq)
+            if entry is not None and verdict.code is not None:
+                self._refused(receiver, entry, verdict.code, verdict, now)
+
+    def _refused(
+        self, receiver: R, entry: Entry, code: ErrorCode, verdict: Verdict, now: float
+    ) -> None:
+        channel = entry.message.channel
+        failure = Failure(code, verdict.text, verdict.delay_s, channel, entry.attempts)
+        self.fail(receiver, failure, now, entry)
+        is_refusal = code.family == "user" and code is not error_codes.HOLDBACK
+        if is_refusal and self._guard.note(channel, receiver.number, True, now):
+            self._owner.alert(channel, self._guard.held[channel].reason)
+
+    # Failures
+
+    def fail(self, receiver: R, failure: Failure, now: float, entry: Entry | None = None) -> None:
+        """A delivery failed, or contact was lost; with no entry everything in hands is meant."""
+        dispatcher = self.dispatcher(receiver, now)
+        self._counters.refused[failure.code.family] += 1
+        reaction = self._owner.handler(receiver, failure.channel).react(failure, dispatcher, now)
+        for failed in [entry] if entry is not None else receiver.queue.handed.values():
+            self._note_attempt(receiver, failed, failure, now)
+        self._move(receiver, reaction, failure, entry, now)
+        self._steer(receiver, dispatcher, reaction, failure, now)
+        if reaction.ends_session:
+            self._owner.end(receiver, failure.code)
+
+    def dispatcher(self, receiver: R, now: float) -> Dispatcher:
+        """The receiver's dispatcher, which may have been needless until now."""
+        if receiver.dispatcher is None:
+            receiver.dispatcher = Dispatcher()
+            receiver.dispatcher.contact(now)
+        return receiver.dispatcher
+
+    def _note_attempt(self, receiver: R, entry: Entry, failure: Failure, now: float) -> None:
+        latency = round((now - entry.handed_at) * 1000) if entry.handed_at else None
+        if entry.trail is None:
+            entry.trail = []
+        elif len(entry.trail) >= _LONGEST_TRAIL:
+            del entry.trail[_LONGEST_TRAIL // 2]
+        entry.trail.append(
+            Attempt(
+                n=entry.attempts,
+                time=self._node.now_ms() - (latency or 0),
+                node=self._node.name,
+                transport=self._owner.transport(receiver),
+                outcome=failure.code.text,
+                latency=latency,
+            )
+        )
+
+    def _move(
+        self, receiver: R, reaction: Reaction, failure: Failure, entry: Entry | None, now: float
+    ) -> None:
+        queue = receiver.queue
+        if reaction.message is ForMessage.DEAD and entry is not None:
+            self.bury(receiver, queue.withdraw((entry.seq,)), failure.code, failure.text)
+        if reaction.rest is ForRest.DEAD:
+            self.bury(receiver, queue.clear(), failure.code, failure.text)
+        elif reaction.rest is ForRest.STAYS:
+            back = queue.give_back(0 if entry is None else entry.seq)
+            if reaction.counts_redelivered:
+                for each in [entry] if entry is not None else back:
+                    each.redelivered += 1
+                    self._counters.redelivered += 1
+            self.mark(receiver, back)
+
+    def _steer(
+        self,
+        receiver: R,
+        dispatcher: Dispatcher,
+        reaction: Reaction,
+        failure: Failure,
+        now: float,
+    ) -> None:
+        match reaction.input:
+            case Input.HOLD:
+                now_ms = self._node.now_ms()
+                dispatcher.hold(Hold(failure.text or failure.code.text, receiver.name, now_ms))
+            case Input.LOSS:
+                dispatcher.lost(now)
+            case Input.REFUSAL:
+                dispatcher.refused(now, failure.delay_s)
+            case Input.GIVE_UP | Input.END:
+                dispatcher.end(reaction.input)
+                receiver.is_closed = True
+            case _:
+                pass
+        if reaction.pause_s is not None:
+            dispatcher.pause(now, reaction.pause_s)
+        if reaction.input is not None:
+            self._owner.note(receiver)
+
+    # The store and the dead letters
+
+    def mark(self, receiver: R, entries: Sequence[Entry]) -> None:
+        """Remember how far these have come."""
+        if not receiver.is_durable or not entries:
+            return
+        handed = receiver.queue.handed
+        marks = [
+            Mark(
+                entry.message.id,
+                seq=entry.seq if entry.seq in handed else 0,
+                batch=entry.batch,
+                attempts=entry.attempts,
+                redelivered=entry.redelivered,
+                position=entry.seq,
+            )
+            for entry in entries
+        ]
+        self._keeper.mark(receiver.key, marks)
+
+    def bury(self, receiver: R, entries: Sequence[Entry], code: ErrorCode, text: str) -> None:
+        """These have left the queue undelivered: letters, where letters are wanted."""
+        letters, others = [], []
+        for entry in entries:
+            message = entry.message
+            wanted = self._owner.wants_letters(receiver, message.channel)
+            if message.is_dead_letter or not wanted:
+                others.append(message.id)
+            else:
+                letters.append(self._letter(receiver, entry, code, text))
+        if letters:
+            self._counters.dead += len(letters)
+            self._keeper.bury(letters, receiver.key if receiver.is_durable else None)
+            self._keeper.after(lambda: self._owner.tell(letters))
+        if others:
+            self._counters.discarded[Reason.NO_LETTER] += len(others)
+            if receiver.is_durable:
+                self._keeper.settle(receiver.key, others)
+
+    def _letter(self, receiver: R, entry: Entry, code: ErrorCode, text: str) -> DeadLetter:
+        reason = f"{code.meaning}: {text}" if text else code.meaning
+        return DeadLetter.of(
+            entry.message,
+            id=str(self._node.stamp()),
+            receiver=receiver.name,
+            code=code.text,
+            reason=reason,
+            attempts=entry.trail or (),
+            policy=self._owner.policy(receiver),
+        )
+
+    def turned_away(self, receiver: R, message: Message, reason: Reason) -> None:
+        """A queue did not take a message: it was full, or its receiver is done with."""
+        if reason is Reason.SESSION_ENDED:
+            dispatcher = receiver.dispatcher
+            if dispatcher is None or not dispatcher.is_dead:
+                self.discarded(receiver, [message], reason)
+                return
+            code = error_codes.GIVEN_UP
+        else:
+            code = CODES[reason.value]
+        if self._owner.wants_letters(receiver, message.channel):
+            self.bury(receiver, [Entry(message)], code, "")
+        else:
+            self.discarded(receiver, [message], reason)
+
+    def discarded(self, receiver: R, messages: Sequence[Message], reason: Reason) -> None:
+        """These have left the queue and nobody will ever get them, as agreed."""
+        self._counters.discarded[reason] += len(messages)
+        self.dropped(receiver, messages)
+
+    def dropped(self, receiver: R, messages: Sequence[Message]) -> None:
+        """The store need not keep these any more; what became of them has been counted."""
+        if receiver.is_durable and messages:
+            self._keeper.settle(receiver.key, [message.id for message in messages])
+
+
+# Attempts that an entry remembers while it lives; a letter tells of the first and the last ones.
+_LONGEST_TRAIL = 20
+
+
+def _gravity(verdict: Verdict) -> tuple[bool, int]:
+    """Single messages first; then what stops the queue, from the first message that it stopped."""
+    code = verdict.code
+    stops = code is error_codes.HOLDBACK or (code is not None and code.family == "communication")
+    return (stops, verdict.seq)

@@ -1,0 +1,194 @@
+"""Verdicts: what a receiver says of each message, and what it is told of each message.
+
+The handshake asks with `ext.delivery: true`, or with options. From then on events travel on
+connect replies alone and carry `ext.delivery`; verdicts come in `ext.delivery.verdicts` of any
+message of the client, or as the data of a publish to `/service/delivery`.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import orjson
+
+from app.bayeux.codec import Json
+from app.bayeux.errors import BayeuxError, Refused
+from app.bayeux.extension_chain import ServerExtension, SessionExtension
+from app.bayeux.server import Bayeux
+from app.bayeux.services import Call
+from app.bayeux.sessions import Session
+from app.bayeux.terms import Terms, TermsInvalid
+from app.delivery.channels import covers
+from app.delivery.messages import Message
+from app.delivery.queue import Entry, Settling
+from app.delivery.settlement import Node
+from app.delivery.verdicts import parse
+
+SERVICE = "/service/delivery"
+_HANDSHAKE = "/meta/handshake"
+# Verdicts of one message of a client; more than its queue may hold is a mistake or an attack.
+_MOST_VERDICTS = 10_000
+
+
+class Delivery(ServerExtension):
+    """Agrees on verdicts, and on whose session it is."""
+
+    owns: ClassVar[frozenset[str]] = frozenset({"delivery"})
+
+    def __init__(self, bayeux: Bayeux) -> None:
+        self._bayeux = bayeux
+        self._session_extension = _DeliveryOfSession(bayeux)
+        self._dress = Dress(bayeux.node)
+        bayeux.services.add(SERVICE, self._take_verdicts)
+
+    def negotiate(
+        self, session: Session, handshake: Json, reply: Json, now: float
+    ) -> SessionExtension | None:
+        ext = handshake.get("ext") or {}
+        asked = ext.get("delivery")
+        if asked is None or asked is False or asked == "false":
+            return None
+        try:
+            terms = Terms.of(True if asked == "true" else asked)
+        except TermsInvalid as invalid:
+            error = BayeuxError.DELIVERY_INVALID
+            raise Refused(error, "user.illegalArgument", str(invalid)) from invalid
+        if terms.subject is not None:
+            self._check_name(session, terms, handshake)
+        self._bayeux.agree(session, terms, acks=session.queue.settling is Settling.BATCH)
+        session.dress = self._dress
+        return self._session_extension
+
+    def _check_name(self, session: Session, terms: Terms, handshake: Json) -> None:
+        bayeux, subject = self._bayeux, terms.subject or ""
+        bayeux.rights.check_name(session, subject, terms.number, handshake)
+        if not terms.is_named:
+            session.key = f"{subject}/-{session.number}"
+            return
+        others = [s for s in bayeux.sessions.of_subject(subject) if s.key != terms.key]
+        if terms.clear_sessions:
+            for other in others:
+                bayeux.end_by_server(other)
+        elif len(others) >= terms.max_sessions:
+            raise Refused(BayeuxError.SESSIONS_EXCEEDED, "user.configuration.maxSession")
+        session.key = terms.key
+
+    def _take_verdicts(self, call: Call) -> None:
+        call.is_kept = True
+        verdicts = call.data if isinstance(call.data, list) else [call.data]
+        _judge(self._bayeux, call.session, verdicts, self._bayeux.now)
+
+
+class _DeliveryOfSession(SessionExtension):
+    """Keeps nothing itself: the entries are in the session's queue."""
+
+    def __init__(self, bayeux: Bayeux) -> None:
+        self._bayeux = bayeux
+
+    def incoming(self, session: Session, message: Json, now: float) -> bool:
+        ext = message.get("ext")
+        said = ext.get("delivery") if ext else None
+        if isinstance(said, Mapping):
+            verdicts = said.get("verdicts")
+            if isinstance(verdicts, list):
+                _judge(self._bayeux, session, verdicts, now)
+            if message["channel"] == "/meta/connect":
+                pending = said.get("pending")
+                session.queue.keep_pending(_numbers(pending))
+        elif message["channel"] == "/meta/connect" and session.queue.handed:
+            session.queue.keep_pending(())
+        return True
+
+    def outgoing(self, session: Session, reply: Json, asked: Mapping[str, Any], now: float) -> None:
+        if reply.get("channel") == _HANDSHAKE and session.terms is not None:
+            told = session.terms.to_json()
+            told["session"] = {**told.get("session", {}), "name": session.name}
+            told["resumed"] = session.is_resumed
+            told["waiting"] = session.queue.count
+            reply.setdefault("ext", {})["delivery"] = told
+
+
+def _numbers(pending: object) -> frozenset[int]:
+    if not isinstance(pending, list):
+        return frozenset()
+    return frozenset(seq for seq in pending if type(seq) is int)
+
+
+def _judge(bayeux: Bayeux, session: Session, elements: Sequence[object], now: float) -> None:
+    verdicts = []
+    for element in elements[:_MOST_VERDICTS]:
+        verdict = parse(element)
+        if verdict is None:
+            bayeux.hub.counters.verdicts_unknown += 1
+        else:
+            verdicts.append(verdict)
+    bayeux.settlement.judge(session, verdicts, now)
+
+
+# What events say of their delivery
+
+
+class Dress:
+    """Events of a batch as their receiver reads them; what all receivers read is made once."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+
+    def __call__(
+        self, session: Session, entries: Sequence[Entry], now: float
+    ) -> Sequence[Message]:
+        size = session.queue.count
+        return [self._event(session, entry, place, size) for place, entry in enumerate(entries)]
+
+    def _event(self, session: Session, entry: Entry, place: int, size: int) -> Message:
+        message = entry.message
+        own: Json = {"seq": entry.seq, "queue": {"index": place, "size": size}}
+        subscription = _subscription(session, message.channel)
+        if subscription is not None:
+            own["subscription"] = subscription
+        if entry.redelivered:
+            own["redelivered"] = entry.redelivered
+        if session.terms is not None and session.terms.secret is not None:
+            own["cbSessionId"] = session.terms.secret
+        if message.life_ms is not None:
+            left = message.life_ms - (self._node.now_ms() - message.id // 1_000_000)
+            own["expiration"] = {"lifeTime": message.life_ms, "remainingLife": max(left, 0)}
+        return Message(b"".join((self._stem(message), orjson.dumps(own)[1:], b"}}")))
+
+    def _stem(self, message: Message) -> bytes:
+        """The event up to what is the receiver's own, kept with the message."""
+        if message.stem is None:
+            event = orjson.loads(message.wire)
+            ext = event.pop("ext", {})
+            shared = ext.pop("delivery", {}) | {
+                "id": f"{self._node.name}-{message.id}",
+                "state": "OK",
+                "sender": message.sender,
+                "rcvTimestamp": str(message.id),
+                "priority": message.priority,
+            }
+            if message.properties is not None:
+                shared["properties"] = message.properties
+            if message.generation:
+                shared["generation"] = message.generation
+            others = b"".join(
+                (orjson.dumps(key) + b":" + orjson.dumps(value) + b"," for key, value in ext.items())
+            )
+            message.stem = b"".join(
+                (
+                    orjson.dumps(event)[:-1],
+                    b',"ext":{',
+                    others,
+                    b'"delivery":',
+                    orjson.dumps(shared)[:-1],
+                    b",",
+                )
+            )
+        return message.stem
+
+
+def _subscription(session: Session, channel: str) -> str | None:
+    """The pattern that brought the message, the most exact one first; None if none did."""
+    if channel in session.subscriptions:
+        return channel
+    matching = [pattern for pattern in session.subscriptions if covers(pattern, channel)]
+    return max(matching, key=len, default=None)

@@ -1,0 +1,87 @@
+"""A store in memory: keeps what it is told, answers when a test lets it."""
+
+from collections.abc import Callable, Sequence
+
+from app.delivery.dead_letters import DeadLetter
+from app.delivery.keeper import Keeper, Kept, Mark
+from app.delivery.messages import Message
+from app.delivery.session_record import SessionRecord
+
+
+class FakeKeeper:
+    """A naive `Keeper`; `turn` answers everything that was asked."""
+
+    def __init__(self) -> None:
+        self.is_available = True
+        self.is_full = False
+        self.bodies: dict[int, Message] = {}
+        self.queues: dict[str, dict[int, Mark]] = {}
+        self.sessions: dict[str, SessionRecord] = {}
+        self.letters: list[DeadLetter] = []
+        # What `keep` is answered next.
+        self.outcome = Kept.KEPT
+        self._answers: list[Callable[[], None]] = []
+
+    def keep(self, message: Message, keys: Sequence[str], done: Callable[[Kept], None]) -> None:
+        outcome = self.outcome
+        if outcome is Kept.KEPT:
+            self.bodies[message.id] = message
+            for key in keys:
+                self.queues.setdefault(key, {})[message.id] = Mark(message.id)
+        self._answers.append(lambda: done(outcome))
+
+    def mark(self, key: str, marks: Sequence[Mark]) -> None:
+        queue = self.queues.get(key, {})
+        for mark in marks:
+            if mark.id in queue:
+                queue[mark.id] = mark
+
+    def settle(self, key: str, ids: Sequence[int]) -> None:
+        for each in ids:
+            self.queues.get(key, {}).pop(each, None)
+
+    def bury(self, letters: Sequence[DeadLetter], key: str | None) -> None:
+        self.letters += letters
+        if key is not None:
+            self.settle(key, [letter.message for letter in letters])
+
+    def save(self, record: SessionRecord) -> None:
+        self.sessions[record.key] = record
+        self.queues.setdefault(record.key, {})
+
+    def forget(self, key: str) -> None:
+        self.sessions.pop(key, None)
+        self.queues.pop(key, None)
+
+    def after(self, done: Callable[[], None]) -> None:
+        self._answers.append(done)
+
+    def flush(self) -> None:
+        pass
+
+    # What tests do
+
+    def turn(self) -> bool:
+        """Answer what was asked so far; whether there was anything."""
+        answers, self._answers = self._answers, []
+        for answer in answers:
+            answer()
+        return bool(answers)
+
+    def waiting(self, key: str) -> list[tuple[Mark, Message]]:
+        """A queue in the order in which it is to be restored."""
+        marks = self.queues.get(key, {}).values()
+        ordered = sorted(
+            marks,
+            key=lambda mark: (
+                not mark.position,
+                mark.position,
+                -self.bodies[mark.id].priority,
+                mark.id,
+            ),
+        )
+        return [(mark, self.bodies[mark.id]) for mark in ordered]
+
+
+# The fake is what the core asks for; a type checker says so here.
+_keeper: type[Keeper] = FakeKeeper
