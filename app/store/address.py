@@ -32,11 +32,13 @@ class Address:
         """The address in a URL of redis-py; its `ssl_...` options count, other ones do not."""
         parts: dict[str, Any] = {**parse_url(url)}
         kind = parts.pop("connection_class", None)
+        if kind is UnixDomainSocketConnection and "path" not in parts:
+            raise ValueError("unix:// needs a path")
         tls = SSLConnection(**parts).ssl_context.get() if kind is SSLConnection else None
         return cls(
             host=parts.get("host", "localhost"),
             port=parts.get("port", _PORT),
-            path=parts["path"] if kind is UnixDomainSocketConnection else None,
+            path=parts.get("path"),
             database=parts.get("db", 0),
             username=parts.get("username", _DEFAULT_USER),
             password=parts.get("password"),

@@ -1,0 +1,70 @@
+"""The other end of a line, where every byte is the test's."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import cast
+
+from hiredis import Reader
+
+GREETING = b"%3\r\n+server\r\n+valkey\r\n+version\r\n+9.1.2\r\n+role\r\n+master\r\n"
+
+
+class FakeStore(asyncio.Protocol):
+    """One connection: greets, then answers what it is told to."""
+
+    def __init__(self, house: "House") -> None:
+        self.house = house
+        self.reader = Reader()
+        self.is_greeted = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast("asyncio.Transport", transport)
+        self.house.connections.append(self)
+
+    def data_received(self, data: bytes) -> None:
+        self.reader.feed(data)
+        commands = []
+        while (command := self.reader.gets()) is not False:
+            commands.append(b" ".join(command).decode())
+        if self.is_greeted:
+            self.house.heard.append(commands)
+            for _ in commands:
+                if self.house.answers:
+                    self.transport.write(self.house.answers.pop(0))
+        else:
+            self.is_greeted = commands[-1] == "PING"
+            for command in commands:
+                is_hello = command.startswith("HELLO")
+                self.transport.write(self.house.greeting if is_hello else b"+OK\r\n")
+
+
+@dataclass
+class House:
+    """Where connections come in; what was heard behind the greeting, by write."""
+
+    url: str = ""
+    greeting: bytes = GREETING
+    connections: list[FakeStore] = field(default_factory=list)
+    heard: list[list[str]] = field(default_factory=list)
+    # One for each command, as long as there are any.
+    answers: list[bytes] = field(default_factory=list)
+
+    def say(self, data: bytes) -> None:
+        """On the newest connection."""
+        self.connections[-1].transport.write(data)
+
+
+@asynccontextmanager
+async def fake_store(greeting: bytes = GREETING) -> AsyncIterator[House]:
+    house = House(greeting=greeting)
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(lambda: FakeStore(house), "127.0.0.1", 0)
+    house.url = f"redis://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    try:
+        yield house
+    finally:
+        server.close()
+        for connection in house.connections:
+            connection.transport.abort()

@@ -1,0 +1,178 @@
+"""What goes over the line, byte by byte, with a store that does as it is told."""
+
+import asyncio
+
+import pytest
+
+from app.store.address import Address
+from app.store.connection import StoreUnavailable
+from tests.store.caller import Caller, calling, until
+from tests.store.fake_store import fake_store
+
+REFUSED = b"-LOADING not yet\r\n"
+
+
+async def test_what_one_turn_calls_leaves_in_one_write() -> None:
+    async with fake_store() as store, calling(store.url) as caller:
+        for word in ("a", "b", "c"):
+            caller.line.call(["ECHO", word], caller.answers.append)
+        await until(lambda: bool(store.heard))
+        assert store.heard == [["ECHO a", "ECHO b", "ECHO c"]]
+
+
+async def test_a_flush_sends_at_once_and_the_rest_of_the_turn_follows() -> None:
+    async with fake_store() as store, calling(store.url) as caller:
+        caller.line.call(["ECHO", "a"], caller.answers.append)
+        caller.line.flush()
+        await until(lambda: bool(store.heard))
+        caller.line.call(["ECHO", "b"], caller.answers.append)
+        caller.line.flush()
+        caller.line.call(["ECHO", "c"], caller.answers.append)
+        await until(lambda: sum(map(len, store.heard)) == 3)
+        assert store.heard[0] == ["ECHO a"]
+        assert store.heard[1:] in ([["ECHO b", "ECHO c"]], [["ECHO b"], ["ECHO c"]])
+
+
+async def test_answers_may_come_in_pieces_and_many_at_once() -> None:
+    async with fake_store() as store, calling(store.url) as caller:
+        for _ in range(4):
+            caller.line.call(["GET", "key"], caller.answers.append)
+        await until(lambda: bool(store.heard))
+        for piece in (b"$3\r", b"\nab", b"c\r\n+x\r\n+y\r\n:", b"7\r\n"):
+            store.say(piece)
+            await asyncio.sleep(0.005)
+        assert caller.answers == [b"abc", b"x", b"y", 7]
+
+
+async def test_notices_that_nobody_asked_for_are_no_answers() -> None:
+    async with fake_store() as store, calling(store.url) as caller:
+        caller.line.call(["GET", "key"], caller.answers.append)
+        await until(lambda: bool(store.heard))
+        store.say(b">2\r\n+invalidate\r\n*0\r\n+x\r\n")
+        assert await caller.answered() == [b"x"]
+        assert caller.states == []
+
+
+@pytest.mark.parametrize(
+    ("said", "why"), [(b"+x\r\n", "nobody asked"), (b"garbage\r\n", "protocol")]
+)
+async def test_a_store_that_talks_nonsense_is_left(said: bytes, why: str) -> None:
+    async with fake_store() as store, calling(store.url) as caller:
+        store.say(said)
+        await until(lambda: len(caller.states) == 2)
+        assert why in caller.states[0][1]
+        assert len(store.connections) == 2
+
+
+async def test_behind_a_refusal_the_oldest_call_goes_alone_and_nothing_gets_ahead_of_it() -> None:
+    async with fake_store() as store, calling(store.url) as caller:
+        store.answers = [b"+1\r\n", REFUSED, b"+3\r\n", REFUSED, b"+2\r\n", b"+3\r\n"]
+        for word in ("1", "2", "3"):
+            caller.line.call(["ECHO", word], caller.answers.append)
+        assert await caller.answered() == [b"1", b"2", b"3"]
+        assert store.heard == [["ECHO 1", "ECHO 2", "ECHO 3"], ["ECHO 2"], ["ECHO 2"], ["ECHO 3"]]
+        assert [is_up for is_up, _ in caller.states] == [False, True]
+
+
+async def test_a_store_that_accepts_nothing_is_not_there_however_often_it_greets() -> None:
+    async with fake_store() as store, calling(store.url) as caller:
+        store.answers = [REFUSED] * 4 + [b"+1\r\n"]
+        caller.line.call(["ECHO", "1"], caller.answers.append)
+        await until(lambda: len(store.connections) > 2)
+        assert not caller.line.is_up
+        await caller.answered()
+        assert len(store.connections) == 5
+        assert caller.states == [(False, "LOADING not yet"), (True, "")]
+
+
+async def test_calls_from_before_the_first_connection_wait_for_it() -> None:
+    async with fake_store() as store:
+        caller = Caller(store.url)
+        caller.line.call(["ECHO", "1"], caller.answers.append)
+        await asyncio.sleep(0)
+        assert (caller.line.is_up, caller.line.unanswered) == (False, 1)
+        store.answers = [b"+1\r\n"]
+        await caller.line.open()
+        assert await caller.answered() == [b"1"]
+        await caller.line.close()
+
+
+async def test_what_is_queued_while_the_store_is_away_leaves_in_one_write() -> None:
+    async with fake_store() as store, calling(store.url) as caller:
+        store.connections[-1].transport.abort()
+        await caller.is_away()
+        for word in ("1", "2", "3"):
+            caller.line.call(["ECHO", word], caller.answers.append)
+            await asyncio.sleep(0)
+        store.answers = [b"+%d\r\n" % number for number in (1, 2, 3)]
+        assert await caller.answered() == [b"1", b"2", b"3"]
+        assert store.heard == [["ECHO 1"], ["ECHO 2", "ECHO 3"]]
+
+
+# Greetings
+
+
+def greeting(version: str, role: str = "master") -> bytes:
+    words = f"%3\r\n+server\r\n+redis\r\n+version\r\n+{version}\r\n+role\r\n+{role}\r\n"
+    return words.encode()
+
+
+@pytest.mark.parametrize("version", ["7.0.0", "7.2.4", "8.4.0", "10.0.1"])
+async def test_versions_from_7_on_are_taken(version: str) -> None:
+    async with fake_store(greeting(version)) as store, calling(store.url) as caller:
+        assert caller.line.is_up
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        (greeting("6.2.14"), "redis 6.2.14 is too old"),
+        (greeting(""), "too old"),
+        (greeting("x"), "too old"),
+        (greeting("7.4.0", role="replica"), "replica"),
+        (b"+OK\r\n", "does not introduce itself"),
+        (b"-ERR unknown command 'HELLO'\r\n", "unknown command"),
+        (b"HTTP/1.1 400 Bad Request\r\n", "protocol"),
+    ],
+)
+async def test_who_is_no_usable_store_is_refused(said: bytes, why: str) -> None:
+    async with fake_store(said) as store:
+        with pytest.raises(StoreUnavailable, match=why):
+            await Caller(store.url).line.open()
+
+
+# Addresses
+
+
+@pytest.mark.parametrize(
+    ("url", "shown", "database", "username", "password"),
+    [
+        ("redis://", "localhost:6379", 0, "default", None),
+        ("redis://store:7000/2", "store:7000", 2, "default", None),
+        ("redis://:p%40ss@store", "store:6379", 0, "default", "p@ss"),
+        ("redis://joe:pass@[::1]:7000", "::1:7000", 0, "joe", "pass"),
+        ("unix:///run/my%20store.sock?db=5", "/run/my store.sock", 5, "default", None),
+    ],
+)
+def test_an_address_is_what_the_url_says(
+    url: str, shown: str, database: int, username: str, password: str | None
+) -> None:
+    address = Address.of(url)
+    assert str(address) == shown
+    assert (address.database, address.username, address.password) == (database, username, password)
+    assert address.tls is None
+
+
+def test_tls_is_as_strict_as_the_url_says() -> None:
+    strict = Address.of("rediss://store").tls
+    lax = Address.of("rediss://store?ssl_cert_reqs=none").tls
+    assert strict is not None
+    assert strict.check_hostname
+    assert lax is not None
+    assert not lax.check_hostname
+
+
+@pytest.mark.parametrize("url", ["http://store", "unix://", "redis://store?db=x"])
+def test_a_url_of_something_else_is_refused(url: str) -> None:
+    with pytest.raises(ValueError):
+        Address.of(url)
