@@ -68,7 +68,10 @@ class Ownership:
         bayeux.hub.publish(channel, message)
 
     def note(self, session: Session) -> None:
-        if session.is_durable and not session.is_gone:
+        if session.is_gone:
+            return
+        self._bayeux.clock.wind(session)
+        if session.is_durable:
             self._bayeux.hub.keeper.save(record_of(session, self._bayeux.node.now_ms()))
 
     def handler(self, session: Session, channel: str) -> ErrorHandler:

@@ -330,6 +330,13 @@ class Bayeux:
                     self.hub.make_ready(session)
         return is_released
 
+    def clear(self, session: Session) -> int:
+        """Discard what is in the session's queue; how many entries that were."""
+        entries = session.queue.clear()
+        messages = [entry.message for entry in entries]
+        self.settlement.discarded(session, messages, Reason.CLEARED)
+        return len(entries)
+
     def give_up(self, session: Session, code: ErrorCode, text: str) -> None:
         """The session ends, and what it did not get is dead."""
         session.is_closed = True

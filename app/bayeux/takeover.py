@@ -45,10 +45,12 @@ def _take_queue(bayeux: "Bayeux", session: Session, draft: Session) -> None:
 
 def _take_dispatcher(bayeux: "Bayeux", session: Session, draft: Session) -> None:
     old, new = session.dispatcher, draft.dispatcher
-    if old is None or new is None:
+    if old is None or new is None or old.is_dead:
         session.dispatcher = new
+        session.is_closed = False
         return
     old.policy = new.policy
+    old.contact(bayeux.now)
     wants_hold = new.hold_record
     if wants_hold is None:
         bayeux.resume(session)

@@ -14,6 +14,8 @@ class Reason(Enum):
     OVERFLOW_BYTES = "resource.overflow.queue.bytes"
     SESSION_EXPIRED = "session_expired"
     SESSION_ENDED = "session_ended"
+    # An operator emptied the queue.
+    CLEARED = "cleared"
     # Nobody wants a dead letter of it.
     NO_LETTER = "no_letter"
 

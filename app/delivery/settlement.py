@@ -35,7 +35,7 @@ class Owner(Protocol[R_contra]):
         ...
 
     def note(self, receiver: R_contra, /) -> None:
-        """What is remembered of the receiver has changed."""
+        """What is remembered of the receiver has changed, and when it must be looked at."""
         ...
 
     def handler(self, receiver: R_contra, channel: str, /) -> ErrorHandler:
@@ -197,8 +197,7 @@ class Settlement(Generic[R]):
                 pass
         if reaction.pause_s is not None:
             dispatcher.pause(now, reaction.pause_s)
-        if reaction.input is not None:
-            self._owner.note(receiver)
+        self._owner.note(receiver)
 
     # The store and the dead letters
 
