@@ -99,7 +99,7 @@ def understand(text: str, value: str | None = None, verb: Verb | None = None) ->
     found = _LEVELS[level].get(phrase.name)
     if found is None:
         raise CommandRefused(ILLEGAL, f"there is no property {phrase.name} of a {level.value}")
-    arguments = phrase.arguments if value is None else (value,)
+    arguments = phrase.arguments if value is None else tuple(value.split("&"))
     sets = _sets(phrase, found, verb or phrase.verb, has_value=arguments is not None)
     argument: Argument = None
     # Whoever reads a value may say anything behind it, as in xmlBlaster.

@@ -2,8 +2,11 @@
 
 import typer
 
+from app.cli.dead import dead
+from app.cli.dispatcher import dispatcher
 from app.cli.flags import flags_of_settings
 from app.cli.serve import serve
+from app.cli.session import session
 
 program = typer.Typer(
     name="holdfast",
@@ -16,12 +19,9 @@ program = typer.Typer(
 )
 
 
-@program.callback()
-def _holdfast() -> None:
-    """A command of its own makes typer keep `serve` a subcommand."""
-
-
 program.command("serve")(flags_of_settings(serve))
+for group in (dead, session, dispatcher):
+    program.add_typer(group)
 
 
 def main() -> None:

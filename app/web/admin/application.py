@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import math
-import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
@@ -19,7 +18,7 @@ from app.web.admin.operations import TOO_LARGE, OperationFailed, Operations
 from app.web.admin.route import Call, Lines, Route
 from app.web.admin.routes import API, ROUTES
 from app.web.admin.throttle import Rate, Throttle
-from app.web.admin.tokens import Role, Tokens
+from app.web.admin.tokens import OPERATOR_NAME, Role, Tokens
 from app.web.origins import Origins, Standing
 
 log = logging.getLogger(__name__)
@@ -36,8 +35,6 @@ _HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
 }
-# A name that an operator goes by; it stands in the audit behind the role.
-_OPERATOR = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._@+-]{0,63}")
 _SIGN_IN = {"WWW-Authenticate": 'Bearer realm="holdfast"'}
 # Whoever has a token works in bursts; whoever has none has no business here.
 _SIGNED_IN = Rate(burst=200, per_s=50)
@@ -137,7 +134,7 @@ def _who(request: web.Request, role: Role) -> str:
     name = request.headers.get("X-Operator")
     if name is None:
         return role.title
-    if _OPERATOR.fullmatch(name) is None:
+    if OPERATOR_NAME.fullmatch(name) is None:
         raise illegal("X-Operator: a name has up to 64 letters, digits, spaces and . _ @ + -")
     return f"{role.title}/{name}"
 

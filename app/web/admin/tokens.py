@@ -11,6 +11,8 @@ from pathlib import Path
 
 OPERATOR_FILE = "admin-token"
 READER_FILE = "reader-token"
+# A name that an operator goes by; it stands in the audit behind the role.
+OPERATOR_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._@+-]{0,63}")
 # Nobody guesses one of these; what an operator puts in its place must not be guessed either.
 _TOKEN = re.compile(r"[!-~]{32,256}")
 _LONGEST_FILE = 1024

@@ -1,0 +1,100 @@
+"""What commands print: tables for people, lines for programs, JSON for both."""
+
+import re
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+
+import orjson
+from rich import box
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Table
+from rich.text import Text
+
+console = Console(highlight=False, soft_wrap=False)
+_errors = Console(stderr=True, highlight=False, soft_wrap=True)
+# What JSON leaves as it is and a terminal may obey.
+_OBEYED = re.compile("[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+
+
+def complain(text: str) -> None:
+    """Say what went wrong."""
+    _errors.print(Text.assemble(("holdfast:", "bold red"), " ", visible(text)))
+
+
+def note(text: str) -> None:
+    """Say something that is not part of the answer."""
+    _errors.print(Text(visible(text)))
+
+
+def visible(value: object) -> str:
+    """A text in which nothing is hidden, and nothing that a terminal would obey."""
+    text = "" if value is None else str(value)
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
+
+
+def when(ms: int | None) -> str:
+    """A time of the server's in local time."""
+    if ms is None:
+        return ""
+    return datetime.fromtimestamp(ms / 1000).astimezone().isoformat(" ", "seconds")
+
+
+def print_json(value: object, *, is_line: bool = False) -> None:
+    """JSON, on one line or for reading."""
+    option = 0 if is_line else orjson.OPT_INDENT_2
+    text = orjson.dumps(value, option=option).decode()
+    text = _OBEYED.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+    sys.stdout.write(text + "\n")
+
+
+def print_table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """A table on a terminal; elsewhere lines with tabs, of which nothing is cut."""
+    shown = [[visible(value) for value in row] for row in rows]
+    if not console.is_terminal:
+        for row in [list(head), *shown]:
+            sys.stdout.write("\t".join(row) + "\n")
+        return
+    table = Table(*head, box=box.SIMPLE_HEAD, pad_edge=False)
+    for row in shown:
+        table.add_row(*map(Text, row))
+    console.print(table)
+
+
+def print_facts(facts: Mapping[str, object]) -> None:
+    """Names and values, one pair in each line."""
+    width = max(map(len, facts), default=0)
+    for name, value in facts.items():
+        if value not in (None, "", [], {}):
+            fact = Text.assemble((f"{name:<{width}}", "bold"), "  ", visible(value))
+            console.print(fact, soft_wrap=True)
+
+
+def progress(text: str) -> Progress:
+    """A bar for people who wait; nothing where nobody looks."""
+    return Progress(
+        SpinnerColumn(),
+        TextColumn(text),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=_errors,
+        transient=True,
+        disable=not _errors.is_terminal,
+    )
+
+
+def brief(value: object) -> str:
+    """Content in one line."""
+    text = orjson.dumps(value).decode()
+    return text if len(text) <= 200 else text[:199] + "…"
