@@ -145,6 +145,8 @@ class Bayeux:
         """Messages for the session may be sent over this connection."""
         self.bind(pipe, session)
         session.pipe = pipe
+        # Lazy messages may have waited for a way to their client only.
+        self.clock.wind(session)
         self.drained(pipe)
 
     def detach(self, pipe: Pipe, now: float) -> None:
