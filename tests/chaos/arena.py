@@ -35,6 +35,7 @@ class Arena:
         self.processes = processes
         self.proxy = proxy
         self.recorder = recorder
+        self.seed = seed
         self.random = Random(seed)
         self.nemesis = Nemesis(processes, proxy, recorder)
         self.receivers: list[Receiver] = []
@@ -57,7 +58,9 @@ class Arena:
         self.publishers.append(publisher)
         return publisher
 
-    async def play(self, steps: Sequence[Step], *, at_least_s: float = 0.0) -> Result:
+    async def play(
+        self, steps: Sequence[Step], *, at_least_s: float = 0.0, drain_s: float = DRAIN_S
+    ) -> Result:
         """Everybody does what they do while the faults happen; then what was left is delivered."""
         done, over = asyncio.Event(), asyncio.Event()
         async with asyncio.TaskGroup() as people:
@@ -71,11 +74,11 @@ class Arena:
             )
             done.set()
             await asyncio.wait(publishing) if publishing else None
-            await self.drain()
+            await self.drain(drain_s)
             over.set()
         return await self.result()
 
-    async def drain(self, within_s: float = DRAIN_S) -> None:
+    async def drain(self, within_s: float) -> None:
         """Wait until nothing waits for anybody; if that never happens the checker will say so."""
         deadline_s = asyncio.get_running_loop().time() + within_s
         while asyncio.get_running_loop().time() < deadline_s:

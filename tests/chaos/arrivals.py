@@ -93,7 +93,10 @@ def _after(ledger: Ledger, settlement: Settlement, deliveries: Iterable[Delivery
     for delivery in deliveries:
         if delivery.asked_ns < settlement.begun_ns:
             continue
-        if not delivery.redelivered or not ledger.forgives(settlement, delivery.at_ns):
+        says_so = delivery.redelivered or ledger.died(
+            settlement.begun_ns, delivery.at_ns, STORE_DIED
+        )
+        if not says_so or not ledger.forgives(settlement, delivery.at_ns):
             copy = delivery.copy
             yield f"{copy.tag} came to {copy.subscriber} after it was accepted"
 

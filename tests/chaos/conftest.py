@@ -29,3 +29,11 @@ def seed(request: pytest.FixtureRequest) -> int:
         seed = SystemRandom().randrange(1_000_000)
     print(f"--chaos-seed {seed}")  # noqa: T201
     return seed
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """What lasts as long as it was told to has that much more time."""
+    seconds = config.getoption("--chaos-seconds", DEFAULT_S)
+    for item in items:
+        if "chaos_s" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.timeout(2 * seconds + 120))

@@ -19,7 +19,7 @@ from tests.chaos.records import (
 # An acceptance may reach the store that much after the receiver was told.
 SETTLING_NS = 2_000_000_000
 
-STORE_DIED = frozenset({"kill store"})
+STORE_DIED = frozenset({"kill store", "lose power"})
 DEATHS = STORE_DIED | {"kill server"}
 STORE_FAULTS = STORE_DIED | {"pause store"}
 

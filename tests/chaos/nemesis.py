@@ -13,6 +13,7 @@ from tests.chaos.proxy import Proxy, Way
 
 RETURNS_S = 10.0
 _LOOK_S = 0.05
+_LAST_MOMENT_S = 0.3
 
 Deed = Callable[[], object]
 
@@ -33,6 +34,7 @@ class Kind(Enum):
     KILL_SERVER = "kill server"
     PAUSE_SERVER = "pause server"
     RESTART_SERVER = "restart server"
+    LOSE_POWER = "lose power"
     RESET = "reset connections"
     REFUSE = "refuse connections"
     EAT_RESPONSES = "eat responses"
@@ -44,12 +46,17 @@ class Kind(Enum):
 
     @property
     def target(self) -> Target:
-        for target in (Target.STORE, Target.SERVER):
-            if self.value.endswith(target.value) and self is not Kind.DEAF_SERVER:
-                return target
-        return Target.NETWORK
+        return _TARGETS.get(self, Target.NETWORK)
 
 
+_TARGETS = {
+    Kind.KILL_STORE: Target.STORE,
+    Kind.PAUSE_STORE: Target.STORE,
+    Kind.KILL_SERVER: Target.SERVER,
+    Kind.PAUSE_SERVER: Target.SERVER,
+    Kind.RESTART_SERVER: Target.SERVER,
+    Kind.LOSE_POWER: Target.SERVER,
+}
 NETWORK = tuple(kind for kind in Kind if kind.target is Target.NETWORK)
 SERVER = tuple(kind for kind in Kind if kind.target is Target.SERVER)
 STORE = tuple(kind for kind in Kind if kind.target is Target.STORE)
@@ -97,6 +104,7 @@ class Nemesis:
             Kind.KILL_SERVER: processes.kill,
             Kind.PAUSE_SERVER: processes.freeze,
             Kind.RESTART_SERVER: processes.stop,
+            Kind.LOSE_POWER: self._lose_power,
             Kind.RESET: proxy.reset,
             Kind.REFUSE: proxy.refuse,
             Kind.EAT_RESPONSES: lambda: proxy.eat_responses(3),
@@ -113,6 +121,7 @@ class Nemesis:
             Kind.KILL_SERVER: self._start,
             Kind.PAUSE_SERVER: processes.thaw,
             Kind.RESTART_SERVER: self._start,
+            Kind.LOSE_POWER: self._start,
             **dict.fromkeys(NETWORK, proxy.heal),
         }
 
@@ -140,6 +149,13 @@ class Nemesis:
             await self._all_works()
         for each in begun:
             each.ok()
+
+    async def _lose_power(self) -> None:
+        """What the store was told and had no time to do is lost, too."""
+        self._processes.signal_store(signal.SIGSTOP)
+        await asyncio.sleep(_LAST_MOMENT_S)
+        self._processes.signal_store(signal.SIGKILL)
+        await self._processes.kill()
 
     async def _start(self) -> None:
         await self._processes.start()

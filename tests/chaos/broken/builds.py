@@ -1,0 +1,141 @@
+"""Servers that are broken on purpose, each in one way, to see that the checker notices."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from app.delivery import queue
+from app.delivery.dead_letters import DeadLetter
+from app.delivery.dispatcher import Dispatcher
+from app.delivery.keeper import Kept
+from app.delivery.messages import Message
+from app.delivery.queue import CallbackQueue, Entry
+from app.store import scripts
+from app.store.keeping import Store
+from app.store.script import Script
+from extensions.delivery import Dress
+from tests.chaos.checker import Invariant
+from tests.chaos.nemesis import Kind, Step
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """How the server is broken, what brings it to light, and what the checker should say."""
+
+    damage: Callable[[], None]
+    breaks: Invariant
+    steps: tuple[Step, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return self.damage.__name__
+
+
+_KILL = (Step(0.7, (Kind.KILL_SERVER,), 0.1),)
+_KILL_OFTEN = (Step(0.7, (Kind.KILL_SERVER,), 0.1), Step(0.6, (Kind.KILL_SERVER,), 0.1))
+_LOSE_POWER = (Step(0.7, (Kind.LOSE_POWER,), 0.1),)
+_EAT = (Step(0.3, (Kind.EAT_RESPONSES,), 0.2), Step(0.3, (Kind.EAT_RESPONSES,), 0.2))
+
+
+def publishers_are_answered_before_the_store() -> None:
+    keep = Store.keep
+
+    def hasty(
+        self: Store, message: Message, keys: Sequence[str], done: Callable[[Kept], None]
+    ) -> None:
+        keep(self, message, keys, lambda _: None)
+        self._loop.call_soon(done, Kept.KEPT)
+
+    _replace(Store, "keep", hasty)
+
+
+def dead_letters_take_two_steps() -> None:
+    bury = Store.bury
+
+    def slowly(self: Store, letters: Sequence[DeadLetter], key: str | None) -> None:
+        if key is not None:
+            self.settle(key, [letter.message for letter in letters])
+        self._loop.call_later(0.5, bury, self, letters, None)
+
+    _replace(Store, "bury", slowly)
+
+
+def dead_letters_are_dropped() -> None:
+    def drop(self: Store, letters: Sequence[DeadLetter], key: str | None) -> None:
+        if key is not None:
+            self.settle(key, [letter.message for letter in letters])
+
+    _replace(Store, "bury", drop)
+
+
+def attempts_are_not_marked() -> None:
+    _replace(Store, "mark", _nothing)
+
+
+def acks_do_not_reach_the_store() -> None:
+    _replace(Store, "settle", _nothing)
+
+
+def redeliveries_do_not_say_so() -> None:
+    dress = Dress._event
+
+    def quietly(self: Dress, session: Any, entry: Entry, *rest: Any) -> Message:
+        redelivered, entry.redelivered = entry.redelivered, 0
+        event = dress(self, session, entry, *rest)
+        entry.redelivered = redelivered
+        return event
+
+    _replace(Dress, "_event", quietly)
+
+
+def what_returns_comes_reversed() -> None:
+    _replace(queue, "_by_seq", lambda entry: -entry.seq)
+
+
+def what_was_acked_comes_again() -> None:
+    def settle(self: CallbackQueue, seqs: Sequence[int]) -> list[Entry]:
+        settled = [self.handed[seq] for seq in seqs if seq in self.handed]
+        self._counters.acked += len(settled)
+        return settled
+
+    _replace(CallbackQueue, "settle", settle)
+
+
+def holdback_is_ignored() -> None:
+    _replace(Dispatcher, "hold", _nothing)
+
+
+def bodies_go_with_their_first_entry() -> None:
+    eager = scripts.SETTLE.source.replace("if count > 2 then", "if false then")
+    eager = eager.replace("elseif count == 2 then", "elseif false then")
+    broken = Script("settle", eager)
+    known = tuple(broken if each is scripts.SETTLE else each for each in scripts.SCRIPTS)
+    _replace(scripts, "SCRIPTS", known)
+    _replace(scripts, "SETTLE", broken)
+
+
+BUILDS = {
+    build.name: build
+    for build in (
+        Build(publishers_are_answered_before_the_store, Invariant.NO_LOSS, _LOSE_POWER),
+        Build(dead_letters_take_two_steps, Invariant.ONE_FATE, _KILL_OFTEN),
+        Build(dead_letters_are_dropped, Invariant.ONE_FATE),
+        Build(attempts_are_not_marked, Invariant.ATTEMPTS, _KILL),
+        Build(acks_do_not_reach_the_store, Invariant.ONE_FATE),
+        Build(redeliveries_do_not_say_so, Invariant.NO_DUPLICATE, _EAT),
+        Build(what_returns_comes_reversed, Invariant.ORDER),
+        Build(what_was_acked_comes_again, Invariant.NO_DUPLICATE),
+        Build(holdback_is_ignored, Invariant.HOLD),
+        Build(bodies_go_with_their_first_entry, Invariant.NO_LOSS, _KILL),
+    )
+}
+
+
+def _nothing(*_: object) -> None:
+    """Instead of what should be done."""
+
+
+def _replace(owner: object, name: str, broken: object) -> None:
+    """Only what is there can be broken: a name that has changed must be noticed here."""
+    getattr(owner, name)
+    setattr(owner, name, broken)
