@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Sequence
 from enum import Enum
+from itertools import chain
 from pathlib import Path
 from types import TracebackType
 from typing import cast
@@ -28,6 +29,7 @@ _SHORTEST_PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 10.0
 # One that ran for this long was not broken.
 _SOUND_S = 30.0
+_WRITING = re.compile(rb"aof_rewrite_(?:in_progress|scheduled):1")
 _DAMAGED = re.compile(
     r"(?:Bad file format|Unrecoverable error) reading the append only file (\S+):"
 )
@@ -103,8 +105,7 @@ class EmbeddedValkey:
             wire = await self._left_running()
             if wire is None:
                 return False
-            async with asyncio.timeout(_PATIENCE_S):
-                process = await self._take_over(wire)
+            process = await self._take_over(wire)
         except (Unusable, TimeoutError) as error:
             raise self._blocked() from error
         self._process = process
@@ -117,22 +118,33 @@ class EmbeddedValkey:
         while True:
             try:
                 async with asyncio.timeout(_PATIENCE_S):
-                    return await self._dial()
+                    wire = await self._dial()
+                    if await self._is_ours(wire):
+                        return wire
             except Unusable as error:
                 if not self._home.is_held():
                     return None
                 if not error.is_passing and loop.time() > deadline:
                     raise
+            else:
+                wire.abort("not needed any more")
+                if not self._home.drop_link():
+                    raise StoreUnavailable(f"{self._home.socket}: another server listens there")
             await asyncio.sleep(_LOOK_S)
 
+    async def _is_ours(self, wire: Wire) -> bool:
+        (config,) = await wire.ask([["CONFIG", "GET", "dir"]])
+        directory = os.fsdecode(cast("dict[bytes, bytes]", config)[b"dir"])
+        return Path(directory) == self._home.directory and self._home.is_held()
+
     async def _take_over(self, wire: Wire) -> Orphan:
+        settings = _PERSISTENCE[self._durability].items()
         try:
-            info, config = await wire.ask([["INFO", "server"], ["CONFIG", "GET", "dir"]])
-            directory = Path(os.fsdecode(cast("dict[bytes, bytes]", config)[b"dir"]))
-            if not self._home.is_held() or directory != self._home.directory:
-                raise Unusable("belongs to somebody else")
-            settings = [word for pair in _PERSISTENCE[self._durability].items() for word in pair]
-            await wire.ask([["CONFIG", "SET", *settings]])
+            async with asyncio.timeout(_PATIENCE_S):
+                info, _ = await wire.ask(
+                    [["INFO", "server"], ["CONFIG", "SET", *chain.from_iterable(settings)]]
+                )
+            await _until_written(wire)
         finally:
             wire.abort("not needed any more")
         found = re.search(rb"process_id:(\d+)", cast("bytes", info))
@@ -249,6 +261,16 @@ class EmbeddedValkey:
             await self._start()
         except (StoreUnavailable, OSError) as error:
             log.error("the embedded store cannot be started again: %s", error)
+
+
+async def _until_written(wire: Wire) -> None:
+    """One that kept nothing in files until now writes everything first, beside its work."""
+    while True:
+        async with asyncio.timeout(_PATIENCE_S):
+            (info,) = await wire.ask([["INFO", "persistence"]])
+        if not _WRITING.search(cast("bytes", info)):
+            return
+        await asyncio.sleep(_LOOK_S)
 
 
 def server_binary() -> Path:

@@ -99,8 +99,15 @@ class Home:
         place.unlink(missing_ok=True)
         if place != self._socket:
             self._socket.unlink(missing_ok=True)
-            if _is_private(place.parent):
+            if _is_private(place.parent) and not any(place.parent.iterdir()):
                 place.parent.rmdir()
+
+    def drop_link(self) -> bool:
+        """Forget where a long name led to, as in a copy of somebody else's directory."""
+        if not self._socket.is_symlink():
+            return False
+        self._socket.unlink()
+        return True
 
     # The log
 

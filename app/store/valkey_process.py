@@ -10,9 +10,9 @@ from app.store.home import Home
 
 log = logging.getLogger(__name__)
 
-# Time to write and sync what is in memory.
-_GOODBYE_S = 10.0
-_KILL_S = 5.0
+# Time to write and sync what is in memory, and how often one is asked to.
+_GOODBYE_S = 1.0
+_REQUESTS = 10
 # How often one looks whether somebody else's child is still there.
 _LOOK_S = 0.1
 
@@ -74,14 +74,22 @@ class Orphan:
 
 async def stop(process: ValkeyProcess) -> None:
     """End it, after it has written what it holds; by force if it does not listen."""
-    for number, limit_s in ((signal.SIGTERM, _GOODBYE_S), (signal.SIGKILL, _KILL_S)):
-        try:
-            process.signal(number)
-        except ProcessLookupError:
-            pass
-        try:
-            async with asyncio.timeout(limit_s):
-                await process.gone()
+    # One that writes its first file refuses to end before it is complete.
+    for _ in range(_REQUESTS):
+        if await _ends(process, signal.SIGTERM, _GOODBYE_S):
             return
-        except TimeoutError:
-            log.warning("the embedded store (process %d) does not end", process.pid)
+    log.warning("the embedded store (process %d) does not end: it is killed", process.pid)
+    await _ends(process, signal.SIGKILL, _GOODBYE_S)
+
+
+async def _ends(process: ValkeyProcess, number: int, limit_s: float) -> bool:
+    try:
+        process.signal(number)
+    except ProcessLookupError:
+        pass
+    try:
+        async with asyncio.timeout(limit_s):
+            await process.gone()
+    except TimeoutError:
+        return False
+    return True

@@ -1,16 +1,27 @@
 """What tests of the store share: real servers, and the event loop of the product."""
 
 import asyncio
+import tempfile
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 import uvloop
 
+from tests.store.places import end_whoever_lives_in
 from tests.store.servers import ValkeyServer
 
 
 def pytest_asyncio_loop_factories() -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
     return {"uvloop": uvloop.new_event_loop}
+
+
+@pytest.fixture
+def data() -> Iterator[Path]:
+    """A data directory with a short name; whoever still lives there is ended."""
+    with tempfile.TemporaryDirectory(prefix="holdfast-test-") as home:
+        yield Path(home)
+        end_whoever_lives_in(Path(home))
 
 
 @pytest.fixture

@@ -1,0 +1,87 @@
+"""Directories in which embedded stores live, and what there is to see in them."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from app.store.embedded import Durability, EmbeddedValkey, server_binary
+from tests.serving import ROOT
+from tests.store.caller import Caller, calling
+
+
+@asynccontextmanager
+async def keeping(
+    data: Path, durability: Durability = Durability.EVERYSEC
+) -> AsyncIterator[Caller]:
+    """An embedded store and somebody who calls it."""
+    async with EmbeddedValkey(data, durability) as url, calling(url) as caller:
+        yield caller
+
+
+def killed_keeper(data: Path, durability: str = "everysec") -> str:
+    """A server that kept a store there and was killed; the URL of what it left running."""
+    command = [sys.executable, "-m", "tests.store.mortal_keeper", str(data), durability]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE) as keeper:
+        assert keeper.stdout is not None
+        url = keeper.stdout.readline().decode().strip()
+        keeper.kill()
+    return url
+
+
+def stranger(data: Path) -> subprocess.Popen[bytes]:
+    """Somebody else's Valkey, where ours would listen."""
+    command = [server_binary(), "--port", "0", "--save", "", "--unixsocket", data / "store.sock"]
+    return subprocess.Popen(command, cwd=data, stdout=subprocess.DEVNULL)
+
+
+def end_whoever_lives_in(data: Path) -> None:
+    for file in data.rglob("valkey.pid"):
+        try:
+            os.kill(int(file.read_text()), signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+
+
+def pid_in(data: Path) -> int:
+    return int((data / "store" / "valkey.pid").read_text())
+
+
+def is_alive(pid: int) -> bool:
+    """Whether it runs; one that nobody has buried does not."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    stat = Path(f"/proc/{pid}/stat")
+    return not (stat.exists() and stat.read_text().rpartition(")")[2].split()[0] == "Z")
+
+
+def copied(data: Path, place: Path) -> None:
+    """A copy of the directory, made while somebody uses it."""
+    (place / "store").mkdir(parents=True)
+    (place / "store.sock").symlink_to((data / "store.sock").readlink())
+    shutil.copy(data / "store" / "valkey.pid", place / "store")
+
+
+def names_in(directory: Path) -> list[str]:
+    return sorted(path.name for path in directory.iterdir())
+
+
+def files_of(pid: int) -> set[str]:
+    """The names of the files that a process has open."""
+    return {Path(os.readlink(entry)).name for entry in Path(f"/proc/{pid}/fd").iterdir()}
+
+
+def environment_of(pid: int) -> bytes:
+    return Path(f"/proc/{pid}/environ").read_bytes()
+
+
+async def settings(caller: Caller, *names: str) -> list[str]:
+    found = await caller.line.ask("CONFIG", "GET", *names)
+    assert isinstance(found, dict)
+    return [found[name.encode()].decode() for name in names]

@@ -1,0 +1,197 @@
+"""The embedded store: kept alive, stopped in order, wherever its directory is."""
+
+import asyncio
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from app.store import valkey_process
+from app.store.connection import StoreUnavailable
+from app.store.embedded import Durability, EmbeddedValkey
+from tests.store.caller import until
+from tests.store.places import (
+    environment_of,
+    files_of,
+    is_alive,
+    keeping,
+    names_in,
+    pid_in,
+    settings,
+)
+
+LINUX = Path("/proc/self/fd").is_dir()
+
+# A life
+
+
+@pytest.mark.parametrize("durability", Durability)
+async def test_it_runs_with_the_server_and_keeps_what_the_durability_says(
+    data: Path, durability: Durability
+) -> None:
+    async with keeping(data, durability) as caller:
+        caller.note(10)
+        await caller.answered()
+        pid = pid_in(data)
+        appendonly, fsync = await settings(caller, "appendonly", "appendfsync")
+        assert await settings(caller, "save", "maxmemory-policy", "port") == ["", "noeviction", "0"]
+    assert not is_alive(pid)
+    assert names_in(data) == ["store"]
+    async with keeping(data, durability) as caller:
+        kept = await caller.kept()
+    is_kept = durability is not Durability.MEMORY
+    assert kept == (list(range(10)) if is_kept else [])
+    assert appendonly == ("yes" if is_kept else "no")
+    assert not is_kept or fsync == durability.value
+
+
+async def test_nobody_else_can_look_into_it(data: Path) -> None:
+    async with keeping(data):
+        for path in (data / "store.sock", data / "store"):
+            assert path.stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.skipif(not LINUX, reason="looks into /proc")
+async def test_it_inherits_its_lock_and_nothing_else(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOLDFAST_SECRET", "s3cret")
+    ours = os.open(data / "lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC)
+    async with keeping(data):
+        pid = pid_in(data)
+        files = files_of(pid)
+        assert {"valkey.lock", "valkey.log"} <= files
+        assert not {"lock", "keeper.lock"} & files
+        assert b"s3cret" not in environment_of(pid)
+    os.close(ours)
+
+
+async def test_the_terminals_interrupt_is_not_for_it(data: Path) -> None:
+    async with keeping(data):
+        pid = pid_in(data)
+        assert os.getsid(pid) == pid
+
+
+@pytest.mark.slow
+async def test_one_that_dies_is_started_again_and_has_lost_nothing(
+    data: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with keeping(data, Durability.ALWAYS) as caller:
+        for _ in range(3):
+            caller.note(200)
+            caller.line.flush()
+            pid = pid_in(data)
+            os.kill(pid, signal.SIGKILL)
+            caller.note(50)
+            await caller.answered()
+        assert await caller.kept() == list(range(750))
+        assert is_alive(pid_in(data))
+    assert caplog.text.count("died: signal 9") == 3
+
+
+async def test_one_that_does_not_listen_is_ended_by_force(
+    data: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(valkey_process, "_GOODBYE_S", 0.02)
+    async with EmbeddedValkey(data, Durability.EVERYSEC):
+        pid = pid_in(data)
+        os.kill(pid, signal.SIGSTOP)
+    assert not is_alive(pid)
+    assert "does not end" in caplog.text
+
+
+async def test_a_start_that_is_given_up_leaves_nobody(data: Path) -> None:
+    store = EmbeddedValkey(data, Durability.EVERYSEC)
+    opening = asyncio.create_task(store.open())
+    await until((data / "store" / "valkey.pid").exists)
+    pid = pid_in(data)
+    opening.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await opening
+    assert not is_alive(pid)
+    async with keeping(data) as caller:
+        assert await caller.kept() == []
+
+
+# Names
+
+
+@pytest.mark.parametrize("length", [40, 90, 200])
+async def test_the_name_of_the_directory_may_be_long(data: Path, length: int) -> None:
+    place = data / ("x" * length)
+    for count in (1, 2):
+        async with keeping(place) as caller:
+            caller.noted = count - 1
+            caller.note(1)
+            await caller.answered()
+            assert len(await caller.kept()) == count
+            socket = place / "store.sock"
+            home = socket.resolve().parent
+            assert socket.is_socket()
+        assert home == place or not home.exists()
+        assert not socket.is_symlink()
+
+
+async def test_the_directory_may_be_named_from_where_one_is(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(data)
+    async with keeping(Path("here and there")) as caller:
+        assert await caller.line.ask("PING") == b"PONG"
+
+
+# Damage
+
+
+async def noted_in(data: Path) -> Path:
+    """A store in which something was noted; the file that has it."""
+    async with keeping(data, Durability.ALWAYS) as caller:
+        caller.note(100)
+        await caller.answered()
+    (file,) = (data / "store" / "appendonlydir").glob("*.incr.aof")
+    return file
+
+
+async def test_a_torn_end_is_cut_off(data: Path) -> None:
+    file = await noted_in(data)
+    os.truncate(file, file.stat().st_size - 5)
+    async with keeping(data) as caller:
+        assert await caller.kept() == list(range(99))
+
+
+def repair(command: str) -> None:
+    subprocess.run(command, shell=True, input=b"y\n", check=True, capture_output=True)
+
+
+@pytest.mark.slow
+async def test_damage_is_told_with_the_way_out(data: Path) -> None:
+    file = await noted_in(data)
+    with file.open("r+b") as damaged:
+        damaged.seek(file.stat().st_size // 2)
+        damaged.write(b"garbage")
+    with pytest.raises(StoreUnavailable) as refused:
+        await EmbeddedValkey(data, Durability.ALWAYS).open()
+    text = str(refused.value)
+    assert text.startswith(f"{file} is damaged. Keep a copy of {data / 'store'};")
+    command = text.partition("with: ")[2].partition(", or move")[0]
+    repair(command)
+    async with keeping(data) as caller:
+        kept = await caller.kept()
+    assert kept == list(range(len(kept)))
+    assert 20 < len(kept) < 80
+
+
+async def test_one_that_ends_at_once_says_why(data: Path) -> None:
+    (data / "store" / "appendonlydir").mkdir(parents=True)
+    manifest = data / "store" / "appendonlydir" / "appendonly.aof.manifest"
+    manifest.write_text("nonsense\n")
+    with pytest.raises(StoreUnavailable, match=r"ended at once: .+ \(see .+valkey\.log\)"):
+        await EmbeddedValkey(data, Durability.EVERYSEC).open()
+
+
+def test_a_place_where_nothing_can_be_written_is_refused(data: Path) -> None:
+    (data / "file").write_text("")
+    with pytest.raises(StoreUnavailable, match="Not a directory"):
+        asyncio.run(EmbeddedValkey(data / "file", Durability.EVERYSEC).open())

@@ -1,0 +1,67 @@
+"""The first connection of a line: who is let in, and which stores are refused."""
+
+import logging
+
+import pytest
+
+from app.store.connection import StoreUnavailable
+from tests.store.caller import Caller, calling, until
+from tests.store.servers import ValkeyServer
+
+
+async def test_a_store_that_is_not_there_is_refused(valkey: ValkeyServer) -> None:
+    valkey.kill()
+    with pytest.raises(StoreUnavailable, match="cannot be reached"):
+        await Caller(valkey.url).line.open()
+
+
+async def test_a_store_that_hangs_is_refused(valkey: ValkeyServer) -> None:
+    valkey.freeze()
+    with pytest.raises(StoreUnavailable, match="does not answer"):
+        await Caller(valkey.url, patience_s=0.1).line.open()
+
+
+async def test_a_replica_is_refused(valkey: ValkeyServer) -> None:
+    valkey.ask("REPLICAOF", "127.0.0.1", "1")
+    with pytest.raises(StoreUnavailable, match="replica"):
+        await Caller(valkey.url).line.open()
+
+
+async def test_a_wrong_password_is_refused_and_not_repeated(shared_valkey: ValkeyServer) -> None:
+    url = shared_valkey.url.replace("//", "//joe:wr0ng@")
+    with pytest.raises(StoreUnavailable, match="WRONGPASS") as refused:
+        await Caller(url).line.open()
+    assert "wr0ng" not in str(refused.value)
+
+
+async def test_a_user_reaches_the_database_that_the_url_names(valkey: ValkeyServer) -> None:
+    valkey.ask("ACL", "SETUSER", "joe", "on", ">s3c/ret", "~*", "+@all")
+    url = valkey.url.replace("//", "//joe:s3c%2Fret@") + "?db=3"
+    async with calling(url) as caller:
+        assert await caller.line.ask("ACL", "WHOAMI") == b"joe"
+        assert await caller.line.ask("CLIENT", "GETNAME") == b"holdfast"
+        await caller.line.ask("SET", "key", 1)
+    assert valkey.ask("DBSIZE") == 0
+
+
+async def test_a_password_alone_is_the_default_users(valkey: ValkeyServer) -> None:
+    valkey.ask("CONFIG", "SET", "requirepass", "secret")
+    with pytest.raises(StoreUnavailable, match="NOAUTH"):
+        await Caller(valkey.url).line.open()
+    async with calling(valkey.url.replace("//", "//:secret@")) as caller:
+        assert await caller.line.ask("ACL", "WHOAMI") == b"default"
+
+
+@pytest.mark.slow
+async def test_a_store_that_loads_its_data_is_waited_for(
+    valkey: ValkeyServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    valkey.ask("EVAL", "for i = 1, 300 do redis.call('set', i, i) end", 0)
+    valkey.ask("SAVE")
+    valkey.kill()
+    with caplog.at_level(logging.INFO):
+        valkey.launch(key_load_delay="2000", loading_process_events_interval_bytes="1024")
+        await until((valkey.directory / "s").exists)
+        async with calling(valkey.url) as caller:
+            assert await caller.line.ask("DBSIZE") == 300
+    assert "is not ready: LOADING" in caplog.text

@@ -1,0 +1,121 @@
+"""Two servers and one embedded store: one at a time, and one after another was killed."""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from app.store import embedded
+from app.store.connection import StoreUnavailable
+from app.store.embedded import Durability, EmbeddedValkey
+from tests.store.caller import calling, until
+from tests.store.places import (
+    copied,
+    is_alive,
+    keeping,
+    killed_keeper,
+    names_in,
+    pid_in,
+    settings,
+    stranger,
+)
+
+
+async def test_a_second_server_is_refused_while_one_lives(data: Path) -> None:
+    async with keeping(data) as caller:
+        with pytest.raises(StoreUnavailable, match="another server uses this store"):
+            await EmbeddedValkey(data, Durability.EVERYSEC).open()
+        assert await caller.line.ask("PING") == b"PONG"
+    async with keeping(data):
+        pass
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["short", "long" * 40])
+async def test_what_a_killed_server_left_is_taken_over(data: Path, name: str) -> None:
+    place = data / name
+    url = killed_keeper(place)
+    async with calling(url) as caller:
+        caller.note(10)
+        await caller.answered()
+    pid = pid_in(place)
+    async with keeping(place, Durability.ALWAYS) as caller:
+        assert pid_in(place) == pid
+        assert await caller.kept() == list(range(10))
+        assert await settings(caller, "appendonly", "appendfsync") == ["yes", "always"]
+    assert not is_alive(pid)
+    assert names_in(place) == ["store"]
+
+
+@pytest.mark.slow
+async def test_one_without_persistence_gets_it_when_taken_over(data: Path) -> None:
+    async with calling(killed_keeper(data, "memory")) as caller:
+        caller.note(10)
+        await caller.answered()
+    async with keeping(data, Durability.ALWAYS) as caller:
+        assert await caller.kept() == list(range(10))
+        caller.noted = 10
+        caller.note(10)
+        await caller.answered()
+    async with keeping(data, Durability.ALWAYS) as caller:
+        assert await caller.kept() == list(range(20))
+
+
+@pytest.mark.slow
+async def test_one_that_was_taken_over_is_started_again_when_it_dies(data: Path) -> None:
+    killed_keeper(data)
+    async with keeping(data, Durability.ALWAYS) as caller:
+        os.kill(pid_in(data), signal.SIGKILL)
+        caller.note(10)
+        await caller.answered()
+        assert await caller.kept() == list(range(10))
+
+
+@pytest.mark.slow
+async def test_one_that_cannot_be_taken_over_is_named(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embedded, "_PATIENCE_S", 0.1)
+    killed_keeper(data)
+    pid = pid_in(data)
+    os.kill(pid, signal.SIGSTOP)
+    with pytest.raises(StoreUnavailable, match=f"end process {pid} and start again"):
+        await EmbeddedValkey(data, Durability.EVERYSEC).open()
+    assert is_alive(pid)
+    os.kill(pid, signal.SIGKILL)
+    async with keeping(data):
+        assert pid_in(data) != pid
+
+
+@pytest.mark.slow
+async def test_what_both_left_when_they_were_killed_is_removed(data: Path) -> None:
+    killed_keeper(data)
+    os.kill(pid_in(data), signal.SIGKILL)
+    assert (data / "store.sock").exists()
+    async with keeping(data) as caller:
+        assert await caller.kept() == []
+
+
+@pytest.mark.slow
+async def test_a_copy_of_a_directory_in_use_gets_a_store_of_its_own(data: Path) -> None:
+    place, copy = data / ("long" * 40), data / "copy"
+    async with keeping(place) as caller:
+        copied(place, copy)
+        async with keeping(copy) as other:
+            caller.note(1)
+            await caller.answered()
+            assert await other.kept() == []
+            assert pid_in(copy) != pid_in(place)
+        await caller.line.ask("PING")
+    assert names_in(copy) == names_in(place) == ["store"]
+
+
+async def test_a_stranger_at_the_socket_is_not_taken_over(data: Path) -> None:
+    with stranger(data) as other:
+        await until((data / "store.sock").exists)
+        with pytest.raises(StoreUnavailable, match="another server listens there"):
+            await EmbeddedValkey(data, Durability.EVERYSEC).open()
+        async with calling(f"unix://{data}/store.sock") as caller:
+            assert await caller.line.ask("PING") == b"PONG"
+        other.terminate()
