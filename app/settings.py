@@ -25,7 +25,7 @@ Limit = Annotated[int, Field(ge=1)]
 # Paths as they stand in a request: nothing that could be spelt in another way.
 _PATH = re.compile(r"(?:/(?!\.\.?(?:/|$))[A-Za-z0-9._~!$&'()*+,;=:@-]+)+")
 # The first segments of the server's other paths.
-_TAKEN = frozenset({"healthz", "readyz", "metrics", "static"})
+_TAKEN = frozenset({"admin", "console", "healthz", "readyz", "metrics", "static"})
 # What Kubernetes tells the containers beside a Service of this name, in variables like ours.
 _LINK = re.compile(r"(?:tcp|udp|sctp)://")
 _LINKS = re.compile(
@@ -43,6 +43,11 @@ class ChannelSettings(BaseModel):
     lazy: bool = False
     lazy_timeout: Milliseconds | None = None
     broadcast_to_publisher: bool = True
+    durable: bool | None = None
+    dead_letters: bool = True
+    attempts: Limit = 1
+    backoff: Milliseconds = 1_000
+    longest_backoff: Milliseconds = 60_000
 
 
 class _Environment(EnvSettingsSource):
@@ -65,7 +70,21 @@ class Settings(BaseSettings):
     unix: Path | None = Field(None, description="Listen on this Unix socket instead.")
     open: bool = Field(False, description="Let anyone in who reaches an address beyond loopback.")
     data: Path = Field(Path("data"), description="Directory that belongs to this server alone.")
-    redis: str | None = Field(None, description="Redis or Valkey to depend on, as redis:// URL.")
+    redis: str | None = Field(
+        None, description="Redis or Valkey to use, as redis:// URL; none: one of its own in data."
+    )
+    namespace: str = Field(
+        "holdfast", pattern=r"^[a-z0-9-]{1,32}$", description="Deployment, within one Redis."
+    )
+    node: str = Field(
+        "holdfast", pattern=r"^[a-z0-9-]{1,32}$", description="Name of this server in ids."
+    )
+    durable: Literal["none", "named", "acked"] = Field(
+        "named", description="Sessions that are kept in the store."
+    )
+    durability: Literal["memory", "everysec", "always"] = Field(
+        "everysec", description="When its own store writes to disk."
+    )
     paths: list[str] = Field(["/cometd", "/bayeux"], description="Paths of the Bayeux server.")
     allow_origin: list[str] = Field(
         [], description="Origin of pages that may use this server besides its own; * for all."
@@ -117,6 +136,7 @@ class Settings(BaseSettings):
         {}, description="What is special about channels, by pattern."
     )
 
+    delivery: bool = Field(True, description="Offer verdicts on single messages.")
     ack: bool = Field(True, description="Offer acknowledged messages.")
     timesync: bool = Field(True, description="Offer the synchronisation of clocks.")
     timestamp: bool = Field(False, description="Add a timestamp to whatever is sent.")

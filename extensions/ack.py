@@ -12,6 +12,7 @@ from app.bayeux.codec import Json
 from app.bayeux.extension_chain import ServerExtension, SessionExtension
 from app.bayeux.server import Bayeux
 from app.bayeux.sessions import Session
+from app.delivery.queue import Settling
 
 _HANDSHAKE = "/meta/handshake"
 _CONNECT = "/meta/connect"
@@ -38,6 +39,9 @@ class Ack(ServerExtension):
         answer: Any = {"enabled": True, "batch": 0} if self._announces_batch else asked
         reply.setdefault("ext", {})["ack"] = answer
         return self._session_extension
+
+    def resume(self, session: Session, now: float) -> SessionExtension | None:
+        return self._session_extension if session.queue.settling is Settling.BATCH else None
 
 
 class _AckOfSession(SessionExtension):

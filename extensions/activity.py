@@ -20,6 +20,9 @@ class Activity(ServerExtension):
     def negotiate(
         self, session: Session, handshake: Json, reply: Json, now: float
     ) -> SessionExtension | None:
+        return self.resume(session, now)
+
+    def resume(self, session: Session, now: float) -> SessionExtension | None:
         return _ActivityOfSession(self._bayeux, self._max_inactivity_s, now)
 
 

@@ -58,6 +58,12 @@ class Delivery(ServerExtension):
         session.dress = self._dress
         return self._session_extension
 
+    def resume(self, session: Session, now: float) -> SessionExtension | None:
+        if session.terms is None:
+            return None
+        session.dress = self._dress
+        return self._session_extension
+
     def _check_name(self, session: Session, terms: Terms, handshake: Json) -> None:
         bayeux, subject = self._bayeux, terms.subject or ""
         bayeux.rights.check_name(session, subject, terms.number, handshake)
@@ -133,9 +139,7 @@ class Dress:
     def __init__(self, node: Node) -> None:
         self._node = node
 
-    def __call__(
-        self, session: Session, entries: Sequence[Entry], now: float
-    ) -> Sequence[Message]:
+    def __call__(self, session: Session, entries: Sequence[Entry], now: float) -> Sequence[Message]:
         size = session.queue.count
         return [self._event(session, entry, place, size) for place, entry in enumerate(entries)]
 
@@ -171,7 +175,10 @@ class Dress:
             if message.generation:
                 shared["generation"] = message.generation
             others = b"".join(
-                (orjson.dumps(key) + b":" + orjson.dumps(value) + b"," for key, value in ext.items())
+                (
+                    orjson.dumps(key) + b":" + orjson.dumps(value) + b","
+                    for key, value in ext.items()
+                )
             )
             message.stem = b"".join(
                 (

@@ -21,6 +21,9 @@ class Timestamp(ServerExtension):
     ) -> SessionExtension | None:
         return self._session_extension
 
+    def resume(self, session: Session, now: float) -> SessionExtension | None:
+        return self._session_extension
+
     def event(self, event: Json) -> None:
         event["timestamp"] = self._stamp()
 

@@ -27,6 +27,9 @@ class TimeSync(ServerExtension):
         self._session_extension.incoming(session, handshake, now)
         return self._session_extension
 
+    def resume(self, session: Session, now: float) -> SessionExtension | None:
+        return self._session_extension
+
 
 class _TimeSyncOfSession(SessionExtension):
     optional: ClassVar[bool] = True

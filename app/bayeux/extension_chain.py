@@ -44,6 +44,10 @@ class ServerExtension:
         """
         return None
 
+    def resume(self, session: Session, now: float) -> SessionExtension | None:
+        """Agree again with a session that the store kept while no server ran."""
+        return None
+
     def event(self, event: Json) -> None:
         """Complete a published message, once for all its receivers."""
 

@@ -73,8 +73,12 @@ def restore(
     bayeux.sessions.add(session, record.browser)
     if terms is not None and terms.is_named:
         bayeux.sessions.name(session, record.key)
-    session.is_durable = True
+    session.is_durable = session.is_resumed = True
     bayeux.hub.durables += 1
+    for extension in bayeux.extensions:
+        agreed = extension.resume(session, bayeux.now)
+        if agreed is not None:
+            session.extensions += (agreed,)
     for name in record.subscriptions:
         pattern = bayeux.channels.get(name)
         if pattern is not None:

@@ -114,9 +114,7 @@ class Rights:
         if denial is not None:
             raise Refused(BayeuxError.HANDSHAKE_DENIED, advice=denial.advice, ext=denial.ext)
 
-    def check_name(
-        self, session: Session, subject: str, number: int, handshake: Json
-    ) -> None:
+    def check_name(self, session: Session, subject: str, number: int, handshake: Json) -> None:
         denial = self.policy.can_claim(session, subject, number, handshake)
         if denial is not None:
             error = BayeuxError.SESSION_NAME_DENIED

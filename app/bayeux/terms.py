@@ -8,7 +8,9 @@ from typing import Any, Self
 from app.bayeux.codec import Json
 from app.delivery.dispatcher import Policy
 
-_NAME = re.compile(r"(?:client/)?([A-Za-z0-9][A-Za-z0-9.@+~-]{1,62})(?:/(?:session/)?([1-9][0-9]{0,8}))?")
+_NAME = re.compile(
+    r"(?:client/)?([A-Za-z0-9][A-Za-z0-9.@+~-]{1,62})(?:/(?:session/)?([1-9][0-9]{0,8}))?"
+)
 _FOR_EVER = -1
 _LONGEST_MS = 10 * 365 * 24 * 3600 * 1000
 _MOST = 2**31 - 1

@@ -186,9 +186,7 @@ class CallbackQueue:
         self._passed = len(self.waiting)
         return self.waiting
 
-    def hand_over(
-        self, now: float, limit: int = -1, held: Container[str] = ()
-    ) -> Sequence[Entry]:
+    def hand_over(self, now: float, limit: int = -1, held: Container[str] = ()) -> Sequence[Entry]:
         """The next batch: what was not acknowledged, what came back, what waits.
 
         At most `limit` entries, and none of the channels that are held back.

@@ -175,7 +175,9 @@ class Store:
                 self._loop.call_soon(done)
         self.line.flush()
 
-    async def run(self, call: Callable[[str], Call]) -> object:
+    async def run(
+        self, call: Callable[[str], Call], *, patience_s: float | None = _PATIENCE_S
+    ) -> object:
         """The answer to a call, which is made for an epoch; behind all that came before."""
         self.flush()
         if not self.is_available:
@@ -184,12 +186,18 @@ class Store:
         made = call(self.epoch)
         self._call(made, partial(_set, answer), may_be_refused=True)
         try:
-            reply = await asyncio.wait_for(answer, _PATIENCE_S)
+            reply = await asyncio.wait_for(answer, patience_s)
         except TimeoutError as error:
             raise StoreUnavailable("the store does not answer; it may do it yet") from error
         if isinstance(reply, Exception):
             raise StoreUnavailable(f"the store did not do it: {reply}") from reply
         return reply
+
+    def tell(self, call: Callable[[str], Call]) -> None:
+        """Make a call that nobody waits for; behind all that came before."""
+        self.flush()
+        if self._state is State.OPEN:
+            self._call(call(self.epoch), _ignore)
 
     def _turn(self, keys: Sequence[str] = (), id: int = 0) -> Turn:
         """Where something new belongs."""

@@ -34,6 +34,7 @@ FORGET = Script("forget", _source("forget", "fence", "bodies"))
 LETTERS_REMOVE = Script("letters_remove", _source("letters_remove", "fence"))
 REPLAY_TAKE = Script("replay_take", _source("replay_take", "fence", "bodies"))
 REPLAY_NOTE = Script("replay_note", _source("replay_note", "fence"))
+REPLAY_FORGET = Script("replay_forget", _source("replay_forget", "fence"))
 
 # What a line must know.
 SCRIPTS = (
@@ -47,6 +48,7 @@ SCRIPTS = (
     LETTERS_REMOVE,
     REPLAY_TAKE,
     REPLAY_NOTE,
+    REPLAY_FORGET,
 )
 # Reads only, on whatever connection.
 LETTERS_PAGE = Script("letters_page", _source("letters_page"))
@@ -181,3 +183,8 @@ def replay_note(keys: Keys, epoch: str, job: str, given: Mapping[str, Word]) -> 
     for name, value in given.items():
         args += (name, value)
     return Call(REPLAY_NOTE, [keys.meta, keys.replays, keys.replay(job)], args)
+
+
+def replay_forget(keys: Keys, epoch: str, job: str) -> Call:
+    """Remove a replay job."""
+    return Call(REPLAY_FORGET, [keys.meta, keys.replays, keys.replay(job)], [epoch, job])

@@ -73,7 +73,9 @@ def test_messages_that_come_with_the_handshake_are_the_first_batch() -> None:
             house.bayeux.deliver_event(session, {"channel": "/hello", "data": 1})
             return super().negotiate(session, handshake, reply, now)
 
-    house = House(partial(Greets, announces_batch=True), allow_message_delivery_during_handshake=True)
+    house = House(
+        partial(Greets, announces_batch=True), allow_message_delivery_during_handshake=True
+    )
     client = house.guest()
     answer = client.handshake(ext={"ack": True})
     assert answer.elements[0]["ext"]["ack"] == {"enabled": True, "batch": 1}

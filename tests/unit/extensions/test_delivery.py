@@ -85,7 +85,12 @@ def test_the_reply_has_the_effective_values() -> None:
     house.turn()
     told = asked.elements[0]["ext"]["delivery"]
     assert told["session"]["name"] == "client/joe/1"
-    assert (told["retries"], told["delay"], told["resumed"], told["waiting"]) == (-1, 1000, False, 0)
+    assert (told["retries"], told["delay"], told["resumed"], told["waiting"]) == (
+        -1,
+        1000,
+        False,
+        0,
+    )
     assert house.keeper.sessions["joe/1"].client_id == asked.elements[0]["clientId"]
 
 
@@ -159,7 +164,8 @@ def test_ok_settles_one_message_and_leaves_the_others() -> None:
 
 
 @pytest.mark.parametrize(
-    "code", ["user.update.error", "user.update.deadMessage", "user.clientCode", "user.illegalArgument"]
+    "code",
+    ["user.update.error", "user.update.deadMessage", "user.clientCode", "user.illegalArgument"],
 )
 def test_a_refused_message_is_dead_and_the_next_ones_flow(code: str) -> None:
     house = house_of()

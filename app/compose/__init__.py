@@ -8,6 +8,7 @@ import logging
 import os
 import random
 import secrets
+import signal
 import ssl
 import sys
 import time
@@ -16,27 +17,24 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 
 import app
-from app.bayeux.codec import RequestLimits
-from app.bayeux.options import ChannelRule, Options
 from app.bayeux.server import Bayeux
-from app.delivery.channels import ChannelLimits
-from app.delivery.queue import QueueLimits
-from app.settings import ChannelSettings, Settings
-from app.store.connection import Store
+from app.compose.options import options_of, web_options
+from app.compose.storage import open_storage
+from app.delivery.settlement import Node
+from app.settings import Settings
 from app.web import fast_lane
 from app.web.application import make_application
 from app.web.clockwork import Clockwork
-from app.web.cookies import BrowserCookie
-from app.web.endpoint import Endpoint, WebOptions
+from app.web.endpoint import Endpoint
 from app.web.heads import Heads
 from app.web.intake import Intake
 from app.web.listener import Address, Listener
 from app.web.metrics import Metrics
-from app.web.origins import Origins
 from app.web.tasks import Tasks
 from app.web.websocket import WebSocketDoor
 from extensions.ack import Ack
 from extensions.activity import Activity
+from extensions.delivery import Delivery
 from extensions.timestamp import Timestamp
 from extensions.timesync import TimeSync
 
@@ -53,26 +51,29 @@ async def serving(settings: Settings) -> AsyncIterator[str]:
     loop = asyncio.get_running_loop()
     async with AsyncExitStack() as stack:
         stack.enter_context(_own_directory(settings.data))
-        store = await _open_store(settings, stack)
+        storage = await open_storage(settings, stack, _stop_at_once)
         heads, tasks = Heads(), Tasks()
         stack.push_async_callback(tasks.close)
         clockwork = Clockwork(heads)
         bayeux = Bayeux(
             options_of(settings),
+            node=Node(settings.node, storage.stamps),
+            keeper=storage.store,
             new_id=_identifiers().__next__,
             random=random.random,
             on_ready=clockwork.on_ready,
             run_later=tasks,
         )
         _install_extensions(bayeux, settings)
+        await storage.load(bayeux)
         intake = Intake(settings.max_unfinished_bytes)
-        endpoint = Endpoint(bayeux, _web_options(settings), loop.time, intake)
+        endpoint = Endpoint(bayeux, web_options(settings), loop.time, intake)
         door = WebSocketDoor(endpoint)
 
         async def readiness() -> str | None:
             if bayeux.is_stopping:
                 return "stopping"
-            return None if store is None or await store.is_there() else "redis cannot be reached"
+            return None if storage.line.is_up else "the store cannot be reached"
 
         pages = Path(app.__file__).parents[1] / "static"
         application = make_application(endpoint, door, Metrics(bayeux), readiness, pages)
@@ -120,77 +121,6 @@ def gc_for_a_server() -> None:
     gc.set_threshold(50_000, 20, 100)
 
 
-def options_of(settings: Settings) -> Options:
-    """The core's options; it counts in seconds."""
-    return Options(
-        timeout_s=settings.timeout / 1000,
-        interval_s=settings.interval / 1000,
-        max_interval_s=settings.max_interval / 1000,
-        meta_connect_deliver_only=settings.meta_connect_deliver_only,
-        handshake_reconnect=settings.handshake_reconnect,
-        allow_message_delivery_during_handshake=settings.allow_message_delivery_during_handshake,
-        broadcast_to_publisher=settings.broadcast_to_publisher,
-        trust_client_session=settings.trust_client_session,
-        max_sessions_per_browser=settings.max_sessions_per_browser,
-        multi_session_interval_s=settings.multi_session_interval / 1000,
-        ws_require_handshake_per_connection=settings.ws_require_handshake_per_connection,
-        max_sessions=settings.max_sessions,
-        max_subscriptions=settings.max_subscriptions,
-        max_message_size=settings.max_message_size,
-        handshake_rate=float(settings.handshake_rate),
-        connection_types=tuple(settings.transports),
-        channels={
-            pattern: _rule(rule, settings.max_lazy_timeout)
-            for pattern, rule in settings.channels.items()
-        },
-        request_limits=RequestLimits(
-            bytes=settings.max_request_size,
-            messages=settings.max_batch,
-            depth=settings.max_depth,
-        ),
-        queue_limits=QueueLimits(entries=settings.max_queue, bytes=settings.max_queue_bytes),
-        channel_limits=ChannelLimits(
-            length=settings.max_channel_length, segments=settings.max_channel_segments
-        ),
-    )
-
-
-def _rule(rule: ChannelSettings, max_lazy_timeout: int) -> ChannelRule:
-    lazy_timeout_s = None
-    if rule.lazy or rule.lazy_timeout is not None:
-        timeout = max_lazy_timeout if rule.lazy_timeout is None else rule.lazy_timeout
-        lazy_timeout_s = timeout / 1000
-    return ChannelRule(lazy_timeout_s, rule.broadcast_to_publisher)
-
-
-def _web_options(settings: Settings) -> WebOptions:
-    return WebOptions(
-        paths=tuple(settings.paths),
-        transports=frozenset(settings.transports),
-        fast_lane=settings.fast_lane,
-        max_request_size=settings.max_request_size,
-        request_timeout_s=settings.request_timeout / 1000,
-        write_timeout_s=settings.write_timeout / 1000,
-        superseded_status=settings.duplicate_meta_connect_http_response_code,
-        callback_parameter=settings.callback_parameter,
-        callback_max_length=settings.callback_parameter_max_length,
-        ws_messages_per_frame=settings.ws_messages_per_frame,
-        ws_idle_timeout_s=settings.ws_idle_timeout / 1000,
-        ws_protocol=settings.ws_protocol,
-        cookie=BrowserCookie(
-            name=settings.browser_cookie_name,
-            domain=settings.browser_cookie_domain,
-            path=settings.browser_cookie_path,
-            max_age=settings.browser_cookie_max_age,
-            secure=settings.browser_cookie_secure,
-            http_only=settings.browser_cookie_http_only,
-            same_site=settings.browser_cookie_same_site,
-            partitioned=settings.browser_cookie_partitioned,
-        ),
-        origins=Origins(tuple(settings.allow_origin)),
-    )
-
-
 def _address(settings: Settings) -> Address:
     tls = None
     if settings.tls_cert is not None:
@@ -203,9 +133,12 @@ def _address(settings: Settings) -> Address:
 
 
 def _install_extensions(bayeux: Bayeux, settings: Settings) -> None:
+    if settings.delivery:
+        # Before the acknowledgements: verdicts on single messages count more than whole batches.
+        bayeux.extend(Delivery(bayeux))
     if settings.ack:
         announces_batch = settings.allow_message_delivery_during_handshake
-        bayeux.extend(Ack(announces_batch=announces_batch))
+        bayeux.extend(Ack(bayeux, announces_batch=announces_batch))
     if settings.timesync:
         bayeux.extend(TimeSync(_wall_ms))
     if settings.timestamp:
@@ -232,15 +165,6 @@ def _wall_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-async def _open_store(settings: Settings, stack: AsyncExitStack) -> Store | None:
-    if settings.redis is None:
-        return None
-    store = Store(settings.redis)
-    stack.push_async_callback(store.close)
-    await store.open()
-    return store
-
-
 async def _listen(listener: Listener, endpoint: Endpoint, heads: Heads, settings: Settings) -> str:
     if not fast_lane.is_supported():
         log.warning(
@@ -251,6 +175,11 @@ async def _listen(listener: Listener, endpoint: Endpoint, heads: Heads, settings
     except OSError as error:
         place = settings.unix or f"{settings.host}:{settings.port}"
         raise CannotStart(f"cannot listen on {place}: {error.strerror or error}") from error
+
+
+def _stop_at_once() -> None:
+    """Another process keeps the sessions of this one now: there must not be two."""
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 @contextmanager

@@ -1,0 +1,90 @@
+"""Settings as the parts of the server want them."""
+
+from app.bayeux.codec import RequestLimits
+from app.bayeux.options import ChannelRule, Durable, Options
+from app.delivery.channels import ChannelLimits
+from app.delivery.queue import QueueLimits
+from app.settings import ChannelSettings, Settings
+from app.web.cookies import BrowserCookie
+from app.web.endpoint import WebOptions
+from app.web.origins import Origins
+
+
+def options_of(settings: Settings) -> Options:
+    """The core's options; it counts in seconds."""
+    return Options(
+        timeout_s=settings.timeout / 1000,
+        interval_s=settings.interval / 1000,
+        max_interval_s=settings.max_interval / 1000,
+        meta_connect_deliver_only=settings.meta_connect_deliver_only,
+        handshake_reconnect=settings.handshake_reconnect,
+        allow_message_delivery_during_handshake=settings.allow_message_delivery_during_handshake,
+        broadcast_to_publisher=settings.broadcast_to_publisher,
+        trust_client_session=settings.trust_client_session,
+        max_sessions_per_browser=settings.max_sessions_per_browser,
+        multi_session_interval_s=settings.multi_session_interval / 1000,
+        ws_require_handshake_per_connection=settings.ws_require_handshake_per_connection,
+        max_sessions=settings.max_sessions,
+        durable=Durable(settings.durable),
+        max_subscriptions=settings.max_subscriptions,
+        max_message_size=settings.max_message_size,
+        handshake_rate=float(settings.handshake_rate),
+        connection_types=tuple(settings.transports),
+        channels={
+            pattern: _rule(rule, settings.max_lazy_timeout)
+            for pattern, rule in settings.channels.items()
+        },
+        request_limits=RequestLimits(
+            bytes=settings.max_request_size,
+            messages=settings.max_batch,
+            depth=settings.max_depth,
+        ),
+        queue_limits=QueueLimits(entries=settings.max_queue, bytes=settings.max_queue_bytes),
+        channel_limits=ChannelLimits(
+            length=settings.max_channel_length, segments=settings.max_channel_segments
+        ),
+    )
+
+
+def _rule(rule: ChannelSettings, max_lazy_timeout: int) -> ChannelRule:
+    lazy_timeout_s = None
+    if rule.lazy or rule.lazy_timeout is not None:
+        timeout = max_lazy_timeout if rule.lazy_timeout is None else rule.lazy_timeout
+        lazy_timeout_s = timeout / 1000
+    return ChannelRule(
+        lazy_timeout_s=lazy_timeout_s,
+        broadcast_to_publisher=rule.broadcast_to_publisher,
+        durable=rule.durable,
+        dead_letters=rule.dead_letters,
+        attempts=rule.attempts,
+        backoff_s=rule.backoff / 1000,
+        longest_backoff_s=rule.longest_backoff / 1000,
+    )
+
+
+def web_options(settings: Settings) -> WebOptions:
+    return WebOptions(
+        paths=tuple(settings.paths),
+        transports=frozenset(settings.transports),
+        fast_lane=settings.fast_lane,
+        max_request_size=settings.max_request_size,
+        request_timeout_s=settings.request_timeout / 1000,
+        write_timeout_s=settings.write_timeout / 1000,
+        superseded_status=settings.duplicate_meta_connect_http_response_code,
+        callback_parameter=settings.callback_parameter,
+        callback_max_length=settings.callback_parameter_max_length,
+        ws_messages_per_frame=settings.ws_messages_per_frame,
+        ws_idle_timeout_s=settings.ws_idle_timeout / 1000,
+        ws_protocol=settings.ws_protocol,
+        cookie=BrowserCookie(
+            name=settings.browser_cookie_name,
+            domain=settings.browser_cookie_domain,
+            path=settings.browser_cookie_path,
+            max_age=settings.browser_cookie_max_age,
+            secure=settings.browser_cookie_secure,
+            http_only=settings.browser_cookie_http_only,
+            same_site=settings.browser_cookie_same_site,
+            partitioned=settings.browser_cookie_partitioned,
+        ),
+        origins=Origins(tuple(settings.allow_origin)),
+    )

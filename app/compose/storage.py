@@ -1,0 +1,111 @@
+"""The store of a server: its own Valkey or somebody else's Redis, opened, read and watched."""
+
+import logging
+import random
+import secrets
+import time
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+
+from app.bayeux.records import record_of, restore
+from app.bayeux.server import Bayeux
+from app.bayeux.sessions import Session
+from app.delivery.keeper import Kept
+from app.settings import Settings
+from app.store.address import Address
+from app.store.embedded import Durability, EmbeddedValkey
+from app.store.keeping import Store
+from app.store.keys import Keys
+from app.store.line import Line
+from app.store.scripts import SCRIPTS
+
+log = logging.getLogger(__name__)
+
+_CLOSING_S = 2.0
+
+
+class Stamps:
+    """Nanoseconds since 1970, each given once, even if the clock goes back or stands still."""
+
+    def __init__(self, newest: int) -> None:
+        self._newest = newest
+
+    def __call__(self) -> int:
+        self._newest = max(self._newest + 1, time.time_ns())
+        return self._newest
+
+
+class Storage:
+    """The open store of this process."""
+
+    def __init__(self, line: Line, settings: Settings, on_fenced: Callable[[], None]) -> None:
+        self.line = line
+        self.store = Store(
+            line,
+            Keys(settings.namespace),
+            node=settings.node,
+            seed=lambda: secrets.token_hex(8),
+            on_flushed=self._on_flushed,
+            on_fenced=on_fenced,
+        )
+        self.stamps = Stamps(0)
+        self._bayeux: Bayeux | None = None
+
+    async def open(self) -> None:
+        """From now on nobody else writes."""
+        self.stamps = Stamps(await self.store.open())
+
+    async def load(self, bayeux: Bayeux) -> None:
+        """Bring back the sessions that were kept, with what waits for them."""
+        self._bayeux = bayeux
+        count = 0
+        async for loaded in self.store.load():
+            restore(bayeux, loaded.record, loaded.entries)
+            count += 1
+        if count:
+            log.info("%d sessions were kept and are back", count)
+
+    def _on_flushed(self) -> None:
+        """The store was emptied: what is in memory is all that there is."""
+        bayeux = self._bayeux
+        if bayeux is not None:
+            for session in bayeux.sessions:
+                if session.is_durable:
+                    self._tell_again(bayeux, session)
+
+    def _tell_again(self, bayeux: Bayeux, session: Session) -> None:
+        self.store.save(record_of(session, bayeux.node.now_ms()))
+        queue = session.queue
+        tried = [*queue.handed.values(), *queue.returned]
+        for message in (*(entry.message for entry in tried), *queue.waiting):
+            if message.is_durable:
+                self.store.keep(message, (session.key,), _ignore)
+        bayeux.settlement.mark(session, tried)
+
+
+async def open_storage(
+    settings: Settings, stack: AsyncExitStack, on_fenced: Callable[[], None]
+) -> Storage:
+    """The store, closed with the stack. Raises `StoreUnavailable`."""
+    url = settings.redis
+    if url is None:
+        embedded = EmbeddedValkey(settings.data, Durability(settings.durability))
+        url = await stack.enter_async_context(embedded)
+    line = Line(Address.of(url), scripts=SCRIPTS, on_state=_on_state, random=random.random)
+    stack.push_async_callback(line.close)
+    await line.open()
+    storage = Storage(line, settings, on_fenced)
+    stack.push_async_callback(storage.store.close, _CLOSING_S)
+    await storage.open()
+    return storage
+
+
+def _on_state(is_up: bool, why: str) -> None:
+    if is_up:
+        log.warning("the store is back")
+    else:
+        log.error("the store is away: %s", why)
+
+
+def _ignore(_: Kept) -> None:
+    """Nobody waits for it."""
