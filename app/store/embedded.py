@@ -5,6 +5,7 @@ import importlib.metadata
 import logging
 import os
 import re
+import shlex
 from collections.abc import Sequence
 from enum import Enum
 from itertools import chain
@@ -79,6 +80,9 @@ class EmbeddedValkey:
         try:
             if not await self._adopt():
                 await self._start()
+        except OSError as error:
+            await self.close()
+            raise StoreUnavailable(f"the embedded Valkey cannot be started: {error}") from error
         except BaseException:
             await self.close()
             raise
@@ -233,9 +237,11 @@ class EmbeddedValkey:
             last = words.strip().rpartition("\n")[2]
             return StoreUnavailable(f"the embedded Valkey ended at once: {last} (see {home.log})")
         file = home.directory / "appendonlydir" / damaged[1]
+        # The server's binary is the repairer's too, by whose name it is called.
+        check = f"exec -a valkey-check-aof {shlex.join([str(server_binary()), '--fix', str(file)])}"
         return StoreUnavailable(
             f"{file} is damaged. Keep a copy of {home.directory}; then either cut off what follows "
-            f"the damage with: bash -c 'exec -a valkey-check-aof {server_binary()} --fix {file}', "
+            f"the damage with: {shlex.join(['bash', '-c', check])}, "
             f"or move {home.directory} away to begin with an empty store"
         )
 

@@ -1,6 +1,7 @@
 """The other end of a line, where every byte is the test's."""
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -57,11 +58,14 @@ class House:
 
 
 @asynccontextmanager
-async def fake_store(greeting: bytes = GREETING) -> AsyncIterator[House]:
+async def fake_store(
+    greeting: bytes = GREETING, tls: ssl.SSLContext | None = None
+) -> AsyncIterator[House]:
     house = House(greeting=greeting)
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(lambda: FakeStore(house), "127.0.0.1", 0)
-    house.url = f"redis://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    server = await loop.create_server(lambda: FakeStore(house), "127.0.0.1", 0, ssl=tls)
+    scheme = "redis" if tls is None else "rediss"
+    house.url = f"{scheme}://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     try:
         yield house
     finally:

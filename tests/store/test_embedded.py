@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.store import valkey_process
+from app.store import embedded, valkey_process
 from app.store.connection import StoreUnavailable
 from app.store.embedded import Durability, EmbeddedValkey
 from tests.store.caller import until
@@ -167,6 +167,7 @@ def repair(command: str) -> None:
 
 @pytest.mark.slow
 async def test_damage_is_told_with_the_way_out(data: Path) -> None:
+    data /= "Joe's data"
     file = await noted_in(data)
     with file.open("r+b") as damaged:
         damaged.seek(file.stat().st_size // 2)
@@ -195,3 +196,14 @@ def test_a_place_where_nothing_can_be_written_is_refused(data: Path) -> None:
     (data / "file").write_text("")
     with pytest.raises(StoreUnavailable, match="Not a directory"):
         asyncio.run(EmbeddedValkey(data / "file", Durability.EVERYSEC).open())
+
+
+async def test_a_server_that_cannot_be_run_is_told(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embedded, "server_binary", lambda: data / "missing")
+    with pytest.raises(StoreUnavailable, match="cannot be started"):
+        await EmbeddedValkey(data, Durability.EVERYSEC).open()
+    monkeypatch.undo()
+    async with keeping(data):
+        pass

@@ -1,6 +1,9 @@
 """What goes over the line, byte by byte, with a store that does as it is told."""
 
 import asyncio
+import ssl
+import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -138,6 +141,37 @@ async def test_versions_from_7_on_are_taken(version: str) -> None:
 async def test_who_is_no_usable_store_is_refused(said: bytes, why: str) -> None:
     async with fake_store(said) as store:
         with pytest.raises(StoreUnavailable, match=why):
+            await Caller(store.url).line.open()
+
+
+# TLS
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    home = tmp_path_factory.mktemp("tls")
+    certificate, key = home / "certificate.pem", home / "key.pem"
+    subprocess.run(
+        [
+            *["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"],
+            *["-nodes", "-days", "2", "-subj", "/CN=store"],
+            *["-addext", "subjectAltName=IP:127.0.0.1"],
+            *["-keyout", str(key), "-out", str(certificate)],
+        ],
+        check=True,
+        capture_output=True,
+    )
+    return certificate, key
+
+
+async def test_over_tls_a_store_must_be_known(certificate: tuple[Path, Path]) -> None:
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    tls.load_cert_chain(*certificate)
+    async with fake_store(tls=tls) as store:
+        store.answers = [b"+1\r\n"]
+        async with calling(f"{store.url}?ssl_ca_certs={certificate[0]}") as caller:
+            assert await caller.line.ask("ECHO", 1) == b"1"
+        with pytest.raises(StoreUnavailable, match=r"cannot be reached.*certificate"):
             await Caller(store.url).line.open()
 
 
