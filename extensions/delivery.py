@@ -108,6 +108,7 @@ class _DeliveryOfSession(SessionExtension):
         if reply.get("channel") == _HANDSHAKE and session.terms is not None:
             told = session.terms.to_json()
             told["session"] = {**told.get("session", {}), "name": session.name}
+            told["dispatcherActive"] = session.dispatcher is None or session.dispatcher.is_active
             told["resumed"] = session.is_resumed
             told["waiting"] = session.queue.count
             reply.setdefault("ext", {})["delivery"] = told

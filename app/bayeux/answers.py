@@ -38,15 +38,19 @@ class Answers:
             return
         if session.pipe is not None and not session.deliver_only:
             self._push(session, session.pipe)
-        elif session.held is not None and session.quiet_until <= bayeux.now:
-            if session.queue.has_news(bayeux.guard.held):
-                self.release(session, session.held)
+        elif (
+            session.held is not None
+            and session.quiet_until <= bayeux.now
+            and session.queue.has_news(bayeux.guard.held)
+        ):
+            self.release(session, session.held)
 
-    def complete(self, exchange: Exchange) -> bool:
-        """Send all replies, with the messages that travel along; whether they left."""
+    def complete(self, exchange: Exchange) -> None:
+        """Send all replies, with the messages that travel along."""
         session = exchange.session
         if session is None:
-            return exchange.carrier.answer(exchange, ())
+            exchange.carrier.answer(exchange, ())
+            return
         messages = _NO_MESSAGES
         if exchange.connect is not None:
             # Extensions first: what they deliver now travels along.
@@ -57,10 +61,10 @@ class Answers:
         if messages and session.is_durable and self._was_tried(session):
             # Another loss must be counted: the store knows of this attempt before anybody else.
             self._bayeux.hub.keeper.after(partial(self._send, exchange, session, messages))
-            return True
-        return self._send(exchange, session, messages)
+        else:
+            self._send(exchange, session, messages)
 
-    def _send(self, exchange: Exchange, session: Session, messages: Sequence[Message]) -> bool:
+    def _send(self, exchange: Exchange, session: Session, messages: Sequence[Message]) -> None:
         queue = session.queue
         taken = exchange.carrier.answer(exchange, messages)
         if messages:
@@ -74,7 +78,6 @@ class Answers:
         elif exchange.connect is not None or exchange.is_handshake:
             session.carrier = exchange.carrier
             self._bayeux.clock.rest(session)
-        return taken
 
     def _was_tried(self, session: Session) -> bool:
         return any(entry.attempts > 1 for entry in session.queue.handed.values())
@@ -132,23 +135,22 @@ class Answers:
         if settled:
             self._bayeux.settlement.acked(session, settled)
 
-    def release(self, session: Session, exchange: Exchange) -> bool:
+    def release(self, session: Session, exchange: Exchange) -> None:
         """Answer the held connect."""
         self._bayeux.sessions.unhold(session, exchange)
-        return self.complete(exchange)
+        self.complete(exchange)
 
-    def release_with(self, session: Session, exchange: Exchange, advice: Json) -> bool:
+    def release_with(self, session: Session, exchange: Exchange, advice: Json) -> None:
         """Answer the held connect, with this advice."""
         if exchange.connect is not None:
             exchange.connect[1]["advice"] = advice
-        return self.release(session, exchange)
+        self.release(session, exchange)
 
-    def dismiss(self, session: Session) -> bool:
-        """Answer the session's held connect for the last time; whether there was one to answer."""
-        if session.held is None:
-            return False
-        advice = reconnect_advice(self._bayeux.options, "none")
-        return self.release_with(session, session.held, advice)
+    def dismiss(self, session: Session) -> None:
+        """Answer the session's held connect for the last time."""
+        if session.held is not None:
+            advice = reconnect_advice(self._bayeux.options, "none")
+            self.release_with(session, session.held, advice)
 
     def refuse_held(self, session: Session, refused: Refused) -> None:
         """Answer the held connect, which nothing travels with, by an error."""

@@ -42,6 +42,6 @@ def _disconnect(bayeux: Bayeux, session: Session, message: Json, reply: Json) ->
     # It had these, and may have acted on them: it is not told again while it leaves.
     session.queue.discard_handed(Reason.SESSION_ENDED)
     # Before this reply: cometd.js closes its socket only when no connect is outstanding.
-    if bayeux.answers.dismiss(session):
-        session.queue.discard_handed(Reason.SESSION_ENDED)
+    bayeux.answers.dismiss(session)
+    session.queue.discard_handed(Reason.SESSION_ENDED)
     bayeux.end(session, Input.DISCONNECT)

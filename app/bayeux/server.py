@@ -15,9 +15,9 @@ from app.bayeux.extension_chain import ServerExtension, SessionExtension
 from app.bayeux.life import Input, State
 from app.bayeux.options import ChannelRule, Options
 from app.bayeux.ownership import Ownership
+from app.bayeux.qos import Qos
 from app.bayeux.rights import Rights
 from app.bayeux.services import Services
-from app.bayeux.qos import Qos
 from app.bayeux.sessions import Session, Sessions
 from app.bayeux.terms import Terms
 from app.delivery.channels import Channel, Channels, Kind
@@ -292,7 +292,7 @@ class Bayeux:
         session.queue.response_timeout_s = 0.0 if terms.oneway else terms.response_timeout / 1000
         session.queue.limit(terms.queue.get("maxEntries"), terms.queue.get("maxBytes"))
         session.dispatcher = Dispatcher(terms.policy)
-        if not terms.dispatcher_active:
+        if terms.dispatcher_active is False:
             now_ms = self.node.now_ms()
             session.dispatcher.hold(Hold("asked for at handshake", session.name, now_ms))
 

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from app.bayeux.exchange import Carrier, ConnectionType, Exchange, Pipe
 from app.bayeux.life import Input, State, step
-from app.bayeux.terms import Terms
 from app.delivery.messages import Message
 from app.delivery.queue import CallbackQueue, Entry
 from app.delivery.receivers import Receiver
@@ -14,6 +13,7 @@ from app.delivery.timers import Timers
 
 if TYPE_CHECKING:
     from app.bayeux.extension_chain import SessionExtension
+    from app.bayeux.terms import Terms
 
 # How many client ids are remembered that another client has taken the session from.
 _REPLACED = 10_000

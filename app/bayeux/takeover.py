@@ -51,11 +51,10 @@ def _take_dispatcher(bayeux: "Bayeux", session: Session, draft: Session) -> None
         return
     old.policy = new.policy
     old.contact(bayeux.now)
-    wants_hold = new.hold_record
-    if wants_hold is None:
+    if new.hold_record is not None and old.hold_record is None:
+        old.hold(new.hold_record)
+    elif draft.terms is not None and draft.terms.dispatcher_active:
         bayeux.resume(session)
-    elif old.hold_record is None:
-        old.hold(wants_hold)
 
 
 def leave(bayeux: "Bayeux", session: Session) -> None:

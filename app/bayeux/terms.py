@@ -30,7 +30,8 @@ class Terms:
 
     retries: int = 0
     delay: int = _DELAY_MS
-    dispatcher_active: bool = True
+    # Not said: as it is, and at the beginning active.
+    dispatcher_active: bool | None = None
     oneway: bool = False
     response_timeout: int = _RESPONSE_TIMEOUT_MS
     max_entries: int = -1
@@ -78,7 +79,7 @@ class Terms:
         return cls(
             retries=_integer(options, "retries", _FOR_EVER if is_named else 0, least=_FOR_EVER),
             delay=_integer(options, "delay", _DELAY_MS, most=_LONGEST_MS),
-            dispatcher_active=_flag(options, "dispatcherActive", default=True),
+            dispatcher_active=_flag(options, "dispatcherActive", default=None),
             oneway=_flag(options, "oneway", default=False),
             response_timeout=_integer(
                 options, "responseTimeout", _RESPONSE_TIMEOUT_MS, most=_LONGEST_MS
@@ -96,11 +97,10 @@ class Terms:
         )
 
     def to_json(self) -> Json:
-        """The effective values under the names of the wire."""
+        """What lasts, under the names of the wire."""
         told: Json = {
             "retries": self.retries,
             "delay": self.delay,
-            "dispatcherActive": self.dispatcher_active,
             "oneway": self.oneway,
             "responseTimeout": self.response_timeout,
             "maxEntries": self.max_entries,
@@ -147,8 +147,8 @@ def _integer(
     return value
 
 
-def _flag(options: Mapping[str, Any], name: str, *, default: bool) -> bool:
+def _flag(options: Mapping[str, Any], name: str, *, default: bool | None) -> Any:
     value = options.get(name, default)
-    if type(value) is not bool:
+    if type(value) is not bool and value is not default:
         raise TermsInvalid(name)
     return value

@@ -13,14 +13,15 @@ from app.delivery.receivers import Receiver
 from app.delivery.routes import Routes
 
 R = TypeVar("R", bound=Receiver)
+R_contra = TypeVar("R_contra", bound=Receiver, contravariant=True)
 
 log = logging.getLogger(__name__)
 
 
-class Turned(Protocol[R]):
+class TurnAway(Protocol[R_contra]):
     """Decides what becomes of a message that a receiver's queue does not take."""
 
-    def __call__(self, receiver: R, message: Message, reason: Reason, /) -> None: ...
+    def __call__(self, receiver: R_contra, message: Message, reason: Reason, /) -> None: ...
 
 
 class Hub(Generic[R]):
@@ -42,7 +43,7 @@ class Hub(Generic[R]):
         self.keeper = keeper
         # How many receivers have their queue in the store; most deployments have none.
         self.durables = 0
-        self.turned_away: Turned[R] = self._discard
+        self.turned_away: TurnAway[R] = self._discard
         self._lanes: Lanes[R] = Lanes(self._show)
         self._ready: list[R] = []
         self._on_ready = on_ready

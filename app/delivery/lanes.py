@@ -10,13 +10,18 @@ from app.delivery.messages import Message
 from app.delivery.receivers import Receiver
 
 R = TypeVar("R", bound=Receiver)
+R_contra = TypeVar("R_contra", bound=Receiver, contravariant=True)
 
 
-class Show(Protocol[R]):
+class Show(Protocol[R_contra]):
     """Gives a message to the receivers that it had when it was accepted."""
 
     def __call__(
-        self, message: Message, receivers: Sequence[R], leave_out: R | None, /
+        self,
+        message: Message,
+        receivers: Sequence[R_contra],
+        leave_out: R_contra | None,
+        /,
     ) -> None: ...
 
 

@@ -5,10 +5,13 @@ from collections.abc import Collection, Container, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from operator import attrgetter
+from typing import TYPE_CHECKING
 
 from app.delivery.counters import Counters, Reason
-from app.delivery.dead_letters import Attempt
 from app.delivery.messages import Message
+
+if TYPE_CHECKING:
+    from app.delivery.dead_letters import Attempt
 
 # A receiver that never acknowledges gets its batches again at once this many times, ...
 _FREE_REPEATS = 3
@@ -159,9 +162,10 @@ class CallbackQueue:
 
     def has_news(self, held: Container[str] = ()) -> bool:
         """Whether there is anything to hand over now, but for what these channels have."""
-        if self.settling is Settling.BATCH and self.handed:
-            if not all(entry.is_pending for entry in self.handed.values()):
-                return True
+        if self.settling is Settling.BATCH and any(
+            not entry.is_pending for entry in self.handed.values()
+        ):
+            return True
         if not held:
             return bool(self.waiting or self.returned)
         return any(message.channel not in held for message in self.waiting) or any(

@@ -14,6 +14,7 @@ from aiohttp import web
 
 from app.bayeux.options import Options
 from app.bayeux.server import Bayeux
+from app.delivery.settlement import Node
 from app.web.application import make_application
 from app.web.endpoint import Endpoint, WebOptions
 from app.web.fast_lane import Lane
@@ -22,6 +23,7 @@ from app.web.listener import Address, Listener
 from app.web.metrics import Metrics
 from app.web.websocket import WebSocketDoor
 from tests.serving import ROOT
+from tests.unit.delivery.fake_keeper import FakeKeeper
 
 # Turns of the event loop that are enough for aiohttp to answer a request, with some to spare.
 TURNS = 24
@@ -225,6 +227,8 @@ class Rig:
             random=lambda: 0.5,
             on_ready=self._on_ready,
             run_later=_never,
+            node=Node("test", count(1_700_000_000_000_000_000).__next__),
+            keeper=FakeKeeper(),
         )
         self.endpoint = Endpoint(self.bayeux, web_options, self._clock)
         sockets = WebSocketDoor(self.endpoint)

@@ -15,7 +15,6 @@ from blockbuster import BlockBuster, BlockingError, blockbuster_ctx
 from app.compose import serving
 from app.settings import Settings
 from tests.abuse.attacker import HANDSHAKE
-from tests.web.fake_redis import fake_redis
 
 HELLO = orjson.dumps([HANDSHAKE])
 
@@ -33,23 +32,21 @@ async def server(
     watch: BlockBuster, tmp_path: Path, request: pytest.FixtureRequest
 ) -> AsyncIterator[aiohttp.ClientSession]:
     """A session with a running server that is being watched; starting may block."""
-    async with fake_redis() as redis:
-        given: dict[str, Any] = {
-            "port": 0,
-            "data": tmp_path,
-            "redis": redis.url,
-            "fast_lane": request.param,
-            "log_level": "debug",
-            "timeout": 300,
-        }
-        jar = aiohttp.CookieJar(unsafe=True)
-        async with (
-            serving(Settings(**given)) as url,
-            aiohttp.ClientSession(url, cookie_jar=jar) as client,
-        ):
-            watch.activate()
-            yield client
-            watch.deactivate()
+    given: dict[str, Any] = {
+        "port": 0,
+        "data": tmp_path,
+        "fast_lane": request.param,
+        "log_level": "debug",
+        "timeout": 300,
+    }
+    jar = aiohttp.CookieJar(unsafe=True)
+    async with (
+        serving(Settings(**given)) as url,
+        aiohttp.ClientSession(url, cookie_jar=jar) as client,
+    ):
+        watch.activate()
+        yield client
+        watch.deactivate()
 
 
 async def test_the_watch_sees_what_blocks(watch: BlockBuster) -> None:

@@ -28,6 +28,10 @@ ABSENT: Any = object()
 TRANSPORTS = ["websocket", "long-polling", "callback-polling"]
 
 
+# An extension, or what makes one for a server.
+Installed = ServerExtension | Callable[[Bayeux], ServerExtension]
+
+
 class Wire:
     """The connection under one request; a test may cut it or fill it up."""
 
@@ -133,7 +137,7 @@ class House:
 
     def __init__(
         self,
-        *extensions: ServerExtension | Callable[[Bayeux], ServerExtension],
+        *extensions: Installed,
         keeper: FakeKeeper | None = None,
         **options: Any,
     ) -> None:
@@ -152,8 +156,9 @@ class House:
             keeper=self.keeper,
         )
         for extension in extensions:
-            known = isinstance(extension, ServerExtension)
-            self.bayeux.extend(extension if known else extension(self.bayeux))
+            if not isinstance(extension, ServerExtension):
+                extension = extension(self.bayeux)
+            self.bayeux.extend(extension)
         self.pending: list[tuple[Awaitable[object], Callable[[Outcome, float], None]]] = []
         self._is_ready = False
 

@@ -1,7 +1,7 @@
 """Whatever the objects of a request are: each gets exactly one reply, and nothing breaks."""
 
-from functools import partial
 import json
+from functools import partial
 from typing import Any
 
 from hypothesis import given, settings

@@ -1,6 +1,7 @@
 """`/meta/disconnect`: a session ends because its client, or the server, says so."""
 
 from functools import partial
+
 from app.bayeux.life import Input
 from app.bayeux.services import Call
 from app.delivery.counters import Reason

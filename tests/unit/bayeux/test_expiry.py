@@ -1,7 +1,7 @@
 """How long a session lives without a word of its client, and what happens when it does not."""
 
-from functools import partial
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import pytest

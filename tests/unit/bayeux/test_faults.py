@@ -1,8 +1,8 @@
 """One's trouble stays one's own: faults of extensions, odd moments, misspelt names."""
 
-from functools import partial
 import logging
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import pytest

@@ -20,7 +20,7 @@ def diagram() -> str:
 
 
 # Every end is an end, whatever the session does.
-ENDS = {seen: State.GONE for seen in (Input.DISCONNECT, Input.EXPIRE, Input.FAIL)}
+ENDS = dict.fromkeys((Input.DISCONNECT, Input.EXPIRE, Input.FAIL), State.GONE)
 WITH_CLIENT = {
     Input.CONNECT: State.CONNECTED,
     Input.LEAVE: State.AWAY,

@@ -1,12 +1,12 @@
 """Sockets: messages are pushed at once and in order, unless the socket is full."""
 
 from functools import partial
-from app.bayeux.extension_chain import ServerExtension
+
 from extensions.ack import Ack
-from tests.unit.bayeux.harness import Client, House, Socket
+from tests.unit.bayeux.harness import Client, House, Installed, Socket
 
 
-def over_socket(*extensions: ServerExtension, **fields: object) -> tuple[House, Client, Socket]:
+def over_socket(*extensions: Installed, **fields: object) -> tuple[House, Client, Socket]:
     """A connected client over a socket that heard everything so far."""
     house = House(*extensions)
     socket = Socket()

@@ -112,19 +112,14 @@ def test_a_publish_of_which_nobody_knows_is_shown_when_it_turns_out_to_be_kept()
     house = house_of()
     client = named(house)
     publisher = house.connected()
-    answers: list[Any] = []
-    keep = house.keeper.keep
-    house.keeper.keep = lambda message, keys, done: (  # type: ignore[method-assign]
-        keep(message, keys, lambda _: None),
-        answers.append(done),
-    )
+    house.keeper.is_silent = True
     asked = publisher.publish("/a", 1)
-    answers[0](Kept.UNKNOWN)
+    house.keeper.answer_late(Kept.UNKNOWN)
     house.turn()
     assert asked.reply["error"] == "503:communication.noConnection,unknown:store_unavailable"
     behind = publisher.publish("/a", 2, ext={"delivery": {"persistent": False}})
     assert behind.reply["successful"] is True
-    answers[0](Kept.KEPT)
+    house.keeper.answer_late(Kept.KEPT)
     assert connect(client, 1).data == [2, 1]
 
 

@@ -20,6 +20,9 @@ class FakeKeeper:
         self.letters: list[DeadLetter] = []
         # What `keep` is answered next.
         self.outcome = Kept.KEPT
+        # Does not answer `keep` by itself.
+        self.is_silent = False
+        self._silent: list[Callable[[Kept], None]] = []
         self._answers: list[Callable[[], None]] = []
 
     def keep(self, message: Message, keys: Sequence[str], done: Callable[[Kept], None]) -> None:
@@ -28,7 +31,10 @@ class FakeKeeper:
             self.bodies[message.id] = message
             for key in keys:
                 self.queues.setdefault(key, {})[message.id] = Mark(message.id)
-        self._answers.append(lambda: done(outcome))
+        if self.is_silent:
+            self._silent.append(done)
+        else:
+            self._answers.append(lambda: done(outcome))
 
     def mark(self, key: str, marks: Sequence[Mark]) -> None:
         queue = self.queues.get(key, {})
@@ -67,6 +73,10 @@ class FakeKeeper:
         for answer in answers:
             answer()
         return bool(answers)
+
+    def answer_late(self, outcome: Kept) -> None:
+        """Answer the oldest `keep` that was not answered by itself; it may be asked again."""
+        self._silent[0](outcome)
 
     def waiting(self, key: str) -> list[tuple[Mark, Message]]:
         """A queue in the order in which it is to be restored."""

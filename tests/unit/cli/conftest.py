@@ -1,0 +1,61 @@
+"""An administration that commands can reach, in a thread of its own."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+from click.testing import Result
+from typer.testing import CliRunner
+
+from app.cli.main import program
+from tests.web.admin import OPERATOR, READER, Clock, application_of
+from tests.web.fake_operations import FakeOperations, a_letter, a_session
+
+
+@dataclass
+class Shell:
+    """Runs commands against the administration, with the operator's token."""
+
+    url: str
+    operations: FakeOperations
+    home: Path
+
+    def run(self, *arguments: str, input: str | bytes | None = None) -> Result:
+        environment = {
+            "HOLDFAST_URL": self.url,
+            "HOLDFAST_DATA": str(self.home),
+            "HOLDFAST_TOKEN_FILE": None,
+            "USER": "ann",
+            "LOGNAME": "ann",
+            "COLUMNS": "200",
+        }
+        return CliRunner().invoke(program, arguments, input=input, env=environment)
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Iterator[Shell]:
+    letters = [a_letter(n, fingerprint="f2" if n > 3 else "f1") for n in range(1, 6)]
+    operations = FakeOperations([a_session("joe/1"), a_session("joe/2")], letters)
+    for name, token in (("admin-token", OPERATOR), ("reader-token", READER)):
+        (tmp_path / name).write_text(token + "\n")
+    loop = asyncio.new_event_loop()
+    runner = web.AppRunner(application_of(operations, Clock()))
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+
+    def wait(work: "asyncio._CoroutineLike[None]") -> None:
+        asyncio.run_coroutine_threadsafe(work, loop).result(5)
+
+    wait(runner.setup())
+    site = web.TCPSite(runner, "127.0.0.1", 0, shutdown_timeout=0.0)
+    wait(site.start())
+    host, port = runner.addresses[0][:2]
+    yield Shell(f"http://{host}:{port}", operations, tmp_path)
+    wait(runner.cleanup())
+    loop.call_soon_threadsafe(loop.stop)
+    thread.join(5)
+    loop.close()

@@ -1,0 +1,216 @@
+"""`holdfast dead` against an administration: what it prints, what it changes, how it ends."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from app.cli import options, output, replay
+from tests.unit.cli.conftest import Shell
+from tests.web.fake_operations import a_letter
+
+LETTER = f"{2:019}"
+
+
+def test_letters_are_listed_with_tabs_in_a_pipe(shell: Shell) -> None:
+    done = shell.run("dead", "list", "--fingerprint", "f1")
+    assert done.exit_code == 0
+    head, *rows = [line.split("\t") for line in done.stdout.splitlines()]
+    assert head[:3] == ["ID", "DIED", "CHANNEL"]
+    assert [int(row[0]) for row in rows] == [3, 2, 1]
+
+
+def test_letters_are_listed_as_json_lines(shell: Shell) -> None:
+    done = shell.run("dead", "list", "--json", "--limit", "2")
+    assert [int(json.loads(line)["id"]) for line in done.stdout.splitlines()] == [5, 4]
+
+
+def test_a_list_has_as_many_parts_as_it_needs(shell: Shell) -> None:
+    for number in range(100, 700):
+        letter = a_letter(number)
+        shell.operations.by_id[letter.id] = letter
+    done = shell.run("dead", "list", "--json", "--limit", "10000")
+    assert len(done.stdout.splitlines()) == 605
+    done = shell.run("dead", "list", "--limit", "550")
+    assert len(done.stdout.splitlines()) == 551
+    assert "--limit" in done.stderr
+
+
+def test_letters_are_listed_by_what_went_wrong(shell: Shell) -> None:
+    rows = shell.run("dead", "list", "--groups").stdout.splitlines()[1:]
+    assert [row.split("\t")[:2] for row in rows] == [["f1", "3"], ["f2", "2"]]
+    done = shell.run("dead", "list", "--groups", "--json")
+    assert json.loads(done.stdout.splitlines()[0])["count"] == 3
+    assert shell.run("dead", "list", "--groups", "--code", "user").exit_code == 2
+
+
+def test_a_letter_is_shown_with_its_attempts(shell: Shell) -> None:
+    done = shell.run("dead", "show", LETTER)
+    assert done.exit_code == 0
+    for word in ("/orders", "cannot be read", '{"order":2}', "user.update.holdback", "disk full"):
+        assert word in done.stdout
+    assert json.loads(shell.run("dead", "show", LETTER, "--json").stdout)["data"] == {"order": 2}
+
+
+def test_a_letter_that_is_not_there_is_a_failure(shell: Shell) -> None:
+    done = shell.run("dead", "show", "9" * 19)
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert "there is no dead letter" in done.stderr
+
+
+def test_what_a_terminal_would_obey_is_shown_instead(shell: Shell) -> None:
+    evil = "\x1b[2J\r\n\x9b1m\u202e[bold]x[/bold]"
+    shell.operations.by_id[LETTER] = a_letter(2, reason=evil, data=evil, channel="/a\tb")
+    shown = [shell.run("dead", *rest) for rest in (["list"], ["show", LETTER])]
+    shown += [shell.run("dead", *rest, "--json") for rest in (["list"], ["show", LETTER])]
+    for done in shown:
+        assert done.exit_code == 0
+        assert not set("\x1b\r\x9b\u202e") & set(done.stdout)
+        assert "[bold]x[/bold]" in done.stdout
+    assert json.loads(shown[-1].stdout)["reason"] == evil
+
+
+def test_a_purge_needs_letters_and_a_yes(shell: Shell) -> None:
+    for arguments in ([], ["--all", "--fingerprint", "f1"], ["not/an/id"]):
+        assert shell.run("dead", "purge", *arguments).exit_code == 2
+    done = shell.run("dead", "purge", "--fingerprint", "f1")
+    assert done.exit_code == 2
+    assert "--yes" in done.stderr
+    assert shell.operations.changes == []
+
+
+def test_a_purge_says_what_it_would_do(shell: Shell) -> None:
+    done = shell.run("dead", "purge", "--all", "--dry-run")
+    assert (done.exit_code, done.stdout) == (0, "5 dead letters would be removed\n")
+    assert len(shell.operations.by_id) == 5
+
+
+def test_a_purge_removes_what_was_named(shell: Shell) -> None:
+    done = shell.run("dead", "purge", LETTER, f"{3:019}", "--yes")
+    assert (done.exit_code, done.stdout) == (0, "2 dead letters removed\n")
+    done = shell.run("dead", "purge", "--fingerprint", "f2", "-y", "--json")
+    assert json.loads(done.stdout)["purged"] == 2
+    (change, _) = shell.operations.changes
+    assert (change.who, change.action) == ("operator/ann", "dead.purge")
+    assert shell.run("dead", "purge", LETTER, "--yes").exit_code == 1
+
+
+def test_somebody_at_a_terminal_is_asked(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(options, "_is_somebody_there", lambda: True)
+    done = shell.run("dead", "purge", "--all", input="n\n")
+    assert done.exit_code == 1
+    assert "Remove 5 dead letters for good?" in done.stderr
+    assert len(shell.operations.by_id) == 5
+
+
+def test_what_dies_after_the_count_is_not_removed(shell: Shell) -> None:
+    late = replace(a_letter(50), died=9_999_999_999_999)
+    shell.operations.by_id[late.id] = late
+    assert "5 dead letters" in shell.run("dead", "purge", "--all", "--yes").stdout
+    assert [*shell.operations.by_id] == [late.id]
+
+
+def test_a_replay_is_planned_and_watched_to_its_end(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replay, "_POLL_S", 0.001)
+    done = shell.run("dead", "replay", "--fingerprint", "f1", "--rate", "7", "--yes")
+    assert done.exit_code == 0
+    assert done.stdout == ("Replay r1 is done: 3 of 3 sent, 3 acked, 0 died again, 0 left out\n")
+    assert "3 dead letters match" in done.stderr
+    assert shell.operations.jobs["r1"].options["rate"] == 7
+
+
+def test_a_replay_says_what_it_would_do(shell: Shell) -> None:
+    done = shell.run("dead", "replay", "--all", "--dry-run")
+    assert (done.exit_code, shell.operations.jobs) == (0, {})
+    assert "channels: /orders 5" in done.stdout
+    done = shell.run("dead", "replay", "--channel", "/none", "--yes", "--json")
+    assert (done.exit_code, json.loads(done.stdout)["total"]) == (1, 0)
+
+
+def test_a_replay_is_left_alone_found_again_and_ended(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replay, "_POLL_S", 0.001)
+    shell.operations.pace = 0
+    done = shell.run("dead", "replay", "--all", "--yes", "--detach", "--json")
+    assert json.loads(done.stdout)["state"] == "running"
+    done = shell.run("dead", "replay", "--cancel", "r1")
+    assert (done.exit_code, shell.operations.jobs["r1"].state) == (0, "cancelled")
+    assert shell.run("dead", "replay", "--watch", "r1").exit_code == 0
+    assert shell.run("dead", "replay", "--watch", "r9").exit_code == 1
+
+
+def test_a_replay_that_stopped_is_a_failure(shell: Shell) -> None:
+    shell.run("dead", "replay", "--all", "--yes", "--detach")
+    job = shell.operations.jobs["r1"]
+    reason = "2 of 10 died again"
+    shell.operations.jobs["r1"] = replace(job, state="stopped", reason=reason)
+    done = shell.run("dead", "replay", "--watch", "r1")
+    assert done.exit_code == 1
+    assert reason in done.stderr
+
+
+def test_an_export_goes_to_a_pipe_or_to_a_file_as_a_whole(shell: Shell) -> None:
+    done = shell.run("dead", "export", "--fingerprint", "f2")
+    assert [int(json.loads(line)["id"]) for line in done.stdout.splitlines()] == [5, 4]
+    path = shell.home / "letters.ndjson"
+    done = shell.run("dead", "export", "--output", str(path))
+    assert (done.exit_code, len(path.read_text().splitlines())) == (0, 5)
+    shell.operations.breaks_after = 2
+    path.unlink()
+    done = shell.run("dead", "export", "-o", str(path))
+    assert done.exit_code == 1
+    assert "broke off" in done.stderr
+    assert [*shell.home.glob("letters*")] == []
+    done = shell.run("dead", "export", "-o", str(shell.home / "nowhere" / "x"))
+    assert done.exit_code == 1
+    assert "No such file" in done.stderr
+
+
+def test_an_import_takes_files_and_pipes(shell: Shell) -> None:
+    exported = shell.run("dead", "export").stdout
+    shell.operations.by_id.clear()
+    path = shell.home / "letters.ndjson"
+    path.write_text(exported)
+    done = shell.run("dead", "import", str(path))
+    assert (done.exit_code, done.stdout) == (0, "5 imported, 0 were here already, 0 refused\n")
+    done = shell.run("dead", "import", "-", input=exported + "nonsense\n")
+    assert (done.exit_code, done.stdout) == (1, "0 imported, 5 were here already, 1 refused\n")
+    assert "line 6" in done.stderr
+    done = shell.run("dead", "import", "-", "--json", input="")
+    assert json.loads(done.stdout)["imported"] == 0
+    assert shell.run("dead", "import", "nowhere.ndjson").exit_code == 2
+
+
+@pytest.mark.parametrize("text", ["yesterday", "2h ago", "-1h", "2026-13-01"])
+def test_times_are_spans_or_dates(shell: Shell, text: str) -> None:
+    done = shell.run("dead", "list", "--since", text)
+    assert done.exit_code == 2
+    assert "is no time" in done.stderr
+
+
+def test_a_time_narrows_the_list(shell: Shell) -> None:
+    assert shell.run("dead", "list", "--since", "1s", "--json").stdout == ""
+    assert (
+        len(shell.run("dead", "list", "--since", "2020-01-01", "--json").stdout.splitlines()) == 5
+    )
+    assert shell.run("dead", "list", "--until", "2020-01-01T08:00", "--json").stdout == ""
+
+
+def test_on_a_terminal_there_are_tables(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = output.Console(force_terminal=True, width=160, color_system=None)
+    monkeypatch.setattr(output, "console", terminal)
+    done = shell.run("dead", "list")
+    assert "─" in done.stdout
+    assert "\t" not in done.stdout
+
+
+def test_the_file_of_an_export_keeps_its_name(tmp_path: Path, shell: Shell) -> None:
+    path = tmp_path / "x.ndjson"
+    path.write_text("old")
+    shell.operations.breaks_after = 1
+    assert shell.run("dead", "export", "-o", str(path)).exit_code == 1
+    assert path.read_text() == "old"

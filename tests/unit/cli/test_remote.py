@@ -1,0 +1,145 @@
+"""How commands find a server and its token, and what they say when that fails."""
+
+import os
+import re
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from app.cli.remote import Exit, Place, RemoteFailed
+from app.web.admin.operations import OperationFailed
+from tests.serving import ROOT
+from tests.unit.cli.conftest import Shell
+
+LIST = ["session", "list"]
+
+
+def free_port() -> int:
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return int(sock.getsockname()[1])
+
+
+def test_nobody_listens(shell: Shell) -> None:
+    done = shell.run(*LIST, "--url", f"http://127.0.0.1:{free_port()}")
+    assert done.exit_code == Exit.UNREACHABLE
+    assert "holdfast serve" in done.stderr
+    assert "--url" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "url", ["", "127.0.0.1:8080", "ftp://host", "http://", "http://[", "http://host:99999", "unix:"]
+)
+def test_a_url_that_is_none(shell: Shell, url: str) -> None:
+    done = shell.run(*LIST, "--url", url)
+    assert done.exit_code in (Exit.USAGE, Exit.UNREACHABLE)
+    assert "Traceback" not in done.output
+    assert done.stderr.startswith("holdfast: ")
+
+
+def test_a_socket_that_is_not_there(shell: Shell) -> None:
+    done = shell.run(*LIST, "--url", f"unix:{shell.home}/none")
+    assert done.exit_code == Exit.UNREACHABLE
+
+
+def test_a_server_without_an_administration(shell: Shell) -> None:
+    done = shell.run(*LIST, "--url", shell.url + "/elsewhere")
+    assert done.exit_code == Exit.FAILED
+    assert "admin" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("token", "command", "code", "word"),
+    [
+        ("wrong" * 8, LIST, Exit.NOT_ALLOWED, "--token-file"),
+        ("reader", ["dispatcher", "resume", "joe/1"], Exit.NOT_ALLOWED, "operator's token"),
+        ("reader", LIST, Exit.OK, ""),
+        ("", LIST, Exit.USAGE, "no token in it"),
+        ("a\nb", LIST, Exit.USAGE, "no token in it"),
+        ("\xe9", LIST, Exit.USAGE, "it is no token"),
+    ],
+)
+def test_tokens_that_do_not_fit(
+    shell: Shell, token: str, command: list[str], code: Exit, word: str
+) -> None:
+    path = shell.home / "other-token"
+    if token == "reader":
+        path = shell.home / "reader-token"
+    else:
+        path.write_text(token, "utf-8")
+    done = shell.run(*command, "--token-file", str(path))
+    assert done.exit_code == code
+    assert word in done.stderr
+
+
+def test_a_token_that_is_not_there(shell: Shell) -> None:
+    (shell.home / "admin-token").unlink()
+    done = shell.run(*LIST)
+    assert done.exit_code == Exit.USAGE
+    assert "admin-token: No such file" in done.stderr
+    assert "HOLDFAST_TOKEN_FILE" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("code", "exit"),
+    [
+        ("resource.db.unavailable", Exit.UNREACHABLE),
+        ("user.illegalArgument", Exit.FAILED),
+        ("resource.admin.unavailable", Exit.NOT_ALLOWED),
+        ("internal.unknown", Exit.FAILED),
+    ],
+)
+def test_failures_of_the_server_have_a_code_to_end_with(
+    shell: Shell, code: str, exit: Exit
+) -> None:
+    shell.operations.fault = OperationFailed(code, "redis is \x1b[1maway")
+    done = shell.run(*LIST)
+    assert done.exit_code == exit
+    assert "redis is \\x1b[1maway" in done.stderr
+
+
+def test_too_many_requests_say_when_to_come_back(shell: Shell) -> None:
+    path = shell.home / "wrong"
+    path.write_text("wrong" * 8)
+    for _ in range(11):
+        done = shell.run(*LIST, "--token-file", str(path))
+    assert done.exit_code == Exit.FAILED
+    assert "try again in 5 s" in done.stderr
+
+
+def test_the_token_is_looked_for_where_the_server_keeps_its_data(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("HOLDFAST_DATA", raising=False)
+    for name in ("data", "elsewhere", "third"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "admin-token").write_text(name)
+    assert Place().token() == "data"
+    (tmp_path / "holdfast.toml").write_text('data = "elsewhere"\n')
+    assert Place().token() == "elsewhere"
+    monkeypatch.setenv("HOLDFAST_DATA", "third")
+    assert Place().token() == "third"
+    (tmp_path / "holdfast.toml").write_text("data = [")
+    monkeypatch.delenv("HOLDFAST_DATA")
+    assert Place().token() == "data"
+    with pytest.raises(RemoteFailed, match="No such file"):
+        Place(token_file=tmp_path / "none").token()
+
+
+def test_a_pipe_that_closes_early_is_no_fault(shell: Shell) -> None:
+    environment = {**os.environ, "HOLDFAST_URL": shell.url, "HOLDFAST_DATA": str(shell.home)}
+    command = f"{sys.executable} -m app dead export | head -c 1"
+    done = subprocess.run(
+        ["bash", "-c", command], cwd=ROOT, env=environment, capture_output=True, check=False
+    )
+    assert (done.stdout, done.stderr) == (b"{", b"")
+
+
+def test_codes_to_end_with_are_told_in_the_documentation() -> None:
+    page = (ROOT / "docs" / "command-line.md").read_text()
+    told = [int(code) for code in re.findall(r"^\| (\d) \|", page, re.MULTILINE)]
+    assert told == [int(each) for each in Exit]

@@ -1,0 +1,86 @@
+"""`holdfast session` and `holdfast dispatcher` against an administration."""
+
+import json
+
+import pytest
+
+from app.cli import options
+from tests.unit.cli.conftest import Shell
+from tests.web.fake_operations import NOW_MS, a_session
+
+
+def test_sessions_are_listed(shell: Shell) -> None:
+    rows = [line.split("\t") for line in shell.run("session", "list").stdout.splitlines()]
+    assert rows[0][:3] == ["KEY", "STATE", "ACTIVE"]
+    assert [row[0] for row in rows[1:]] == ["joe/1", "joe/2"]
+    done = shell.run("session", "list", "--prefix", "joe/2", "--not-held", "--json")
+    assert [json.loads(line)["key"] for line in done.stdout.splitlines()] == ["joe/2"]
+    assert shell.run("session", "list", "--held", "--json").stdout == ""
+    assert shell.run("session", "list", "--state", "ASLEEP").exit_code == 1
+
+
+@pytest.mark.parametrize("key", ["joe/1", "client/joe/1"])
+def test_a_session_is_shown_with_the_head_of_its_queue(shell: Shell, key: str) -> None:
+    done = shell.run("session", "show", key, "--queue", "1")
+    assert done.exit_code == 0
+    assert "/news" in done.stdout
+    assert '{"n":1}' in done.stdout
+    assert '{"n":2}' not in done.stdout
+    told = json.loads(shell.run("session", "show", key, "--json").stdout)
+    assert [entry["data"] for entry in told["queue"]] == [{"n": 1}, {"n": 2}]
+
+
+def test_a_session_of_the_servers_naming_is_found(shell: Shell) -> None:
+    shell.operations.by_key["anonymous/-5"] = a_session("anonymous/-5")
+    assert shell.run("session", "show", "anonymous/-5").exit_code == 0
+
+
+@pytest.mark.parametrize("key", ["joe", "joe/", "joe/one", "/1", "joe/1/2?x"])
+def test_a_key_is_a_key(shell: Shell, key: str) -> None:
+    for command in (["session", "show"], ["session", "kill"], ["dispatcher", "hold"]):
+        assert shell.run(*command, key).exit_code == 2
+
+
+def test_odd_names_stay_names(shell: Shell) -> None:
+    done = shell.run("session", "show", "../dead-letters?x=#/1")
+    assert done.exit_code == 1
+    assert "is no session" in done.stderr or "there is no" in done.stderr or "match" in done.stderr
+
+
+def test_a_session_is_ended_after_a_yes(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert shell.run("session", "kill", "joe/1").exit_code == 2
+    monkeypatch.setattr(options, "_is_somebody_there", lambda: True)
+    done = shell.run("session", "kill", "joe/1", input="n\n")
+    assert done.exit_code == 1
+    assert "3 entries become dead letters" in done.stderr
+    assert shell.operations.changes == []
+    assert shell.run("session", "kill", "joe/1", input="y\n").exit_code == 0
+    assert shell.run("session", "kill", "joe/2", "--yes").stdout == "joe/2 is ended\n"
+    assert [change.action for change in shell.operations.changes] == ["session.kill"] * 2
+    assert shell.run("session", "kill", "joe/2", "--yes").exit_code == 1
+
+
+def test_delivery_is_held_back_shown_and_resumed(shell: Shell) -> None:
+    hold = ["dispatcher", "hold", "joe/1", "--reason", "disk full", "--until", "30m"]
+    done = shell.run(*hold)
+    assert (done.exit_code, done.stdout) == (0, "joe/1 is held back, 2 entries wait\n")
+    (change,) = shell.operations.changes
+    assert (change.who, change.detail["reason"]) == ("operator/ann", "disk full")
+    assert change.detail["until"] > NOW_MS
+    shown = shell.run("dispatcher", "show", "joe/1").stdout
+    assert "disk full (operator/ann" in shown
+    assert json.loads(shell.run("dispatcher", "show", "joe/1", "--json").stdout)["active"] is False
+    rows = [line.split("\t") for line in shell.run("dispatcher", "show").stdout.splitlines()[1:]]
+    assert [row[0] for row in rows] == ["joe/1", "/orders"]
+    assert shell.run("dispatcher", "resume", "joe/1").stdout == "joe/1 is active, 2 entries wait\n"
+    told = json.loads(shell.run("dispatcher", "show", "--json").stdout)
+    assert (told["sessions"], told["channels"][0]["channel"]) == ([], "/orders")
+
+
+def test_a_channel_is_released(shell: Shell) -> None:
+    assert (
+        shell.run("dispatcher", "resume", "--channel", "/orders").stdout == "/orders flows again\n"
+    )
+    assert shell.run("dispatcher", "resume", "--channel", "/orders").exit_code == 1
+    assert shell.run("dispatcher", "resume").exit_code == 2
+    assert shell.run("dispatcher", "resume", "joe/1", "--channel", "/x").exit_code == 2
