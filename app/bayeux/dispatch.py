@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from app.bayeux.advice import session_advice
+from app.bayeux.advice import milliseconds, session_advice
 from app.bayeux.codec import Json, decode, encode_reply
 from app.bayeux.connect import connect, unknown_session
 from app.bayeux.disconnect import disconnect
@@ -18,6 +18,7 @@ from app.bayeux.server import Bayeux
 from app.bayeux.sessions import Session
 from app.bayeux.subscribe import subscribe, unsubscribe
 from app.delivery.channels import Channel, Kind
+from app.delivery.error_codes import NO_CONNECTION
 
 _HANDSHAKE = "/meta/handshake"
 _CONNECT = "/meta/connect"
@@ -182,6 +183,8 @@ def _carry_out(
     session = exchange.session
     if session is None or session.has_left or message.get("clientId") != session.client_id:
         raise _unknown(bayeux, message, exchange)
+    if session.terms is not None or session.is_durable:
+        _check_store(bayeux, session)
     if session.extensions:
         run_incoming(session, message, bayeux.now)
         if session.has_left:
@@ -192,6 +195,13 @@ def _carry_out(
     if handler is None:
         raise Refused(BayeuxError.CHANNEL_CREATE_DENIED, "denied_by_security_policy")
     return handler(bayeux, exchange, session, message, reply)
+
+
+def _check_store(bayeux: Bayeux, session: Session) -> None:
+    """What cannot be written down must not happen: nothing is settled, the client comes back."""
+    if bayeux.hub.keeper.is_full:
+        advice = {"reconnect": "retry", "interval": milliseconds(bayeux.admission.delay_s())}
+        raise Refused(BayeuxError.STORE_UNAVAILABLE, NO_CONNECTION.text, advice=advice)
 
 
 def _unknown(bayeux: Bayeux, message: Json, exchange: Exchange) -> Refused:

@@ -16,6 +16,8 @@ class Reason(Enum):
     SESSION_ENDED = "session_ended"
     # An operator emptied the queue.
     CLEARED = "cleared"
+    # It should have been a dead letter, but what waits for the store had no room for more.
+    STORE_AWAY = "store_away"
     # Nobody wants a dead letter of it.
     NO_LETTER = "no_letter"
 

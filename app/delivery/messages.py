@@ -1,7 +1,9 @@
 """The unit that is delivered: serialised once, shared by all its receivers."""
 
-from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 ORDINARY_PRIORITY = 5
 

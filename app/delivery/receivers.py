@@ -1,7 +1,11 @@
 """Whom messages are delivered to."""
 
-from app.delivery.dispatcher import Dispatcher
+from typing import TYPE_CHECKING
+
 from app.delivery.queue import CallbackQueue
+
+if TYPE_CHECKING:
+    from app.delivery.dispatcher import Dispatcher
 
 NOBODY = "anonymous"
 

@@ -1,5 +1,6 @@
 """What becomes of entries when receivers answer, fail or go: books, store and dead letters."""
 
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
@@ -19,6 +20,8 @@ from app.delivery.verdicts import Verdict
 
 R_contra = TypeVar("R_contra", bound=Receiver, contravariant=True)
 R = TypeVar("R", bound=Receiver)
+
+log = logging.getLogger(__name__)
 
 _NS_PER_MS = 1_000_000
 
@@ -222,6 +225,11 @@ class Settlement(Generic[R]):
     def bury(self, receiver: R, entries: Sequence[Entry], code: ErrorCode, text: str) -> None:
         """These have left the queue undelivered: letters, where letters are wanted."""
         letters, others = [], []
+        if self._keeper.is_full and entries:
+            # Bounded above all; whoever could wait was told to come back.
+            self._counters.discarded[Reason.STORE_AWAY] += len(entries)
+            log.error("%d dead letters of session %d were lost", len(entries), receiver.number)
+            return
         for entry in entries:
             message = entry.message
             wanted = self._owner.wants_letters(receiver, message.channel)

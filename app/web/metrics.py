@@ -16,6 +16,11 @@ from prometheus_client.registry import Collector
 from app.bayeux.life import Input, State
 from app.bayeux.server import Bayeux
 from app.delivery.counters import Reason
+from app.delivery.dispatcher import State as Contact
+from app.delivery.error_codes import CODES
+
+
+FAMILIES = sorted({code.family for code in CODES.values()})
 
 
 class BayeuxCollector(Collector):
@@ -60,10 +65,34 @@ class BayeuxCollector(Collector):
             "Acknowledgements of batches that were never sent.",
             value=counters.acks_out_of_range,
         )
+        yield CounterMetricFamily(
+            "holdfast_verdicts_unknown",
+            "Verdicts on nothing that the receiver had in hands.",
+            value=counters.verdicts_unknown,
+        )
+        failed = CounterMetricFamily(
+            "holdfast_deliveries_failed",
+            "Deliveries that failed, by the family of the code.",
+            labels=["family"],
+        )
+        for family in FAMILIES:
+            failed.add_metric([family], counters.refused[family])
+        yield failed
+        yield GaugeMetricFamily(
+            "holdfast_channels_held_back",
+            "Channels whose delivery is held back.",
+            value=len(self._bayeux.guard.held),
+        )
+        keeper = self._bayeux.hub.keeper
+        yield GaugeMetricFamily(
+            "holdfast_store_available",
+            "Whether durable work is possible.",
+            value=keeper.is_available,
+        )
 
     def _sessions(self) -> Iterator[Metric]:
         sessions = self._bayeux.sessions
-        waiting = handed = held = 0
+        waiting = handed = held = held_back = durable = polling = 0
         states = dict.fromkeys((State.HANDSHAKEN, State.CONNECTED, State.AWAY), 0)
         for session in sessions:
             queue = session.queue
@@ -71,9 +100,21 @@ class BayeuxCollector(Collector):
             waiting += queue.count - len(queue.handed)
             held += session.held is not None
             states[session.state] += 1
+            durable += session.is_durable
+            if session.dispatcher is not None:
+                held_back += not session.dispatcher.is_active
+                polling += session.dispatcher.state is Contact.POLLING
         yield GaugeMetricFamily("holdfast_entries_waiting", "Never handed over.", value=waiting)
         yield GaugeMetricFamily("holdfast_entries_handed", "Not yet acknowledged.", value=handed)
         yield GaugeMetricFamily("holdfast_connects_held", "Connects held open.", value=held)
+        yield GaugeMetricFamily(
+            "holdfast_entries_unaccounted",
+            "Accepted less settled, waiting and handed over: must be 0.",
+            value=self._unaccounted(waiting + handed),
+        )
+        yield GaugeMetricFamily("holdfast_sessions_durable", "Kept in the store.", value=durable)
+        yield GaugeMetricFamily("holdfast_sessions_held_back", "Held back.", value=held_back)
+        yield GaugeMetricFamily("holdfast_sessions_polling", "Awaited.", value=polling)
         living = GaugeMetricFamily("holdfast_sessions", "Living sessions.", labels=["state"])
         for state, count in states.items():
             living.add_metric([state.value], count)
@@ -92,6 +133,10 @@ class BayeuxCollector(Collector):
             "Channels and patterns with subscribers.",
             value=len(self._bayeux.hub.routes),
         )
+
+    def _unaccounted(self, here: int) -> int:
+        counters = self._bayeux.hub.counters
+        return counters.accepted - counters.settled() - here
 
 
 class Metrics:

@@ -147,7 +147,8 @@ async def test_labels_have_values_of_the_tables_alone(rig: Rig) -> None:
         "outcome": {"acked", "dead", "expired", "discarded"},
         "reason": {reason.value for reason in Reason},
         "state": {state.value for state in State if state is not State.GONE},
-        "how": {Input.DISCONNECT.value, Input.EXPIRE.value},
+        "how": {Input.DISCONNECT.value, Input.EXPIRE.value, Input.FAIL.value},
+        "family": {"communication", "internal", "legacy", "resource", "user"},
     }
     assert CLIENT_ID not in str(found.samples)
 

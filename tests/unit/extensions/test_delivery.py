@@ -592,3 +592,20 @@ def test_a_channel_that_most_receivers_refuse_is_held_back() -> None:
     assert connect(clients[0]).data == []
     house.bayeux.release_channel("/a")
     assert connect(clients[0]).data == [2]
+
+
+def test_when_no_more_can_be_written_down_nothing_is_settled_and_clients_come_back() -> None:
+    house = house_of()
+    client = receiver(house)
+    publish(house, 1)
+    (event,) = connect(client).events
+    house.keeper.is_full = True
+    reply = connect(client, no(event, "user.update.error")).reply
+    assert reply["error"] == "503:communication.noConnection:store_unavailable"
+    assert reply["advice"]["reconnect"] == "retry"
+    assert reply["advice"]["interval"] > 0
+    assert client.session.queue.count == 1
+    house.keeper.is_full = False
+    connect(client, no(event, "user.update.error"), ack=2)
+    assert codes(house) == ["user.update.error"]
+    assert house.balances()
