@@ -17,7 +17,6 @@ from app.bayeux.server import Bayeux
 from app.bayeux.services import Call
 from app.bayeux.sessions import Session
 from app.bayeux.terms import Terms, TermsInvalid
-from app.delivery.channels import covers
 from app.delivery.messages import Message
 from app.delivery.queue import Entry, Settling
 from app.delivery.settlement import Node
@@ -147,7 +146,7 @@ class Dress:
     def _event(self, session: Session, entry: Entry, place: int, size: int) -> Message:
         message = entry.message
         own: Json = {"seq": entry.seq, "queue": {"index": place, "size": size}}
-        subscription = _subscription(session, message.channel)
+        subscription = session.subscription(message.channel)
         if subscription is not None:
             own["subscription"] = subscription
         if entry.redelivered:
@@ -192,11 +191,3 @@ class Dress:
                 )
             )
         return message.stem
-
-
-def _subscription(session: Session, channel: str) -> str | None:
-    """The pattern that brought the message, the most exact one first; None if none did."""
-    if channel in session.subscriptions:
-        return channel
-    matching = [pattern for pattern in session.subscriptions if covers(pattern, channel)]
-    return max(matching, key=len, default=None)

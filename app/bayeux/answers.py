@@ -131,7 +131,16 @@ class Answers:
         self._bayeux.hub.keeper.flush()
 
     def _written(self, session: Session) -> None:
-        settled = session.queue.written()
+        queue, oneway = session.queue, session.oneway
+        settled = queue.written()
+        if oneway and queue.handed:
+            settled += queue.settle(
+                [
+                    seq
+                    for seq, entry in queue.handed.items()
+                    if session.subscription(entry.message.channel) in oneway
+                ]
+            )
         if settled:
             self._bayeux.settlement.acked(session, settled)
 

@@ -33,6 +33,7 @@ def record_of(session: Session, now_ms: int) -> SessionRecord:
         delivery={} if terms is None else terms.to_json(),
         acks=session.queue.settling is Settling.BATCH,
         subscriptions=sorted(session.subscriptions),
+        oneway=sorted(session.oneway or ()),
         batch=session.queue.batch,
         seq=session.queue.seq,
         hold=HoldRecord()
@@ -79,6 +80,7 @@ def restore(
         agreed = extension.resume(session, bayeux.now)
         if agreed is not None:
             session.extensions += (agreed,)
+    session.oneway = set(record.oneway) or None
     for name in record.subscriptions:
         pattern = bayeux.channels.get(name)
         if pattern is not None:

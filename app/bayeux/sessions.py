@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from app.bayeux.exchange import Carrier, ConnectionType, Exchange, Pipe
 from app.bayeux.life import Input, State, step
+from app.delivery.channels import covers
 from app.delivery.messages import Message
 from app.delivery.queue import CallbackQueue, Entry
 from app.delivery.receivers import Receiver
@@ -54,6 +55,7 @@ class Session(Receiver):
         "is_operator",
         "is_resumed",
         "lazy_due",
+        "oneway",
         "owed_publishes",
         "pipe",
         "quiet_until",
@@ -100,6 +102,8 @@ class Session(Receiver):
         self.deadline = 0.0
         self.lazy_due = 0.0
         self.quiet_until = 0.0
+        # Subscriptions whose messages are done when they are written; made when first needed.
+        self.oneway: set[str] | None = None
         # When a named session ends that nobody has come back to; never, if zero.
         self.ends_at = 0.0
         # When a holdback ends by itself; never, if zero.
@@ -119,6 +123,13 @@ class Session(Receiver):
     def has_left(self) -> bool:
         """Whether no client speaks for it."""
         return self.state is State.GONE or self.state is State.AWAY
+
+    def subscription(self, channel: str) -> str | None:
+        """What brings the messages of a channel here, the most exact pattern; None if nothing."""
+        if channel in self.subscriptions:
+            return channel
+        matching = [pattern for pattern in self.subscriptions if covers(pattern, channel)]
+        return max(matching, key=len, default=None)
 
     def advance(self, seen: Input) -> None:
         """The only way to another state."""

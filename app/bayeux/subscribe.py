@@ -1,5 +1,7 @@
 """`/meta/subscribe` and `/meta/unsubscribe`: all channels of a message, or none of them."""
 
+from collections.abc import Iterable
+
 from app.bayeux.codec import Json
 from app.bayeux.errors import BayeuxError, Refused
 from app.bayeux.exchange import Exchange
@@ -39,6 +41,8 @@ def subscribe(
     for name, channel in patterns.items():
         routes.add(channel, session)
         session.subscriptions.add(name)
+    if session.terms is not None:
+        _note_oneway(session, patterns, message)
     reply["successful"] = True
     return _is_noted(bayeux, exchange, session, message, reply)
 
@@ -56,8 +60,21 @@ def unsubscribe(
     for pattern in patterns:
         bayeux.hub.routes.remove(pattern, session)
         session.subscriptions.discard(pattern)
+        if session.oneway is not None:
+            session.oneway.discard(pattern)
     reply["successful"] = True
     return _is_noted(bayeux, exchange, session, message, reply)
+
+
+def _note_oneway(session: Session, patterns: Iterable[str], message: Json) -> None:
+    """A later subscription to the same replaces what an earlier one agreed."""
+    asked = (message.get("ext") or {}).get("delivery")
+    oneway = session.oneway or set()
+    if isinstance(asked, dict) and asked.get("oneway") is True:
+        oneway |= set(patterns)
+    else:
+        oneway -= set(patterns)
+    session.oneway = oneway or None
 
 
 def _is_noted(

@@ -44,6 +44,8 @@ class SessionRecord:
     delivery: dict[str, Any]
     acks: bool
     subscriptions: list[str] = field(default_factory=list)
+    # Those among them whose messages are done when they are written.
+    oneway: list[str] = field(default_factory=list)
     batch: int = 0
     seq: int = 0
     hold: HoldRecord = field(default_factory=HoldRecord)

@@ -609,3 +609,20 @@ def test_when_no_more_can_be_written_down_nothing_is_settled_and_clients_come_ba
     connect(client, no(event, "user.update.error"), ack=2)
     assert codes(house) == ["user.update.error"]
     assert house.balances()
+
+
+def test_a_subscription_can_be_oneway_too() -> None:
+    house = house_of()
+    client = receiver(house)
+    ext = {"delivery": {"oneway": True}}
+    client.send({"channel": "/meta/subscribe", "subscription": "/b", "ext": ext})
+    publish(house, 1)
+    publish(house, 2, channel="/b")
+    assert connect(client, ack=0).data == [1, 2]
+    assert connect(client, ack=0).data == [1]
+    client.unsubscribe("/b")
+    client.subscribe("/b")
+    publish(house, 3, channel="/b")
+    connect(client, ack=0)
+    assert connect(client, ack=0).data == [1, 3]
+    assert house.balances()
