@@ -1,0 +1,81 @@
+"""Dead letters that become messages again, on their way into the queues of living sessions."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeVar
+from weakref import WeakValueDictionary
+
+from app.bayeux.sessions import Session
+from app.delivery.dead_letters import DeadLetter
+from app.delivery.error_codes import GIVEN_UP
+from app.delivery.messages import Message
+
+if TYPE_CHECKING:
+    from app.bayeux.server import Bayeux
+
+# How old the list of sessions without names of their own may be, if others have come since.
+_FRESH_S = 1.0
+
+# Key of a session and id of a message.
+Sent = TypeVar("Sent", bound=tuple[str, int])
+
+
+class Replaying:
+    """The receivers, for whoever drives a replay."""
+
+    def __init__(self, bayeux: "Bayeux") -> None:
+        self._bayeux = bayeux
+        # There may be a hundred thousand of them, and letters of sessions that are long gone.
+        self._unnamed: WeakValueDictionary[str, Session] = WeakValueDictionary()
+        self._created = 0
+        self._listed_at = float("-inf")
+
+    def is_durable(self, key: str) -> bool | None:
+        """Whether the session is a durable one; None if there is none of this key."""
+        session = self._find(key)
+        return None if session is None else session.is_durable
+
+    def deliver(self, key: str, message: Message) -> None:
+        """Into the session's queue; if it is durable the message stands in the store's already."""
+        session = self._find(key)
+        if session is not None:
+            self._bayeux.hub.deliver(session, message)
+        else:
+            self._bury(key, message)
+
+    def waiting(self, sent: Sequence[Sent]) -> list[Sent]:
+        """Those that are in their queues still, waiting or handed over."""
+        queued = {key: self._ids(key) for key in {key for key, _ in sent}}
+        return [each for each in sent if each[1] in queued[each[0]]]
+
+    def _ids(self, key: str) -> set[int]:
+        session = self._find(key)
+        if session is None:
+            return set()
+        queue = session.queue
+        entries = [*queue.handed.values(), *queue.returned]
+        return {entry.message.id for entry in entries} | {each.id for each in queue.waiting}
+
+    def _bury(self, key: str, message: Message) -> None:
+        """The session has ended while the store made the letter a message."""
+        bayeux = self._bayeux
+        letter = DeadLetter.of(
+            message,
+            id=f"{bayeux.node.stamp():019d}",
+            receiver=f"client/{key}",
+            code=GIVEN_UP.text,
+            reason=f"{GIVEN_UP.meaning}: the session ended before the replay reached it",
+        )
+        bayeux.hub.counters.accepted += 1
+        bayeux.hub.counters.dead += 1
+        bayeux.hub.keeper.bury([letter], None)
+
+    def _find(self, key: str) -> Session | None:
+        sessions = self._bayeux.sessions
+        session = sessions.named(key)
+        if session is None:
+            is_old = self._bayeux.now - self._listed_at >= _FRESH_S
+            if is_old and sessions.created != self._created:
+                self._created, self._listed_at = sessions.created, self._bayeux.now
+                self._unnamed = WeakValueDictionary({each.key: each for each in sessions})
+            session = self._unnamed.get(key)
+        return None if session is None or session.is_gone else session
