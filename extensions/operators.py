@@ -1,0 +1,133 @@
+"""Operators: who shows a token at handshake may see what the system tells, and command it.
+
+`ext.authentication: {token}` opens `/sys/**` and `/service/admin`, which are closed to everyone
+else. Data for the service is `{cmd, value?}`, a command of the administrative grammar.
+"""
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Literal, Protocol
+
+from app.bayeux.codec import Json
+from app.bayeux.commands import Command, Registry, Result, run, understand
+from app.bayeux.errors import BayeuxError, Refused
+from app.bayeux.extension_chain import ServerExtension
+from app.bayeux.grammar import ILLEGAL, CommandRefused
+from app.bayeux.server import Bayeux
+from app.bayeux.services import Call
+from app.bayeux.sessions import Session
+
+SERVICE = "/service/admin"
+NOT_ALLOWED = "user.security.authorization.notAuthorized"
+
+log = logging.getLogger(__name__)
+
+Role = Literal["operator", "reader"]
+
+# Where a session remembers its role.
+_ROLE = "admin"
+_MAX_VALUE = 4096
+
+
+class Note(Protocol):
+    """Adds an entry to the audit."""
+
+    def __call__(
+        self,
+        who: str,
+        action: str,
+        target: str,
+        *,
+        outcome: str = ...,
+        detail: Mapping[str, Any] | None = ...,
+    ) -> None: ...
+
+
+class Operators(ServerExtension):
+    """Knows operators by their tokens, and does what they say.
+
+    Args:
+        role_of: Whose token this is, in a time that tells nothing about it.
+        registry: What commands are about, at this moment.
+        note: The audit, which hears of every command that changes something.
+    """
+
+    owns: ClassVar[frozenset[str]] = frozenset({"authentication"})
+
+    def __init__(
+        self,
+        bayeux: Bayeux,
+        *,
+        role_of: Callable[[str], Role | None],
+        registry: Callable[[], Registry],
+        note: Note,
+    ) -> None:
+        self._role_of = role_of
+        self._registry = registry
+        self._note = note
+        bayeux.services.add(SERVICE, self._serve)
+
+    def negotiate(self, session: Session, handshake: Json, reply: Json, now: float) -> None:
+        shown = (handshake.get("ext") or {}).get("authentication")
+        if not isinstance(shown, Mapping) or "token" not in shown:
+            # Credentials of another kind are for somebody else.
+            return
+        token = shown["token"]
+        role = self._role_of(token) if isinstance(token, str) else None
+        if role is None:
+            log.warning("a wrong token was presented at a handshake")
+            raise Refused(BayeuxError.HANDSHAKE_DENIED)
+        session.is_operator = True
+        session.attributes = {**(session.attributes or {}), _ROLE: role}
+
+    def _serve(self, call: Call) -> None:
+        session = call.session
+        if not session.is_operator:
+            raise Refused(BayeuxError.PUBLISH_DENIED, "denied_by_security_policy")
+        try:
+            command = _understand(call.data)
+            result = self._carry_out(command, session)
+        except CommandRefused as refused:
+            call.fail({"code": refused.code, "message": refused.message})
+        else:
+            call.answer(_told(result))
+
+    def _carry_out(self, command: Command, session: Session) -> Result:
+        role = (session.attributes or {}).get(_ROLE, "reader")
+        who = f"{role} {session.name}"
+        if not command.changes:
+            return run(command, self._registry(), who)
+        registry = self._registry()
+        outcome = "internal.unknown"
+        try:
+            if role != "operator":
+                raise CommandRefused(NOT_ALLOWED, "the operator's token is needed")
+            result = run(command, registry, who)
+            outcome = "ok"
+        except CommandRefused as refused:
+            outcome = refused.code
+            raise
+        finally:
+            target = f"{command.target.absolute(registry.node_id)}?{command.name}"
+            detail = {"argument": command.argument}
+            self._note(who, "command", target, outcome=outcome, detail=detail)
+        return result
+
+
+def _understand(data: object) -> Command:
+    given = data if isinstance(data, Mapping) else {}
+    text, value = given.get("cmd"), given.get("value")
+    if not isinstance(text, str):
+        raise CommandRefused(ILLEGAL, "data has the command as cmd")
+    if value is not None and (not isinstance(value, str) or len(value) > _MAX_VALUE):
+        raise CommandRefused(ILLEGAL, f"value is a text of at most {_MAX_VALUE} characters")
+    return understand(text, value)
+
+
+def _told(result: Result) -> Json:
+    told: Json = {"command": result.command, "value": result.value}
+    if result.state is not None:
+        told |= {"state": result.state, "info": result.info}
+    if result.entries is not None:
+        told["entries"] = result.entries
+    return told

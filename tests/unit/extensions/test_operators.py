@@ -1,0 +1,199 @@
+"""Operators: what their tokens open, what the service does, what is written down of it."""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import pytest
+
+from app.bayeux.registry import LiveRegistry
+from extensions.ack import Ack
+from extensions.delivery import Delivery
+from extensions.operators import Operators, Role
+from tests.unit.bayeux.harness import Asked, Client, House, Json
+
+ROLES: dict[str, Role] = {"open-sesame": "operator", "let-me-see": "reader"}
+
+
+class Audit(list[tuple[str, str, str, str]]):
+    """Who did what to whom, and what came of it."""
+
+    def note(
+        self,
+        who: str,
+        action: str,
+        target: str,
+        *,
+        outcome: str = "ok",
+        detail: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.append((who, action, target, outcome))
+
+
+def house_of(audit: Audit | None = None) -> House:
+    note = (audit if audit is not None else Audit()).note
+
+    def operators(bayeux: Any) -> Operators:
+        registry = partial(LiveRegistry, bayeux, version="1.2", started_ms=0)
+        return Operators(bayeux, role_of=ROLES.get, registry=registry, note=note)
+
+    return House(operators, Delivery, partial(Ack, announces_batch=False))
+
+
+def signed_in(house: House, token: str = "open-sesame", **ext: Any) -> Client:
+    return house.connected(ext={"authentication": {"token": token}, **ext})
+
+
+def command(client: Client, text: object, **fields: Any) -> Asked:
+    return client.publish("/service/admin", {"cmd": text, **fields})
+
+
+def answer_of(asked: Asked) -> tuple[bool, Json]:
+    """Whether the call succeeded, and what it gave."""
+    (answer,) = [element for element in asked.elements if "data" in element]
+    return answer["successful"], answer["data"]
+
+
+# The token
+
+
+@pytest.mark.parametrize("token", ["open-sesam", "", "OPEN-SESAME", None, 5, ["open-sesame"], {}])
+def test_a_wrong_token_refuses_the_handshake(token: Any) -> None:
+    house = house_of()
+    reply = house.guest().handshake(ext={"authentication": {"token": token}}).reply
+    assert reply["error"] == "403::handshake_denied"
+    assert reply["advice"]["reconnect"] == "none"
+    assert len(house.bayeux.sessions) == 0
+
+
+@pytest.mark.parametrize("ext", [None, {}, {"authentication": None}, {"authentication": "basic"}])
+def test_without_a_token_a_client_is_nobody_special(ext: Any) -> None:
+    client = house_of().connected(ext=ext)
+    assert not client.session.is_operator
+    assert client.subscribe("/sys/deadMessage").reply["error"].startswith("403")
+    asked = command(client, "?uptime")
+    assert asked.reply["error"] == "403:denied_by_security_policy:publish_denied"
+
+
+def test_credentials_of_another_kind_are_left_to_whoever_knows_them() -> None:
+    ext = {"authentication": {"user": "joe", "password": "secret"}}
+    assert not house_of().connected(ext=ext).session.is_operator
+
+
+@pytest.mark.parametrize("token", ROLES)
+def test_a_token_opens_what_the_system_tells(token: str) -> None:
+    client = signed_in(house_of(), token)
+    assert client.subscribe("/sys/deadMessage").reply["successful"]
+    assert not client.publish("/sys/deadMessage", {}).reply["successful"]
+
+
+def test_nobody_else_sees_a_token() -> None:
+    house = house_of()
+    curious = house.connected()
+    curious.subscribe("/a")
+    sender = signed_in(house)
+    sender.publish("/a", 1, ext={"authentication": {"token": "open-sesame"}})
+    assert curious.connect().events == [{"channel": "/a", "data": 1}]
+
+
+# The service
+
+
+def test_an_operator_is_answered() -> None:
+    client = signed_in(house_of())
+    asked = client.send({"channel": "/service/admin", "data": {"cmd": "?nodeId"}, "id": "77"})
+    assert answer_of(asked) == (True, {"command": "/node/test/?nodeId", "value": "test"})
+    assert {element["id"] for element in asked.elements} == {"77"}
+
+
+def test_a_value_may_stand_in_the_command_or_beside_it() -> None:
+    house = house_of()
+    client, other = signed_in(house), house.connected()
+    name = other.session.name
+    succeeded, data = answer_of(command(client, f"{name}/?dispatcherActive", value="false"))
+    assert succeeded
+    assert (data["state"], data["value"]) == ("OK", "false")
+    assert data["info"] == f"/node/test/{name}/?dispatcherActive=false"
+    assert answer_of(command(client, f"{name}/?dispatcherActive"))[1]["value"] == "false"
+    assert answer_of(command(client, f"set {name}/?dispatcherActive=true"))[1]["value"] == "true"
+
+
+def test_entries_of_a_queue_come_as_events() -> None:
+    house = house_of()
+    client, other = signed_in(house), house.connected()
+    other.subscribe("/a")
+    house.bayeux.publish("/a", {"n": 1})
+    asked = command(client, f"{other.session.name}/?peekCallbackMessages=3")
+    assert answer_of(asked)[1]["entries"] == [{"channel": "/a", "data": {"n": 1}}]
+
+
+@pytest.mark.parametrize(
+    ("data", "code"),
+    [
+        (None, "user.illegalArgument"),
+        ("?uptime", "user.illegalArgument"),
+        ({}, "user.illegalArgument"),
+        ({"cmd": 5}, "user.illegalArgument"),
+        ({"cmd": "uptime"}, "user.illegalArgument"),
+        ({"cmd": "?nodeId", "value": 5}, "user.illegalArgument"),
+        ({"cmd": "?nodeId", "value": "x" * 5000}, "user.illegalArgument"),
+        ({"cmd": "set ?nodeId=x"}, "user.admin.invalid"),
+        ({"cmd": "client/joe/1/?uptime"}, "user.illegalArgument"),
+        ({"cmd": "topic/a/?uptime"}, "internal.notImplemented"),
+    ],
+)
+def test_a_command_that_makes_no_sense_is_refused_with_a_code(data: Any, code: str) -> None:
+    asked = signed_in(house_of()).publish("/service/admin", data)
+    succeeded, told = answer_of(asked)
+    assert (succeeded, told["code"]) == (False, code)
+    assert told["message"]
+
+
+def test_a_reader_looks_and_changes_nothing() -> None:
+    audit = Audit()
+    house = house_of(audit)
+    client, other = signed_in(house, "let-me-see"), house.connected()
+    assert answer_of(command(client, f"{other.session.name}/?killSession")) == (
+        False,
+        {
+            "code": "user.security.authorization.notAuthorized",
+            "message": "the operator's token is needed",
+        },
+    )
+    assert not other.session.is_gone
+    assert answer_of(command(client, f"{other.session.name}/?id"))[0]
+    (entry,) = audit
+    assert entry[0] == f"reader {client.session.name}"
+    assert entry[3] == "user.security.authorization.notAuthorized"
+
+
+def test_what_changes_something_is_written_down_whatever_came_of_it() -> None:
+    audit = Audit()
+    house = house_of(audit)
+    client, other = signed_in(house), house.connected()
+    name = other.session.name
+    command(client, f"{name}/?uptime")
+    command(client, f"{name}/?killSession")
+    command(client, f"{name}/?killSession")
+    who = f"operator {client.session.name}"
+    assert audit == [
+        (who, "command", f"/node/test/{name}/?killSession", "ok"),
+        (who, "command", f"/node/test/{name}/?killSession", "user.illegalArgument"),
+    ]
+
+
+def test_an_operator_can_end_its_own_session() -> None:
+    house = house_of()
+    client = signed_in(house)
+    command(client, f"{client.session.name}/?killSession")
+    assert len(house.bayeux.sessions) == 0
+    assert client.connect().reply["error"].startswith("402")
+
+
+def test_whoever_takes_over_an_operators_session_needs_a_token_too() -> None:
+    house = house_of()
+    named = {"session": "joe/1"}
+    signed_in(house, delivery=named)
+    other = house.connected(ext={"delivery": named})
+    assert not other.session.is_operator
+    assert command(other, "?uptime").reply["error"].startswith("403")
