@@ -147,6 +147,10 @@ def confirm(question: str, *, yes: bool) -> None:
     """Ask whoever sits there; nothing more is done without a yes."""
     if yes:
         return
-    if not sys.stdin.isatty():
+    if not _is_somebody_there():
         raise typer.BadParameter("nobody can be asked here: --yes says that it is meant")
     typer.confirm(question, abort=True, err=True)
+
+
+def _is_somebody_there() -> bool:
+    return sys.stdin.isatty()

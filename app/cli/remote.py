@@ -43,6 +43,17 @@ class Exit(IntEnum):
     NOT_ALLOWED = 4
 
 
+# Others are failures.
+_EXITS = {
+    400: Exit.USAGE,
+    401: Exit.NOT_ALLOWED,
+    403: Exit.NOT_ALLOWED,
+    502: Exit.UNREACHABLE,
+    503: Exit.UNREACHABLE,
+    504: Exit.UNREACHABLE,
+}
+
+
 class RemoteFailed(Exception):
     """It did not work; the text says why, and what to do next."""
 
@@ -91,15 +102,8 @@ class Remote:
     def __init__(self, place: Place) -> None:
         self._place = place
         token = place.token()
-        parts = urlsplit(place.url)
-        connector: aiohttp.BaseConnector | None = None
-        self._base = place.url.rstrip("/") + _API
-        if parts.scheme == "unix":
-            connector = aiohttp.UnixConnector(parts.path)
-            self._base = "http://localhost" + _API
-        elif parts.scheme not in ("http", "https") or not parts.hostname:
-            text = f"{place.url}: a URL is like {DEFAULT_URL} or unix:/run/holdfast.sock"
-            raise RemoteFailed(Exit.USAGE, text)
+        self._base, socket = _address(place.url)
+        connector = None if socket is None else aiohttp.UnixConnector(socket)
         headers = {"Authorization": f"Bearer {token}"}
         if OPERATOR_NAME.fullmatch(name := _user()):
             headers["X-Operator"] = name
@@ -201,11 +205,11 @@ class Remote:
                 f"{response.status}). A server that others can reach has it at the address of its "
                 "setting admin: name that with --url",
             ) from None
-        raise RemoteFailed(_exit(response.status), _advice(response, code, message))
+        raise RemoteFailed(
+            _EXITS.get(response.status, Exit.FAILED), _advice(response, code, message)
+        )
 
     def _unreachable(self, error: Exception) -> NoReturn:
-        if isinstance(error, aiohttp.InvalidURL):
-            raise RemoteFailed(Exit.USAGE, f"{self._place.url}: this is no URL") from None
         if isinstance(error, aiohttp.ClientPayloadError):
             text = "the answer broke off before its end, so it is not complete: try again"
             raise RemoteFailed(Exit.FAILED, text) from None
@@ -219,6 +223,20 @@ class Remote:
         ) from None
 
 
+def _address(url: str) -> tuple[str, str | None]:
+    """Where requests go, and through which socket if it is one."""
+    try:
+        parts = urlsplit(url)
+        if parts.scheme == "unix" and parts.path:
+            return "http://localhost" + _API, parts.path
+        if parts.scheme in ("http", "https") and parts.hostname and parts.port != 0:
+            return url.rstrip("/") + _API, None
+    except ValueError:
+        pass
+    text = f"{url}: a URL is like {DEFAULT_URL} or unix:/run/holdfast.sock"
+    raise RemoteFailed(Exit.USAGE, text)
+
+
 def _given(params: Params) -> dict[str, str]:
     """Parameters as they stand in a URL; those without a value are left out."""
     return {
@@ -226,12 +244,6 @@ def _given(params: Params) -> dict[str, str]:
         for name, value in params.items()
         if value is not None
     }
-
-
-def _exit(status: int) -> Exit:
-    if status in (401, 403):
-        return Exit.NOT_ALLOWED
-    return Exit.UNREACHABLE if status in (502, 503, 504) else Exit.FAILED
 
 
 def _advice(response: ClientResponse, code: str, message: str) -> str:

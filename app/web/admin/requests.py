@@ -50,7 +50,7 @@ class SessionNamed(Asked):
     """One session."""
 
     subject: Subject
-    number: int = Field(ge=-(2**63), lt=2**63)
+    number: Annotated[str, Field(pattern=r"^-?[1-9][0-9]{0,19}$")]
 
     @property
     def key(self) -> str:

@@ -1,7 +1,9 @@
 """Administrative commands: what they may look like, what they do, how they are refused."""
 
+import re
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -395,3 +397,19 @@ def test_commands_can_be_switched_off(registry: Registry) -> None:
     assert caught.value.code == "resource.admin.unavailable"
     assert error_codes.find(caught.value.code) is not None
     assert registry.joe.done == []
+
+
+def test_all_properties_are_in_the_documentation() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "administration.md").read_text()
+    for title, level in (
+        ("node", Level.NODE),
+        ("subject", Level.CLIENT),
+        ("session", Level.SESSION),
+    ):
+        (row,) = re.findall(rf"^\| {title} \| (.*) \| (.*) \| (.*) \|$", page, re.MULTILINE)
+        read, put, done = (sorted(re.findall(r"`(\w+)`", cell)) for cell in row)
+        table = views(level).items()
+        values = properties.Reading | properties.Setting
+        assert read == [name for name, found in table if isinstance(found, values)]
+        assert put == [name for name, found in table if isinstance(found, properties.Setting)]
+        assert done == [name for name, found in table if not isinstance(found, values)]

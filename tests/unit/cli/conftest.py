@@ -43,15 +43,15 @@ def shell(tmp_path: Path) -> Iterator[Shell]:
     for name, token in (("admin-token", OPERATOR), ("reader-token", READER)):
         (tmp_path / name).write_text(token + "\n")
     loop = asyncio.new_event_loop()
-    runner = web.AppRunner(application_of(operations, Clock()))
-    thread = threading.Thread(target=loop.run_forever)
+    runner = web.AppRunner(application_of(operations, Clock()), shutdown_timeout=0.0)
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
 
     def wait(work: "asyncio._CoroutineLike[None]") -> None:
         asyncio.run_coroutine_threadsafe(work, loop).result(5)
 
     wait(runner.setup())
-    site = web.TCPSite(runner, "127.0.0.1", 0, shutdown_timeout=0.0)
+    site = web.TCPSite(runner, "127.0.0.1", 0)
     wait(site.start())
     host, port = runner.addresses[0][:2]
     yield Shell(f"http://{host}:{port}", operations, tmp_path)

@@ -1,12 +1,18 @@
 """`holdfast dead` against an administration: what it prints, what it changes, how it ends."""
 
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from app.cli import options, output, replay
+from tests.serving import ROOT
 from tests.unit.cli.conftest import Shell
 from tests.web.fake_operations import a_letter
 
@@ -141,6 +147,22 @@ def test_a_replay_is_left_alone_found_again_and_ended(
     assert (done.exit_code, shell.operations.jobs["r1"].state) == (0, "cancelled")
     assert shell.run("dead", "replay", "--watch", "r1").exit_code == 0
     assert shell.run("dead", "replay", "--watch", "r9").exit_code == 1
+
+
+@pytest.mark.slow
+def test_who_interrupts_the_wait_ends_the_replay(shell: Shell) -> None:
+    shell.operations.pace = 0
+    environment = {**os.environ, "HOLDFAST_URL": shell.url, "HOLDFAST_DATA": str(shell.home)}
+    command = [sys.executable, "-m", "app", "dead", "replay", "--all", "--yes"]
+    with subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.PIPE) as process:
+        while not shell.operations.jobs:
+            assert process.poll() is None
+            time.sleep(0.02)
+        time.sleep(0.1)
+        process.send_signal(signal.SIGINT)
+        assert b"Replay r1 is cancelled" in process.communicate(timeout=10)[1]
+    assert process.returncode != 0
+    assert shell.operations.jobs["r1"].state == "cancelled"
 
 
 def test_a_replay_that_stopped_is_a_failure(shell: Shell) -> None:

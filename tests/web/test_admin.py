@@ -1,0 +1,246 @@
+"""What operators can do over HTTP, each answer as the port gave it."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import orjson
+import pytest
+
+from app.web.admin import ndjson
+from app.web.admin.operations import OperationFailed
+from app.web.admin.shapes import AuditEntry
+from tests.web.admin import LINES, READER, Admin, admin_of
+from tests.web.fake_operations import FakeOperations, a_letter, a_session
+
+LETTER = f"{7:019}"
+
+
+@pytest.fixture
+async def admin() -> AsyncIterator[Admin]:
+    sessions = [a_session("joe/1"), a_session("joe/2", state="POLLING"), a_session("anonymous/-5")]
+    letters = [a_letter(n, fingerprint="f2" if n > 20 else "f1") for n in range(1, 31)]
+    admin = await admin_of(FakeOperations(sessions, letters))
+    yield admin
+    await admin.client.close()
+
+
+def changes(admin: Admin) -> list[AuditEntry]:
+    return admin.operations.changes
+
+
+async def test_sessions_are_listed_part_by_part(admin: Admin) -> None:
+    first = (await admin.ask("GET", "/sessions?limit=2")).json
+    rest = (await admin.ask("GET", f"/sessions?limit=2&cursor={first['cursor']}")).json
+    keys = [item["key"] for item in first["items"] + rest["items"]]
+    assert keys == ["anonymous/-5", "joe/1", "joe/2"]
+    assert rest["cursor"] is None
+
+
+@pytest.mark.parametrize(
+    ("query", "keys"),
+    [
+        ("prefix=joe/", ["joe/1", "joe/2"]),
+        ("state=POLLING", ["joe/2"]),
+        ("held=true", []),
+        ("held=false&prefix=a", ["anonymous/-5"]),
+    ],
+)
+async def test_sessions_are_found_by_conditions(admin: Admin, query: str, keys: list[str]) -> None:
+    found = (await admin.ask("GET", f"/sessions?{query}", token=READER)).json
+    assert [item["key"] for item in found["items"]] == keys
+
+
+async def test_a_session_is_shown_with_the_head_of_its_queue(admin: Admin) -> None:
+    found = (await admin.ask("GET", "/sessions/joe/1", token=READER)).json
+    assert (found["key"], found["channels"], found["hold"]) == ("joe/1", ["/news"], None)
+    queue = (await admin.ask("GET", "/sessions/joe/1/queue?limit=1", token=READER)).json
+    assert [entry["data"] for entry in queue["items"]] == [{"n": 1}]
+    assert (await admin.ask("GET", "/sessions/anonymous/-5")).json["number"] == -5
+
+
+async def test_a_session_is_held_back_and_goes_on(admin: Admin) -> None:
+    until = 1_800_000_000_000
+    body = {"reason": "disk full", "until": until}
+    held = await admin.ask("PUT", "/sessions/joe/1/hold", json=body, headers={"X-Operator": "ann"})
+    assert held.json["hold"]["reason"] == "disk full"
+    assert (held.json["active"], held.json["hold"]["who"]) == (False, "operator/ann")
+    assert (await admin.ask("DELETE", "/sessions/joe/1/hold")).json["active"] is True
+    told = [(change.who, change.action, change.detail) for change in changes(admin)]
+    assert told == [("operator/ann", "session.hold", body), ("operator", "session.resume", {})]
+
+
+async def test_a_queue_is_emptied_and_a_session_ended(admin: Admin) -> None:
+    assert (await admin.ask("DELETE", "/sessions/joe/1/queue")).json == {"discarded": 3}
+    ended = await admin.ask("DELETE", "/sessions/joe/1")
+    assert (ended.status, ended.body) == (204, b"")
+    assert (await admin.ask("GET", "/sessions/joe/1")).status == 404
+    assert [change.action for change in changes(admin)] == ["session.clear", "session.kill"]
+
+
+async def test_a_channel_that_the_server_holds_is_released(admin: Admin) -> None:
+    held = (await admin.ask("GET", "/held-channels", token=READER)).json
+    assert [item["channel"] for item in held["items"]] == ["/orders"]
+    path = "/held-channels?channel=/orders"
+    assert (await admin.ask("DELETE", path)).status == 204
+    assert (await admin.ask("DELETE", path)).status == 404
+
+
+async def test_dead_letters_are_listed_grouped_and_shown(admin: Admin) -> None:
+    page = (await admin.ask("GET", "/dead-letters?limit=3&fingerprint=f1", token=READER)).json
+    assert [int(item["id"]) for item in page["items"]] == [20, 19, 18]
+    assert "data" not in page["items"][0]
+    groups = (await admin.ask("GET", "/dead-letters/groups", token=READER)).json
+    counts = {item["fingerprint"]: item["count"] for item in groups["items"]}
+    assert (counts, groups["total"]) == ({"f1": 20, "f2": 10}, 30)
+    letter = (await admin.ask("GET", f"/dead-letters/{LETTER}", token=READER)).json
+    assert (letter["data"], letter["history"][0]["n"]) == ({"order": 7}, 1)
+
+
+async def test_a_purge_counts_before_it_removes(admin: Admin) -> None:
+    body: dict[str, Any] = {"filter": {"fingerprint": "f2"}, "dry_run": True}
+    counted = (await admin.ask("POST", "/dead-letters/purge", json=body)).json
+    assert counted == {"matched": 10, "purged": 0, "dry_run": True}
+    assert changes(admin) == []
+    body["dry_run"] = False
+    assert (await admin.ask("POST", "/dead-letters/purge", json=body)).json["purged"] == 10
+    assert len(admin.operations.by_id) == 20
+
+
+@pytest.mark.parametrize("path", ["/dead-letters/purge", "/replays"])
+async def test_every_letter_is_meant_only_if_somebody_says_so(admin: Admin, path: str) -> None:
+    assert (await admin.ask("POST", path, json={"dry_run": True})).status == 400
+    assert (await admin.ask("POST", path, json={"dry_run": True, "filter": {}})).status == 400
+    assert (await admin.ask("POST", path, json={"dry_run": True, "all": True})).status == 200
+    assert (await admin.ask("POST", path, json={"all": True})).status == 400
+
+
+async def test_a_replay_is_planned_begun_followed_and_cancelled(admin: Admin) -> None:
+    body = {"filter": {"ids": [LETTER, f"{8:019}"]}, "options": {"rate": 5}, "dry_run": True}
+    plan = (await admin.ask("POST", "/replays", json=body)).json
+    assert (plan["id"], plan["state"], plan["total"]) == (None, "planned", 2)
+    job = (await admin.ask("POST", "/replays", json={**body, "dry_run": False})).json
+    assert job["options"]["rate"] == 5
+    path = f"/replays/{job['id']}"
+    assert (await admin.ask("GET", path, token=READER)).json["sent"] == 1
+    assert (await admin.ask("GET", path)).json["state"] == "done"
+    assert (await admin.ask("DELETE", path)).status == 409
+    other = (await admin.ask("POST", "/replays", json={**body, "dry_run": False})).json
+    assert (await admin.ask("DELETE", f"/replays/{other['id']}")).json["state"] == "cancelled"
+    assert len((await admin.ask("GET", "/replays")).json["items"]) == 2
+    assert (await admin.ask("GET", "/replays/none")).status == 404
+
+
+async def test_what_was_exported_can_be_imported(admin: Admin) -> None:
+    exported = await admin.ask("GET", "/dead-letters/export?fingerprint=f2", token=READER)
+    assert exported.headers["Content-Type"] == "application/x-ndjson"
+    lines = exported.body.splitlines()
+    assert [int(orjson.loads(line)["id"]) for line in lines] == [*range(30, 20, -1)]
+    del admin.operations.by_id[f"{30:019}"]
+    body = exported.body + b"\n\nnonsense\n" + lines[0]
+    done = (await admin.ask("POST", "/dead-letters/import", data=body, headers=LINES)).json
+    assert (done["imported"], done["repeated"], done["refused"]) == (1, 10, 1)
+    assert done["refusals"] == [{"line": 11, "text": "JSONDecodeError"}]
+
+
+async def test_an_empty_export_is_an_empty_answer(admin: Admin) -> None:
+    exported = await admin.ask("GET", "/dead-letters/export?channel=/none")
+    assert (exported.status, exported.body) == (200, b"")
+
+
+async def test_lines_may_come_in_any_pieces(admin: Admin) -> None:
+    body = b"\n".join(orjson.dumps(a_letter(n)) for n in range(100, 104))
+
+    async def pieces() -> AsyncIterator[bytes]:
+        for start in range(0, len(body), 37):
+            yield body[start : start + 37]
+
+    done = await admin.ask("POST", "/dead-letters/import", data=pieces(), headers=LINES)
+    assert done.json["imported"] == 4
+
+
+async def test_an_export_that_fails_in_its_middle_has_no_end(admin: Admin) -> None:
+    admin.operations.breaks_after = 3
+    with pytest.raises(Exception, match="not completed"):
+        await admin.ask("GET", "/dead-letters/export")
+
+
+async def test_an_export_that_fails_at_its_beginning_says_so(admin: Admin) -> None:
+    admin.operations.fault = OperationFailed("resource.db.unavailable", "redis is away")
+    failed = await admin.ask("GET", "/dead-letters/export")
+    assert (failed.status, failed.code) == (503, "resource.db.unavailable")
+
+
+async def test_commands_are_asked_and_run(admin: Admin) -> None:
+    flag = {"command": "client/joe/1/?dispatcherActive"}
+    asked = (await admin.ask("GET", "/commands", params=flag, token=READER)).json
+    assert (asked["value"], asked["state"]) == ("true", None)
+    done = (await admin.ask("POST", "/commands", json={**flag, "value": "false"})).json
+    assert done["info"] == "/node/holdfast/client/joe/1/?dispatcherActive=false"
+    (change,) = changes(admin)
+    assert (change.action, change.who) == ("command", "operator")
+
+
+@pytest.mark.parametrize(
+    ("command", "status", "code"),
+    [
+        ("client/joe/1/?killSession", 400, "user.illegalArgument"),
+        ("set client/joe/1/?dispatcherActive=false", 400, "user.admin.invalid"),
+        ("client/joe/1/?cbQueueEntries=consumable=true", 400, "user.illegalArgument"),
+        ("topic/Hello/?id", 501, "internal.notImplemented"),
+    ],
+)
+async def test_a_question_changes_nothing(
+    admin: Admin, command: str, status: int, code: str
+) -> None:
+    refused = await admin.ask("GET", "/commands", params={"command": command})
+    assert (refused.status, refused.code) == (status, code)
+    assert changes(admin) == []
+
+
+async def test_the_audit_is_read_from_its_end(admin: Admin) -> None:
+    for key in ("joe/1", "joe/2"):
+        await admin.ask("DELETE", f"/sessions/{key}/hold")
+    page = (await admin.ask("GET", "/audit?limit=1", token=READER)).json
+    assert [entry["target"] for entry in page["items"]] == ["joe/2"]
+
+
+@pytest.mark.parametrize(
+    ("code", "status"),
+    [
+        ("user.notConnected", 404),
+        ("user.oid.unknown", 404),
+        ("user.illegalArgument", 400),
+        ("user.wrongApiUsage", 409),
+        ("user.maxSizeExceed", 413),
+        ("user.security.authorization.notAuthorized", 403),
+        ("resource.admin.unavailable", 403),
+        ("resource.overflow.queue.entries", 507),
+        ("resource.db.unavailable", 503),
+        ("communication.noConnection", 503),
+        ("internal.notImplemented", 501),
+        ("internal.unknown", 500),
+        ("userspace", 500),
+    ],
+)
+async def test_a_failure_has_a_fitting_status(admin: Admin, code: str, status: int) -> None:
+    admin.operations.fault = OperationFailed(code, "because")
+    failed = await admin.ask("GET", "/sessions")
+    assert (failed.status, failed.json["error"]) == (status, {"code": code, "message": "because"})
+
+
+async def test_a_fault_of_ours_is_not_explained_to_the_caller(
+    admin: Admin, caplog: pytest.LogCaptureFixture
+) -> None:
+    admin.operations.fault = RuntimeError("password of redis: 12345")
+    failed = await admin.ask("GET", "/sessions")
+    assert (failed.status, failed.code) == (500, "internal.unknown")
+    assert b"12345" not in failed.body
+    assert "an administrative request failed" in caplog.text
+
+
+async def test_a_long_export_goes_in_portions(
+    admin: Admin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ndjson, "_PORTION", 100)
+    exported = await admin.ask("GET", "/dead-letters/export")
+    assert len(exported.body.splitlines()) == 30
