@@ -76,7 +76,7 @@ def _was_asked_for(ledger: Ledger, delivery: Delivery) -> bool:
 
 
 def duplicates(ledger: Ledger) -> Found:
-    settled = settlements_by_copy(ledger.settlements)
+    settled = settlements_by_copy(each for each in ledger.settlements if each.is_accepted)
     returned = _Returned(ledger)
     for copy, deliveries in by_copy(ledger.deliveries).items():
         for earlier, later in pairwise(deliveries):
@@ -84,21 +84,18 @@ def duplicates(ledger: Ledger) -> Found:
                 continue
             if not ledger.died(earlier.asked_ns, later.at_ns, STORE_DIED):
                 yield f"{copy.tag} came to {copy.subscriber} again and did not say so"
-        for settlement in settled.get(copy, ()):
-            if settlement.is_accepted:
-                yield from _after(ledger, settlement, deliveries)
+        accepted = settled.get(copy, [])
+        for delivery in deliveries:
+            if any(_was_certain(ledger, each, delivery) for each in accepted):
+                yield f"{copy.tag} came to {copy.subscriber} after it was accepted"
 
 
-def _after(ledger: Ledger, settlement: Settlement, deliveries: Iterable[Delivery]) -> Found:
-    for delivery in deliveries:
-        if delivery.asked_ns < settlement.begun_ns:
-            continue
-        says_so = delivery.redelivered or ledger.died(
-            settlement.begun_ns, delivery.at_ns, STORE_DIED
-        )
-        if not says_so or not ledger.forgives(settlement, delivery.at_ns):
-            copy = delivery.copy
-            yield f"{copy.tag} came to {copy.subscriber} after it was accepted"
+def _was_certain(ledger: Ledger, settlement: Settlement, delivery: Delivery) -> bool:
+    """Whether the acceptance cannot have been undone when it was delivered all the same."""
+    if delivery.asked_ns < settlement.begun_ns:
+        return False
+    says_so = delivery.redelivered or ledger.died(settlement.begun_ns, delivery.at_ns, STORE_DIED)
+    return not says_so or not ledger.forgives(settlement, delivery.at_ns)
 
 
 class _Returned:

@@ -163,12 +163,11 @@ class Proxy:
         try:
             while data := await reader.read(_CHUNK):
                 await self._pass_on(link, way, data)
+            await asyncio.sleep(self.slow_close_s)
+            if not self._swallowed and not writer.is_closing():
+                writer.write_eof()
         except OSError:
             link.reset()
-            return
-        await asyncio.sleep(self.slow_close_s)
-        if not self._swallowed and not writer.is_closing() and writer.can_write_eof():
-            writer.write_eof()
 
     async def _pass_on(self, link: _Link, way: Way, data: bytes) -> None:
         if self.latency_s:

@@ -18,7 +18,10 @@ def fingerprint(data: Any) -> str:
 
 
 class Publisher:
-    """One message after the other; a careful one repeats, with its key, what it is not sure of."""
+    """One message after the other.
+
+    A careful one repeats what was refused; with keys also what may have been published.
+    """
 
     def __init__(
         self,
@@ -29,6 +32,7 @@ class Publisher:
         *,
         channels: Sequence[str],
         is_careful: bool = True,
+        has_keys: bool = False,
         pause_s: float = 0.02,
     ) -> None:
         self.name = name
@@ -37,6 +41,7 @@ class Publisher:
         self._random = random
         self._channels = channels
         self._is_careful = is_careful
+        self._has_keys = has_keys
         self._pause_s = pause_s
         self._serial = 0
 
@@ -64,7 +69,7 @@ class Publisher:
             **options,
         )
         delivery: dict[str, Any] = {"persistent": True, **options}
-        if self._is_careful:
+        if self._has_keys:
             delivery["key"] = tag
         message = {"channel": channel, "data": data, "ext": {"delivery": delivery}}
         may_be_there = False
@@ -82,7 +87,7 @@ class Publisher:
             else:
                 begun.ok()
                 return tag
-            if stop.is_set() or not self._is_careful:
+            if stop.is_set() or not self._is_careful or (may_be_there and not self._has_keys):
                 break
             await asyncio.sleep(0.1)
         if may_be_there:

@@ -54,7 +54,7 @@ async def situation(home: Path, program: tuple[str, ...], steps: tuple[Step, ...
 def populate(ring: Arena) -> None:
     ring.add_receiver("joe/1", Manner(refuses_one_in=8))
     ring.add_receiver("ann/1", Manner(is_explicit=True, crashes_after=9))
-    ring.add_receiver("eve/1", Manner(holds_back_at=15, held_s=0.3))
+    ring.add_receiver("eve/1", Manner(holds_back_at=30, held_s=0.4))
     ring.add_publisher("careful")
     ring.add_publisher("careless", is_careful=False)
 

@@ -1,15 +1,18 @@
 """Servers that are broken on purpose, each in one way, to see that the checker notices."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
+from app.bayeux import ownership
+from app.bayeux.sessions import Session
 from app.delivery import queue
 from app.delivery.dead_letters import DeadLetter
 from app.delivery.dispatcher import Dispatcher
 from app.delivery.keeper import Kept
 from app.delivery.messages import Message
 from app.delivery.queue import CallbackQueue, Entry
+from app.delivery.session_record import HoldRecord, SessionRecord
 from app.store import scripts
 from app.store.keeping import Store
 from app.store.script import Script
@@ -93,12 +96,14 @@ def what_returns_comes_reversed() -> None:
 
 
 def what_was_acked_comes_again() -> None:
-    def settle(self: CallbackQueue, seqs: Sequence[int]) -> list[Entry]:
-        settled = [self.handed[seq] for seq in seqs if seq in self.handed]
-        self._counters.acked += len(settled)
-        return settled
+    settle = CallbackQueue.settle
 
-    _replace(CallbackQueue, "settle", settle)
+    def reluctantly(self: CallbackQueue, seqs: Iterable[int]) -> list[Entry]:
+        numbers = [seq for seq in seqs if seq in self.handed]
+        stay = [self.handed[seq] for seq in numbers if not self.handed[seq].redelivered]
+        return stay + settle(self, [seq for seq in numbers if self.handed[seq] not in stay])
+
+    _replace(CallbackQueue, "settle", reluctantly)
 
 
 def holdback_is_ignored() -> None:
@@ -114,11 +119,20 @@ def bodies_go_with_their_first_entry() -> None:
     _replace(scripts, "SETTLE", broken)
 
 
+def holds_are_forgotten_at_a_restart() -> None:
+    record_of = ownership.record_of
+
+    def forgetful(session: Session, now_ms: int) -> SessionRecord:
+        return replace(record_of(session, now_ms), hold=HoldRecord())
+
+    _replace(ownership, "record_of", forgetful)
+
+
 BUILDS = {
     build.name: build
     for build in (
         Build(publishers_are_answered_before_the_store, Invariant.NO_LOSS, _LOSE_POWER),
-        Build(dead_letters_take_two_steps, Invariant.ONE_FATE, _KILL_OFTEN),
+        Build(dead_letters_take_two_steps, Invariant.NO_LOSS, _KILL_OFTEN),
         Build(dead_letters_are_dropped, Invariant.ONE_FATE),
         Build(attempts_are_not_marked, Invariant.ATTEMPTS, _KILL),
         Build(acks_do_not_reach_the_store, Invariant.ONE_FATE),
@@ -127,6 +141,7 @@ BUILDS = {
         Build(what_was_acked_comes_again, Invariant.NO_DUPLICATE),
         Build(holdback_is_ignored, Invariant.HOLD),
         Build(bodies_go_with_their_first_entry, Invariant.NO_LOSS, _KILL),
+        Build(holds_are_forgotten_at_a_restart, Invariant.HOLD, _KILL_OFTEN),
     )
 }
 

@@ -1,0 +1,102 @@
+"""An operator: holds receivers back, lets them go on, and has dead letters delivered again."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from random import Random
+from typing import Any
+
+import aiohttp
+
+from tests.chaos.history import Recorder, What
+from tests.chaos.processes import Processes
+from tests.chaos.talker import Lost
+
+_ANSWER_S = 5.0
+_AGAIN_S = 0.1
+NAME = "operator"
+
+
+class Operator:
+    """Speaks to the administration directly: it stands beside the server."""
+
+    def __init__(self, processes: Processes, recorder: Recorder, random: Random) -> None:
+        self._processes = processes
+        self._recorder = recorder
+        self._random = random
+
+    async def run(self, keys: Sequence[str], stop: asyncio.Event) -> None:
+        """Hold somebody back for a moment, now and then."""
+        while not stop.is_set():
+            await asyncio.sleep(self._random.uniform(0.5, 2.0))
+            key = self._random.choice(keys)
+            await self.hold(key)
+            await asyncio.sleep(self._random.uniform(0.1, 1.0))
+            await self.resume(key)
+
+    async def hold(self, key: str) -> None:
+        begun = self._recorder.begin(NAME, What.HOLD, subscriber=key, by="command")
+        try:
+            await self._ask("PUT", f"/sessions/{key}/hold", {"reason": "chaos"})
+        except Lost as lost:
+            begun.info(error=str(lost))
+        else:
+            begun.ok()
+
+    async def resume(self, key: str) -> None:
+        """Until it is certain."""
+        begun = self._recorder.begin(NAME, What.RESUME, subscriber=key)
+        while True:
+            try:
+                await self._ask("DELETE", f"/sessions/{key}/hold")
+            except Lost:
+                await asyncio.sleep(_AGAIN_S)
+            else:
+                begun.ok()
+                return
+
+    async def replay(self, **options: Any) -> str:
+        """Begin to deliver all dead letters again; the replay's id, if that was answered."""
+        begun = self._recorder.begin(NAME, What.REPLAY)
+        wanted = {
+            "all": True,
+            "dry_run": False,
+            "filter": {"state": "new"},
+            "options": {"rate": 10_000, "canary": 0, "stop_at": 1.0, **options},
+        }
+        try:
+            answer = await self._ask("POST", "/replays", wanted)
+        except Lost as lost:
+            begun.info(error=str(lost))
+            return ""
+        begun.ok()
+        id: str = answer["id"]
+        return id
+
+    async def cancel(self, id: str) -> None:
+        await self._ask("DELETE", f"/replays/{id}")
+
+    async def replayed(self, id: str, within_s: float) -> dict[str, Any]:
+        """The replay when it is over."""
+        answer: dict[str, Any] = {}
+        for _ in range(int(within_s / _AGAIN_S)):
+            answer = await self._ask("GET", f"/replays/{id}")
+            if answer["state"] not in ("canary", "running"):
+                break
+            await asyncio.sleep(_AGAIN_S)
+        return answer
+
+    async def _ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
+        token = (self._processes.data / "admin-token").read_text().strip()
+        timeout = aiohttp.ClientTimeout(total=_ANSWER_S)
+        headers = {"Authorization": f"Bearer {token}"}
+        url = f"{self._processes.url}/admin/api/v1{path}"
+        try:
+            async with (
+                aiohttp.ClientSession(timeout=timeout, headers=headers) as http,
+                http.request(method, url, json=body) as response,
+            ):
+                if response.status >= 300:
+                    raise Lost(f"status {response.status}: {await response.text()}")
+                return await response.json() if response.content_length else None
+        except (aiohttp.ClientError, TimeoutError, ConnectionError) as error:
+            raise Lost(repr(error)) from error

@@ -1,0 +1,289 @@
+"""Publishers and receivers write down what happened to them, and nothing nicer."""
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from tests.chaos.history import Operation, Phase, Recorder, What, read
+from tests.chaos.publisher import Publisher, fingerprint
+from tests.chaos.receiver import HOLDBACK, Manner, Receiver
+from tests.chaos.talker import Denied, Lost, Message, NotSent, Talker
+
+GONE = "402::session_unknown"
+
+
+class ScriptedTalker(Talker):
+    """Answers connects and publishes as the test says, and anything else with yes."""
+
+    def __init__(self) -> None:
+        self.client_id = None
+        self.sessions = 0
+        self.asked: list[Mapping[str, Any]] = []
+        self.answers: list[list[Message] | Exception] = []
+
+    async def close(self) -> None:
+        pass
+
+    async def ask(self, message: Mapping[str, Any]) -> list[Message]:
+        channel = message["channel"]
+        if channel == "/meta/handshake":
+            self.asked.append(message)
+            return [yes(channel, clientId=f"client {self.sessions}")]
+        if channel == "/meta/subscribe":
+            return [yes(channel)]
+        self.asked.append(message)
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    @property
+    def last(self) -> Mapping[str, Any]:
+        return self.asked[-1]
+
+
+def yes(channel: str, **fields: Any) -> Message:
+    return {"channel": channel, "successful": True, **fields}
+
+
+def no(channel: str, error: str) -> list[Message]:
+    return [{"channel": channel, "successful": False, "error": error}]
+
+
+def batch(number: int, *events: Message) -> list[Message]:
+    return [*events, yes("/meta/connect", ext={"ack": number})]
+
+
+def event(tag: str, seq: int, **delivery: Any) -> Message:
+    return {"channel": "/a", "data": {"tag": tag}, "ext": {"delivery": {"seq": seq, **delivery}}}
+
+
+class Scene:
+    """One actor, its talker and the history."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.recorder = Recorder(path)
+        self.talker = ScriptedTalker()
+
+    def receiver(self, manner: Manner, **more: Any) -> Receiver:
+        return Receiver("joe/1", self.talker, self.recorder, channels=["/a"], manner=manner, **more)
+
+    def publisher(self, **manner: bool) -> Publisher:
+        return Publisher("p", self.talker, self.recorder, Random(1), channels=["/a"], **manner)
+
+    def found(self, what: What) -> list[Operation]:
+        return [operation for operation in read(self.path) if operation.what is what]
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Iterator[Scene]:
+    scene = Scene(tmp_path / "history.ndjson")
+    yield scene
+    scene.recorder.close()
+
+
+async def steps(receiver: Receiver, count: int) -> None:
+    for _ in range(count):
+        await receiver.step()
+
+
+# Receivers
+
+
+async def test_what_arrives_is_acknowledged_with_the_next_connect(scene: Scene) -> None:
+    scene.talker.answers = [batch(1, event("p-1", 1)), batch(2)]
+    await steps(scene.receiver(Manner()), 3)
+    (delivery,) = scene.found(What.DELIVER)
+    (settlement,) = scene.found(What.SETTLE)
+    connects = scene.found(What.CONNECT)
+    assert delivery.fields["sha"] == fingerprint({"tag": "p-1"})
+    assert delivery.fields["asked"] == connects[0].begun_ns
+    assert settlement.is_ok
+    assert settlement.begun_ns <= connects[1].begun_ns
+    assert scene.talker.last["ext"] == {"ack": 1}
+    assert [connect.fields["batch"] for connect in connects] == [1, 2]
+
+
+async def test_every_receiver_asks_for_what_it_needs(scene: Scene) -> None:
+    await scene.receiver(Manner()).step()
+    ext = scene.talker.last["ext"]
+    assert ext == {"ack": True, "delivery": {"retries": -1, "session": "joe/1"}}
+    scene.talker.client_id = None
+    await scene.receiver(Manner(gives_verdicts=False), is_named=False).step()
+    assert scene.talker.last["ext"] == {"ack": True}
+
+
+async def test_a_word_that_may_be_lost_is_repeated(scene: Scene) -> None:
+    scene.talker.answers = [batch(1, event("p-1", 7)), Lost(), batch(2)]
+    await steps(scene.receiver(Manner(is_explicit=True)), 4)
+    outcomes = [settlement.outcome for settlement in scene.found(What.SETTLE)]
+    assert outcomes == [Phase.INFO, Phase.OK]
+    verdicts = [{"seq": 7, "state": "OK"}]
+    assert scene.talker.last["ext"] == {"ack": 1, "delivery": {"verdicts": verdicts}}
+
+
+async def test_a_session_that_is_gone_settled_nothing(scene: Scene) -> None:
+    scene.talker.answers = [batch(1, event("p-1", 1)), no("/meta/connect", GONE), batch(1)]
+    await steps(scene.receiver(Manner()), 5)
+    (settlement,) = scene.found(What.SETTLE)
+    assert settlement.outcome is Phase.FAIL
+    assert scene.talker.sessions == 2
+    assert scene.talker.last["ext"] == {"ack": 0}
+    # A named session keeps its subscriptions, this talker's answers do not say that it resumed.
+    assert len(scene.found(What.SUBSCRIBE)) == 2
+    assert not scene.found(What.SESSION_LOST)
+
+
+async def test_one_without_a_name_loses_its_session(scene: Scene) -> None:
+    scene.talker.answers = [no("/meta/connect", GONE)]
+    await steps(scene.receiver(Manner(gives_verdicts=False), is_named=False), 2)
+    (lost,) = scene.found(What.SESSION_LOST)
+    assert lost.fields == {"subscriber": "joe/1"}
+
+
+async def test_without_verdicts_events_say_nothing_of_their_delivery(scene: Scene) -> None:
+    scene.talker.answers = [batch(1, event("p-1", 1, redelivered=3))]
+    await steps(scene.receiver(Manner(gives_verdicts=False), is_named=False), 2)
+    (delivery,) = scene.found(What.DELIVER)
+    assert (delivery.fields["seq"], delivery.fields["redelivered"]) == (0, None)
+
+
+async def test_refusals_depend_on_the_message_alone(scene: Scene) -> None:
+    scene.talker.answers = [batch(1, event("p-1", 1)), batch(2)]
+    await steps(scene.receiver(Manner(refuses_one_in=1)), 3)
+    (settlement,) = scene.found(What.SETTLE)
+    (said,) = settlement.fields["entries"]
+    (verdict,) = scene.talker.last["ext"]["delivery"]["verdicts"]
+    assert said["code"] == verdict["errorCode"] != ""
+
+
+async def test_behind_a_holdback_nothing_is_settled(scene: Scene) -> None:
+    receiver = scene.receiver(Manner(holds_back_at=1))
+    scene.talker.answers = [batch(1, event("p-1", 1), event("p-2", 2)), batch(2)]
+    await steps(receiver, 3)
+    (settlement,) = scene.found(What.SETTLE)
+    (hold,) = scene.found(What.HOLD)
+    assert [entry["code"] for entry in settlement.fields["entries"]] == [HOLDBACK]
+    assert hold.is_ok
+    assert hold.begun_ns <= scene.found(What.CONNECT)[1].begun_ns
+    assert receiver.is_held
+
+
+async def test_whoever_held_back_connects_and_then_asks_for_more(scene: Scene) -> None:
+    receiver = scene.receiver(Manner(holds_back_at=1, held_s=0.0))
+    scene.talker.answers = [batch(1, event("p-1", 1)), batch(2)]
+    await steps(receiver, 4)
+    assert not receiver.is_held
+    assert scene.talker.last["ext"]["delivery"]["dispatcherActive"] is True
+    (resume,) = scene.found(What.RESUME)
+    assert resume.is_ok
+
+
+async def test_what_was_done_is_not_done_again(scene: Scene) -> None:
+    manner = Manner(is_explicit=True)
+    receiver = scene.receiver(manner)
+    again = event("p-1", 2, redelivered=1)
+    scene.talker.answers = [
+        batch(1, event("p-1", 1)),
+        no("/meta/connect", GONE),
+        batch(1, again),
+        batch(2),
+    ]
+    await steps(receiver, 6)
+    assert [each.fields["redelivered"] for each in scene.found(What.DELIVER)] == [0, 1]
+    assert scene.talker.last["ext"]["delivery"]["verdicts"] == [{"seq": 2, "state": "OK"}]
+
+
+async def test_a_crash_forgets_what_arrived(scene: Scene) -> None:
+    scene.talker.answers = [batch(1, event("p-1", 1))]
+    await steps(scene.receiver(Manner(crashes_after=1)), 3)
+    assert len(scene.found(What.DELIVER)) == 1
+    assert not scene.found(What.SETTLE)
+    assert scene.talker.sessions == 2
+
+
+async def test_at_the_end_what_was_done_is_said(scene: Scene) -> None:
+    stop = asyncio.Event()
+    scene.talker.answers = [batch(1, event("p-1", 1)), batch(2)]
+    receiver = scene.receiver(Manner())
+    await steps(receiver, 2)
+    stop.set()
+    await receiver.run(stop)
+    assert scene.talker.last["advice"] == {"timeout": 0}
+    assert scene.found(What.SETTLE)[0].is_ok
+
+
+# Publishers
+
+
+UNSURE = "503:communication.noConnection,unknown:nobody knows"
+SURE = "503:communication.noConnection:the store is away"
+
+
+@pytest.mark.parametrize(
+    ("answers", "outcome"),
+    [
+        ([[yes("/a")]], Phase.OK),
+        ([NotSent()], Phase.FAIL),
+        ([no("/a", SURE)], Phase.FAIL),
+        ([no("/a", GONE)], Phase.FAIL),
+        ([no("/a", UNSURE)], Phase.INFO),
+        ([Lost()], Phase.INFO),
+    ],
+)
+async def test_a_careless_publisher_asks_once(
+    scene: Scene, answers: list[Any], outcome: Phase
+) -> None:
+    scene.talker.answers = answers
+    await scene.publisher(is_careful=False).publish("/a", asyncio.Event())
+    (publish,) = scene.found(What.PUBLISH)
+    assert publish.outcome is outcome
+    assert "key" not in scene.talker.last["ext"]["delivery"]
+
+
+async def test_a_careful_one_repeats_what_was_refused(scene: Scene) -> None:
+    scene.talker.answers = [no("/a", SURE), NotSent(), no("/a", GONE), [yes("/a")]]
+    await scene.publisher().publish("/a", asyncio.Event())
+    (publish,) = scene.found(What.PUBLISH)
+    assert publish.is_ok
+
+
+async def test_without_keys_it_does_not_repeat_what_may_be_there(scene: Scene) -> None:
+    scene.talker.answers = [no("/a", SURE), Lost(), [yes("/a")]]
+    await scene.publisher().publish("/a", asyncio.Event())
+    (publish,) = scene.found(What.PUBLISH)
+    assert publish.outcome is Phase.INFO
+
+
+async def test_with_keys_it_repeats_until_it_knows(scene: Scene) -> None:
+    scene.talker.answers = [Lost(), no("/a", SURE), no("/a", GONE), [yes("/a")]]
+    tag = await scene.publisher(has_keys=True).publish("/a", asyncio.Event())
+    (publish,) = scene.found(What.PUBLISH)
+    assert publish.is_ok
+    said = [message for message in scene.talker.asked if message["channel"] == "/a"]
+    assert {message["ext"]["delivery"]["key"] for message in said} == {tag} == {"p-1"}
+    assert scene.talker.sessions == 2
+
+
+async def test_what_may_be_there_is_not_called_refused(scene: Scene) -> None:
+    stop = asyncio.Event()
+    publisher = scene.publisher(has_keys=True)
+    scene.talker.answers = [Lost(), no("/a", SURE)]
+    task = asyncio.create_task(publisher.publish("/a", stop))
+    await asyncio.sleep(0)
+    stop.set()
+    await task
+    (publish,) = scene.found(What.PUBLISH)
+    assert publish.outcome is Phase.INFO
+
+
+def test_errors_say_whether_the_session_is_gone_and_whether_anybody_knows() -> None:
+    assert Denied(GONE).is_session_unknown
+    assert not Denied(GONE).is_unsure
+    assert Denied(UNSURE).is_unsure
+    assert not Denied(SURE).is_unsure
