@@ -406,7 +406,7 @@ def test_all_properties_are_in_the_documentation() -> None:
         ("subject", Level.CLIENT),
         ("session", Level.SESSION),
     ):
-        (row,) = re.findall(rf"^\| {title} \| (.*) \| (.*) \| (.*) \|$", page, re.MULTILINE)
+        (row,) = re.findall(rf"^\| {title} \|(.*)\|(.*)\|(.*)\|$", page, re.MULTILINE)
         read, put, done = (sorted(re.findall(r"`(\w+)`", cell)) for cell in row)
         table = views(level).items()
         values = properties.Reading | properties.Setting
