@@ -25,6 +25,7 @@ from app.cli.options import (
     wanted,
 )
 from app.cli.output import (
+    Moment,
     brief,
     complain,
     note,
@@ -67,19 +68,19 @@ def list_letters(
         for item in found:
             print_json(item, is_line=True)
     elif groups:
-        head = ("FINGERPRINT", "COUNT", "RECEIVERS", "LAST", "CHANNEL", "CODE", "REASON")
+        head = ("FINGERPRINT", "COUNT", "RECEIVERS", "AGE", "CHANNEL", "CODE", "REASON")
         names = ("fingerprint", "count", "receivers", "last", "channel", "code", "reason")
         print_table(head, [_cells(item, names) for item in found])
     else:
-        head = ("ID", "DIED", "CHANNEL", "RECEIVER", "CODE", "REASON", "STATE")
-        names = ("id", "died", "channel", "receiver", "code", "reason", "state")
+        head = ("ID", "AGE", "CHANNEL", "RECEIVER", "STATE", "CODE", "REASON")
+        names = ("id", "died", "channel", "receiver", "state", "code", "reason")
         print_table(head, [_cells(item, names) for item in found])
         if len(found) == limit:
             note(f"These are {limit}; there may be more: --limit")
 
 
 def _cells(item: Json, names: tuple[str, ...]) -> list[object]:
-    return [when(item[name]) if name in ("died", "last") else item[name] for name in names]
+    return [Moment(item[name]) if name in ("died", "last") else item[name] for name in names]
 
 
 @dead.command("show")
@@ -101,11 +102,11 @@ def show_letter(
     for name in ("properties", "policy"):
         facts[name] = letter[name] and brief(letter[name])
     print_facts({**facts, "data": brief(letter["data"])})
-    head = ("N", "TIME", "NODE", "TRANSPORT", "OUTCOME", "MS", "CODE", "TEXT")
+    head = ("N", "AGE", "NODE", "TRANSPORT", "OUTCOME", "MS", "CODE", "TEXT")
     names = ("n", "time", "node", "transport", "outcome", "latency_ms", "code", "text")
     rows = [[*(attempt[name] for name in names)] for attempt in letter["history"]]
     if rows:
-        print_table(head, [[row[0], when(row[1]), *row[2:]] for row in rows])
+        print_table(head, [[row[0], Moment(row[1]), *row[2:]] for row in rows])
 
 
 @dead.command("purge")

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from app.cli.options import AsJson, Key, gathers, moment, path_of, place
-from app.cli.output import print_facts, print_json, print_table, when
+from app.cli.output import Moment, print_facts, print_json, print_table, when
 from app.cli.remote import Json, Place, Remote, talk
 from app.cli.session import hold_of
 
@@ -46,11 +46,16 @@ def show(
         print_json({"sessions": sessions, "channels": channels})
         return
     rows: list[list[object]] = [
-        [item["key"], item["waiting"] + item["handed"], when(item["hold"]["since"]), hold_of(item)]
+        [
+            item["key"],
+            item["waiting"] + item["handed"],
+            Moment(item["hold"]["since"]),
+            hold_of(item),
+        ]
         for item in sessions
     ]
-    rows += [[item["channel"], "", when(item["since"]), item["reason"]] for item in channels]
-    print_table(("HELD", "ENTRIES", "SINCE", "WHY"), rows)
+    rows += [[item["channel"], "", Moment(item["since"]), item["reason"]] for item in channels]
+    print_table(("HELD", "ENTRIES", "FOR", "WHY"), rows)
 
 
 def _show_one(found: Json, *, as_json: bool) -> None:

@@ -2,8 +2,10 @@
 
 import re
 import sys
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from typing import NamedTuple
 
 import orjson
 from rich import box
@@ -23,6 +25,8 @@ console = Console(highlight=False, soft_wrap=False)
 _errors = Console(stderr=True, highlight=False, soft_wrap=True)
 # What JSON leaves as it is and a terminal may obey.
 _OBEYED = re.compile("[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+# Columns of this width are shown whole.
+_SHORT = 12
 
 
 def complain(text: str) -> None:
@@ -58,17 +62,44 @@ def print_json(value: object, *, is_line: bool = False) -> None:
     sys.stdout.write(text + "\n")
 
 
+class Moment(NamedTuple):
+    """A time in a table: how long ago for people, exactly for programs."""
+
+    ms: int | None
+
+
 def print_table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """A table on a terminal; elsewhere lines with tabs, of which nothing is cut."""
-    shown = [[visible(value) for value in row] for row in rows]
+    """A table on a terminal; elsewhere lines with tabs, of which nothing is cut.
+
+    The first column is what its row is called by: that is never cut, nor is what is short.
+    """
     if not console.is_terminal:
-        for row in [list(head), *shown]:
-            sys.stdout.write("\t".join(row) + "\n")
+        for row in [head, *rows]:
+            cells = (when(cell.ms) if isinstance(cell, Moment) else cell for cell in row)
+            sys.stdout.write("\t".join(map(visible, cells)) + "\n")
         return
-    table = Table(*head, box=box.SIMPLE_HEAD, pad_edge=False)
-    for row in shown:
-        table.add_row(*map(Text, row))
+    shown = [
+        [_ago(cell.ms) if isinstance(cell, Moment) else visible(cell) for cell in row]
+        for row in rows
+    ]
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
+    for number, name in enumerate(head):
+        longest = max(len(name), *(len(row[number]) for row in shown), 0)
+        is_cut = number > 0 and longest > _SHORT
+        table.add_column(name, no_wrap=True, min_width=0 if is_cut else longest)
+    for cells in shown:
+        table.add_row(*map(Text, cells))
     console.print(table)
+
+
+def _ago(ms: int | None) -> str:
+    if ms is None:
+        return ""
+    seconds = max(0, time.time_ns() // 1_000_000 - ms) // 1000
+    for unit, length in (("d", 86_400), ("h", 3600), ("m", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds // length}{unit}"
+    return f"{seconds}s"
 
 
 def print_facts(facts: Mapping[str, object]) -> None:
@@ -76,7 +107,8 @@ def print_facts(facts: Mapping[str, object]) -> None:
     width = max(map(len, facts), default=0)
     for name, value in facts.items():
         if value not in (None, "", [], {}):
-            fact = Text.assemble((f"{name:<{width}}", "bold"), "  ", visible(value))
+            shown = ("no", "yes")[value] if isinstance(value, bool) else visible(value)
+            fact = Text.assemble((f"{name:<{width}}", "bold"), "  ", shown)
             console.print(fact, soft_wrap=True)
 
 

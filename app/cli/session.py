@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from app.cli.options import AsJson, Key, Limit, Yes, confirm, gathers, path_of, place
-from app.cli.output import brief, note, print_facts, print_json, print_table, when
+from app.cli.output import Moment, brief, note, print_facts, print_json, print_table, when
 from app.cli.remote import Json, Place, Remote, talk
 
 session = typer.Typer(name="session", help="Sessions.", no_args_is_help=True, rich_markup_mode=None)
@@ -38,11 +38,11 @@ def list_sessions(
         for item in found:
             print_json(item, is_line=True)
         return
-    head = ("KEY", "STATE", "ACTIVE", "WAITING", "HANDED", "BYTES", "TRANSPORT", "LAST SEEN")
+    head = ("KEY", "STATE", "ACTIVE", "WAITING", "HANDED", "BYTES", "TRANSPORT", "SEEN")
     rows = [
         [
             item["key"], item["state"], "yes" if item["active"] else "held", item["waiting"],
-            item["handed"], item["bytes"], item["transport"], when(item["last_seen"]),
+            item["handed"], item["bytes"], item["transport"], Moment(item["last_seen"]),
         ]
         for item in found
     ]  # fmt: skip

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -23,7 +24,7 @@ def test_letters_are_listed_with_tabs_in_a_pipe(shell: Shell) -> None:
     done = shell.run("dead", "list", "--fingerprint", "f1")
     assert done.exit_code == 0
     head, *rows = [line.split("\t") for line in done.stdout.splitlines()]
-    assert head[:3] == ["ID", "DIED", "CHANNEL"]
+    assert head[:3] == ["ID", "AGE", "CHANNEL"]
     assert [int(row[0]) for row in rows] == [3, 2, 1]
 
 
@@ -223,11 +224,13 @@ def test_a_time_narrows_the_list(shell: Shell) -> None:
 
 
 def test_on_a_terminal_there_are_tables(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    terminal = output.Console(force_terminal=True, width=160, color_system=None)
+    terminal = output.Console(force_terminal=True, width=60, color_system=None)
     monkeypatch.setattr(output, "console", terminal)
-    done = shell.run("dead", "list")
-    assert "─" in done.stdout
-    assert "\t" not in done.stdout
+    lines = shell.run("dead", "list").stdout.splitlines()
+    assert "─" in lines[1]
+    assert [line.split()[0] for line in lines[2:]] == [f"{n:019}" for n in range(5, 0, -1)]
+    assert all(len(line) <= 60 and "\t" not in line for line in lines)
+    assert re.search(r" \d+d ", lines[2])
 
 
 def test_the_file_of_an_export_keeps_its_name(tmp_path: Path, shell: Shell) -> None:
