@@ -224,12 +224,12 @@ def test_a_time_narrows_the_list(shell: Shell) -> None:
 
 
 def test_on_a_terminal_there_are_tables(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    terminal = output.Console(force_terminal=True, width=60, color_system=None)
+    terminal = output.Console(force_terminal=True, width=72, color_system=None)
     monkeypatch.setattr(output, "console", terminal)
     lines = shell.run("dead", "list").stdout.splitlines()
     assert "─" in lines[1]
     assert [line.split()[0] for line in lines[2:]] == [f"{n:019}" for n in range(5, 0, -1)]
-    assert all(len(line) <= 60 and "\t" not in line for line in lines)
+    assert all(len(line) <= 72 and "\t" not in line for line in lines)
     assert re.search(r" \d+d ", lines[2])
 
 
