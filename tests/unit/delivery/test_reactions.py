@@ -53,6 +53,8 @@ def apply(reaction: Reaction, dispatcher: Dispatcher, now: float = 0.0) -> Dispa
             dispatcher.lost(now)
         case Input.GIVE_UP | Input.END:
             dispatcher.end(reaction.input)
+        case _:
+            assert reaction.input is None
     if reaction.pause_s is not None:
         dispatcher.pause(now, reaction.pause_s)
     return dispatcher
