@@ -6,7 +6,7 @@ else. Data for the service is `{cmd, value?}`, a command of the administrative g
 
 import logging
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Protocol
 
 from app.bayeux.codec import Json
 from app.bayeux.commands import Command, Registry, Result, run, understand
@@ -17,13 +17,14 @@ from app.bayeux.server import Bayeux
 from app.bayeux.services import Call
 from app.bayeux.sessions import Session
 
+log = logging.getLogger(__name__)
+
 SERVICE = "/service/admin"
 NOT_ALLOWED = "user.security.authorization.notAuthorized"
 
-log = logging.getLogger(__name__)
-
-Role = Literal["operator", "reader"]
-
+# The role that may change something; others may look.
+OPERATOR = "operator"
+READER = "reader"
 # Where a session remembers its role.
 _ROLE = "admin"
 _MAX_VALUE = 4096
@@ -47,7 +48,7 @@ class Operators(ServerExtension):
     """Knows operators by their tokens, and does what they say.
 
     Args:
-        role_of: Whose token this is, in a time that tells nothing about it.
+        role_of: The role that a token gives, in a time that tells nothing about the token.
         registry: What commands are about, at this moment.
         note: The audit, which hears of every command that changes something.
     """
@@ -58,7 +59,7 @@ class Operators(ServerExtension):
         self,
         bayeux: Bayeux,
         *,
-        role_of: Callable[[str], Role | None],
+        role_of: Callable[[str], str | None],
         registry: Callable[[], Registry],
         note: Note,
     ) -> None:
@@ -93,14 +94,14 @@ class Operators(ServerExtension):
             call.answer(_told(result))
 
     def _carry_out(self, command: Command, session: Session) -> Result:
-        role = (session.attributes or {}).get(_ROLE, "reader")
+        role = (session.attributes or {}).get(_ROLE, READER)
         who = f"{role} {session.name}"
         if not command.changes:
             return run(command, self._registry(), who)
         registry = self._registry()
         outcome = "internal.unknown"
         try:
-            if role != "operator":
+            if role != OPERATOR:
                 raise CommandRefused(NOT_ALLOWED, "the operator's token is needed")
             result = run(command, registry, who)
             outcome = "ok"

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import orjson
 
@@ -175,7 +175,8 @@ class LiveRegistry:
         self.is_available = is_available
 
     def node(self) -> "NodeView":
-        return _Node(self._bayeux, self._version, self._started_ms)
+        # Its lists are made when they are asked for; nobody sets them, as the type allows.
+        return cast("NodeView", _Node(self._bayeux, self._version, self._started_ms))
 
     def client(self, subject: str) -> "ClientView | None":
         sessions = [each for each in self._bayeux.sessions if each.subject == subject]
@@ -187,7 +188,7 @@ class LiveRegistry:
 
 
 class _Node:
-    """This server. What takes long with many sessions is looked for when it is asked for."""
+    """This server."""
 
     def __init__(self, bayeux: "Bayeux", version: str, started_ms: int) -> None:
         self._bayeux = bayeux

@@ -9,10 +9,10 @@ import pytest
 from app.bayeux.registry import LiveRegistry
 from extensions.ack import Ack
 from extensions.delivery import Delivery
-from extensions.operators import Operators, Role
+from extensions.operators import OPERATOR, READER, Operators
 from tests.unit.bayeux.harness import Asked, Client, House, Json
 
-ROLES: dict[str, Role] = {"open-sesame": "operator", "let-me-see": "reader"}
+ROLES = {"open-sesame": OPERATOR, "let-me-see": READER}
 
 
 class Audit(list[tuple[str, str, str, str]]):

@@ -1,0 +1,204 @@
+"""The administration of the running server: its sessions, and its dead letters in the store."""
+
+import asyncio
+import logging
+import re
+from collections.abc import Callable, Iterable, Iterator
+from heapq import nsmallest
+from itertools import chain, islice
+from operator import itemgetter
+from typing import TYPE_CHECKING
+
+from app.bayeux.commands import Command, Registry, Result, run
+from app.bayeux.properties import QueueQuery
+from app.bayeux.registry import find, first_entries, hold_of, kill, wall_ms
+from app.bayeux.server import Bayeux
+from app.bayeux.sessions import Session
+from app.delivery.dead_letters import DeadLetter
+from app.store.audit import Audit
+from app.store.connection import StoreUnavailable
+from app.store.letter_search import LetterFilter
+from app.store.letters import Letters
+from app.store.replays import Replays
+from app.web.admin import shapes, showing
+from app.web.admin.changes import asking, change, check_cursor
+from app.web.admin.live_letters import LiveLetters
+from app.web.admin.operations import (
+    ILLEGAL,
+    UNKNOWN_CHANNEL,
+    UNKNOWN_SESSION,
+    OperationFailed,
+    Operations,
+    SessionFilter,
+)
+
+log = logging.getLogger(__name__)
+
+_CURSOR = re.compile(r"[0-9]{1,19}-[0-9]{1,19}")
+# Sessions looked at before others may go on.
+_STRETCH = 2000
+# How often a queue is looked at that something is awaited in.
+_LOOK_S = 0.1
+
+
+class Live(LiveLetters):
+    """`Operations` over a Bayeux server and its store.
+
+    Args:
+        clock: Monotonic seconds, as the server counts them.
+        registry: What commands are about, at this moment.
+    """
+
+    def __init__(
+        self,
+        bayeux: Bayeux,
+        *,
+        clock: Callable[[], float],
+        registry: Callable[[], Registry],
+        letters: Letters,
+        replays: Replays,
+        audit: Audit,
+    ) -> None:
+        super().__init__(bayeux.node.name, letters, replays, audit)
+        self._bayeux = bayeux
+        self._clock = clock
+        self._registry = registry
+
+    # Sessions
+
+    async def sessions(
+        self, which: SessionFilter, cursor: str | None, limit: int
+    ) -> shapes.Page[shapes.SessionSummary]:
+        found: list[tuple[str, Session]] = []
+        sessions = iter(list(self._bayeux.sessions))
+        while stretch := list(islice(sessions, _STRETCH)):
+            fit = _matching(stretch, which, cursor or "")
+            found = nsmallest(limit + 1, chain(found, fit), key=itemgetter(0))
+            await asyncio.sleep(0)
+        self._wake()
+        items = [
+            showing.session_summary(self._bayeux, session)
+            for _, session in found[:limit]
+            if not session.is_gone
+        ]
+        return shapes.Page(items, found[limit - 1][0] if len(found) > limit else None)
+
+    async def session(self, key: str) -> shapes.Session:
+        return await self._show(self._find(key))
+
+    async def peek(self, key: str, limit: int) -> list[shapes.Entry]:
+        session = self._find(key)
+        entries = first_entries(session.queue, limit)
+        return [showing.entry(self._bayeux, session, entry) for entry in entries]
+
+    async def kill(self, key: str, who: str) -> None:
+        with change(self._audit, who, "session.kill", key):
+            kill(self._bayeux, self._find(key), who)
+
+    async def hold(self, key: str, reason: str, until: int | None, who: str) -> shapes.Session:
+        with change(self._audit, who, "session.hold", key, reason=reason, until=until):
+            session = self._find(key)
+            if until is not None and until <= self._bayeux.node.now_ms():
+                raise OperationFailed(ILLEGAL, "until: that is over already")
+            self._bayeux.hold_back(session, reason, who, until)
+        return await self._show(session)
+
+    async def resume(self, key: str, who: str) -> shapes.Session:
+        with change(self._audit, who, "session.resume", key):
+            session = self._find(key)
+            self._bayeux.resume(session)
+        return await self._show(session)
+
+    async def clear(self, key: str, who: str) -> int:
+        with change(self._audit, who, "session.clear", key) as detail:
+            detail["discarded"] = discarded = self._bayeux.clear(self._find(key))
+        return discarded
+
+    async def held_channels(self) -> list[shapes.HeldChannel]:
+        self._wake()
+        return [
+            shapes.HeldChannel(channel, held.reason, wall_ms(self._bayeux, held.since))
+            for channel, held in sorted(self._bayeux.guard.held.items())
+        ]
+
+    async def release(self, channel: str, who: str) -> None:
+        with change(self._audit, who, "channel.release", channel):
+            if not self._bayeux.release_channel(channel):
+                raise OperationFailed(UNKNOWN_CHANNEL, f"{channel} is not held back")
+
+    # Commands and the audit
+
+    async def command(self, command: Command, who: str) -> Result:
+        await self._wait_for_entries(command)
+        self._wake()
+        registry = self._registry()
+        if not command.changes:
+            return run(command, registry, who)
+        target = f"{command.target.absolute(registry.node_id)}?{command.name}"
+        with change(self._audit, who, "command", target, argument=command.argument):
+            return run(command, registry, who)
+
+    async def _wait_for_entries(self, command: Command) -> None:
+        """As long as the command says, if there is nothing in the queue that it asks for."""
+        query = command.argument
+        if not isinstance(query, QueueQuery):
+            return
+        deadline = self._clock() + query.waiting_delay_ms / 1000
+        while self._clock() < deadline:
+            session = find(self._bayeux, command.target.key)
+            if session is None or session.queue.count:
+                return
+            await asyncio.sleep(_LOOK_S)
+
+    async def audit(self, cursor: str | None, limit: int) -> shapes.Page[shapes.AuditEntry]:
+        check_cursor(_CURSOR, cursor)
+        with asking():
+            entries, following = await self._audit.read(cursor, limit)
+        return shapes.Page([shapes.AuditEntry(**entry._asdict()) for entry in entries], following)
+
+    # Helpers
+
+    def _wake(self) -> None:
+        """The server learns what time it is, as it does with every request."""
+        self._bayeux.now = self._clock()
+
+    def _find(self, key: str) -> Session:
+        self._wake()
+        session = find(self._bayeux, key)
+        if session is None:
+            raise OperationFailed(UNKNOWN_SESSION, f"there is no session {key}")
+        return session
+
+    async def _show(self, session: Session) -> shapes.Session:
+        dead, last = 0, None
+        try:
+            dead, last = await self._letters_of(session.key)
+        except StoreUnavailable as error:
+            # What has been done has been done, and most that is known is known here.
+            log.warning("dead letters of session %d are not known: %s", session.number, error)
+        self._wake()
+        return showing.whole_session(self._bayeux, session, dead, last)
+
+    async def _letters_of(self, key: str) -> tuple[int, DeadLetter | None]:
+        """How many there are, and the last one."""
+        which = LetterFilter(receiver=key)
+        page = await self._search.query(which, None, 1)
+        return await self._search.count(which), next(iter(page.letters), None)
+
+
+def _matching(
+    sessions: Iterable[Session], which: SessionFilter, after: str
+) -> Iterator[tuple[str, Session]]:
+    for session in sessions:
+        key = session.key
+        if (
+            key > after
+            and key.startswith(which.prefix)
+            and which.state in (None, showing.state_of(session))
+            and which.held in (None, hold_of(session) is not None)
+        ):
+            yield key, session
+
+
+if TYPE_CHECKING:
+    _operations: type[Operations] = Live

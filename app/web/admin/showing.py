@@ -1,0 +1,252 @@
+"""Sessions, dead letters and replays in the shapes of the administration."""
+
+from dataclasses import asdict, fields
+from typing import Any, cast
+
+import orjson
+
+from app.bayeux.codec import encode
+from app.bayeux.registry import (
+    contact,
+    created_ms,
+    expires_ms,
+    first_entries,
+    hold_of,
+    is_connected,
+    last_seen_ms,
+    limits,
+    wall_ms,
+)
+from app.bayeux.server import Bayeux
+from app.bayeux.sessions import Session
+from app.delivery import dead_letters
+from app.delivery.dead_letters import DeadLetter
+from app.delivery.dispatcher import DEFAULT_POLICY, State
+from app.delivery.queue import CallbackQueue, Entry, Settling
+from app.store.letter_search import LetterGroup
+from app.store.replay_jobs import Job
+from app.web.admin import shapes
+from app.web.admin.operations import LetterFilter
+from app.web.admin.shapes import DispatcherState
+
+_NS_PER_MS = 1_000_000
+# Larger events are not shown in lists.
+_LARGEST = 64 * 1024
+_CHANNELS = 1000
+
+
+# Sessions
+
+
+def state_of(session: Session) -> DispatcherState:
+    return cast("DispatcherState", contact(session).name)
+
+
+def session_summary(bayeux: Bayeux, session: Session) -> shapes.SessionSummary:
+    """What lists tell of a session."""
+    queue, hold, limit = session.queue, hold_of(session), limits(bayeux, session)
+    kind = session.connection_type
+    head = next(first_entries(queue, 1), None)
+    return shapes.SessionSummary(
+        key=session.key,
+        name=session.name,
+        subject=session.subject,
+        number=int(session.key.rpartition("/")[2]),
+        node=bayeux.node.name,
+        state=state_of(session),
+        active=hold is None,
+        hold=None if hold is None else shapes.Hold(hold.reason, hold.who, hold.since, hold.until),
+        connected=is_connected(session),
+        transport=None if kind is None else kind.value,
+        durable=session.is_durable,
+        waiting=queue.count - len(queue.handed),
+        handed=len(queue.handed),
+        bytes=queue.size,
+        max_entries=limit.entries,
+        max_bytes=limit.bytes,
+        attempts=0 if head is None else head.attempts,
+        subscriptions=len(session.subscriptions),
+        created=created_ms(session),
+        last_seen=last_seen_ms(bayeux, session),
+    )
+
+
+def whole_session(
+    bayeux: Bayeux, session: Session, dead: int, last_letter: DeadLetter | None
+) -> shapes.Session:
+    """All that is known of a session; what it acknowledged is counted for all together only."""
+    summary = session_summary(bayeux, session)
+    terms, dispatcher = session.terms, session.dispatcher
+    policy = DEFAULT_POLICY if dispatcher is None else dispatcher.policy
+    is_polling = dispatcher is not None and dispatcher.state is State.POLLING
+    deadline = dispatcher.deadline if dispatcher is not None and is_polling else None
+    queue = session.queue
+    return shapes.Session(
+        **{each.name: getattr(summary, each.name) for each in fields(summary)},
+        channels=sorted(session.subscriptions)[:_CHANNELS],
+        acknowledges=queue.settling is Settling.BATCH,
+        gives_verdicts=terms is not None and queue.settling is not Settling.WRITTEN,
+        expires=expires_ms(bayeux, session),
+        retries=policy.retries,
+        delay_ms=round(policy.delay_s * 1000),
+        retry=0 if dispatcher is None else dispatcher.attempt,
+        next_attempt=None if deadline is None else wall_ms(bayeux, deadline),
+        redelivered=sum(entry.redelivered for entry in first_entries(queue, queue.count)),
+        acked=0,
+        dead=dead,
+        last_failure=_last_failure(queue, last_letter),
+    )
+
+
+def _last_failure(queue: CallbackQueue, letter: DeadLetter | None) -> str | None:
+    """What was said last of anything that is in the queue, or died."""
+    trails = [each.trail for each in first_entries(queue, queue.count) if each.trail]
+    failures = [(trail[-1].time, trail[-1].outcome) for trail in trails]
+    if letter is not None:
+        failures.append((int(letter.id) // _NS_PER_MS, letter.code))
+    return max(failures)[1] if failures else None
+
+
+def entry(bayeux: Bayeux, session: Session, entry: Entry) -> shapes.Entry:
+    """One message in the queue of one session."""
+    message = entry.message
+    is_cut = len(message.wire) > _LARGEST
+    published = message.id // _NS_PER_MS
+    return shapes.Entry(
+        id=f"{bayeux.node.name}-{message.id}",
+        channel=message.channel,
+        sender=message.sender,
+        state="handed" if entry.seq in session.queue.handed else "waiting",
+        priority=message.priority,
+        published=published,
+        expires=published + message.life_ms if message.expires_at and message.life_ms else None,
+        durable=message.is_durable,
+        seq=entry.seq,
+        batch=entry.batch,
+        attempts=entry.attempts,
+        redelivered=entry.redelivered,
+        generation=message.generation,
+        bytes=len(message.wire),
+        data=None if is_cut else _data(message.wire),
+        is_cut=is_cut,
+    )
+
+
+def _data(wire: bytes) -> Any:  # noqa: ANN401 - whatever was published
+    """What was published, fit for orjson, which reads deeper than it writes."""
+    data = orjson.loads(wire).get("data")
+    try:
+        orjson.dumps(data)
+    except orjson.JSONEncodeError:
+        return orjson.Fragment(encode(data))
+    return data
+
+
+# Dead letters
+
+
+def letter_summary(node: str, letter: DeadLetter) -> shapes.LetterSummary:
+    """What lists tell of a dead letter."""
+    return shapes.LetterSummary(
+        id=letter.id,
+        message=f"{node}-{letter.message}",
+        channel=letter.channel,
+        receiver=letter.key,
+        subject=letter.subject,
+        sender=letter.publisher,
+        code=letter.code,
+        reason=letter.reason,
+        fingerprint=letter.fingerprint,
+        state=letter.state.value,
+        published=letter.message // _NS_PER_MS,
+        died=int(letter.id) // _NS_PER_MS,
+        expires=letter.expires,
+        attempts=max((attempt.n for attempt in letter.attempts), default=0),
+        generation=letter.generation,
+        replays=letter.replays,
+        bytes=letter.size,
+    )
+
+
+def whole_letter(node: str, letter: DeadLetter) -> shapes.Letter:
+    """A dead letter with content and history."""
+    summary = letter_summary(node, letter)
+    return shapes.Letter(
+        **{each.name: getattr(summary, each.name) for each in fields(summary)},
+        data=_data(letter.wire),
+        properties=None if letter.properties is None else dict(letter.properties),
+        priority=letter.priority,
+        durable=letter.is_durable,
+        history=[_attempt(attempt) for attempt in letter.attempts],
+        policy=None if letter.policy is None else dict(letter.policy),
+    )
+
+
+def _attempt(attempt: dead_letters.Attempt) -> shapes.Attempt:
+    return shapes.Attempt(
+        n=attempt.n,
+        time=attempt.time,
+        node=attempt.node,
+        transport=attempt.transport or None,
+        outcome=attempt.outcome,
+        latency_ms=attempt.latency,
+        code=attempt.code or None,
+        text=attempt.text or None,
+    )
+
+
+def group(found: LetterGroup) -> shapes.Group:
+    """Dead letters that are alike."""
+    sample = found.sample
+    return shapes.Group(
+        fingerprint=sample.fingerprint,
+        channel=sample.channel,
+        code=sample.code,
+        reason=sample.reason,
+        count=found.count,
+        receivers=found.receivers,
+        first=found.first,
+        last=found.last,
+        sample=sample.id,
+    )
+
+
+# Replays
+
+
+def replay(job: Job) -> shapes.Replay:
+    """A replay, planned or begun."""
+    is_planned = job.state.value == "planned"
+    options = job.options
+    which = asdict(job.which)
+    which["state"] = None if job.which.state is None else job.which.state.value
+    return shapes.Replay(
+        id=None if is_planned else job.id,
+        state=job.state.value,
+        who=job.who,
+        started=None if is_planned else job.started,
+        finished=job.finished,
+        filter=which,
+        options={
+            "rate": options.rate,
+            "canary": options.canary,
+            "stop_at": options.stop_ratio,
+            "max_replays": options.max_generation,
+        },
+        total=job.total,
+        sent=job.sent,
+        acked=job.acked,
+        failed=job.failed,
+        skipped=sum(job.skipped.values()),
+        channels=job.channels,
+        receivers=job.receivers,
+        reason=job.reason or None,
+    )
+
+
+def conditions(which: LetterFilter) -> dict[str, Any]:
+    """The conditions that were given, for the audit; of single letters only how many."""
+    given = {name: value for name, value in asdict(which).items() if value not in (None, ())}
+    if which.ids:
+        given["ids"] = len(which.ids)
+    return given
