@@ -7,6 +7,7 @@ between two comments, `<!-- made by docs.generate: NAME -->` and `<!-- end -->`.
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from unittest.mock import Mock
 
 import orjson
 from pydantic.fields import FieldInfo
@@ -15,6 +16,8 @@ from app.bayeux.errors import BayeuxError
 from app.bayeux.options import Options
 from app.bayeux.server import Bayeux
 from app.delivery.error_codes import CODES
+from app.delivery.keeper import Keeper
+from app.delivery.settlement import Node
 from app.settings import Settings
 from app.web.metrics import BayeuxCollector
 
@@ -124,6 +127,8 @@ def _silent_server() -> Bayeux:
         random=float,
         on_ready=lambda: None,
         run_later=lambda work, done: None,
+        node=Node("docs", int),
+        keeper=Mock(spec=Keeper),
     )
 
 
