@@ -7,15 +7,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, cast
 
-from hiredis import ReplyError, pack_command
+from hiredis import ReplyError
 
 from app.store.address import Address
 from app.store.connection import StoreUnavailable
-from app.store.refusals import LineClosed, NotNow, ScriptFailed, StoreRefused, refusal
+from app.store.refusals import LineClosed, NotNow, StoreRefused, refusal
 from app.store.script import Script
-from app.store.wire import Unusable, Wire, Word
-
-__all__ = ["Answer", "Line", "LineClosed", "LineLimits", "Script", "ScriptFailed", "StoreRefused"]
+from app.store.wire import Unusable, Wire, Word, pack
 
 log = logging.getLogger(__name__)
 
@@ -97,11 +95,15 @@ class Line:
 
     async def open(self) -> None:
         """Connect for the first time; a store that loads its data is waited for."""
+        wire = await self._first()
+        self._begin(wire)
+        self._keeping = self._loop.create_task(self._keep_up(wire))
+
+    async def _first(self) -> Wire:
         is_told = False
         while True:
             try:
-                wire = await self._connect()
-                break
+                return await self._connect()
             except Unusable as error:
                 if not error.is_passing:
                     raise StoreUnavailable(f"redis at {self._address}: {error}") from error
@@ -109,8 +111,6 @@ class Line:
                     log.info("the store at %s is not ready: %s", self._address, error)
                     is_told = True
             await asyncio.sleep(_LONGEST_PAUSE_S)
-        self._begin(wire)
-        self._keeping = self._loop.create_task(self._keep_up(wire))
 
     async def close(self) -> None:
         """Wait for nothing; what is not answered never will be."""
@@ -133,7 +133,7 @@ class Line:
         if self._is_closed:
             self._loop.call_soon(self._tell, done, LineClosed())
             return
-        packed = pack_command(tuple(parts))
+        packed = pack(parts)
         self._bytes += len(packed)
         self._queued.append(_Call(packed, done, may_be_refused))
         if not self._is_flush_due:

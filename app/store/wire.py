@@ -14,6 +14,12 @@ _OLDEST = 7
 _MORE = object()
 
 
+def pack(command: Sequence[Word]) -> bytes:
+    """A command as the protocol has it."""
+    packed: bytes = pack_command(tuple(command))  # type: ignore[arg-type] # the stub has one word
+    return packed
+
+
 class Unusable(Exception):
     """The connection cannot be used, now or at all; the text says why."""
 
@@ -87,7 +93,7 @@ class Wire(asyncio.Protocol):
                 complete.set_result(None)
 
         self.listen(collect)
-        self.write(b"".join(pack_command(tuple(command)) for command in commands))
+        self.write(b"".join(map(pack, commands)))
         await asyncio.wait([complete, self.lost], return_when=asyncio.FIRST_COMPLETED)
         if not complete.done():
             raise Unusable(self.lost.result())

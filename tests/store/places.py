@@ -35,7 +35,8 @@ def killed_keeper(data: Path, durability: str = "everysec") -> str:
 
 def stranger(data: Path) -> subprocess.Popen[bytes]:
     """Somebody else's Valkey, where ours would listen."""
-    command = [server_binary(), "--port", "0", "--save", "", "--unixsocket", data / "store.sock"]
+    socket = str(data / "store.sock")
+    command = [str(server_binary()), "--port", "0", "--save", "", "--unixsocket", socket]
     return subprocess.Popen(command, cwd=data, stdout=subprocess.DEVNULL)
 
 

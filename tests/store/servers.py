@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from redis import Connection, Redis
+from redis import Redis
 from redis.exceptions import BusyLoadingError, RedisError
 
 from app.store.embedded import server_binary
@@ -25,8 +25,8 @@ class ValkeyServer:
         self.url = f"unix://{self.directory}/s"
         self._config = {"save": "", "appendonly": "no", "loglevel": "warning", **config}
         self._process: subprocess.Popen[bytes] | None = None
-        self._client = Redis.from_url(self.url, protocol=3)
-        self._kept_busy: list[Connection] = []
+        self._client: Any = Redis.from_url(self.url, protocol=3)
+        self._kept_busy: list[Any] = []
         try:
             self.start()
         except BaseException:
