@@ -57,7 +57,7 @@ class Command:
 
     target: Target
     name: str
-    property: Property[Any]
+    meaning: Property[Any]
     argument: Argument
     # The value is set; otherwise a setting is read.
     sets: bool
@@ -67,7 +67,7 @@ class Command:
         """Whether anything is different afterwards."""
         if isinstance(self.argument, QueueQuery):
             return self.argument.consumable
-        return self.sets or isinstance(self.property, Operation)
+        return self.sets or isinstance(self.meaning, Operation)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,8 @@ def _argument(found: Property[Any], arguments: tuple[str, ...]) -> Argument:
             return QueueQuery(min(count, MAX_ENTRIES)) if isinstance(found, Listing) else count
         case Takes.QUERY, _:
             return _query(arguments)
-    raise CommandRefused(ILLEGAL, f"behind the = stands {takes.value}")
+        case _:
+            raise CommandRefused(ILLEGAL, f"behind the = stands {takes.value}")
 
 
 def _number(text: str) -> int:
@@ -167,21 +168,22 @@ def run(command: Command, registry: Registry, who: str) -> Result:
         raise CommandRefused(ILLEGAL, f"this is node {registry.node_id}")
     seen, argument = _find(command.target, registry), command.argument
     name = f"{command.target.absolute(registry.node_id)}?{command.name}"
-    match command.property:
+    match command.meaning:
         case Setting(set=put) if command.sets:
             put(seen, argument, who)
-            value = _told(argument)
+            value = str(argument).lower()
             return Result(name, value, "OK", f"{name}={value}")
         case Reading(read=read) | Setting(read=read):
             return Result(name, _told(read(seen, registry.now_ms)))
         case Operation(do=do):
             return Result(name, _told(do(seen, argument, who)))
         case Listing(list=entries):
+            assert isinstance(argument, QueueQuery)  # noqa: S101 - `understand` has seen to it
             found = list(entries(seen, argument, who))
             return Result(name, "\n".join(encode(event).decode() for event in found), entries=found)
 
 
-def _told(value: Value | Argument) -> str:
+def _told(value: Value) -> str:
     match value:
         case None:
             return ""
@@ -189,7 +191,8 @@ def _told(value: Value | Argument) -> str:
             return "true" if value else "false"
         case str() | int():
             return str(value)
-    return "\n".join(value)
+        case _:
+            return "\n".join(value)
 
 
 def _find(target: Target, registry: Registry) -> NodeView | ClientView | SessionView:

@@ -75,8 +75,8 @@ def print_table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """
     if not console.is_terminal:
         for row in [head, *rows]:
-            cells = (when(cell.ms) if isinstance(cell, Moment) else cell for cell in row)
-            sys.stdout.write("\t".join(map(visible, cells)) + "\n")
+            exact = (when(cell.ms) if isinstance(cell, Moment) else cell for cell in row)
+            sys.stdout.write("\t".join(map(visible, exact)) + "\n")
         return
     shown = [
         [_ago(cell.ms) if isinstance(cell, Moment) else visible(cell) for cell in row]
@@ -88,7 +88,7 @@ def print_table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
         is_cut = number > 0 and longest > _SHORT
         table.add_column(name, no_wrap=True, min_width=0 if is_cut else longest)
     for cells in shown:
-        table.add_row(*map(Text, cells))
+        table.add_row(*(Text(cell) for cell in cells))
     console.print(table)
 
 

@@ -259,7 +259,8 @@ def _advice(response: ClientResponse, code: str, message: str) -> str:
             return f"too many requests: try again in {response.headers.get('Retry-After', '?')} s"
         case 503:
             return f"{message} ({code}): try again when the server is ready, see its /readyz"
-    return f"{message} ({code})"
+        case _:
+            return f"{message} ({code})"
 
 
 def _reason(error: Exception) -> str:

@@ -303,8 +303,9 @@ class FakeOperations:
         job = self.jobs[id]
         if job.state == "running":
             sent = min(job.sent + self.pace, job.total)
-            state = "done" if sent == job.total else "running"
-            job = self.jobs[id] = replace(job, sent=sent, acked=sent, state=state)
+            job = self.jobs[id] = replace(job, sent=sent, acked=sent)
+            if sent == job.total:
+                job = self.jobs[id] = replace(job, state="done")
         return job
 
     async def replays(self) -> list[Replay]:

@@ -1,5 +1,6 @@
 """Tokens on disk, buckets in memory, and the administration behind the real listener."""
 
+import asyncio
 import os
 import stat
 from collections.abc import AsyncIterator
@@ -8,8 +9,10 @@ from pathlib import Path
 
 import orjson
 import pytest
-from aiohttp import ClientSession, UnixConnector
+from aiohttp import ClientError, ClientSession, UnixConnector
 
+from app.web.admin import ndjson
+from app.web.admin.operations import LetterFilter
 from app.web.admin.throttle import Rate, Throttle
 from app.web.admin.tokens import Role, Tokens, TokensUnusable, open_tokens
 from app.web.heads import Heads
@@ -164,3 +167,54 @@ async def test_it_lives_behind_a_unix_socket(tmp_path: Path) -> None:
         headers = {"Authorization": f"Bearer {READER}"}
         async with http.get(f"{API}/sessions", headers=headers) as response:
             assert await response.json() == {"items": [], "cursor": None}
+
+
+@pytest.mark.slow
+async def test_an_export_that_nobody_reads_is_given_up(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(ndjson, "_PATIENCE_S", 0.05)
+    taken = 0
+
+    class Endless(FakeOperations):
+        async def export(self, which: LetterFilter, who: str) -> AsyncIterator[bytes]:
+            nonlocal taken
+            while True:
+                taken += 1
+                yield b"x" * 100_000
+
+    headers = {"Authorization": f"Bearer {OPERATOR}"}
+    async with (
+        listening(Address("127.0.0.1", 0), Endless()) as url,
+        ClientSession(url, headers=headers) as http,
+        http.get(f"{API}/dead-letters/export") as response,
+    ):
+        await asyncio.sleep(0.3)
+        seen = taken
+        await asyncio.sleep(0.1)
+        assert taken == seen
+        with pytest.raises(ClientError):
+            await response.read()
+    assert caplog.records == []
+
+
+async def test_an_import_that_breaks_off_is_no_fault_of_ours(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    operations = FakeOperations()
+    head = (
+        f"POST {API}/dead-letters/import HTTP/1.1\r\nHost: x\r\n"
+        f"Authorization: Bearer {OPERATOR}\r\n"
+        "Content-Type: application/x-ndjson\r\nContent-Length: 1000000\r\n\r\n"
+    )
+    async with listening(Address("127.0.0.1", 0), operations) as url:
+        port = int(url.rpartition(":")[2])
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(head.encode() + orjson.dumps(a_letter(1)) + b"\n{")
+        await writer.drain()
+        await asyncio.sleep(0.05)
+        writer.close()
+        await writer.wait_closed()
+        await asyncio.sleep(0.05)
+    assert [*operations.by_id] == [f"{1:019}"]
+    assert caplog.records == []

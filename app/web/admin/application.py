@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 from app.bayeux.grammar import CommandRefused
 from app.web.admin import faults, ndjson
 from app.web.admin.faults import RequestFault, illegal
-from app.web.admin.operations import TOO_LARGE, OperationFailed, Operations
+from app.web.admin.operations import ILLEGAL, TOO_LARGE, OperationFailed, Operations
 from app.web.admin.route import Call, Lines, Route
 from app.web.admin.routes import API, ROUTES
 from app.web.admin.throttle import Rate, Throttle
@@ -210,4 +210,4 @@ def _of_http(error: web.HTTPException) -> web.Response:
         headers: Mapping[str, str] = {"Allow": ", ".join(sorted(error.allowed_methods))}
         return faults.failure(405, faults.WRONG_USE, "this cannot be done here", headers)
     status = error.status if error.status >= 400 else 404
-    return faults.failure(status, faults.ILLEGAL, "there is nothing here")
+    return faults.failure(status, ILLEGAL, "there is nothing here")

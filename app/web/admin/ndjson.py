@@ -4,9 +4,9 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 
-from aiohttp import web
+from aiohttp import ClientError, web
 
-from app.web.admin.faults import TOO_SLOW, RequestFault
+from app.web.admin.faults import TOO_SLOW, RequestFault, illegal
 from app.web.admin.operations import TOO_LARGE
 
 log = logging.getLogger(__name__)
@@ -41,6 +41,8 @@ async def _part(request: web.Request) -> bytes:
             return await request.content.readany()
     except TimeoutError:
         raise RequestFault(408, TOO_SLOW, "the body did not go on") from None
+    except (web.RequestPayloadError, ClientError):
+        raise illegal("the body is damaged") from None
 
 
 async def send_lines(request: web.Request, lines: AsyncIterator[bytes]) -> web.StreamResponse:
@@ -55,14 +57,22 @@ async def send_lines(request: web.Request, lines: AsyncIterator[bytes]) -> web.S
             if len(portion) >= _PORTION:
                 await _send(response, portion)
         await _send(response, portion)
-    except Exception:
-        log.exception("an export ended before its end")
+    except Exception as error:
+        if not isinstance(error, _ReaderGone):
+            log.exception("an export ended before its end")
         if request.transport is not None:
             request.transport.abort()
     return response
 
 
+class _ReaderGone(Exception):
+    """Nobody takes the answer any more."""
+
+
 async def _send(response: web.StreamResponse, portion: bytearray) -> None:
-    async with asyncio.timeout(_PATIENCE_S):
-        await response.write(bytes(portion))
+    try:
+        async with asyncio.timeout(_PATIENCE_S):
+            await response.write(bytes(portion))
+    except (ConnectionError, TimeoutError):
+        raise _ReaderGone from None
     portion.clear()

@@ -29,18 +29,18 @@ class Asked(BaseModel):
 class Paged(Asked):
     """A part of a list."""
 
-    cursor: Cursor | None = Field(None, description="From the part before.")
-    limit: int = Field(100, ge=1, le=500, description="Items at most.")
+    cursor: Cursor | None = Field(default=None, description="From the part before.")
+    limit: int = Field(default=100, ge=1, le=500, description="Items at most.")
 
 
 class SessionsAsked(Paged):
     """Which sessions."""
 
     prefix: Annotated[str, Field(max_length=256, pattern=r"^[^\x00-\x1f\x7f]*$")] = Field(
-        "", description="Beginning of the key."
+        default="", description="Beginning of the key."
     )
-    state: DispatcherState | None = Field(None, description="Of the dispatcher.")
-    held: bool | None = Field(None, description="Held back, or not.")
+    state: DispatcherState | None = Field(default=None, description="Of the dispatcher.")
+    held: bool | None = Field(default=None, description="Held back, or not.")
 
     def filter(self) -> SessionFilter:
         return SessionFilter(self.prefix, self.state, self.held)
@@ -60,27 +60,27 @@ class SessionNamed(Asked):
 class QueueAsked(SessionNamed):
     """The queue of a session."""
 
-    limit: int = Field(20, ge=1, le=100, description="Entries at most.")
+    limit: int = Field(default=20, ge=1, le=100, description="Entries at most.")
 
 
 class HoldWanted(Asked):
     """Why and how long."""
 
-    reason: Text = Field("", description="For whoever looks at it later.")
-    until: Ms | None = Field(None, description="Delivery goes on by itself then.")
+    reason: Text = Field(default="", description="For whoever looks at it later.")
+    until: Ms | None = Field(default=None, description="Delivery goes on by itself then.")
 
 
 class LettersMeant(Asked):
     """Conditions on dead letters; all of them hold together."""
 
     channel: Channel | None = None
-    receiver: Name | None = Field(None, description="Key of the session: `joe/1`.")
-    subject: Subject | None = Field(None, description="Of the receiver.")
+    receiver: Name | None = Field(default=None, description="Key of the session: `joe/1`.")
+    subject: Subject | None = Field(default=None, description="Of the receiver.")
     code: Annotated[str, Field(pattern=r"^[A-Za-z.]{1,128}$")] | None = None
     fingerprint: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")] | None = None
     state: LetterState | None = None
-    since: Ms | None = Field(None, description="Died then or later.")
-    until: Ms | None = Field(None, description="Died before then.")
+    since: Ms | None = Field(default=None, description="Died then or later.")
+    until: Ms | None = Field(default=None, description="Died before then.")
 
     def filter(self, ids: tuple[str, ...] = ()) -> LetterFilter:
         return LetterFilter(
@@ -103,7 +103,7 @@ class LettersAsked(LettersMeant, Paged):
 class GroupsAsked(Asked):
     """How many groups."""
 
-    limit: int = Field(50, ge=1, le=500, description="Groups at most.")
+    limit: int = Field(default=50, ge=1, le=500, description="Groups at most.")
 
 
 class LetterNamed(Asked):
@@ -115,14 +115,14 @@ class LetterNamed(Asked):
 class LettersChosen(LettersMeant):
     """Conditions, or letters one by one."""
 
-    ids: tuple[LetterId, ...] = Field((), max_length=1000)
+    ids: tuple[LetterId, ...] = Field(default=(), max_length=1000)
 
 
 class LettersWanted(Asked):
     """Dead letters to do something with."""
 
     filter: LettersChosen = LettersChosen()
-    all: bool = Field(False, description="An empty filter is meant.")
+    all: bool = Field(default=False, description="An empty filter is meant.")
     dry_run: bool = Field(description="Say only what would be done.")
 
     @property
@@ -141,12 +141,16 @@ class PurgeWanted(LettersWanted):
 class ReplayCare(Asked):
     """How carefully a replay goes."""
 
-    rate: int = Field(50, ge=1, le=10_000, description="Letters per second.")
-    canary: int = Field(10, ge=0, le=1000, description="So many go first and must be settled.")
-    stop_at: float = Field(
-        0.1, gt=0, le=1, description="Stops when more than this part died again."
+    rate: int = Field(default=50, ge=1, le=10_000, description="Letters per second.")
+    canary: int = Field(
+        default=10, ge=0, le=1000, description="So many go first and must be settled."
     )
-    max_replays: int = Field(3, ge=1, le=100, description="Leaves out what was replayed so often.")
+    stop_at: float = Field(
+        default=0.1, gt=0, le=1, description="Stops when more than this part died again."
+    )
+    max_replays: int = Field(
+        default=3, ge=1, le=100, description="Leaves out what was replayed so often."
+    )
 
     def options(self) -> ReplayOptions:
         return ReplayOptions(self.rate, self.canary, self.stop_at, self.max_replays)
@@ -175,7 +179,7 @@ class CommandAsked(Asked):
 class CommandWanted(CommandAsked):
     """A command of the administrative grammar."""
 
-    value: Text | None = Field(None, description="To be set, if it is not in the command.")
+    value: Text | None = Field(default=None, description="To be set, if it is not in the command.")
 
 
 class ChannelNamed(Asked):

@@ -1,6 +1,7 @@
 """Administrative commands: what they may look like, what they do, how they are refused."""
 
 import re
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,9 +35,10 @@ class Session:
     alive_since_ms: int | None = DAY_MS + 1000
     polling_since_ms: int | None = None
     timeout_ms: int = DAY_MS
+    entries: int = 4
     max_entries: int = 10_000
     bytes: int = 300
-    channels: list[str] = field(default_factory=lambda: ["/news", "/weather"])
+    channels: Sequence[str] = field(default_factory=lambda: ["/news", "/weather"])
     published: int = 1
     subscribed: int = 2
     acked: int = 3
@@ -44,10 +46,6 @@ class Session:
     last_exception: str = "user.update.error"
     queue: list[Json] = field(default_factory=lambda: [{"data": n} for n in range(4)])
     done: list[object] = field(default_factory=list)
-
-    @property
-    def entries(self) -> int:
-        return len(self.queue)
 
     def activate(self, active: bool, who: str) -> None:
         self.is_active = active
@@ -73,6 +71,7 @@ class Session:
 
     def take(self, count: int, who: str) -> list[Json]:
         taken, self.queue = self.queue[:count], self.queue[count:]
+        self.entries = len(self.queue)
         return taken
 
     def forget_exception(self) -> None:
@@ -82,7 +81,7 @@ class Session:
 @dataclass
 class Client:
     created_ms: int = DAY_MS
-    sessions: list[str] = field(default_factory=lambda: ["1", "2"])
+    sessions: Sequence[str] = field(default_factory=lambda: ["1", "2"])
     acked: int = 5
     waiting: int = 0
     ended_by: str = ""
@@ -96,10 +95,10 @@ class Node:
     id: str = "holdfast"
     version: str = "0.1.0"
     started_ms: int = DAY_MS
-    subjects: list[str] = field(default_factory=lambda: ["joe", "ann"])
-    sessions: list[str] = field(default_factory=lambda: ["joe/1"])
-    connected: list[str] = field(default_factory=lambda: ["joe/1"])
-    channels: list[str] = field(default_factory=lambda: ["/news"])
+    subjects: Sequence[str] = field(default_factory=lambda: ["joe", "ann"])
+    sessions: Sequence[str] = field(default_factory=lambda: ["joe/1"])
+    connected: Sequence[str] = field(default_factory=lambda: ["joe/1"])
+    channels: Sequence[str] = field(default_factory=lambda: ["/news"])
     subscriptions: int = 2
     published: int = 7
     acked: int = 8
@@ -409,7 +408,7 @@ def test_all_properties_are_in_the_documentation() -> None:
         (row,) = re.findall(rf"^\| {title} \|(.*)\|(.*)\|(.*)\|$", page, re.MULTILINE)
         read, put, done = (sorted(re.findall(r"`(\w+)`", cell)) for cell in row)
         table = views(level).items()
-        values = properties.Reading | properties.Setting
+        values = (properties.Reading, properties.Setting)
         assert read == [name for name, found in table if isinstance(found, values)]
         assert put == [name for name, found in table if isinstance(found, properties.Setting)]
         assert done == [name for name, found in table if not isinstance(found, values)]

@@ -2,14 +2,14 @@
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from aiohttp import web
-from click.testing import Result
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from app.cli.main import program
 from tests.web.admin import OPERATOR, READER, Clock, application_of
@@ -47,7 +47,7 @@ def shell(tmp_path: Path) -> Iterator[Shell]:
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
 
-    def wait(work: "asyncio._CoroutineLike[None]") -> None:
+    def wait(work: Coroutine[Any, Any, None]) -> None:
         asyncio.run_coroutine_threadsafe(work, loop).result(5)
 
     wait(runner.setup())

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from app.cli import options, output, replay
 from tests.serving import ROOT
@@ -224,7 +225,7 @@ def test_a_time_narrows_the_list(shell: Shell) -> None:
 
 
 def test_on_a_terminal_there_are_tables(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    terminal = output.Console(force_terminal=True, width=72, color_system=None)
+    terminal = Console(force_terminal=True, width=72, color_system=None)
     monkeypatch.setattr(output, "console", terminal)
     lines = shell.run("dead", "list").stdout.splitlines()
     assert "─" in lines[1]
