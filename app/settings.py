@@ -31,6 +31,8 @@ _LINK = re.compile(r"(?:tcp|udp|sctp)://")
 _LINKS = re.compile(
     r"HOLDFAST_(?:SERVICE_HOST|SERVICE_PORT(?:_.+)?|PORT_\d+_(?:TCP|UDP|SCTP)(?:_.+)?)"
 )
+# What the commands that talk to a running server read.
+_OF_THE_COMMAND_LINE = frozenset({"HOLDFAST_URL", "HOLDFAST_TOKEN_FILE"})
 # What HTTP calls a token: names of cookies and of sub-protocols.
 Token = Annotated[str, Field(pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")]
 
@@ -68,6 +70,11 @@ class Settings(BaseSettings):
     host: str = Field("127.0.0.1", description="Address to listen on.")
     port: int = Field(8080, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
     unix: Path | None = Field(None, description="Listen on this Unix socket instead.")
+    admin: str | None = Field(
+        None,
+        pattern=r"^(?:[^:\s]+|\[[0-9a-fA-F:]+\]):[0-9]{1,5}$",
+        description="Address of the administration, as HOST:PORT, if not that of the server.",
+    )
     open: bool = Field(False, description="Let anyone in who reaches an address beyond loopback.")
     data: Path = Field(Path("data"), description="Directory that belongs to this server alone.")
     redis: str | None = Field(
@@ -137,6 +144,11 @@ class Settings(BaseSettings):
     )
 
     delivery: bool = Field(True, description="Offer verdicts on single messages.")
+    dead_letter_age: Milliseconds = Field(
+        30 * 24 * 3600 * 1000, description="How long dead letters are kept."
+    )
+    dead_letter_count: Limit = Field(100_000, description="How many dead letters are kept.")
+
     ack: bool = Field(True, description="Offer acknowledged messages.")
     timesync: bool = Field(True, description="Offer the synchronisation of clocks.")
     timestamp: bool = Field(False, description="Add a timestamp to whatever is sent.")
@@ -266,7 +278,7 @@ class Settings(BaseSettings):
     def _check_together(self) -> Self:
         if (self.tls_cert is None) != (self.tls_key is None):
             raise ValueError("tls_cert and tls_key belong together")
-        if self.unix is None and not self.open and not _is_loopback(self.host):
+        if self.unix is None and not self.open and not is_loopback(self.host):
             raise ValueError(
                 f"host {self.host} is reached from elsewhere, and nothing says who may come in: "
                 "set open to let everybody in"
@@ -279,7 +291,7 @@ def read(file: Path | None, given: dict[str, Any]) -> Settings:
     fields = {f"HOLDFAST_{name.upper()}" for name in Settings.model_fields}
     for name in os.environ:
         is_ours = name.upper().startswith("HOLDFAST_") and not _LINKS.fullmatch(name.upper())
-        if is_ours and name.upper() not in fields:
+        if is_ours and name.upper() not in fields | _OF_THE_COMMAND_LINE:
             raise ValueError(f"{name}: there is no such setting")
 
     class FromFile(Settings):
@@ -288,7 +300,8 @@ def read(file: Path | None, given: dict[str, Any]) -> Settings:
     return FromFile(**given)
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches the address."""
     if host == "localhost":
         return True
     try:

@@ -57,7 +57,7 @@ class _AckOfSession(SessionExtension):
                 batch = ext["ack"]
                 acked = session.queue.acknowledge(batch if type(batch) is int else -1)
                 if acked:
-                    self._bayeux.settlement.acked(session, acked)
+                    self._bayeux.settlement.acked(session, acked, now)
         return True
 
     def outgoing(self, session: Session, reply: Json, asked: Mapping[str, Any], now: float) -> None:

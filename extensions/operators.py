@@ -25,8 +25,6 @@ NOT_ALLOWED = "user.security.authorization.notAuthorized"
 # The role that may change something; others may look.
 OPERATOR = "operator"
 READER = "reader"
-# Where a session remembers its role.
-_ROLE = "admin"
 _MAX_VALUE = 4096
 
 
@@ -78,8 +76,7 @@ class Operators(ServerExtension):
         if role is None:
             log.warning("a wrong token was presented at a handshake")
             raise Refused(BayeuxError.HANDSHAKE_DENIED)
-        session.is_operator = True
-        session.attributes = {**(session.attributes or {}), _ROLE: role}
+        session.role = role
 
     def _serve(self, call: Call) -> None:
         session = call.session
@@ -94,7 +91,7 @@ class Operators(ServerExtension):
             call.answer(_told(result))
 
     def _carry_out(self, command: Command, session: Session) -> Result:
-        role = (session.attributes or {}).get(_ROLE, READER)
+        role = session.role
         who = f"{role} {session.name}"
         if not command.changes:
             return run(command, self._registry(), who)

@@ -34,7 +34,7 @@ class Answers:
         bayeux = self._bayeux
         if not session.queue.count:
             return
-        if session.dispatcher is not None and not session.dispatcher.flows(bayeux.now):
+        if not self.may_take(session):
             return
         if session.pipe is not None and not session.deliver_only:
             self._push(session, session.pipe)
@@ -111,7 +111,7 @@ class Answers:
         if queue.has_mortals:
             bayeux.settlement.dropped(session, queue.expire(bayeux.now))
         limit = -1 if session.terms is None else session.terms.max_entries
-        if not session.flows(bayeux.now) or self._is_waiting_for_store(session):
+        if not self.may_take(session):
             limit = 0
         entries = queue.hand_over(bayeux.now, limit, bayeux.guard.held)
         if session.is_durable:
@@ -120,8 +120,12 @@ class Answers:
             return session.dress(session, entries, bayeux.now)
         return [entry.message for entry in entries]
 
-    def _is_waiting_for_store(self, session: Session) -> bool:
-        return session.is_durable and not self._bayeux.hub.keeper.is_available
+    def may_take(self, session: Session) -> bool:
+        """Whether anything may be handed over now: what is kept waits while the store is away."""
+        bayeux = self._bayeux
+        if session.dispatcher is not None and not session.dispatcher.flows(bayeux.now):
+            return False
+        return not session.is_durable or bayeux.hub.keeper.is_available
 
     def _note_hand_over(self, session: Session, entries: Sequence[Entry]) -> None:
         """The store hears of it before the bytes leave: who dies while working is counted."""
@@ -142,7 +146,7 @@ class Answers:
                 ]
             )
         if settled:
-            self._bayeux.settlement.acked(session, settled)
+            self._bayeux.settlement.acked(session, settled, self._bayeux.now)
 
     def release(self, session: Session, exchange: Exchange) -> None:
         """Answer the held connect."""

@@ -50,7 +50,7 @@ def _hold_if_silent(
     """CometD's order: messages first, then a crowded browser, then whether to wait at all."""
     pause_s = 0.0
     queue = session.queue
-    if queue.count and session.flows(bayeux.now) and queue.has_news(bayeux.guard.held):
+    if queue.count and bayeux.answers.may_take(session) and queue.has_news(bayeux.guard.held):
         pause_s = 0.0 if not timeout_s else queue.pause_s()
         if not pause_s and (queue.has_urgent() or session.is_late(bayeux.now)):
             return
@@ -102,7 +102,7 @@ def _send_away(bayeux: Bayeux, reply: Json) -> None:
 def unknown_session(bayeux: Bayeux, exchange: Exchange, message: Json) -> Refused:
     """The refusal of a connect: handshake again, unless the session ended in this very request."""
     session, options = exchange.session, bayeux.options
-    is_over = session is not None and session.has_left
+    is_over = session is not None and session.has_left and not session.may_return
     if is_over or bayeux.sessions.was_replaced(message.get("clientId")):
         advice = reconnect_advice(options, "none")
     elif exchange.browser is None and not options.trust_client_session:

@@ -36,7 +36,7 @@ def _disconnect(bayeux: Bayeux, session: Session, message: Json, reply: Json) ->
         return
     asked = (message.get("ext") or {}).get("delivery")
     ends = isinstance(asked, dict) and asked.get("end") is True
-    if session.is_durable and session.terms is not None and session.terms.is_named and not ends:
+    if session.terms is not None and session.terms.is_named and not ends:
         leave(bayeux, session)
         return
     # It had these, and may have acted on them: it is not told again while it leaves.

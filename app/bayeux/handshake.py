@@ -12,8 +12,10 @@ from app.bayeux.server import Bayeux, Outcome
 from app.bayeux.sessions import Session
 from app.bayeux.takeover import take_over
 from app.delivery.counters import Reason
+from app.delivery.error_codes import CODES
 from app.delivery.queue import CallbackQueue, Settling
 
+NOT_AUTHORISED = CODES["user.security.authorization.notAuthorized"]
 # How long after its handshake a newcomer's socket may ask for the session.
 CLAIM_S = 5.0
 
@@ -159,6 +161,9 @@ class Handshake:
             bayeux.sessions.add(draft, browser)
             return draft
         known = bayeux.sessions.named(terms.key)
+        if known is not None and known.is_operator and not draft.is_operator:
+            # Its queue may hold what the system has to tell.
+            raise Refused(BayeuxError.SESSION_NAME_DENIED, NOT_AUTHORISED.text)
         if known is not None:
             take_over(bayeux, known, draft, browser)
             return known

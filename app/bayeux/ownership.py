@@ -43,7 +43,10 @@ class Ownership:
     def end(self, session: Session, code: ErrorCode) -> None:
         bayeux = self._bayeux
         bayeux.log.warning("session %d was given up: %s", session.number, code.text)
-        advice = reconnect_advice(bayeux.options, "handshake")
+        # Who has no right to be here would only come back and go on refusing.
+        session.may_return = not code.is_type_of("user.security.authentication")
+        reconnect = "handshake" if session.may_return else "none"
+        advice = reconnect_advice(bayeux.options, reconnect)
         bayeux.answers.refuse_held(session, Refused(BayeuxError.SESSION_UNKNOWN, advice=advice))
         bayeux.end(session, Input.FAIL)
         # What came for it while its last answer was being made.
@@ -91,7 +94,10 @@ class Ownership:
         return self._bayeux.rule(self._bayeux.channels.named(channel)).dead_letters
 
     def policy(self, session: Session) -> Mapping[str, Any] | None:
-        return None if session.terms is None else session.terms.to_json()
+        if session.terms is None:
+            return None
+        # What others read has no secrets in it.
+        return {k: v for k, v in session.terms.to_json().items() if k != "secret"}
 
     def transport(self, session: Session) -> str:
         return "" if session.connection_type is None else session.connection_type.value

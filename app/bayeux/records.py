@@ -32,6 +32,7 @@ def record_of(session: Session, now_ms: int) -> SessionRecord:
         name=session.name,
         delivery={} if terms is None else terms.to_json(),
         acks=session.queue.settling is Settling.BATCH,
+        role=session.role,
         subscriptions=sorted(session.subscriptions),
         oneway=sorted(session.oneway or ()),
         batch=session.queue.batch,
@@ -66,6 +67,7 @@ def restore(
     terms = Terms.of(record.delivery) if record.delivery else None
     bayeux.agree(session, terms, acks=record.acks)
     session.key = record.key
+    session.role = record.role
     if record.hold.is_active is False:
         _hold(session, record.hold)
     queue.batch, queue.seq = record.batch, record.seq + _SEQ_LEAP

@@ -339,6 +339,12 @@ class Bayeux:
         self.settlement.discarded(session, messages, Reason.CLEARED)
         return len(entries)
 
+    def store_is_back(self) -> None:
+        """What is kept may be handed over again."""
+        for session in self.sessions:
+            if session.is_durable and session.queue.count:
+                self.hub.make_ready(session)
+
     def give_up(self, session: Session, code: ErrorCode, text: str) -> None:
         """The session ends, and what it did not get is dead."""
         session.is_closed = True

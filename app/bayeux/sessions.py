@@ -52,7 +52,8 @@ class Session(Receiver):
         "hold_ends_at",
         "interval_s",
         "is_advised",
-        "is_operator",
+        "may_return",
+        "role",
         "is_resumed",
         "lazy_due",
         "oneway",
@@ -80,8 +81,8 @@ class Session(Receiver):
         self.broadcast_to_publisher = True
         # Messages travel on connect replies alone (CometD's metaConnectDeliverOnly).
         self.deliver_only = False
-        # Whether it may see what the system has to tell, and command it.
-        self.is_operator = False
+        # Whether it may see what the system has to tell (reader), and command it (operator).
+        self.role = ""
         # What was agreed on verdicts, names and retries, if anything was.
         self.terms: Terms | None = None
         self.dress: Dress | None = None
@@ -90,6 +91,8 @@ class Session(Receiver):
         self.timeout_s = 0.0
         self.interval_s = 0.0
         self.is_advised = True
+        # Given up, but not for good: its client may begin another.
+        self.may_return = False
         # Whether its client has taken it over from another, or from another life of this server.
         self.is_resumed = False
         # What runs after the present connect: its own request may have asked for another interval.
@@ -118,6 +121,11 @@ class Session(Receiver):
     @property
     def is_gone(self) -> bool:
         return self.state is State.GONE
+
+    @property
+    def is_operator(self) -> bool:
+        """Whether it may see what the system has to tell."""
+        return self.role != ""
 
     @property
     def has_left(self) -> bool:

@@ -23,7 +23,7 @@ def take_over(bayeux: "Bayeux", session: Session, draft: Session, browser: str) 
     session.deliver_only = draft.deliver_only
     session.dress = draft.dress
     session.terms = draft.terms
-    session.is_operator = draft.is_operator
+    session.role = draft.role
     session.is_advised = session.is_resumed = True
     session.ends_at = 0.0
     _take_queue(bayeux, session, draft)

@@ -19,6 +19,7 @@ from app import logs, settings
 from app.compose import CannotStart, serving
 from app.settings import Settings
 from app.store.connection import StoreUnavailable
+from app.web.admin.tokens import OPERATOR_FILE
 
 _DEFAULT_FILE = Path("holdfast.toml")
 _errors = Console(stderr=True, highlight=False, soft_wrap=True)
@@ -78,8 +79,13 @@ async def _serve(found: Settings) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped.set)
+    token = found.data / OPERATOR_FILE
+    is_first_start = not token.exists()
     async with serving(found) as url:
         sys.stdout.write(f"holdfast is ready: {_where(url, found.paths[0])}\n")
+        if is_first_start:
+            value = token.read_text("ascii").strip()
+            sys.stdout.write(f"the operators' token, shown this once and kept in {token}: {value}\n")
         sys.stdout.flush()
         await stopped.wait()
 

@@ -18,11 +18,13 @@ from pathlib import Path
 
 import app
 from app.bayeux.server import Bayeux
+from app.compose.administration import listen_apart, make_administration
 from app.compose.options import options_of, web_options
 from app.compose.storage import open_storage
 from app.delivery.settlement import Node
-from app.settings import Settings
+from app.settings import Settings, is_loopback
 from app.web import fast_lane
+from app.web.admin.tokens import Tokens, TokensUnusable, open_tokens
 from app.web.application import make_application
 from app.web.clockwork import Clockwork
 from app.web.endpoint import Endpoint
@@ -51,6 +53,7 @@ async def serving(settings: Settings) -> AsyncIterator[str]:
     loop = asyncio.get_running_loop()
     async with AsyncExitStack() as stack:
         stack.enter_context(_own_directory(settings.data))
+        tokens = _open_tokens(settings.data)
         storage = await open_storage(settings, stack, _stop_at_once)
         heads, tasks = Heads(), Tasks()
         stack.push_async_callback(tasks.close)
@@ -65,7 +68,9 @@ async def serving(settings: Settings) -> AsyncIterator[str]:
             run_later=tasks,
         )
         _install_extensions(bayeux, settings)
+        administration = make_administration(settings, stack, bayeux, storage, tokens)
         await storage.load(bayeux)
+        await administration.replays.resume()
         intake = Intake(settings.max_unfinished_bytes)
         endpoint = Endpoint(bayeux, web_options(settings), loop.time, intake)
         door = WebSocketDoor(endpoint)
@@ -76,12 +81,14 @@ async def serving(settings: Settings) -> AsyncIterator[str]:
             return None if storage.line.is_up else "the store cannot be reached"
 
         pages = Path(app.__file__).parents[1] / "static"
-        application = make_application(endpoint, door, Metrics(bayeux), readiness, pages)
+        admin = administration.application if _is_private(settings) else None
+        application = make_application(endpoint, door, Metrics(bayeux), readiness, pages, admin)
         timeout_s = settings.shutdown_timeout / 1000
         listener = Listener(application, _address(settings), shutdown_timeout_s=timeout_s)
         clockwork.start(bayeux)
         stack.callback(clockwork.stop)
         url = await _listen(listener, endpoint, heads, settings)
+        await listen_apart(settings, stack, administration)
         gc_for_a_server()
         try:
             yield url
@@ -175,6 +182,18 @@ async def _listen(listener: Listener, endpoint: Endpoint, heads: Heads, settings
     except OSError as error:
         place = settings.unix or f"{settings.host}:{settings.port}"
         raise CannotStart(f"cannot listen on {place}: {error.strerror or error}") from error
+
+
+def _open_tokens(data: Path) -> Tokens:
+    try:
+        return open_tokens(data)
+    except TokensUnusable as error:
+        raise CannotStart(str(error)) from error
+
+
+def _is_private(settings: Settings) -> bool:
+    """Whether the main address serves the administration too: only who is here reaches it."""
+    return settings.admin is None and (settings.unix is not None or is_loopback(settings.host))
 
 
 def _stop_at_once() -> None:

@@ -38,7 +38,10 @@ class Stamps:
 class Storage:
     """The open store of this process."""
 
-    def __init__(self, line: Line, settings: Settings, on_fenced: Callable[[], None]) -> None:
+    def __init__(
+        self, url: str, line: Line, settings: Settings, on_fenced: Callable[[], None]
+    ) -> None:
+        self.url = url
         self.line = line
         self.store = Store(
             line,
@@ -64,6 +67,11 @@ class Storage:
             count += 1
         if count:
             log.info("%d sessions were kept and are back", count)
+
+    def is_back(self) -> None:
+        """What waited for the store may be handed over."""
+        if self._bayeux is not None:
+            self._bayeux.store_is_back()
 
     def _on_flushed(self) -> None:
         """The store was emptied: what is in memory is all that there is."""
@@ -91,20 +99,28 @@ async def open_storage(
     if url is None:
         embedded = EmbeddedValkey(settings.data, Durability(settings.durability))
         url = await stack.enter_async_context(embedded)
-    line = Line(Address.of(url), scripts=SCRIPTS, on_state=_on_state, random=random.random)
+    watch = _Watch()
+    line = Line(Address.of(url), scripts=SCRIPTS, on_state=watch.on_state, random=random.random)
     stack.push_async_callback(line.close)
     await line.open()
-    storage = Storage(line, settings, on_fenced)
+    storage = watch.storage = Storage(url, line, settings, on_fenced)
     stack.push_async_callback(storage.store.close, _CLOSING_S)
     await storage.open()
     return storage
 
 
-def _on_state(is_up: bool, why: str) -> None:
-    if is_up:
-        log.warning("the store is back")
-    else:
-        log.error("the store is away: %s", why)
+class _Watch:
+    """Hears of the store's coming and going, and tells who waits for it."""
+
+    def __init__(self) -> None:
+        self.storage: Storage | None = None
+
+    def on_state(self, is_up: bool, why: str) -> None:
+        if not is_up:
+            log.error("the store is away: %s", why)
+        elif self.storage is not None:
+            log.warning("the store is back")
+            self.storage.is_back()
 
 
 def _ignore(_: Kept) -> None:

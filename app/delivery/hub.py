@@ -44,7 +44,7 @@ class Hub(Generic[R]):
         # How many receivers have their queue in the store; most deployments have none.
         self.durables = 0
         self.turned_away: TurnAway[R] = self._discard
-        self._lanes: Lanes[R] = Lanes(self._show)
+        self._lanes: Lanes[R] = Lanes(self._show_published)
         self._ready: list[R] = []
         self._on_ready = on_ready
         self._linger = linger
@@ -64,7 +64,7 @@ class Hub(Generic[R]):
         """
         receivers = self.routes.receivers(channel)
         if not self.durables and not self._lanes.are_open:
-            self._show(message, receivers, leave_out)
+            self._show_published(message, receivers, leave_out)
             return Kept.KEPT
         keys: Sequence[str] = ()
         if self.durables and persistent is not False:
@@ -79,9 +79,14 @@ class Hub(Generic[R]):
         self.keeper.keep(message, keys, answered)
         return None
 
+    def _show_published(
+        self, message: Message, receivers: Sequence[R], leave_out: R | None
+    ) -> None:
+        self.counters.published += 1
+        self._show(message, receivers, leave_out)
+
     def _show(self, message: Message, receivers: Sequence[R], leave_out: R | None) -> None:
         counters = self.counters
-        counters.published += 1
         is_lazy = message.linger_s is not None
         for receiver in receivers:
             if receiver is leave_out:
@@ -101,7 +106,6 @@ class Hub(Generic[R]):
     def deliver(self, receiver: R, message: Message) -> None:
         """Give the message to one receiver, whatever it subscribed to."""
         self._show(message, (receiver,), None)
-        self.counters.published -= 1
 
     def make_ready(self, receiver: R) -> None:
         """The receiver's queue is to be looked at when the turn ends."""

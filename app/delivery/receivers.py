@@ -15,6 +15,7 @@ class Receiver:
 
     __slots__ = (
         "_key",
+        "_name",
         "dispatcher",
         "is_closed",
         "is_durable",
@@ -37,21 +38,28 @@ class Receiver:
         self.is_closed = False
         # Stands in the hub's list of receivers to be told something when this turn ends.
         self.is_ready = False
+        # Most are never asked for.
         self._key: str | None = None
+        self._name: str | None = None
 
     @property
     def key(self) -> str:
         """Its name within this deployment: `joe/1`, or one that the server made up."""
-        return self._key or f"{NOBODY}/-{self.number}"
+        if self._key is None:
+            self._key = f"{NOBODY}/-{self.number}"
+        return self._key
 
     @key.setter
     def key(self, key: str) -> None:
         self._key = key
+        self._name = None
 
     @property
     def name(self) -> str:
         """Its absolute name, as senders and receivers read it."""
-        return f"client/{self.key}"
+        if self._name is None:
+            self._name = f"client/{self.key}"
+        return self._name
 
     @property
     def subject(self) -> str:

@@ -43,6 +43,8 @@ class SessionRecord:
     # What it negotiated in ext.delivery, effective values.
     delivery: dict[str, Any]
     acks: bool
+    # What it may see and command: operator, reader, or nothing of the kind.
+    role: str = ""
     subscriptions: list[str] = field(default_factory=list)
     # Those among them whose messages are done when they are written.
     oneway: list[str] = field(default_factory=list)

@@ -87,7 +87,7 @@ class Settlement(Generic[R]):
 
     # What receivers say
 
-    def acked(self, receiver: R, entries: Sequence[Entry]) -> None:
+    def acked(self, receiver: R, entries: Sequence[Entry], now: float) -> None:
         """These have left the queue, and the receiver has them."""
         if not entries:
             return
@@ -95,6 +95,8 @@ class Settlement(Generic[R]):
             self._keeper.settle(receiver.key, [entry.message.id for entry in entries])
         if receiver.dispatcher is not None:
             receiver.dispatcher.acked()
+            for entry in entries:
+                self._guard.note(entry.message.channel, receiver.number, False, now)
 
     def judge(self, receiver: R, verdicts: Iterable[Verdict], now: float) -> None:
         """What a receiver says of messages: ok first, so that a failure spares what is done."""
@@ -103,9 +105,7 @@ class Settlement(Generic[R]):
             if verdict.seq not in receiver.queue.handed:
                 self._counters.verdicts_unknown += 1
             elif verdict.ok:
-                entries = receiver.queue.settle((verdict.seq,))
-                self._guard.note(entries[0].message.channel, receiver.number, False, now)
-                self.acked(receiver, entries)
+                self.acked(receiver, receiver.queue.settle((verdict.seq,)), now)
             else:
                 failures.append(verdict)
         for verdict in sorted(failures, key=_gravity):

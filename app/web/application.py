@@ -31,6 +31,7 @@ def make_application(
     metrics: Metrics,
     readiness: Readiness,
     pages: Path,
+    admin: web.Application | None = None,
 ) -> web.Application:
     """One application for everything that this server answers over HTTP."""
     # The doors bound what they read themselves: aiohttp's own limit would be a second one.
@@ -42,6 +43,8 @@ def make_application(
         application.router.add_route("*", path + "/{suffix:.*}", bayeux)
     _add_probes(application, metrics, readiness)
     _add_pages(application, pages)
+    if admin is not None:
+        application.add_subapp("/admin", admin)
     return application
 
 

@@ -52,6 +52,10 @@ class Model:
         self.window = [(n, self.batch if first is None else first) for n, first in self.window]
         return self.batch, [number for number, _ in self.window]
 
+    def write_in_vain(self) -> None:
+        """Nobody can have got the last batch, so its number speaks for nothing."""
+        self.window = [(n, None if first == self.batch else first) for n, first in self.window]
+
 
 class Request:
     """A connect on its way; it may arrive once, never, or several times."""
@@ -213,7 +217,9 @@ class AckWindow(RuleBasedStateMachine):
                 assert asked.is_held or asked.events == []
                 continue
             batch, numbers = self.model.answer()
-            if not asked.is_held:
+            if asked.is_held:
+                self.model.write_in_vain()
+            else:
                 assert asked.data == numbers
                 assert asked.elements[-1]["ext"]["ack"] == batch
 
@@ -227,7 +233,7 @@ class AckWindow(RuleBasedStateMachine):
         tried = [*queue.handed.values(), *queue.returned]
         here = [*queue.waiting, *(entry.message for entry in tried)]
         assert queue.size == sum(len(message.wire) for message in here)
-        assert len(tried) == sum(first is not None for _, first in self.model.window)
+        assert len(tried) >= sum(first is not None for _, first in self.model.window)
         assert self.house.bayeux.hub.counters.acks_out_of_range == self.model.out_of_range
 
     @invariant()

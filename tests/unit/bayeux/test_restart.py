@@ -346,3 +346,17 @@ def test_acknowledged_sessions_without_a_name_can_be_kept_too() -> None:
     publish(before, 1)
     house = house_of(before, durable=Durable.ACKED)
     assert connect(again(client, house), 1).data == [1]
+
+
+def test_a_connect_is_held_while_the_store_is_away_and_answered_when_it_is_back() -> None:
+    house = house_of()
+    client = named(house)
+    publish(house, 1)
+    house.keeper.is_available = False
+    asked = client.connect(ext={"ack": 1})
+    house.advance(1.0)
+    assert asked.is_held
+    house.keeper.is_available = True
+    house.bayeux.store_is_back()
+    house.turn()
+    assert asked.data == [1]

@@ -546,7 +546,7 @@ def test_dead_letters_are_told_to_those_who_listen_and_never_become_dead_letters
     watcher = house.client(ext={"ack": True, "delivery": True})
     connect(watcher)
     assert watcher.subscribe("/sys/deadMessage").reply["error"].startswith("403")
-    watcher.session.is_operator = True
+    watcher.session.role = "operator"
     watcher.subscribe("/sys/deadMessage")
     client = receiver(house)
     publish(house, {"x": 1})
@@ -579,7 +579,7 @@ def test_a_wild_subscription_from_outside_does_not_reach_into_the_system() -> No
 def test_a_channel_that_most_receivers_refuse_is_held_back() -> None:
     house = house_of()
     watcher = house.connected()
-    watcher.session.is_operator = True
+    watcher.session.role = "operator"
     watcher.subscribe("/sys/alert")
     clients = [receiver(house) for _ in range(3)]
     publish(house, 1)

@@ -1,0 +1,112 @@
+"""What operators need: their tokens, their rights over Bayeux, and the HTTP API."""
+
+import asyncio
+import logging
+import time
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+import app
+from app.bayeux.registry import LiveRegistry
+from app.bayeux.replaying import Replaying
+from app.bayeux.server import Bayeux
+from app.compose.storage import Storage
+from app.settings import Settings
+from app.store.audit import Audit
+from app.store.connection import StoreUnavailable
+from app.store.letters import Letters
+from app.store.reader import open_reader
+from app.store.replays import Replays
+from app.web.admin.application import make_admin
+from app.web.admin.listener import AdminListener
+from app.web.admin.live import Live
+from app.web.admin.tokens import Tokens
+from extensions.operators import Operators
+
+if TYPE_CHECKING:
+    from aiohttp import web
+
+log = logging.getLogger(__name__)
+
+_RETIRE_EVERY_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Administration:
+    """The parts that go on while the server runs."""
+
+    application: "web.Application"
+    replays: Replays
+
+
+def make_administration(
+    settings: Settings, stack: AsyncExitStack, bayeux: Bayeux, storage: Storage, tokens: Tokens
+) -> Administration:
+    """Install the operators' extension, and make the API over the running server."""
+    loop, store, node = asyncio.get_running_loop(), storage.store, bayeux.node
+    redis = open_reader(storage.url)
+    stack.push_async_callback(redis.aclose)
+    registry = partial(
+        LiveRegistry, bayeux, version=app.__version__, started_ms=node.now_ms()
+    )
+    letters = Letters(store, redis, time.time_ns)
+    audit = Audit(storage.line, redis, store.keys)
+    replays = Replays(
+        store,
+        letters.search,
+        redis,
+        receivers=Replaying(bayeux),
+        audit=audit,
+        new_id=lambda: f"{node.stamp():019d}",
+    )
+    stack.push_async_callback(replays.close)
+    operations = Live(
+        bayeux,
+        clock=loop.time,
+        registry=registry,
+        letters=letters,
+        replays=replays,
+        audit=audit,
+    )
+    role_of = partial(_role_of, tokens)
+    bayeux.extend(Operators(bayeux, role_of=role_of, registry=registry, note=audit.note))
+    stack.push_async_callback(_cancel, loop.create_task(_retire(letters, settings)))
+    return Administration(make_admin(operations, tokens, loop.time), replays)
+
+
+async def _retire(letters: Letters, settings: Settings) -> None:
+    """Dead letters are kept for long, but not for ever and not without number."""
+    age_s, most = settings.dead_letter_age / 1000, settings.dead_letter_count
+    while True:
+        try:
+            removed = await letters.retire(age_s=age_s, most=most)
+        except StoreUnavailable as error:
+            log.info("old dead letters stay for a while: %s", error)
+        else:
+            if removed:
+                log.info("%d old dead letters were removed", removed)
+        await asyncio.sleep(_RETIRE_EVERY_S)
+
+
+async def _cancel(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.wait([task])
+
+
+def _role_of(tokens: Tokens, token: str) -> str | None:
+    role = tokens.role(token)
+    return None if role is None else role.title
+
+
+async def listen_apart(
+    settings: Settings, stack: AsyncExitStack, administration: Administration
+) -> None:
+    """Serve the API at the address that was set for it."""
+    if settings.admin is None:
+        return
+    host, _, port = settings.admin.rpartition(":")
+    listener = AdminListener(administration.application, host.strip("[]"), int(port))
+    stack.push_async_callback(listener.close)
+    log.info("the administration is at %s/admin/", await listener.open())
