@@ -6,9 +6,9 @@ import time
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
+from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-import app
 from app.bayeux.registry import LiveRegistry
 from app.bayeux.replaying import Replaying
 from app.bayeux.server import Bayeux
@@ -48,9 +48,7 @@ def make_administration(
     loop, store, node = asyncio.get_running_loop(), storage.store, bayeux.node
     redis = open_reader(storage.url)
     stack.push_async_callback(redis.aclose)
-    registry = partial(
-        LiveRegistry, bayeux, version=app.__version__, started_ms=node.now_ms()
-    )
+    registry = partial(LiveRegistry, bayeux, version=version("holdfast"), started_ms=node.now_ms())
     letters = Letters(store, redis, time.time_ns)
     audit = Audit(storage.line, redis, store.keys)
     replays = Replays(
