@@ -1,0 +1,275 @@
+"""The administration of a running server, with its store on a real Valkey: sessions, commands."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+import orjson
+import pytest
+
+from app.bayeux.commands import understand
+from app.bayeux.grammar import CommandRefused
+from app.web.admin.operations import LetterFilter, ReplayOptions, SessionFilter
+from tests.store.desk import until
+from tests.store.servers import ValkeyServer
+from tests.web.live_house import LiveHouse, house_at, refused_with
+
+REFUSED = "user.update.error"
+
+
+@pytest.fixture
+async def house() -> AsyncIterator[LiveHouse]:
+    with ValkeyServer() as server:
+        async with house_at(server) as house:
+            yield house
+
+
+# Sessions
+
+
+async def test_sessions_come_by_key_part_by_part(house: LiveHouse) -> None:
+    for name in ("joe/2", "ann/1", "joe/10", "joe/1"):
+        await house.receiver(name)
+    await house.receiver(None)
+    found, cursor = [], None
+    while True:
+        page = await house.live.sessions(SessionFilter(), cursor, 2)
+        found += [item.key for item in page.items]
+        cursor = page.cursor
+        if cursor is None:
+            break
+    assert found == sorted(session.key for session in house.bayeux.sessions)
+    assert {"ann/1", "joe/1", "joe/10", "joe/2"} < set(found)
+
+
+async def test_sessions_are_chosen_by_what_holds_for_them(house: LiveHouse) -> None:
+    for name in ("joe/1", "joe/2", "ann/1"):
+        await house.receiver(name)
+    await house.live.hold("joe/2", "", None, "operator")
+
+    async def keys(**conditions: Any) -> list[str]:
+        page = await house.live.sessions(SessionFilter(**conditions), None, 10)
+        return [item.key for item in page.items]
+
+    assert await keys(prefix="joe/") == ["joe/1", "joe/2"]
+    assert await keys(held=True) == ["joe/2"]
+    assert await keys(prefix="joe/", held=False) == ["joe/1"]
+    assert await keys(state="ALIVE") == ["ann/1", "joe/1", "joe/2"]
+    assert await keys(state="DEAD") == []
+
+
+async def test_a_session_tells_all_that_is_known_of_it(house: LiveHouse) -> None:
+    client = await house.receiver("joe/1", retries=5, delay=7000, queue={"maxEntries": 9})
+    await house.publish(1)
+    await house.refuse(client, REFUSED)
+    await house.publish(2, 3)
+    await house.connect(client)
+    await house.publish(4)
+    session = await house.live.session("joe/1")
+    assert (session.key, session.name, session.subject, session.number) == (
+        "joe/1", "client/joe/1", "joe", 1,
+    )  # fmt: skip
+    assert (session.state, session.active, session.hold) == ("ALIVE", True, None)
+    assert (session.connected, session.transport, session.durable) == (False, "long-polling", True)
+    assert (session.waiting, session.handed, session.attempts) == (1, 2, 1)
+    assert session.bytes == client.session.queue.size
+    assert (session.max_entries, session.retries, session.delay_ms) == (9, 5, 7000)
+    assert (session.channels, session.subscriptions) == (["/a"], 1)
+    assert (session.acknowledges, session.gives_verdicts) == (True, True)
+    assert (session.dead, session.last_failure) == (1, REFUSED)
+    assert abs(session.created - time.time() * 1000) < 60_000
+    assert session.expires is not None
+    assert session.expires > session.last_seen >= session.created
+
+
+async def test_who_does_not_come_back_is_awaited(house: LiveHouse) -> None:
+    await house.receiver("joe/1", retries=5, delay=7000)
+    house.advance(10.1)
+    session = await house.live.session("joe/1")
+    assert (session.state, session.retry) == ("POLLING", 1)
+    assert session.next_attempt is not None
+    assert 0 < session.next_attempt - time.time() * 1000 < 7000
+
+
+async def test_entries_tell_how_far_they_have_come(house: LiveHouse) -> None:
+    client = await house.receiver(maxEntries=1)
+    await house.publish({"n": 1}, {"n": 2})
+    await house.connect(client)
+    first, second = await house.live.peek("joe/1", 10)
+    assert (first.state, first.seq, first.batch, first.attempts) == ("handed", 1, 2, 1)
+    assert (second.state, second.seq, second.batch, second.attempts) == ("waiting", 0, 0, 0)
+    assert (first.data, second.data) == ({"n": 1}, {"n": 2})
+    assert first.id == f"test-{first.published}" + first.id[-6:]
+    assert first.durable
+    assert await house.live.peek("joe/1", 1) == [first]
+
+
+async def test_large_entries_are_not_shown_and_deep_ones_are(house: LiveHouse) -> None:
+    await house.receiver()
+    deep = orjson.loads("[" * 400 + "]" * 400)
+    await house.publish("x" * 70_000, deep)
+    large, nested = await house.live.peek("joe/1", 10)
+    assert (large.is_cut, large.data) == (True, None)
+    assert large.bytes > 70_000
+    assert b"[" * 400 in orjson.dumps(nested)
+
+
+async def test_a_killed_session_leaves_its_queue_as_dead_letters(house: LiveHouse) -> None:
+    client = await house.receiver()
+    await house.publish(1, 2)
+    await house.live.kill("joe/1", "operator/ann")
+    await house.desk.answered()
+    assert sorted(letter.data for letter in await house.dead()) == [1, 2]
+    assert house.desk.queue("joe/1") == {}
+    assert client.connect().reply["error"].startswith("402")
+    (entry,) = await house.audited()
+    assert (entry.who, entry.action, entry.target) == ("operator/ann", "session.kill", "joe/1")
+    assert entry.outcome == "ok"
+
+
+async def test_a_held_session_gets_nothing_until_it_is_resumed(house: LiveHouse) -> None:
+    client = await house.receiver()
+    until_ms = time.time_ns() // 1_000_000 + 60_000
+    session = await house.live.hold("joe/1", "disk full", until_ms, "operator")
+    assert (session.active, session.state) == (False, "ALIVE")
+    assert session.hold is not None
+    assert (session.hold.reason, session.hold.who) == ("disk full", "operator")
+    assert session.hold.until == until_ms
+    await house.publish(1)
+    assert (await house.connect(client)).data == []
+    assert (await house.live.resume("joe/1", "operator")).active
+    assert (await house.connect(client)).data == [1]
+    assert [entry.action for entry in await house.audited()] == ["session.resume", "session.hold"]
+
+
+async def test_a_held_connect_is_answered_when_its_session_is_resumed(house: LiveHouse) -> None:
+    client = await house.receiver()
+    await house.live.hold("joe/1", "", None, "operator")
+    await house.publish(1)
+    asked = client.connect(ext={"ack": client.session.queue.batch})
+    assert asked.is_held
+    await house.live.resume("joe/1", "operator")
+    await until(lambda: not asked.is_held)
+    assert asked.data == [1]
+
+
+async def test_a_holdback_cannot_end_before_it_begins(house: LiveHouse) -> None:
+    await house.receiver()
+    with refused_with("user.illegalArgument"):
+        await house.live.hold("joe/1", "", 1_000_000, "operator")
+    assert (await house.live.session("joe/1")).active
+    (entry,) = await house.audited()
+    assert (entry.action, entry.outcome) == ("session.hold", "user.illegalArgument")
+
+
+async def test_a_cleared_queue_is_gone_and_leaves_no_letters(house: LiveHouse) -> None:
+    client = await house.receiver(maxEntries=1)
+    await house.publish(1, 2, 3)
+    await house.connect(client)
+    assert await house.live.clear("joe/1", "operator") == 3
+    await house.desk.answered()
+    assert house.desk.queue("joe/1") == {}
+    assert await house.dead() == []
+    (entry,) = await house.audited()
+    assert entry.detail == {"discarded": 3}
+    assert house.balances()
+
+
+async def test_what_is_not_there_is_said_to_be_unknown(house: LiveHouse) -> None:
+    live = house.live
+    for asked in (live.session("joe/1"), live.peek("joe/1", 1), live.kill("joe/1", "operator")):
+        with refused_with("user.notConnected"):
+            await asked
+    for other in (live.letter("1" * 19), live.replay("1" * 19), live.release("/a", "operator")):
+        with refused_with("user.oid.unknown"):
+            await other
+    assert [entry.outcome for entry in await house.audited()] == [
+        "user.oid.unknown",
+        "user.notConnected",
+    ]
+
+
+@pytest.mark.parametrize("cursor", ["", "5", "x" * 19, "1-1-1", "+"])
+async def test_a_cursor_that_is_none_of_ours_is_refused(house: LiveHouse, cursor: str) -> None:
+    with refused_with("user.illegalArgument"):
+        await house.live.letters(LetterFilter(), cursor, 10)
+    with refused_with("user.illegalArgument"):
+        await house.live.audit(cursor, 10)
+
+
+async def test_a_held_channel_is_shown_and_released(house: LiveHouse) -> None:
+    clients = [await house.receiver(f"joe/{n}") for n in range(1, 4)]
+    await house.publish(1)
+    for client in clients:
+        await house.refuse(client, REFUSED)
+    (held,) = await house.live.held_channels()
+    assert (held.channel, held.reason) == ("/a", "3 of 3 receivers refused 3 of 3 messages")
+    assert abs(held.since - time.time() * 1000) < 60_000
+    await house.publish(2)
+    assert (await house.connect(clients[0])).data == []
+    await house.live.release("/a", "operator")
+    assert await house.live.held_channels() == []
+    assert (await house.connect(clients[0])).data == [2]
+
+
+# Commands
+
+
+async def test_a_command_that_changes_something_is_written_down(house: LiveHouse) -> None:
+    await house.receiver()
+    ask = house.live.command
+    assert (await ask(understand("client/joe/1/?dispatcherActive"), "reader")).value == "true"
+    await ask(understand("client/joe/1/?dispatcherActive=false"), "operator")
+    assert not (await house.live.session("joe/1")).active
+    with pytest.raises(CommandRefused):
+        await ask(understand("client/ann/1/?killSession"), "operator")
+    refused, done = await house.audited()
+    assert (done.action, done.target, done.outcome) == (
+        "command",
+        "/node/test/client/joe/1/?dispatcherActive",
+        "ok",
+    )
+    assert done.detail == {"argument": False}
+    assert refused.outcome == "user.illegalArgument"
+
+
+async def test_a_look_at_a_queue_may_wait_for_its_first_entry(house: LiveHouse) -> None:
+    await house.receiver()
+    text = "client/joe/1/?callbackQueueEntries=waitingDelay=5000"
+    asking = asyncio.create_task(house.live.command(understand(text), "reader"))
+    await asyncio.sleep(0.05)
+    await house.publish({"n": 1})
+    result = await asyncio.wait_for(asking, 5)
+    assert result.entries == [{"channel": "/a", "data": {"n": 1}}]
+
+
+# The store
+
+
+async def test_without_its_store_the_server_says_what_it_knows() -> None:
+    with ValkeyServer() as server:
+        async with house_at(server) as house:
+            client = await house.receiver()
+            await house.publish(1)
+            server.kill()
+            await until(lambda: not house.desk.line.is_up)
+            live = house.live
+            for asked in (
+                live.letters(LetterFilter(), None, 1),
+                live.groups(1),
+                live.replays(),
+                live.audit(None, 1),
+                live.purge(LetterFilter(), dry_run=False, who="operator"),
+                live.replay_start(LetterFilter(), ReplayOptions(), dry_run=False, who="operator"),
+            ):
+                with refused_with("resource.db.unavailable"):
+                    await asked
+            session = await live.hold("joe/1", "no store", None, "operator")
+            assert (session.active, session.waiting, session.dead) == (False, 1, 0)
+            server.start()
+            await until(lambda: house.desk.line.is_up)
+            assert client.session.dispatcher is not None
+            outcomes = {entry.action: entry.outcome for entry in await house.audited()}
+            assert outcomes["session.hold"] == "ok"
+            assert outcomes["dead.purge"] == "resource.db.unavailable"

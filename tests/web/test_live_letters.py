@@ -1,0 +1,236 @@
+"""The administration of a running server, with its store on a real Valkey: letters, replays."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from typing import Any
+
+import pytest
+
+from app.web.admin.operations import LetterFilter, ReplayOptions
+from app.web.admin.shapes import Replay
+from tests.store.desk import until
+from tests.store.servers import ValkeyServer
+from tests.web.live_house import LiveHouse, house_at, refused_with
+
+ALL = LetterFilter()
+REFUSED = "user.update.error"
+CAREFUL = ReplayOptions(rate=1000, canary=1)
+
+
+@pytest.fixture
+async def house() -> AsyncIterator[LiveHouse]:
+    with ValkeyServer() as server:
+        async with house_at(server) as house:
+            yield house
+
+
+# Dead letters
+
+
+async def test_a_dead_letter_tells_everything(house: LiveHouse) -> None:
+    client = await house.receiver()
+    sender = house.connected()
+    options = {"priority": 7, "properties": {"color": "red"}}
+    sender.publish("/a", {"n": 1}, ext={"delivery": options})
+    await house.desk.answered()
+    await house.refuse(client, REFUSED, "broken")
+    (letter,) = await house.dead()
+    assert (letter.channel, letter.receiver, letter.subject) == ("/a", "joe/1", "joe")
+    assert (letter.sender, letter.code, letter.state) == (sender.session.name, REFUSED, "new")
+    assert "broken" in letter.reason
+    assert (letter.data, letter.properties, letter.priority) == ({"n": 1}, {"color": "red"}, 7)
+    assert (letter.generation, letter.replays, letter.attempts) == (0, 0, 1)
+    (attempt,) = letter.history
+    assert (attempt.n, attempt.node, attempt.transport) == (1, "test", "long-polling")
+    assert attempt.outcome == REFUSED
+    assert letter.published <= letter.died
+    assert letter.message.startswith(f"test-{letter.published}")
+
+
+async def test_letters_come_the_latest_first_part_by_part(house: LiveHouse) -> None:
+    await house.killed(1, 2, 3)
+    page = await house.live.letters(ALL, None, 2)
+    rest = await house.live.letters(ALL, page.cursor, 2)
+    found = [item.id for item in page.items + rest.items]
+    assert found == sorted(found, reverse=True)
+    assert len(found) == 3
+    assert [item.id for item in (await house.live.letters(ALL, None, 9)).items] == found
+
+
+async def test_lists_of_letters_leave_out_what_a_letter_tells(house: LiveHouse) -> None:
+    await house.killed(1)
+    (summary,) = (await house.live.letters(ALL, None, 1)).items
+    (letter,) = await house.dead()
+    names = summary.__dataclass_fields__
+    assert [getattr(letter, name) for name in names] == [getattr(summary, name) for name in names]
+
+
+async def test_letters_are_chosen_by_what_they_have_in_common(house: LiveHouse) -> None:
+    await house.killed(1, key="joe/1")
+    await house.killed(2, key="ann/1")
+
+    async def data(**conditions: Any) -> list[Any]:
+        page = await house.live.letters(LetterFilter(**conditions), None, 10)
+        return [(await house.live.letter(item.id)).data for item in page.items]
+
+    assert await data(receiver="joe/1") == [1]
+    assert await data(subject="ann", state="new") == [2]
+    assert await data(state="replayed") == []
+    assert await data(channel="/a", until=0) == []
+
+
+async def test_letters_that_are_alike_form_groups(house: LiveHouse) -> None:
+    await house.killed(1, 2, key="joe/1")
+    await house.killed(3, key="ann/1")
+    groups = await house.live.groups(10)
+    (group,) = groups.items
+    assert (group.count, group.receivers, group.channel, groups.total) == (3, 2, "/a", 3)
+    assert group.sample == (await house.dead())[0].id
+
+
+async def test_a_purge_says_what_it_would_do_then_does_it(house: LiveHouse) -> None:
+    await house.killed(1, 2, key="joe/1")
+    await house.killed(3, key="ann/1")
+    which = LetterFilter(subject="joe")
+    planned = await house.live.purge(which, dry_run=True, who="operator")
+    assert (planned.matched, planned.purged, planned.dry_run) == (2, 0, True)
+    done = await house.live.purge(which, dry_run=False, who="operator")
+    assert (done.matched, done.purged, done.dry_run) == (2, 2, False)
+    assert [letter.data for letter in await house.dead()] == [3]
+    entry = (await house.audited())[0]
+    assert (entry.action, entry.detail) == (
+        "dead.purge",
+        {"filter": {"subject": "joe"}, "purged": 2},
+    )
+
+
+async def test_what_was_exported_can_be_imported(house: LiveHouse) -> None:
+    await house.killed(1, 2)
+    lines = [line async for line in house.live.export(ALL, "operator")]
+    before = await house.dead()
+    await house.live.purge(ALL, dry_run=False, who="operator")
+    done = await house.live.import_(_lines([*lines, b"nonsense"]), "operator")
+    assert (done.imported, done.repeated, done.refused) == (2, 0, 1)
+    assert done.refusals[0].line == 3
+    assert await house.dead() == before
+    done = await house.live.import_(_lines(lines), "operator")
+    assert (done.imported, done.repeated) == (0, 2)
+    actions = [entry.action for entry in await house.audited()]
+    assert actions[:4] == ["dead.import", "dead.import", "dead.purge", "dead.export"]
+
+
+async def test_an_export_that_nobody_reads_to_its_end_is_written_down(house: LiveHouse) -> None:
+    await house.killed(1, 2)
+    lines = house.live.export(ALL, "operator")
+    assert isinstance(lines, AsyncGenerator)
+    assert await anext(lines)
+    await lines.aclose()
+    entry = (await house.audited())[0]
+    assert (entry.action, entry.outcome) == ("dead.export", "internal.interrupted")
+
+
+async def _lines(lines: Sequence[bytes]) -> AsyncIterator[bytes]:
+    for line in lines:
+        yield line
+
+
+# Replays
+
+
+async def replayed(house: LiveHouse, options: ReplayOptions = CAREFUL) -> str:
+    """A replay of everything, begun; its id."""
+    job = await house.live.replay_start(ALL, options, dry_run=False, who="operator")
+    assert job.id is not None
+    return job.id
+
+
+async def in_state(house: LiveHouse, id: str, state: str) -> Replay:
+    async with asyncio.timeout(10):
+        while True:
+            job = await house.live.replay(id)
+            if job.state == state:
+                return job
+            await asyncio.sleep(0.02)
+
+
+async def test_replayed_letters_are_delivered_again_and_acknowledged(house: LiveHouse) -> None:
+    await house.killed(1, 2)
+    client = await house.receiver()
+    plan = await house.live.replay_start(ALL, CAREFUL, dry_run=True, who="operator")
+    assert (plan.id, plan.state, plan.total, plan.receivers) == (None, "planned", 2, {"joe/1": 2})
+    id = await replayed(house)
+    await until(lambda: client.session.queue.count == 1)
+    await in_state(house, id, "canary")
+    (event,) = (await house.connect(client)).events
+    assert (event["data"], event["ext"]["delivery"]["generation"]) == (1, 1)
+    letter = (await house.dead())[-1]
+    assert event["ext"]["delivery"]["id"] == letter.message, "it is the message of before"
+    await house.connect(client)
+    await until(lambda: client.session.queue.count == 1)
+    assert (await house.connect(client)).data == [2]
+    await house.connect(client)
+    job = await in_state(house, id, "done")
+    assert (job.total, job.sent, job.acked, job.failed, job.skipped) == (2, 2, 2, 0, 0)
+    assert {letter.state for letter in await house.dead()} == {"replayed"}
+    assert house.desk.queue("joe/1") == {}
+    assert [each.id for each in await house.live.replays()] == [id]
+    assert house.balances()
+
+
+async def test_a_replay_that_fails_again_stops(house: LiveHouse) -> None:
+    await house.killed(1, 2, 3)
+    client = await house.receiver()
+    id = await replayed(house)
+    await until(lambda: client.session.queue.count == 1)
+    await house.refuse(client, REFUSED)
+    job = await in_state(house, id, "stopped")
+    assert (job.sent, job.failed, job.reason) == (1, 1, "1 of 1 died again")
+    latest = (await house.dead())[0]
+    assert (latest.data, latest.generation, latest.state) == (1, 1, "new")
+    with refused_with("user.wrongApiUsage"):
+        await house.live.replay_cancel(id, "operator")
+
+
+async def test_a_replay_can_be_cancelled(house: LiveHouse) -> None:
+    await house.killed(1, 2, 3)
+    client = await house.receiver()
+    id = await replayed(house)
+    await until(lambda: client.session.queue.count == 1)
+    job = await house.live.replay_cancel(id, "operator/ann")
+    assert (job.state, job.sent) == ("cancelled", 1)
+    assert client.session.queue.count == 1, "what was sent stays sent"
+    actions = [entry.action for entry in await house.audited()]
+    assert "replay.cancel" in actions
+    assert "replay.start" in actions
+
+
+async def test_a_session_without_a_name_gets_its_letters_again_while_it_lives(
+    house: LiveHouse,
+) -> None:
+    client = await house.receiver(None)
+    await house.publish(1)
+    await house.refuse(client, REFUSED)
+    id = await replayed(house)
+    await until(lambda: client.session.queue.count == 1)
+    assert (await house.connect(client)).data == [1]
+    await house.connect(client)
+    assert (await in_state(house, id, "done")).acked == 1
+
+
+async def test_letters_of_those_who_are_gone_are_left_out(house: LiveHouse) -> None:
+    await house.killed(1, 2)
+    job = await in_state(house, await replayed(house), "done")
+    assert (job.sent, job.skipped) == (0, 2)
+    assert {letter.state for letter in await house.dead()} == {"new"}
+
+
+async def test_a_replay_begins_even_if_nobody_waits_for_it(house: LiveHouse) -> None:
+    await house.killed(1)
+    client = await house.receiver()
+    start = house.live.replay_start(ALL, CAREFUL, dry_run=False, who="operator")
+    asking = asyncio.create_task(start)
+    await asyncio.sleep(0)
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    await until(lambda: client.session.queue.count == 1)
