@@ -156,6 +156,25 @@ def test_a_chapter_is_read_into_stories() -> None:
     assert len(released.content) == 2
 
 
+def test_a_message_can_be_said_or_heard_many_times() -> None:
+    text = "transports: websocket\n# T\nbob -> 3 times /a\n       /b\nbob <- 100 times /a ok\n"
+    said, heard = read_stories(text)[0].steps
+    assert isinstance(said, Say)
+    assert said.content == (*[read_message("/a")] * 3, read_message("/b"))
+    assert isinstance(heard, Hear)
+    assert (heard.outcome, heard.content) == ("", (read_message("/a ok"),) * 100)
+
+
+def test_an_abbreviation_may_stand_for_an_answer_of_several_messages() -> None:
+    text = 'transports: websocket\n# T\nolga asks "?clientList" and hears "joe"\n'
+    said, heard = read_stories(text)[0].steps
+    assert isinstance(said, Say)
+    assert said.content == (read_message('/service/admin {"data": {"cmd": "?clientList"}}'),)
+    assert isinstance(heard, Hear)
+    assert isinstance(heard.content, tuple)
+    assert len(heard.content) == 2
+
+
 @pytest.mark.parametrize(
     "chapter",
     [
@@ -165,6 +184,7 @@ def test_a_chapter_is_read_into_stories() -> None:
         "transports: long-polling\n# T\nalice does something odd\n",
         'transports: long-polling\n# T\nalice -> /meta/connect {"a":\n',
         "transports: long-polling\n# T\nalice drops\n    /indented\n",
+        "transports: long-polling\n# T\nalice connects\n    /indented\n",
         "transports: long-polling\n# T\nalice -> /a\n    body: x\n",
     ],
 )

@@ -25,8 +25,8 @@ def read_abbreviations(text: str) -> Iterator[Abbreviation]:
     for paragraph in text.split("\n\n"):
         lines = [line for line in paragraph.splitlines() if line and not line.startswith("--")]
         if lines:
-            sentence, *steps = map(str.strip, lines)
-            yield Abbreviation(sentence_pattern(sentence), tuple(steps))
+            sentence, *steps = lines
+            yield Abbreviation(sentence_pattern(sentence.strip()), tuple(steps))
 
 
 def sentence_pattern(sentence: str) -> re.Pattern[str]:
@@ -42,10 +42,10 @@ ABBREVIATIONS = tuple(
 )
 
 
-def expanded(line: str) -> list[str]:
-    """The lines that a sentence stands for; most lines stand for themselves."""
+def expanded(line: str) -> list[str] | None:
+    """The lines that a sentence stands for, indented as they are; most stand for themselves."""
     for abbreviation in ABBREVIATIONS:
         lines = abbreviation.expanded(line)
         if lines is not None:
             return lines
-    return [line]
+    return None

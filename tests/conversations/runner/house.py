@@ -19,6 +19,7 @@ from pydantic import ValidationError
 
 from app.compose import CannotStart, serving
 from app.settings import Settings
+from tests.conversations.runner.replay import OPERATOR
 
 
 class House:
@@ -34,13 +35,22 @@ class House:
             await self._servers.pop(command["stop"]).aclose()
             return "stopped"
         server = AsyncExitStack()
-        own = {"port": 0, "data": self._data / str(next(self._numbers))}
+        own = {"port": 0, "data": self._directory()}
         try:
             url = await server.enter_async_context(serving(Settings(**{**own, **command["open"]})))
         except (CannotStart, ValidationError) as error:
             return " ".join(str(error).split())
         self._servers[url] = server
         return url
+
+    def _directory(self) -> Path:
+        """A new one, with a token that stories know."""
+        directory = self._data / str(next(self._numbers))
+        directory.mkdir(mode=0o700)
+        token = directory / "admin-token"
+        token.touch(mode=0o600)
+        token.write_text(OPERATOR, "ascii")
+        return directory
 
     async def close(self) -> None:
         await asyncio.gather(*(server.aclose() for server in self._servers.values()))

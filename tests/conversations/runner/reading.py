@@ -35,9 +35,12 @@ from tests.conversations.runner.stories import (
 
 SPEECH = re.compile(r"(?P<who>[a-z]+) (?P<arrow>->|~>|<-|<~)(?: (?P<rest>.*))?")
 REQUEST = re.compile(r"(?P<method>[A-Z]+) (?P<target>/\S*)(?: (?P<rest>.*))?")
-OUTCOME = re.compile(r"(?P<outcome>frame|(?:refused |closed )?\d{3,4})(?:$| (?P<rest>.*))")
+OUTCOME = re.compile(
+    r"(?P<outcome>frame|(?:refused |closed )?\d{3,4})(?! times)(?:$| (?P<rest>.*))"
+)
 HEADER = re.compile(r"(?P<name>[A-Z][A-Za-z]*(?:-[A-Za-z]+)*): ?(?P<value>.*)")
 BODY = re.compile(r"body(?: in (?P<encoding>[\w-]+))?:(?: (?P<text>.*))?")
+REPEATED = re.compile(r"(?P<count>\d+) times (?P<message>.*)", re.DOTALL)
 MESSAGE = re.compile(
     r"""(?P<channel>/\S*)
     (?:\ (?:(?P<ok>ok)|error\ (?P<error>"[^"]*"|<[^>]*>)))?
@@ -168,8 +171,13 @@ def read_steps(line: Line) -> Iterator[Step]:
         inner = [step for below in line.below for step in read_steps(below)]
         yield On(line.number, line.text, transports_named(on["transports"]), tuple(inner))
         return
-    for text in expanded(line.text):
-        yield read_step(replace(line, text=text))
+    lines = expanded(line.text)
+    if lines is None:
+        yield read_step(line)
+    elif line.below:
+        raise NotationError(f"nothing can be indented below {line.text!r}")
+    else:
+        yield from map(read_step, nested((line.number, text) for text in lines))
 
 
 def read_step(line: Line) -> Step:
@@ -217,7 +225,7 @@ def read_content(
         elif found := BODY.fullmatch(text):
             body = Body(found["text"] or "", found["encoding"] or "utf-8")
         else:
-            messages.append(read_message(text))
+            messages += read_messages(text)
     if body is not None and messages:
         raise NotationError("messages or a body, not both")
     return tuple(headers), tuple(messages) if body is None else body
@@ -239,6 +247,13 @@ def joined(texts: Sequence[str]) -> Iterator[str]:
             pending = ""
     if pending:
         raise NotationError(f"brackets stay open in {pending}")
+
+
+def read_messages(text: str) -> list[Message]:
+    repeated = REPEATED.fullmatch(text)
+    if repeated is None:
+        return [read_message(text)]
+    return [read_message(repeated["message"])] * int(repeated["count"])
 
 
 def read_message(text: str) -> Message:

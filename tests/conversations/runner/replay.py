@@ -23,6 +23,9 @@ from tests.conversations.runner.wire import Heard, turns_of_the_loop
 # Requests on another connection after which the server has surely seen what was sent before.
 ROUND_TRIPS = 4
 
+# What makes a client an operator; the house gives it to its servers.
+OPERATOR = "the-operators-of-all-these-stories"
+
 # Settings whose values the server tells its clients.
 TOLD: dict[str, JSON] = {
     "timeout": 30000,
@@ -59,7 +62,12 @@ class Stage:
         self._server = server
         self._onlooker = onlooker
         told = {name: story.settings.get(name, value) for name, value in TOLD.items()}
-        self._names: Names = {"transport": transport, "server": server.url, **told}
+        self._names: Names = {
+            "transport": transport,
+            "server": server.url,
+            "operator": OPERATOR,
+            **told,
+        }
         self._actors: dict[str, Actor] = {}
         self._told: list[str] = []
 

@@ -152,7 +152,11 @@ class Theatre:
                     continue
                 try:
                     server = server or await house.open(play.settings)
-                    result.set_result(await performance(play, server, pulse))
+                    complaint = await performance(play, server, pulse)
+                    result.set_result(complaint)
+                    if complaint:
+                        # What a play left half done would spoil the next one.
+                        server = None
                 except Exception as error:
                     result.set_exception(error)
 

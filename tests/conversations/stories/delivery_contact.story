@@ -1,0 +1,298 @@
+-- Receivers that are gone, cannot take messages, or say nothing: how long they are waited for, and
+-- what becomes of their messages. Contact is lost when no connect came for interval + maxInterval.
+
+transports: long-polling, websocket
+! max_interval = 500
+
+# A client that only publishes has no contact, and is given up
+pins: S02
+walter watches the dead letters
+olga operates
+tim takes /s02 under {"session": "s02/1", "retries": 0}
+olga asks "?clientList" and hears <text like (?s)(.*\n)?s02(\n.*)?>
+tim publishes 1 to /s02
+walter <~ /sys/deadMessage {"data": {"content": 1, "receiver": "client/s02/1", "errorCode": "communication.noConnection", ...}, ...}
+          /meta/connect ok {"ext": {"ack": 2}}
+tim -> /s02 {"data": 2}
+tim <- /s02 error "402::session_unknown"
+tim -> /meta/connect {"ext": {"ack": 1}}
+tim <- /meta/connect error "402::session_unknown" {"advice": {"reconnect": "handshake", ...}}
+olga operates
+olga asks "?clientList" and hears <text like (?s)(?!(.*\n)?s02(\n.*)?).*>
+walter disconnects
+
+# Who is gone leaves a dead letter, and others get the message all the same
+pins: S03, S04
+ben -> /meta/handshake {"ext": {"ack": true, "delivery": true, "authentication": {"token": $operator}}}
+ben <- /meta/handshake ok {"clientId": new $ben, "ext": {"ack": true, "delivery": {...}}, ...}
+ben -> /meta/subscribe {"subscription": ["/s03", "/sys/deadMessage"]}
+ben <- /meta/subscribe ok
+ben -> /meta/connect {"ext": {"ack": 0}}
+ben <- /meta/connect ok {"ext": {"ack": 1}}
+ben ~> /meta/connect {"ext": {"ack": 1}}
+ann takes /s03
+ann ~> /meta/connect {"ext": {"ack": 1}}
+ann drops
+bob handshakes
+bob publishes 1 to /s03
+ben <~ /s03 {"data": 1, ...}
+       /meta/connect ok {"ext": {"ack": 2}}
+ben ~> /meta/connect {"ext": {"ack": 2}}
+ben is held for 200 ms
+ben <~ /sys/deadMessage {"data": {"content": 1, "errorCode": "communication.noConnection", ...}, ...}
+       /meta/connect ok {"ext": {"ack": 3}}
+ben ~> /meta/connect {"ext": {"ack": 3}}
+ann -> /meta/connect {"ext": {"ack": 1}}
+ann <- /meta/connect error "402::session_unknown" {"advice": {"reconnect": "handshake", ...}}
+ben leaves while waiting
+
+# A plain client that is gone leaves no letters
+pins: S03
+walter watches the dead letters
+ann handshakes
+ann subscribes to /s03/plain
+ann connects
+ann drops
+bob takes /s03/plain
+carol handshakes
+carol publishes 1 to /s03/plain
+bob -> /meta/connect {"ext": {"ack": 1}}
+bob <- /s03/plain {"data": 1, ...}
+       /meta/connect ok {"ext": {"ack": 2}}
+bob ~> /meta/connect {"ext": {"ack": 2}}
+walter is held for 1000 ms
+ann -> /meta/connect
+ann <- /meta/connect error "402::session_unknown" {"advice": {"reconnect": "handshake", ...}}
+bob leaves while waiting
+walter leaves while waiting
+
+# A receiver that cannot at the moment is asked again soon, and then goes on
+pins: S09
+walter watches the dead letters
+olga operates
+alice takes /s09/once under {"session": "s09/1", "retries": 1, "delay": 60000}
+bob handshakes
+bob -> /s09/once {"data": 1}
+       /s09/once {"data": 2}
+bob <- /s09/once ok
+       /s09/once ok
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /s09/once {"data": 1, "ext": {"delivery": {"seq": 1, ...}}}
+         /s09/once {"data": 2, "ext": {"delivery": {"seq": 2, ...}}}
+         /meta/connect ok {"ext": {"ack": 2}}
+alice ~> /meta/connect {"ext": {"ack": 1, "delivery": {"verdicts": [{"seq": 1, "errorCode": "communication.noConnection"}]}}}
+olga asks "client/s09/1/?connectionState" and hears "POLLING"
+alice is held for 200 ms
+alice <~ /s09/once {"data": 1, "ext": {"delivery": {"seq": 3, "redelivered": 1, ...}}}
+         /s09/once {"data": 2, "ext": {"delivery": {"seq": 4, "redelivered": absent, ...}}}
+         /meta/connect ok {"ext": {"ack": 3}}
+olga operates
+olga asks "client/s09/1/?connectionState" and hears "ALIVE"
+alice ~> /meta/connect {"ext": {"ack": 3}}
+alice is held for 100 ms
+walter is held
+alice leaves while waiting
+walter leaves while waiting
+
+# A receiver that cannot once more than it has retries is given up
+pins: S09
+walter watches the dead letters
+alice takes /s09/always under {"retries": 1, "delay": 60000}
+bob handshakes
+bob publishes 1 to /s09/always
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /s09/always {"data": 1, "ext": {"delivery": {"seq": 1, ...}}}
+         /meta/connect ok {"ext": {"ack": 2}}
+alice ~> /meta/connect {"ext": {"ack": 1, "delivery": {"verdicts": [{"seq": 1, "errorCode": "communication.noConnection"}]}}}
+bob handshakes
+bob publishes 2 to /s09/always
+alice is held
+alice <~ /s09/always {"data": 1, "ext": {"delivery": {"seq": 2, "redelivered": 1, ...}}}
+         /s09/always {"data": 2, "ext": {"delivery": {"seq": 3, "redelivered": absent, ...}}}
+         /meta/connect ok {"ext": {"ack": 3}}
+walter is held
+alice -> /meta/connect {"ext": {"ack": 1, "delivery": {"verdicts": [{"seq": 2, "errorCode": "communication.noConnection"}]}}}
+alice <- /meta/connect error "402::session_unknown" {"advice": {"reconnect": "handshake", ...}}
+walter <~ /sys/deadMessage {"data": {"content": 1, "errorCode": "communication.noConnection", "attempts": [{"n": 1, ...}, {"n": 2, ...}], ...}, ...}
+          /sys/deadMessage {"data": {"content": 2, "errorCode": "communication.noConnection", ...}, ...}
+          /meta/connect ok {"ext": {"ack": 2}}
+walter disconnects
+
+# A receiver that cannot, and has no retries, is given up at once
+pins: S09
+walter watches the dead letters
+alice takes /s09/never under {"retries": 0}
+bob handshakes
+bob publishes 1 to /s09/never
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /s09/never {"data": 1, "ext": {"delivery": {"seq": 1, ...}}}
+         /meta/connect ok {"ext": {"ack": 2}}
+alice -> /meta/connect {"ext": {"ack": 1, "delivery": {"verdicts": [{"seq": 1, "errorCode": "communication.timeout"}]}}}
+alice <- /meta/connect error "402::session_unknown" {"advice": {"reconnect": "handshake", ...}}
+walter <~ /sys/deadMessage {"data": {"content": 1, "errorCode": "communication.timeout", ...}, ...}
+          /meta/connect ok {"ext": {"ack": 2}}
+walter disconnects
+
+# A receiver may say itself when it wants to be asked again
+pins: S09
+alice takes /s09/delay under {"retries": 1, "delay": 60000}
+bob handshakes
+bob publishes 1 to /s09/delay
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /s09/delay {"data": 1, "ext": {"delivery": {"seq": 1, ...}}}
+         /meta/connect ok {"ext": {"ack": 2}}
+alice ~> /meta/connect {"ext": {"ack": 1, "delivery": {"verdicts": [{"seq": 1, "errorCode": "communication.noConnection", "delay": 1000}]}}}
+alice is held for 800 ms
+alice <~ /s09/delay {"data": 1, "ext": {"delivery": {"seq": 2, "redelivered": 1, ...}}}
+         /meta/connect ok {"ext": {"ack": 3}}
+alice disconnects
+
+# A receiver that gives no verdict in time has failed
+pins: S10
+walter watches the dead letters
+alice -> /meta/handshake {"ext": {"delivery": {"responseTimeout": 300}}}
+alice <- /meta/handshake ok {"clientId": new $alice, "ext": {"delivery": {"responseTimeout": 300, "retries": 0, ...}}, ...}
+alice subscribes to /s10/silent
+alice connects
+bob handshakes
+bob publishes 1 to /s10/silent
+alice -> /meta/connect
+alice <- /s10/silent {"data": 1, "ext": {"delivery": {"seq": 1, ...}}}
+         /meta/connect ok
+alice ~> /meta/connect
+alice <~ /meta/connect error "402::session_unknown" {"advice": {"reconnect": "handshake", ...}}
+walter <~ /sys/deadMessage {"data": {"content": 1, "errorCode": "communication.responseTimeout", ...}, ...}
+          /meta/connect ok {"ext": {"ack": 2}}
+walter ~> /meta/connect {"ext": {"ack": 2}}
+-- It comes too late with its verdict.
+alice -> /service/delivery {"data": [{"seq": 1, "state": "OK"}]}
+alice <- /service/delivery error "402::session_unknown"
+walter is held
+walter leaves while waiting
+
+# A verdict that comes too late is not taken for one on the next attempt
+pins: S10
+walter watches the dead letters
+alice -> /meta/handshake {"ext": {"delivery": {"responseTimeout": 300, "retries": 2, "delay": 60000}}}
+alice <- /meta/handshake ok {"clientId": new $alice, "ext": {"delivery": {...}}, ...}
+alice subscribes to /s10/late
+alice connects
+bob handshakes
+bob publishes 1 to /s10/late
+alice -> /meta/connect
+alice <- /s10/late {"data": 1, "ext": {"delivery": {"seq": 1, "redelivered": absent, ...}}}
+         /meta/connect ok
+alice ~> /meta/connect
+alice is held for 500 ms
+alice -> /service/delivery {"data": [{"seq": 1, "errorCode": "user.update.error"}]}
+alice <- /service/delivery ok
+alice <~ /s10/late {"data": 1, "ext": {"delivery": {"seq": 2, "redelivered": 1, ...}}}
+         /meta/connect ok
+alice ~> /meta/connect {"ext": {"delivery": {"verdicts": [{"seq": 2, "state": "OK"}]}}}
+-- Now it is settled, and stays so.
+alice is held for 500 ms
+walter is held
+alice leaves while waiting
+walter leaves while waiting
+
+# A receiver that says what it still works on has until its time is over
+pins: S10
+walter watches the dead letters
+alice takes /s10/pending under {"responseTimeout": 600, "retries": 2, "delay": 60000}
+bob handshakes
+bob -> /s10/pending {"data": 1}
+       /s10/pending {"data": 2}
+bob <- /s10/pending ok
+       /s10/pending ok
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /s10/pending {"data": 1, "ext": {"delivery": {"seq": 1, ...}}}
+         /s10/pending {"data": 2, "ext": {"delivery": {"seq": 2, ...}}}
+         /meta/connect ok {"ext": {"ack": 2}}
+alice ~> /meta/connect {"ext": {"ack": 2, "delivery": {"pending": [1]}}}
+alice is held for 300 ms
+alice <~ /s10/pending {"data": 1, "ext": {"delivery": {"seq": 3, "redelivered": 1, ...}}}
+         /meta/connect ok {"ext": {"ack": 3}}
+alice ~> /meta/connect {"ext": {"ack": 3}}
+walter is held
+alice leaves while waiting
+walter leaves while waiting
+
+# A receiver with retries is waited for, and given up when the last attempt has failed
+pins: S21
+walter watches the dead letters
+olga operates
+alice takes /s21/twice under {"session": "s21/1", "retries": 2, "delay": 600}
+bob handshakes
+bob -> /s21/twice {"data": 1}
+       /s21/twice {"data": 2}
+bob <- /s21/twice ok
+       /s21/twice ok
+alice drops
+olga asks "client/s21/1/?connectionState" and hears "ALIVE"
+-- Contact is lost, then there are attempts after 400 ms and 600 ms more.
+700 ms pass
+olga operates
+olga asks "client/s21/1/?connectionState" and hears "POLLING"
+walter is held for 500 ms
+walter <~ /sys/deadMessage {"data": {"content": 1, "receiver": "client/s21/1", "errorCode": "communication.noConnection.dead", ...}, ...}
+          /sys/deadMessage {"data": {"content": 2, "receiver": "client/s21/1", "errorCode": "communication.noConnection.dead", ...}, ...}
+          /meta/connect ok {"ext": {"ack": 2}}
+olga operates
+olga asks "client/s21/1/?connectionState" in vain
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /meta/connect error "402::session_unknown" {"advice": {"reconnect": "handshake", ...}}
+walter disconnects
+
+# A receiver that comes back between two attempts has lost nothing
+pins: S21
+walter watches the dead letters
+alice takes /s21/back under {"retries": 2, "delay": 60000}
+bob handshakes
+bob publishes 1 to /s21/back
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /s21/back {"data": 1, "ext": {"delivery": {"seq": 1, ...}}}
+         /meta/connect ok {"ext": {"ack": 2}}
+bob publishes 2 to /s21/back
+alice drops
+1200 ms pass
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /s21/back {"data": 1, "ext": {"delivery": {"redelivered": 1, ...}}}
+         /s21/back {"data": 2, "ext": {"delivery": {"redelivered": absent, ...}}}
+         /meta/connect ok {"ext": {"ack": 3}}
+alice ~> /meta/connect {"ext": {"ack": 3}}
+alice is held
+walter is held
+alice leaves while waiting
+walter leaves while waiting
+
+# A delay of nothing switches retries off, however many there are
+pins: S21
+walter watches the dead letters
+alice takes /s21/nothing under {"session": "s21nothing/1", "retries": -1, "delay": 0}
+bob handshakes
+bob publishes 1 to /s21/nothing
+alice drops
+walter <~ /sys/deadMessage {"data": {"content": 1, "errorCode": "communication.noConnection", ...}, ...}
+          /meta/connect ok {"ext": {"ack": 2}}
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /meta/connect error "402::session_unknown" {"advice": {"reconnect": "handshake", ...}}
+walter disconnects
+
+# A named session is waited for as long as it takes
+pins: S21
+walter watches the dead letters
+olga operates
+alice takes /s21/ever under {"session": "s21ever/1", "delay": 100}
+bob handshakes
+bob publishes 1 to /s21/ever
+alice drops
+1600 ms pass
+olga operates
+olga asks "client/s21ever/1/?connectionState" and hears "POLLING"
+olga asks "client/s21ever/1/?cbQueueNumMsgs" and hears "1"
+walter is held
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /s21/ever {"data": 1, ...}
+         /meta/connect ok {"ext": {"ack": 2}}
+alice ends the session
+walter leaves while waiting

@@ -1,0 +1,144 @@
+-- Operators hold queues back, look into them, and let them flow again, by xmlBlaster's commands.
+
+transports: long-polling, websocket
+
+# An operator holds a session back, and lets it go on
+pins: S16
+olga operates
+alice takes /s16 under {"session": "dispatchTester/1"}
+alice ~> /meta/connect {"ext": {"ack": 1}}
+bob handshakes
+bob -> /s16 {"data": 1}
+       /s16 {"data": 2}
+bob <- /s16 ok
+       /s16 ok
+alice <~ /s16 {"data": 1, ...}
+         /s16 {"data": 2, ...}
+         /meta/connect ok {"ext": {"ack": 2}}
+alice ~> /meta/connect {"ext": {"ack": 2}}
+-- Whatever follows a command that reads is not looked at.
+olga asks "get __cmd:client/dispatchTester/1/?dispatcherActive=one,two,three" and hears "true"
+olga asks "__cmd:client/dispatchTester/1/?dispatcherActive" and hears "true"
+olga sets "__cmd:client/dispatchTester/1/?dispatcherActive" to "false"
+olga asks "__cmd:client/dispatchTester/1/?dispatcherActive" and hears "false"
+bob -> /s16 {"data": 3}
+       /s16 {"data": 4}
+bob <- /s16 ok
+       /s16 ok
+alice is held for 100 ms
+olga sets "__cmd:client/dispatchTester/1/?dispatcherActive" to "true"
+alice <~ /s16 {"data": 3, "ext": {"delivery": {"redelivered": absent, ...}}}
+         /s16 {"data": 4, "ext": {"delivery": {"redelivered": absent, ...}}}
+         /meta/connect ok {"ext": {"ack": 3}}
+olga asks "__cmd:client/dispatchTester/1/?dispatcherActive" and hears "true"
+alice ~> /meta/connect {"ext": {"ack": 3}}
+alice is held
+alice leaves while waiting
+
+# Commands may be written in full, with what is to be done, or with the value in them
+pins: S18
+olga operates
+alice takes /s18 under {"session": "s18/1"}
+olga asks "/node/holdfast/client/s18/1/?dispatcherActive" and hears "true"
+olga -> /service/admin {"data": {"cmd": "/node/holdfast/client/s18/session/1/?dispatcherActive=false"}}
+olga <- /service/admin {"id": <text>, "data": {"command": "/node/holdfast/client/s18/1/?dispatcherActive", "value": "false", "state": "OK", "info": "/node/holdfast/client/s18/1/?dispatcherActive=false"}, "successful": true}
+        /service/admin ok
+olga asks "get client/s18/1/?dispatcherActive" and hears "false"
+olga -> /service/admin {"data": {"cmd": "set client/s18/1/?dispatcherActive=true"}}
+olga <- /service/admin {"id": <text>, "data": {"value": "true", "state": "OK", ...}, "successful": true}
+        /service/admin ok
+olga asks "get /node/holdfast/client/s18/1/?dispatcherActive" and hears "true"
+-- What makes no sense changes nothing.
+olga asks "client/s18/2/?dispatcherActive" in vain
+olga asks "set client/s18/1/?dispatcherActive=perhaps" in vain
+olga asks "client/s18/1/?dispatcherInactive" in vain
+olga asks "client/s18/1/?dispatcherActive" and hears "true"
+alice ends the session
+
+# An operator looks into a queue, and nothing is delivered by that
+pins: S17
+olga operates
+alice takes /s17/look under {"session": "s17/1"}
+olga sets "client/s17/1/?dispatcherActive" to "false"
+alice ~> /meta/connect {"ext": {"ack": 1}}
+olga -> /service/admin {"data": {"cmd": "client/s17/1/?cbQueueEntries=maxEntries=3&maxSize=-1&consumable=false&waitingDelay=0"}}
+olga <- /service/admin {"id": <text>, "data": {"command": <text>, "value": "", "entries": []}, "successful": true}
+        /service/admin ok
+bob handshakes
+bob -> /s17/look {"data": 1}
+       /s17/look {"data": 2}
+bob <- /s17/look ok
+       /s17/look ok
+olga -> /service/admin {"data": {"cmd": "client/s17/1/?cbQueueEntries=maxEntries=3&maxSize=-1&consumable=false&waitingDelay=0"}}
+olga <- /service/admin {"id": <text>, "data": {"command": <text>, "value": <text>, "entries": [
+            {"channel": "/s17/look", "data": 1, ...}, {"channel": "/s17/look", "data": 2, ...}]}, "successful": true}
+        /service/admin ok
+bob -> /s17/look {"data": 3}
+       /s17/look {"data": 4}
+bob <- /s17/look ok
+       /s17/look ok
+olga -> /service/admin {"data": {"cmd": "client/s17/1/?cbQueueEntries=maxEntries=3&maxSize=-1&consumable=false&waitingDelay=0"}}
+olga <- /service/admin {"id": <text>, "data": {"command": <text>, "value": <text>, "entries": [
+            {"channel": "/s17/look", "data": 1, ...}, {"channel": "/s17/look", "data": 2, ...}, {"channel": "/s17/look", "data": 3, ...}]}, "successful": true}
+        /service/admin ok
+olga asks "client/s17/1/?cbQueueNumMsgs" and hears "4"
+alice is held
+olga sets "client/s17/1/?dispatcherActive" to "true"
+alice <~ /s17/look {"data": 1, ...}
+         /s17/look {"data": 2, ...}
+         /s17/look {"data": 3, ...}
+         /s17/look {"data": 4, ...}
+         /meta/connect ok {"ext": {"ack": 2}}
+alice -> /meta/connect {"ext": {"ack": 2}, "advice": {"timeout": 0}}
+alice <- /meta/connect ok {"ext": {"ack": 3}, "advice": <any>}
+alice ends the session
+
+# What an operator takes out of a queue is not delivered
+pins: S17
+olga operates
+alice takes /s17/take under {"session": "s17take/1"}
+olga sets "client/s17take/1/?dispatcherActive" to "false"
+alice ~> /meta/connect {"ext": {"ack": 1}}
+bob handshakes
+bob -> /s17/take {"data": 1}
+       /s17/take {"data": 2}
+       /s17/take {"data": 3}
+       /s17/take {"data": 4}
+bob <- /s17/take ok
+       /s17/take ok
+       /s17/take ok
+       /s17/take ok
+olga -> /service/admin {"data": {"cmd": "client/s17take/1/?cbQueueEntries=maxEntries=3&maxSize=-1&consumable=true&waitingDelay=0"}}
+olga <- /service/admin {"id": <text>, "data": {"command": <text>, "value": <text>, "entries": [
+            {"channel": "/s17/take", "data": 1, ...}, {"channel": "/s17/take", "data": 2, ...}, {"channel": "/s17/take", "data": 3, ...}]}, "successful": true}
+        /service/admin ok
+olga asks "client/s17take/1/?cbQueueNumMsgs" and hears "1"
+olga sets "client/s17take/1/?dispatcherActive" to "true"
+alice <~ /s17/take {"data": 4, ...}
+         /meta/connect ok {"ext": {"ack": 2}}
+alice ends the session
+
+# Urgent messages overtake others that nobody has seen yet
+pins: S20
+alice takes /s20 under {"session": "s20/1", "dispatcherActive": false}
+alice ~> /meta/connect {"ext": {"ack": 1}}
+bob handshakes
+bob -> /s20 {"data": "one", "ext": {"delivery": {"priority": 1}}}
+       /s20 {"data": "five", "ext": {"delivery": {"priority": 5}}}
+       /s20 {"data": "nine", "ext": {"delivery": {"priority": 9}}}
+       /s20 {"data": "five again"}
+bob <- /s20 ok
+       /s20 ok
+       /s20 ok
+       /s20 ok
+alice is held for 100 ms
+olga operates
+olga sets "client/s20/1/?dispatcherActive" to "true"
+alice <~ /s20 {"data": "nine", "ext": {"delivery": {"priority": 9, "queue": {"index": 0, "size": 4}, ...}}}
+         /s20 {"data": "five", "ext": {"delivery": {"priority": 5, "queue": {"index": 1, "size": 4}, ...}}}
+         /s20 {"data": "five again", "ext": {"delivery": {"priority": 5, "queue": {"index": 2, "size": 4}, ...}}}
+         /s20 {"data": "one", "ext": {"delivery": {"priority": 1, "queue": {"index": 3, "size": 4}, ...}}}
+         /meta/connect ok {"ext": {"ack": 2}}
+alice -> /meta/connect {"ext": {"ack": 2}, "advice": {"timeout": 0}}
+alice <- /meta/connect ok {"ext": {"ack": 3}, "advice": <any>}
+alice ends the session

@@ -1,0 +1,168 @@
+-- Receivers that cannot work now hold their queue back: nothing is lost, nothing is handed over,
+-- until an operator or they themselves let it flow again.
+
+transports: long-polling, websocket
+
+# What is held back arrives whole when an operator lets it
+pins: S05
+alice takes /s05 under {"session": "s05/1", "retries": -1, "delay": 5000}
+bob handshakes
+bob -> /s05 {"data": {"part": 1, "text": <text of 5000 characters>}, "ext": {"delivery": {"persistent": true}}}
+bob <- /s05 ok
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /s05 {"data": <any>, "ext": {"delivery": {"seq": 1, "redelivered": absent, ...}}}
+         /meta/connect ok {"ext": {"ack": 2}}
+alice ~> /meta/connect {"ext": {"ack": 1, "delivery": {"verdicts": [{"seq": 1, "errorCode": "user.update.holdback", "message": "disk full"}]}}}
+alice is held for 100 ms
+olga operates
+olga sets "client/s05/1/?dispatcherActive" to "true"
+alice <~ /s05 {"data": {"part": 1, "text": <text of 5000 characters>}, "ext": {"delivery": {"seq": 2, "redelivered": 1, ...}}}
+         /meta/connect ok {"ext": {"ack": 3}}
+alice ~> /meta/connect {"ext": {"ack": 3}}
+alice is held
+alice leaves while waiting
+
+# Holding back the first message keeps all of them, in order, and kills nobody
+pins: S06
+walter watches the dead letters
+olga operates
+alice takes /s06/first under {"session": "s06/1", "retries": 0}
+bob handshakes
+bob -> /s06/first {"data": 1}
+       /s06/first {"data": 2}
+       /s06/first {"data": 3}
+bob <- /s06/first ok
+       /s06/first ok
+       /s06/first ok
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /s06/first {"data": 1, "ext": {"delivery": {"seq": 1, "redelivered": absent, ...}}}
+         /s06/first {"data": 2, "ext": {"delivery": {"seq": 2, "redelivered": absent, ...}}}
+         /s06/first {"data": 3, "ext": {"delivery": {"seq": 3, "redelivered": absent, ...}}}
+         /meta/connect ok {"ext": {"ack": 2}}
+olga asks "client/s06/1/?dispatcherActive" and hears "true"
+alice ~> /meta/connect {"ext": {"ack": 2, "delivery": {"verdicts": [{"seq": 1, "errorCode": "user.update.holdback"}]}}}
+olga asks "client/s06/1/?dispatcherActive" and hears "false"
+olga asks "client/s06/1/?connectionState" and hears "ALIVE"
+olga asks "client/s06/1/?cbQueueNumMsgs" and hears "3"
+olga asks "?clientList" and hears <text like (?s)(.*\n)?s06(\n.*)?>
+bob publishes 4 to /s06/first
+olga asks "client/s06/1/?cbQueueNumMsgs" and hears "4"
+alice is held
+walter is held
+olga sets "client/s06/1/?dispatcherActive" to "true"
+alice <~ /s06/first {"data": 1, "ext": {"delivery": {"seq": 4, "redelivered": 1, ...}}}
+         /s06/first {"data": 2, "ext": {"delivery": {"seq": 5, "redelivered": absent, ...}}}
+         /s06/first {"data": 3, "ext": {"delivery": {"seq": 6, "redelivered": absent, ...}}}
+         /s06/first {"data": 4, "ext": {"delivery": {"seq": 7, "redelivered": absent, ...}}}
+         /meta/connect ok {"ext": {"ack": 3}}
+alice ~> /meta/connect {"ext": {"ack": 3}}
+alice is held
+olga asks "client/s06/1/?cbQueueNumMsgs" and hears "0"
+walter is held
+alice leaves while waiting
+walter leaves while waiting
+
+# A batch that is held back in the middle is done up to there
+pins: S06
+alice takes /s06/middle under {"session": "s06middle/1"}
+bob handshakes
+bob -> /s06/middle {"data": 1}
+       /s06/middle {"data": 2}
+       /s06/middle {"data": 3}
+bob <- /s06/middle ok
+       /s06/middle ok
+       /s06/middle ok
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /s06/middle {"data": 1, "ext": {"delivery": {"seq": 1, ...}}}
+         /s06/middle {"data": 2, "ext": {"delivery": {"seq": 2, ...}}}
+         /s06/middle {"data": 3, "ext": {"delivery": {"seq": 3, ...}}}
+         /meta/connect ok {"ext": {"ack": 2}}
+alice ~> /meta/connect {"ext": {"ack": 2, "delivery": {"verdicts": [{"seq": 2, "errorCode": "user.update.holdback"}]}}}
+alice is held for 100 ms
+alice drops
+-- The same session, resumed by its own client.
+alice -> /meta/handshake {"ext": {"ack": true, "delivery": {"session": "s06middle/1", "dispatcherActive": true}}}
+alice <- /meta/handshake ok {"clientId": new $alice, "ext": {"ack": true, "delivery": {"resumed": true, "waiting": 2, "dispatcherActive": true, ...}}, ...}
+alice -> /meta/connect {"ext": {"ack": 0}}
+alice <- /s06/middle {"data": 2, "ext": {"delivery": {"redelivered": 1, ...}}}
+         /s06/middle {"data": 3, "ext": {"delivery": {"redelivered": absent, ...}}}
+         /meta/connect ok {"ext": {"ack": 1}}
+alice ~> /meta/connect {"ext": {"ack": 1}}
+alice is held
+alice leaves while waiting
+
+# What was done out of turn is not repeated after a holdback
+pins: S06
+alice takes /s06/turn under {"session": "s06turn/1"}
+bob handshakes
+bob -> /s06/turn {"data": 1}
+       /s06/turn {"data": 2}
+       /s06/turn {"data": 3}
+bob <- /s06/turn ok
+       /s06/turn ok
+       /s06/turn ok
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /s06/turn {"data": 1, ...}
+         /s06/turn {"data": 2, ...}
+         /s06/turn {"data": 3, ...}
+         /meta/connect ok {"ext": {"ack": 2}}
+alice ~> /meta/connect {"ext": {"ack": 2, "delivery": {"verdicts": [{"seq": 1, "errorCode": "user.update.holdback"}, {"seq": 2, "state": "OK"}]}}}
+olga operates
+olga asks "client/s06turn/1/?cbQueueNumMsgs" and hears "2"
+olga sets "client/s06turn/1/?dispatcherActive" to "true"
+alice <~ /s06/turn {"data": 1, ...}
+         /s06/turn {"data": 3, ...}
+         /meta/connect ok {"ext": {"ack": 3}}
+alice ~> /meta/connect {"ext": {"ack": 3}}
+alice is held
+alice leaves while waiting
+
+# A session stays held back when its client comes again and does not ask for more
+pins: S06
+alice takes /s06/again under {"session": "s06again/1"}
+bob handshakes
+bob publishes 1 to /s06/again
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /s06/again {"data": 1, "ext": {"delivery": {"seq": 1, ...}}}
+         /meta/connect ok {"ext": {"ack": 2}}
+alice ~> /meta/connect {"ext": {"ack": 2, "delivery": {"verdicts": [{"seq": 1, "errorCode": "user.update.holdback"}]}}}
+alice drops
+alice -> /meta/handshake {"ext": {"ack": true, "delivery": {"session": "s06again/1"}}}
+alice <- /meta/handshake ok {"clientId": new $alice, "ext": {"ack": true, "delivery": {"resumed": true, "waiting": 1, "dispatcherActive": false, ...}}, ...}
+alice -> /meta/connect {"ext": {"ack": 0}}
+alice <- /meta/connect ok {"ext": {"ack": 1}}
+alice ~> /meta/connect {"ext": {"ack": 1}}
+alice is held for 100 ms
+-- Nor do messages get past it that are more urgent.
+bob -> /s06/again {"data": 2, "ext": {"delivery": {"priority": 9}}}
+bob <- /s06/again ok
+alice is held for 100 ms
+olga operates
+olga sets "client/s06again/1/?dispatcherActive" to "true"
+alice <~ /s06/again {"data": 1, "ext": {"delivery": {"redelivered": 1, ...}}}
+         /s06/again {"data": 2, "ext": {"delivery": {"priority": 9, ...}}}
+         /meta/connect ok {"ext": {"ack": 2}}
+alice ends the session
+
+# Whoever is held back is not given up when contact is lost
+pins: S06
+! max_interval = 400
+walter watches the dead letters
+alice takes /s06/lost under {"session": "s06lost/1", "retries": 0}
+bob handshakes
+bob publishes 1 to /s06/lost
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /s06/lost {"data": 1, "ext": {"delivery": {"seq": 1, ...}}}
+         /meta/connect ok {"ext": {"ack": 2}}
+alice ~> /meta/connect {"ext": {"ack": 2, "delivery": {"verdicts": [{"seq": 1, "errorCode": "user.update.holdback"}]}}}
+alice drops
+1400 ms pass
+walter is held
+alice ~> /meta/connect {"ext": {"ack": 2}}
+alice is held
+olga operates
+olga sets "client/s06lost/1/?dispatcherActive" to "true"
+alice <~ /s06/lost {"data": 1, "ext": {"delivery": {"redelivered": 1, ...}}}
+         /meta/connect ok {"ext": {"ack": 3}}
+alice ends the session
+walter leaves while waiting

@@ -1,0 +1,181 @@
+-- What receivers may agree on, and how queues end.
+
+transports: long-polling, websocket
+
+# What a receiver agreed on is told in full, and its secret comes with every event
+pins: S22
+alice -> /meta/handshake {"ext": {"ack": true, "delivery": {"retries": 1, "delay": 1000, "secret": "topsecret"}}}
+alice <- /meta/handshake ok {"clientId": new $alice, "ext": {"ack": true, "delivery": {
+             "retries": 1, "delay": 1000, "secret": "topsecret", "oneway": false, "responseTimeout": 60000, "maxEntries": -1,
+             "onUserException": "continue", "ptp": true, "dispatcherActive": true, "resumed": false, "waiting": 0,
+             "session": {"name": <text like client/anonymous/-[0-9]+>}}}, ...}
+alice subscribes to /s22
+alice -> /meta/connect {"ext": {"ack": 0}}
+alice <- /meta/connect ok {"ext": {"ack": 1}}
+bob handshakes
+bob publishes 1 to /s22
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /s22 {"data": 1, "ext": {"delivery": {"cbSessionId": "topsecret", ...}}}
+         /meta/connect ok {"ext": {"ack": 2}}
+-- Whoever takes the session over brings a secret of its own.
+carol takes /s22 under {"session": "s22/1", "secret": "first"}
+bob publishes 2 to /s22
+carol -> /meta/handshake {"ext": {"ack": true, "delivery": {"session": "s22/1", "secret": "second"}}}
+carol <- /meta/handshake ok {"clientId": new $carol, "ext": {"ack": true, "delivery": {"resumed": true, "waiting": 1, "secret": "second", ...}}, ...}
+carol -> /meta/connect {"ext": {"ack": 0}}
+carol <- /s22 {"data": 2, "ext": {"delivery": {"cbSessionId": "second", ...}}}
+         /meta/connect ok {"ext": {"ack": 1}}
+carol ends the session
+alice disconnects
+
+# A receiver that says nothing of its messages has what was sent to it
+pins: S23
+walter watches the dead letters
+alice -> /meta/handshake {"ext": {"delivery": {"oneway": true}}}
+alice <- /meta/handshake ok {"clientId": new $alice, "ext": {"delivery": {"oneway": true, ...}}, ...}
+alice subscribes to /s23
+alice connects
+alice ~> /meta/connect
+bob handshakes
+bob publishes 1 to /s23
+alice <~ /s23 {"data": 1, "ext": {"delivery": {"seq": 1, ...}}}
+         /meta/connect ok
+alice ~> /meta/connect {"ext": {"delivery": {"verdicts": [{"seq": 1, "errorCode": "user.update.error"}]}}}
+alice is held for 100 ms
+walter is held
+bob publishes 2 to /s23
+alice <~ /s23 {"data": 2, "ext": {"delivery": {"seq": 2, ...}}}
+         /meta/connect ok
+alice disconnects
+walter leaves while waiting
+
+# A burst is answered whole, and arrives whole and in order, three times
+pins: S24
+alice takes /s24
+bob handshakes
+bob -> 60 times /s24 {"data": "a1"}
+       40 times /s24 {"data": "a2"}
+bob <- 100 times /s24 ok
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- 60 times /s24 {"data": "a1", ...}
+         40 times /s24 {"data": "a2", ...}
+         /meta/connect ok {"ext": {"ack": 2}}
+alice ~> /meta/connect {"ext": {"ack": 2}}
+bob -> 60 times /s24 {"data": "b1"}
+       40 times /s24 {"data": "b2"}
+bob <- 100 times /s24 ok
+alice <~ 60 times /s24 {"data": "b1", ...}
+         40 times /s24 {"data": "b2", ...}
+         /meta/connect ok {"ext": {"ack": 3}}
+alice ~> /meta/connect {"ext": {"ack": 3}}
+bob -> 60 times /s24 {"data": "c1"}
+       40 times /s24 {"data": "c2"}
+bob <- 100 times /s24 ok
+alice <~ 60 times /s24 {"data": "c1", ...}
+         40 times /s24 {"data": "c2", ...}
+         /meta/connect ok {"ext": {"ack": 4}}
+alice ~> /meta/connect {"ext": {"ack": 4}}
+alice is held
+alice leaves while waiting
+
+# Who leaves leaves no letters
+pins: S76
+walter watches the dead letters
+alice takes /s76/leaves
+bob handshakes
+bob publishes "in hands" to /s76/leaves
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /s76/leaves {"data": "in hands", ...}
+         /meta/connect ok {"ext": {"ack": 2}}
+bob publishes "waiting" to /s76/leaves
+-- Events travel with connects only, and she will not connect again.
+alice -> /meta/disconnect
+alice <- /meta/disconnect ok
+walter is held for 100 ms
+walter leaves while waiting
+
+# Who leaves while held back leaves no letters either
+pins: S76
+walter watches the dead letters
+alice takes /s76/held under {"dispatcherActive": false}
+bob handshakes
+bob -> /s76/held {"data": 1}
+       /s76/held {"data": 2}
+bob <- /s76/held ok
+       /s76/held ok
+alice -> /meta/disconnect
+alice <- /meta/disconnect ok
+walter is held for 100 ms
+walter leaves while waiting
+
+# Who leaves a named session may come back to it
+pins: S76
+walter watches the dead letters
+alice takes /s76/named under {"session": "s76/1"}
+bob handshakes
+bob publishes 1 to /s76/named
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /s76/named {"data": 1, ...}
+         /meta/connect ok {"ext": {"ack": 2}}
+alice disconnects
+bob publishes 2 to /s76/named
+alice -> /meta/handshake {"ext": {"ack": true, "delivery": {"session": "s76/1"}}}
+alice <- /meta/handshake ok {"clientId": new $alice, "ext": {"ack": true, "delivery": {"resumed": true, "waiting": 2, ...}}, ...}
+alice -> /meta/connect {"ext": {"ack": 0}}
+alice <- /s76/named {"data": 1, "ext": {"delivery": {"redelivered": 1, ...}}}
+         /s76/named {"data": 2, "ext": {"delivery": {"redelivered": absent, ...}}}
+         /meta/connect ok {"ext": {"ack": 1}}
+-- And may end it, with all that is in it, and without letters.
+bob publishes 3 to /s76/named
+alice ends the session
+walter is held for 100 ms
+alice -> /meta/handshake {"ext": {"ack": true, "delivery": {"session": "s76/1"}}}
+alice <- /meta/handshake ok {"clientId": new $alice, "ext": {"ack": true, "delivery": {"resumed": false, "waiting": 0, ...}}, ...}
+alice ends the session
+walter leaves while waiting
+
+# What a full queue does not take is dead for its receiver alone
+pins: S77
+walter watches the dead letters
+alice takes /s77 under {"session": "s77/1", "dispatcherActive": false, "queue": {"maxEntries": 2}}
+carol takes /s77
+bob handshakes
+bob -> /s77 {"data": 1}
+       /s77 {"data": 2}
+       /s77 {"data": 3}
+       /s77 {"data": 4}
+       /s77 {"data": 5}
+bob <- /s77 ok
+       /s77 ok
+       /s77 ok
+       /s77 ok
+       /s77 ok
+walter <~ /sys/deadMessage {"data": {"content": 3, "receiver": "client/s77/1", "errorCode": "resource.overflow.queue.entries", ...}, ...}
+          /sys/deadMessage {"data": {"content": 4, "receiver": "client/s77/1", "errorCode": "resource.overflow.queue.entries", ...}, ...}
+          /sys/deadMessage {"data": {"content": 5, "receiver": "client/s77/1", "errorCode": "resource.overflow.queue.entries", ...}, ...}
+          /meta/connect ok {"ext": {"ack": 2}}
+walter ~> /meta/connect {"ext": {"ack": 2}}
+carol -> /meta/connect {"ext": {"ack": 1}}
+carol <- /s77 {"data": 1, ...}
+         /s77 {"data": 2, ...}
+         /s77 {"data": 3, ...}
+         /s77 {"data": 4, ...}
+         /s77 {"data": 5, ...}
+         /meta/connect ok {"ext": {"ack": 2}}
+alice ~> /meta/connect {"ext": {"ack": 1}}
+olga operates
+olga sets "client/s77/1/?dispatcherActive" to "true"
+alice <~ /s77 {"data": 1, ...}
+         /s77 {"data": 2, ...}
+         /meta/connect ok {"ext": {"ack": 2}}
+-- What it has in hands counts too, until it has acknowledged it.
+bob publishes 6 to /s77
+walter <~ /sys/deadMessage {"data": {"content": 6, "receiver": "client/s77/1", "errorCode": "resource.overflow.queue.entries", ...}, ...}
+          /meta/connect ok {"ext": {"ack": 3}}
+alice ~> /meta/connect {"ext": {"ack": 2}}
+bob publishes 7 to /s77
+alice <~ /s77 {"data": 7, ...}
+         /meta/connect ok {"ext": {"ack": 3}}
+alice ends the session
+carol disconnects
+walter disconnects

@@ -1,0 +1,285 @@
+-- Receivers refuse single messages with a code. The message becomes a dead letter, which operators
+-- hear of on /sys/deadMessage; what else happens depends on the code.
+
+transports: long-polling, websocket
+
+# A refused message does not end the session, whatever the code
+pins: S01
+-- The receiver watches the dead letters itself, as in xmlBlaster's own test.
+alice -> /meta/handshake {"ext": {"ack": true, "delivery": true, "authentication": {"token": $operator}}}
+alice <- /meta/handshake ok {"clientId": new $alice, "ext": {"ack": true, "delivery": {"retries": 0, ...}}, ...}
+alice -> /meta/subscribe {"subscription": ["/s01/a", "/s01/b", "/s01/c", "/s01/n", "/sys/deadMessage"]}
+alice <- /meta/subscribe ok
+alice -> /meta/connect {"ext": {"ack": 0}}
+alice <- /meta/connect ok {"ext": {"ack": 1}}
+bob handshakes
+-- A code of its own.
+alice ~> /meta/connect {"ext": {"ack": 1}}
+bob publishes "A" to /s01/a
+alice <~ /s01/a {"data": "A", "ext": {"delivery": {"seq": 1, ...}}}
+         /meta/connect ok {"ext": {"ack": 2}}
+alice -> /meta/connect {"ext": {"ack": 2, "delivery": {"verdicts": [{"seq": 1, "errorCode": "user.update.error", "message": "no"}]}}}
+alice <- /sys/deadMessage {"data": {"content": "A", "errorCode": "user.update.error", ...}, ...}
+         /meta/connect ok {"ext": {"ack": 3}}
+alice ~> /meta/connect {"ext": {"ack": 3}}
+bob publishes "N1" to /s01/n
+alice <~ /s01/n {"data": "N1", "ext": {"delivery": {"seq": 3, ...}}}
+         /meta/connect ok {"ext": {"ack": 4}}
+-- A code that receivers cannot use.
+alice ~> /meta/connect {"ext": {"ack": 4}}
+bob publishes "B" to /s01/b
+alice <~ /s01/b {"data": "B", "ext": {"delivery": {"seq": 4, ...}}}
+         /meta/connect ok {"ext": {"ack": 5}}
+alice -> /meta/connect {"ext": {"ack": 5, "delivery": {"verdicts": [{"seq": 4, "errorCode": "resource.configuration.pluginFailed", "message": "no"}]}}}
+alice <- /sys/deadMessage {"data": {"content": "B", "errorCode": "user.update.internalError", ...}, ...}
+         /meta/connect ok {"ext": {"ack": 6}}
+alice ~> /meta/connect {"ext": {"ack": 6}}
+bob publishes "N2" to /s01/n
+alice <~ /s01/n {"data": "N2", "ext": {"delivery": {"seq": 6, ...}}}
+         /meta/connect ok {"ext": {"ack": 7}}
+-- No code at all: something else went wrong.
+alice ~> /meta/connect {"ext": {"ack": 7}}
+bob publishes "C" to /s01/c
+alice <~ /s01/c {"data": "C", "ext": {"delivery": {"seq": 7, ...}}}
+         /meta/connect ok {"ext": {"ack": 8}}
+alice -> /meta/connect {"ext": {"ack": 8, "delivery": {"verdicts": [{"seq": 7, "message": "null pointer"}]}}}
+alice <- /sys/deadMessage {"data": {"content": "C", "errorCode": "user.update.internalError", ...}, ...}
+         /meta/connect ok {"ext": {"ack": 9}}
+alice ~> /meta/connect {"ext": {"ack": 9}}
+bob publishes "N3" to /s01/n
+alice <~ /s01/n {"data": "N3", "ext": {"delivery": {"seq": 9, ...}}}
+         /meta/connect ok {"ext": {"ack": 10}}
+-- Nothing comes twice, and it is still the same session.
+alice ~> /meta/connect {"ext": {"ack": 10}}
+alice is held for 100 ms
+alice leaves while waiting
+
+# A message can be declared dead, and the others of its batch arrive
+pins: S07
+walter watches the dead letters
+alice takes /s07
+bob handshakes
+bob -> /s07 {"data": 1}
+       /s07 {"data": 2}
+       /s07 {"data": 3}
+bob <- /s07 ok
+       /s07 ok
+       /s07 ok
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /s07 {"data": 1, "ext": {"delivery": {"seq": 1, ...}}}
+         /s07 {"data": 2, "ext": {"delivery": {"seq": 2, ...}}}
+         /s07 {"data": 3, "ext": {"delivery": {"seq": 3, ...}}}
+         /meta/connect ok {"ext": {"ack": 2}}
+alice ~> /meta/connect {"ext": {"ack": 2, "delivery": {"verdicts": [{"seq": 2, "errorCode": "user.update.deadMessage"}]}}}
+walter <~ /sys/deadMessage {"data": {"content": 2, "errorCode": "user.update.deadMessage", ...}, ...}
+          /meta/connect ok {"ext": {"ack": 2}}
+-- The others are acknowledged with their batch: there is nothing more to bury, nothing to repeat.
+walter ~> /meta/connect {"ext": {"ack": 2}}
+alice is held for 100 ms
+walter is held
+alice leaves while waiting
+walter leaves while waiting
+
+# A dead letter says what it was, who sent it, who refused it, and why
+pins: S11
+walter -> /meta/handshake {"ext": {"ack": true, "delivery": true, "authentication": {"token": $operator}}}
+walter <- /meta/handshake ok {"clientId": new $walter, "ext": {"ack": true, "delivery": {...}}, ...}
+walter -> /meta/subscribe {"subscription": "/sys/deadMessage"}
+walter <- /meta/subscribe ok
+walter -> /meta/connect {"ext": {"ack": 0}}
+walter <- /meta/connect ok {"ext": {"ack": 1}}
+walter ~> /meta/connect {"ext": {"ack": 1}}
+alice takes /s11/x under {"session": "s11/1", "retries": 2, "delay": 1234}
+bob -> /meta/handshake {"ext": {"delivery": {"session": "s11bob"}}}
+bob <- /meta/handshake ok {"clientId": new $bob, "ext": {"delivery": {"session": {"name": new $sender, ...}, ...}}, ...}
+bob -> /s11/x {"data": {"text": "häßlich", "n": [1, 2.5, null]}, "ext": {"delivery": {"priority": 7, "properties": {"color": "red", "size": 55}}}}
+bob <- /s11/x ok
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /s11/x {"data": {"text": "häßlich", "n": [1, 2.5, null]}, "ext": {"delivery": {
+             "id": <text like holdfast-[0-9]{19}>, "seq": 1, "state": "OK", "sender": $sender, "subscription": "/s11/x",
+             "rcvTimestamp": new $received, "priority": 7, "queue": {"index": 0, "size": 1},
+             "properties": {"color": "red", "size": 55}}}}
+         /meta/connect ok {"ext": {"ack": 2}}
+alice ~> /meta/connect {"ext": {"ack": 2, "delivery": {"verdicts": [{"seq": 1, "errorCode": "user.update.illegalArgument", "message": "size 55 is too much"}]}}}
+walter <~ /sys/deadMessage {"data": {
+              "id": <text like [0-9]{19}>,
+              "content": {"text": "häßlich", "n": [1, 2.5, null]},
+              "channel": "/s11/x",
+              "key": {"oid": "/s11/x"},
+              "qos": {"sender": $sender, "priority": 7, "rcvTimestamp": $received, "properties": {"color": "red", "size": 55}},
+              "errorCode": "user.update.illegalArgument",
+              "reason": <text like .*size 55 is too much.*>,
+              "receiver": "client/s11/1",
+              "rcvTimestamp": $received,
+              "attempts": [{"n": 1, "time": <integer>, "node": "holdfast", "transport": $transport, "outcome": "user.update.illegalArgument", "latency": <0 to 5000>, ...}],
+              "fingerprint": <text like [0-9a-f]{16}>,
+              "generation": 0},
+              "ext": {"delivery": {"seq": 1, "properties": {
+                  "__oid": "/s11/x",
+                  "__rcvTimestamp": $received,
+                  "__key": <text like .*"oid": ?"/s11/x".*>,
+                  "__qos": <text like .*"color": ?"red".*>,
+                  "__deadMessageReason": <text like .*size 55 is too much.*>,
+                  "__errorCode": "user.update.illegalArgument",
+                  "__receiver": "client/s11/1"}, ...}}}
+          /meta/connect ok {"ext": {"ack": 2}}
+alice leaves while waiting
+walter disconnects
+
+# A dead letter that is refused is not buried again
+pins: S12
+walter -> /meta/handshake {"ext": {"ack": true, "delivery": true, "authentication": {"token": $operator}}}
+walter <- /meta/handshake ok {"clientId": new $walter, "ext": {"ack": true, "delivery": {...}}, ...}
+walter -> /meta/subscribe {"subscription": "/sys/deadMessage"}
+walter <- /meta/subscribe ok
+walter -> /meta/connect {"ext": {"ack": 0}}
+walter <- /meta/connect ok {"ext": {"ack": 1}}
+walter ~> /meta/connect {"ext": {"ack": 1}}
+olga watches the dead letters
+alice takes /s12/recursion
+bob handshakes
+bob publishes "bad" to /s12/recursion
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /s12/recursion {"data": "bad", ...}
+         /meta/connect ok {"ext": {"ack": 2}}
+alice ~> /meta/connect {"ext": {"ack": 2, "delivery": {"verdicts": [{"seq": 1, "errorCode": "user.update.error"}]}}}
+walter <~ /sys/deadMessage {"data": {"content": "bad", ...}, "ext": {"delivery": {"seq": 1, ...}}}
+          /meta/connect ok {"ext": {"ack": 2}}
+olga <~ /sys/deadMessage {"data": {"content": "bad", ...}, ...}
+        /meta/connect ok {"ext": {"ack": 2}}
+olga ~> /meta/connect {"ext": {"ack": 2}}
+walter ~> /meta/connect {"ext": {"ack": 2, "delivery": {"verdicts": [{"seq": 1, "errorCode": "user.update.error"}]}}}
+-- Neither the one who refused it nor anybody else hears of it again.
+walter is held for 100 ms
+olga is held
+walter leaves while waiting
+olga leaves while waiting
+alice leaves while waiting
+
+# Who begins to watch hears of no letters from before
+pins: S12
+alice takes /s12/nobody
+bob handshakes
+bob publishes "unwatched" to /s12/nobody
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /s12/nobody {"data": "unwatched", ...}
+         /meta/connect ok {"ext": {"ack": 2}}
+alice ~> /meta/connect {"ext": {"ack": 2, "delivery": {"verdicts": [{"seq": 1, "errorCode": "user.update.error"}]}}}
+walter watches the dead letters
+walter is held for 100 ms
+bob publishes "watched" to /s12/nobody
+alice <~ /s12/nobody {"data": "watched", ...}
+         /meta/connect ok {"ext": {"ack": 3}}
+alice ~> /meta/connect {"ext": {"ack": 3, "delivery": {"verdicts": [{"seq": 2, "errorCode": "user.update.error"}]}}}
+walter <~ /sys/deadMessage {"data": {"content": "watched", ...}, ...}
+          /meta/connect ok {"ext": {"ack": 2}}
+alice leaves while waiting
+walter disconnects
+
+# A letter is kept although nobody watches
+pins: S12
+alice takes /s12/kept
+bob handshakes
+bob publishes "kept all the same" to /s12/kept
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /s12/kept {"data": "kept all the same", ...}
+         /meta/connect ok {"ext": {"ack": 2}}
+alice ~> /meta/connect {"ext": {"ack": 2, "delivery": {"verdicts": [{"seq": 1, "errorCode": "user.update.error"}]}}}
+olga -> GET /admin/api/v1/dead-letters?channel=/s12/kept
+    Authorization: Bearer $operator
+olga <- 200
+    body: {"items":[{"id":"<new $letter>","message":<text>"channel":"/s12/kept",<text>"code":"user.update.error",<text>
+olga -> GET /admin/api/v1/dead-letters/$letter
+    Authorization: Bearer $operator
+olga <- 200
+    body: <text>"kept all the same"<text>
+alice leaves while waiting
+
+# The system's channels are closed to everybody but operators
+alice handshakes
+alice -> /meta/subscribe {"subscription": "/sys/deadMessage"}
+alice <- /meta/subscribe error "403:denied_by_security_policy:subscribe_denied"
+alice -> /meta/subscribe {"subscription": "/sys/**"}
+alice <- /meta/subscribe error "403:denied_by_security_policy:subscribe_denied"
+alice -> /service/admin {"data": {"cmd": "?clientList"}}
+alice <- /service/admin error "403:denied_by_security_policy:publish_denied"
+mallory -> /meta/handshake {"ext": {"authentication": {"token": "the-operators-of-other-stories-here"}}}
+mallory <- /meta/handshake error "403::handshake_denied" {"advice": {"reconnect": "none", ...}, ...}
+olga operates
+olga -> /sys/deadMessage {"data": "forged"}
+olga <- /sys/deadMessage error "403:denied_by_security_policy:publish_denied"
+alice connects
+
+# Who has no right to be there loses everything, in order
+pins: S08
+walter watches the dead letters
+alice takes /s08 under {"session": "s08/1", "retries": -1}
+bob handshakes
+bob -> /s08 {"data": 1}
+       /s08 {"data": 2}
+bob <- /s08 ok
+       /s08 ok
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /s08 {"data": 1, "ext": {"delivery": {"seq": 1, ...}}}
+         /s08 {"data": 2, "ext": {"delivery": {"seq": 2, ...}}}
+         /meta/connect ok {"ext": {"ack": 2}}
+bob publishes 3 to /s08
+alice -> /meta/connect {"ext": {"ack": 1, "delivery": {"verdicts": [{"seq": 1, "errorCode": "user.security.authentication.accessDenied"}]}}}
+alice <- /meta/connect error "402::session_unknown" {"advice": {"reconnect": "none", ...}}
+walter <~ /sys/deadMessage {"data": {"content": 1, "errorCode": "user.security.authentication.accessDenied", ...}, ...}
+          /sys/deadMessage {"data": {"content": 2, "errorCode": "user.security.authentication.accessDenied", ...}, ...}
+          /sys/deadMessage {"data": {"content": 3, "errorCode": "user.security.authentication.accessDenied", ...}, ...}
+          /meta/connect ok {"ext": {"ack": 2}}
+-- The session is gone, whatever its name and its retries.
+alice -> /s08 {"data": 4}
+alice <- /s08 error "402::session_unknown"
+olga operates
+olga asks "client/s08/1/?connectionState" in vain
+walter disconnects
+
+# Who has no right to be there is told to give up, although another request said so
+pins: S08
+alice takes /s08/beside
+bob handshakes
+bob publishes 1 to /s08/beside
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /s08/beside {"data": 1, "ext": {"delivery": {"seq": 1, ...}}}
+         /meta/connect ok {"ext": {"ack": 2}}
+alice ~> /meta/connect {"ext": {"ack": 1, "delivery": {"pending": [1]}}}
+alice -> /service/delivery {"data": [{"seq": 1, "errorCode": "user.security.authentication.accessDenied"}]}
+alice <~ /meta/connect error "402::session_unknown" {"advice": {"reconnect": "none", ...}}
+alice <- /service/delivery ok
+
+# One refusal can be made the end of all delivery, until the client handshakes again
+pins: S01
+walter watches the dead letters
+alice takes /s01/literal under {"session": "s01/1", "onUserException": "dead"}
+bob handshakes
+bob -> /s01/literal {"data": 1}
+       /s01/literal {"data": 2}
+bob <- /s01/literal ok
+       /s01/literal ok
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /s01/literal {"data": 1, "ext": {"delivery": {"seq": 1, ...}}}
+         /s01/literal {"data": 2, "ext": {"delivery": {"seq": 2, ...}}}
+         /meta/connect ok {"ext": {"ack": 2}}
+alice ~> /meta/connect {"ext": {"ack": 1, "delivery": {"verdicts": [{"seq": 1, "errorCode": "user.update.error"}]}}}
+walter <~ /sys/deadMessage {"data": {"content": 1, "errorCode": "user.update.error", ...}, ...}
+          /sys/deadMessage {"data": {"content": 2, "errorCode": "user.update.error", ...}, ...}
+          /meta/connect ok {"ext": {"ack": 2}}
+walter ~> /meta/connect {"ext": {"ack": 2}}
+bob publishes 3 to /s01/literal
+walter <~ /sys/deadMessage {"data": {"content": 3, ...}, ...}
+          /meta/connect ok {"ext": {"ack": 3}}
+alice is held
+alice drops
+alice -> /meta/handshake {"ext": {"ack": true, "delivery": {"session": "s01/1"}}}
+alice <- /meta/handshake ok {"clientId": new $alice, "ext": {"ack": true, "delivery": {"resumed": true, "waiting": 0, ...}}, ...}
+alice -> /meta/connect {"ext": {"ack": 0}}
+alice <- /meta/connect ok {"ext": {"ack": 1}}
+bob publishes 4 to /s01/literal
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /s01/literal {"data": 4, "ext": {"delivery": {"redelivered": absent, ...}}}
+         /meta/connect ok {"ext": {"ack": 2}}
+alice ends the session
+walter disconnects
