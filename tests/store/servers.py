@@ -1,7 +1,9 @@
 """Real Valkey servers for tests, each of them ended by whoever started it."""
 
+import ctypes
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -14,6 +16,13 @@ from redis.exceptions import BusyLoadingError, RedisError
 from app.store.embedded import server_binary
 
 _START_LIMIT_S = 10.0
+_PR_SET_PDEATHSIG = 1
+
+
+def _end_with_us() -> None:
+    """Nobody stays behind when tests are killed, where the system can do that."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 class ValkeyServer:
@@ -56,6 +65,7 @@ class ValkeyServer:
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
+                preexec_fn=_end_with_us,
             )
 
     def _answers(self) -> bool:
