@@ -49,6 +49,17 @@ class Clock:
         """Look at the session when something of it falls due."""
         self._bayeux.sessions.timers.ring_by(session, session.next_due())
 
+    def wind_hold(self, session: Session) -> None:
+        """End the session's holdback when it says that it ends."""
+        bayeux, dispatcher = self._bayeux, session.dispatcher
+        hold = None if dispatcher is None else dispatcher.hold_record
+        if hold is None or hold.until is None:
+            session.hold_ends_at = 0.0
+        else:
+            left_ms = max(hold.until - bayeux.node.now_ms(), 0)
+            session.hold_ends_at = bayeux.now + left_ms / 1000
+        self.wind(session)
+
     def linger(self, session: Session, message: Message) -> None:
         """A lazy message waits for company, but not for ever."""
         due = self._bayeux.now + (message.linger_s or 0.0)

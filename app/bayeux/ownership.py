@@ -73,7 +73,7 @@ class Ownership:
     def note(self, session: Session) -> None:
         if session.is_gone:
             return
-        self._bayeux.clock.wind(session)
+        self._bayeux.clock.wind_hold(session)
         if session.is_durable:
             self._bayeux.hub.keeper.save(record_of(session, self._bayeux.node.now_ms()))
 

@@ -15,8 +15,7 @@ from app.delivery.session_record import HoldRecord, SessionRecord
 if TYPE_CHECKING:
     from app.bayeux.server import Bayeux
 
-# After a restart numbers go on far above those that nobody had time to write down.
-_SEQ_LEAP = 1_000_000
+_NS_PER_US = 1000
 
 
 def record_of(session: Session, now_ms: int) -> SessionRecord:
@@ -70,7 +69,9 @@ def restore(
     session.role = record.role
     if record.hold.is_active is False:
         _hold(session, record.hold)
-    queue.batch, queue.seq = record.batch, record.seq + _SEQ_LEAP
+    queue.batch = record.batch
+    # Hand-overs since the record was written have numbers too: the clock is above them all.
+    queue.seq = max(record.seq, bayeux.node.stamp() // _NS_PER_US)
     queue.is_restored = True
     _refill(bayeux, session, entries)
     bayeux.sessions.add(session, record.browser)
@@ -95,6 +96,7 @@ def restore(
     else:
         session.advance(Input.LEAVE)
         bayeux.clock.lie(session)
+    bayeux.clock.wind_hold(session)
     return session
 
 
@@ -108,6 +110,7 @@ def _hold(session: Session, record: HoldRecord) -> None:
 def _refill(bayeux: "Bayeux", session: Session, entries: list[tuple[Mark, Message]]) -> None:
     """The queue as it was: in hands, returned, waiting."""
     queue = session.queue
+    due = bayeux.now + queue.response_timeout_s if queue.response_timeout_s else 0.0
     for mark, message in entries:
         queue.count += 1
         queue.size += len(message.wire)
@@ -118,10 +121,12 @@ def _refill(bayeux: "Bayeux", session: Session, entries: list[tuple[Mark, Messag
         entry = Entry(message)
         entry.seq, entry.batch = mark.position, mark.batch
         entry.attempts, entry.redelivered = mark.attempts, mark.redelivered
-        if mark.seq:
-            queue.handed[mark.seq] = entry
-        else:
+        if not mark.seq or queue.settling is Settling.WRITTEN:
+            # Nobody knows whether what was being written has left.
             queue.returned.append(entry)
+        else:
+            entry.due = due
+            queue.handed[mark.seq] = entry
         queue.batch = max(queue.batch, mark.batch)
         queue.seq = max(queue.seq, mark.position)
     bayeux.hub.counters.accepted += len(entries)

@@ -301,9 +301,7 @@ class Bayeux:
     ) -> None:
         """Hand nothing over to the session until somebody resumes it, or until then."""
         dispatcher = self.settlement.dispatcher(session, self.now)
-        now_ms = self.node.now_ms()
-        dispatcher.hold(Hold(reason, who, now_ms, until_ms))
-        self._wind_hold(session, now_ms)
+        dispatcher.hold(Hold(reason, who, self.node.now_ms(), until_ms))
         self.ownership.note(session)
 
     def resume(self, session: Session) -> None:
@@ -312,16 +310,8 @@ class Bayeux:
         if dispatcher is None or dispatcher.hold_record is None:
             return
         dispatcher.resume(self.now)
-        session.hold_ends_at = 0.0
         self.hub.make_ready(session)
-        self.clock.wind(session)
         self.ownership.note(session)
-
-    def _wind_hold(self, session: Session, now_ms: int) -> None:
-        hold = None if session.dispatcher is None else session.dispatcher.hold_record
-        until = None if hold is None else hold.until
-        session.hold_ends_at = 0.0 if until is None else self.now + (until - now_ms) / 1000
-        self.clock.wind(session)
 
     def release_channel(self, name: str) -> bool:
         """End the holdback of a channel; False if it was not held back."""
