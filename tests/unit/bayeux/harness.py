@@ -139,16 +139,18 @@ class House:
         self,
         *extensions: Installed,
         keeper: FakeKeeper | None = None,
+        after: "House | None" = None,
         **options: Any,
     ) -> None:
-        self.now = 1000.0
+        """With `after` it takes the place of a server that is no more: time and numbers go on."""
+        self.now = 1000.0 if after is None else after.now
         self.keeper = keeper or FakeKeeper()
-        self._stamps = count(1_700_000_000_000_000_000)
+        self._stamps = count(1_700_000_000_000_000_000) if after is None else after._stamps
+        self._ids = count(1) if after is None else after._ids
         self.chance = 0.5
-        ids = count(1)
         self.bayeux = Bayeux(
             Options(**options),
-            new_id=lambda: f"{next(ids):032x}",
+            new_id=lambda: f"{next(self._ids):032x}",
             random=lambda: self.chance,
             on_ready=self._on_ready,
             run_later=self._run_later,
