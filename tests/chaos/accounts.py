@@ -88,7 +88,7 @@ def forgotten_attempts(ledger: Ledger) -> Found:
         counts += [(each.copy, each.attempts) for each in scan.dead]
         for copy, attempts in counts:
             seen = [each for each in copies.get(copy, ()) if each.at_ns <= scan.at_ns]
-            if len(seen) > attempts and not _store_died(ledger, seen[0], seen[-1]):
+            if len(seen) > attempts and not ledger.died(seen[0].asked_ns, scan.at_ns, STORE_DIED):
                 yield f"{copy.tag} came to {copy.subscriber} {len(seen)} times, {attempts} counted"
 
 

@@ -86,15 +86,22 @@ def duplicates(ledger: Ledger) -> Found:
                 yield f"{copy.tag} came to {copy.subscriber} again and did not say so"
         accepted = settled.get(copy, [])
         for delivery in deliveries:
-            if any(_was_certain(ledger, each, delivery) for each in accepted):
+            if any(_was_certain(ledger, each, delivery, deliveries) for each in accepted):
                 yield f"{copy.tag} came to {copy.subscriber} after it was accepted"
 
 
-def _was_certain(ledger: Ledger, settlement: Settlement, delivery: Delivery) -> bool:
+def _was_certain(
+    ledger: Ledger, settlement: Settlement, delivery: Delivery, deliveries: Iterable[Delivery]
+) -> bool:
     """Whether the acceptance cannot have been undone when it was delivered all the same."""
     if delivery.asked_ns < settlement.begun_ns:
         return False
-    says_so = delivery.redelivered or ledger.died(settlement.begun_ns, delivery.at_ns, STORE_DIED)
+    # What the store forgot was never handed over: then nothing of it can be accepted.
+    meant = [each.asked_ns for each in deliveries if each.at_ns <= settlement.begun_ns]
+    since_ns = meant[-1] if meant else settlement.begun_ns
+    if ledger.died(since_ns, settlement.ended_ns, STORE_DIED):
+        return False
+    says_so = delivery.redelivered or ledger.died(since_ns, delivery.at_ns, STORE_DIED)
     return not says_so or not ledger.forgives(settlement, delivery.at_ns)
 
 

@@ -22,10 +22,8 @@ async def look(socket: Path) -> dict[str, Any]:
         prefix = _KEYS.queue("")
         queues = [key.decode() async for key in redis.scan_iter(match=f"{prefix}*", count=1000)]
         async with redis.pipeline(transaction=True) as moment:
-            for queue in queues:
-                moment.hgetall(queue)
-            moment.hgetall(_KEYS.bodies)
-            moment.hgetall(_KEYS.dead)
+            for key in (*queues, _KEYS.bodies, _KEYS.dead):
+                moment.execute_command("HGETALL", key)
             *entries, bodies, dead = await moment.execute()
     finally:
         await redis.aclose()

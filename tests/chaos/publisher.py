@@ -8,8 +8,10 @@ from typing import Any
 
 import orjson
 
-from tests.chaos.history import Recorder, What
+from tests.chaos.history import Phase, Recorder, What
 from tests.chaos.talker import Denied, Lost, NotSent, Talker, reply_to
+
+_AGAIN_S = 0.1
 
 
 def fingerprint(data: Any) -> str:
@@ -49,31 +51,37 @@ class Publisher:
         """Publish until told to stop; then give up what is not answered soon."""
         try:
             while not stop.is_set():
-                await self.publish(self._random.choice(self._channels), stop)
-                await asyncio.sleep(self._random.expovariate(1 / self._pause_s))
+                outcome = await self.publish(self._random.choice(self._channels), stop)
+                is_ok = outcome is Phase.OK
+                pause_s = self._random.expovariate(1 / self._pause_s) if is_ok else _AGAIN_S
+                await asyncio.sleep(pause_s)
         finally:
             await self._talker.close()
 
-    async def publish(self, channel: str, stop: asyncio.Event, **options: Any) -> str:
-        """One message; its tag."""
+    async def publish(self, channel: str, stop: asyncio.Event) -> Phase:
+        """One message, and what became of it."""
         self._serial += 1
         tag = f"{self.name}-{self._serial}"
         data = {"tag": tag, "padding": "x" * self._random.randrange(200)}
-        begun = self._recorder.begin(
-            self.name,
-            What.PUBLISH,
-            tag=tag,
-            serial=self._serial,
-            channel=channel,
-            sha=fingerprint(data),
-            **options,
-        )
-        delivery: dict[str, Any] = {"persistent": True, **options}
+        known = {"tag": tag, "serial": self._serial, "channel": channel}
+        begun = self._recorder.begin(self.name, What.PUBLISH, **known, sha=fingerprint(data))
+        options: dict[str, Any] = {"persistent": True}
         if self._has_keys:
-            delivery["key"] = tag
-        message = {"channel": channel, "data": data, "ext": {"delivery": delivery}}
+            options["key"] = tag
+        outcome, error = await self._insist(
+            {"channel": channel, "data": data, "ext": {"delivery": options}}, stop
+        )
+        match outcome:
+            case Phase.OK:
+                begun.ok()
+            case Phase.FAIL:
+                begun.fail(error=error)
+            case _:
+                begun.info(error=error)
+        return outcome
+
+    async def _insist(self, message: dict[str, Any], stop: asyncio.Event) -> tuple[Phase, str]:
         may_be_there = False
-        error = ""
         while True:
             try:
                 await self._say(message)
@@ -85,16 +93,11 @@ class Publisher:
                 error = denied.error
                 may_be_there |= denied.is_unsure
             else:
-                begun.ok()
-                return tag
-            if stop.is_set() or not self._is_careful or (may_be_there and not self._has_keys):
-                break
-            await asyncio.sleep(0.1)
-        if may_be_there:
-            begun.info(error=error)
-        else:
-            begun.fail(error=error)
-        return tag
+                return Phase.OK, ""
+            is_final = may_be_there and not self._has_keys
+            if stop.is_set() or is_final or not self._is_careful:
+                return (Phase.INFO if may_be_there else Phase.FAIL), error
+            await asyncio.sleep(_AGAIN_S)
 
     async def _say(self, message: dict[str, Any]) -> None:
         if self._talker.client_id is None:

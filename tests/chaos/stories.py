@@ -108,7 +108,7 @@ class Story:
         self.add(What.CONNECT, client=client, batch=batch)
 
     def count(self, **counters: int) -> None:
-        self.add(What.COUNTERS, "server", **counters)
+        self.add(What.COUNTERS, "server", Phase.OK, 1, **counters)
 
 
 def told(tell: Callable[[Story], None]) -> Story:

@@ -126,6 +126,16 @@ def the_store_forgot_what_was_not_on_disk(story: Story) -> None:
     story.scan()
 
 
+def an_acceptance_of_what_the_store_forgot_is_void(story: Story) -> None:
+    story.publish("p-1")
+    story.answer("p-1")
+    story.fault("lose power")
+    story.scan(pending={JOE: [{"tag": "p-1", "attempts": 0}]})
+    story.settle("p-1")
+    story.get("p-1")
+    story.scan()
+
+
 def urgent_ones_overtake(story: Story) -> None:
     story.publish("p-1")
     story.publish("p-2", priority=9)
@@ -152,6 +162,7 @@ GOOD: list[Tale] = [
     others_are_owed_nothing,
     a_letter_was_replayed,
     the_store_forgot_what_was_not_on_disk,
+    an_acceptance_of_what_the_store_forgot_is_void,
     urgent_ones_overtake,
     the_books_balance,
 ]

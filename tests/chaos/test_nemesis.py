@@ -12,6 +12,9 @@ EVERYTHING = tuple(Kind)
 # Power goes with what was not on disk yet.
 DEATHS = tuple(kind for kind in SERVER if kind is not Kind.LOSE_POWER)
 
+# Without acks a lost answer comes again when the receiver was silent for too long.
+IMPATIENT = {"retries": -1, "responseTimeout": 2000, "delay": 500}
+
 pytestmark = pytest.mark.slow
 
 
@@ -37,7 +40,7 @@ async def torment(ring: Arena, kinds: tuple[Kind, ...], seconds: float) -> None:
     """Receivers of all manners, until everything that was said has been dealt with."""
     ring.add_receiver("joe/1", Manner(refuses_one_in=20))
     ring.add_receiver("joe/2", Manner(is_explicit=True, refuses_one_in=30, crashes_after=12))
-    ring.add_receiver("ann/1", Manner(acks=False, refuses_one_in=25))
+    ring.add_receiver("ann/1", Manner(acks=False, refuses_one_in=25, options=IMPATIENT))
     ring.add_receiver("eve/1", Manner(holds_back_at=100, held_s=1.0))
     ring.add_publisher("careful")
     ring.add_publisher("careless", is_careful=False)

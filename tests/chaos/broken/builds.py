@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from app.bayeux import ownership
+from app.bayeux import ownership, records
 from app.bayeux.sessions import Session
 from app.delivery import queue
 from app.delivery.dead_letters import DeadLetter
@@ -120,7 +120,7 @@ def bodies_go_with_their_first_entry() -> None:
 
 
 def holds_are_forgotten_at_a_restart() -> None:
-    record_of = ownership.record_of
+    record_of = records.record_of
 
     def forgetful(session: Session, now_ms: int) -> SessionRecord:
         return replace(record_of(session, now_ms), hold=HoldRecord())
