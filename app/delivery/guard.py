@@ -59,14 +59,11 @@ class _Window:
         self.this.refusals += refused
         said = self.this.receivers.get(receiver)
         said_before = self.before.receivers.get(receiver)
-        if said is None:
-            if said_before is None:
-                if self.answered >= limit:
-                    return
-                self.answered += 1
-            self.this.receivers[receiver] = refused
-        elif refused and not said:
-            self.this.receivers[receiver] = True
+        if said is None and said_before is None:
+            if self.answered >= limit:
+                return
+            self.answered += 1
+        self.this.receivers[receiver] = refused or bool(said)
         if refused and not said and not said_before:
             self.refused += 1
 

@@ -44,6 +44,10 @@ def test_nothing_flows_before_the_first_connect() -> None:
     assert states == [State.UNDEF, State.ALIVE]
 
 
+def test_a_receiver_that_asks_for_nothing_has_no_retries_and_a_minute_to_answer() -> None:
+    assert Dispatcher().policy == Policy(retries=0, delay_s=60.0, response_timeout_s=60.0)
+
+
 # Loss of contact
 
 

@@ -137,6 +137,14 @@ def test_the_first_receivers_stand_for_all_when_there_are_too_many() -> None:
     watch.take(1, 2, 3, 4, 5)
     assert not any(watch.refuse(*range(100, 200)))
     assert watch.refuse(1, 2, 3) == [False, False, True]
+    assert watch.guard.held[CHANNEL].reason.startswith("3 of 5 receivers")
+
+
+def test_who_only_took_messages_half_a_window_ago_has_refused_nothing() -> None:
+    watch = Watch(min_receivers=1)
+    watch.take(1, 1, 2, 2)
+    watch.now += 5.0
+    assert not any(watch.refuse(*[3] * 10))
 
 
 def test_the_channel_that_was_silent_for_longest_is_forgotten_first() -> None:
