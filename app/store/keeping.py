@@ -18,7 +18,7 @@ from app.store.line import Line
 from app.store.loading import Loaded, Loading
 from app.store.refusals import ScriptFailed, StoreRefused
 from app.store.scripts import Call
-from app.store.turn import Keeping, Outgoing, Turn
+from app.store.turn import Keeping, Outgoing, Turns
 from app.store.waiting import Waiting, tell
 
 log = logging.getLogger(__name__)
@@ -72,7 +72,7 @@ class Store:
         self.epoch = ""
         # Entries that had no message any more when they were loaded.
         self.dangling = 0
-        self._turns = [Turn()]
+        self._turns = Turns()
         self._is_due = False
         self._afters: list[Callable[[], None]] = []
         self._waiting = Waiting(self._loop)
@@ -124,47 +124,50 @@ class Store:
     def is_full(self) -> bool:
         if self._state is State.OPEN:
             return self.line.is_full
-        return sum(map(len, self._turns)) > _MAX_WAITING
+        return len(self._turns) > _MAX_WAITING
 
     def keep(self, message: Message, keys: Sequence[str], done: Callable[[Kept], None]) -> None:
-        if not self.is_available:
+        if self.is_available:
+            self._turns.keep(Keeping(message, keys, done))
+            self._flush_soon()
+        else:
             self._loop.call_soon(done, Kept.REFUSED)
-            return
-        self._turn(keys, message.id).messages.append(Keeping(message, keys, done))
 
     def mark(self, key: str, marks: Sequence[Mark]) -> None:
-        self._turn().mark(key, marks)
+        self._turns.mark(key, marks)
+        self._flush_soon()
 
     def settle(self, key: str, ids: Sequence[int]) -> None:
-        self._turn().settle(key, ids)
+        self._turns.settle(key, ids)
+        self._flush_soon()
 
     def bury(self, letters: Sequence[DeadLetter], key: str | None) -> None:
-        self._turn().bury(letters, key)
+        self._turns.bury(letters, key)
+        self._flush_soon()
 
     def save(self, record: SessionRecord) -> None:
-        self._turn((record.key,)).sessions[record.key] = record
+        self._turns.save(record)
+        self._flush_soon()
 
     def forget(self, key: str) -> None:
-        turn = self._turn()
-        turn.sessions.pop(key, None)
-        turn.forgotten[key] = None
+        self._turns.forget(key)
+        self._flush_soon()
 
     def after(self, done: Callable[[], None]) -> None:
-        self._turn()
         self._afters.append(done)
+        self._flush_soon()
 
     def flush(self) -> None:
         if not self._is_due:
             return
         if self._state is State.FENCED:
-            self._turns, self._afters = [Turn()], []
+            self._turns, self._afters, self._is_due = Turns(), [], False
         if self._state is not State.OPEN:
             return
         self._is_due = False
-        turns, self._turns = self._turns, [Turn()]
-        for turn in turns:
-            if not self.line.is_up:
-                self._refuse(turn)
+        if not self.line.is_up:
+            self._refuse_messages()
+        for turn in self._turns.take():
             for outgoing in turn.calls(self.keys, self.epoch):
                 self._send(outgoing)
         afters, self._afters = self._afters, []
@@ -174,6 +177,11 @@ class Store:
             else:
                 self._loop.call_soon(done)
         self.line.flush()
+
+    def _flush_soon(self) -> None:
+        if not self._is_due:
+            self._is_due = True
+            self._loop.call_soon(self.flush)
 
     async def run(
         self, call: Callable[[str], Call], *, patience_s: float | None = _PATIENCE_S
@@ -198,15 +206,6 @@ class Store:
         self.flush()
         if self._state is State.OPEN:
             self._call(call(self.epoch), _ignore)
-
-    def _turn(self, keys: Sequence[str] = (), id: int = 0) -> Turn:
-        """Where something new belongs."""
-        if not self._is_due:
-            self._is_due = True
-            self._loop.call_soon(self.flush)
-        if self._turns[-1].would_reorder(keys, id):
-            self._turns.append(Turn())
-        return self._turns[-1]
 
     # Calls and answers
 
@@ -254,9 +253,8 @@ class Store:
         if self._state is State.LOST and isinstance(reply, ScriptFailed):
             self.bury(letters, None)
 
-    def _refuse(self, turn: Turn) -> None:
-        if turn.messages:
-            self._loop.call_soon(tell, turn.take_messages(), Kept.REFUSED)
+    def _refuse_messages(self) -> None:
+        self._loop.call_soon(tell, self._turns.take_messages(), Kept.REFUSED)
 
     # Who may write
 
@@ -269,8 +267,7 @@ class Store:
             return
         is_gone = text.endswith("gone")
         self._state = State.LOST if is_gone else State.FENCED
-        for turn in self._turns:
-            self._refuse(turn)
+        self._refuse_messages()
         if not is_gone:
             log.error("another process has opened the store: nothing is kept any more")
             self._loop.call_soon(self._on_fenced)

@@ -41,13 +41,9 @@ class Outgoing(NamedTuple):
 
 
 class Turn:
-    """Collects in any order, gives calls in one: save, keep, mark, settle, bury, forget.
+    """What goes out together: save, keep, mark, settle, bury, forget."""
 
-    Who adds must ask `would_reorder` first: what must come after something that this order puts
-    later belongs into the next turn.
-    """
-
-    __slots__ = ("_gone", "forgotten", "letters", "marks", "messages", "sessions", "settled")
+    __slots__ = ("forgotten", "gone", "letters", "marks", "messages", "sessions", "settled")
 
     def __init__(self) -> None:
         self.sessions: dict[str, SessionRecord] = {}
@@ -57,7 +53,7 @@ class Turn:
         self.letters: list[tuple[DeadLetter, str | None]] = []
         self.forgotten: dict[str, None] = {}
         # Messages that leave a queue in this turn.
-        self._gone: set[int] = set()
+        self.gone: set[int] = set()
 
     def __len__(self) -> int:
         """How much there is, roughly."""
@@ -65,39 +61,10 @@ class Turn:
             len(self.sessions)
             + len(self.messages)
             + len(self.marks)
-            + len(self._gone)
+            + len(self.gone)
             + len(self.letters)
             + len(self.forgotten)
         )
-
-    def would_reorder(self, keys: Sequence[str], id: int = 0) -> bool:
-        """Whether saving these sessions, or keeping this message for them, would come too early."""
-        if id in self._gone:
-            return True
-        forgotten = self.forgotten
-        return bool(forgotten) and any(key in forgotten for key in keys)
-
-    def mark(self, key: str, marks: Sequence[Mark]) -> None:
-        """The last mark of an entry wins."""
-        entries = self.marks.setdefault(key, {})
-        for mark in marks:
-            entries[mark.id] = mark
-
-    def settle(self, key: str, ids: Sequence[int]) -> None:
-        """Entries are gone."""
-        self.settled.setdefault(key, []).extend(ids)
-        self._gone.update(ids)
-
-    def bury(self, letters: Sequence[DeadLetter], key: str | None) -> None:
-        """Entries are dead."""
-        for letter in letters:
-            self.letters.append((letter, key))
-            self._gone.add(letter.message)
-
-    def take_messages(self) -> list[Keeping]:
-        """The messages, which are then no longer to be kept."""
-        messages, self.messages = self.messages, []
-        return messages
 
     def calls(self, keys: Keys, epoch: str) -> Iterator[Outgoing]:
         """One call for each kind, unless that would take too long."""
@@ -115,6 +82,77 @@ class Turn:
             yield Outgoing(call, letters=[letter for letter, _ in letters])
         for forgotten in _parts(self.forgotten, lambda _: _FORGOTTEN):
             yield Outgoing(scripts.forget(keys, epoch, forgotten))
+
+
+class Turns:
+    """Collects in the order of events what is given out in the order of turns.
+
+    What must come after something that a turn gives out later begins a new turn.
+    """
+
+    def __init__(self) -> None:
+        self._turns = [Turn()]
+
+    def __len__(self) -> int:
+        return sum(map(len, self._turns))
+
+    def take(self) -> list[Turn]:
+        """What has been collected."""
+        turns, self._turns = self._turns, [Turn()]
+        return turns
+
+    def take_messages(self) -> list[Keeping]:
+        """The messages, which are then no longer to be kept."""
+        taken: list[Keeping] = []
+        for turn in self._turns:
+            taken += turn.messages
+            turn.messages = []
+        return taken
+
+    def save(self, record: "SessionRecord") -> None:
+        """The last record of a session wins."""
+        turn = self._turns[-1]
+        if record.key in turn.forgotten:
+            turn = self._next()
+        turn.sessions[record.key] = record
+
+    def keep(self, keeping: Keeping) -> None:
+        """A message, which may have left these queues before."""
+        turn = self._turns[-1]
+        if keeping.message.id in turn.gone or (
+            turn.forgotten and not turn.forgotten.keys().isdisjoint(keeping.keys)
+        ):
+            turn = self._next()
+        turn.messages.append(keeping)
+
+    def mark(self, key: str, marks: Sequence[Mark]) -> None:
+        """The last mark of an entry wins."""
+        entries = self._turns[-1].marks.setdefault(key, {})
+        for mark in marks:
+            entries[mark.id] = mark
+
+    def settle(self, key: str, ids: Sequence[int]) -> None:
+        """Entries are gone."""
+        turn = self._turns[-1]
+        turn.settled.setdefault(key, []).extend(ids)
+        turn.gone.update(ids)
+
+    def bury(self, letters: Sequence[DeadLetter], key: str | None) -> None:
+        """Entries are dead."""
+        turn = self._turns[-1]
+        for letter in letters:
+            turn.letters.append((letter, key))
+            turn.gone.add(letter.message)
+
+    def forget(self, key: str) -> None:
+        """A session is gone."""
+        turn = self._turns[-1]
+        turn.sessions.pop(key, None)
+        turn.forgotten[key] = None
+
+    def _next(self) -> Turn:
+        self._turns.append(Turn())
+        return self._turns[-1]
 
 
 def _cost_of_message(keeping: Keeping) -> int:

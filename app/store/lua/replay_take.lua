@@ -7,33 +7,45 @@
 -- Reply  for each letter: taken; gone: there is no such letter; replayed: not new any more;
 --        waiting: the message stands in the queue already; receiver: there is no such session
 -- Cost   O(letters)
--- Repeat replies the same for what this job took, and changes nothing.
+-- Repeat replies the same for what this job took, and brings back an entry that something repeated
+--        before this has removed. An entry that was settled meanwhile comes back for a moment: what
+--        settled it is repeated behind this.
 local dead, job = KEYS[4], ARGV[2]
+
+-- Whether the message stands in the queue because of us.
+local function put(at, queue, record, head)
+    if redis.call('HSETNX', queue, ARGV[at + 1], ARGV[at + 2]) == 0 then
+        return false
+    end
+    refer(ARGV[at + 1], ARGV[at + 3] .. string.sub(record, head + 1), 1)
+    return true
+end
 
 local function take(at)
     local record = redis.call('HGET', dead, ARGV[at])
     if not record then
         return 'gone'
     end
-    local status = string.find(record, '\n', 1, true)
     local state, replays, taker = string.match(record, '^(%a+) (%d+) (%S+)\n')
-    if state ~= 'new' then
-        return taker == job and 'taken' or 'replayed'
+    local is_ours = state == 'replayed' and taker == job
+    if state ~= 'new' and not is_ours then
+        return 'replayed'
     end
-    local queue = tonumber(ARGV[at + 5])
-    if queue > 0 then
+    local status = string.find(record, '\n', 1, true)
+    local queue = KEYS[tonumber(ARGV[at + 5])]
+    if queue then
         if redis.call('HEXISTS', KEYS[5], ARGV[at + 4]) == 0 then
-            return 'receiver'
+            return is_ours and 'taken' or 'receiver'
         end
-        if redis.call('HSETNX', KEYS[queue], ARGV[at + 1], ARGV[at + 2]) == 0 then
-            return 'waiting'
+        if not put(at, queue, record, string.find(record, '\n', status + 1, true)) then
+            return is_ours and 'taken' or 'waiting'
         end
-        local head = string.find(record, '\n', status + 1, true)
-        refer(ARGV[at + 1], ARGV[at + 3] .. string.sub(record, head + 1), 1)
     end
-    status = 'replayed ' .. (replays + 1) .. ' ' .. job .. string.sub(record, status)
-    redis.call('HSET', dead, ARGV[at], status)
-    redis.call('HINCRBY', KEYS[6], 'replayed', 1)
+    if not is_ours then
+        status = 'replayed ' .. (replays + 1) .. ' ' .. job .. string.sub(record, status)
+        redis.call('HSET', dead, ARGV[at], status)
+        redis.call('HINCRBY', KEYS[6], 'replayed', 1)
+    end
     return 'taken'
 end
 

@@ -1,0 +1,134 @@
+"""Replay jobs as they stand in the store."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from enum import Enum
+from typing import Any, NamedTuple
+
+import orjson
+
+from app.delivery.dead_letters import State
+from app.store.letter_search import LetterFilter
+from app.store.wire import Word
+
+VERSION = 1
+
+
+class JobState(Enum):
+    """How far a replay is."""
+
+    # A dry run: it only counted.
+    PLANNED = "planned"
+    # The first few are out; the rest waits for what becomes of them.
+    CANARY = "canary"
+    RUNNING = "running"
+    DONE = "done"
+    # Too many died again.
+    STOPPED = "stopped"
+    CANCELLED = "cancelled"
+    # A fault of ours.
+    FAILED = "failed"
+
+
+UNDER_WAY = frozenset({JobState.CANARY, JobState.RUNNING})
+
+
+class Skip(Enum):
+    """Why a letter was not replayed."""
+
+    # Nobody is there to get it.
+    RECEIVER = "receiver"
+    # Replayed so often already.
+    GENERATION = "generation"
+    # Its message waits for the receiver already.
+    WAITING = "waiting"
+    # Somebody else was faster.
+    REPLAYED = "replayed"
+    GONE = "gone"
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayOptions:
+    """How carefully a replay goes, and where to."""
+
+    # Letters per second.
+    rate: float = 50.0
+    # So many go first, and must be settled before the rest follows.
+    canary: int = 10
+    # Stops when more than this part of what was settled died again.
+    stop_ratio: float = 0.1
+    # Leaves out what was replayed so often already.
+    max_generation: int = 3
+    # Key of the session that gets everything; None: each letter's own receiver.
+    target: str | None = None
+
+
+class Sent(NamedTuple):
+    """A message that was put into a receiver's queue again."""
+
+    key: str
+    id: int
+
+
+@dataclass(slots=True)
+class Job:
+    """One replay; times in ms since 1970."""
+
+    # Nanoseconds since 1970: what died later is not meant.
+    id: str
+    who: str
+    which: LetterFilter
+    options: ReplayOptions
+    state: JobState
+    started: int
+    # Letters that matched when it was planned, by channel and by receiver.
+    total: int = 0
+    channels: dict[str, int] = field(default_factory=dict)
+    receivers: dict[str, int] = field(default_factory=dict)
+    sent: int = 0
+    acked: int = 0
+    failed: int = 0
+    skipped: dict[str, int] = field(default_factory=dict)
+    # All letters up to this one have been looked at.
+    cursor: str | None = None
+    # What the canary consists of.
+    canaries: list[Sent] = field(default_factory=list)
+    finished: int | None = None
+    # Why it stopped or failed.
+    reason: str = ""
+
+    @property
+    def is_under_way(self) -> bool:
+        return self.state in UNDER_WAY
+
+    def skip(self, why: Skip, count: int = 1) -> None:
+        """Count letters that are left out."""
+        self.skipped[why.value] = self.skipped.get(why.value, 0) + count
+
+
+# The script that takes letters counts them in this field; the rest is one record.
+_SENT = "replayed"
+_RECORD = "record"
+
+
+def pack_job(job: Job) -> dict[str, Word]:
+    """The fields of the job that this process writes."""
+    record = {name: getattr(job, name) for name in Job.__slots__ if name != "sent"}
+    record["which"] = asdict(job.which)
+    record["options"] = asdict(job.options)
+    record["canaries"] = [list(sent) for sent in job.canaries]
+    return {_RECORD: orjson.dumps({"v": VERSION, **record})}
+
+
+def unpack_job(fields: Mapping[bytes, bytes]) -> Job:
+    """The job again."""
+    record: dict[str, Any] = orjson.loads(fields[_RECORD.encode()])
+    del record["v"]
+    which = record["which"]
+    which["ids"] = tuple(which["ids"])
+    which["state"] = None if which["state"] is None else State(which["state"])
+    record["which"] = LetterFilter(**which)
+    record["options"] = ReplayOptions(**record["options"])
+    record["state"] = JobState(record["state"])
+    record["canaries"] = [Sent(*sent) for sent in record["canaries"]]
+    return Job(**record, sent=int(fields.get(_SENT.encode(), 0)))

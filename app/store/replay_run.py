@@ -1,0 +1,288 @@
+"""One replay under way: in order, at a rate, a few first; stops when too many die again."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Protocol, cast
+
+from app.delivery.dead_letters import DeadLetter, State
+from app.delivery.messages import Message
+from app.store import scripts
+from app.store.connection import StoreUnavailable
+from app.store.keeping import Store
+from app.store.letter_search import LetterFilter, LetterSearch
+from app.store.records import message_of
+from app.store.replay_jobs import Job, JobState, Sent, Skip, pack_job
+from app.store.scripts import Take
+
+# Between two looks at what became of what was sent, and between two tries while the store is away.
+_LOOK_S = 0.25
+_AWAY_S = 1.0
+_PATIENCE_S = 5.0
+# So long after the last letter one still counts what becomes of it.
+_LATE_S = 60.0
+# What is out and not settled; beyond it the replay waits for its receivers.
+_WINDOW = 10_000
+# Letters and bytes taken in one step; steps in a second, for a rate to be even.
+_STEP = 100
+_STEP_BYTES = 2 * 1024**2
+_STEPS_PER_S = 10
+# So many must be settled for their failures to stop a replay that has passed its canary.
+_MEANINGFUL = 10
+# Of channels and receivers.
+_LARGEST = 20
+
+
+class Receivers(Protocol):
+    """The sessions of this process."""
+
+    def is_durable(self, key: str) -> bool | None:
+        """Whether the session is a durable one; None if there is none of this name."""
+        ...
+
+    def deliver(self, key: str, message: Message) -> None:
+        """Put it into the session's queue; in the store it stands there already, if durable."""
+        ...
+
+    def waiting(self, sent: Sequence[Sent]) -> Sequence[Sent]:
+        """Those that are in their queues still, waiting or handed over."""
+        ...
+
+
+class Interrupted(Exception):
+    """The run ends here; the job's state says why, or that it is to be continued."""
+
+
+class Run:
+    """Drives one job until it is over or this process stops."""
+
+    def __init__(self, job: Job, store: Store, search: LetterSearch, receivers: Receivers) -> None:
+        self.job = job
+        self._store = store
+        self._search = search
+        self._receivers = receivers
+        self._loop = asyncio.get_running_loop()
+        self._interrupted = asyncio.Event()
+        self.cancelled_by = ""
+        self._due = self._loop.time()
+        # What is out, and the last dead letter that was looked at for it.
+        self._out = set(job.canaries if job.state is JobState.CANARY else ())
+        self._seen = job.id
+        self._looked = self._loop.time()
+        if job.state is JobState.CANARY:
+            job.acked = job.failed = 0
+
+    def interrupt(self, cancelled_by: str = "") -> None:
+        """End soon, between two steps; for good if somebody wants it so."""
+        self.cancelled_by = cancelled_by
+        self._interrupted.set()
+
+    async def drive(self) -> None:
+        """Replay what is left; raises `Interrupted` if it ends before."""
+        while True:
+            try:
+                if not self.job.total:
+                    await survey(self.job, self._search, self._receivers)
+                    self.note()
+                await self._go_on()
+                break
+            except StoreUnavailable:
+                await self._pause(_AWAY_S)
+        await self._wait_for_late_ones()
+        self.job.state = JobState.DONE
+
+    async def _go_on(self) -> None:
+        job = self.job
+        async for step, last in self._search.scan(job.which, job.cursor):
+            skipped: Counter[Skip] = Counter()
+            fit = []
+            for letter in sorted(before(job, step), key=lambda letter: letter.message):
+                why = unfit(job, letter, self._receivers)
+                if why is None:
+                    fit.append(letter)
+                elif letter.job != job.id:
+                    skipped[why] += 1
+            for part in self._parts(fit):
+                skipped += await self._send(part)
+            for why, count in skipped.items():
+                job.skip(why, count)
+            job.cursor = last
+            self.note()
+            if last >= job.id:
+                return
+
+    def _parts(self, letters: list[DeadLetter]) -> Iterator[list[DeadLetter]]:
+        job = self.job
+        part: list[DeadLetter] = []
+        size = 0
+        for letter in letters:
+            part.append(letter)
+            size += letter.size
+            most = min(_STEP, max(1, int(job.options.rate / _STEPS_PER_S)))
+            if job.state is JobState.CANARY:
+                most = max(1, min(most, job.options.canary - job.sent))
+            if len(part) >= most or size > _STEP_BYTES:
+                yield part
+                part, size = [], 0
+        if part:
+            yield part
+
+    async def _send(self, letters: list[DeadLetter]) -> Counter[Skip]:
+        job = self.job
+        if job.state is JobState.CANARY and job.sent >= job.options.canary:
+            await self._wait_for_canary()
+        while len(self._out) > _WINDOW:
+            await self._pause(_LOOK_S)
+            await self._look()
+        await self._pause(self._due - self._loop.time())
+        self._due = max(self._due, self._loop.time() - 1) + len(letters) / job.options.rate
+        skipped = await self._take(letters)
+        if job.state is JobState.CANARY:
+            job.canaries = sorted(self._out.union(job.canaries))
+            self.note()
+        elif self._loop.time() > self._looked + _LOOK_S:
+            await self._look()
+        return skipped
+
+    async def _take(self, letters: list[DeadLetter]) -> Counter[Skip]:
+        """Make them messages; asked again and again, for what was taken must be delivered."""
+        job = self.job
+        skipped: Counter[Skip] = Counter()
+        takes = []
+        found = await self._search.whole([letter.id for letter in letters])
+        for letter in found:
+            key = None if letter is None else job.options.target or letter.key
+            is_durable = None if key is None else self._receivers.is_durable(key)
+            if letter is None or key is None or is_durable is None:
+                skipped[Skip.GONE if letter is None else Skip.RECEIVER] += 1
+            else:
+                takes.append(Take(letter, key, is_durable))
+        for take, result in zip(takes, await self._taken(takes), strict=True):
+            if result != b"taken":
+                skipped[Skip(result.decode())] += 1
+                continue
+            message = message_of(take.letter)
+            message.is_durable = take.is_durable
+            self._receivers.deliver(take.key, message)
+            self._out.add(Sent(take.key, message.id))
+            job.sent += 1
+        return skipped
+
+    async def _taken(self, takes: list[Take]) -> list[bytes]:
+        keys, job = self._store.keys, self.job
+        while takes:
+            try:
+                results = await self._store.run(
+                    lambda epoch: scripts.replay_take(keys, epoch, job.id, takes), patience_s=None
+                )
+                return cast("list[bytes]", results)
+            except StoreUnavailable:
+                await asyncio.sleep(_AWAY_S)
+        return []
+
+    # What becomes of it
+
+    async def _wait_for_canary(self) -> None:
+        while self._out:
+            await self._look()
+            await self._pause(_LOOK_S if self._out else 0)
+        self.job.state = JobState.RUNNING
+        self.note()
+
+    async def _wait_for_late_ones(self) -> None:
+        patience = self._loop.time() + _LATE_S
+        while self._out and self._loop.time() < patience:
+            try:
+                await self._look()
+            except StoreUnavailable:
+                pass
+            await self._pause(_LOOK_S if self._out else 0)
+
+    async def _look(self) -> None:
+        """Count what has been settled; stop if too much of it died again."""
+        self._looked = self._loop.time()
+        if not self._out:
+            return
+        waiting = set(self._receivers.waiting(sorted(self._out)))
+        await self._behind_the_dead()
+        died = set()
+        async for step, last in self._search.scan(LetterFilter(), self._seen):
+            self._seen = last
+            died |= {Sent(letter.key, letter.message) for letter in step}
+        died &= self._out
+        acked = self._out - waiting - died
+        self._out -= died | acked
+        self.job.failed += len(died)
+        self.job.acked += len(acked)
+        self._stop_if_it_fails()
+
+    async def _behind_the_dead(self) -> None:
+        """What has died until now is on record."""
+        answered = asyncio.Event()
+        self._store.after(answered.set)
+        try:
+            await asyncio.wait_for(answered.wait(), _PATIENCE_S)
+        except TimeoutError as error:
+            raise StoreUnavailable("the store does not answer") from error
+
+    def _stop_if_it_fails(self) -> None:
+        job = self.job
+        settled = job.acked + job.failed
+        is_canary = job.state is JobState.CANARY
+        base = settled + len(self._out) if is_canary else max(settled, _MEANINGFUL)
+        if job.failed > job.options.stop_ratio * base:
+            job.state = JobState.STOPPED
+            job.reason = f"{job.failed} of {settled} died again"
+            raise Interrupted
+
+    async def _pause(self, seconds: float) -> None:
+        if seconds <= 0:
+            await asyncio.sleep(0)
+        else:
+            try:
+                await asyncio.wait_for(self._interrupted.wait(), seconds)
+            except TimeoutError:
+                return
+        if self._interrupted.is_set():
+            raise Interrupted
+
+    def note(self) -> None:
+        """Write down how far it is."""
+        keys, job = self._store.keys, self.job
+        self._store.tell(lambda epoch: scripts.replay_note(keys, epoch, job.id, pack_job(job)))
+
+
+def before(job: Job, letters: list[DeadLetter]) -> list[DeadLetter]:
+    """Those that had died when the job began; what it kills itself is not meant."""
+    return [letter for letter in letters if letter.id < job.id]
+
+
+def unfit(job: Job, letter: DeadLetter, receivers: Receivers) -> Skip | None:
+    """Why the letter is left out, if it is."""
+    if letter.state is not State.NEW:
+        return Skip.REPLAYED
+    if letter.generation >= job.options.max_generation:
+        return Skip.GENERATION
+    if receivers.is_durable(job.options.target or letter.key) is None:
+        return Skip.RECEIVER
+    return None
+
+
+async def survey(job: Job, search: LetterSearch, receivers: Receivers) -> None:
+    """Count what the job is about to do, and do nothing."""
+    channels: Counter[str] = Counter()
+    keys: Counter[str] = Counter()
+    total = 0
+    async for step, last in search.scan(job.which):
+        for letter in before(job, step):
+            total += 1
+            channels[letter.channel] += 1
+            keys[letter.key] += 1
+            why = unfit(job, letter, receivers)
+            if why is not None and job.state is JobState.PLANNED:
+                job.skip(why)
+        if last >= job.id:
+            break
+    job.total = total
+    job.channels = dict(channels.most_common(_LARGEST))
+    job.receivers = dict(keys.most_common(_LARGEST))

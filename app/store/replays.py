@@ -1,0 +1,165 @@
+"""Replay jobs: begun, looked at, cancelled, and gone on with after a restart."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from redis.asyncio import Redis
+from redis.exceptions import RedisError
+
+from app.store import scripts
+from app.store.audit import Audit
+from app.store.connection import StoreUnavailable
+from app.store.keeping import Store
+from app.store.letter_search import LetterFilter, LetterSearch
+from app.store.replay_jobs import Job, JobState, ReplayOptions, pack_job, unpack_job
+from app.store.replay_run import Interrupted, Receivers, Run, survey
+
+log = logging.getLogger(__name__)
+
+# Jobs that are remembered.
+_MOST = 100
+_GOODBYE_S = 1.0
+_NS_PER_MS = 1_000_000
+
+
+class NotUnderWay(Exception):
+    """The job is over: there is nothing to cancel."""
+
+
+class Replays:
+    """All replays of this process.
+
+    Args:
+        new_id: Nanoseconds since 1970, 19 digits, never the same twice.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        search: LetterSearch,
+        redis: Redis,
+        *,
+        receivers: Receivers,
+        audit: Audit,
+        new_id: Callable[[], str],
+    ) -> None:
+        self._store = store
+        self._keys = store.keys
+        self._search = search
+        self._redis = redis
+        self._receivers = receivers
+        self._audit = audit
+        self._new_id = new_id
+        self._runs: dict[str, tuple[Run, asyncio.Task[None]]] = {}
+
+    async def plan(self, which: LetterFilter, options: ReplayOptions, who: str) -> Job:
+        """What a replay would do; it is not remembered."""
+        job = self._make(which, options, who, JobState.PLANNED)
+        await survey(job, self._search, self._receivers)
+        return job
+
+    async def start(self, which: LetterFilter, options: ReplayOptions, who: str) -> Job:
+        """Begin a replay."""
+        job = self._make(which, options, who, JobState.CANARY)
+        if options.canary == 0:
+            job.state = JobState.RUNNING
+        await self._store.run(
+            lambda epoch: scripts.replay_note(self._keys, epoch, job.id, pack_job(job))
+        )
+        self._audit.note(who, "replay.start", job.id)
+        await self._forget_the_oldest()
+        self._begin(job)
+        return job
+
+    async def resume(self) -> int:
+        """Go on with what an earlier process left under way; how many replays that are."""
+        jobs = [job for job in await self._stored() if job.is_under_way]
+        for job in jobs:
+            self._begin(job)
+        return len(jobs)
+
+    async def get(self, id: str) -> Job | None:
+        """One job."""
+        if id in self._runs:
+            return self._runs[id][0].job
+        fields = await self._read(self._redis.hgetall(self._keys.replay(id)))
+        return unpack_job(fields) if fields else None
+
+    async def latest(self) -> list[Job]:
+        """The jobs that are remembered, the latest first."""
+        return await self._stored()
+
+    async def cancel(self, id: str, who: str) -> Job | None:
+        """End a replay; what was sent stays sent."""
+        if id not in self._runs:
+            if await self.get(id) is None:
+                return None
+            raise NotUnderWay(id)
+        run, task = self._runs[id]
+        run.interrupt(who)
+        await asyncio.wait([task])
+        return run.job
+
+    async def close(self) -> None:
+        """Stop where it is; another process goes on."""
+        tasks = [task for _, task in self._runs.values()]
+        for run, _ in self._runs.values():
+            run.interrupt()
+        if tasks:
+            _, late = await asyncio.wait(tasks, timeout=_GOODBYE_S)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
+
+    def _make(self, which: LetterFilter, options: ReplayOptions, who: str, state: JobState) -> Job:
+        if options.rate <= 0:
+            raise ValueError("a replay needs a rate")
+        id = self._new_id()
+        started = int(id) // _NS_PER_MS
+        return Job(id=id, who=who, which=which, options=options, state=state, started=started)
+
+    def _begin(self, job: Job) -> None:
+        run = Run(job, self._store, self._search, self._receivers)
+        self._runs[job.id] = (run, asyncio.create_task(self._drive(run)))
+
+    async def _drive(self, run: Run) -> None:
+        job = run.job
+        try:
+            await run.drive()
+        except Interrupted:
+            if run.cancelled_by:
+                job.state = JobState.CANCELLED
+                job.reason = f"cancelled by {run.cancelled_by}"
+        except Exception as error:
+            log.exception("replay %s failed", job.id)
+            job.state = JobState.FAILED
+            job.reason = type(error).__name__
+        finally:
+            del self._runs[job.id]
+        if not job.is_under_way:
+            job.finished = int(self._new_id()) // _NS_PER_MS
+            detail = {"sent": job.sent, "failed": job.failed, "reason": job.reason}
+            self._audit.note(job.who, f"replay.{job.state.value}", job.id, detail=detail)
+        run.note()
+
+    async def _stored(self) -> list[Job]:
+        ids = await self._read(self._redis.zrevrange(self._keys.replays, 0, _MOST - 1))
+        jobs = [await self.get(id.decode()) for id in ids]
+        return [job for job in jobs if job is not None]
+
+    async def _forget_the_oldest(self) -> None:
+        ids = await self._read(self._redis.zrange(self._keys.replays, 0, -_MOST - 1))
+        for job in [id.decode() for id in ids if id.decode() not in self._runs]:
+            self._store.tell(partial(self._forget, job))
+
+    def _forget(self, job: str, epoch: str) -> scripts.Call:
+        return scripts.replay_forget(self._keys, epoch, job)
+
+    async def _read(self, answer: Any) -> Any:  # noqa: ANN401 - whatever the command answers
+        try:
+            return await answer
+        except (RedisError, OSError) as error:
+            raise StoreUnavailable(f"the store cannot be read: {error}") from error

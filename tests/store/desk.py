@@ -1,0 +1,170 @@
+"""A store on a real server, and messages to put into it."""
+
+import asyncio
+import itertools
+import random
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import orjson
+from redis.asyncio import Redis
+
+from app.delivery.dead_letters import Attempt, DeadLetter
+from app.delivery.keeper import Kept, Mark
+from app.delivery.messages import Message
+from app.delivery.session_record import SessionRecord
+from app.store.address import Address
+from app.store.keeping import Store
+from app.store.keys import Keys
+from app.store.letters import Letters
+from app.store.line import Line
+from app.store.loading import Loaded
+from app.store.scripts import SCRIPTS
+from tests.store.servers import ValkeyServer
+
+KEYS = Keys("test")
+BASE = 1_763_000_000_000_000_000
+
+
+def message(n: int, data: object = "hello", *, channel: str = "/orders/new") -> Message:
+    """The message with this number."""
+    wire = orjson.dumps({"channel": channel, "data": data})
+    message = Message(wire, id=BASE + n, channel=channel, sender="client/ann/2")
+    message.is_durable = True
+    return message
+
+
+def letter(
+    n: int,
+    *,
+    of: int | None = None,
+    channel: str = "/orders/new",
+    receiver: str = "joe/1",
+    code: str = "user.update.illegalArgument",
+    reason: str = "no such order",
+    generation: int = 0,
+) -> DeadLetter:
+    """The dead letter with this number, of the message with that one."""
+    dead = message(n if of is None else of, channel=channel)
+    dead.generation = generation
+    return DeadLetter.of(
+        dead,
+        id=str(BASE + n),
+        receiver=f"client/{receiver}",
+        code=code,
+        reason=reason,
+        attempts=[Attempt(n=1, time=1_763_000_000_000, node="n", transport="websocket")],
+        policy={"retries": 0},
+    )
+
+
+def session(key: str, **fields: Any) -> SessionRecord:
+    """The record of a session."""
+    subject, _, number = key.rpartition("/")
+    return SessionRecord(
+        key=key,
+        client_id=f"id-of-{key}",
+        browser="browser",
+        subject=subject,
+        number=int(number),
+        name=f"client/{key}",
+        delivery={"retries": 0},
+        acks=True,
+        **fields,
+    )
+
+
+class Desk:
+    """One process that uses the store."""
+
+    def __init__(self, server: ValkeyServer, line: Line) -> None:
+        self.server = server
+        self.line = line
+        self.events: list[str] = []
+        self.states: list[bool] = []
+        self.redis = Redis.from_url(server.url)
+        self.store = Store(
+            line,
+            KEYS,
+            node="test",
+            seed=lambda: f"{random.getrandbits(64):x}",
+            on_flushed=lambda: self.events.append("flushed"),
+            on_fenced=lambda: self.events.append("fenced"),
+        )
+        self.kept: dict[int, list[Kept]] = {}
+        self._now = itertools.count(BASE + 1_000_000_000)
+        self.letters = Letters(self.store, self.redis, self._now.__next__)
+
+    def new_id(self) -> str:
+        return str(next(self._now))
+
+    def keep(self, message: Message, *keys: str) -> None:
+        answers = self.kept.setdefault(message.id - BASE, [])
+        self.store.keep(message, keys, answers.append)
+
+    async def answered(self) -> None:
+        """Everything so far has been answered."""
+        done = asyncio.Event()
+        self.store.after(done.set)
+        await asyncio.wait_for(done.wait(), 10)
+
+    async def loaded(self) -> dict[str, Loaded]:
+        return {loaded.record.key: loaded async for loaded in self.store.load()}
+
+    def hash(self, key: str) -> dict[str, str]:
+        found = self.server.ask("HGETALL", key)
+        return {name.decode(): value.decode() for name, value in found.items()}
+
+    def queue(self, key: str) -> dict[int, str]:
+        return {int(id) - BASE: entry for id, entry in self.hash(KEYS.queue(key)).items()}
+
+    def bodies(self) -> set[int]:
+        return {int(id) - BASE for id in self.hash(KEYS.bodies)}
+
+    def refs(self) -> dict[int, int]:
+        return {int(id) - BASE: int(count) for id, count in self.hash(KEYS.refs).items()}
+
+    def dead(self) -> list[int]:
+        return [int(id) - BASE for id in self.server.ask("ZRANGE", KEYS.all_dead, 0, -1)]
+
+    def names(self) -> set[str]:
+        return {key.decode() for key in self.server.ask("KEYS", "*")}
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait until it holds."""
+    async with asyncio.timeout(10):
+        while not condition():  # noqa: ASYNC110 - what is waited for has no event
+            await asyncio.sleep(0.01)
+
+
+def mark(n: int, seq: int = 0, *, batch: int = 0, position: int = 0) -> Mark:
+    return Mark(BASE + n, seq, batch, attempts=1, redelivered=0, position=position)
+
+
+def ids(*numbers: int) -> Sequence[int]:
+    return [BASE + n for n in numbers]
+
+
+@asynccontextmanager
+async def desk(server: ValkeyServer, *, is_open: bool = True) -> AsyncIterator[Desk]:
+    """A process at work; its line is closed at the end as if it had been killed."""
+    states: list[bool] = []
+    line = Line(
+        Address.of(server.url),
+        scripts=SCRIPTS,
+        on_state=lambda is_up, _: states.append(is_up),
+        random=random.random,
+    )
+    await line.open()
+    desk = Desk(server, line)
+    desk.states = states
+    try:
+        if is_open:
+            await desk.store.open()
+        yield desk
+    finally:
+        await desk.store.close(0)
+        await line.close()
+        await desk.redis.aclose()

@@ -1,0 +1,376 @@
+"""The store as a keeper: what it is told it knows again, whatever happens to the connection."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from app.delivery.keeper import Kept
+from app.store import waiting
+from app.store.connection import StoreUnavailable
+from tests.store.desk import BASE, KEYS, Desk, desk, ids, letter, mark, message, session, until
+from tests.store.servers import ValkeyServer
+
+
+@pytest.fixture
+async def at(shared_valkey: ValkeyServer) -> AsyncIterator[Desk]:
+    async with desk(shared_valkey) as at:
+        yield at
+
+
+# Keeping
+
+
+async def test_a_message_is_kept_once_with_an_entry_for_each_receiver(at: Desk) -> None:
+    at.keep(message(1), "joe/1", "ann/1")
+    await at.answered()
+    assert at.kept == {1: [Kept.KEPT]}
+    assert (at.queue("joe/1"), at.queue("ann/1")) == ({1: ""}, {1: ""})
+    assert (at.bodies(), at.refs()) == ({1}, {1: 2})
+
+
+async def test_answers_never_come_before_the_next_turn(at: Desk) -> None:
+    at.keep(message(1), "joe/1")
+    at.store.flush()
+    assert at.kept == {1: []}
+
+
+async def test_what_one_turn_brings_is_one_call_of_each_kind(at: Desk) -> None:
+    calls = await at.line.ask("INFO", "commandstats")
+    for n in range(10):
+        at.store.save(session("joe/1"))
+        at.keep(message(n), "joe/1", "ann/1")
+        at.store.mark("joe/1", [mark(n, n + 1)])
+        at.store.settle("ann/1", ids(n))
+        at.store.bury([letter(100 + n, of=n)], "joe/1")
+    at.store.forget("ann/1")
+    await at.answered()
+    after = await at.line.ask("INFO", "commandstats")
+    assert count_of_scripts(after) - count_of_scripts(calls) == 6
+    assert (at.queue("joe/1"), at.queue("ann/1"), at.bodies()) == ({}, {}, set())
+    assert at.dead() == [*range(100, 110)]
+
+
+def count_of_scripts(stats: object) -> int:
+    assert isinstance(stats, bytes)
+    lines = [line for line in stats.decode().splitlines() if line.startswith("cmdstat_evalsha:")]
+    return int(lines[0].split("calls=")[1].split(",")[0]) if lines else 0
+
+
+async def test_a_large_turn_is_several_calls_in_order(at: Desk) -> None:
+    for n in range(12_000):
+        at.keep(message(n), "joe/1")
+    at.store.settle("joe/1", ids(*range(11_999)))
+    await at.answered()
+    assert all(answers == [Kept.KEPT] for answers in at.kept.values())
+    assert (at.queue("joe/1"), at.bodies()) == ({11_999: ""}, {11_999})
+
+
+async def test_the_body_goes_with_the_last_entry(at: Desk) -> None:
+    at.keep(message(1), "joe/1", "ann/1", "eve/1")
+    at.store.settle("joe/1", ids(1))
+    await at.answered()
+    assert (at.bodies(), at.refs()) == ({1}, {1: 2})
+    at.store.settle("ann/1", ids(1))
+    await at.answered()
+    assert (at.bodies(), at.refs()) == ({1}, {})
+    at.store.settle("eve/1", ids(1))
+    await at.answered()
+    assert (at.bodies(), at.refs()) == (set(), {})
+
+
+async def test_a_settled_entry_cannot_be_settled_again(at: Desk) -> None:
+    at.keep(message(1), "joe/1", "ann/1")
+    for _ in range(3):
+        at.store.settle("joe/1", ids(1))
+        await at.answered()
+    assert (at.queue("ann/1"), at.bodies()) == ({1: ""}, {1})
+
+
+async def test_the_last_mark_wins(at: Desk) -> None:
+    at.keep(message(1), "joe/1")
+    at.store.mark("joe/1", [mark(1, 5, batch=2)])
+    at.store.mark("joe/1", [mark(1, 6, batch=3, position=4)])
+    await at.answered()
+    assert at.queue("joe/1") == {1: "4 6 3 1 0"}
+
+
+async def test_an_entry_that_is_gone_is_not_marked(at: Desk) -> None:
+    at.store.mark("joe/1", [mark(1, 5)])
+    await at.answered()
+    assert at.queue("joe/1") == {}
+
+
+async def test_a_dead_letter_takes_the_place_of_the_entry(at: Desk) -> None:
+    at.keep(message(1), "joe/1", "ann/1")
+    at.store.bury([letter(7, of=1)], "joe/1")
+    await at.answered()
+    assert (at.queue("joe/1"), at.queue("ann/1")) == ({}, {1: ""})
+    assert (at.bodies(), at.dead()) == ({1}, [7])
+
+
+async def test_a_letter_of_a_queue_that_is_not_durable_is_only_recorded(at: Desk) -> None:
+    at.keep(message(1), "joe/1")
+    at.store.bury([letter(7, of=1)], None)
+    await at.answered()
+    assert (at.queue("joe/1"), at.dead()) == ({1: ""}, [7])
+
+
+async def test_a_forgotten_session_leaves_nothing(at: Desk) -> None:
+    at.store.save(session("joe/1"))
+    at.keep(message(1), "joe/1", "ann/1")
+    at.keep(message(2), "joe/1")
+    await at.answered()
+    at.store.forget("joe/1")
+    await at.answered()
+    assert (at.bodies(), at.refs(), at.hash(KEYS.sessions)) == ({1}, {}, {})
+    assert KEYS.queue("joe/1") not in at.names()
+
+
+async def test_calls_of_one_turn_take_effect_in_the_order_of_events(at: Desk) -> None:
+    at.keep(message(1), "joe/1")
+    at.store.settle("joe/1", ids(1))
+    at.keep(message(1), "joe/1")
+    at.store.forget("ann/1")
+    at.store.save(session("ann/1"))
+    at.keep(message(2), "ann/1")
+    await at.answered()
+    assert (at.queue("joe/1"), at.queue("ann/1")) == ({1: ""}, {2: ""})
+    assert set(await at.loaded()) == {"ann/1"}
+
+
+async def test_after_waits_for_everything_before_it(at: Desk) -> None:
+    seen: list[str] = []
+    at.store.keep(message(1), ["joe/1"], lambda kept: seen.append(kept.value))
+    at.store.after(lambda: seen.append("after"))
+    await at.answered()
+    assert seen == ["kept", "after"]
+
+
+async def test_after_nothing_is_called_too(at: Desk) -> None:
+    await at.answered()
+    await at.answered()
+
+
+async def test_a_receiver_of_the_answer_that_fails_harms_nobody_else(at: Desk) -> None:
+    def fail(kept: Kept) -> None:
+        raise RuntimeError(kept)
+
+    at.store.keep(message(1), ["joe/1"], fail)
+    at.keep(message(2), "joe/1")
+    await at.answered()
+    assert at.kept == {2: [Kept.KEPT]}
+
+
+# Loading
+
+
+async def test_another_process_finds_sessions_and_entries_in_their_order(
+    shared_valkey: ValkeyServer,
+) -> None:
+    async with desk(shared_valkey) as at:
+        at.store.save(session("joe/1", subscriptions=["/orders/*"], batch=3, seq=9))
+        urgent = message(4)
+        urgent.priority = 9
+        urgent.properties = {"shop": "north"}
+        urgent.life_ms = 60_000
+        for each in (message(1), message(2), message(3), urgent, message(5)):
+            at.keep(each, "joe/1")
+        at.store.mark("joe/1", [mark(5, 7, batch=2), mark(3, position=6)])
+        await at.answered()
+    async with desk(shared_valkey) as other:
+        [loaded] = (await other.loaded()).values()
+    assert loaded.record == session("joe/1", subscriptions=["/orders/*"], batch=3, seq=9)
+    assert [entry.id - BASE for entry, _ in loaded.entries] == [3, 5, 4, 1, 2]
+    assert loaded.entries[1][0] == mark(5, 7, batch=2)
+    found = loaded.entries[2][1]
+    assert (found.wire, found.channel, found.sender) == (urgent.wire, "/orders/new", "client/ann/2")
+    assert (found.priority, found.properties, found.life_ms) == (9, {"shop": "north"}, 60_000)
+    assert found.is_durable
+
+
+async def test_sessions_share_the_message_that_they_wait_for(at: Desk) -> None:
+    for n in range(250):
+        at.store.save(session(f"joe/{n + 1}"))
+    at.keep(message(1), *(f"joe/{n + 1}" for n in range(250)))
+    await at.answered()
+    loaded = await at.loaded()
+    assert len(loaded) == 250
+    assert len({id(each.entries[0][1]) for each in loaded.values()}) == 1
+
+
+async def test_a_long_queue_is_loaded_whole(at: Desk) -> None:
+    at.store.save(session("joe/1"))
+    at.store.save(session("ann/1"))
+    for n in range(5000):
+        at.keep(message(n), "joe/1", "ann/1")
+    await at.answered()
+    loaded = await at.loaded()
+    for key in ("joe/1", "ann/1"):
+        assert [entry.id - BASE for entry, _ in loaded[key].entries] == [*range(5000)]
+
+
+async def test_an_entry_without_a_message_is_removed_and_counted(at: Desk) -> None:
+    at.store.save(session("joe/1"))
+    at.keep(message(1), "joe/1")
+    at.keep(message(2), "joe/1")
+    await at.answered()
+    at.server.ask("HDEL", KEYS.bodies, BASE + 1)
+    loaded = await at.loaded()
+    assert [entry.id for entry, _ in loaded["joe/1"].entries] == ids(2)
+    assert at.store.dangling == 1
+    await at.answered()
+    assert at.queue("joe/1") == {2: ""}
+
+
+@pytest.mark.parametrize("record", ["no json", '{"v": 99}', "{}"])
+async def test_a_session_that_cannot_be_read_stays_where_it_is(at: Desk, record: str) -> None:
+    at.store.save(session("joe/1"))
+    await at.answered()
+    at.server.ask("HSET", KEYS.sessions, "eve/1", record)
+    assert set(await at.loaded()) == {"joe/1"}
+    assert set(at.hash(KEYS.sessions)) == {"joe/1", "eve/1"}
+
+
+# Opening
+
+
+async def test_the_newest_id_is_remembered(shared_valkey: ValkeyServer) -> None:
+    async with desk(shared_valkey, is_open=False) as at:
+        assert await at.store.open() == 0
+        at.keep(message(5), "joe/1")
+        at.keep(message(3), "joe/1")
+        await at.answered()
+    async with desk(shared_valkey, is_open=False) as at:
+        assert await at.store.open() == BASE + 5
+        at.store.bury([letter(9)], None)
+        await at.answered()
+    async with desk(shared_valkey, is_open=False) as at:
+        assert await at.store.open() == BASE + 9
+
+
+async def test_what_a_newer_version_wrote_is_refused(shared_valkey: ValkeyServer) -> None:
+    shared_valkey.ask("HSET", KEYS.meta, "version", 2)
+    async with desk(shared_valkey, is_open=False) as at:
+        with pytest.raises(StoreUnavailable, match="newer"):
+            await at.store.open()
+
+
+async def test_who_opened_the_store_before_cannot_write_any_more(
+    shared_valkey: ValkeyServer,
+) -> None:
+    async with desk(shared_valkey) as old, desk(shared_valkey) as new:
+        old.keep(message(1), "joe/1")
+        old.store.settle("joe/1", ids(9))
+        await asyncio.sleep(0.05)
+        assert old.kept == {1: [Kept.REFUSED]}
+        assert old.events == ["fenced"]
+        assert not old.store.is_available
+        old.keep(message(2), "joe/1")
+        await asyncio.sleep(0.01)
+        assert old.kept[2] == [Kept.REFUSED]
+        new.keep(message(3), "joe/1")
+        await new.answered()
+        assert (new.kept[3], new.queue("joe/1")) == ([Kept.KEPT], {3: ""})
+
+
+# The store away, full, emptied
+
+
+async def test_calls_wait_for_the_return_of_the_store_but_keeping_does_not() -> None:
+    with ValkeyServer(appendonly="yes", appendfsync="always") as valkey:
+        async with desk(valkey) as at:
+            at.keep(message(1), "joe/1")
+            at.keep(message(2), "joe/1")
+            await at.answered()
+            valkey.kill()
+            await until(lambda: not at.store.is_available)
+            at.keep(message(3), "joe/1")
+            at.store.settle("joe/1", ids(1))
+            at.store.mark("joe/1", [mark(2, 1)])
+            await asyncio.sleep(0.02)
+            assert at.kept[3] == [Kept.REFUSED]
+            valkey.start()
+            await at.answered()
+            assert at.queue("joe/1") == {2: "0 1 0 1 0"}
+            assert at.events == []
+
+
+async def test_nobody_knows_until_the_answer_comes(
+    valkey: ValkeyServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waiting, "_PATIENCE_S", 0.1)
+    async with desk(valkey) as at:
+        valkey.freeze()
+        at.keep(message(1), "joe/1")
+        await asyncio.sleep(0.3)
+        assert at.kept == {1: [Kept.UNKNOWN]}
+        valkey.thaw()
+        await at.answered()
+        assert at.kept == {1: [Kept.UNKNOWN, Kept.KEPT]}
+
+
+async def test_a_full_store_refuses_messages_and_nothing_else(valkey: ValkeyServer) -> None:
+    async with desk(valkey) as at:
+        at.store.save(session("joe/1"))
+        at.keep(message(1), "joe/1")
+        at.keep(message(2), "joe/1")
+        await at.answered()
+        valkey.set(maxmemory="1", maxmemory_policy="noeviction")
+        at.keep(message(3), "joe/1", "ann/1")
+        await at.answered()
+        assert at.kept[3] == [Kept.REFUSED]
+        at.store.save(session("eve/1"))
+        at.store.mark("joe/1", [mark(1, 1)])
+        at.store.bury([letter(7, of=2)], "joe/1")
+        await at.answered()
+        assert (at.queue("joe/1"), at.dead()) == ({1: "0 1 0 1 0"}, [7])
+        assert at.states == []
+
+
+async def test_an_emptied_store_is_opened_again_and_told_everything(at: Desk) -> None:
+    at.store.save(session("joe/1"))
+    at.keep(message(1), "joe/1")
+    await at.answered()
+    at.server.ask("FLUSHALL")
+    at.keep(message(2), "joe/1")
+    at.store.bury([letter(7, of=1)], "joe/1")
+    await at.answered()
+    await until(lambda: at.events == ["flushed"])
+    assert at.kept[2] == [Kept.REFUSED]
+    assert at.store.is_available
+    at.store.save(session("joe/1"))
+    at.keep(message(3), "joe/1")
+    await at.answered()
+    assert (at.queue("joe/1"), at.dead()) == ({3: ""}, [7])
+
+
+async def test_a_store_that_comes_back_empty_is_told_everything(valkey: ValkeyServer) -> None:
+    async with desk(valkey) as at:
+        at.keep(message(1), "joe/1")
+        await at.answered()
+        valkey.restart()
+        at.store.settle("joe/1", ids(1))
+        await until(lambda: at.events == ["flushed"])
+        await until(lambda: at.store.is_available)
+
+
+async def test_a_lost_connection_repeats_what_was_not_answered(at: Desk) -> None:
+    for n in range(200):
+        at.keep(message(n), "joe/1", "ann/1")
+        at.store.settle("ann/1", ids(n - 3))
+        if n % 10 == 0:
+            at.store.flush()
+        if n % 50 == 20:
+            at.server.ask("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+            await asyncio.sleep(0)
+    await at.answered()
+    kept = {n for n, answers in at.kept.items() if answers == [Kept.KEPT]}
+    assert kept == set(at.queue("joe/1"))
+    assert at.bodies() == kept
+
+
+async def test_closing_waits_for_what_is_under_way(at: Desk) -> None:
+    at.keep(message(1), "joe/1")
+    await at.store.close(5)
+    assert at.kept == {1: [Kept.KEPT]}
