@@ -31,16 +31,10 @@ def take_over(bayeux: "Bayeux", session: Session, draft: Session, browser: str) 
 
 
 def _take_queue(bayeux: "Bayeux", session: Session, draft: Session) -> None:
-    """What the old client had in hands comes again; the new one counts its batches from 1."""
+    """What the old client had in hands comes again, on the terms of the new one."""
     queue = session.queue
-    back = queue.give_back()
-    for entry in back:
-        entry.redelivered += 1
-    queue.batch = 0
-    queue.is_restored = False
-    queue.settling = draft.queue.settling
-    queue.response_timeout_s = draft.queue.response_timeout_s
-    bayeux.settlement.mark(session, back)
+    bayeux.settlement.mark(session, queue.change_hands())
+    queue.take_terms(draft.queue)
 
 
 def _take_dispatcher(bayeux: "Bayeux", session: Session, draft: Session) -> None:
@@ -60,7 +54,7 @@ def _take_dispatcher(bayeux: "Bayeux", session: Session, draft: Session) -> None
 def leave(bayeux: "Bayeux", session: Session) -> None:
     """The client goes and may come back: everything waits, under the name of the session."""
     _dismiss_client(bayeux, session)
-    bayeux.settlement.mark(session, session.queue.give_back())
+    bayeux.settlement.mark(session, session.queue.change_hands())
     session.advance(Input.LEAVE)
     bayeux.clock.lie(session)
     bayeux.ownership.note(session)

@@ -1,11 +1,11 @@
 """The callback queue: everything that waits for one receiver, what it has in hands first."""
 
-from bisect import insort
+from bisect import bisect_left, insort
 from collections.abc import Collection, Container, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from app.delivery.counters import Counters, Reason
 from app.delivery.messages import Message
@@ -61,7 +61,7 @@ class Entry:
         self.message = message
         # The number of its last hand-over, which is its place among those that come again.
         self.seq = 0
-        # The first batch that carried it since it was last returned.
+        # The first batch that carried it, if all that followed carried it too; none, if zero.
         self.batch = 0
         self.attempts = 0
         self.redelivered = 0
@@ -72,6 +72,13 @@ class Entry:
         self.is_pending = False
         # What became of earlier attempts, if they failed.
         self.trail: list[Attempt] | None = None
+
+
+class Carried(NamedTuple):
+    """What one response carries: its batch and the numbers of its entries."""
+
+    batch: int
+    numbers: range
 
 
 _by_seq = attrgetter("seq")
@@ -90,11 +97,12 @@ class CallbackQueue:
 
     __slots__ = (
         "_counters",
-        "_last_seq",
+        "_former_seq",
         "_limits",
         "_passed",
         "_repeats",
         "batch",
+        "carried",
         "count",
         "handed",
         "has_mortals",
@@ -120,8 +128,10 @@ class CallbackQueue:
         self.batch = 0
         self.seq = 0
         self.response_timeout_s = 0.0
-        # The number before those of the last hand-over.
-        self._last_seq = 0
+        # The last hand-over.
+        self.carried = Carried(0, range(0))
+        # The last one that a client of before was told.
+        self._former_seq = 0
         # How many waiting messages a plain receiver's transport is writing.
         self._passed = 0
         self._repeats = 0
@@ -137,6 +147,12 @@ class CallbackQueue:
         self._limits = QueueLimits(
             min(least.entries, entries or least.entries), min(least.bytes, bytes or least.bytes)
         )
+
+    def take_terms(self, other: "CallbackQueue") -> None:
+        """Take what was agreed for a queue that was never used."""
+        self._limits = other._limits
+        self.settling = other.settling
+        self.response_timeout_s = other.response_timeout_s
 
     # What comes in
 
@@ -206,10 +222,13 @@ class CallbackQueue:
         if 0 <= limit < len(going):
             self.returned = sorted([*self.returned, *going[limit:]], key=_by_seq)
             going = going[:limit]
+        for entry in self.returned:
+            # Who acknowledges this batch has not got these with it.
+            entry.batch = 0
         if self.waiting:
             going += self._take_waiting(limit if limit < 0 else limit - len(going), held)
         due = now + self.response_timeout_s if self.response_timeout_s else 0.0
-        self._last_seq = self.seq
+        self.carried = Carried(self.batch, range(self.seq + 1, self.seq + 1 + len(going)))
         for entry in going:
             self.seq += 1
             entry.seq = self.seq
@@ -243,21 +262,25 @@ class CallbackQueue:
                 del self.handed[entry.seq]
         return lost
 
-    def written(self) -> list[Entry]:
+    def written(self, carried: Carried | None = None) -> list[Entry]:
         """The transport has taken what was handed over; the entries that are settled by that."""
         if self._passed:
             passed, self._passed = self._passed, 0
             self._counters.acked += passed
             self._drop_waiting(passed)
         if self.settling is Settling.WRITTEN and self.handed:
-            return self.settle(list(self.handed))
+            return self.settle((carried or self.carried).numbers)
         return []
 
-    def not_written(self) -> None:
-        """The transport took nothing of what was handed over last."""
+    def not_written(self, carried: Carried | None = None) -> list[Entry]:
+        """The transport took nothing of what was handed over: it waits again."""
         self._passed = 0
-        last = [entry for seq, entry in self.handed.items() if seq > self._last_seq]
-        self._put_back(last, is_known=False)
+        batch, numbers = carried or self.carried
+        entries = [self.handed[seq] for seq in numbers if seq in self.handed]
+        for entry in entries:
+            if entry.batch == batch:
+                entry.batch = 0
+        return self._put_back(entries)
 
     # What receivers say
 
@@ -275,6 +298,8 @@ class CallbackQueue:
         passed = [
             seq for seq, entry in handed.items() if entry.batch <= batch and not entry.is_pending
         ]
+        # What could not be handed over again, but had arrived.
+        passed += [entry.seq for entry in self.returned if 0 < entry.batch <= batch]
         if passed:
             self._repeats = 0
         return self.settle(passed)
@@ -285,9 +310,26 @@ class CallbackQueue:
         self._counters.acked += len(settled)
         return settled
 
+    def find(self, seq: int) -> Entry | None:
+        """The entry that the present client was told under this number, if that is its last one."""
+        entry = self.handed.get(seq)
+        if entry is None and seq > self._former_seq:
+            place = bisect_left(self.returned, seq, key=_by_seq)
+            if place < len(self.returned) and self.returned[place].seq == seq:
+                return self.returned[place]
+        return entry
+
     def withdraw(self, seqs: Iterable[int]) -> list[Entry]:
         """Take these out; it is the caller's to count what became of them."""
-        taken = [self.handed.pop(seq) for seq in seqs if seq in self.handed]
+        taken = []
+        for seq in seqs:
+            entry = self.handed.pop(seq, None)
+            if entry is None:
+                entry = self.find(seq)
+                if entry is None:
+                    continue
+                self.returned.remove(entry)
+            taken.append(entry)
         self.count -= len(taken)
         if not self.count:
             self.size = 0
@@ -298,21 +340,44 @@ class CallbackQueue:
         return taken
 
     def give_back(self, since: int = 0) -> list[Entry]:
-        """What was handed over from this number on waits again, ahead of everything else."""
-        entries = [entry for seq, entry in self.handed.items() if seq >= since]
-        self._put_back(entries, is_known=True)
-        return entries
+        """What was handed over from this number on waits again, ahead of everything else.
 
-    def _put_back(self, entries: Sequence[Entry], *, is_known: bool) -> None:
-        """With `is_known` the receiver has seen them: no earlier batch speaks for them any more."""
+        The receiver has seen it and wants it again: no earlier batch speaks for it any more.
+        """
+        entries = [entry for seq, entry in self.handed.items() if seq >= since]
+        for entry in entries:
+            entry.batch = 0
+        return self._put_back(entries)
+
+    def lose_sight(self) -> list[Entry]:
+        """Contact is lost: all waits again, but an acknowledgement may still come."""
+        entries = list(self.handed.values())
+        for entry in entries:
+            if entry.is_pending:
+                entry.batch = 0
+        return self._put_back(entries)
+
+    def change_hands(self) -> list[Entry]:
+        """Whatever the next client gets, it counts its batches from 1; all that came back."""
+        back = self.give_back()
+        for entry in back:
+            entry.redelivered += 1
+        self._counters.redelivered += len(back)
+        for entry in self.returned:
+            entry.batch = 0
+        self.batch = self._repeats = 0
+        self.is_restored = False
+        self._former_seq = self.seq
+        return self.returned
+
+    def _put_back(self, entries: list[Entry]) -> list[Entry]:
         for entry in entries:
             del self.handed[entry.seq]
             entry.is_pending = False
             entry.due = 0.0
-            if is_known or entry.batch == self.batch:
-                entry.batch = 0
         if entries:
             self.returned = sorted([*self.returned, *entries], key=_by_seq)
+        return entries
 
     def keep_pending(self, seqs: Collection[object]) -> None:
         """The receiver works on these, and on no others."""

@@ -1,7 +1,7 @@
 """What becomes of entries when receivers answer, fail or go: books, store and dead letters."""
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -102,14 +102,14 @@ class Settlement(Generic[R]):
         """What a receiver says of messages: ok first, so that a failure spares what is done."""
         failures = []
         for verdict in verdicts:
-            if verdict.seq not in receiver.queue.handed:
+            if receiver.queue.find(verdict.seq) is None:
                 self._counters.verdicts_unknown += 1
             elif verdict.ok:
                 self.acked(receiver, receiver.queue.settle((verdict.seq,)), now)
             else:
                 failures.append(verdict)
         for verdict in sorted(failures, key=_gravity):
-            entry = receiver.queue.handed.get(verdict.seq)
+            entry = receiver.queue.find(verdict.seq)
             if entry is not None and verdict.code is not None:
                 self._refused(receiver, entry, verdict.code, verdict, now)
 
@@ -170,12 +170,13 @@ class Settlement(Generic[R]):
         if reaction.rest is ForRest.DEAD:
             self.bury(receiver, queue.clear(), failure.code, failure.text)
         elif reaction.rest is ForRest.STAYS:
-            back = queue.give_back(0 if entry is None else entry.seq)
+            back = queue.lose_sight() if entry is None else queue.give_back(entry.seq)
+            failed = back if entry is None else [entry]
             if reaction.counts_redelivered:
-                for each in [entry] if entry is not None else back:
+                for each in failed:
                     each.redelivered += 1
                     self._counters.redelivered += 1
-            self.mark(receiver, back)
+            self.mark(receiver, {each.seq: each for each in (*failed, *back)}.values())
 
     def _steer(
         self,
@@ -204,7 +205,7 @@ class Settlement(Generic[R]):
 
     # The store and the dead letters
 
-    def mark(self, receiver: R, entries: Sequence[Entry]) -> None:
+    def mark(self, receiver: R, entries: Collection[Entry]) -> None:
         """Remember how far these have come."""
         if not receiver.is_durable or not entries:
             return
