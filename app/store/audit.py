@@ -57,7 +57,7 @@ class Audit:
         """Entries, the latest first, and what asks for the next ones."""
         latest = "+" if cursor is None else f"({cursor}"
         try:
-            found = await self._redis.xrevrange(self._key, latest, "-", count=limit)
+            found: Any = await self._redis.xrevrange(self._key, latest, "-", count=limit)
         except (RedisError, OSError) as error:
             raise StoreUnavailable(f"the store cannot be read: {error}") from error
         entries = [_entry(id.decode(), fields) for id, fields in found]

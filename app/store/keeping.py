@@ -111,7 +111,8 @@ class Store:
             try:
                 await asyncio.wait_for(answered, patience_s)
             except TimeoutError:
-                log.warning("%d calls to the store were not answered", len(self._sent))
+                if self._sent:
+                    log.warning("%d calls to the store were not answered", len(self._sent))
         self._waiting.close()
 
     # The port

@@ -66,7 +66,8 @@ class LetterPage(NamedTuple):
     cursor: str | None
 
 
-class LetterGroup(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class LetterGroup:
     """Letters that are alike; times in ms since 1970."""
 
     sample: DeadLetter
@@ -167,10 +168,7 @@ class LetterSearch:
         indexes = self._indexes(which) or [self._keys.all_dead]
         if len(indexes) == 1:
             return indexes[0]
-        pipeline = self._redis.pipeline(transaction=False)
-        for index in indexes:
-            pipeline.zcard(index)
-        sizes = await self._read(pipeline.execute())
+        sizes = [await self._read(self._redis.zcard(index)) for index in indexes]
         return min(zip(sizes, indexes, strict=True))[1]
 
     async def _steps(

@@ -104,7 +104,7 @@ class Loading:
                 continue
             if message is None:
                 self.dangling += 1
-                self._ask("HDEL", self._keys.queue(key), mark.id)
+                self._line.call(("HDEL", self._keys.queue(key), mark.id), _ignore)
             else:
                 loaded.append((mark, message))
         loaded.sort(key=_place)
@@ -136,6 +136,10 @@ class Loading:
 
         self._line.call(parts, done)
         return answer
+
+
+def _ignore(_: object) -> None:
+    """Who loads next removes it too."""
 
 
 def _readable(found: dict[bytes, bytes]) -> list[SessionRecord]:

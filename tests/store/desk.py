@@ -15,6 +15,7 @@ from app.delivery.keeper import Kept, Mark
 from app.delivery.messages import Message
 from app.delivery.session_record import SessionRecord
 from app.store.address import Address
+from app.store.audit import Audit
 from app.store.keeping import Store
 from app.store.keys import Keys
 from app.store.letters import Letters
@@ -96,6 +97,8 @@ class Desk:
         self._now = itertools.count(BASE + 1_000_000_000)
         self.letters = Letters(self.store, self.redis, self._now.__next__)
 
+        self.audit = Audit(line, self.redis, KEYS)
+
     def new_id(self) -> str:
         return str(next(self._now))
 
@@ -108,6 +111,10 @@ class Desk:
         done = asyncio.Event()
         self.store.after(done.set)
         await asyncio.wait_for(done.wait(), 10)
+
+    async def answered_line(self) -> None:
+        """Everything that was said on the line has been answered."""
+        await self.line.ask("PING")
 
     async def loaded(self) -> dict[str, Loaded]:
         return {loaded.record.key: loaded async for loaded in self.store.load()}

@@ -212,11 +212,12 @@ def test_repeated_calls_leave_what_the_model_has(
 
 def calls_of(both: Both, turn: list[Any]) -> list[Call]:
     for operation in turn:
-        match operation:
-            case ("bury", n, key, is_durable):
-                both.bury(n, key, is_durable=is_durable)
-            case (name, *words):
-                getattr(both, name)(*words)
+        name, *words = operation
+        if name == "bury":
+            n, key, is_durable = words
+            both.bury(n, key, is_durable=is_durable)
+        else:
+            getattr(both, name)(*words)
     return [outgoing.call for each in both.turns.take() for outgoing in each.calls(KEYS, EPOCH)]
 
 

@@ -1,0 +1,349 @@
+"""Dead letters in the store: found by what they have in common, cleared away, carried about."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from app.delivery.dead_letters import DeadLetter, State
+from app.store import letter_lines, letter_search, records
+from app.store.connection import StoreUnavailable
+from app.store.letter_lines import LineUnfit
+from app.store.letter_search import LetterFilter
+from tests.store.desk import BASE, KEYS, Desk, desk, letter, session
+from tests.store.servers import ValkeyServer
+
+ALL = LetterFilter()
+NOW = BASE + 10**9
+SECOND = 1_000_000_000
+
+
+@pytest.fixture
+async def at(shared_valkey: ValkeyServer) -> AsyncIterator[Desk]:
+    async with desk(shared_valkey) as at:
+        yield at
+
+
+async def bury(at: Desk, *letters: DeadLetter) -> None:
+    at.store.bury(letters, None)
+    await at.answered()
+
+
+def numbers(letters: list[DeadLetter]) -> list[int]:
+    return [int(letter.id) - BASE for letter in letters]
+
+
+async def query(at: Desk, which: LetterFilter = ALL, limit: int = 100) -> list[int]:
+    return numbers((await at.letters.search.query(which, None, limit)).letters)
+
+
+VARIOUS = [
+    letter(1, channel="/a", receiver="joe/1", code="user.one"),
+    letter(2, channel="/b", receiver="joe/2", code="user.one"),
+    letter(3, channel="/a", receiver="ann/1", code="user.two"),
+    letter(4, channel="/a", receiver="joe/1", code="user.two"),
+    letter(5, channel="/a", receiver="joe/1", code="user.one", reason="other"),
+]
+
+# Looking
+
+
+async def test_the_latest_letter_comes_first(at: Desk) -> None:
+    await bury(at, *VARIOUS)
+    assert await query(at) == [5, 4, 3, 2, 1]
+
+
+@pytest.mark.parametrize(
+    ("which", "found"),
+    [
+        (LetterFilter(channel="/a"), [5, 4, 3, 1]),
+        (LetterFilter(receiver="joe/1"), [5, 4, 1]),
+        (LetterFilter(subject="joe"), [5, 4, 2, 1]),
+        (LetterFilter(code="user.one"), [5, 2, 1]),
+        (LetterFilter(fingerprint=VARIOUS[0].fingerprint), [1]),
+        (LetterFilter(channel="/a", code="user.one"), [5, 1]),
+        (LetterFilter(channel="/a", subject="joe", code="user.two"), [4]),
+        (LetterFilter(channel="/b", receiver="ann/1"), []),
+        (LetterFilter(channel="/none"), []),
+        (LetterFilter(state=State.NEW), [5, 4, 3, 2, 1]),
+        (LetterFilter(state=State.REPLAYED), []),
+        (LetterFilter(ids=(VARIOUS[1].id, VARIOUS[3].id, "0" * 19)), [4, 2]),
+        (LetterFilter(ids=(VARIOUS[1].id, VARIOUS[3].id), subject="joe", code="user.one"), [2]),
+    ],
+)
+async def test_all_conditions_hold_together(
+    at: Desk, which: LetterFilter, found: list[int]
+) -> None:
+    await bury(at, *VARIOUS)
+    assert await query(at, which) == found
+    assert await at.letters.search.count(which) == len(found)
+
+
+async def test_times_bound_what_is_found(at: Desk) -> None:
+    await bury(at, *(letter(n * 1_000_000) for n in range(10)))
+    ms = BASE // 1_000_000
+    which = LetterFilter(since=ms + 3, until=ms + 6)
+    assert await query(at, which) == [5_000_000, 4_000_000, 3_000_000]
+    assert await at.letters.search.count(which) == 3
+    assert await query(at, LetterFilter(since=ms + 8)) == [9_000_000, 8_000_000]
+    assert await query(at, LetterFilter(until=ms + 1, channel="/orders/new")) == [0]
+    assert await query(at, LetterFilter(since=ms + 6, until=ms + 3)) == []
+
+
+async def test_pages_follow_each_other_without_gap_or_repetition(
+    at: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(letter_search, "_STEP", 7)
+    monkeypatch.setattr(letter_search, "_STEPS", 3)
+    await bury(at, *(letter(n, channel="/a" if n % 5 else "/b") for n in range(100)))
+    for which in (ALL, LetterFilter(channel="/b"), LetterFilter(channel="/a", subject="joe")):
+        found: list[int] = []
+        cursor = None
+        while True:
+            page = await at.letters.search.query(which, cursor, 4)
+            found += numbers(page.letters)
+            cursor = page.cursor
+            if cursor is None:
+                break
+        assert found == [n for n in range(99, -1, -1) if which.matches(at_number(n))]
+
+
+def at_number(n: int) -> DeadLetter:
+    return letter(n, channel="/a" if n % 5 else "/b")
+
+
+async def test_a_query_looks_at_a_bounded_number_of_letters(
+    at: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(letter_search, "_STEP", 5)
+    monkeypatch.setattr(letter_search, "_STEPS", 2)
+    await bury(at, *(letter(n) for n in range(50)))
+    page = await at.letters.search.query(LetterFilter(state=State.REPLAYED), None, 10)
+    assert (page.letters, page.cursor) == ([], str(BASE + 40))
+
+
+async def test_lists_leave_the_events_out_and_say_how_large_they_are(at: Desk) -> None:
+    await bury(at, letter(1))
+    [found] = (await at.letters.search.query(ALL, None, 1)).letters
+    assert (found.wire, found.size) == (b"", len(letter(1).wire))
+    whole = await at.letters.search.get(letter(1).id)
+    assert whole == letter(1)
+
+
+async def test_there_may_be_no_such_letter(at: Desk) -> None:
+    assert await at.letters.search.get("0" * 19) is None
+
+
+async def test_groups_are_letters_that_are_alike(at: Desk) -> None:
+    await bury(
+        at,
+        *(letter(n, receiver=f"joe/{n % 3 + 1}", reason=f"no order {n}") for n in range(10)),
+        *(letter(n, reason="other") for n in range(10, 14)),
+    )
+    groups, total = await at.letters.search.groups(10)
+    assert total == 14
+    assert [(group.count, group.receivers) for group in groups] == [(10, 3), (4, 1)]
+    assert groups[0].sample.id == str(BASE + 9)
+    assert (groups[0].first, groups[0].last) == (BASE // 10**6, BASE // 10**6)
+    assert len((await at.letters.search.groups(1))[0]) == 1
+
+
+async def test_a_store_that_is_away_says_so(valkey: ValkeyServer) -> None:
+    async with desk(valkey) as at:
+        valkey.kill()
+        with pytest.raises(StoreUnavailable):
+            await query(at)
+
+
+# Clearing away
+
+
+async def test_a_purge_removes_what_is_meant_and_tells_how_far_it_is(at: Desk) -> None:
+    await bury(at, *VARIOUS)
+    told: list[int] = []
+    assert await at.letters.purge(LetterFilter(code="user.one"), told.append) == 3
+    assert told == [3]
+    assert await query(at) == [4, 3]
+    assert await at.letters.search.count(LetterFilter(code="user.one")) == 0
+
+
+async def test_a_purge_of_everything_leaves_no_trace(at: Desk) -> None:
+    await bury(at, *VARIOUS)
+    assert await at.letters.purge(ALL) == 5
+    assert at.names() == {KEYS.meta}
+
+
+async def test_a_purge_goes_through_many_steps(at: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(letter_search, "_STEP", 10)
+    await bury(at, *(letter(n, receiver=f"joe/{n % 2 + 1}") for n in range(95)))
+    assert await at.letters.purge(LetterFilter(receiver="joe/1")) == 48
+    assert await at.letters.search.total() == 47
+
+
+async def test_old_letters_and_too_many_are_retired(at: Desk) -> None:
+    await bury(at, *(letter(n * SECOND - 100 * SECOND) for n in range(100)))
+    assert await at.letters.retire(age_s=1000, most=1000) == 0
+    assert await at.letters.retire(age_s=51.5, most=1000) == 50
+    assert await at.letters.retire(age_s=51.5, most=20) == 30
+    assert await query(at, limit=1) == [-SECOND]
+    assert await at.letters.search.total() == 20
+
+
+# Carrying about
+
+
+async def exported(at: Desk, which: LetterFilter = ALL) -> list[bytes]:
+    return [line async for line in at.letters.export(which)]
+
+
+async def given_lines(*lines: bytes) -> AsyncIterator[bytes]:
+    for line in lines:
+        yield line
+
+
+async def test_what_was_exported_can_be_imported(at: Desk) -> None:
+    await bury(at, *VARIOUS)
+    before = at.hash(KEYS.dead)
+    lines = await exported(at)
+    assert [orjson.loads(line)["id"] for line in lines] == [each.id for each in VARIOUS]
+    assert await at.letters.purge(ALL) == 5
+    assert await at.letters.import_(given_lines(*lines)) == (5, 0, 0, [])
+    assert at.hash(KEYS.dead) == before
+    assert await query(at, LetterFilter(code="user.two")) == [4, 3]
+
+
+async def test_an_import_leaves_what_is_here_as_it_is(at: Desk) -> None:
+    await bury(at, *VARIOUS)
+    lines = await exported(at)
+    assert await at.letters.import_(given_lines(*lines, lines[0])) == (0, 6, 0, [])
+
+
+async def test_lines_that_are_no_letters_are_refused_one_by_one(at: Desk) -> None:
+    good = letter_lines.write(letter(1))
+    imported = await at.letters.import_(given_lines(b"nonsense", good, b"[]"))
+    assert imported == (1, 0, 2, [(1, "no JSON"), (3, "no JSON object")])
+
+
+async def test_only_the_first_refusals_are_told(at: Desk) -> None:
+    imported = await at.letters.import_(given_lines(*[b"nonsense"] * 100))
+    assert (imported.refused, len(imported.refusals)) == (100, 20)
+
+
+async def test_a_large_import_goes_in_parts(at: Desk) -> None:
+    lines = [letter_lines.write(letter(n)) for n in range(250)]
+    assert await at.letters.import_(given_lines(*lines)) == (250, 0, 0, [])
+
+
+async def test_an_import_does_not_move_the_clock(at: Desk, shared_valkey: ValkeyServer) -> None:
+    await at.letters.import_(given_lines(letter_lines.write(letter(999))))
+    async with desk(shared_valkey, is_open=False) as other:
+        assert await other.store.open() == BASE + 999
+
+
+def with_fields(**fields: Any) -> bytes:
+    return orjson.dumps({**orjson.loads(letter_lines.write(letter(1))), **fields})
+
+
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ({"id": "17"}, "id has not 19 digits"),
+        ({"id": str(NOW + 1)}, "id is in the future"),
+        ({"id": None}, "id is missing"),
+        ({"message": "x" * 19}, "message has not 19 digits"),
+        ({"channel": ""}, "channel is missing"),
+        ({"channel": "/other"}, "event is of another channel"),
+        ({"channel": "/" + "x" * 1024}, "channel is longer than 1024"),
+        ({"receiver": 5}, "receiver is no str"),
+        ({"code": "x" * 201}, "code is longer than 200"),
+        ({"event": None}, "event has no data"),
+        ({"event": {"channel": "/orders/new"}}, "event has no data"),
+        ({"event": []}, "event is no dict"),
+        ({"priority": 10}, "priority is out of range"),
+        ({"priority": True}, "priority is no int"),
+        ({"generation": -1}, "generation is out of range"),
+        ({"attempts": [5]}, "an attempt is no object"),
+        ({"attempts": [{"n": "1"}]}, "n is no int"),
+        ({"state": "lost"}, "state is unknown"),
+        ({"job": "a b"}, "job has no digits"),
+        ({"properties": []}, "properties is no dict"),
+    ],
+)
+def test_a_line_must_fit(fields: dict[str, Any], why: str) -> None:
+    with pytest.raises(LineUnfit, match=why):
+        letter_lines.read(with_fields(**fields), NOW)
+
+
+def test_what_can_be_derived_is_derived_again() -> None:
+    lies = {"fingerprint": "f", "key": "k", "subject": "s", "size": 1, "reason": "r" * 5000}
+    found = letter_lines.read(with_fields(**lies), NOW)
+    assert (found.key, found.subject, found.size) == ("joe/1", "joe", len(letter(1).wire))
+    assert len(found.reason) == 1000
+    assert found.fingerprint == letter(1, reason="r" * 1000).fingerprint
+
+
+def test_a_line_may_say_no_more_than_it_must() -> None:
+    needed = ("id", "message", "channel", "receiver", "code", "event")
+    whole = orjson.loads(letter_lines.write(letter(1)))
+    found = letter_lines.read(orjson.dumps({name: whole[name] for name in needed}), NOW)
+    assert (found.wire, found.state, found.attempts) == (letter(1).wire, State.NEW, ())
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.text(max_size=10),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
+    max_leaves=10,
+)
+names = st.sampled_from(sorted(orjson.loads(letter_lines.write(letter(1)))))
+
+
+@settings(deadline=None)
+@given(st.dictionaries(names, json_values, max_size=4))
+def test_every_line_is_a_letter_or_refused(fields: dict[str, Any]) -> None:
+    try:
+        found = letter_lines.read(with_fields(**fields), NOW)
+    except LineUnfit:
+        return
+    assert records.unpack_letter(records.pack_letter(found)) == found
+    assert letter_lines.read(letter_lines.write(found), NOW) == found
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(json_values)
+def test_the_bytes_of_an_event_survive_every_journey(data: object) -> None:
+    event = orjson.dumps({"channel": "/orders/new", "data": data})
+    line = letter_lines.write(letter(1))
+    changed = orjson.loads(line) | {"event": orjson.loads(event)}
+    assert letter_lines.read(orjson.dumps(changed), NOW).wire == event
+
+
+# The audit
+
+
+async def test_changes_are_noted_the_latest_first(at: Desk) -> None:
+    audit = at.audit
+    for n in range(5):
+        audit.note("operator/ann", "dead.purge", f"target {n}", detail={"n": n})
+    audit.note("operator", "session.kill", "joe/1", outcome="user.notConnected")
+    await at.answered_line()
+    latest, cursor = await audit.read(None, 4)
+    assert [(entry.action, entry.target) for entry in latest[:2]] == [
+        ("session.kill", "joe/1"),
+        ("dead.purge", "target 4"),
+    ]
+    assert latest[0].outcome == "user.notConnected"
+    assert (latest[1].who, latest[1].outcome, latest[1].detail) == ("operator/ann", "ok", {"n": 4})
+    rest, end = await audit.read(cursor, 4)
+    assert [entry.detail["n"] for entry in rest] == [1, 0]
+    assert end is None
+
+
+async def test_sessions_and_letters_do_not_mix(at: Desk) -> None:
+    at.store.save(session("joe/1"))
+    await bury(at, letter(1))
+    at.store.forget("joe/1")
+    await at.answered()
+    assert await query(at) == [1]
