@@ -106,18 +106,27 @@ def _was_certain(
 
 
 class _Returned:
-    """Who refuses to go on returns what is behind, which was never tried: it need not be marked."""
+    """What returns behind another one that failed was never tried: it need not be marked."""
 
     def __init__(self, ledger: Ledger) -> None:
-        self._returns: dict[str, list[Settlement]] = defaultdict(list)
+        self._refusals: dict[str, list[Settlement]] = defaultdict(list)
         for settlement in ledger.settlements:
             if settlement.returns:
-                self._returns[settlement.copy.subscriber].append(settlement)
+                self._refusals[settlement.copy.subscriber].append(settlement)
+        # The first entry of each answer that nobody had answered in time.
+        self._overdue: dict[tuple[str, int], Delivery] = {}
+        for delivery in ledger.deliveries:
+            if delivery.redelivered and not delivery.has_acks:
+                key = (delivery.copy.subscriber, delivery.asked_ns)
+                self._overdue.setdefault(key, delivery)
 
     def between(self, earlier: Delivery, later: Delivery) -> bool:
+        overdue = self._overdue.get((later.copy.subscriber, later.asked_ns))
+        if overdue is not None and overdue.seq < later.seq:
+            return True
         return any(
             settlement.seq < earlier.seq and earlier.at_ns <= settlement.begun_ns <= later.at_ns
-            for settlement in self._returns[earlier.copy.subscriber]
+            for settlement in self._refusals[earlier.copy.subscriber]
         )
 
 

@@ -93,6 +93,7 @@ def _deliver(ledger: Ledger, operation: Operation) -> None:
             redelivered=fields.get("redelivered"),
             at_ns=operation.begun_ns,
             asked_ns=fields["asked"],
+            has_acks=fields.get("has_acks", True),
         )
     )
 

@@ -237,6 +237,7 @@ class Receiver:
             seq=entry.seq,
             redelivered=known.get("redelivered", 0) if self._manner.gives_verdicts else None,
             asked=asked_ns,
+            has_acks=self._manner.acks,
         )
         return entry
 

@@ -72,6 +72,8 @@ class Delivery:
     at_ns: int
     # When the request was sent whose answer brought it.
     asked_ns: int
+    # Lost answers come again as a whole; without acks single entries do, and what is behind them.
+    has_acks: bool = True
 
 
 @dataclass(slots=True)

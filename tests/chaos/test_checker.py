@@ -59,6 +59,15 @@ def held_back_and_resumed(story: Story) -> None:
     story.scan()
 
 
+def behind_one_that_was_not_answered_in_time(story: Story) -> None:
+    story.publish("p-1", "p-2")
+    story.answer("p-1", "p-2", has_acks=False)
+    story.answer("p-1", redelivered=1, has_acks=False)
+    story.operations[-1].fields["asked"] += 1
+    story.answer("p-2", asked=story.operations[-1].fields["asked"], has_acks=False)
+    story.settle("p-1", "p-2")
+
+
 def held_back_for_ever(story: Story) -> None:
     story.hold()
     story.publish("p-1")
@@ -154,6 +163,7 @@ GOOD: list[Tale] = [
     unknown_publishes_turn_up_or_do_not,
     a_refused_one_is_dead,
     held_back_and_resumed,
+    behind_one_that_was_not_answered_in_time,
     held_back_for_ever,
     a_death_undid_an_acceptance,
     a_death_behind_a_pause_of_the_store_undid_an_acceptance,
