@@ -1,7 +1,6 @@
 """What leaves: answers to requests with the messages that travel along, and pushes."""
 
 from collections.abc import Sequence
-from functools import partial
 from typing import TYPE_CHECKING
 
 from app.bayeux.advice import reconnect_advice
@@ -13,13 +12,13 @@ from app.bayeux.life import State
 from app.bayeux.sessions import Session
 from app.delivery.counters import Reason
 from app.delivery.messages import Message
-from app.delivery.queue import Entry, Settling
+from app.delivery.queue import Carried, Entry, Settling
 
 if TYPE_CHECKING:
     from app.bayeux.server import Bayeux
 
 _NO_MESSAGES: Sequence[Message] = ()
-_GONE = State.GONE
+_GONE, _AWAY = State.GONE, State.AWAY
 _WRITTEN = Settling.WRITTEN
 
 
@@ -51,36 +50,63 @@ class Answers:
         if session is None:
             exchange.carrier.answer(exchange, ())
             return
-        messages = _NO_MESSAGES
         if exchange.connect is not None:
             # Extensions first: what they deliver now travels along.
             self._finish_connect(exchange, session, exchange.connect)
+        client_id = exchange.client_id
+        if session.state is _AWAY or (client_id is not None and client_id != session.client_id):
+            # It waited so long that the session is another client's, or nobody's.
+            exchange.carrier.answer(exchange, ())
+            return
+        messages = _NO_MESSAGES
+        if exchange.connect is not None or (
+            session.queue.count and self._carries(exchange, session)
+        ):
             messages = self.take(session)
-        elif session.queue.count and self._carries(exchange, session):
-            messages = self.take(session)
-        if messages and session.is_durable and self._was_tried(session):
+        carried = session.queue.carried
+        if messages and session.is_durable and self._was_tried(session, carried):
             # Another loss must be counted: the store knows of this attempt before anybody else.
-            self._bayeux.hub.keeper.after(partial(self._send, exchange, session, messages))
+            self._send_when_known(exchange, session, messages)
         else:
-            self._send(exchange, session, messages)
+            self._send(exchange, session, messages, carried)
 
-    def _send(self, exchange: Exchange, session: Session, messages: Sequence[Message]) -> None:
-        queue = session.queue
+    def _was_tried(self, session: Session, carried: Carried) -> bool:
+        handed = session.queue.handed
+        return any(handed[seq].attempts > 1 for seq in carried.numbers)
+
+    def _send_when_known(
+        self, exchange: Exchange, session: Session, messages: Sequence[Message]
+    ) -> None:
+        client_id, carried = session.client_id, session.queue.carried
+        # It is not the client who takes its time.
+        self._bayeux.clock.rest(session)
+
+        def send() -> None:
+            if session.has_left or session.client_id != client_id:
+                exchange.carrier.answer(exchange, ())
+            else:
+                self._send(exchange, session, messages, carried)
+
+        self._bayeux.hub.keeper.after(send)
+
+    def _send(
+        self, exchange: Exchange, session: Session, messages: Sequence[Message], carried: Carried
+    ) -> None:
         taken = exchange.carrier.answer(exchange, messages)
         if messages:
             if taken:
                 session.lazy_due = 0.0
             if exchange.carrier.is_draining():
                 self._bayeux.sessions.timers.ring_by(session, self._bayeux.now)
-            self._written(session) if taken else queue.not_written()
+            if taken:
+                self._written(session, carried)
+            else:
+                self._not_written(session, carried)
         if session.state is _GONE:
-            queue.discard(Reason.SESSION_ENDED)
-        elif exchange.connect is not None or exchange.is_handshake:
+            session.queue.discard(Reason.SESSION_ENDED)
+        elif session.held is None and (exchange.connect is not None or exchange.is_handshake):
             session.carrier = exchange.carrier
             self._bayeux.clock.rest(session)
-
-    def _was_tried(self, session: Session) -> bool:
-        return any(entry.attempts > 1 for entry in session.queue.handed.values())
 
     def _finish_connect(
         self, exchange: Exchange, session: Session, connect: PendingConnect
@@ -104,12 +130,11 @@ class Answers:
 
     def take(self, session: Session) -> Sequence[Message]:
         """What is to be handed over now, in the form that this session gets it."""
-        queue = session.queue
-        if session.dispatcher is None and queue.settling is _WRITTEN:
-            return queue.pass_on()
-        bayeux = self._bayeux
+        queue, bayeux = session.queue, self._bayeux
         if queue.has_mortals:
             bayeux.settlement.dropped(session, queue.expire(bayeux.now))
+        if session.dispatcher is None and queue.settling is _WRITTEN:
+            return queue.pass_on()
         limit = -1 if session.terms is None else session.terms.max_entries
         if not self.may_take(session):
             limit = 0
@@ -134,19 +159,28 @@ class Answers:
         settlement.mark(session, session.queue.returned)
         self._bayeux.hub.keeper.flush()
 
-    def _written(self, session: Session) -> None:
+    def _written(self, session: Session, carried: Carried) -> None:
         queue, oneway = session.queue, session.oneway
-        settled = queue.written()
+        settled = queue.written(carried)
         if oneway and queue.handed:
+            handed = [queue.handed[seq] for seq in carried.numbers if seq in queue.handed]
             settled += queue.settle(
                 [
-                    seq
-                    for seq, entry in queue.handed.items()
+                    entry.seq
+                    for entry in handed
                     if session.subscription(entry.message.channel) in oneway
                 ]
             )
         if settled:
             self._bayeux.settlement.acked(session, settled, self._bayeux.now)
+
+    def _not_written(self, session: Session, carried: Carried) -> None:
+        back = session.queue.not_written(carried)
+        if back:
+            self._bayeux.settlement.mark(session, back)
+            if session.held is not None:
+                # It has asked again meanwhile.
+                self._bayeux.hub.make_ready(session)
 
     def release(self, session: Session, exchange: Exchange) -> None:
         """Answer the held connect."""
@@ -187,6 +221,6 @@ class Answers:
         messages = self.take(session)
         if messages and pipe.push(messages):
             session.lazy_due = 0.0
-            self._written(session)
+            self._written(session, session.queue.carried)
         else:
-            session.queue.not_written()
+            self._not_written(session, session.queue.carried)

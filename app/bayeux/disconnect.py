@@ -18,16 +18,28 @@ def disconnect(
     A named session is only left, unless its client says that it shall end.
     """
     if session.owed_publishes:
-        fulfil = owe(bayeux, message, exchange, reply)
-
-        def disconnect_then() -> None:
-            _disconnect(bayeux, session, message, reply)
-            fulfil()
-
-        session.when_published = disconnect_then
+        _disconnect_when_published(bayeux, exchange, session, message, reply)
         return False
     _disconnect(bayeux, session, message, reply)
     return True
+
+
+def _disconnect_when_published(
+    bayeux: Bayeux, exchange: Exchange, session: Session, message: Json, reply: Json
+) -> None:
+    client_id, before = session.client_id, session.when_published
+    fulfil = owe(bayeux, message, exchange, reply)
+
+    def disconnect_then() -> None:
+        if before is not None:
+            before()
+        reply["successful"] = True
+        if session.client_id == client_id:
+            # Nobody else has taken it over meanwhile.
+            _disconnect(bayeux, session, message, reply)
+        fulfil()
+
+    session.when_published = disconnect_then
 
 
 def _disconnect(bayeux: Bayeux, session: Session, message: Json, reply: Json) -> None:

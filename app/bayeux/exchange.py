@@ -67,6 +67,7 @@ class Exchange:
     __slots__ = (
         "browser",
         "carrier",
+        "client_id",
         "connect",
         "is_alone",
         "is_handshake",
@@ -88,8 +89,9 @@ class Exchange:
         self.session: Session | None = None
         self.replies: list[bytes] = []
         self.connect: PendingConnect | None = None
-        # Replies that a handshake still waits for.
+        # Replies that wait for something, and the session's client when they began to.
         self.owed = 0
+        self.client_id: str | None = None
         # Whether the request has one message only; others never wait.
         self.is_alone = True
         # A handshake's reply precedes the messages that may come with it.

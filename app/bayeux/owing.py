@@ -25,6 +25,8 @@ def owe(bayeux: "Bayeux", message: Json, exchange: Exchange, reply: Json) -> Cal
     slot = len(exchange.replies)
     exchange.replies.append(b"")
     exchange.owed += 1
+    if exchange.session is not None:
+        exchange.client_id = exchange.session.client_id
 
     def fulfil() -> None:
         exchange.replies[slot] = finish(bayeux, message, exchange, reply)

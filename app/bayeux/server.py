@@ -337,7 +337,7 @@ class Bayeux:
 
     def give_up(self, session: Session, code: ErrorCode, text: str) -> None:
         """The session ends, and what it did not get is dead."""
-        session.is_closed = True
+        session.is_closed = session.is_given_up = True
         self.settlement.bury(session, session.queue.clear(), code, text)
         self.ownership.end(session, code)
 

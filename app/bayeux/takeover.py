@@ -41,7 +41,7 @@ def _take_dispatcher(bayeux: "Bayeux", session: Session, draft: Session) -> None
     old, new = session.dispatcher, draft.dispatcher
     if old is None or new is None or old.is_dead:
         session.dispatcher = new
-        session.is_closed = False
+        session.is_closed = session.is_given_up = False
         return
     old.policy = new.policy
     old.contact(bayeux.now)

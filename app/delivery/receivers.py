@@ -19,6 +19,7 @@ class Receiver:
         "dispatcher",
         "is_closed",
         "is_durable",
+        "is_given_up",
         "is_ready",
         "number",
         "queue",
@@ -36,6 +37,8 @@ class Receiver:
         self.is_durable = False
         # Nothing is delivered to it any more.
         self.is_closed = False
+        # Closed because it failed: what comes for it yet is dead.
+        self.is_given_up = False
         # Stands in the hub's list of receivers to be told something when this turn ends.
         self.is_ready = False
         # Most are never asked for.

@@ -196,7 +196,7 @@ class Settlement(Generic[R]):
                 dispatcher.refused(now, failure.delay_s)
             case Input.GIVE_UP | Input.END:
                 dispatcher.end(reaction.input)
-                receiver.is_closed = True
+                receiver.is_closed = receiver.is_given_up = True
             case _:
                 pass
         if reaction.pause_s is not None:
@@ -262,8 +262,7 @@ class Settlement(Generic[R]):
     def turned_away(self, receiver: R, message: Message, reason: Reason) -> None:
         """A queue did not take a message: it was full, or its receiver is done with."""
         if reason is Reason.SESSION_ENDED:
-            dispatcher = receiver.dispatcher
-            if dispatcher is None or not dispatcher.is_dead:
+            if not receiver.is_given_up:
                 self.discarded(receiver, [message], reason)
                 return
             code = error_codes.GIVEN_UP
