@@ -62,6 +62,10 @@ class ReplayOptions:
     # Key of the session that gets everything; None: each letter's own receiver.
     target: str | None = None
 
+    def __post_init__(self) -> None:
+        if self.rate <= 0:
+            raise ValueError("a replay needs a rate")
+
 
 class Sent(NamedTuple):
     """A message that was put into a receiver's queue again."""

@@ -26,6 +26,8 @@ from tests.store.servers import ValkeyServer
 
 KEYS = Keys("test")
 BASE = 1_763_000_000_000_000_000
+# Goes on over restarts, as the product's does.
+_now = itertools.count(BASE + 1_000_000_000)
 
 
 def message(n: int, data: object = "hello", *, channel: str = "/orders/new") -> Message:
@@ -94,13 +96,12 @@ class Desk:
             on_fenced=lambda: self.events.append("fenced"),
         )
         self.kept: dict[int, list[Kept]] = {}
-        self._now = itertools.count(BASE + 1_000_000_000)
-        self.letters = Letters(self.store, self.redis, self._now.__next__)
+        self.letters = Letters(self.store, self.redis, _now.__next__)
 
         self.audit = Audit(line, self.redis, KEYS)
 
     def new_id(self) -> str:
-        return str(next(self._now))
+        return str(next(_now))
 
     def keep(self, message: Message, *keys: str) -> None:
         answers = self.kept.setdefault(message.id - BASE, [])

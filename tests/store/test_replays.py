@@ -1,0 +1,370 @@
+"""Replays: in order, a few first, stopped when too many die again, and never twice."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+import pytest
+
+from app.delivery.dead_letters import DeadLetter, State
+from app.delivery.messages import Message
+from app.store import replay_run, replays
+from app.store.letter_search import LetterFilter
+from app.store.replay_jobs import Job, JobState, ReplayOptions, Sent
+from app.store.replays import NotUnderWay, Replays
+from tests.store.desk import BASE, KEYS, Desk, desk, letter, session, until
+from tests.store.servers import ValkeyServer
+
+ALL = LetterFilter()
+FAST = ReplayOptions(rate=100_000, canary=0)
+
+
+class Hall:
+    """Sessions that take what is delivered, keep it waiting, or refuse it."""
+
+    def __init__(self, at: Desk) -> None:
+        self.at = at
+        self.durable: dict[str, bool] = {"joe/1": True, "ann/1": True, "joe/-5": False}
+        self.delivered: list[tuple[str, int]] = []
+        self.messages: list[Message] = []
+        self.queued: set[Sent] = set()
+        self.is_acking = True
+        self.refused: set[int] = set()
+
+    def is_durable(self, key: str) -> bool | None:
+        return self.durable.get(key)
+
+    def deliver(self, key: str, message: Message) -> None:
+        self.delivered.append((key, message.id - BASE))
+        self.messages.append(message)
+        self.queued.add(Sent(key, message.id))
+
+    def waiting(self, sent: Sequence[Sent]) -> Sequence[Sent]:
+        if self.is_acking:
+            for each in sent:
+                self.settle(each)
+        return [each for each in sent if each in self.queued]
+
+    def settle(self, sent: Sent) -> None:
+        if sent not in self.queued:
+            return
+        self.queued.remove(sent)
+        n = sent.id - BASE
+        if n in self.refused:
+            dead = letter(int(self.at.new_id()) - BASE, of=n, receiver=sent.key, generation=1)
+            self.at.store.bury([dead], sent.key if self.durable[sent.key] else None)
+        else:
+            self.at.store.settle(sent.key, [sent.id])
+
+
+@asynccontextmanager
+async def stage(server: ValkeyServer) -> AsyncIterator[tuple[Desk, Hall, Replays]]:
+    async with desk(server) as at:
+        hall = Hall(at)
+        search = at.letters.search
+        jobs = Replays(at.store, search, at.redis, receivers=hall, audit=at.audit, new_id=at.new_id)
+        try:
+            yield at, hall, jobs
+        finally:
+            await jobs.close()
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replay_run, "_LOOK_S", 0.01)
+    monkeypatch.setattr(replay_run, "_AWAY_S", 0.05)
+
+
+@pytest.fixture
+async def scene(shared_valkey: ValkeyServer) -> AsyncIterator[tuple[Desk, Hall, Replays]]:
+    async with stage(shared_valkey) as scene:
+        yield scene
+
+
+async def prepare(at: Desk, *letters: DeadLetter) -> None:
+    for key in ("joe/1", "ann/1"):
+        at.store.save(session(key))
+    at.store.bury(letters, None)
+    await at.answered()
+
+
+async def ended(job: Job) -> JobState:
+    await until(lambda: not job.is_under_way)
+    await asyncio.sleep(0)
+    return job.state
+
+
+Scene = tuple[Desk, Hall, Replays]
+
+
+async def test_letters_become_messages_again(scene: Scene) -> None:
+    at, hall, jobs = scene
+    hall.is_acking = False
+    await prepare(at, letter(11, of=1), letter(12, of=2, receiver="ann/1"), letter(13, of=3))
+    job = await jobs.start(ALL, FAST, "operator")
+    await until(lambda: len(hall.delivered) == 3)
+    assert hall.delivered == [("joe/1", 1), ("ann/1", 2), ("joe/1", 3)]
+    assert at.queue("joe/1") == {1: "g1", 3: "g1"}
+    assert [message.generation for message in hall.messages] == [1, 1, 1]
+    assert hall.messages[0].wire == letter(11, of=1).wire
+    hall.is_acking = True
+    assert await ended(job) is JobState.DONE
+    assert (job.total, job.sent, job.acked, job.failed) == (3, 3, 3, 0)
+    assert (job.channels, job.receivers) == ({"/orders/new": 3}, {"joe/1": 2, "ann/1": 1})
+    await at.answered()
+    assert at.queue("joe/1") == {}
+
+
+async def test_messages_go_in_the_order_of_their_first_publication(scene: Scene) -> None:
+    at, hall, jobs = scene
+    await prepare(at, letter(11, of=5), letter(12, of=3), letter(13, of=4), letter(14, of=1))
+    assert await ended(await jobs.start(ALL, FAST, "operator")) is JobState.DONE
+    assert [n for _, n in hall.delivered] == [1, 3, 4, 5]
+
+
+async def test_only_what_is_meant_is_replayed(scene: Scene) -> None:
+    at, hall, jobs = scene
+    await prepare(at, letter(11, of=1), letter(12, of=2, channel="/b"), letter(13, of=3))
+    job = await jobs.start(LetterFilter(channel="/b"), FAST, "operator")
+    assert await ended(job) is JobState.DONE
+    assert hall.delivered == [("joe/1", 2)]
+    states = [each.state for each in (await at.letters.search.query(ALL, None, 9)).letters]
+    assert states == [State.NEW, State.REPLAYED, State.NEW]
+
+
+async def test_what_cannot_be_replayed_is_left_out_with_the_reason(scene: Scene) -> None:
+    at, hall, jobs = scene
+    await prepare(
+        at,
+        letter(11, of=1),
+        letter(12, of=2, receiver="eve/1"),
+        letter(13, of=3, generation=3),
+        letter(14, of=4),
+    )
+    at.keep(hall_message := letter_message(4), "joe/1")
+    await at.answered()
+    plan = await jobs.plan(ALL, FAST, "operator")
+    assert (plan.state, plan.total) == (JobState.PLANNED, 4)
+    assert plan.skipped == {"receiver": 1, "generation": 1}
+    assert (hall.delivered, await jobs.latest()) == ([], [])
+    job = await jobs.start(ALL, FAST, "operator")
+    assert await ended(job) is JobState.DONE
+    assert hall.delivered == [("joe/1", 1)]
+    assert job.skipped == {"receiver": 1, "generation": 1, "waiting": 1}
+    assert hall_message.id == BASE + 4
+
+
+def letter_message(n: int) -> Message:
+    return Message(letter(n).wire, id=BASE + n, channel="/orders/new")
+
+
+async def test_a_letter_is_replayed_once(scene: Scene) -> None:
+    at, hall, jobs = scene
+    await prepare(at, letter(11, of=1))
+    assert await ended(await jobs.start(ALL, FAST, "operator")) is JobState.DONE
+    job = await jobs.start(ALL, FAST, "operator")
+    assert await ended(job) is JobState.DONE
+    assert hall.delivered == [("joe/1", 1)]
+    assert job.skipped == {"replayed": 1}
+
+
+async def test_a_session_that_is_not_durable_gets_its_letters_too(scene: Scene) -> None:
+    at, hall, jobs = scene
+    await prepare(at, letter(11, of=1, receiver="joe/-5"))
+    assert await ended(await jobs.start(ALL, FAST, "operator")) is JobState.DONE
+    assert hall.delivered == [("joe/-5", 1)]
+    assert (hall.messages[0].is_durable, at.bodies()) == (False, set())
+
+
+async def test_another_session_may_get_everything(scene: Scene) -> None:
+    at, hall, jobs = scene
+    await prepare(at, letter(11, of=1), letter(12, of=2, receiver="eve/1"))
+    options = ReplayOptions(rate=100_000, canary=0, target="ann/1")
+    assert await ended(await jobs.start(ALL, options, "operator")) is JobState.DONE
+    assert hall.delivered == [("ann/1", 1), ("ann/1", 2)]
+
+
+async def test_what_dies_during_the_replay_is_not_replayed_by_it(scene: Scene) -> None:
+    at, hall, jobs = scene
+    await prepare(at, *(letter(n, of=n) for n in range(30)))
+    hall.refused = {*range(30)}
+    options = ReplayOptions(rate=100_000, canary=0, stop_ratio=1.0)
+    job = await jobs.start(ALL, options, "operator")
+    assert await ended(job) is JobState.DONE
+    assert (job.sent, job.failed, len(hall.delivered)) == (30, 30, 30)
+    assert await at.letters.search.count(LetterFilter(state=State.NEW)) == 30
+
+
+# The canary, and failures
+
+
+async def test_the_rest_waits_for_the_canary(scene: Scene) -> None:
+    at, hall, jobs = scene
+    hall.is_acking = False
+    await prepare(at, *(letter(n, of=n) for n in range(20)))
+    job = await jobs.start(ALL, ReplayOptions(rate=100_000, canary=3), "operator")
+    await until(lambda: len(hall.delivered) == 3)
+    await asyncio.sleep(0.1)
+    assert (len(hall.delivered), job.state) == (3, JobState.CANARY)
+    hall.is_acking = True
+    assert await ended(job) is JobState.DONE
+    assert [n for _, n in hall.delivered] == [*range(20)]
+
+
+async def test_a_canary_that_dies_stops_the_replay(scene: Scene) -> None:
+    at, hall, jobs = scene
+    hall.refused = {*range(20)}
+    await prepare(at, *(letter(n, of=n) for n in range(20)))
+    job = await jobs.start(ALL, ReplayOptions(rate=100_000, canary=3), "operator")
+    assert await ended(job) is JobState.STOPPED
+    assert (len(hall.delivered), job.failed) == (3, 3)
+    assert job.reason == "3 of 3 died again"
+    assert await at.letters.search.count(LetterFilter(state=State.NEW)) == 20
+
+
+async def test_a_few_failures_do_not_stop_it(scene: Scene) -> None:
+    at, hall, jobs = scene
+    hall.refused = {4}
+    await prepare(at, *(letter(n, of=n) for n in range(20)))
+    options = ReplayOptions(rate=100_000, canary=10, stop_ratio=0.1)
+    job = await jobs.start(ALL, options, "operator")
+    assert await ended(job) is JobState.DONE
+    assert (job.acked, job.failed) == (19, 1)
+
+
+async def test_too_many_failures_stop_it_later(scene: Scene) -> None:
+    at, hall, jobs = scene
+    hall.refused = {*range(5, 1000)}
+    await prepare(at, *(letter(n, of=n) for n in range(200)))
+    options = ReplayOptions(rate=300, canary=5, stop_ratio=0.5)
+    job = await jobs.start(ALL, options, "operator")
+    assert await ended(job) is JobState.STOPPED
+    assert job.acked == 5
+    assert len(hall.delivered) < 200
+
+
+async def test_a_replay_keeps_to_its_rate(scene: Scene) -> None:
+    at, hall, jobs = scene
+    await prepare(at, *(letter(n, of=n) for n in range(100)))
+    job = await jobs.start(ALL, ReplayOptions(rate=40, canary=0), "operator")
+    await asyncio.sleep(0.5)
+    assert 15 <= len(hall.delivered) <= 30
+    await jobs.cancel(job.id, "operator")
+
+
+def test_a_replay_needs_a_rate() -> None:
+    with pytest.raises(ValueError, match="rate"):
+        ReplayOptions(rate=0)
+
+
+# Cancelling, restarting
+
+
+async def test_a_cancelled_replay_ends_where_it_is(scene: Scene) -> None:
+    at, hall, jobs = scene
+    await prepare(at, *(letter(n, of=n) for n in range(50)))
+    job = await jobs.start(ALL, ReplayOptions(rate=100, canary=0), "operator")
+    await until(lambda: len(hall.delivered) > 3)
+    found = await jobs.cancel(job.id, "operator/ann")
+    assert found is job
+    assert (job.state, job.reason) == (JobState.CANCELLED, "cancelled by operator/ann")
+    sent = len(hall.delivered)
+    await asyncio.sleep(0.1)
+    assert len(hall.delivered) == sent == job.sent
+    with pytest.raises(NotUnderWay):
+        await jobs.cancel(job.id, "operator")
+    assert await jobs.cancel("0" * 19, "operator") is None
+
+
+async def test_another_process_goes_on_without_repeating_anything(
+    shared_valkey: ValkeyServer,
+) -> None:
+    async with stage(shared_valkey) as (at, hall, jobs):
+        await prepare(at, *(letter(n, of=n) for n in range(60)))
+        job = await jobs.start(ALL, ReplayOptions(rate=200, canary=5), "operator")
+        await until(lambda: len(hall.delivered) > 20)
+        first = list(hall.delivered)
+    async with stage(shared_valkey) as (at, hall, jobs):
+        again = await jobs.get(job.id)
+        assert again is not None
+        assert again.state is JobState.RUNNING
+        assert await jobs.resume() == 1
+        running = await jobs.get(job.id)
+        assert running is not None
+        assert await ended(running) is JobState.DONE
+        everything = first + hall.delivered
+        assert sorted(n for _, n in everything)[: len(first)] == sorted(n for _, n in first)
+        assert len({n for _, n in everything}) == len(everything)
+        assert running.sent == 60
+        assert await at.letters.search.count(LetterFilter(state=State.NEW)) == 0
+
+
+async def test_a_canary_is_awaited_over_a_restart(shared_valkey: ValkeyServer) -> None:
+    async with stage(shared_valkey) as (at, hall, jobs):
+        hall.is_acking = False
+        await prepare(at, *(letter(n, of=n) for n in range(20)))
+        job = await jobs.start(ALL, ReplayOptions(rate=100_000, canary=4), "operator")
+        await until(lambda: len(hall.delivered) == 4)
+        await until(lambda: len(job.canaries) == 4)
+    async with stage(shared_valkey) as (at, hall, jobs):
+        hall.is_acking = False
+        hall.refused = {0, 1}
+        loaded = await at.loaded()
+        hall.queued = {Sent("joe/1", message.id) for _, message in loaded["joe/1"].entries}
+        assert len(hall.queued) == 4
+        await jobs.resume()
+        await asyncio.sleep(0.1)
+        assert hall.delivered == []
+        hall.is_acking = True
+        running = await jobs.get(job.id)
+        assert running is not None
+        assert await ended(running) is JobState.STOPPED
+        assert (running.failed, hall.delivered) == (2, [])
+
+
+async def test_a_store_that_goes_away_only_delays() -> None:
+    with ValkeyServer(appendonly="yes", appendfsync="always") as valkey:
+        async with stage(valkey) as (at, hall, jobs):
+            await prepare(at, *(letter(n, of=n) for n in range(40)))
+            job = await jobs.start(ALL, ReplayOptions(rate=100, canary=0), "operator")
+            await until(lambda: len(hall.delivered) > 5)
+            valkey.restart()
+            assert await ended(job) is JobState.DONE
+            assert [n for _, n in hall.delivered] == [*range(40)]
+            assert job.sent == 40
+
+
+# Looking back
+
+
+async def test_jobs_are_remembered_the_latest_first(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at, _, jobs = scene
+    monkeypatch.setattr(replays, "_MOST", 3)
+    started = []
+    for _ in range(5):
+        job = await jobs.start(ALL, FAST, "operator/ann")
+        await ended(job)
+        started.append(job.id)
+    await at.answered()
+    found = await jobs.latest()
+    assert [job.id for job in found] == started[:1:-1]
+    assert (found[0].state, found[0].who, found[0].which) == (JobState.DONE, "operator/ann", ALL)
+    assert found[0].finished is not None
+    names = {name for name in at.names() if name.startswith(KEYS.replay(""))}
+    assert names == {KEYS.replay(id) for id in started[2:]}
+
+
+async def test_begin_and_end_are_in_the_audit(scene: Scene) -> None:
+    at, _, jobs = scene
+    await prepare(at, letter(11, of=1))
+    job = await jobs.start(ALL, FAST, "operator/ann")
+    await ended(job)
+    await at.answered_line()
+    entries, _ = await at.audit.read(None, 10)
+    assert [(entry.who, entry.action, entry.target) for entry in entries] == [
+        ("operator/ann", "replay.done", job.id),
+        ("operator/ann", "replay.start", job.id),
+    ]
+    assert entries[0].detail == {"sent": 1, "failed": 0, "reason": ""}
