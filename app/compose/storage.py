@@ -1,5 +1,6 @@
 """The store of a server: its own Valkey or somebody else's Redis, opened, read and watched."""
 
+import asyncio
 import logging
 import random
 import secrets
@@ -62,7 +63,10 @@ class Storage:
         """Bring back the sessions that were kept, with what waits for them."""
         self._bayeux = bayeux
         count = 0
+        loop = asyncio.get_running_loop()
         async for loaded in self.store.load():
+            # Clocks of sessions begin now; nobody else has told the time yet.
+            bayeux.now = loop.time()
             restore(bayeux, loaded.record, loaded.entries)
             count += 1
         if count:

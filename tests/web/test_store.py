@@ -49,3 +49,29 @@ async def test_a_server_without_a_url_has_a_store_of_its_own(tmp_path: Path) -> 
     async with serving(settings(tmp_path)) as url, aiohttp.ClientSession(url) as client:
         assert await ready(client) == "200 ready"
         assert (tmp_path / "store").is_dir()
+
+
+async def test_a_session_that_was_kept_has_its_whole_time_to_come_back(tmp_path: Path) -> None:
+    with ValkeyServer() as valkey:
+        jar = aiohttp.CookieJar(unsafe=True)
+        kept = settings(tmp_path, redis=valkey.url)
+        async with serving(kept) as url, aiohttp.ClientSession(url, cookie_jar=jar) as client:
+            handshake = {
+                "channel": "/meta/handshake",
+                "version": "1.0",
+                "supportedConnectionTypes": ["long-polling"],
+                "ext": {"ack": True, "delivery": {"session": "joe/1", "retries": 0}},
+            }
+            async with client.post("/cometd", json=[handshake]) as response:
+                client_id = (await response.json())[0]["clientId"]
+        async with serving(kept) as url, aiohttp.ClientSession(url, cookie_jar=jar) as client:
+            await asyncio.sleep(0.3)
+            connect = {
+                "channel": "/meta/connect",
+                "clientId": client_id,
+                "connectionType": "long-polling",
+                "advice": {"timeout": 0},
+                "ext": {"ack": 0},
+            }
+            async with client.post("/cometd", json=[connect]) as response:
+                assert (await response.json())[0]["successful"] is True
