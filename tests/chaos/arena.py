@@ -11,6 +11,7 @@ from tests.chaos import kept
 from tests.chaos.checker import Result, check_file
 from tests.chaos.history import Recorder, What
 from tests.chaos.nemesis import Nemesis, Step
+from tests.chaos.operators import Operator
 from tests.chaos.processes import HOLDFAST, Processes
 from tests.chaos.proxy import Proxy
 from tests.chaos.publisher import Publisher
@@ -40,6 +41,11 @@ class Arena:
         self.nemesis = Nemesis(processes, proxy, recorder)
         self.receivers: list[Receiver] = []
         self.publishers: list[Publisher] = []
+        self._done = asyncio.Event()
+        self._publishing: list[asyncio.Task[None]] = []
+
+    def operator(self) -> Operator:
+        return Operator(self.processes, self.recorder, Random(self.random.random()))
 
     def talker(self) -> Talker:
         return Talker(self.proxy.url, patience_s=PATIENCE_S)
@@ -62,21 +68,33 @@ class Arena:
         self, steps: Sequence[Step], *, at_least_s: float = 0.0, drain_s: float = DRAIN_S
     ) -> Result:
         """Everybody does what they do while the faults happen; then what was left is delivered."""
-        done, over = asyncio.Event(), asyncio.Event()
+        async with self.crowd(drain_s):
+            await asyncio.gather(
+                self.nemesis.run(steps, after_each=self.scan), asyncio.sleep(at_least_s)
+            )
+        return await self.result()
+
+    @asynccontextmanager
+    async def crowd(self, drain_s: float = DRAIN_S) -> AsyncIterator[None]:
+        """Publishers publish and receivers receive; what is left at the end is delivered."""
+        over = asyncio.Event()
         async with asyncio.TaskGroup() as people:
             for receiver in self.receivers:
                 people.create_task(receiver.run(over))
             for receiver in self.receivers:
                 await receiver.is_subscribed.wait()
-            publishing = [people.create_task(each.run(done)) for each in self.publishers]
-            await asyncio.gather(
-                self.nemesis.run(steps, after_each=self.scan), asyncio.sleep(at_least_s)
-            )
-            done.set()
-            await asyncio.wait(publishing) if publishing else None
-            await self.drain(drain_s)
+            self._publishing = [
+                people.create_task(each.run(self._done)) for each in self.publishers
+            ]
+            yield
+            await self.quiet_down(drain_s)
             over.set()
-        return await self.result()
+
+    async def quiet_down(self, drain_s: float = DRAIN_S) -> None:
+        """Nobody publishes any more, and everything has been delivered."""
+        self._done.set()
+        await asyncio.gather(*self._publishing)
+        await self.drain(drain_s)
 
     async def drain(self, within_s: float) -> None:
         """Wait until nothing waits for anybody; if that never happens the checker will say so."""

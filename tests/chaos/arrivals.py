@@ -175,9 +175,10 @@ def _rising(ledger: Ledger, copies: Iterable[Copy], how: str) -> Found:
 
 def broken_holds(ledger: Ledger) -> Found:
     for hold in ledger.holds:
+        late_ns = hold.certain_ns + ARRIVING_NS
         for delivery in ledger.deliveries:
-            if delivery.copy.subscriber != hold.subscriber or delivery.asked_ns >= hold.until_ns:
+            # What was asked for while it was held back may arrive when it is resumed.
+            if delivery.copy.subscriber != hold.subscriber or delivery.at_ns >= hold.until_ns:
                 continue
-            is_late = hold.certain_ns + ARRIVING_NS < delivery.at_ns < hold.until_ns
-            if delivery.asked_ns >= hold.asked_ns or is_late:
+            if delivery.asked_ns >= hold.asked_ns or delivery.at_ns > late_ns:
                 yield f"{delivery.copy.tag} came to {hold.subscriber} while it was held back"

@@ -68,6 +68,14 @@ def behind_one_that_was_not_answered_in_time(story: Story) -> None:
     story.settle("p-1", "p-2")
 
 
+def a_connect_was_held_until_the_resumption(story: Story) -> None:
+    story.publish("p-1")
+    story.hold()
+    asked_ns = story.now_ns
+    story.resume()
+    story.get("p-1", asked=asked_ns)
+
+
 def held_back_for_ever(story: Story) -> None:
     story.hold()
     story.publish("p-1")
@@ -164,6 +172,7 @@ GOOD: list[Tale] = [
     a_refused_one_is_dead,
     held_back_and_resumed,
     behind_one_that_was_not_answered_in_time,
+    a_connect_was_held_until_the_resumption,
     held_back_for_ever,
     a_death_undid_an_acceptance,
     a_death_behind_a_pause_of_the_store_undid_an_acceptance,

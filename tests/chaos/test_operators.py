@@ -1,0 +1,76 @@
+"""What operators do holds, whatever dies meanwhile."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from tests.chaos.arena import Arena, arena
+from tests.chaos.nemesis import Kind
+from tests.chaos.receiver import Manner
+
+DEATH_S = 0.1
+# A second of letters, so that there is time to die in the middle.
+LETTERS_PER_S = 20
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(60)]
+
+
+def populate(ring: Arena) -> None:
+    ring.add_receiver("joe/1", Manner(refuses_one_in=4))
+    ring.add_receiver("ann/1", Manner(refuses_one_in=6, is_explicit=True))
+    ring.add_publisher("p")
+    ring.add_publisher("q")
+
+
+async def test_whoever_is_held_back_stays_so_when_the_server_dies(tmp_path: Path) -> None:
+    async with arena(tmp_path, seed=1) as ring:
+        populate(ring)
+        operator = ring.operator()
+        async with ring.crowd():
+            await operator.hold("joe/1")
+            await ring.nemesis.strike((Kind.KILL_SERVER,), DEATH_S)
+            await asyncio.sleep(0.5)
+            await operator.resume("joe/1")
+        result = await ring.result()
+    assert result.is_valid, result.report()
+    assert (result.pending, result.lost) == (0, 0)
+
+
+async def test_a_replay_that_dies_goes_on_and_delivers_each_letter_once(tmp_path: Path) -> None:
+    async with arena(tmp_path, seed=1) as ring:
+        populate(ring)
+        operator = ring.operator()
+        async with ring.crowd():
+            await asyncio.sleep(1.0)
+            await ring.quiet_down()
+            replay = await operator.replay(rate=LETTERS_PER_S)
+            await asyncio.sleep(0.3)
+            await ring.nemesis.strike((Kind.KILL_SERVER,), DEATH_S)
+            found = await operator.replayed(replay, within_s=10.0)
+        result = await ring.result()
+    assert (found["state"], found["sent"]) == ("done", result.dead)
+    assert result.is_valid, result.report()
+    assert result.delivered == result.acked * 2 + result.dead, result.report()
+
+
+async def test_a_replay_that_is_cancelled_and_begun_again_delivers_each_letter_once(
+    tmp_path: Path,
+) -> None:
+    async with arena(tmp_path, seed=1) as ring:
+        populate(ring)
+        operator = ring.operator()
+        async with ring.crowd():
+            await asyncio.sleep(1.0)
+            await ring.quiet_down()
+            first = await operator.replay(rate=LETTERS_PER_S)
+            await asyncio.sleep(0.3)
+            await operator.cancel(first)
+            cancelled = await operator.replayed(first, within_s=10.0)
+            second = await operator.replayed(await operator.replay(), within_s=10.0)
+        result = await ring.result()
+    assert cancelled["state"] == "cancelled"
+    assert 0 < cancelled["sent"] < result.dead
+    assert cancelled["sent"] + second["sent"] == result.dead
+    assert result.is_valid, result.report()
+    assert result.delivered == result.acked * 2 + result.dead, result.report()
