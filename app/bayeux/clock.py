@@ -131,4 +131,6 @@ class Clock:
             return
         # From now on it is the dispatcher that waits, for as long as the session may last.
         self.lie(session)
-        bayeux.settlement.fail(session, _NO_CONTACT, bayeux.now)
+        if not (session.is_given_up and session.terms is not None and session.terms.is_named):
+            # Who was refused for good may still handshake by its name.
+            bayeux.settlement.fail(session, _NO_CONTACT, bayeux.now)

@@ -47,6 +47,7 @@ class Qos:
         message.priority = self.priority
         message.properties = self.properties
         message.life_ms = self.life_ms
+        message.is_mortal = self.life_ms is not None and self.force_destroy
         if self.life_ms is not None and self.force_destroy:
             message.expires_at = now + self.life_ms / 1000
 

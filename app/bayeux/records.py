@@ -45,6 +45,7 @@ def record_of(session: Session, now_ms: int) -> SessionRecord:
             who=hold.who,
             since_ms=hold.since,
         ),
+        is_given_up=session.is_given_up,
         timeout_s=0.0 if terms is None else terms.timeout / 1000,
         created_ms=session.created // 1_000_000,
         seen_ms=now_ms,
@@ -69,6 +70,9 @@ def restore(
     session.role = record.role
     if record.hold.is_active is False:
         _hold(session, record.hold)
+    if record.is_given_up and session.dispatcher is not None:
+        session.dispatcher.end()
+        session.is_closed = session.is_given_up = True
     queue.batch = record.batch
     # Hand-overs since the record was written have numbers too: the clock is above them all.
     queue.seq = max(record.seq, bayeux.node.stamp() // _NS_PER_US)
@@ -111,7 +115,11 @@ def _refill(bayeux: "Bayeux", session: Session, entries: list[tuple[Mark, Messag
     """The queue as it was: in hands, returned, waiting."""
     queue = session.queue
     due = bayeux.now + queue.response_timeout_s if queue.response_timeout_s else 0.0
+    now_ms = bayeux.node.now_ms()
     for mark, message in entries:
+        if message.is_mortal and message.life_ms is not None:
+            left_ms = message.id // 1_000_000 + message.life_ms - now_ms
+            message.expires_at = bayeux.now + max(left_ms, 0) / 1000
         queue.count += 1
         queue.size += len(message.wire)
         queue.has_mortals = queue.has_mortals or bool(message.expires_at)

@@ -338,7 +338,7 @@ class Bayeux:
     def give_up(self, session: Session, code: ErrorCode, text: str) -> None:
         """The session ends, and what it did not get is dead."""
         session.is_closed = session.is_given_up = True
-        self.settlement.bury(session, session.queue.clear(), code, text)
+        self.settlement.bury_all(session, code, text, self.now)
         self.ownership.end(session, code)
 
     def end(self, session: Session, seen: Input) -> None:

@@ -24,6 +24,7 @@ class Message:
         "id",
         "is_dead_letter",
         "is_durable",
+        "is_mortal",
         "life_ms",
         "linger_s",
         "priority",
@@ -52,7 +53,8 @@ class Message:
         # Higher goes first, 0 to 9.
         self.priority = ORDINARY_PRIORITY
         self.life_ms: int | None = None
-        # From then on it leaves the queues where it waits; never, if zero.
+        # Leaves the queues where it waits when its life is over: then, by this process's clock.
+        self.is_mortal = False
         self.expires_at = 0.0
         self.is_durable = False
         # What the publisher wants receivers to know besides the data.

@@ -51,6 +51,8 @@ class SessionRecord:
     batch: int = 0
     seq: int = 0
     hold: HoldRecord = field(default_factory=HoldRecord)
+    # Refused for good under `onUserException: dead`: nothing is delivered until it handshakes.
+    is_given_up: bool = False
     retries: RetryRecord | None = None
     timeout_s: float = 0.0
     created_ms: int = 0

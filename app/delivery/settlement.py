@@ -168,7 +168,7 @@ class Settlement(Generic[R]):
         if reaction.message is ForMessage.DEAD and entry is not None:
             self.bury(receiver, queue.withdraw((entry.seq,)), failure.code, failure.text)
         if reaction.rest is ForRest.DEAD:
-            self.bury(receiver, queue.clear(), failure.code, failure.text)
+            self.bury_all(receiver, failure.code, failure.text, now)
         elif reaction.rest is ForRest.STAYS:
             back = queue.lose_sight() if entry is None else queue.give_back(entry.seq)
             failed = back if entry is None else [entry]
@@ -222,6 +222,11 @@ class Settlement(Generic[R]):
             for entry in entries
         ]
         self._keeper.mark(receiver.key, marks)
+
+    def bury_all(self, receiver: R, code: ErrorCode, text: str, now: float) -> None:
+        """Nothing of the queue will be delivered; what has outlived its time is no loss."""
+        self.dropped(receiver, receiver.queue.expire(now))
+        self.bury(receiver, receiver.queue.clear(), code, text)
 
     def bury(self, receiver: R, entries: Sequence[Entry], code: ErrorCode, text: str) -> None:
         """These have left the queue undelivered: letters, where letters are wanted."""

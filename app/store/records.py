@@ -24,6 +24,8 @@ def pack_message(message: Message) -> bytes:
         head["p"] = message.priority
     if message.life_ms is not None:
         head["l"] = message.life_ms
+    if message.is_mortal:
+        head["f"] = True
     if message.linger_s is not None:
         head["w"] = message.linger_s
     if message.properties is not None:
@@ -42,6 +44,7 @@ def unpack_message(id: int, record: bytes) -> Message:
     )
     message.priority = head.get("p", ORDINARY_PRIORITY)
     message.life_ms = head.get("l")
+    message.is_mortal = head.get("f", False)
     message.properties = head.get("x")
     message.is_dead_letter = head.get("d", False)
     message.is_durable = True
