@@ -132,20 +132,23 @@ class _Returned:
 
 def disorder(ledger: Ledger) -> Found:
     """First arrivals, the inside of each answer, and the order of acceptance."""
-    yield from _rising(ledger, _firsts(ledger.deliveries), "came")
+    # Without acks a lost answer comes again when nobody has spoken of it for long enough.
+    unordered = {each.copy.subscriber for each in ledger.deliveries if not each.has_acks}
+    came = (each.copy for each in ledger.deliveries)
+    yield from _rising(ledger, _firsts(came, unordered), "came")
     for subscriber, answers in _answers(ledger).items():
         for answer in answers:
             yield from _rising(ledger, answer, f"came in one answer to {subscriber}")
-    yield from _rising(ledger, _accepted(ledger), "was accepted")
-
-
-def _firsts(deliveries: Iterable[Delivery]) -> list[Copy]:
-    return list(dict.fromkeys(each.copy for each in deliveries if not each.copy.generation))
-
-
-def _accepted(ledger: Ledger) -> list[Copy]:
     accepted = (each.copy for each in ledger.settlements if each.is_accepted)
-    return list(dict.fromkeys(copy for copy in accepted if not copy.generation))
+    yield from _rising(ledger, _firsts(accepted, unordered), "was accepted")
+
+
+def _firsts(copies: Iterable[Copy], unordered: set[str]) -> list[Copy]:
+    return list(
+        dict.fromkeys(
+            copy for copy in copies if not copy.generation and copy.subscriber not in unordered
+        )
+    )
 
 
 def _answers(ledger: Ledger) -> dict[str, list[list[Copy]]]:

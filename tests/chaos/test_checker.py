@@ -76,6 +76,12 @@ def a_connect_was_held_until_the_resumption(story: Story) -> None:
     story.get("p-1", asked=asked_ns)
 
 
+def without_acks_a_lost_answer_comes_later(story: Story) -> None:
+    story.publish("p-1", "p-2")
+    story.get("p-2", has_acks=False)
+    story.get("p-1", redelivered=1, has_acks=False)
+
+
 def held_back_for_ever(story: Story) -> None:
     story.hold()
     story.publish("p-1")
@@ -173,6 +179,7 @@ GOOD: list[Tale] = [
     held_back_and_resumed,
     behind_one_that_was_not_answered_in_time,
     a_connect_was_held_until_the_resumption,
+    without_acks_a_lost_answer_comes_later,
     held_back_for_ever,
     a_death_undid_an_acceptance,
     a_death_behind_a_pause_of_the_store_undid_an_acceptance,
