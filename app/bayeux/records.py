@@ -68,11 +68,7 @@ def restore(
     bayeux.agree(session, terms, acks=record.acks)
     session.key = record.key
     session.role = record.role
-    if record.hold.is_active is False:
-        _hold(session, record.hold)
-    if record.is_given_up and session.dispatcher is not None:
-        session.dispatcher.end()
-        session.is_closed = session.is_given_up = True
+    _stop(session, record)
     queue.batch = record.batch
     # Hand-overs since the record was written have numbers too: the clock is above them all.
     queue.seq = max(record.seq, bayeux.node.stamp() // _NS_PER_US)
@@ -104,11 +100,16 @@ def restore(
     return session
 
 
-def _hold(session: Session, record: HoldRecord) -> None:
-    hold = Hold(record.reason, record.who, record.since_ms, record.until_ms)
-    if session.dispatcher is None:
-        session.dispatcher = Dispatcher()
-    session.dispatcher.hold(hold)
+def _stop(session: Session, record: SessionRecord) -> None:
+    """Whose queue did not flow gets nothing now either."""
+    held = record.hold
+    if not held.is_active:
+        if session.dispatcher is None:
+            session.dispatcher = Dispatcher()
+        session.dispatcher.hold(Hold(held.reason, held.who, held.since_ms, held.until_ms))
+    if record.is_given_up and session.dispatcher is not None:
+        session.dispatcher.end()
+        session.is_closed = session.is_given_up = True
 
 
 def _refill(bayeux: "Bayeux", session: Session, entries: list[tuple[Mark, Message]]) -> None:
