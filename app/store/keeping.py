@@ -13,6 +13,7 @@ from app.delivery.messages import Message
 from app.delivery.session_record import SessionRecord
 from app.store import scripts
 from app.store.connection import StoreUnavailable
+from app.store.eviction import refuse_eviction
 from app.store.keys import Keys
 from app.store.line import Line
 from app.store.loading import Loaded, Loading
@@ -84,6 +85,7 @@ class Store:
 
     async def open(self) -> int:
         """Become the one who writes; the id of the newest message that was ever kept, or 0."""
+        await refuse_eviction(self.line)
         call = scripts.open_store(self.keys, seed=self._seed(), node=self._node)
         answer: asyncio.Future[object] = self._loop.create_future()
         self.line.script(call.script, call.keys, call.args, partial(_set, answer))
@@ -129,7 +131,7 @@ class Store:
 
     def keep(self, message: Message, keys: Sequence[str], done: Callable[[Kept], None]) -> None:
         if self.is_available:
-            self._turns.keep(Keeping(message, keys, done))
+            self._turns.keep(message, keys, done)
             self._flush_soon()
         else:
             self._loop.call_soon(done, Kept.REFUSED)

@@ -116,14 +116,14 @@ class Turns:
             turn = self._next()
         turn.sessions[record.key] = record
 
-    def keep(self, keeping: Keeping) -> None:
+    def keep(self, message: Message, keys: Sequence[str], done: Callable[[Kept], None]) -> None:
         """A message, which may have left these queues before."""
         turn = self._turns[-1]
-        if keeping.message.id in turn.gone or (
-            turn.forgotten and not turn.forgotten.keys().isdisjoint(keeping.keys)
+        if message.id in turn.gone or (
+            turn.forgotten and not turn.forgotten.keys().isdisjoint(keys)
         ):
             turn = self._next()
-        turn.messages.append(keeping)
+        turn.messages.append(Keeping(message, keys, done))
 
     def mark(self, key: str, marks: Sequence[Mark]) -> None:
         """The last mark of an entry wins."""

@@ -1,14 +1,17 @@
 """The store as a keeper: what it is told it knows again, whatever happens to the connection."""
 
 import asyncio
+import random
 from collections.abc import AsyncIterator
 
 import pytest
+from redis import Redis
 
 from app.delivery.keeper import Kept
 from app.store import waiting
 from app.store.connection import StoreUnavailable
 from tests.store.desk import BASE, KEYS, Desk, desk, ids, letter, mark, message, session, until
+from tests.store.model import SESSIONS, Both, Room
 from tests.store.servers import ValkeyServer
 
 
@@ -256,6 +259,15 @@ async def test_what_a_newer_version_wrote_is_refused(shared_valkey: ValkeyServer
             await at.store.open()
 
 
+async def test_a_server_that_may_throw_messages_away_is_refused(valkey: ValkeyServer) -> None:
+    valkey.set(maxmemory="100mb", maxmemory_policy="allkeys-lru")
+    async with desk(valkey, is_open=False) as at:
+        with pytest.raises(StoreUnavailable, match="noeviction"):
+            await at.store.open()
+        valkey.set(maxmemory_policy="volatile-lru")
+        await at.store.open()
+
+
 async def test_who_opened_the_store_before_cannot_write_any_more(
     shared_valkey: ValkeyServer,
 ) -> None:
@@ -368,6 +380,41 @@ async def test_a_lost_connection_repeats_what_was_not_answered(at: Desk) -> None
     kept = {n for n, answers in at.kept.items() if answers == [Kept.KEPT]}
     assert kept == set(at.queue("joe/1"))
     assert at.bodies() == kept
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(4))
+async def test_a_bad_connection_changes_nothing(at: Desk, seed: int) -> None:
+    dice = random.Random(seed)
+    both = Both(at.store)
+    for _ in range(400):
+        key, n = dice.choice(SESSIONS), dice.randrange(8)
+        match dice.randrange(12):
+            case 0 | 1:
+                both.save(key)
+            case 2 | 3 | 4:
+                await until(lambda: at.store.is_available)
+                both.keep(n, dice.sample(SESSIONS, dice.randint(1, 3)))
+                # Sent before the connection is known to be lost: from here on it must succeed.
+                at.store.flush()
+            case 5:
+                both.mark(n, key, dice.randint(1, 9))
+            case 6 | 7:
+                both.settle(n, key)
+            case 8:
+                both.bury(n, key, is_durable=dice.random() < 0.8)
+            case 9:
+                both.forget(key)
+            case 10:
+                at.store.flush()
+                await asyncio.sleep(0)
+            case _:
+                at.store.flush()
+                at.server.ask("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+                await asyncio.sleep(0)
+    await at.answered()
+    with Redis.from_url(at.server.url) as redis:
+        both.model.check(Room(redis))
 
 
 async def test_closing_waits_for_what_is_under_way(at: Desk) -> None:

@@ -1,7 +1,7 @@
 """The scripts against a naive model, with calls repeated as a bad connection repeats them."""
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -9,160 +9,19 @@ from hypothesis import strategies as st
 from redis import Redis
 from redis.exceptions import ResponseError
 
-from app.delivery.keeper import Kept, Mark
+from app.delivery.keeper import Mark
 from app.store import records, scripts
 from app.store.scripts import Call, Take
-from app.store.turn import Keeping, Turns
+from app.store.turn import Turns
 from tests.store.desk import BASE, KEYS, letter, message, session
+from tests.store.model import EPOCH, SESSIONS, Both, Room
 from tests.store.servers import ValkeyServer
-
-if TYPE_CHECKING:
-    from app.delivery.dead_letters import DeadLetter
-
-SESSIONS = ["joe/1", "ann/1", "eve/1"]
-EPOCH = "seed-1"
-
-
-class Room:
-    """A store that was opened, spoken to without a line."""
-
-    def __init__(self, redis: Redis) -> None:
-        self.redis = redis
-        self.redis.flushall()
-        self.call(scripts.open_store(KEYS, seed="seed", node="test"))
-
-    def call(self, call: Call) -> Any:
-        script = self.redis.register_script(call.script.source)
-        return script(keys=call.keys, args=call.args)
-
-    def hash(self, key: str) -> dict[str, str]:
-        found: Any = self.redis.hgetall(key)
-        return {name.decode(): value.decode() for name, value in found.items()}
-
-    def members(self, key: str) -> set[str]:
-        found: Any = self.redis.zrange(key, 0, -1)
-        return {member.decode() for member in found}
-
-    def names(self, pattern: str) -> set[str]:
-        found: Any = self.redis.keys(pattern)
-        return {name.decode() for name in found}
 
 
 @pytest.fixture
 def redis(shared_valkey: ValkeyServer) -> Iterator[Redis]:
     with Redis.from_url(shared_valkey.url) as redis:
         yield redis
-
-
-class Model:
-    """What the store should hold, in the simplest of forms."""
-
-    def __init__(self) -> None:
-        self.sessions: set[str] = set()
-        self.queues: dict[str, dict[int, str]] = {key: {} for key in SESSIONS}
-        self.letters: dict[str, DeadLetter] = {}
-        self.replayed: set[str] = set()
-
-    def check(self, room: Room) -> None:
-        assert set(room.hash(KEYS.sessions)) == self.sessions
-        counts: dict[str, int] = {}
-        for key, queue in self.queues.items():
-            assert room.hash(KEYS.queue(key)) == {str(id): entry for id, entry in queue.items()}
-            for id in queue:
-                counts[str(id)] = counts.get(str(id), 0) + 1
-        assert set(room.hash(KEYS.bodies)) == set(counts)
-        shared = {id: str(count) for id, count in counts.items() if count > 1}
-        assert room.hash(KEYS.refs) == shared
-        self.check_letters(room)
-
-    def check_letters(self, room: Room) -> None:
-        found = {
-            id: records.unpack_letter(record.encode())
-            for id, record in room.hash(KEYS.dead).items()
-        }
-        assert set(found) == set(self.letters)
-        assert {id for id, letter in found.items() if letter.replays} == self.replayed
-        indexes: dict[str, set[str]] = {}
-        for id, dead in self.letters.items():
-            for index in KEYS.indexes(dead):
-                indexes.setdefault(index, set()).add(id)
-        assert room.names("{test}:dead:*") - {KEYS.prints} == set(indexes)
-        for index, ids in indexes.items():
-            assert room.members(index) == ids
-        prints: Any = room.redis.zrange(KEYS.prints, 0, -1, withscores=True)
-        assert {KEYS.by_fingerprint(name.decode()): int(count) for name, count in prints} == {
-            index: len(ids) for index, ids in indexes.items() if index.startswith("{test}:dead:p")
-        }
-
-
-class Both:
-    """The store behind the turns, and the model beside it."""
-
-    def __init__(self, room: Room) -> None:
-        self.room = room
-        self.model = Model()
-        self.turns = Turns()
-        self.letters = 0
-        self.jobs = 0
-
-    def save(self, key: str) -> None:
-        self.turns.save(session(key))
-        self.model.sessions.add(key)
-
-    def keep(self, n: int, keys: Sequence[str]) -> None:
-        self.turns.keep(Keeping(message(n), keys, ignore))
-        for key in keys:
-            self.model.queues[key].setdefault(BASE + n, "")
-
-    def mark(self, n: int, key: str, seq: int) -> None:
-        queue = self.model.queues[key]
-        # Nobody hands over what is not in the queue.
-        if BASE + n in queue:
-            self.turns.mark(key, [Mark(BASE + n, seq, 1, 1, 0)])
-            _, is_replayed, generation = queue[BASE + n].partition("g")
-            queue[BASE + n] = f"0 {seq} 1 1 0{is_replayed}{generation}"
-
-    def settle(self, n: int, key: str) -> None:
-        self.turns.settle(key, [BASE + n])
-        self.model.queues[key].pop(BASE + n, None)
-
-    def bury(self, n: int, key: str, *, is_durable: bool) -> None:
-        self.letters += 1
-        dead = letter(1000 + self.letters, of=n, receiver=key, channel=f"/orders/{n % 2}")
-        self.turns.bury([dead], key if is_durable else None)
-        if is_durable:
-            self.model.queues[key].pop(BASE + n, None)
-        self.model.letters[dead.id] = dead
-
-    def forget(self, key: str) -> None:
-        self.turns.forget(key)
-        self.model.sessions.discard(key)
-        self.model.queues[key].clear()
-
-    def remove(self, at: int) -> Call | None:
-        if not self.model.letters:
-            return None
-        id = sorted(self.model.letters)[at % len(self.model.letters)]
-        self.model.replayed.discard(id)
-        return scripts.letters_remove(KEYS, EPOCH, [self.model.letters.pop(id)])
-
-    def replay(self, at: int) -> Call | None:
-        if not self.model.letters:
-            return None
-        id = sorted(self.model.letters)[at % len(self.model.letters)]
-        dead = self.model.letters[id]
-        queue = self.model.queues[dead.key]
-        is_there = dead.key in self.model.sessions and dead.message not in queue
-        if is_there and id not in self.model.replayed:
-            self.model.replayed.add(id)
-            queue[dead.message] = "g1"
-        # A job asks again for what it took only if it was not answered.
-        self.jobs += 1
-        return scripts.replay_take(KEYS, EPOCH, str(self.jobs), [Take(dead, dead.key, True)])
-
-
-def ignore(kept: Kept) -> None:
-    pass
 
 
 numbers = st.integers(0, 4)
@@ -176,11 +35,11 @@ operations = st.one_of(
     st.tuples(st.just("bury"), numbers, keys, st.booleans()),
     st.tuples(st.just("forget"), keys),
 )
-turns = st.lists(operations, max_size=12)
+many = st.lists(operations, max_size=12)
 # Of the calls that will be repeated, those that the store has carried out before.
 lost = st.lists(st.booleans(), max_size=40)
 clearing = st.one_of(st.none(), st.tuples(st.sampled_from(["remove", "replay"]), st.integers(0, 9)))
-windows = st.lists(st.tuples(st.lists(turns, max_size=3), clearing, st.lists(lost, max_size=2)))
+windows = st.lists(st.tuples(st.lists(many, max_size=3), clearing, st.lists(lost, max_size=2)))
 
 
 @settings(
@@ -192,9 +51,11 @@ windows = st.lists(st.tuples(st.lists(turns, max_size=3), clearing, st.lists(los
 def test_repeated_calls_leave_what_the_model_has(
     redis: Redis, given: list[tuple[list[Any], Any, list[list[bool]]]]
 ) -> None:
-    both = Both(Room(redis))
+    turns, room = Turns(), Room(redis)
+    both = Both(turns)
+    room.open()
     for given_turns, clear, attempts in given:
-        calls = [call for turn in given_turns for call in calls_of(both, turn)]
+        calls = [call for turn in given_turns for call in calls_of(both, turns, turn)]
         if clear is not None:
             name, at = clear
             last = getattr(both, name)(at)
@@ -204,13 +65,13 @@ def test_repeated_calls_leave_what_the_model_has(
                 # What is taken depends on what was there: it is never ahead of what it follows.
                 is_early = call.script is scripts.REPLAY_TAKE and not all(attempt[: len(calls)])
                 if was_carried_out and not is_early:
-                    both.room.call(call)
+                    room.call(call)
         for call in calls:
-            both.room.call(call)
-        both.model.check(both.room)
+            room.call(call)
+        both.model.check(room)
 
 
-def calls_of(both: Both, turn: list[Any]) -> list[Call]:
+def calls_of(both: Both, turns: Turns, turn: list[Any]) -> list[Call]:
     for operation in turn:
         name, *words = operation
         if name == "bury":
@@ -218,7 +79,7 @@ def calls_of(both: Both, turn: list[Any]) -> list[Call]:
             both.bury(n, key, is_durable=is_durable)
         else:
             getattr(both, name)(*words)
-    return [outgoing.call for each in both.turns.take() for outgoing in each.calls(KEYS, EPOCH)]
+    return [outgoing.call for each in turns.take() for outgoing in each.calls(KEYS, EPOCH)]
 
 
 # One by one
@@ -226,7 +87,9 @@ def calls_of(both: Both, turn: list[Any]) -> list[Call]:
 
 @pytest.fixture
 def room(redis: Redis) -> Room:
-    return Room(redis)
+    room = Room(redis)
+    room.open()
+    return room
 
 
 def everything() -> list[Call]:
