@@ -345,8 +345,9 @@ class CallbackQueue:
         The receiver has seen it and wants it again: no earlier batch speaks for it any more.
         """
         entries = [entry for seq, entry in self.handed.items() if seq >= since]
-        for entry in entries:
-            entry.batch = 0
+        for entry in (*entries, *self.returned):
+            if entry.seq >= since:
+                entry.batch = 0
         return self._put_back(entries)
 
     def lose_sight(self) -> list[Entry]:
@@ -363,8 +364,6 @@ class CallbackQueue:
         for entry in back:
             entry.redelivered += 1
         self._counters.redelivered += len(back)
-        for entry in self.returned:
-            entry.batch = 0
         self.batch = self._repeats = 0
         self.is_restored = False
         self._former_seq = self.seq
