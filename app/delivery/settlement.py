@@ -1,7 +1,7 @@
 """What becomes of entries when receivers answer, fail or go: books, store and dead letters."""
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -171,12 +171,11 @@ class Settlement(Generic[R]):
             self.bury_all(receiver, failure.code, failure.text, now)
         elif reaction.rest is ForRest.STAYS:
             back = queue.lose_sight() if entry is None else queue.give_back(entry.seq)
-            failed = back if entry is None else [entry]
             if reaction.counts_redelivered:
-                for each in failed:
+                for each in back if entry is None else [entry]:
                     each.redelivered += 1
                     self._counters.redelivered += 1
-            self.mark(receiver, {each.seq: each for each in (*failed, *back)}.values())
+            self.mark(receiver, queue.returned)
 
     def _steer(
         self,
@@ -205,7 +204,7 @@ class Settlement(Generic[R]):
 
     # The store and the dead letters
 
-    def mark(self, receiver: R, entries: Collection[Entry]) -> None:
+    def mark(self, receiver: R, entries: Sequence[Entry]) -> None:
         """Remember how far these have come."""
         if not receiver.is_durable or not entries:
             return
