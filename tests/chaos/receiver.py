@@ -98,7 +98,12 @@ class Receiver:
         elif self.is_held:
             await self._sit_out()
         else:
-            await self._try(self._connect())
+            # Whoever wants no more is told soon that it gets no more.
+            await self._try(self._connect(timeout_ms=0 if self._stops else None))
+
+    @property
+    def _stops(self) -> bool:
+        return bool(self._entries) and self._entries[-1].code == HOLDBACK
 
     async def _try(self, attempt: Coroutine[Any, Any, None]) -> None:
         try:
@@ -187,7 +192,7 @@ class Receiver:
         entries = [entry.to_json() for entry in self._entries]
         begin = self._recorder.begin
         said = [begin(self.name, What.SETTLE, subscriber=self.name, entries=entries)]
-        if self._entries[-1].code == HOLDBACK:
+        if self._stops:
             said.append(begin(self.name, What.HOLD, subscriber=self.name, by="verdict"))
         return said
 
@@ -201,8 +206,7 @@ class Receiver:
 
     def _go_on(self, batch: int | None) -> None:
         """The server knows now what was said."""
-        if self._entries and self._entries[-1].code == HOLDBACK:
-            self.is_held = True
+        self.is_held = self.is_held or self._stops
         self.accepted += sum(not entry.code for entry in self._entries)
         self._entries.clear()
         if batch is not None:

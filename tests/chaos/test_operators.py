@@ -11,7 +11,7 @@ from tests.chaos.receiver import Manner
 
 DEATH_S = 0.1
 # A second of letters, so that there is time to die in the middle.
-LETTERS_PER_S = 20
+LETTERS_PER_S = 40
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(60)]
 
@@ -42,7 +42,7 @@ async def test_a_replay_that_dies_goes_on_and_delivers_each_letter_once(tmp_path
         populate(ring)
         operator = ring.operator()
         async with ring.crowd():
-            await asyncio.sleep(1.0)
+            await asyncio.sleep(0.8)
             await ring.quiet_down()
             replay = await operator.replay(rate=LETTERS_PER_S)
             await asyncio.sleep(0.3)
@@ -61,7 +61,7 @@ async def test_a_replay_that_is_cancelled_and_begun_again_delivers_each_letter_o
         populate(ring)
         operator = ring.operator()
         async with ring.crowd():
-            await asyncio.sleep(1.0)
+            await asyncio.sleep(0.8)
             await ring.quiet_down()
             first = await operator.replay(rate=LETTERS_PER_S)
             await asyncio.sleep(0.3)

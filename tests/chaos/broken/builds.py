@@ -28,6 +28,8 @@ class Build:
     damage: Callable[[], None]
     breaks: Invariant
     steps: tuple[Step, ...] = ()
+    # How long receivers stay held back.
+    held_s: float = 0.4
 
     @property
     def name(self) -> str:
@@ -141,7 +143,7 @@ BUILDS = {
         Build(what_was_acked_comes_again, Invariant.NO_DUPLICATE),
         Build(holdback_is_ignored, Invariant.HOLD),
         Build(bodies_go_with_their_first_entry, Invariant.NO_LOSS, _KILL),
-        Build(holds_are_forgotten_at_a_restart, Invariant.HOLD, _KILL_OFTEN),
+        Build(holds_are_forgotten_at_a_restart, Invariant.HOLD, _KILL_OFTEN, held_s=4.0),
     )
 }
 
