@@ -8,7 +8,7 @@ import pytest
 from redis import Redis
 
 from app.delivery.keeper import Kept
-from app.store import waiting
+from app.store import keeping, waiting
 from app.store.connection import StoreUnavailable
 from tests.store.desk import BASE, KEYS, Desk, desk, ids, letter, mark, message, session, until
 from tests.store.model import SESSIONS, Both, Room
@@ -281,6 +281,10 @@ async def test_who_opened_the_store_before_cannot_write_any_more(
         old.keep(message(2), "joe/1")
         await asyncio.sleep(0.01)
         assert old.kept[2] == [Kept.REFUSED]
+        old.store.settle("joe/1", ids(3))
+        old.store.after(lambda: old.events.append("answered"))
+        await asyncio.sleep(0.01)
+        assert old.events == ["fenced"]
         new.keep(message(3), "joe/1")
         await new.answered()
         assert (new.kept[3], new.queue("joe/1")) == ([Kept.KEPT], {3: ""})
@@ -355,6 +359,20 @@ async def test_an_emptied_store_is_opened_again_and_told_everything(at: Desk) ->
     at.keep(message(3), "joe/1")
     await at.answered()
     assert (at.queue("joe/1"), at.dead()) == ({3: ""}, [7])
+
+
+async def test_what_waits_for_an_emptied_store_is_bounded(
+    at: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keeping, "_MAX_WAITING", 2)
+    at.server.ask("FLUSHALL")
+    at.store.settle("joe/1", ids(1))
+    while at.store.is_available:
+        await asyncio.sleep(0)
+    at.store.settle("joe/1", ids(1, 2, 3))
+    assert at.store.is_full
+    await at.answered()
+    assert not at.store.is_full
 
 
 async def test_a_store_that_comes_back_empty_is_told_everything(valkey: ValkeyServer) -> None:

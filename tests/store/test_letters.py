@@ -9,11 +9,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from app.delivery.dead_letters import DeadLetter, State
-from app.store import letter_lines, letter_search, records
+from app.store import letter_lines, letter_search, records, scripts
 from app.store.connection import StoreUnavailable
 from app.store.letter_lines import LineUnfit
 from app.store.letter_search import LetterFilter
-from tests.store.desk import BASE, KEYS, Desk, desk, letter, session
+from app.store.scripts import Call
+from tests.store.desk import BASE, KEYS, Desk, desk, letter, session, until
 from tests.store.servers import ValkeyServer
 
 ALL = LetterFilter()
@@ -159,6 +160,32 @@ async def test_a_store_that_is_away_says_so(valkey: ValkeyServer) -> None:
 
 
 # Clearing away
+
+
+async def test_a_change_that_cannot_be_made_is_an_error(
+    valkey: ValkeyServer,
+) -> None:
+    async with desk(valkey) as at:
+        line = letter_lines.write(letter(1))
+        valkey.freeze()
+        with pytest.raises(StoreUnavailable, match="may do it yet"):
+            await at.store.run(_forgetting, patience_s=0.05)
+        valkey.thaw()
+        await at.answered()
+        with pytest.raises(StoreUnavailable, match="ERR"):
+            await at.store.run(_nonsense)
+        valkey.kill()
+        await until(lambda: not at.store.is_available)
+        with pytest.raises(StoreUnavailable, match="away"):
+            await at.letters.import_(given_lines(line))
+
+
+def _forgetting(epoch: str) -> Call:
+    return scripts.forget(KEYS, epoch, ["joe/1"])
+
+
+def _nonsense(epoch: str) -> Call:
+    return Call(scripts.SETTLE, [KEYS.meta, KEYS.bodies, KEYS.refs], [epoch, "x", "y"])
 
 
 async def test_a_purge_removes_what_is_meant_and_tells_how_far_it_is(at: Desk) -> None:

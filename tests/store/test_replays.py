@@ -334,6 +334,33 @@ async def test_a_store_that_goes_away_only_delays() -> None:
             assert job.sent == 40
 
 
+async def test_a_store_that_is_full_only_delays(valkey: ValkeyServer) -> None:
+    async with stage(valkey) as (at, hall, jobs):
+        await prepare(at, *(letter(n, of=n) for n in range(10)))
+        job = await jobs.start(ALL, ReplayOptions(rate=50, canary=0), "operator")
+        await until(lambda: len(hall.delivered) > 2)
+        valkey.set(maxmemory="1")
+        await asyncio.sleep(0.1)
+        sent = len(hall.delivered)
+        await asyncio.sleep(0.1)
+        assert len(hall.delivered) == sent
+        valkey.set(maxmemory="0")
+        assert await ended(job) is JobState.DONE
+        assert [n for _, n in hall.delivered] == [*range(10)]
+
+
+async def test_a_session_that_ends_meanwhile_gets_nothing(scene: Scene) -> None:
+    at, hall, jobs = scene
+    await prepare(at, *(letter(n, of=n) for n in range(10)))
+    job = await jobs.start(ALL, ReplayOptions(rate=30, canary=0), "operator")
+    await until(lambda: len(hall.delivered) > 2)
+    at.store.forget("joe/1")
+    del hall.durable["joe/1"]
+    assert await ended(job) is JobState.DONE
+    assert job.sent == len(hall.delivered) < 10
+    assert job.skipped == {"receiver": 10 - job.sent}
+
+
 # Looking back
 
 
