@@ -24,8 +24,7 @@ from app.store.waiting import Waiting, tell
 
 log = logging.getLogger(__name__)
 
-_PATIENCE_S = 5.0
-_PAUSE_S = 1.0
+_PATIENCE_S, _PAUSE_S = 5.0, 1.0
 # What may wait while a store that lost its state is opened again.
 _MAX_WAITING = 100_000
 
@@ -108,10 +107,10 @@ class Store:
     async def close(self, patience_s: float) -> None:
         """Give what is under way some time to be answered."""
         if self._state is State.OPEN:
-            answered: asyncio.Future[object] = self._loop.create_future()
-            self.after(partial(_set, answered, None))
+            answered = asyncio.Event()
+            self.after(answered.set)
             try:
-                await asyncio.wait_for(answered, patience_s)
+                await asyncio.wait_for(answered.wait(), patience_s)
             except TimeoutError:
                 if self._sent:
                     log.warning("%d calls to the store were not answered", len(self._sent))
@@ -194,8 +193,7 @@ class Store:
         if not self.is_available:
             raise StoreUnavailable("the store is away")
         answer: asyncio.Future[object] = self._loop.create_future()
-        made = call(self.epoch)
-        self._call(made, partial(_set, answer), may_be_refused=True)
+        self._call(call(self.epoch), partial(_set, answer), may_be_refused=True)
         try:
             reply = await asyncio.wait_for(answer, patience_s)
         except TimeoutError as error:
@@ -298,4 +296,4 @@ def _set(answer: asyncio.Future[object], reply: object) -> None:
 
 
 def _ignore(_: object) -> None:
-    """Whatever it is, nobody waits for it."""
+    """Nobody waits for it."""

@@ -367,7 +367,7 @@ async def test_what_waits_for_an_emptied_store_is_bounded(
     monkeypatch.setattr(keeping, "_MAX_WAITING", 2)
     at.server.ask("FLUSHALL")
     at.store.settle("joe/1", ids(1))
-    while at.store.is_available:
+    while at.store.is_available:  # noqa: ASYNC110 - it is away for a few turns only
         await asyncio.sleep(0)
     at.store.settle("joe/1", ids(1, 2, 3))
     assert at.store.is_full
