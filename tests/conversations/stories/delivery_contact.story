@@ -170,7 +170,7 @@ alice <- /service/delivery error "402::session_unknown"
 walter is held
 walter leaves while waiting
 
-# A verdict that comes too late is not taken for one on the next attempt
+# A verdict that comes after the next attempt is not taken for one on that
 pins: S10
 walter watches the dead letters
 alice -> /meta/handshake {"ext": {"delivery": {"responseTimeout": 300, "retries": 2, "delay": 60000}}}
@@ -184,10 +184,10 @@ alice <- /s10/late {"data": 1, "ext": {"delivery": {"seq": 1, "redelivered": abs
          /meta/connect ok
 alice ~> /meta/connect
 alice is held for 500 ms
-alice -> /service/delivery {"data": [{"seq": 1, "errorCode": "user.update.error"}]}
-alice <- /service/delivery ok
 alice <~ /s10/late {"data": 1, "ext": {"delivery": {"seq": 2, "redelivered": 1, ...}}}
          /meta/connect ok
+alice -> /service/delivery {"data": [{"seq": 1, "errorCode": "user.update.error"}]}
+alice <- /service/delivery ok
 alice ~> /meta/connect {"ext": {"delivery": {"verdicts": [{"seq": 2, "state": "OK"}]}}}
 -- Now it is settled, and stays so.
 alice is held for 500 ms
@@ -234,11 +234,12 @@ olga asks "client/s21/1/?connectionState" and hears "ALIVE"
 olga operates
 olga asks "client/s21/1/?connectionState" and hears "POLLING"
 walter is held for 500 ms
+700 ms pass
+olga operates
+olga asks "client/s21/1/?connectionState" in vain
 walter <~ /sys/deadMessage {"data": {"content": 1, "receiver": "client/s21/1", "errorCode": "communication.noConnection.dead", ...}, ...}
           /sys/deadMessage {"data": {"content": 2, "receiver": "client/s21/1", "errorCode": "communication.noConnection.dead", ...}, ...}
           /meta/connect ok {"ext": {"ack": 2}}
-olga operates
-olga asks "client/s21/1/?connectionState" in vain
 alice -> /meta/connect {"ext": {"ack": 1}}
 alice <- /meta/connect error "402::session_unknown" {"advice": {"reconnect": "handshake", ...}}
 walter disconnects

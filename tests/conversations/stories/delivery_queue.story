@@ -179,3 +179,26 @@ alice <~ /s77 {"data": 7, ...}
 alice ends the session
 carol disconnects
 walter disconnects
+
+# Whoever takes a session over gets what the other had in hands, who is told to give up
+alice takes /queue/over under {"session": "over/1"}
+bob handshakes
+bob publishes 1 to /queue/over
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /queue/over {"data": 1, "ext": {"delivery": {"seq": 1, "redelivered": absent, ...}}}
+         /meta/connect ok {"ext": {"ack": 2}}
+alice ~> /meta/connect {"ext": {"ack": 1, "delivery": {"pending": [1]}}}
+carol -> /meta/handshake {"ext": {"ack": true, "delivery": {"session": "over/1"}}}
+carol <- /meta/handshake ok {"clientId": new $carol, "ext": {"ack": true, "delivery": {"resumed": true, "waiting": 1, ...}}, ...}
+alice <~ /meta/connect error "402::session_unknown" {"advice": {"reconnect": "none", ...}}
+carol -> /meta/connect {"ext": {"ack": 0}}
+carol <- /queue/over {"data": 1, "ext": {"delivery": {"seq": 2, "redelivered": 1, ...}}}
+         /meta/connect ok {"ext": {"ack": 1}}
+alice -> /meta/connect {"ext": {"ack": 2}}
+alice <- /meta/connect error "402::session_unknown" {"advice": {"reconnect": "none", ...}}
+-- The subscription is carol's now.
+bob publishes 2 to /queue/over
+carol -> /meta/connect {"ext": {"ack": 1}}
+carol <- /queue/over {"data": 2, "ext": {"delivery": {"redelivered": absent, ...}}}
+         /meta/connect ok {"ext": {"ack": 2}}
+carol ends the session
