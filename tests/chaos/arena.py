@@ -47,19 +47,34 @@ class Arena:
     def operator(self) -> Operator:
         return Operator(self.processes, self.recorder, Random(self.random.random()))
 
-    def talker(self) -> Talker:
-        return Talker(self.proxy.url, patience_s=PATIENCE_S)
+    def talker(self, kind: type[Talker] = Talker) -> Talker:
+        return kind(self.proxy.url, patience_s=PATIENCE_S)
 
-    def add_receiver(self, name: str, manner: Manner | None = None, **more: Any) -> Receiver:
-        more.setdefault("channels", ["/chaos/**"])
-        receiver = Receiver(name, self.talker(), self.recorder, manner=manner or Manner(), **more)
+    def add_receiver(
+        self, name: str, manner: Manner, *, by: type[Talker] = Talker, is_named: bool = True
+    ) -> Receiver:
+        receiver = Receiver(
+            name,
+            self.talker(by),
+            self.recorder,
+            channels=["/chaos/**"],
+            manner=manner,
+            is_named=is_named,
+        )
         self.receivers.append(receiver)
         return receiver
 
-    def add_publisher(self, name: str, **more: Any) -> Publisher:
-        more.setdefault("channels", ["/chaos/a", "/chaos/b"])
+    def add_publisher(
+        self, name: str, *, is_careful: bool = True, priorities: Sequence[int] = (5,)
+    ) -> Publisher:
         publisher = Publisher(
-            name, self.talker(), self.recorder, Random(self.random.random()), **more
+            name,
+            self.talker(),
+            self.recorder,
+            Random(self.random.random()),
+            channels=["/chaos/a", "/chaos/b"],
+            is_careful=is_careful,
+            priorities=priorities,
         )
         self.publishers.append(publisher)
         return publisher

@@ -35,6 +35,7 @@ class Publisher:
         channels: Sequence[str],
         is_careful: bool = True,
         has_keys: bool = False,
+        priorities: Sequence[int] = (5,),
         pause_s: float = 0.02,
     ) -> None:
         self.name = name
@@ -44,6 +45,7 @@ class Publisher:
         self._channels = channels
         self._is_careful = is_careful
         self._has_keys = has_keys
+        self._priorities = priorities
         self._pause_s = pause_s
         self._serial = 0
 
@@ -63,9 +65,15 @@ class Publisher:
         self._serial += 1
         tag = f"{self.name}-{self._serial}"
         data = {"tag": tag, "padding": "x" * self._random.randrange(200)}
-        known = {"tag": tag, "serial": self._serial, "channel": channel}
+        priority = self._random.choice(self._priorities)
+        known = {
+            "tag": tag,
+            "serial": self._serial,
+            "channel": channel,
+            "priority": priority,
+        }
         begun = self._recorder.begin(self.name, What.PUBLISH, **known, sha=fingerprint(data))
-        options: dict[str, Any] = {"persistent": True}
+        options: dict[str, Any] = {"persistent": True, "priority": priority}
         if self._has_keys:
             options["key"] = tag
         outcome, error = await self._insist(

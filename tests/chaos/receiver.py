@@ -163,7 +163,7 @@ class Receiver:
         )
         message: dict[str, Any] = {
             "channel": CONNECT,
-            "connectionType": "long-polling",
+            "connectionType": self._talker.connection_type,
             "ext": self._ext(),
         }
         if timeout_ms is not None:

@@ -1,4 +1,4 @@
-"""Bayeux over long-polling, by hand: one session, and no forgiveness for anything odd."""
+"""Bayeux by hand: one session, and no forgiveness for anything odd."""
 
 import asyncio
 from collections.abc import Mapping
@@ -8,6 +8,8 @@ import aiohttp
 import orjson
 
 Message = dict[str, Any]
+
+_NO_FAREWELL = aiohttp.ClientWSTimeout(ws_close=0.05)
 
 
 class Lost(Exception):
@@ -36,6 +38,8 @@ class Denied(Exception):
 
 class Talker:
     """One browser: its cookie stays when its sessions do not."""
+
+    connection_type = "long-polling"
 
     def __init__(self, url: str, *, patience_s: float) -> None:
         self._url = f"{url}/cometd"
@@ -69,7 +73,7 @@ class Talker:
     async def handshake(self, ext: Mapping[str, Any]) -> Message:
         self.client_id = None
         channel = "/meta/handshake"
-        types = ["long-polling"]
+        types = [self.connection_type]
         message = {"channel": channel, "version": "1.0", "supportedConnectionTypes": types}
         found = reply_to(channel, await self.ask({**message, "ext": ext}))
         self.client_id = found["clientId"]
@@ -80,22 +84,61 @@ class Talker:
         name = "/meta/subscribe"
         return reply_to(name, await self.ask({"channel": name, "subscription": channel}))
 
-    async def handshake_until_answered(
-        self, ext: Mapping[str, Any], *, within_s: float = 30.0
-    ) -> Message:
-        async with asyncio.timeout(within_s):
-            while True:
-                try:
-                    return await self.handshake(ext)
-                except (Lost, Denied):
-                    await asyncio.sleep(0.1)
+
+class SocketTalker(Talker):
+    """The same over a WebSocket, which is opened again when it is lost."""
+
+    connection_type = "websocket"
+
+    def __init__(self, url: str, *, patience_s: float) -> None:
+        super().__init__(url, patience_s=patience_s)
+        self._patience_s = patience_s
+        self._socket: aiohttp.ClientWebSocketResponse | None = None
+
+    async def close(self) -> None:
+        await self._hang_up()
+        await super().close()
+
+    async def ask(self, message: Mapping[str, Any]) -> list[Message]:
+        try:
+            async with asyncio.timeout(self._patience_s):
+                return await self._converse(message)
+        except aiohttp.ClientConnectorError as error:
+            raise NotSent(str(error)) from error
+        except (aiohttp.ClientError, TimeoutError, ConnectionError, Lost) as error:
+            # An answer that comes later must not be taken for that of another question.
+            await self._hang_up()
+            raise Lost(repr(error)) from error
+
+    async def _converse(self, message: Mapping[str, Any]) -> list[Message]:
+        if self._socket is None:
+            self._socket = await self._http.ws_connect(self._url, timeout=_NO_FAREWELL)
+        await self._socket.send_str(
+            orjson.dumps([{"clientId": self.client_id, **message}]).decode()
+        )
+        found: list[Message] = []
+        while not any(_is_reply(each, message["channel"]) for each in found):
+            frame = await self._socket.receive()
+            if frame.type is not aiohttp.WSMsgType.TEXT:
+                raise Lost(f"the socket ends: {frame.type.name}")
+            found += orjson.loads(frame.data)
+        return found
+
+    async def _hang_up(self) -> None:
+        if self._socket is not None:
+            await self._socket.close()
+            self._socket = None
 
 
 def reply_to(channel: str, found: list[Message]) -> Message:
     """The reply among events and whatever else; raises `Denied` if it is no."""
     for message in found:
-        if message["channel"] == channel and "successful" in message:
+        if _is_reply(message, channel):
             if not message["successful"]:
                 raise Denied(message.get("error", "::"))
             return message
     raise Lost(f"no reply on {channel}")
+
+
+def _is_reply(message: Message, channel: str) -> bool:
+    return message["channel"] == channel and "successful" in message

@@ -73,7 +73,7 @@ class Scene:
     def receiver(self, manner: Manner, **more: Any) -> Receiver:
         return Receiver("joe/1", self.talker, self.recorder, channels=["/a"], manner=manner, **more)
 
-    def publisher(self, **manner: bool) -> Publisher:
+    def publisher(self, **manner: Any) -> Publisher:
         return Publisher("p", self.talker, self.recorder, Random(1), channels=["/a"], **manner)
 
     def found(self, what: What) -> list[Operation]:

@@ -7,6 +7,7 @@ import pytest
 from tests.chaos.arena import Arena, arena
 from tests.chaos.nemesis import NETWORK, SERVER, Kind, schedule
 from tests.chaos.receiver import Manner
+from tests.chaos.talker import SocketTalker
 
 EVERYTHING = tuple(Kind)
 # Power goes with what was not on disk yet.
@@ -42,7 +43,9 @@ async def torment(ring: Arena, kinds: tuple[Kind, ...], seconds: float) -> None:
     ring.add_receiver("joe/2", Manner(is_explicit=True, refuses_one_in=30, crashes_after=12))
     ring.add_receiver("ann/1", Manner(acks=False, refuses_one_in=25, options=IMPATIENT))
     ring.add_receiver("eve/1", Manner(holds_back_at=100, held_s=1.0))
+    ring.add_receiver("bob/1", Manner(refuses_one_in=35, crashes_after=50), by=SocketTalker)
     ring.add_publisher("careful")
+    ring.add_publisher("urgent", priorities=(1, 5, 9))
     ring.add_publisher("careless", is_careful=False)
     result = await ring.play(schedule(ring.seed, seconds, kinds))
     print(result.report())  # noqa: T201
