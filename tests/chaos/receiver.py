@@ -15,6 +15,7 @@ HOLDBACK = "user.update.holdback"
 REFUSALS = ("user.update.error", "user.update.deadMessage", "user.clientCode")
 
 CONNECT = "/meta/connect"
+FAR_BEYOND = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,8 @@ class Manner:
     held_s: float = 1.0
     # After so many answers it forgets its session, as if its process had died.
     crashes_after: int = 0
+    # Each time after so many answers it acknowledges what was never sent.
+    lies_after: int = 0
     options: dict[str, Any] = field(default_factory=lambda: {"retries": -1})
 
 
@@ -157,14 +160,16 @@ class Receiver:
 
     async def _connect(self, timeout_ms: int | None = None) -> None:
         """Say what was done, get what is there."""
-        said = self._begin_to_say()
+        is_lie = self._is_time(self._manner.lies_after)
+        said = [] if is_lie else self._begin_to_say()
+        ext = {"ack": FAR_BEYOND} if is_lie else self._ext()
         begun = self._recorder.begin(
-            self.name, What.CONNECT, client=str(self._talker.sessions), ack=self._ack
+            self.name, What.CONNECT, client=str(self._talker.sessions), ack=ext.get("ack")
         )
         message: dict[str, Any] = {
             "channel": CONNECT,
             "connectionType": self._talker.connection_type,
-            "ext": self._ext(),
+            "ext": ext,
         }
         if timeout_ms is not None:
             message["advice"] = {"timeout": timeout_ms}
@@ -213,9 +218,12 @@ class Receiver:
             self._ack = batch
         self._answers += 1
 
+    def _is_time(self, after: int) -> bool:
+        return after > 0 and self._answers % after == after - 1
+
     def _take(self, events: list[Message], asked_ns: int) -> None:
         entries = [self._note(event, asked_ns) for event in events]
-        if self._manner.crashes_after and self._answers % self._manner.crashes_after == 0:
+        if self._is_time(self._manner.crashes_after):
             self._forget_session()
             return
         for entry in entries:

@@ -200,11 +200,19 @@ async def test_what_was_done_is_not_done_again(scene: Scene) -> None:
 
 
 async def test_a_crash_forgets_what_arrived(scene: Scene) -> None:
-    scene.talker.answers = [batch(1, event("p-1", 1))]
-    await steps(scene.receiver(Manner(crashes_after=1)), 3)
+    scene.talker.answers = [batch(1), batch(2, event("p-1", 1))]
+    await steps(scene.receiver(Manner(crashes_after=3)), 4)
     assert len(scene.found(What.DELIVER)) == 1
     assert not scene.found(What.SETTLE)
     assert scene.talker.sessions == 2
+
+
+async def test_a_lie_is_no_word_on_anything(scene: Scene) -> None:
+    scene.talker.answers = [batch(1, event("p-1", 1)), batch(2, event("p-1", 2)), batch(3)]
+    await steps(scene.receiver(Manner(lies_after=2)), 4)
+    assert [connect.fields["ack"] for connect in scene.found(What.CONNECT)] == [0, 1_000_000, 2]
+    (settlement,) = scene.found(What.SETTLE)
+    assert [entry["seq"] for entry in settlement.fields["entries"]] == [2]
 
 
 async def test_at_the_end_what_was_done_is_said(scene: Scene) -> None:

@@ -59,8 +59,9 @@ async def test_acknowledging_sessions_lose_nothing_to_the_network(
 ) -> None:
     seconds = chaos_s * 0.15
     async with arena(tmp_path, seed=seed) as ring:
-        for number in range(3):
-            ring.add_receiver(f"plain-{number}", Manner(gives_verdicts=False), is_named=False)
+        ring.add_receiver("plain", Manner(gives_verdicts=False), is_named=False)
+        ring.add_receiver("liar", Manner(gives_verdicts=False, lies_after=20), is_named=False)
+        ring.add_receiver("fast", Manner(gives_verdicts=False), is_named=False, by=SocketTalker)
         ring.add_publisher("careless", is_careful=False)
         result = await ring.play(schedule(seed, seconds, NETWORK))
     assert result.is_valid, result.report()
