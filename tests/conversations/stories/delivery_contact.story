@@ -60,7 +60,7 @@ bob -> /meta/connect {"ext": {"ack": 1}}
 bob <- /s03/plain {"data": 1, ...}
        /meta/connect ok {"ext": {"ack": 2}}
 bob ~> /meta/connect {"ext": {"ack": 2}}
-walter is held for 1000 ms
+walter is held for 800 ms
 ann -> /meta/connect
 ann <- /meta/connect error "402::session_unknown" {"advice": {"reconnect": "handshake", ...}}
 bob leaves while waiting
@@ -195,6 +195,33 @@ walter is held
 alice leaves while waiting
 walter leaves while waiting
 
+# A late verdict counts as long as there was no other attempt
+pins: S10
+walter watches the dead letters
+alice -> /meta/handshake {"ext": {"delivery": {"responseTimeout": 300, "retries": 2, "delay": 60000}}}
+alice <- /meta/handshake ok {"clientId": new $alice, "ext": {"delivery": {...}}, ...}
+alice subscribes to /s10/between
+alice connects
+bob handshakes
+bob -> /s10/between {"data": 1}
+       /s10/between {"data": 2}
+bob <- /s10/between ok
+       /s10/between ok
+alice -> /meta/connect
+alice <- /s10/between {"data": 1, "ext": {"delivery": {"seq": 1, ...}}}
+         /s10/between {"data": 2, "ext": {"delivery": {"seq": 2, ...}}}
+         /meta/connect ok
+alice ~> /meta/connect
+alice is held for 500 ms
+alice -> /service/delivery {"data": [{"seq": 1, "state": "OK"}, {"seq": 2, "errorCode": "user.update.error"}]}
+alice <- /service/delivery ok
+walter <~ /sys/deadMessage {"data": {"content": 2, "errorCode": "user.update.error", ...}, ...}
+          /meta/connect ok {"ext": {"ack": 2}}
+walter ~> /meta/connect {"ext": {"ack": 2}}
+alice is held for 600 ms
+alice leaves while waiting
+walter leaves while waiting
+
 # A receiver that says what it still works on has until its time is over
 pins: S10
 walter watches the dead letters
@@ -287,7 +314,7 @@ alice takes /s21/ever under {"session": "s21ever/1", "delay": 100}
 bob handshakes
 bob publishes 1 to /s21/ever
 alice drops
-1600 ms pass
+1300 ms pass
 olga operates
 olga asks "client/s21ever/1/?connectionState" and hears "POLLING"
 olga asks "client/s21ever/1/?cbQueueNumMsgs" and hears "1"

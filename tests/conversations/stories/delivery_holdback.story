@@ -146,7 +146,7 @@ alice ends the session
 
 # Whoever is held back is not given up when contact is lost
 pins: S06
-! max_interval = 400
+! max_interval = 500
 walter watches the dead letters
 alice takes /s06/lost under {"session": "s06lost/1", "retries": 0}
 bob handshakes
@@ -156,7 +156,7 @@ alice <- /s06/lost {"data": 1, "ext": {"delivery": {"seq": 1, ...}}}
          /meta/connect ok {"ext": {"ack": 2}}
 alice ~> /meta/connect {"ext": {"ack": 2, "delivery": {"verdicts": [{"seq": 1, "errorCode": "user.update.holdback"}]}}}
 alice drops
-1400 ms pass
+1000 ms pass
 walter is held
 alice ~> /meta/connect {"ext": {"ack": 2}}
 alice is held

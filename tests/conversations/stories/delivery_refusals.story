@@ -195,8 +195,9 @@ olga <- 200
     body: <text>"kept all the same"<text>
 alice leaves while waiting
 
-# The system's channels are closed to everybody but operators
+# The system's channels and commands are closed to everybody but operators
 alice handshakes
+alice connects
 alice -> /meta/subscribe {"subscription": "/sys/deadMessage"}
 alice <- /meta/subscribe error "403:denied_by_security_policy:subscribe_denied"
 alice -> /meta/subscribe {"subscription": "/sys/**"}
@@ -204,11 +205,14 @@ alice <- /meta/subscribe error "403:denied_by_security_policy:subscribe_denied"
 alice -> /service/admin {"data": {"cmd": "?clientList"}}
 alice <- /service/admin error "403:denied_by_security_policy:publish_denied"
 mallory -> /meta/handshake {"ext": {"authentication": {"token": "the-operators-of-other-stories-here"}}}
-mallory <- /meta/handshake error "403::handshake_denied" {"advice": {"reconnect": "none", ...}, ...}
+mallory <- /meta/handshake ok {"clientId": new $mallory, ...}
+mallory -> /meta/subscribe {"subscription": "/sys/deadMessage"}
+mallory <- /meta/subscribe error "403:denied_by_security_policy:subscribe_denied"
+mallory -> /service/admin {"data": {"cmd": "?clientList"}}
+mallory <- /service/admin error "403:denied_by_security_policy:publish_denied"
 olga operates
 olga -> /sys/deadMessage {"data": "forged"}
 olga <- /sys/deadMessage error "403:denied_by_security_policy:publish_denied"
-alice connects
 
 # Who has no right to be there loses everything, in order
 pins: S08
