@@ -36,6 +36,8 @@ GROUPS = {
 MEANINGS = {
     BayeuxError.CHANNEL_MISSING: "No `channel`; or unsubscribing where nobody is subscribed",
     BayeuxError.DATA_MISSING: "A publish without `data` (`null` is data)",
+    BayeuxError.DELIVERY_INVALID: "An option in `ext.delivery` has a value that makes no sense; "
+    "it is named",
     BayeuxError.ADVICE_INVALID: "`advice` is no object",
     BayeuxError.EXT_INVALID: "`ext` is no object",
     BayeuxError.HANDSHAKE_BATCHED: "The message came in one request with a handshake",
@@ -54,6 +56,8 @@ MEANINGS = {
     BayeuxError.SUBSCRIPTION_INVALID: "Neither a channel nor an array of channels, or an empty "
     "array",
     BayeuxError.UNSUBSCRIBE_FAILED: "Unsubscribing from a meta channel",
+    BayeuxError.SESSION_NAME_DENIED: "The client may not use this name for its session",
+    BayeuxError.SESSIONS_EXCEEDED: "The subject has as many named sessions as it may",
     BayeuxError.ORIGIN_DENIED: "The page's origin is neither ours nor allowed",
     BayeuxError.MESSAGE_DELETED: "An extension dropped the message, or failed over it",
     BayeuxError.CHANNEL_INVALID: "Not a channel name; or publishing to a pattern",
@@ -65,6 +69,9 @@ MEANINGS = {
     BayeuxError.REQUEST_TOO_LARGE: "Beyond `max_request_size` (inflated) or `max_batch`",
     BayeuxError.SUBSCRIPTIONS_EXCEEDED: "Beyond `max_subscriptions`",
     BayeuxError.MEDIA_TYPE_UNSUPPORTED: "Unknown charset or content encoding, or multipart",
+    BayeuxError.PUBLISHES_EXCEEDED: "So many publishes of the session wait for the store",
+    BayeuxError.STORE_UNAVAILABLE: "The store is away, or refused; with `unknown` nobody knows "
+    "whether the message is kept",
     BayeuxError.SERVER_BUSY: "Handshake refused: rate, load, `max_sessions` or stopping; advice "
     "says when to come back. As the status of a whole request: a fault of ours",
 }

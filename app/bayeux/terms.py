@@ -79,7 +79,7 @@ class Terms:
         return cls(
             retries=_integer(options, "retries", _FOR_EVER if is_named else 0, least=_FOR_EVER),
             delay=_integer(options, "delay", _DELAY_MS, most=_LONGEST_MS),
-            dispatcher_active=_flag(options, "dispatcherActive", default=None),
+            dispatcher_active=_choice(options, "dispatcherActive"),
             oneway=_flag(options, "oneway", default=False),
             response_timeout=_integer(
                 options, "responseTimeout", _RESPONSE_TIMEOUT_MS, most=_LONGEST_MS
@@ -147,8 +147,13 @@ def _integer(
     return value
 
 
-def _flag(options: Mapping[str, Any], name: str, *, default: bool | None) -> Any:
+def _flag(options: Mapping[str, Any], name: str, *, default: bool) -> bool:
     value = options.get(name, default)
-    if type(value) is not bool and value is not default:
+    if type(value) is not bool:
         raise TermsInvalid(name)
     return value
+
+
+def _choice(options: Mapping[str, Any], name: str) -> bool | None:
+    """A flag that need not be said."""
+    return _flag(options, name, default=False) if name in options else None

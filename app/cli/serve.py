@@ -85,7 +85,9 @@ async def _serve(found: Settings) -> None:
         sys.stdout.write(f"holdfast is ready: {_where(url, found.paths[0])}\n")
         if is_first_start:
             value = token.read_text("ascii").strip()
-            sys.stdout.write(f"the operators' token, shown this once and kept in {token}: {value}\n")
+            sys.stdout.write(
+                f"the operators' token, shown this once and kept in {token}: {value}\n"
+            )
         sys.stdout.flush()
         await stopped.wait()
 

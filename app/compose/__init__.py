@@ -69,6 +69,8 @@ async def serving(settings: Settings) -> AsyncIterator[str]:
         )
         _install_extensions(bayeux, settings)
         administration = make_administration(settings, stack, bayeux, storage, tokens)
+        # Clocks of the sessions that come back begin now.
+        bayeux.now = loop.time()
         await storage.load(bayeux)
         await administration.replays.resume()
         intake = Intake(settings.max_unfinished_bytes)

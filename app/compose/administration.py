@@ -89,8 +89,10 @@ async def _retire(letters: Letters, settings: Settings) -> None:
 
 
 async def _cancel(task: asyncio.Task[None]) -> None:
-    task.cancel()
-    await asyncio.wait([task])
+    # A library that makes a timeout of a cancellation may have swallowed it.
+    while not task.done():
+        task.cancel()
+        await asyncio.wait([task], timeout=0.1)
 
 
 def _role_of(tokens: Tokens, token: str) -> str | None:

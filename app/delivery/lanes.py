@@ -81,12 +81,12 @@ class Lanes(Generic[R]):
             return
         publication.outcome = outcome
         lane = self._lanes[channel]
-        while lane and lane[0].outcome is not None:
+        while lane and (known := lane[0].outcome) is not None:
             first = lane.popleft()
-            if first.outcome is Kept.KEPT:
+            if known is Kept.KEPT:
                 self._show(first.message, first.receivers, first.leave_out)
             if first.done is not None:
-                first.done(first.outcome)
+                first.done(known)
         if not lane:
             # Those who were told may have published meanwhile, into this very lane.
             self._lanes.pop(channel, None)

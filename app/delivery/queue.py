@@ -1,7 +1,7 @@
 """The callback queue: everything that waits for one receiver, what it has in hands first."""
 
 from bisect import bisect_left, insort
-from collections.abc import Collection, Container, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from operator import attrgetter
@@ -176,7 +176,7 @@ class CallbackQueue:
 
     # What goes out
 
-    def has_news(self, held: Container[str] = ()) -> bool:
+    def has_news(self, held: Collection[str] = ()) -> bool:
         """Whether there is anything to hand over now, but for what these channels have."""
         if self.settling is Settling.BATCH and any(
             not entry.is_pending for entry in self.handed.values()
@@ -206,7 +206,7 @@ class CallbackQueue:
         self._passed = len(self.waiting)
         return self.waiting
 
-    def hand_over(self, now: float, limit: int = -1, held: Container[str] = ()) -> Sequence[Entry]:
+    def hand_over(self, now: float, limit: int = -1, held: Collection[str] = ()) -> Sequence[Entry]:
         """The next batch: what was not acknowledged, what came back, what waits.
 
         At most `limit` entries, and none of the channels that are held back.
@@ -239,7 +239,7 @@ class CallbackQueue:
             self.handed[self.seq] = entry
         return going
 
-    def _take_waiting(self, room: int, held: Container[str]) -> Iterable[Entry]:
+    def _take_waiting(self, room: int, held: Collection[str]) -> Iterable[Entry]:
         if not held and room < 0:
             taken, self.waiting = self.waiting, []
             return map(Entry, taken)

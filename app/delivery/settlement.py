@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
 from app.delivery import error_codes
@@ -24,6 +25,7 @@ R = TypeVar("R", bound=Receiver)
 log = logging.getLogger(__name__)
 
 _NS_PER_MS = 1_000_000
+_LARGEST_FLOOD = 4 * 1024 * 1024
 
 
 class Owner(Protocol[R_contra]):
@@ -84,6 +86,8 @@ class Settlement(Generic[R]):
         self._counters = counters
         self._node = node
         self._guard = guard
+        # Bytes of letters of messages that nobody had room for, on their way to the store.
+        self._flood = 0
 
     # What receivers say
 
@@ -272,10 +276,19 @@ class Settlement(Generic[R]):
             code = error_codes.GIVEN_UP
         else:
             code = CODES[reason.value]
-        if self._owner.wants_letters(receiver, message.channel):
+        # A flood must not fill what waits for the store: beyond a bound it is only counted.
+        size = len(message.wire)
+        is_room = self._flood + size <= _LARGEST_FLOOD
+        if is_room and self._owner.wants_letters(receiver, message.channel):
+            self._flood += size
             self.bury(receiver, [Entry(message)], code, "")
+            self._keeper.after(partial(self._ebb, size))
         else:
             self.discarded(receiver, [message], reason)
+
+    def _ebb(self, size: int) -> None:
+        """As much of the flood has reached the store."""
+        self._flood -= size
 
     def discarded(self, receiver: R, messages: Sequence[Message], reason: Reason) -> None:
         """These have left the queue and nobody will ever get them, as agreed."""

@@ -97,7 +97,7 @@ class EmbeddedValkey:
         if self._process is not None:
             await stop(self._process)
             self._home.remove_socket()
-            log.info("the embedded store has stopped")
+            log.debug("the embedded store has stopped")
             self._process = None
         self._home.release()
 
@@ -191,7 +191,7 @@ class EmbeddedValkey:
             os.close(lock)
             os.close(output)
         await self._answers(self._process)
-        log.info("the embedded store runs: process %d, %s", process.pid, self._durability.value)
+        log.debug("the embedded store runs: process %d, %s", process.pid, self._durability.value)
 
     def _arguments(self) -> Sequence[str]:
         home = self._home

@@ -19,7 +19,6 @@ from app.delivery.counters import Reason
 from app.delivery.dispatcher import State as Contact
 from app.delivery.error_codes import CODES
 
-
 FAMILIES = sorted({code.family for code in CODES.values()})
 
 

@@ -6,7 +6,7 @@ the event loop, `advance` lets time pass, `resolve` finishes what an extension w
 """
 
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from itertools import count
 from typing import Any
 
@@ -143,10 +143,10 @@ class House:
         **options: Any,
     ) -> None:
         """With `after` it takes the place of a server that is no more: time and numbers go on."""
-        self.now = 1000.0 if after is None else after.now
+        self.now: float = 1000.0 if after is None else after.now
         self.keeper = keeper or FakeKeeper()
-        self._stamps = count(1_700_000_000_000_000_000) if after is None else after._stamps
-        self._ids = count(1) if after is None else after._ids
+        self._stamps: Iterator[int] = count(1_700_000_000_000_000_000) if after is None else after._stamps
+        self._ids: Iterator[int] = count(1) if after is None else after._ids
         self.chance = 0.5
         self.bayeux = Bayeux(
             Options(**options),
@@ -199,9 +199,14 @@ class House:
     def turn(self) -> None:
         """The turn of the event loop ends, and the store has answered."""
         while self.keeper.turn() or self._is_ready:
-            if self._is_ready:
-                self._is_ready = False
-                self.bayeux.flush(self.now)
+            self.flush()
+
+    def flush(self) -> bool:
+        """Let all be told who have something waiting; whether there was anybody."""
+        was_ready, self._is_ready = self._is_ready, False
+        if was_ready:
+            self.bayeux.flush(self.now)
+        return was_ready
 
     def advance(self, seconds: float) -> None:
         """Time passes, with a tick every tenth of a second."""
