@@ -8,8 +8,8 @@ import pytest
 
 from tests.chaos.arena import arena
 from tests.chaos.broken.builds import BUILDS
-from tests.chaos.checker import Result
-from tests.chaos.nemesis import Step
+from tests.chaos.checker import Invariant, Result
+from tests.chaos.nemesis import Kind, Step
 from tests.chaos.processes import HOLDFAST
 from tests.chaos.receiver import Manner
 
@@ -25,7 +25,8 @@ class Situation:
 
     program: tuple[str, ...]
     steps: tuple[Step, ...]
-    held_s: float
+    held_s: float = 0.4
+    durability: str = "always"
 
 
 BROKEN = {
@@ -34,7 +35,9 @@ BROKEN = {
 }
 # Everything that brings one of them to light, one after the other.
 ALL_STEPS = tuple(dict.fromkeys(step for build in BUILDS.values() for step in build.steps))
-WHOLE = Situation(HOLDFAST, ALL_STEPS, held_s=0.4)
+WHOLE = Situation(HOLDFAST, ALL_STEPS)
+# Nothing is broken, but nothing was promised either.
+FORGETFUL = Situation(HOLDFAST, (Step(0.7, (Kind.LOSE_POWER,), 0.1),), durability="memory")
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
 
@@ -50,7 +53,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Result]:
             async with turns:
                 return await play(tmp_path_factory.mktemp("chaos"), situation)
 
-        situations = BROKEN | {"whole": WHOLE}
+        situations = BROKEN | {"whole": WHOLE, "forgetful": FORGETFUL}
         found = await asyncio.gather(*map(of, situations.values()))
         return dict(zip(situations, found, strict=True))
 
@@ -59,7 +62,8 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Result]:
 
 async def play(home: Path, situation: Situation) -> Result:
     """Everything that a receiver can do, in a few seconds."""
-    async with arena(home, seed=1, program=situation.program, durability="always") as ring:
+    program, durability = situation.program, situation.durability
+    async with arena(home, seed=1, program=program, durability=durability) as ring:
         ring.add_receiver("joe/1", Manner(refuses_one_in=8))
         ring.add_receiver("ann/1", Manner(is_explicit=True, crashes_after=9))
         ring.add_receiver("eve/1", Manner(holds_back_at=20, held_s=situation.held_s))
@@ -77,6 +81,10 @@ def test_a_whole_one_is_not_accused(results: dict[str, Result]) -> None:
     result = results["whole"]
     assert result.is_valid, result.report()
     assert min(result.processed, result.dead, result.duplicated) > 0, result.report()
+
+
+def test_a_store_that_keeps_nothing_loses_something(results: dict[str, Result]) -> None:
+    assert Invariant.NO_LOSS in results["forgetful"].broken, results["forgetful"].report()
 
 
 def test_ten_ways_to_be_broken_are_tried() -> None:
