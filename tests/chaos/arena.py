@@ -1,6 +1,7 @@
 """Publishers, receivers, a server and everything that goes wrong, from the start to the verdict."""
 
 import asyncio
+import math
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -80,12 +81,18 @@ class Arena:
         return publisher
 
     async def play(
-        self, steps: Sequence[Step], *, at_least_s: float = 0.0, drain_s: float = DRAIN_S
+        self,
+        steps: Sequence[Step],
+        *,
+        at_least_s: float = 0.0,
+        within_s: float = math.inf,
+        drain_s: float = DRAIN_S,
     ) -> Result:
         """Everybody does what they do while the faults happen; then what was left is delivered."""
         async with self.crowd(drain_s):
             await asyncio.gather(
-                self.nemesis.run(steps, after_each=self.scan), asyncio.sleep(at_least_s)
+                self.nemesis.run(steps, within_s=within_s, after_each=self.scan),
+                asyncio.sleep(at_least_s),
             )
         return await self.result()
 

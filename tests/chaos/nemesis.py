@@ -1,6 +1,7 @@
 """Faults by the dice: the same seed makes the same schedule."""
 
 import asyncio
+import math
 import signal
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -126,10 +127,19 @@ class Nemesis:
         }
 
     async def run(
-        self, steps: Sequence[Step], after_each: Callable[[], Awaitable[None]] | None = None
+        self,
+        steps: Sequence[Step],
+        *,
+        within_s: float = math.inf,
+        after_each: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
+        """One step after the other; none begins when the time is over, as ends take time, too."""
+        loop = asyncio.get_running_loop()
+        deadline_s = loop.time() + within_s
         for step in steps:
             await asyncio.sleep(step.pause_s)
+            if loop.time() > deadline_s:
+                return
             await self.strike(step.kinds, step.lasts_s)
             if after_each is not None:
                 await after_each()

@@ -42,12 +42,12 @@ async def torment(ring: Arena, kinds: tuple[Kind, ...], seconds: float) -> None:
     ring.add_receiver("joe/1", Manner(refuses_one_in=20))
     ring.add_receiver("joe/2", Manner(is_explicit=True, refuses_one_in=30, crashes_after=12))
     ring.add_receiver("ann/1", Manner(acks=False, refuses_one_in=25, options=IMPATIENT))
-    ring.add_receiver("eve/1", Manner(holds_back_at=100, held_s=1.0))
+    ring.add_receiver("eve/1", Manner(holds_back_at=150, held_s=0.5))
     ring.add_receiver("bob/1", Manner(refuses_one_in=35, crashes_after=50), by=SocketTalker)
     ring.add_publisher("careful")
     ring.add_publisher("urgent", priorities=(1, 5, 9))
     ring.add_publisher("careless", is_careful=False)
-    result = await ring.play(schedule(ring.seed, seconds, kinds))
+    result = await ring.play(schedule(ring.seed, seconds, kinds), within_s=seconds)
     print(result.report())  # noqa: T201
     assert result.is_valid, result.report()
     assert (result.pending, result.held) == (0, 0), result.report()
@@ -63,7 +63,7 @@ async def test_acknowledging_sessions_lose_nothing_to_the_network(
         ring.add_receiver("liar", Manner(gives_verdicts=False, lies_after=20), is_named=False)
         ring.add_receiver("fast", Manner(gives_verdicts=False), is_named=False, by=SocketTalker)
         ring.add_publisher("careless", is_careful=False)
-        result = await ring.play(schedule(seed, seconds, NETWORK))
+        result = await ring.play(schedule(seed, seconds, NETWORK), within_s=seconds)
     assert result.is_valid, result.report()
     assert result.processed > 10 * seconds, result.report()
 
