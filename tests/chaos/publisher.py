@@ -20,10 +20,7 @@ def fingerprint(data: Any) -> str:
 
 
 class Publisher:
-    """One message after the other.
-
-    A careful one repeats what was refused; with keys also what may have been published.
-    """
+    """One message after the other; a careful one repeats what was certainly refused."""
 
     def __init__(
         self,
@@ -34,7 +31,6 @@ class Publisher:
         *,
         channels: Sequence[str],
         is_careful: bool = True,
-        has_keys: bool = False,
         priorities: Sequence[int] = (5,),
         pause_s: float = 0.02,
     ) -> None:
@@ -44,7 +40,6 @@ class Publisher:
         self._random = random
         self._channels = channels
         self._is_careful = is_careful
-        self._has_keys = has_keys
         self._priorities = priorities
         self._pause_s = pause_s
         self._serial = 0
@@ -74,8 +69,6 @@ class Publisher:
         }
         begun = self._recorder.begin(self.name, What.PUBLISH, **known, sha=fingerprint(data))
         options: dict[str, Any] = {"persistent": True, "priority": priority}
-        if self._has_keys:
-            options["key"] = tag
         outcome, error = await self._insist(
             {"channel": channel, "data": data, "ext": {"delivery": options}}, stop
         )
@@ -89,22 +82,21 @@ class Publisher:
         return outcome
 
     async def _insist(self, message: dict[str, Any], stop: asyncio.Event) -> tuple[Phase, str]:
-        may_be_there = False
         while True:
             try:
                 await self._say(message)
             except NotSent as missing:
                 error = str(missing)
             except Lost as lost:
-                error, may_be_there = str(lost), True
+                return Phase.INFO, str(lost)
             except Denied as denied:
                 error = denied.error
-                may_be_there |= denied.is_unsure
+                if denied.is_unsure:
+                    return Phase.INFO, error
             else:
                 return Phase.OK, ""
-            is_final = may_be_there and not self._has_keys
-            if stop.is_set() or is_final or not self._is_careful:
-                return (Phase.INFO if may_be_there else Phase.FAIL), error
+            if stop.is_set() or not self._is_careful:
+                return Phase.FAIL, error
             await asyncio.sleep(_AGAIN_S)
 
     async def _say(self, message: dict[str, Any]) -> None:

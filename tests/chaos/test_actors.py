@@ -251,7 +251,6 @@ async def test_a_careless_publisher_asks_once(
     await scene.publisher(is_careful=False).publish("/a", asyncio.Event())
     (publish,) = scene.found(What.PUBLISH)
     assert publish.outcome is outcome
-    assert "key" not in scene.talker.last["ext"]["delivery"]
 
 
 async def test_a_careful_one_repeats_what_was_refused(scene: Scene) -> None:
@@ -261,31 +260,9 @@ async def test_a_careful_one_repeats_what_was_refused(scene: Scene) -> None:
     assert publish.is_ok
 
 
-async def test_without_keys_it_does_not_repeat_what_may_be_there(scene: Scene) -> None:
+async def test_it_does_not_repeat_what_may_be_there(scene: Scene) -> None:
     scene.talker.answers = [no("/a", SURE), Lost(), [yes("/a")]]
     await scene.publisher().publish("/a", asyncio.Event())
-    (publish,) = scene.found(What.PUBLISH)
-    assert publish.outcome is Phase.INFO
-
-
-async def test_with_keys_it_repeats_until_it_knows(scene: Scene) -> None:
-    scene.talker.answers = [Lost(), no("/a", SURE), no("/a", GONE), [yes("/a")]]
-    await scene.publisher(has_keys=True).publish("/a", asyncio.Event())
-    (publish,) = scene.found(What.PUBLISH)
-    assert publish.is_ok
-    said = [message for message in scene.talker.asked if message["channel"] == "/a"]
-    assert {message["ext"]["delivery"]["key"] for message in said} == {"p-1"}
-    assert scene.talker.sessions == 2
-
-
-async def test_what_may_be_there_is_not_called_refused(scene: Scene) -> None:
-    stop = asyncio.Event()
-    publisher = scene.publisher(has_keys=True)
-    scene.talker.answers = [Lost(), no("/a", SURE)]
-    task = asyncio.create_task(publisher.publish("/a", stop))
-    await asyncio.sleep(0)
-    stop.set()
-    await task
     (publish,) = scene.found(What.PUBLISH)
     assert publish.outcome is Phase.INFO
 
