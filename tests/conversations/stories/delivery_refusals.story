@@ -158,13 +158,16 @@ alice leaves while waiting
 
 # Who begins to watch hears of no letters from before
 pins: S12
-alice takes /s12/nobody
+alice takes /s12/nobody under {"session": "s12nobody/1"}
 bob handshakes
 bob publishes "unwatched" to /s12/nobody
 alice -> /meta/connect {"ext": {"ack": 1}}
 alice <- /s12/nobody {"data": "unwatched", ...}
          /meta/connect ok {"ext": {"ack": 2}}
-alice ~> /meta/connect {"ext": {"ack": 2, "delivery": {"verdicts": [{"seq": 1, "errorCode": "user.update.error"}]}}}
+-- The reply to this comes when all is done.
+alice -> /service/delivery {"data": [{"seq": 1, "errorCode": "user.update.error"}]}
+alice <- /service/delivery ok
+alice ~> /meta/connect {"ext": {"ack": 2}}
 walter watches the dead letters
 walter is held for 100 ms
 bob publishes "watched" to /s12/nobody
@@ -178,13 +181,14 @@ walter disconnects
 
 # A letter is kept although nobody watches
 pins: S12
-alice takes /s12/kept
+alice takes /s12/kept under {"session": "s12kept/1"}
 bob handshakes
 bob publishes "kept all the same" to /s12/kept
 alice -> /meta/connect {"ext": {"ack": 1}}
 alice <- /s12/kept {"data": "kept all the same", ...}
          /meta/connect ok {"ext": {"ack": 2}}
-alice ~> /meta/connect {"ext": {"ack": 2, "delivery": {"verdicts": [{"seq": 1, "errorCode": "user.update.error"}]}}}
+alice -> /service/delivery {"data": [{"seq": 1, "errorCode": "user.update.error"}]}
+alice <- /service/delivery ok
 olga -> GET /admin/api/v1/dead-letters?channel=/s12/kept
     Authorization: Bearer $operator
 olga <- 200
@@ -193,7 +197,7 @@ olga -> GET /admin/api/v1/dead-letters/$letter
     Authorization: Bearer $operator
 olga <- 200
     body: <text>"kept all the same"<text>
-alice leaves while waiting
+alice ends the session
 
 # The system's channels and commands are closed to everybody but operators
 alice handshakes
