@@ -56,7 +56,7 @@ class _AckOfSession(SessionExtension):
             if "ack" in ext:
                 batch = ext["ack"]
                 acked = session.queue.acknowledge(batch if type(batch) is int else -1)
-                if acked:
+                if acked and (session.is_durable or session.dispatcher is not None):
                     self._bayeux.settlement.acked(session, acked, now)
         return True
 

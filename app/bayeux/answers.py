@@ -33,7 +33,7 @@ class Answers:
         bayeux = self._bayeux
         if not session.queue.count:
             return
-        if not self.may_take(session):
+        if (session.dispatcher is not None or session.is_durable) and not self.may_take(session):
             return
         if session.pipe is not None and not session.deliver_only:
             self._push(session, session.pipe)
@@ -63,16 +63,15 @@ class Answers:
             session.queue.count and self._carries(exchange, session)
         ):
             messages = self.take(session)
-        carried = session.queue.carried
-        if messages and session.is_durable and self._was_tried(session, carried):
+        if messages and session.is_durable and self._was_tried(session):
             # Another loss must be counted: the store knows of this attempt before anybody else.
             self._send_when_known(exchange, session, messages)
         else:
-            self._send(exchange, session, messages, carried)
+            self._send(exchange, session, messages, None)
 
-    def _was_tried(self, session: Session, carried: Carried) -> bool:
+    def _was_tried(self, session: Session) -> bool:
         handed = session.queue.handed
-        return any(handed[seq].attempts > 1 for seq in carried.numbers)
+        return any(handed[seq].attempts > 1 for seq in session.queue.carried.numbers)
 
     def _send_when_known(
         self, exchange: Exchange, session: Session, messages: Sequence[Message]
@@ -90,8 +89,13 @@ class Answers:
         self._bayeux.hub.keeper.after(send)
 
     def _send(
-        self, exchange: Exchange, session: Session, messages: Sequence[Message], carried: Carried
+        self,
+        exchange: Exchange,
+        session: Session,
+        messages: Sequence[Message],
+        carried: Carried | None,
     ) -> None:
+        """With `carried` something may have been handed over since."""
         taken = exchange.carrier.answer(exchange, messages)
         if messages:
             if taken:
@@ -136,7 +140,7 @@ class Answers:
         if session.dispatcher is None and queue.settling is _WRITTEN:
             return queue.pass_on()
         limit = -1 if session.terms is None else session.terms.max_entries
-        if not self.may_take(session):
+        if (session.dispatcher is not None or session.is_durable) and not self.may_take(session):
             limit = 0
         entries = queue.hand_over(bayeux.now, limit, bayeux.guard.held)
         if session.is_durable:
@@ -159,11 +163,12 @@ class Answers:
         settlement.mark(session, session.queue.returned)
         self._bayeux.hub.keeper.flush()
 
-    def _written(self, session: Session, carried: Carried) -> None:
+    def _written(self, session: Session, carried: Carried | None) -> None:
         queue, oneway = session.queue, session.oneway
         settled = queue.written(carried)
         if oneway and queue.handed:
-            handed = [queue.handed[seq] for seq in carried.numbers if seq in queue.handed]
+            numbers = (carried or queue.carried).numbers
+            handed = [queue.handed[seq] for seq in numbers if seq in queue.handed]
             settled += queue.settle(
                 [
                     entry.seq
@@ -174,7 +179,7 @@ class Answers:
         if settled:
             self._bayeux.settlement.acked(session, settled, self._bayeux.now)
 
-    def _not_written(self, session: Session, carried: Carried) -> None:
+    def _not_written(self, session: Session, carried: Carried | None) -> None:
         back = session.queue.not_written(carried)
         if back:
             self._bayeux.settlement.mark(session, back)
@@ -221,6 +226,6 @@ class Answers:
         messages = self.take(session)
         if messages and pipe.push(messages):
             session.lazy_due = 0.0
-            self._written(session, session.queue.carried)
+            self._written(session, None)
         else:
-            self._not_written(session, session.queue.carried)
+            self._not_written(session, None)

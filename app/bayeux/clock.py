@@ -36,7 +36,10 @@ class Clock:
         """From now on the client has this long to come back."""
         bayeux = self._bayeux
         session.deadline = bayeux.now + session.rest_interval_s + bayeux.options.max_interval_s
-        self.wind(session)
+        if session.dispatcher is None:
+            bayeux.sessions.timers.ring_by(session, session.deadline)
+        else:
+            self.wind(session)
 
     def lie(self, session: Session) -> None:
         """The client has left a session that waits for its return."""

@@ -60,8 +60,12 @@ def publish(
     qos = _qos(message["ext"]) if message.get("ext") else None
     if session.owed_publishes >= _MOST_OWED:
         raise Refused(BayeuxError.PUBLISHES_EXCEEDED, str(_MOST_OWED))
-    owed = _Owed(bayeux, session, message, exchange, reply)
     event = _event(bayeux, channel, message)
+    if not bayeux.hub.may_wait:
+        bayeux.broadcast(channel, event, sender=session, qos=qos)
+        reply["successful"] = True
+        return True
+    owed = _Owed(bayeux, session, message, exchange, reply)
     outcome = bayeux.broadcast(channel, event, sender=session, qos=qos, done=owed.answered)
     if outcome is None:
         owed.begin()

@@ -237,7 +237,7 @@ class Sessions:
     def find(self, client_id: object, browser: str | None) -> Session | None:
         """The session of this id, if it was made by the browser that asks now."""
         session = self._by_id.get(client_id) if type(client_id) is str else None
-        if session is None or session.has_left:
+        if session is None or session.state is State.AWAY:
             return None
         if self._trusting:
             return session

@@ -49,6 +49,11 @@ class Hub(Generic[R]):
         self._on_ready = on_ready
         self._linger = linger
 
+    @property
+    def may_wait(self) -> bool:
+        """Whether a publish may have to wait for the store."""
+        return self.durables > 0 or self._lanes.are_open
+
     def publish(
         self,
         channel: Channel,

@@ -8,7 +8,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from app.delivery.counters import Counters, Reason
-from app.delivery.messages import Message
+from app.delivery.messages import ORDINARY_PRIORITY, Message
 
 if TYPE_CHECKING:
     from app.delivery.dead_letters import Attempt
@@ -57,12 +57,12 @@ class Entry:
         "trail",
     )
 
-    def __init__(self, message: Message) -> None:
+    def __init__(self, message: Message, seq: int = 0, batch: int = 0) -> None:
         self.message = message
         # The number of its last hand-over, which is its place among those that come again.
-        self.seq = 0
+        self.seq = seq
         # The first batch that carried it, if all that followed carried it too; none, if zero.
-        self.batch = 0
+        self.batch = batch
         self.attempts = 0
         self.redelivered = 0
         self.handed_at = 0.0
@@ -98,11 +98,13 @@ class CallbackQueue:
     __slots__ = (
         "_counters",
         "_former_seq",
+        "_has_pending",
+        "_is_mixed",
+        "_last_seq",
         "_limits",
         "_passed",
         "_repeats",
         "batch",
-        "carried",
         "count",
         "handed",
         "has_mortals",
@@ -128,14 +130,18 @@ class CallbackQueue:
         self.batch = 0
         self.seq = 0
         self.response_timeout_s = 0.0
-        # The last hand-over.
-        self.carried = Carried(0, range(0))
+        # The number before those of the last hand-over.
+        self._last_seq = 0
         # The last one that a client of before was told.
         self._former_seq = 0
         # How many waiting messages a plain receiver's transport is writing.
         self._passed = 0
         self._repeats = 0
         self.has_mortals = False
+        # Whether priorities other than the ordinary one may be among what waits.
+        self._is_mixed = False
+        # Whether the receiver may work on anything.
+        self._has_pending = False
         # Whether the batches of this queue were numbered by a process that is gone.
         self.is_restored = False
         # Something found no room since this was empty the last time.
@@ -163,27 +169,31 @@ class CallbackQueue:
             return Reason.OVERFLOW_ENTRIES
         if self.size + size > self._limits.bytes:
             return Reason.OVERFLOW_BYTES
-        waiting = self.waiting
-        if waiting and message.priority > waiting[-1].priority:
-            insort(waiting, message, lo=self._passed, key=_precedence)
-        else:
-            waiting.append(message)
         self.count += 1
         self.size += size
+        if self._is_mixed or message.priority != ORDINARY_PRIORITY or message.expires_at:
+            self._rank(message)
+        else:
+            self.waiting.append(message)
+        return None
+
+    def _rank(self, message: Message) -> None:
+        """Put the message behind all that goes before it."""
+        self._is_mixed = True
+        insort(self.waiting, message, lo=self._passed, key=_precedence)
         if message.expires_at:
             self.has_mortals = True
-        return None
 
     # What goes out
 
     def has_news(self, held: Collection[str] = ()) -> bool:
         """Whether there is anything to hand over now, but for what these channels have."""
+        if not held and (self.waiting or self.returned):
+            return True
         if self.settling is Settling.BATCH and any(
             not entry.is_pending for entry in self.handed.values()
         ):
             return True
-        if not held:
-            return bool(self.waiting or self.returned)
         return any(message.channel not in held for message in self.waiting) or any(
             entry.message.channel not in held for entry in self.returned
         )
@@ -212,6 +222,9 @@ class CallbackQueue:
         At most `limit` entries, and none of the channels that are held back.
         """
         self.batch += 1
+        self._last_seq = self.seq
+        if not self.returned and not held and limit < 0 and not self.handed:
+            return self._hand_over_waiting(now)
         going = self._take_unacknowledged() if self.settling is Settling.BATCH else []
         if self.returned:
             going = sorted([*going, *self.returned], key=_by_seq)
@@ -228,7 +241,6 @@ class CallbackQueue:
         if self.waiting:
             going += self._take_waiting(limit if limit < 0 else limit - len(going), held)
         due = now + self.response_timeout_s if self.response_timeout_s else 0.0
-        self.carried = Carried(self.batch, range(self.seq + 1, self.seq + 1 + len(going)))
         for entry in going:
             self.seq += 1
             entry.seq = self.seq
@@ -238,6 +250,26 @@ class CallbackQueue:
             entry.due = due
             self.handed[self.seq] = entry
         return going
+
+    def _hand_over_waiting(self, now: float) -> Sequence[Entry]:
+        """The usual case: all that waits, and nothing else is here."""
+        due = now + self.response_timeout_s if self.response_timeout_s else 0.0
+        waiting, self.waiting = self.waiting, []
+        seq, batch, handed, going = self.seq, self.batch, self.handed, []
+        for message in waiting:
+            seq += 1
+            entry = handed[seq] = Entry(message, seq, batch)
+            entry.attempts = 1
+            entry.handed_at = now
+            entry.due = due
+            going.append(entry)
+        self.seq = seq
+        return going
+
+    @property
+    def carried(self) -> Carried:
+        """The last hand-over."""
+        return Carried(self.batch, range(self._last_seq + 1, self.seq + 1))
 
     def _take_waiting(self, room: int, held: Collection[str]) -> Iterable[Entry]:
         if not held and room < 0:
@@ -268,7 +300,7 @@ class CallbackQueue:
             passed, self._passed = self._passed, 0
             self._counters.acked += passed
             self._drop_waiting(passed)
-        if self.settling is Settling.WRITTEN and self.handed:
+        if self.handed and self.settling is Settling.WRITTEN:
             return self.settle((carried or self.carried).numbers)
         return []
 
@@ -295,6 +327,8 @@ class CallbackQueue:
         if self.settling is not Settling.BATCH:
             return []
         handed = self.handed
+        if batch == self.batch and not self._has_pending and not self.returned:
+            return self._settle_handed()
         passed = [
             seq for seq, entry in handed.items() if entry.batch <= batch and not entry.is_pending
         ]
@@ -303,6 +337,17 @@ class CallbackQueue:
         if passed:
             self._repeats = 0
         return self.settle(passed)
+
+    def _settle_handed(self) -> list[Entry]:
+        """The usual case: the receiver has all that it was given."""
+        if not self.handed:
+            return []
+        settled = list(self.handed.values())
+        self.handed.clear()
+        self._repeats = 0
+        self._counters.acked += len(settled)
+        self._leave(len(settled), (entry.message for entry in settled))
+        return settled
 
     def settle(self, seqs: Iterable[int]) -> list[Entry]:
         """These are done; unknown numbers mean nothing."""
@@ -330,13 +375,7 @@ class CallbackQueue:
                     continue
                 self.returned.remove(entry)
             taken.append(entry)
-        self.count -= len(taken)
-        if not self.count:
-            self.size = 0
-            self.is_overflowing = False
-        else:
-            for entry in taken:
-                self.size -= len(entry.message.wire)
+        self._leave(len(taken), (entry.message for entry in taken))
         return taken
 
     def give_back(self, since: int = 0) -> list[Entry]:
@@ -380,6 +419,7 @@ class CallbackQueue:
 
     def keep_pending(self, seqs: Collection[object]) -> None:
         """The receiver works on these, and on no others."""
+        self._has_pending = bool(seqs)
         for seq, entry in self.handed.items():
             entry.is_pending = seq in seqs
 
@@ -408,7 +448,7 @@ class CallbackQueue:
             gone = set(map(id, over))
             self.waiting = [m for m in self.waiting if id(m) not in gone]
             self.returned = [e for e in self.returned if id(e.message) not in gone]
-            self._leave(over)
+            self._leave(len(over), over)
             self._counters.expired += len(over)
         return over
 
@@ -418,8 +458,8 @@ class CallbackQueue:
         self.handed.clear()
         self.returned = []
         self.waiting = []
-        self.count = self.size = self._passed = 0
-        self.is_overflowing = self.has_mortals = False
+        self._passed = 0
+        self._leave(self.count, ())
         return entries
 
     def discard(self, reason: Reason) -> None:
@@ -437,12 +477,15 @@ class CallbackQueue:
         waiting = self.waiting
         if count == self.count:
             waiting.clear()
-            self.count = self.size = 0
-            self.is_overflowing = self.has_mortals = False
+            self._leave(count, ())
         else:
-            self._leave(waiting[:count])
+            self._leave(count, waiting[:count])
             del waiting[:count]
 
-    def _leave(self, messages: Sequence[Message]) -> None:
-        self.count -= len(messages)
-        self.size -= sum(len(message.wire) for message in messages)
+    def _leave(self, count: int, messages: Iterable[Message]) -> None:
+        self.count -= count
+        if self.count:
+            self.size -= sum(len(message.wire) for message in messages)
+        else:
+            self.size = 0
+            self.is_overflowing = self.has_mortals = self._is_mixed = False
