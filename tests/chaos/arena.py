@@ -141,7 +141,8 @@ class Arena:
         socket = self.processes.store_socket
         if socket is None:
             return
-        begun = self.recorder.begin("store", What.SCAN)
+        limits = {each.name: each.limit for each in self.receivers if each.limit}
+        begun = self.recorder.begin("store", What.SCAN, limits=limits)
         begun.ok(**await kept.look(socket))
 
 

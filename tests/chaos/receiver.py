@@ -84,6 +84,12 @@ class Receiver:
         self._finished: set[tuple[str, int]] = set()
         self._held_at: set[str] = set()
 
+    @property
+    def limit(self) -> int:
+        """How many entries may wait for it; 0: as many as the server allows."""
+        limit: int = self._manner.options.get("queue", {}).get("maxEntries", 0)
+        return limit
+
     async def run(self, stop: asyncio.Event) -> None:
         """Receive until told to stop; what has been done by then is said."""
         try:

@@ -37,6 +37,23 @@ async def test_whoever_is_held_back_stays_so_when_the_server_dies(tmp_path: Path
     assert (result.pending, result.lost) == (0, 0)
 
 
+async def test_what_finds_no_room_while_held_back_is_a_dead_letter(tmp_path: Path) -> None:
+    async with arena(tmp_path, seed=1) as ring:
+        ring.add_receiver("joe/1", Manner(options={"retries": -1, "queue": {"maxEntries": 20}}))
+        ring.add_publisher("p")
+        ring.add_publisher("urgent", priorities=(1, 9))
+        operator = ring.operator()
+        async with ring.crowd():
+            await operator.hold("joe/1")
+            await asyncio.sleep(1.0)
+            await ring.scan()
+            await operator.resume("joe/1")
+        result = await ring.result()
+    assert result.is_valid, result.report()
+    assert result.dead > 0
+    assert result.dead + result.processed == result.acked, result.report()
+
+
 async def test_a_replay_that_dies_goes_on_and_delivers_each_letter_once(tmp_path: Path) -> None:
     async with arena(tmp_path, seed=1) as ring:
         populate(ring)
