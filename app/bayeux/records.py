@@ -115,6 +115,7 @@ def _stop(session: Session, record: SessionRecord) -> None:
 def _refill(bayeux: "Bayeux", session: Session, entries: list[tuple[Mark, Message]]) -> None:
     """The queue as it was: in hands, returned, waiting."""
     queue = session.queue
+    queue.is_mixed = bool(entries)
     due = bayeux.now + queue.response_timeout_s if queue.response_timeout_s else 0.0
     now_ms = bayeux.node.now_ms()
     for mark, message in entries:

@@ -99,7 +99,6 @@ class CallbackQueue:
         "_counters",
         "_former_seq",
         "_has_pending",
-        "_is_mixed",
         "_last_seq",
         "_limits",
         "_passed",
@@ -108,6 +107,7 @@ class CallbackQueue:
         "count",
         "handed",
         "has_mortals",
+        "is_mixed",
         "is_overflowing",
         "is_restored",
         "response_timeout_s",
@@ -139,7 +139,7 @@ class CallbackQueue:
         self._repeats = 0
         self.has_mortals = False
         # Whether priorities other than the ordinary one may be among what waits.
-        self._is_mixed = False
+        self.is_mixed = False
         # Whether the receiver may work on anything.
         self._has_pending = False
         # Whether the batches of this queue were numbered by a process that is gone.
@@ -171,7 +171,7 @@ class CallbackQueue:
             return Reason.OVERFLOW_BYTES
         self.count += 1
         self.size += size
-        if self._is_mixed or message.priority != ORDINARY_PRIORITY or message.expires_at:
+        if self.is_mixed or message.priority != ORDINARY_PRIORITY or message.expires_at:
             self._rank(message)
         else:
             self.waiting.append(message)
@@ -179,7 +179,7 @@ class CallbackQueue:
 
     def _rank(self, message: Message) -> None:
         """Put the message behind all that goes before it."""
-        self._is_mixed = True
+        self.is_mixed = True
         insort(self.waiting, message, lo=self._passed, key=_precedence)
         if message.expires_at:
             self.has_mortals = True
@@ -488,4 +488,4 @@ class CallbackQueue:
             self.size -= sum(len(message.wire) for message in messages)
         else:
             self.size = 0
-            self.is_overflowing = self.has_mortals = self._is_mixed = False
+            self.is_overflowing = self.has_mortals = self.is_mixed = False
