@@ -1,0 +1,157 @@
+"""One receiver of the model: what it asked for, its queue, and what is known of its client."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import inf
+from typing import Any
+
+from tests.unit.delivery.test_dispatcher_model import Naive
+
+# How long a client may be silent (seconds).
+MAX_INTERVAL_S = 3.0
+# How many entries a queue takes if nothing else was agreed.
+MOST = 8
+
+
+@dataclass(frozen=True, eq=False, repr=False, slots=True)
+class Kind:
+    """What a receiver asks for when it shakes hands."""
+
+    label: str
+    # What settles an entry: "written", "batch" or "verdict".
+    settles: str
+    # Of `ext.delivery`, if it is negotiated at all.
+    options: Mapping[str, Any] | None = None
+    name: str | None = None
+    retries: int = 0
+    delay_ms: int = 60_000
+    response_ms: int = 0
+    per_batch: int | None = None
+    most: int = MOST
+    dies_of_refusal: bool = False
+
+    def __repr__(self) -> str:
+        return self.label
+
+
+@dataclass(eq=False, slots=True)
+class Sent:
+    """A published message, and the places that it is for."""
+
+    number: int
+    channel: str
+    by: int
+    priority: int
+    places: "list[Place]"
+    # When it is destroyed.
+    ends: float = inf
+    is_kept: bool = False
+
+
+@dataclass(eq=False, slots=True)
+class Copy:
+    """A message in one queue."""
+
+    sent: Sent
+    seq: int = 0
+    batch: int = 0
+    attempts: int = 0
+    redelivered: int = 0
+    due: float | None = None
+    is_pending: bool = False
+
+    @property
+    def number(self) -> int:
+        return self.sent.number
+
+
+@dataclass(eq=False, slots=True)
+class Question:
+    """A connect, from when it came until its answer has left."""
+
+    place: "Place"
+    client: str
+    is_cut: bool = False
+    # "held", "going" while the store is told, then what became of it.
+    state: str = "new"
+    batch: int = 0
+    carried: list[tuple[Copy, int]] = field(default_factory=list)
+    told: list[tuple[int, int]] = field(default_factory=list)
+
+
+class Place:
+    """One session: its queue, and what is known of its client."""
+
+    def __init__(self, kind: Kind, key: str, client: str, now: float) -> None:
+        self.kind = kind
+        self.key = key
+        self.client = client
+        self.waiting: list[Copy] = []
+        self.returned: list[Copy] = []
+        self.hands: list[Copy] = []
+        self.batch = self.seq = self.repeats = 0
+        # The last number that another client was told.
+        self.former_seq = 0
+        self.contact = Naive(kind.retries, kind.delay_ms / 1000)
+        # Whether it has a dispatcher: others would be ALIVE and active all their lives.
+        self.can_stop = kind.options is not None
+        self.question: Question | None = None
+        self.quiet_until = 0.0
+        self.deadline: float | None = now + MAX_INTERVAL_S
+        self.ends_at: float | None = None
+        self.hold_until: float | None = None
+        self.has_connected = self.is_restored = self.is_away = False
+        # Refused for good, but there; gone, and whether as a failure.
+        self.is_shut = self.is_over = self.has_failed = False
+
+    @property
+    def is_durable(self) -> bool:
+        return self.kind.name is not None
+
+    def __len__(self) -> int:
+        return len(self.hands) + len(self.returned) + len(self.waiting)
+
+    def flows(self, now: float) -> bool:
+        return not self.is_shut and (not self.can_stop or self.contact.flows(now))
+
+    def has_news(self) -> bool:
+        lost = self.kind.settles == "batch" and any(not c.is_pending for c in self.hands)
+        return lost or bool(self.returned or self.waiting)
+
+    def pause_s(self) -> float:
+        """Three times at once, then after a tenth of a second that doubles to a whole one."""
+        if self.repeats < 3 or not self.hands:
+            return 0.0
+        return min(0.1 * 2.0 ** min(self.repeats - 3, 9), 1.0)
+
+    def take_back(self, copies: Sequence[Copy]) -> None:
+        """These wait again, ahead of all others, in the order of their hand-over."""
+        for copy in copies:
+            copy.is_pending, copy.due = False, None
+        self.hands = [copy for copy in self.hands if copy not in copies]
+        self.returned = sorted([*self.returned, *copies], key=lambda copy: copy.seq)
+
+    def change_client(self) -> None:
+        """What the old client had in hands comes again; nothing that it may say counts."""
+        for copy in self.hands:
+            copy.redelivered += 1
+        self.take_back(self.hands)
+        for copy in self.returned:
+            copy.batch = 0
+        self.batch = self.repeats = 0
+        self.former_seq = self.seq
+        self.is_restored = False
+
+    def dues(self) -> list[float]:
+        """When time does something to it."""
+        if self.is_over:
+            return []
+        contact = self.contact
+        found = [self.deadline, self.ends_at, self.hold_until]
+        if self.can_stop and not self.is_shut:
+            found.append(contact.attempt_at)
+        if self.question is not None and self.quiet_until:
+            found.append(self.quiet_until)
+        if self.hands:
+            found.append(self.hands[0].due)
+        return [due for due in found if due is not None]
