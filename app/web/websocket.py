@@ -57,6 +57,7 @@ class Socket:
         self.browser = browser
         self.is_newcomer = is_newcomer
         self.session: Session | None = None
+        self.heard = endpoint.clock()
         # Asked for every message: what the request says of it is two steps away.
         self._protocol = request.protocol
         self._bayeux = endpoint.bayeux
@@ -133,6 +134,10 @@ class Socket:
         return [frame(b"[" + b",".join([m.wire for m in chunk]) + b"]") for chunk in chunks]
 
 
+async def _say_that_it_idled(response: web.WebSocketResponse) -> None:
+    await response.close(code=WSCloseCode.GOING_AWAY, message=b"idle for too long", drain=False)
+
+
 def _frame_once(message: Message) -> bytes:
     message.frame = frame(b"[" + message.wire + b"]")
     return message.frame
@@ -143,7 +148,8 @@ class WebSocketDoor:
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
-        self._open: set[web.WebSocketResponse] = set()
+        self._open: dict[web.WebSocketResponse, Socket] = {}
+        self._watch: asyncio.Task[None] | None = None
 
     async def serve(self, request: web.Request) -> web.StreamResponse:
         """A request to upgrade, and all that follows on its connection."""
@@ -168,17 +174,32 @@ class WebSocketDoor:
             flush=writer.drain,
             hang_up=response.close,
         )
-        self._open.add(response)
+        self._open[response] = socket
+        if self._watch is None and self._endpoint.options.ws_idle_timeout_s > 0:
+            self._watch = asyncio.get_running_loop().create_task(self._watch_idle())
         try:
             await self._read(response, socket)
         finally:
-            self._open.discard(response)
+            del self._open[response]
             socket.close()
             self._endpoint.bayeux.detach(socket, self._endpoint.clock())
         return response
 
+    async def _watch_idle(self) -> None:
+        """One look at all sockets now and then is cheaper than a timeout for each message."""
+        limit_s, clock = self._endpoint.options.ws_idle_timeout_s, self._endpoint.clock
+        while self._open:
+            await asyncio.sleep(limit_s / 10)
+            latest = clock() - limit_s
+            idle = [response for response, socket in self._open.items() if socket.heard < latest]
+            goodbyes = [_say_that_it_idled(response) for response in idle]
+            await asyncio.gather(*goodbyes, return_exceptions=True)
+        self._watch = None
+
     async def close_all(self) -> None:
         """The server stops, and has given everybody time to read what was said."""
+        if self._watch is not None:
+            self._watch.cancel()
         goodbyes = [
             response.close(code=WSCloseCode.GOING_AWAY, drain=False) for response in self._open
         ]
@@ -200,18 +221,14 @@ class WebSocketDoor:
             decode_text=False,
             # Compressed frames would have to be made for each receiver by itself.
             compress=False,
-            receive_timeout=options.ws_idle_timeout_s if options.ws_idle_timeout_s > 0 else None,
             protocols=() if protocol is None else (protocol,),
         )
 
     async def _read(self, response: web.WebSocketResponse, socket: Socket) -> None:
         bayeux, clock = self._endpoint.bayeux, self._endpoint.clock
         while True:
-            try:
-                received = await response.receive()
-            except TimeoutError:
-                await response.close(code=WSCloseCode.GOING_AWAY, message=b"idle for too long")
-                return
+            received = await response.receive()
+            socket.heard = now = clock()
             if received.type is WSMsgType.BINARY:
                 await response.close(code=WSCloseCode.UNSUPPORTED_DATA, message=b"text frames only")
                 return
@@ -219,7 +236,7 @@ class WebSocketDoor:
                 return
             exchange = Exchange(socket, socket.browser, socket)
             try:
-                receive(bayeux, received.data, exchange, clock())
+                receive(bayeux, received.data, exchange, now)
             except RequestRefused as refused:
                 code = _CLOSE_CODES.get(refused.error, WSCloseCode.INVALID_TEXT)
                 await response.close(code=code, message=str(refused).encode())
