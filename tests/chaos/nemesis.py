@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from enum import Enum
 from random import Random
 
+from redis.asyncio import Redis
+
 from tests.chaos.history import Recorder, What
 from tests.chaos.processes import Processes
 from tests.chaos.proxy import Proxy, Way
@@ -32,6 +34,8 @@ class Kind(Enum):
 
     KILL_STORE = "kill store"
     PAUSE_STORE = "pause store"
+    CUT_STORE = "cut store"
+    FORGET_SCRIPTS = "forget scripts of store"
     KILL_SERVER = "kill server"
     PAUSE_SERVER = "pause server"
     RESTART_SERVER = "restart server"
@@ -53,6 +57,8 @@ class Kind(Enum):
 _TARGETS = {
     Kind.KILL_STORE: Target.STORE,
     Kind.PAUSE_STORE: Target.STORE,
+    Kind.CUT_STORE: Target.STORE,
+    Kind.FORGET_SCRIPTS: Target.STORE,
     Kind.KILL_SERVER: Target.SERVER,
     Kind.PAUSE_SERVER: Target.SERVER,
     Kind.RESTART_SERVER: Target.SERVER,
@@ -102,6 +108,8 @@ class Nemesis:
         self._begins: dict[Kind, Deed] = {
             Kind.KILL_STORE: lambda: processes.signal_store(signal.SIGKILL),
             Kind.PAUSE_STORE: lambda: processes.signal_store(signal.SIGSTOP),
+            Kind.CUT_STORE: lambda: self._tell_store("CLIENT", "KILL", "TYPE", "normal"),
+            Kind.FORGET_SCRIPTS: lambda: self._tell_store("SCRIPT", "FLUSH"),
             Kind.KILL_SERVER: processes.kill,
             Kind.PAUSE_SERVER: processes.freeze,
             Kind.RESTART_SERVER: processes.stop,
@@ -116,8 +124,8 @@ class Nemesis:
             Kind.THROTTLE: lambda: setattr(proxy, "bytes_per_s", 20_000.0),
         }
         self._ends: dict[Kind, Deed] = {
-            # Whoever supervises it starts it again.
-            Kind.KILL_STORE: lambda: None,
+            # The server's own means are enough.
+            **dict.fromkeys((Kind.KILL_STORE, Kind.CUT_STORE, Kind.FORGET_SCRIPTS), _nothing),
             Kind.PAUSE_STORE: lambda: processes.signal_store(signal.SIGCONT),
             Kind.KILL_SERVER: self._start,
             Kind.PAUSE_SERVER: processes.thaw,
@@ -160,6 +168,14 @@ class Nemesis:
         for each in begun:
             each.ok()
 
+    async def _tell_store(self, *command: str) -> None:
+        socket = self._processes.store_socket
+        assert socket is not None
+        async with Redis(unix_socket_path=str(socket)) as redis:
+            async with redis.pipeline(transaction=False) as pipe:
+                pipe.execute_command(*command)
+                await pipe.execute()
+
     async def _lose_power(self) -> None:
         """What the store was told and had no time to do is lost, too."""
         self._processes.signal_store(signal.SIGSTOP)
@@ -177,6 +193,10 @@ class Nemesis:
                 return
             await asyncio.sleep(_LOOK_S)
         raise RuntimeError(f"not ready for {RETURNS_S} s:\n{self._processes.log()}")
+
+
+def _nothing() -> None:
+    """What the server repairs by itself."""
 
 
 async def _do(deed: Deed) -> None:
