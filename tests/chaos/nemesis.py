@@ -171,10 +171,10 @@ class Nemesis:
     async def _tell_store(self, *command: str) -> None:
         socket = self._processes.store_socket
         assert socket is not None
-        async with Redis(unix_socket_path=str(socket)) as redis:
-            async with redis.pipeline(transaction=False) as pipe:
-                pipe.execute_command(*command)
-                await pipe.execute()
+        redis = Redis(unix_socket_path=str(socket))
+        async with redis, redis.pipeline(transaction=False) as pipe:
+            pipe.execute_command(*command)
+            await pipe.execute()
 
     async def _lose_power(self) -> None:
         """What the store was told and had no time to do is lost, too."""
