@@ -127,7 +127,11 @@ def _judge(bayeux: Bayeux, session: Session, elements: Sequence[object], now: fl
             bayeux.hub.counters.verdicts_unknown += 1
         else:
             verdicts.append(verdict)
+    dead = bayeux.hub.counters.dead
     bayeux.settlement.judge(session, verdicts, now)
+    if session.is_durable and bayeux.hub.counters.dead > dead and bayeux.present is not None:
+        # Who is answered says it no more: after a restart the message would count as taken.
+        bayeux.present.waits_for_store = True
 
 
 # What events say of their delivery

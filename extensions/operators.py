@@ -14,6 +14,7 @@ from app.bayeux.errors import BayeuxError, Refused
 from app.bayeux.extension_chain import ServerExtension
 from app.bayeux.grammar import ILLEGAL, CommandRefused
 from app.bayeux.server import Bayeux
+from app.bayeux.properties import QueueQuery
 from app.bayeux.services import Call
 from app.bayeux.sessions import Session
 
@@ -91,6 +92,8 @@ class Operators(ServerExtension):
     def _carry_out(self, command: Command, session: Session) -> Result:
         role = session.role
         who = f"{role} {session.name}"
+        if isinstance(command.argument, QueueQuery) and command.argument.waiting_delay_ms:
+            raise CommandRefused(ILLEGAL, "waitingDelay is for commands over the HTTP API")
         if not command.changes:
             return run(command, self._registry(), who)
         registry = self._registry()

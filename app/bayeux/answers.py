@@ -63,7 +63,9 @@ class Answers:
             session.queue.count and self._carries(exchange, session)
         ):
             messages = self.take(session)
-        if messages and session.is_durable and self._was_tried(session):
+        if exchange.waits_for_store or (
+            messages and session.is_durable and self._was_tried(session)
+        ):
             # Another loss must be counted: the store knows of this attempt before anybody else.
             self._send_when_known(exchange, session, messages)
         else:

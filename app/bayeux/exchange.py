@@ -77,6 +77,7 @@ class Exchange:
         "pipe",
         "replies",
         "session",
+        "waits_for_store",
     )
 
     def __init__(self, carrier: Carrier, browser: str | None, pipe: Pipe | None = None) -> None:
@@ -96,5 +97,7 @@ class Exchange:
         self.is_alone = True
         # A handshake's reply precedes the messages that may come with it.
         self.is_handshake = False
+        # Whether it is answered when the store has what it changed.
+        self.waits_for_store = False
         # The answer of a held connect that was overtaken by another of the same session.
         self.is_superseded = False

@@ -238,19 +238,19 @@ class _Client:
 
 
 class _Session:
-    """One session. Publishes, acks and failures are counted for all sessions together only."""
+    """One session. Publishes are counted for all sessions together only."""
 
     alive_since_ms: int | None = None
     polling_since_ms: int | None = None
     published = 0
-    acked = 0
-    exceptions = 0
-    last_exception = ""
 
     def __init__(self, bayeux: "Bayeux", session: Session) -> None:
         self._bayeux = bayeux
         self._session = session
         terms, queue = session.terms, session.queue
+        self.acked = session.acked
+        self.exceptions = session.exceptions
+        self.last_exception = session.last_exception
         limit = limits(bayeux, session)
         self.name = session.name
         self.subject = session.subject

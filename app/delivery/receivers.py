@@ -16,11 +16,14 @@ class Receiver:
     __slots__ = (
         "_key",
         "_name",
+        "acked",
         "dispatcher",
+        "exceptions",
         "is_closed",
         "is_durable",
         "is_given_up",
         "is_ready",
+        "last_exception",
         "number",
         "queue",
         "subscriptions",
@@ -39,6 +42,10 @@ class Receiver:
         self.is_closed = False
         # Closed because it failed: what comes for it yet is dead.
         self.is_given_up = False
+        # Counted for those that can refuse: what they took, what failed, and with which code last.
+        self.acked = 0
+        self.exceptions = 0
+        self.last_exception = ""
         # Stands in the hub's list of receivers to be told something when this turn ends.
         self.is_ready = False
         # Most are never asked for.

@@ -99,6 +99,7 @@ class Settlement(Generic[R]):
             self._keeper.settle(receiver.key, [entry.message.id for entry in entries])
         if receiver.dispatcher is not None:
             receiver.dispatcher.acked()
+            receiver.acked += len(entries)
             for entry in entries:
                 self._guard.note(entry.message.channel, receiver.number, False, now)
 
@@ -134,6 +135,11 @@ class Settlement(Generic[R]):
         dispatcher = self.dispatcher(receiver, now)
         self._counters.refused[failure.code.family] += 1
         reaction = self._owner.handler(receiver, failure.channel).react(failure, dispatcher, now)
+        if reaction.counts_exception:
+            receiver.exceptions += 1
+            receiver.last_exception = failure.code.text
+        elif failure.code is error_codes.DEAD_MESSAGE:
+            receiver.acked += 1
         for failed in [entry] if entry is not None else receiver.queue.handed.values():
             self._note_attempt(receiver, failed, failure, now)
         self._move(receiver, reaction, failure, entry, now)

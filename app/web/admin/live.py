@@ -139,14 +139,14 @@ class Live(LiveLetters):
             return run(command, registry, who)
 
     async def _wait_for_entries(self, command: Command) -> None:
-        """As long as the command says, if there is nothing in the queue that it asks for."""
+        """As long as the command says, if there is less in the queue than it asks for."""
         query = command.argument
         if not isinstance(query, QueueQuery):
             return
         deadline = self._clock() + query.waiting_delay_ms / 1000
         while self._clock() < deadline:
             session = find(self._bayeux, command.target.key)
-            if session is None or session.queue.count:
+            if session is None or session.queue.count >= query.max_entries:
                 return
             await asyncio.sleep(_LOOK_S)
 

@@ -92,7 +92,7 @@ def whole_session(
         retry=0 if dispatcher is None else dispatcher.attempt,
         next_attempt=None if deadline is None else wall_ms(bayeux, deadline),
         redelivered=sum(entry.redelivered for entry in first_entries(queue, queue.count)),
-        acked=0,
+        acked=session.acked,
         dead=dead,
         last_failure=_last_failure(queue, last_letter),
     )

@@ -46,6 +46,8 @@ class Sent:
     # When it is destroyed.
     ends: float = inf
     is_kept: bool = False
+    # Shown when nobody expected it any more.
+    is_late: bool = False
 
 
 @dataclass(eq=False, slots=True)
@@ -86,6 +88,7 @@ class Place:
         self.kind = kind
         self.key = key
         self.client = client
+        self.since = now
         self.waiting: list[Copy] = []
         self.returned: list[Copy] = []
         self.hands: list[Copy] = []

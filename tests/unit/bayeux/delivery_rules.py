@@ -52,7 +52,7 @@ class DeliveryRules(RuleBasedStateMachine):
         self.publications: list[tuple[Sent, Asked]] = []
         # What each client has got; seqs that were used for each receiver.
         self.told: dict[str, set[int]] = {}
-        self.used: dict[str, set[int]] = {}
+        self.used: dict[tuple[str, float], set[int]] = {}
         # What publishers heard was kept, for each durable receiver.
         self.promised: list[tuple[str, int]] = []
         self.acked: set[tuple[str, int]] = set()
@@ -451,7 +451,7 @@ class DeliveryRules(RuleBasedStateMachine):
         assert [each.get("redelivered", 0) for each in told] == [
             redelivered for _, redelivered in question.told
         ]
-        used = self.used.setdefault(question.place.key, set())
+        used = self.used.setdefault((question.place.key, question.place.since), set())
         seqs = [each["seq"] for each in told]
         assert seqs == sorted(seqs)
         assert used.isdisjoint(seqs)

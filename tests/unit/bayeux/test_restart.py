@@ -360,3 +360,18 @@ def test_a_connect_is_held_while_the_store_is_away_and_answered_when_it_is_back(
     house.bayeux.store_is_back()
     house.turn()
     assert asked.data == [1]
+
+
+def test_who_refuses_a_message_is_answered_when_the_letter_is_kept() -> None:
+    house = house_of()
+    client = named(house)
+    publish(house, 1)
+    (event,) = connect(client, 1).events
+    seq = event["ext"]["delivery"]["seq"]
+    refusal = {"seq": seq, "errorCode": "user.update.error"}
+    ext = {"ack": 2, "delivery": {"verdicts": [refusal]}}
+    asked = client.connect(ext=ext, advice={"timeout": 0})
+    assert asked.is_held
+    house.turn()
+    assert asked.reply["successful"] is True
+    assert len(house.keeper.letters) == 1
