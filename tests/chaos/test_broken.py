@@ -16,7 +16,7 @@ from tests.chaos.receiver import Manner
 AT_ONCE = 6
 AT_LEAST_S = 2.5
 # What a broken server has lost never drains.
-DRAIN_S = 1.5
+DRAIN_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
