@@ -13,8 +13,8 @@ from app.bayeux.commands import Command, Registry, Result, run, understand
 from app.bayeux.errors import BayeuxError, Refused
 from app.bayeux.extension_chain import ServerExtension
 from app.bayeux.grammar import ILLEGAL, CommandRefused
-from app.bayeux.server import Bayeux
 from app.bayeux.properties import QueueQuery
+from app.bayeux.server import Bayeux
 from app.bayeux.services import Call
 from app.bayeux.sessions import Session
 

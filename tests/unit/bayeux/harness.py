@@ -145,7 +145,8 @@ class House:
         """With `after` it takes the place of a server that is no more: time and numbers go on."""
         self.now: float = 1000.0 if after is None else after.now
         self.keeper = keeper or FakeKeeper()
-        self._stamps: Iterator[int] = count(1_700_000_000_000_000_000) if after is None else after._stamps
+        fresh = count(1_700_000_000_000_000_000)
+        self._stamps: Iterator[int] = fresh if after is None else after._stamps
         self._ids: Iterator[int] = count(1) if after is None else after._ids
         self.chance = 0.5
         self.bayeux = Bayeux(
