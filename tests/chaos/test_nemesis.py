@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.chaos.arena import Arena, arena
+from tests.chaos.history import What, read
 from tests.chaos.nemesis import NETWORK, SERVER, Kind, schedule
 from tests.chaos.receiver import Manner
 from tests.chaos.talker import SocketTalker
@@ -68,15 +69,30 @@ async def test_acknowledging_sessions_lose_nothing_to_the_network(
     assert result.processed > 10 * seconds, result.report()
 
 
+async def test_acknowledging_sessions_that_are_kept_outlive_their_servers(
+    tmp_path: Path, seed: int, chaos_s: float
+) -> None:
+    seconds = chaos_s * 0.15
+    async with arena(tmp_path, seed=seed, durable="acked") as ring:
+        ring.add_receiver("plain", Manner(gives_verdicts=False), is_named=False)
+        ring.add_receiver("fast", Manner(gives_verdicts=False), is_named=False, by=SocketTalker)
+        ring.add_publisher("careful")
+        ring.add_publisher("urgent", priorities=(1, 5, 9))
+        result = await ring.play(schedule(seed, seconds, NETWORK + DEATHS), within_s=seconds)
+    assert result.is_valid, result.report()
+    assert result.processed > 10 * seconds, result.report()
+    assert not [each for each in read(ring.recorder.path) if each.what is What.SESSION_LOST]
+
+
 async def test_named_sessions_lose_nothing_when_servers_die(
     tmp_path: Path, seed: int, chaos_s: float
 ) -> None:
     async with arena(tmp_path, seed=seed, durability="everysec") as ring:
-        await torment(ring, NETWORK + DEATHS, chaos_s * 0.4)
+        await torment(ring, NETWORK + DEATHS, chaos_s * 0.35)
 
 
 async def test_named_sessions_lose_nothing_when_everything_fails(
     tmp_path: Path, seed: int, chaos_s: float
 ) -> None:
     async with arena(tmp_path, seed=seed, durability="always") as ring:
-        await torment(ring, EVERYTHING, chaos_s * 0.45)
+        await torment(ring, EVERYTHING, chaos_s * 0.35)
