@@ -1,6 +1,7 @@
 """What leaves: answers to requests with the messages that travel along, and pushes."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from app.bayeux.advice import reconnect_advice
@@ -27,6 +28,20 @@ class Answers:
 
     def __init__(self, bayeux: "Bayeux") -> None:
         self._bayeux = bayeux
+        # While a turn ends: what is sent when the store has heard of all its hand-overs.
+        self._outbox: list[Callable[[], None]] | None = None
+
+    def collect(self) -> None:
+        """From now on what the store must hear of first is sent together, by `send_collected`."""
+        self._outbox = []
+
+    def send_collected(self) -> None:
+        """The store hears of all hand-overs at once; then they leave."""
+        outbox, self._outbox = self._outbox, None
+        if outbox:
+            self._bayeux.hub.keeper.flush()
+            for send in outbox:
+                send()
 
     def tell(self, session: Session) -> None:
         """The session has something waiting: let it know, if it can be reached and may be."""
@@ -68,6 +83,9 @@ class Answers:
         ):
             # Another loss must be counted: the store knows of this attempt before anybody else.
             self._send_when_known(exchange, session, messages)
+        elif self._outbox is not None and messages and session.is_durable:
+            carried = session.queue.carried
+            self._outbox.append(partial(self._send, exchange, session, messages, carried))
         else:
             self._send(exchange, session, messages, None)
 
@@ -163,7 +181,8 @@ class Answers:
         settlement = self._bayeux.settlement
         settlement.mark(session, entries)
         settlement.mark(session, session.queue.returned)
-        self._bayeux.hub.keeper.flush()
+        if self._outbox is None:
+            self._bayeux.hub.keeper.flush()
 
     def _written(self, session: Session, carried: Carried | None) -> None:
         queue, oneway = session.queue, session.oneway

@@ -110,11 +110,13 @@ class Bayeux:
     def flush(self, now: float) -> None:
         """The turn ends: tell all who have something waiting."""
         self.now = now
+        self.answers.collect()
         for session in self.hub.take_ready():
             try:
                 self.answers.tell(session)
             except Exception:
                 self._log_fault(session)
+        self.answers.send_collected()
 
     def tick(self, now: float) -> None:
         """Time has passed: held connects, lazy messages, expired sessions."""
