@@ -30,8 +30,8 @@ class Kind:
     most: int = MOST
     dies_of_refusal: bool = False
 
-    def __repr__(self) -> str:
-        return self.label
+    def _repr_pretty_(self, printer: Any, _: bool) -> None:
+        printer.text(self.label)
 
 
 @dataclass(eq=False, slots=True)

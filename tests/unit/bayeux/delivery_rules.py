@@ -88,20 +88,23 @@ class DeliveryRules(RuleBasedStateMachine):
             qos["persistent"] = persistent
         if is_mortal:
             qos["expiration"] = {"lifeTime": LIFE_MS, "forceDestroy": True}
+        self.send(by, channel, count, qos)
+        if ends_turn:
+            self.end_turn()
+
+    def send(self, by: int, channel: str, count: int, qos: Json) -> None:
         for _ in range(count):
             self.number += 1
             places = [place for place in self.model.places if channel in self.channels(place)]
-            ends = self.house.now + LIFE_MS / 1000 if is_mortal else inf
-            sent = Sent(self.number, channel, by, priority, places, ends)
+            ends = self.house.now + LIFE_MS / 1000 if "expiration" in qos else inf
+            sent = Sent(self.number, channel, by, qos.get("priority", 5), places, ends)
             asked = self.publisher(by).publish(channel, self.number, ext={"delivery": qos})
             said = self.model.publish(
-                sent, persistent=persistent, is_refused=self.backing.is_refusing
+                sent, persistent=qos.get("persistent"), is_refused=self.backing.is_refusing
             )
             if said != "waits":
                 self.model.replies[self.number] = said
             self.publications.append((sent, asked))
-        if ends_turn:
-            self.end_turn()
 
     def publisher(self, number: int) -> Client:
         """Who has been silent for too long comes again."""
@@ -176,6 +179,30 @@ class DeliveryRules(RuleBasedStateMachine):
             pending = list(person.seqs)[-working_on:] if working_on else []
             batch = self.batch(person, place, ack)
             self.connect(person, verdicts, pending, batch, is_patient=is_patient, fate=fate)
+            self.end_turn()
+
+    @rule(number=people, count=st.integers(1, 4), fate=fates)
+    def get_some(self, number: int, count: int, fate: str) -> None:
+        """Messages come, and the receiver asks for them."""
+        self.send(0, "/a", count, {})
+        person = self.person(number)
+        if self.place(person) is not None:
+            self.connect(person, [], [], person.acks[-1], is_patient=False, fate=fate)
+            self.end_turn()
+
+    @rule(
+        number=people,
+        said=st.lists(st.sampled_from(list(WORDS)), min_size=1, max_size=4),
+        fate=fates,
+        is_patient=st.booleans(),
+    )
+    def answer(self, number: int, said: list[str], fate: str, is_patient: bool) -> None:
+        """Something about each of the last messages, the newest first."""
+        person = self.person(number)
+        if self.place(person) is not None:
+            verdicts = [(seq, word, None) for seq, word in zip([*person.seqs][::-1], said)]
+            ack = person.acks[-1]
+            self.connect(person, verdicts, [], ack, is_patient=is_patient, fate=fate)
             self.end_turn()
 
     @rule(number=people)
@@ -368,6 +395,8 @@ class DeliveryRules(RuleBasedStateMachine):
     def die_and_come_back(self) -> None:
         self.model = self.kept or self.model
         self.kept = None
+        # It takes its time, however little.
+        self.house.now += 0.001
         self.house = new_house(self.backing, after=self.house)
         self.model.restart(self.house.now)
         for place in self.model.places:
@@ -480,6 +509,7 @@ class DeliveryRules(RuleBasedStateMachine):
                 assert number in self.told[place.client], (key, number)
         self.acked = set(self.model.fates)
 
+    @precondition(lambda self: self.number > 9)
     @rule()
     def repair_everything(self) -> None:
         """Then all that was kept must be somewhere, and what is somewhere must arrive."""
@@ -495,11 +525,12 @@ class DeliveryRules(RuleBasedStateMachine):
             self.shake_hands(person, True)
             self.do_all(person)
         self.look_for_promised()
-        for person in self.people * 9:
-            place = self.place(person)
-            if place is not None:
-                self.do_all(person)
-                self.wait(0.5)
+        for _ in range(9):
+            self.wait(1.0)
+            for person in self.people:
+                if self.place(person) is not None:
+                    self.do_all(person)
+                    self.look_at_answers(person)
         self.compare()
         assert not any(map(len, self.model.places))
         self.look_for_promised()
