@@ -25,6 +25,8 @@ from app.store.waiting import Waiting, tell
 log = logging.getLogger(__name__)
 
 _PATIENCE_S, _PAUSE_S = 5.0, 1.0
+# How long acks wait for company on their way to the store.
+_LAZY_S = 0.01
 # What may wait while a store that lost its state is opened again.
 _MAX_WAITING = 100_000
 
@@ -74,6 +76,8 @@ class Store:
         self.dangling = 0
         self._turns = Turns()
         self._is_due = False
+        # Calls `flush` for what is in no hurry, and for nothing else so far.
+        self._lazy: asyncio.TimerHandle | None = None
         self._afters: list[Callable[[], None]] = []
         self._waiting = Waiting(self._loop)
         # Answers come in the order of the calls.
@@ -141,7 +145,10 @@ class Store:
 
     def settle(self, key: str, ids: Sequence[int]) -> None:
         self._turns.settle(key, ids)
-        self._flush_soon()
+        # Nobody waits for it: the acks of some turns make one call.
+        if not self._is_due:
+            self._is_due = True
+            self._lazy = self._loop.call_later(_LAZY_S, self.flush)
 
     def bury(self, letters: Sequence[DeadLetter], key: str | None) -> None:
         self._turns.bury(letters, key)
@@ -167,6 +174,7 @@ class Store:
         if self._state is not State.OPEN:
             return
         self._is_due = False
+        self._hurry()
         if not self.line.is_up:
             self._refuse_messages()
         for turn in self._turns.take():
@@ -181,9 +189,16 @@ class Store:
         self.line.flush()
 
     def _flush_soon(self) -> None:
-        if not self._is_due:
+        if not self._is_due or self._lazy is not None:
             self._is_due = True
+            self._hurry()
             self._loop.call_soon(self.flush)
+
+    def _hurry(self) -> None:
+        """There is something now, or nothing any more, for which nobody need wait."""
+        if self._lazy is not None:
+            self._lazy.cancel()
+            self._lazy = None
 
     async def run(
         self, call: Callable[[str], Call], *, patience_s: float | None = _PATIENCE_S
