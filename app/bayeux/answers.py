@@ -97,8 +97,9 @@ class Answers:
         self, exchange: Exchange, session: Session, messages: Sequence[Message]
     ) -> None:
         client_id, carried = session.client_id, session.queue.carried
-        # It is not the client who takes its time.
-        self._bayeux.clock.rest(session)
+        if session.held is None:
+            # It is not the client who takes its time.
+            self._bayeux.clock.rest(session)
 
         def send() -> None:
             if session.has_left or session.client_id != client_id:
