@@ -213,7 +213,8 @@ class Model:
         place.hands += going
         question.carried = [(copy, copy.seq) for copy in going]
         question.told = [(copy.number, copy.redelivered) for copy in going]
-        if place.is_durable and any(copy.attempts > 1 for copy in going):
+        was_tried = place.is_durable and any(copy.attempts > 1 for copy in going)
+        if was_tried or question.has_buried:
             question.state, place.deadline = "going", now + MAX_INTERVAL_S
             self.asked.append(("leave", question))
         else:
@@ -502,6 +503,8 @@ class Model:
         place.contact = Naive(kind.retries, kind.delay_ms / 1000)
         if was_held:
             place.contact.hold()
+        if place.hold_until is not None:
+            place.hold_until = max(place.hold_until, now)
         place.question, place.quiet_until = None, 0.0
         place.repeats = place.former_seq = 0
         place.is_restored = place.has_connected = True

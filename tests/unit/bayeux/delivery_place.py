@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from math import inf
 from typing import Any
 
@@ -11,6 +12,8 @@ from tests.unit.delivery.test_dispatcher_model import Naive
 MAX_INTERVAL_S = 3.0
 # How many entries a queue takes if nothing else was agreed.
 MOST = 8
+
+_serials = count(1)
 
 
 @dataclass(frozen=True, eq=False, repr=False, slots=True)
@@ -74,6 +77,8 @@ class Question:
     place: "Place"
     client: str
     is_cut: bool = False
+    # Its verdicts made dead letters, which the store must have before they are not said again.
+    has_buried: bool = False
     # "held", "going" while the store is told, then what became of it.
     state: str = "new"
     batch: int = 0
@@ -88,7 +93,7 @@ class Place:
         self.kind = kind
         self.key = key
         self.client = client
-        self.since = now
+        self.serial = next(_serials)
         self.waiting: list[Copy] = []
         self.returned: list[Copy] = []
         self.hands: list[Copy] = []

@@ -23,8 +23,8 @@ def test_everything_is_somewhere_whatever_happens() -> None:
     run_state_machine_as_test(
         DeliveryMachine,
         settings=settings(
-            max_examples=50 * TIMES,
-            stateful_step_count=40,
+            max_examples=200 * TIMES,
+            stateful_step_count=50,
             database=None,
             deadline=None,
             report_multiple_bugs=False,
