@@ -11,12 +11,13 @@ from typing import Any
 from tests.chaos import kept
 from tests.chaos.checker import Result, check_file
 from tests.chaos.history import Recorder, What
+from tests.chaos.manners import Manner
 from tests.chaos.nemesis import Nemesis, Step
 from tests.chaos.operators import Operator
 from tests.chaos.processes import HOLDFAST, Processes
 from tests.chaos.proxy import Proxy
 from tests.chaos.publisher import Publisher
-from tests.chaos.receiver import Manner, Receiver
+from tests.chaos.receiver import Receiver
 from tests.chaos.talker import Talker
 
 # Connects are held for a second, so that every word of a receiver is soon answered.

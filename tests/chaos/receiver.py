@@ -3,55 +3,15 @@
 import asyncio
 import zlib
 from collections.abc import Coroutine, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from tests.chaos.history import Begun, Recorder, What
+from tests.chaos.manners import HOLDBACK, REFUSALS, STOPS, STUMBLE, Entry, Manner
 from tests.chaos.publisher import fingerprint
 from tests.chaos.talker import Denied, Lost, Message, Talker, reply_to
 
-HOLDBACK = "user.update.holdback"
-# Refusals take turns.
-REFUSALS = ("user.update.error", "user.update.deadMessage", "user.clientCode")
-
 CONNECT = "/meta/connect"
 FAR_BEYOND = 1_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class Manner:
-    """How a receiver behaves; of so many messages it refuses one, by the tag and not by chance."""
-
-    acks: bool = True
-    gives_verdicts: bool = True
-    # Says OK to each entry even where the ack would do.
-    is_explicit: bool = False
-    refuses_one_in: int = 0
-    holds_back_at: int = 0
-    held_s: float = 1.0
-    # After so many answers it forgets its session, as if its process had died.
-    crashes_after: int = 0
-    # Each time after so many answers it acknowledges what was never sent.
-    lies_after: int = 0
-    options: dict[str, Any] = field(default_factory=lambda: {"retries": -1})
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One delivery, and the word on it: nothing is acceptance."""
-
-    tag: str
-    generation: int
-    seq: int
-    code: str = ""
-
-    def to_json(self) -> dict[str, Any]:
-        return {"tag": self.tag, "generation": self.generation, "seq": self.seq, "code": self.code}
-
-    def verdict(self) -> dict[str, Any]:
-        if not self.code:
-            return {"seq": self.seq, "state": "OK"}
-        return {"seq": self.seq, "errorCode": self.code, "message": f"{self.tag} is not wanted"}
 
 
 class Receiver:
@@ -82,7 +42,7 @@ class Receiver:
         self._subscribed: set[str] = set()
         # What was done is done, whatever becomes of the session.
         self._finished: set[tuple[str, int]] = set()
-        self._held_at: set[str] = set()
+        self._stopped_at: set[str] = set()
 
     @property
     def limit(self) -> int:
@@ -112,7 +72,11 @@ class Receiver:
 
     @property
     def _stops(self) -> bool:
-        return bool(self._entries) and self._entries[-1].code == HOLDBACK
+        return bool(self._entries) and self._entries[-1].code in STOPS
+
+    @property
+    def _wants_hold(self) -> bool:
+        return self._stops and self._entries[-1].code == HOLDBACK
 
     async def _try(self, attempt: Coroutine[Any, Any, None]) -> None:
         try:
@@ -203,7 +167,7 @@ class Receiver:
         entries = [entry.to_json() for entry in self._entries]
         begin = self._recorder.begin
         said = [begin(self.name, What.SETTLE, subscriber=self.name, entries=entries)]
-        if self._stops:
+        if self._wants_hold:
             said.append(begin(self.name, What.HOLD, subscriber=self.name, by="verdict"))
         return said
 
@@ -217,7 +181,7 @@ class Receiver:
 
     def _go_on(self, batch: int | None) -> None:
         """The server knows now what was said."""
-        self.is_held = self.is_held or self._stops
+        self.is_held = self.is_held or self._wants_hold
         self.accepted += sum(not entry.code for entry in self._entries)
         self._entries.clear()
         if batch is not None:
@@ -235,7 +199,7 @@ class Receiver:
         for entry in entries:
             done = self._work(entry)
             self._entries.append(done)
-            if done.code == HOLDBACK:
+            if done.code in STOPS:
                 break
 
     def _note(self, event: Message, asked_ns: int) -> Entry:
@@ -265,9 +229,13 @@ class Receiver:
         if copy in self._finished or not self._manner.gives_verdicts:
             return entry
         chance = zlib.crc32(f"{self.name} {entry.tag}".encode())
-        if is_one_in(self._manner.holds_back_at, chance) and entry.tag not in self._held_at:
-            self._held_at.add(entry.tag)
-            return Entry(*copy, entry.seq, HOLDBACK)
+        for code, one_in in (
+            (HOLDBACK, self._manner.holds_back_at),
+            (STUMBLE, self._manner.stumbles_at),
+        ):
+            if is_one_in(one_in, chance) and entry.tag not in self._stopped_at:
+                self._stopped_at.add(entry.tag)
+                return Entry(*copy, entry.seq, code)
         # What was replayed is not refused again.
         if is_one_in(self._manner.refuses_one_in, chance // 7) and not entry.generation:
             return Entry(*copy, entry.seq, REFUSALS[chance % len(REFUSALS)])

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from tests.chaos.history import Operation, Phase, Recorder, What, read
+from tests.chaos.manners import HOLDBACK, Manner
 from tests.chaos.publisher import Publisher, fingerprint
-from tests.chaos.receiver import HOLDBACK, Manner, Receiver
+from tests.chaos.receiver import Receiver
 from tests.chaos.talker import Denied, Lost, Message, NotSent, Talker
 
 GONE = "402::session_unknown"
@@ -182,6 +183,21 @@ async def test_whoever_held_back_connects_and_then_asks_for_more(scene: Scene) -
     assert scene.talker.last["ext"]["delivery"]["dispatcherActive"] is True
     (resume,) = scene.found(What.RESUME)
     assert resume.is_ok
+
+
+async def test_whoever_stumbles_is_soon_asked_again(scene: Scene) -> None:
+    receiver = scene.receiver(Manner(stumbles_at=1))
+    again = event("p-1", 3, redelivered=1)
+    scene.talker.answers = [batch(1, event("p-1", 1), event("p-2", 2)), batch(2, again), batch(3)]
+    await steps(receiver, 3)
+    (verdict,) = scene.talker.last["ext"]["delivery"]["verdicts"]
+    assert verdict["errorCode"] == "communication.noConnection"
+    assert verdict["delay"] > 0
+    await receiver.step()
+    assert not receiver.is_held
+    first, second = scene.found(What.SETTLE)
+    assert [entry["code"] for entry in first.fields["entries"]] == ["communication.noConnection"]
+    assert [entry["code"] for entry in second.fields["entries"]] == [""]
 
 
 async def test_what_was_done_is_not_done_again(scene: Scene) -> None:

@@ -9,9 +9,9 @@ import pytest
 from tests.chaos.arena import arena
 from tests.chaos.broken.builds import BUILDS
 from tests.chaos.checker import Invariant, Result
+from tests.chaos.manners import Manner
 from tests.chaos.nemesis import Kind, Step
 from tests.chaos.processes import HOLDFAST
-from tests.chaos.receiver import Manner
 
 AT_ONCE = 6
 AT_LEAST_S = 2.5

@@ -6,8 +6,8 @@ import pytest
 
 from tests.chaos.arena import Arena, arena
 from tests.chaos.history import What, read
+from tests.chaos.manners import Manner
 from tests.chaos.nemesis import NETWORK, SERVER, Kind, schedule
-from tests.chaos.receiver import Manner
 from tests.chaos.talker import SocketTalker
 
 EVERYTHING = tuple(Kind)
@@ -16,6 +16,7 @@ DEATHS = tuple(kind for kind in SERVER if kind is not Kind.LOSE_POWER)
 
 # Without acks a lost answer comes again when the receiver was silent for too long.
 IMPATIENT = {"retries": -1, "responseTimeout": 2000, "delay": 500}
+FEW = {"retries": -1, "maxEntries": 5}
 
 pytestmark = pytest.mark.slow
 
@@ -41,10 +42,14 @@ def test_a_schedule_is_about_as_long_as_asked() -> None:
 async def torment(ring: Arena, kinds: tuple[Kind, ...], seconds: float) -> None:
     """Receivers of all manners, until everything that was said has been dealt with."""
     ring.add_receiver("joe/1", Manner(refuses_one_in=20))
-    ring.add_receiver("joe/2", Manner(is_explicit=True, refuses_one_in=30, crashes_after=12))
+    ring.add_receiver(
+        "joe/2", Manner(is_explicit=True, refuses_one_in=30, stumbles_at=60, crashes_after=12)
+    )
     ring.add_receiver("ann/1", Manner(acks=False, refuses_one_in=25, options=IMPATIENT))
     ring.add_receiver("eve/1", Manner(holds_back_at=150, held_s=0.5))
-    ring.add_receiver("bob/1", Manner(refuses_one_in=35, crashes_after=50), by=SocketTalker)
+    ring.add_receiver(
+        "bob/1", Manner(refuses_one_in=35, stumbles_at=50, options=FEW), by=SocketTalker
+    )
     ring.add_publisher("careful")
     ring.add_publisher("urgent", priorities=(1, 5, 9))
     ring.add_publisher("careless", is_careful=False)

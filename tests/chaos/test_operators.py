@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.chaos.arena import Arena, arena
+from tests.chaos.manners import Manner
 from tests.chaos.nemesis import Kind
-from tests.chaos.receiver import Manner
 
 DEATH_S = 0.1
 # A second of letters, so that there is time to die in the middle.

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from app.bayeux import ownership, records
 from app.bayeux.sessions import Session
@@ -84,7 +83,7 @@ def acks_do_not_reach_the_store() -> None:
 def redeliveries_do_not_say_so() -> None:
     dress = Dress._event
 
-    def quietly(self: Dress, session: Any, entry: Entry, *rest: Any) -> Message:
+    def quietly(self: Dress, session: Session, entry: Entry, *rest: int) -> object:
         redelivered, entry.redelivered = entry.redelivered, 0
         event = dress(self, session, entry, *rest)
         entry.redelivered = redelivered
