@@ -61,7 +61,11 @@ class _AckOfSession(SessionExtension):
         return True
 
     def outgoing(self, session: Session, reply: Json, asked: Mapping[str, Any], now: float) -> None:
-        if reply.get("channel") == _CONNECT and reply["successful"]:
+        if (
+            reply.get("channel") == _CONNECT
+            and reply["successful"]
+            and not self._bayeux.answers.waits_for_store(session)
+        ):
             # The batch that will be handed over with this reply.
             reply.setdefault("ext", {})["ack"] = session.queue.batch + 1
 

@@ -17,13 +17,16 @@ from app.bayeux.server import Bayeux
 from app.bayeux.services import Call
 from app.bayeux.sessions import Session
 from app.bayeux.terms import Terms, TermsInvalid
-from app.delivery.messages import Message
+from app.delivery.messages import Event, Message
 from app.delivery.queue import Entry, Settling
 from app.delivery.settlement import Node
 from app.delivery.verdicts import parse
 
 SERVICE = "/service/delivery"
 _HANDSHAKE = "/meta/handshake"
+# What is the receiver's own in every event.
+_SEQ = b'"seq":%d,"queue":{"index":%d,"size":%d}'
+_LIFE = b',"expiration":{"lifeTime":%d,"remainingLife":%d}'
 # Verdicts of one message of a client; more than its queue may hold is a mistake or an attack.
 _MOST_VERDICTS = 10_000
 
@@ -143,24 +146,24 @@ class Dress:
     def __init__(self, node: Node) -> None:
         self._node = node
 
-    def __call__(self, session: Session, entries: Sequence[Entry], now: float) -> Sequence[Message]:
+    def __call__(self, session: Session, entries: Sequence[Entry], now: float) -> Sequence[Event]:
         size = session.queue.count
         return [self._event(session, entry, place, size) for place, entry in enumerate(entries)]
 
-    def _event(self, session: Session, entry: Entry, place: int, size: int) -> Message:
+    def _event(self, session: Session, entry: Entry, place: int, size: int) -> Event:
         message = entry.message
-        own: Json = {"seq": entry.seq, "queue": {"index": place, "size": size}}
+        own = [_SEQ % (entry.seq, place, size)]
         subscription = session.subscription(message.channel)
         if subscription is not None:
-            own["subscription"] = subscription
+            own.append(b',"subscription":' + orjson.dumps(subscription))
         if entry.redelivered:
-            own["redelivered"] = entry.redelivered
+            own.append(b',"redelivered":%d' % entry.redelivered)
         if session.terms is not None and session.terms.secret is not None:
-            own["cbSessionId"] = session.terms.secret
+            own.append(b',"cbSessionId":' + orjson.dumps(session.terms.secret))
         if message.life_ms is not None:
             left = message.life_ms - (self._node.now_ms() - message.id // 1_000_000)
-            own["expiration"] = {"lifeTime": message.life_ms, "remainingLife": max(left, 0)}
-        return Message(b"".join((self._stem(message), orjson.dumps(own)[1:], b"}}")))
+            own.append(_LIFE % (message.life_ms, max(left, 0)))
+        return Event(b"".join((message.stem or self._stem(message), *own, b"}}}")))
 
     def _stem(self, message: Message) -> bytes:
         """The event up to what is the receiver's own, kept with the message."""

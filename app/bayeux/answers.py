@@ -12,13 +12,13 @@ from app.bayeux.extension_chain import run_outgoing
 from app.bayeux.life import State
 from app.bayeux.sessions import Session
 from app.delivery.counters import Reason
-from app.delivery.messages import Message
+from app.delivery.messages import Event
 from app.delivery.queue import Carried, Entry, Settling
 
 if TYPE_CHECKING:
     from app.bayeux.server import Bayeux
 
-_NO_MESSAGES: Sequence[Message] = ()
+_NO_MESSAGES: Sequence[Event] = ()
 _GONE, _AWAY = State.GONE, State.AWAY
 _WRITTEN = Settling.WRITTEN
 
@@ -79,7 +79,7 @@ class Answers:
         ):
             messages = self.take(session)
         if exchange.waits_for_store or (
-            messages and session.is_durable and self._was_tried(session)
+            messages and session.is_durable and session.queue.carries_repeats
         ):
             # Another loss must be counted: the store knows of this attempt before anybody else.
             self._send_when_known(exchange, session, messages)
@@ -89,12 +89,8 @@ class Answers:
         else:
             self._send(exchange, session, messages, None)
 
-    def _was_tried(self, session: Session) -> bool:
-        handed = session.queue.handed
-        return any(handed[seq].attempts > 1 for seq in session.queue.carried.numbers)
-
     def _send_when_known(
-        self, exchange: Exchange, session: Session, messages: Sequence[Message]
+        self, exchange: Exchange, session: Session, messages: Sequence[Event]
     ) -> None:
         client_id, carried = session.client_id, session.queue.carried
         if session.held is None:
@@ -113,7 +109,7 @@ class Answers:
         self,
         exchange: Exchange,
         session: Session,
-        messages: Sequence[Message],
+        messages: Sequence[Event],
         carried: Carried | None,
     ) -> None:
         """With `carried` something may have been handed over since."""
@@ -153,13 +149,15 @@ class Answers:
             return False
         return exchange.carrier.connection_type is not ConnectionType.CALLBACK_POLLING
 
-    def take(self, session: Session) -> Sequence[Message]:
+    def take(self, session: Session) -> Sequence[Event]:
         """What is to be handed over now, in the form that this session gets it."""
         queue, bayeux = session.queue, self._bayeux
         if queue.has_mortals:
             bayeux.settlement.dropped(session, queue.expire(bayeux.now))
         if session.dispatcher is None and queue.settling is _WRITTEN:
             return queue.pass_on()
+        if self.waits_for_store(session):
+            return _NO_MESSAGES
         limit = -1 if session.terms is None else session.terms.max_entries
         if (session.dispatcher is not None or session.is_durable) and not self.may_take(session):
             limit = 0
@@ -175,7 +173,14 @@ class Answers:
         bayeux = self._bayeux
         if session.dispatcher is not None and not session.dispatcher.flows(bayeux.now):
             return False
-        return not session.is_durable or bayeux.hub.keeper.is_available
+        return not self.waits_for_store(session)
+
+    def waits_for_store(self, session: Session) -> bool:
+        """Whether the store could not be told how far the session's entries have come.
+
+        Then no batch is counted either: after a restart it would speak for what it did not carry.
+        """
+        return session.is_durable and not self._bayeux.hub.keeper.is_available
 
     def _note_hand_over(self, session: Session, entries: Sequence[Entry]) -> None:
         """The store hears of it before the bytes leave: who dies while working is counted."""

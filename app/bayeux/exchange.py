@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Protocol
 
-from app.delivery.messages import Message
+from app.delivery.messages import Event
 
 if TYPE_CHECKING:
     from app.bayeux.sessions import Session
@@ -27,7 +27,7 @@ class Carrier(Protocol):
 
     connection_type: ConnectionType
 
-    def answer(self, exchange: "Exchange", messages: Sequence[Message]) -> bool:
+    def answer(self, exchange: "Exchange", messages: Sequence[Event]) -> bool:
         """Send the exchange's replies together with the messages."""
         ...
 
@@ -43,7 +43,7 @@ class Pipe(Protocol):
     # Whether the connection was opened without a browser identity, and was given one.
     is_newcomer: bool
 
-    def push(self, messages: Sequence[Message]) -> bool:
+    def push(self, messages: Sequence[Event]) -> bool:
         """Send the messages; False if the connection is closing, and nothing was taken."""
         ...
 

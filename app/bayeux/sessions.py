@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from app.bayeux.exchange import Carrier, ConnectionType, Exchange, Pipe
 from app.bayeux.life import Input, State, step
 from app.delivery.channels import covers
-from app.delivery.messages import Message
+from app.delivery.messages import Event
 from app.delivery.queue import CallbackQueue, Entry
 from app.delivery.receivers import Receiver
 from app.delivery.timers import Timers
@@ -25,7 +25,7 @@ class Dress(Protocol):
 
     def __call__(
         self, session: "Session", entries: Sequence[Entry], now: float, /
-    ) -> Sequence[Message]: ...
+    ) -> Sequence[Event]: ...
 
 
 class Session(Receiver):
@@ -160,15 +160,21 @@ class Session(Receiver):
         if self.quiet_until and self.quiet_until < due and self.held is not None:
             due = self.quiet_until
         if self.terms is not None or self.dispatcher is not None:
-            others = (self.ends_at, self.hold_ends_at, self._next_of_delivery())
-            due = min(filter(None, (due, *others)), default=due)
+            due = self._next_of_delivery(due)
         return due
 
-    def _next_of_delivery(self) -> float:
+    def _next_of_delivery(self, due: float) -> float:
         """When the dispatcher, or a receiver that owes a verdict, must be looked at."""
-        due = self.queue.first_due()
-        if self.dispatcher is not None and self.dispatcher.deadline is not None:
-            due = min(due, self.dispatcher.deadline) if due else self.dispatcher.deadline
+        verdict_due = self.queue.first_due()
+        if verdict_due and verdict_due < due:
+            due = verdict_due
+        if self.ends_at and self.ends_at < due:
+            due = self.ends_at
+        if self.hold_ends_at and self.hold_ends_at < due:
+            due = self.hold_ends_at
+        dispatcher = self.dispatcher
+        if dispatcher is not None and dispatcher.deadline is not None and dispatcher.deadline < due:
+            due = dispatcher.deadline
         return due
 
 

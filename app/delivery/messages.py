@@ -8,18 +8,27 @@ if TYPE_CHECKING:
 ORDINARY_PRIORITY = 5
 
 
-class Message:
+class Event:
+    """What a transport writes; `frame` is room for one to keep its own form of the same bytes."""
+
+    __slots__ = ("frame", "wire")
+
+    def __init__(self, wire: bytes) -> None:
+        self.wire = wire
+        self.frame: bytes | None = None
+
+
+class Message(Event):
     """One published message.
 
     `wire` is the complete event as JSON; no receiver ever causes it to be serialised again.
-    `linger_s` makes it lazy: that long it may wait for company. `frame` and `stem` are room for a
-    transport, and for what dresses events up for single receivers, to keep forms of the same bytes.
+    `linger_s` makes it lazy: that long it may wait for company. `stem` is room for what dresses
+    events up for single receivers.
     """
 
     __slots__ = (
         "channel",
         "expires_at",
-        "frame",
         "generation",
         "id",
         "is_dead_letter",
@@ -31,7 +40,6 @@ class Message:
         "properties",
         "sender",
         "stem",
-        "wire",
     )
 
     def __init__(
@@ -43,7 +51,7 @@ class Message:
         sender: str = "",
         linger_s: float | None = None,
     ) -> None:
-        self.wire = wire
+        super().__init__(wire)
         # When it was received, in nanoseconds; rising, and no other message of this node has it.
         self.id = id
         self.channel = channel
@@ -63,5 +71,4 @@ class Message:
         self.generation = 0
         # Tells of a message that was not delivered: it never becomes one of these itself.
         self.is_dead_letter = False
-        self.frame: bytes | None = None
         self.stem: bytes | None = None

@@ -104,6 +104,7 @@ class CallbackQueue:
         "_passed",
         "_repeats",
         "batch",
+        "carries_repeats",
         "count",
         "handed",
         "has_mortals",
@@ -140,6 +141,8 @@ class CallbackQueue:
         self.has_mortals = False
         # Whether priorities other than the ordinary one may be among what waits.
         self.is_mixed = False
+        # Whether the last hand-over had anything that was handed over before.
+        self.carries_repeats = False
         # Whether the receiver may work on anything.
         self._has_pending = False
         # Whether the batches of this queue were numbered by a process that is gone.
@@ -241,6 +244,7 @@ class CallbackQueue:
         if self.waiting:
             going += self._take_waiting(limit if limit < 0 else limit - len(going), held)
         due = now + self.response_timeout_s if self.response_timeout_s else 0.0
+        self.carries_repeats = any(entry.attempts for entry in going)
         for entry in going:
             self.seq += 1
             entry.seq = self.seq
@@ -264,6 +268,7 @@ class CallbackQueue:
             entry.due = due
             going.append(entry)
         self.seq = seq
+        self.carries_repeats = False
         return going
 
     @property

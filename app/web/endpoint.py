@@ -9,7 +9,7 @@ import orjson
 from app.bayeux.errors import BayeuxError, RequestRefused
 from app.bayeux.exchange import Exchange
 from app.bayeux.server import Bayeux
-from app.delivery.messages import Message
+from app.delivery.messages import Event
 from app.web.cookies import BrowserCookie
 from app.web.intake import Intake
 from app.web.origins import Origins, Standing
@@ -78,7 +78,7 @@ class Endpoint:
         return headers
 
 
-def join(exchange: Exchange, messages: Sequence[Message]) -> bytes:
+def join(exchange: Exchange, messages: Sequence[Event]) -> bytes:
     """Messages and replies as one array, without its brackets: queued messages come first."""
     if not messages:
         return b",".join(exchange.replies)

@@ -25,7 +25,7 @@ from aiohttp.web_protocol import RequestHandler
 from app.bayeux.dispatch import receive
 from app.bayeux.errors import BayeuxError, RequestRefused
 from app.bayeux.exchange import ConnectionType, Exchange
-from app.delivery.messages import Message
+from app.delivery.messages import Event
 from app.web.endpoint import FIXED_HEADERS, JSON_TYPE, Endpoint, error_body, join
 from app.web.heads import Heads
 from app.web.known_head import KnownHead, Speaker, learn
@@ -319,7 +319,7 @@ class FastLane(RequestHandler):
 
     # Answers out
 
-    def answer(self, exchange: Exchange, messages: Sequence[Message]) -> bool:
+    def answer(self, exchange: Exchange, messages: Sequence[Event]) -> bool:
         transport = self.transport
         if transport is None or transport.is_closing():
             return False

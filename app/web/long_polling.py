@@ -9,7 +9,7 @@ from aiohttp import web
 from app.bayeux.dispatch import receive
 from app.bayeux.errors import BayeuxError, RequestRefused
 from app.bayeux.exchange import ConnectionType, Exchange
-from app.delivery.messages import Message
+from app.delivery.messages import Event
 from app.web.bodies import read_body
 from app.web.endpoint import FIXED_HEADERS, JSON_TYPE, Endpoint, error_body, join
 
@@ -24,7 +24,7 @@ class Waiting:
         self._request = request
         self._answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
 
-    def answer(self, exchange: Exchange, messages: Sequence[Message]) -> bool:
+    def answer(self, exchange: Exchange, messages: Sequence[Event]) -> bool:
         transport = self._request.transport
         if self._answer.done() or transport is None or transport.is_closing():
             return False

@@ -11,7 +11,7 @@ from aiohttp import WSCloseCode, WSMsgType, web
 from app.bayeux.dispatch import receive
 from app.bayeux.errors import BayeuxError, RequestRefused
 from app.bayeux.exchange import ConnectionType, Exchange
-from app.delivery.messages import Message
+from app.delivery.messages import Event
 from app.web.endpoint import Endpoint
 from app.web.long_polling import refusal
 
@@ -67,7 +67,7 @@ class Socket:
         self._draining: asyncio.Task[None] | None = None
         self._ending: asyncio.Task[None] | None = None
 
-    def answer(self, exchange: Exchange, messages: Sequence[Message]) -> bool:
+    def answer(self, exchange: Exchange, messages: Sequence[Event]) -> bool:
         if exchange.is_superseded:
             # Nobody waits for it: the client has sent the connect that overtook it.
             return False
@@ -77,7 +77,7 @@ class Socket:
             return self._write([replies, *frames])
         return self._write([*frames, replies])
 
-    def push(self, messages: Sequence[Message]) -> bool:
+    def push(self, messages: Sequence[Event]) -> bool:
         return self._write(self._frames(messages))
 
     def is_draining(self) -> bool:
@@ -126,7 +126,7 @@ class Socket:
         transport.write(frames[0] if len(frames) == 1 else b"".join(frames))
         return True
 
-    def _frames(self, messages: Sequence[Message]) -> list[bytes]:
+    def _frames(self, messages: Sequence[Event]) -> list[bytes]:
         if self._messages_per_frame == 1:
             return [message.frame or _frame_once(message) for message in messages]
         step = self._messages_per_frame if self._messages_per_frame > 0 else max(1, len(messages))
@@ -138,7 +138,7 @@ async def _say_that_it_idled(response: web.WebSocketResponse) -> None:
     await response.close(code=WSCloseCode.GOING_AWAY, message=b"idle for too long", drain=False)
 
 
-def _frame_once(message: Message) -> bytes:
+def _frame_once(message: Event) -> bytes:
     message.frame = frame(b"[" + message.wire + b"]")
     return message.frame
 

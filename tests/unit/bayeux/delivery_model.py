@@ -190,6 +190,10 @@ class Model:
         place, kind = question.place, question.place.kind
         self.expire(place, now)
         place.question = None
+        if place.is_durable and not self.is_store_there:
+            # No batch: it would speak for messages of which the store does not know how they fare.
+            self.leave(question, now)
+            return
         place.batch += 1
         question.batch = place.batch
         if kind.settles == "batch":

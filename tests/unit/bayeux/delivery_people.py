@@ -111,7 +111,7 @@ class Person:
 
     def hear(self, answer: Asked, batch: int) -> None:
         """An answer has come that it waited for."""
-        self.acks.append(batch)
+        self.acks.append(batch or self.acks[-1])
         for event in answer.events:
             if "ext" in event:
                 self.seqs[event["ext"]["delivery"]["seq"]] = event["data"]

@@ -16,7 +16,7 @@ from app.bayeux.extension_chain import ServerExtension
 from app.bayeux.options import Options
 from app.bayeux.server import Bayeux, Outcome
 from app.bayeux.sessions import Session
-from app.delivery.messages import Message
+from app.delivery.messages import Event
 from app.delivery.settlement import Node
 from tests.unit.delivery.fake_keeper import FakeKeeper
 
@@ -41,7 +41,7 @@ class Wire:
         self.is_full = False
         self.elements: list[Json] | None = None
 
-    def answer(self, exchange: Exchange, messages: Sequence[Message]) -> bool:
+    def answer(self, exchange: Exchange, messages: Sequence[Event]) -> bool:
         assert self.elements is None, "an exchange is answered once"
         if self.is_cut:
             return False
@@ -65,13 +65,13 @@ class Socket:
         self.is_ended = False
         self.frames: list[list[Json]] = []
 
-    def answer(self, exchange: Exchange, messages: Sequence[Message]) -> bool:
+    def answer(self, exchange: Exchange, messages: Sequence[Event]) -> bool:
         if self.is_cut or exchange.is_superseded:
             return False
         self.frames.append(elements_of(exchange, messages))
         return True
 
-    def push(self, messages: Sequence[Message]) -> bool:
+    def push(self, messages: Sequence[Event]) -> bool:
         if self.is_cut:
             return False
         self.frames.append([json.loads(message.wire) for message in messages])
@@ -89,7 +89,7 @@ class Socket:
         return [element for frame in frames for element in frame]
 
 
-def elements_of(exchange: Exchange, messages: Sequence[Message]) -> list[Json]:
+def elements_of(exchange: Exchange, messages: Sequence[Event]) -> list[Json]:
     """The array that a transport makes of an answer."""
     replies = [json.loads(reply) for reply in exchange.replies]
     events = [json.loads(message.wire) for message in messages]

@@ -13,7 +13,7 @@ from app.bayeux.extension_chain import ServerExtension, SessionExtension
 from app.bayeux.options import ChannelRule
 from app.bayeux.rights import Vote
 from app.bayeux.sessions import Session
-from app.delivery.messages import Message
+from app.delivery.messages import Event
 from app.delivery.queue import QueueLimits
 from extensions.ack import Ack
 from tests.unit.bayeux.harness import House, Socket, Wire
@@ -57,7 +57,7 @@ def test_a_reply_that_is_no_json_stops_no_other_clocks() -> None:
 class BrokenWire(Wire):
     """Breaks its promise never to raise."""
 
-    def answer(self, exchange: Exchange, messages: Sequence[Message]) -> bool:
+    def answer(self, exchange: Exchange, messages: Sequence[Event]) -> bool:
         raise RuntimeError("out of order")
 
 
