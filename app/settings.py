@@ -89,8 +89,10 @@ class Settings(BaseSettings):
     durable: Literal["none", "named", "acked"] = Field(
         "named", description="Sessions that are kept in the store."
     )
-    durability: Literal["memory", "everysec", "always"] = Field(
-        "everysec", description="When its own store writes to disk."
+    durability: str = Field(
+        "everysec",
+        pattern=r"^(?:memory|everysec|always|replicas:[1-9])$",
+        description="When what is kept is safe: memory, everysec, always, replicas:N.",
     )
     paths: list[str] = Field(["/cometd", "/bayeux"], description="Paths of the Bayeux server.")
     allow_origin: list[str] = Field(
@@ -278,6 +280,10 @@ class Settings(BaseSettings):
     def _check_together(self) -> Self:
         if (self.tls_cert is None) != (self.tls_key is None):
             raise ValueError("tls_cert and tls_key belong together")
+        if self.durability.startswith("replicas:") and self.redis is None:
+            raise ValueError(
+                f"durability {self.durability} needs redis: a server's own store has no replicas"
+            )
         if self.unix is None and not self.open and not is_loopback(self.host):
             raise ValueError(
                 f"host {self.host} is reached from elsewhere, and nothing says who may come in: "

@@ -18,6 +18,9 @@ from app.store.embedded import Durability, EmbeddedValkey
 from app.store.keeping import Store
 from app.store.keys import Keys
 from app.store.line import Line
+from app.store.promises import warn_if_weaker
+from app.store.reader import open_reader
+from app.store.replicas import Replicas
 from app.store.scripts import SCRIPTS
 
 log = logging.getLogger(__name__)
@@ -40,7 +43,12 @@ class Storage:
     """The open store of this process."""
 
     def __init__(
-        self, url: str, line: Line, settings: Settings, on_fenced: Callable[[], None]
+        self,
+        url: str,
+        line: Line,
+        settings: Settings,
+        on_fenced: Callable[[], None],
+        replicas: Replicas | None,
     ) -> None:
         self.url = url
         self.line = line
@@ -51,6 +59,7 @@ class Storage:
             seed=lambda: secrets.token_hex(8),
             on_flushed=self._on_flushed,
             on_fenced=on_fenced,
+            confirm=None if replicas is None else replicas.confirm,
         )
         self.stamps = Stamps(0)
         self._bayeux: Bayeux | None = None
@@ -107,10 +116,27 @@ async def open_storage(
     line = Line(Address.of(url), scripts=SCRIPTS, on_state=watch.on_state, random=random.random)
     stack.push_async_callback(line.close)
     await line.open()
-    storage = watch.storage = Storage(url, line, settings, on_fenced)
+    replicas = None
+    if settings.redis is not None:
+        replicas = await _compare(settings, settings.redis, line, stack)
+    storage = watch.storage = Storage(url, line, settings, on_fenced, replicas)
     stack.push_async_callback(storage.store.close, _CLOSING_S)
     await storage.open()
     return storage
+
+
+async def _compare(
+    settings: Settings, url: str, line: Line, stack: AsyncExitStack
+) -> Replicas | None:
+    """Whether somebody else's server keeps the durability, and the replicas that have to."""
+    mode, _, count = settings.durability.partition(":")
+    if not count:
+        await warn_if_weaker(line, Address.of(url), Durability(mode))
+        return None
+    replicas = Replicas(open_reader(url), Keys(settings.namespace), int(count))
+    stack.push_async_callback(replicas.close)
+    await replicas.open()
+    return replicas
 
 
 class _Watch:

@@ -20,7 +20,7 @@ from app.store.loading import Loaded, Loading
 from app.store.refusals import ScriptFailed, StoreRefused
 from app.store.scripts import Call
 from app.store.turn import Keeping, Outgoing, Turns
-from app.store.waiting import Waiting, tell
+from app.store.waiting import Confirm, Waiting, hear, tell
 
 log = logging.getLogger(__name__)
 
@@ -51,6 +51,7 @@ class Store:
         seed: Random text, for a store that is empty.
         on_flushed: The store was emptied while we used it. Save and keep everything again.
         on_fenced: Another process has opened the store. Nothing is kept any more: stop.
+        confirm: Whether what the store has kept is kept elsewhere, too, if it must be.
     """
 
     def __init__(
@@ -62,6 +63,7 @@ class Store:
         seed: Callable[[], str],
         on_flushed: Callable[[], None],
         on_fenced: Callable[[], None],
+        confirm: Confirm | None = None,
     ) -> None:
         self.line = line
         self.keys = keys
@@ -79,7 +81,7 @@ class Store:
         # Calls `flush` for what is in no hurry, and for nothing else so far.
         self._lazy: asyncio.TimerHandle | None = None
         self._afters: list[Callable[[], None]] = []
-        self._waiting = Waiting(self._loop)
+        self._waiting = Waiting(self._loop, confirm)
         # Answers come in the order of the calls.
         self._sent: deque[Callable[[object], None]] = deque()
         self._answers = 0
@@ -91,7 +93,7 @@ class Store:
         await refuse_eviction(self.line)
         call = scripts.open_store(self.keys, seed=self._seed(), node=self._node)
         answer: asyncio.Future[object] = self._loop.create_future()
-        self.line.script(call.script, call.keys, call.args, partial(_set, answer))
+        self.line.script(call.script, call.keys, call.args, partial(hear, answer))
         reply = await answer
         if isinstance(reply, ScriptFailed) and reply.code == "VERSION":
             raise StoreUnavailable(f"the store was written by a newer holdfast: {reply}")
@@ -208,7 +210,7 @@ class Store:
         if not self.is_available:
             raise StoreUnavailable("the store is away")
         answer: asyncio.Future[object] = self._loop.create_future()
-        self._call(call(self.epoch), partial(_set, answer), may_be_refused=True)
+        self._call(call(self.epoch), partial(hear, answer), may_be_refused=True)
         try:
             reply = await asyncio.wait_for(answer, patience_s)
         except TimeoutError as error:
@@ -303,11 +305,6 @@ class Store:
         self._opened(reply)
         self._on_flushed()
         self.flush()
-
-
-def _set(answer: asyncio.Future[object], reply: object) -> None:
-    if not answer.done():
-        answer.set_result(reply)
 
 
 def _ignore(_: object) -> None:

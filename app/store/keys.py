@@ -8,7 +8,8 @@ class Keys:
 
     def __init__(self, namespace: str) -> None:
         self._prefix = prefix = f"{{{namespace}}}:"
-        # Hash: version, seed, fence, epoch (who may write), node, newest (id of a message).
+        # Hash: version, seed, fence, epoch (who may write), node, newest and
+        # confirmed (ids of messages).
         self.meta = prefix + "meta"
         # Hash: id of a message -> its record, and how many queues refer to it if more than one.
         self.bodies = prefix + "bodies"

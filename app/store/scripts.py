@@ -52,6 +52,8 @@ SCRIPTS = (
 )
 # Reads only, on whatever connection.
 LETTERS_PAGE = Script("letters_page", _source("letters_page"))
+# Not for the line either.
+CONFIRM = Script("confirm", _source("confirm"))
 
 
 class Call(NamedTuple):

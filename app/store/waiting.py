@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Callable, Sequence
 
 from app.delivery.keeper import Kept
@@ -14,28 +13,48 @@ log = logging.getLogger(__name__)
 # After this long without an answer a publisher is told that nobody knows.
 _PATIENCE_S = 5.0
 
+# Says of messages, by their ids, whether they are kept as well as they should be.
+Confirm = Callable[[Sequence[int], Callable[[bool], None]], None]
+
 
 class Waiting:
-    """Tells everyone once, and once more who was told that nobody knows."""
+    """Tells everyone once, and once more who was told that nobody knows.
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    What the store has but cannot be confirmed is UNKNOWN to its publisher, whom the durability
+    promised more, and then KEPT at once: it is shown to its receivers rather than left in queues
+    of which nobody knows until a restart.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, confirm: Confirm | None) -> None:
         self._loop = loop
-        # In the order of their calls, which is the order of the answers; with the time when
+        self._confirm = confirm
+        # Those who were told nothing yet, in the order of their calls; with the time when
         # patience ends.
-        self._calls: deque[tuple[float, Sequence[Keeping]]] = deque()
+        self._calls: dict[int, tuple[float, Sequence[Keeping]]] = {}
+        self._number = 0
         self._alarm: asyncio.TimerHandle | None = None
 
     def begin(self, messages: Sequence[Keeping]) -> Callable[[object], None]:
         """What is to be called with the answer."""
-        call = (self._loop.time() + _PATIENCE_S, messages)
-        self._calls.append(call)
+        self._number = number = self._number + 1
+        ends_at = self._loop.time() + _PATIENCE_S
+        self._calls[number] = (ends_at, messages)
         if self._alarm is None:
-            self._alarm = self._loop.call_at(call[0], self._ring)
+            self._alarm = self._loop.call_at(ends_at, self._ring)
 
         def answered(reply: object) -> None:
-            if self._calls and self._calls[0] is call:
-                self._calls.popleft()
-            tell(messages, _meaning(reply))
+            kept = _meaning(reply)
+            if kept is Kept.KEPT and self._confirm is not None:
+                self._confirm([keeping.message.id for keeping in messages], confirmed)
+            else:
+                self._calls.pop(number, None)
+                tell(messages, kept)
+
+        def confirmed(is_confirmed: bool) -> None:
+            is_untold = self._calls.pop(number, None) is not None
+            if is_untold and not is_confirmed:
+                tell(messages, Kept.UNKNOWN)
+            tell(messages, Kept.KEPT)
 
         return answered
 
@@ -47,11 +66,19 @@ class Waiting:
     def _ring(self) -> None:
         self._alarm = None
         now = self._loop.time()
-        while self._calls and self._calls[0][0] <= now:
-            _, messages = self._calls.popleft()
+        while self._calls:
+            number, (ends_at, messages) = next(iter(self._calls.items()))
+            if ends_at > now:
+                self._alarm = self._loop.call_at(ends_at, self._ring)
+                break
+            del self._calls[number]
             tell(messages, Kept.UNKNOWN)
-        if self._calls:
-            self._alarm = self._loop.call_at(self._calls[0][0], self._ring)
+
+
+def hear(answer: asyncio.Future[object], reply: object) -> None:
+    """Somebody waits for an answer, unless that has ended."""
+    if not answer.done():
+        answer.set_result(reply)
 
 
 def tell(messages: Sequence[Keeping], kept: Kept) -> None:

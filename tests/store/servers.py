@@ -2,6 +2,7 @@
 
 import ctypes
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -25,8 +26,17 @@ def _end_with_us() -> None:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
+def free_port() -> int:
+    """A port of loopback where nobody listens."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        return int(taken.getsockname()[1])
+
+
 class ValkeyServer:
-    """A Valkey on a Unix socket in a directory of its own that stays over restarts."""
+    """A Valkey on a Unix socket in a directory of its own that stays over restarts.
+
+    Replicas need a port of it, too: `port=str(free_port())`.
+    """
 
     def __init__(self, **config: str) -> None:
         self._home = tempfile.TemporaryDirectory(prefix="holdfast-test-")
@@ -55,7 +65,7 @@ class ValkeyServer:
     def launch(self, **config: str) -> None:
         """Start it and do not wait until it answers."""
         self._config |= {name.replace("_", "-"): value for name, value in config.items()}
-        given = {**self._config, "port": "0", "unixsocket": "s", "dir": "."}
+        given = {"port": "0", **self._config, "unixsocket": "s", "dir": "."}
         words = [word for name, value in given.items() for word in (f"--{name}", value)]
         with (self.directory / "log").open("ab") as log:
             self._process = subprocess.Popen(
@@ -89,6 +99,21 @@ class ValkeyServer:
         """Change settings while it runs."""
         for name, value in config.items():
             self.ask("CONFIG", "SET", name.replace("_", "-"), value)
+
+    def follow(self, primary: "ValkeyServer") -> None:
+        """Be its replica, and have all that it has."""
+        self.ask("REPLICAOF", "127.0.0.1", primary.ask("CONFIG", "GET", "port")[b"port"])
+        deadline = time.monotonic() + _START_LIMIT_S
+        while not self._has_followed():
+            if time.monotonic() > deadline:
+                raise RuntimeError((self.directory / "log").read_text())
+            time.sleep(0.01)
+
+    def _has_followed(self) -> bool:
+        """Until what it got is in a file of its own, it confirms nothing that comes behind."""
+        info = self.ask("INFO", "everything")
+        is_writing = info["aof_rewrite_in_progress"] or info["aof_rewrite_scheduled"]
+        return info["master_link_status"] == "up" and not is_writing
 
     def freeze(self) -> None:
         """It takes connections and bytes, and does nothing."""

@@ -1,0 +1,15 @@
+#!lua flags=allow-oom
+-- Writes behind messages that were kept, on whatever connection: once replicas have this, they have
+-- the messages too.
+-- KEYS   1 meta   2 bodies
+-- ARGV   ids of messages that nobody was shown yet
+-- Reply  1; 0 if one of them is not here, and nothing is written: it may be another server
+-- Cost   O(messages)
+-- Repeat writes again, which is what it is for. It needs no epoch: it says what is, for anybody.
+for _, id in ipairs(ARGV) do
+    if redis.call('HEXISTS', KEYS[2], id) == 0 then
+        return 0
+    end
+end
+redis.call('HSET', KEYS[1], 'confirmed', ARGV[#ARGV])
+return 1

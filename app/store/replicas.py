@@ -1,0 +1,118 @@
+"""Whether replicas have what was kept in their append-only files: the durability `replicas:n`."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+
+from redis.asyncio import Redis
+from redis.exceptions import RedisError, ResponseError
+
+from app.store.connection import StoreUnavailable
+from app.store.keys import Keys
+from app.store.scripts import CONFIRM
+
+log = logging.getLogger(__name__)
+
+# A replica that is asked answers at once, often before its file is written, and else speaks once a
+# second: asked again a little later, it has it.
+_ASKED_BEFORE_MS = (5, 20)
+# Those who come while it is asked wait for that and for their own turn: twice this is less than the
+# patience of publishers.
+_TIMEOUT_MS = 1900
+_LIMIT_S = 2.4
+
+
+class Replicas:
+    """Asks for all that was kept meanwhile at once, on a connection of its own.
+
+    A connection that waits for replicas is served nothing else: on the line, marks and settlements
+    would wait too, and be lost with this process. WAITAOF means what its own connection wrote, so
+    something is written there first, behind the messages.
+
+    Args:
+        redis: For nobody else's waiting; closed with this.
+        count: How many replicas must have it.
+    """
+
+    def __init__(self, redis: Redis, keys: Keys, count: int) -> None:
+        self._redis = redis
+        self._keys = keys
+        self._count = count
+        # Whether the primary's own file must have it, too: if it comes back without what its
+        # replicas have, they forget it.
+        self._local = 1
+        self._waiting: list[tuple[Sequence[int], Callable[[bool], None]]] = []
+        self._asking: asyncio.Task[None] | None = None
+        self._are_missed = False
+
+    async def open(self) -> None:
+        """Refuse a server that cannot tell."""
+        try:
+            await self._redis.waitaof(1, 0, 1)
+        except ResponseError as error:
+            if "appendonly is disabled" not in str(error):
+                raise StoreUnavailable(
+                    f"durability replicas:{self._count} needs WAITAOF, which Redis has since 7.2"
+                    f" and Valkey always: {error}"
+                ) from error
+            self._local = 0
+            log.warning(
+                "the store's primary has appendonly no: if it is started again before a replica"
+                " takes its place, it and its replicas lose everything since its last snapshot"
+            )
+        except (RedisError, OSError) as error:
+            raise StoreUnavailable(f"the store does not say what replicas have: {error}") from error
+
+    async def close(self) -> None:
+        """Whoever waits is told nothing."""
+        if self._asking is not None:
+            self._asking.cancel()
+            await asyncio.wait([self._asking])
+        await self._redis.aclose()
+
+    def confirm(self, ids: Sequence[int], done: Callable[[bool], None]) -> None:
+        """Say in a later turn whether enough replicas have these messages."""
+        self._waiting.append((ids, done))
+        if self._asking is None:
+            self._asking = asyncio.get_running_loop().create_task(self._ask())
+
+    async def _ask(self) -> None:
+        while self._waiting:
+            asked, self._waiting = self._waiting, []
+            have_it = await self._have([id for ids, _ in asked for id in ids])
+            for _, done in asked:
+                done(have_it)
+        self._asking = None
+
+    async def _have(self, ids: Sequence[int]) -> bool:
+        try:
+            async with asyncio.timeout(_LIMIT_S):
+                are_here, (local, replicas) = await self._write_and_wait(ids)
+        except (RedisError, OSError) as error:
+            self._say(f"no answer: {error!r}")
+            return False
+        if not are_here:
+            # Nothing is wrong with the replicas.
+            return False
+        if local >= self._local and replicas >= self._count:
+            self._say("")
+            return True
+        self._say(f"{replicas} of {self._count}, and the primary's own file: {local}")
+        return False
+
+    async def _write_and_wait(self, ids: Sequence[int]) -> tuple[int, tuple[int, int]]:
+        async with self._redis.pipeline(transaction=False) as pipeline:
+            keys = (self._keys.meta, self._keys.bodies)
+            pipeline.execute_command("EVAL", CONFIRM.source, 2, *keys, *ids)
+            for timeout_ms in (*_ASKED_BEFORE_MS, _TIMEOUT_MS):
+                pipeline.execute_command("WAITAOF", self._local, self._count, timeout_ms)
+            are_here, *_, reached = await pipeline.execute()
+        return are_here, reached
+
+    def _say(self, why: str) -> None:
+        """Say it when it changes, not with every message."""
+        if why and not self._are_missed:
+            log.error("too few replicas have what is kept, publishers hear `unknown`: %s", why)
+        elif self._are_missed and not why:
+            log.warning("enough replicas have what is kept again")
+        self._are_missed = bool(why)

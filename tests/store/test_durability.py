@@ -1,0 +1,239 @@
+"""What a reply to a publish promises when replicas, or somebody else's server, must keep it."""
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from app.compose.storage import open_storage
+from app.delivery.keeper import Kept
+from app.settings import Settings
+from app.store import replicas
+from app.store.connection import StoreUnavailable
+from app.store.keeping import Store
+from app.store.keys import Keys
+from app.store.reader import open_reader
+from app.store.replicas import Replicas
+from tests.store.desk import ids, message, session, until
+from tests.store.servers import ValkeyServer, free_port
+
+ALWAYS = {"appendonly": "yes", "appendfsync": "always"}
+
+
+@pytest.fixture
+def primary() -> Iterator[ValkeyServer]:
+    with ValkeyServer(port=str(free_port()), **{"repl-diskless-sync-delay": "0"}, **ALWAYS) as it:
+        yield it
+
+
+@pytest.fixture
+def replica(primary: ValkeyServer) -> Iterator[ValkeyServer]:
+    with ValkeyServer(**ALWAYS) as it:
+        it.follow(primary)
+        yield it
+
+
+@asynccontextmanager
+async def opened(server: ValkeyServer, durability: str) -> AsyncIterator[Store]:
+    """The store of a server with this setting."""
+    given: dict[str, Any] = {"redis": server.url, "durability": durability}
+    settings = Settings(**given)
+    async with AsyncExitStack() as stack:
+        yield (await open_storage(settings, stack, lambda: None)).store
+
+
+class Publisher:
+    """Publishes and remembers what it heard."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.heard: dict[int, list[Kept]] = {}
+
+    def keep(self, n: int) -> None:
+        self._store.keep(message(n), ["joe/1"], self.heard.setdefault(n, []).append)
+
+    async def hears(self, n: int, *kept: Kept) -> None:
+        await until(lambda: len(self.heard[n]) >= len(kept))
+        assert self.heard[n] == list(kept)
+
+
+def has(server: ValkeyServer, n: int) -> bool:
+    return bool(server.ask("HEXISTS", Keys("holdfast").bodies, ids(n)[0]))
+
+
+async def test_what_a_replica_has_in_its_file_is_kept(
+    primary: ValkeyServer, replica: ValkeyServer
+) -> None:
+    async with opened(primary, "replicas:1") as store:
+        publisher = Publisher(store)
+        for n in range(20):
+            publisher.keep(n)
+            await asyncio.sleep(0.001)
+        await publisher.hears(19, Kept.KEPT)
+        assert publisher.heard == {n: [Kept.KEPT] for n in range(20)}
+        primary.kill()
+        replica.restart()
+        assert all(has(replica, n) for n in range(20))
+
+
+async def test_nobody_knows_of_what_no_replica_confirms_and_the_line_goes_on(
+    primary: ValkeyServer,
+    replica: ValkeyServer,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(replicas, "_TIMEOUT_MS", 300)
+    async with opened(primary, "replicas:1") as store:
+        publisher = Publisher(store)
+        replica.freeze()
+        publisher.keep(1)
+        # Behind it, in less time than the replica has.
+        began = time.monotonic()
+        store.save(session("joe/1"))
+        saved = asyncio.Event()
+        store.after(saved.set)
+        await saved.wait()
+        assert time.monotonic() - began < 0.25
+        assert publisher.heard == {1: []}
+        # Shown then: the store has it.
+        await publisher.hears(1, Kept.UNKNOWN, Kept.KEPT)
+        publisher.keep(2)
+        await publisher.hears(2, Kept.UNKNOWN, Kept.KEPT)
+        replica.thaw()
+        monkeypatch.undo()
+        publisher.keep(3)
+        await publisher.hears(3, Kept.KEPT)
+    assert caplog.text.count("too few replicas have what is kept") == 1
+    assert "enough replicas have what is kept again" in caplog.text
+
+
+@pytest.mark.usefixtures("replica")
+async def test_two_replicas_are_more_than_one(
+    primary: ValkeyServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replicas, "_TIMEOUT_MS", 200)
+    async with opened(primary, "replicas:2") as store:
+        publisher = Publisher(store)
+        publisher.keep(1)
+        await publisher.hears(1, Kept.UNKNOWN, Kept.KEPT)
+
+
+async def test_what_comes_while_replicas_are_awaited_is_confirmed_together(
+    primary: ValkeyServer, replica: ValkeyServer
+) -> None:
+    async with opened(primary, "replicas:1") as store:
+        publisher = Publisher(store)
+        replica.freeze()
+        for n in range(30):
+            publisher.keep(n)
+            await asyncio.sleep(0.002)
+        replica.thaw()
+        await publisher.hears(29, Kept.KEPT)
+        assert publisher.heard == {n: [Kept.KEPT] for n in range(30)}
+    stats = primary.ask("INFO", "commandstats")
+    # One at the start, and three for each of few times.
+    assert stats["cmdstat_waitaof"]["calls"] <= 1 + 3 * 4
+
+
+async def test_a_connection_that_is_lost_while_it_waits_says_nothing(
+    primary: ValkeyServer, replica: ValkeyServer
+) -> None:
+    """A new one has written nothing, so every replica has all of that."""
+    async with opened(primary, "replicas:1") as store:
+        publisher = Publisher(store)
+        replica.freeze()
+        publisher.keep(1)
+        await until(lambda: primary.ask("INFO", "clients")["blocked_clients"] == 1)
+        primary.ask("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+        await publisher.hears(1, Kept.UNKNOWN, Kept.KEPT)
+        replica.thaw()
+        await until(lambda: store.is_available)
+        publisher.keep(2)
+        await publisher.hears(2, Kept.KEPT)
+
+
+@pytest.mark.usefixtures("replica")
+async def test_a_server_without_the_message_confirms_nothing(primary: ValkeyServer) -> None:
+    """It took the place of the one that kept it."""
+    asked = Replicas(open_reader(primary.url), Keys("holdfast"), 1)
+    answers: list[bool] = []
+    await asked.open()
+    asked.confirm(ids(1), answers.append)
+    await until(lambda: len(answers) == 1)
+    assert (answers, primary.ask("DBSIZE")) == ([False], 0)
+    await asked.close()
+
+
+@pytest.mark.usefixtures("replica")
+async def test_a_primary_without_a_file_is_warned_of(
+    primary: ValkeyServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    primary.set(appendonly="no")
+    async with opened(primary, "replicas:1") as store:
+        publisher = Publisher(store)
+        publisher.keep(1)
+        await publisher.hears(1, Kept.KEPT)
+    assert "appendonly no" in caplog.text
+
+
+def test_a_store_of_its_own_has_no_replicas() -> None:
+    given: dict[str, Any] = {"durability": "replicas:1"}
+    with pytest.raises(ValidationError, match="durability replicas:1 needs redis"):
+        Settings(**given)
+
+
+async def test_a_server_that_does_not_know_of_files_of_replicas_is_refused(
+    tmp_path: Path,
+) -> None:
+    """As those before 7.2 do not."""
+    (tmp_path / "old").write_text('rename-command WAITAOF ""\n')
+    with ValkeyServer(include=str(tmp_path / "old")) as old:
+        with pytest.raises(StoreUnavailable, match=r"replicas:1 needs WAITAOF.*7\.2"):
+            async with opened(old, "replicas:1"):
+                pass
+        async with opened(old, "everysec") as store:
+            assert store.is_available
+
+
+# Somebody else's server
+
+
+@pytest.mark.parametrize(
+    ("durability", "config", "loss"),
+    [
+        ("memory", {"appendonly": "no"}, ""),
+        ("everysec", {"appendonly": "no"}, "appendonly no"),
+        ("everysec", {"appendonly": "yes", "appendfsync": "no"}, "appendfsync no"),
+        ("everysec", {"appendonly": "yes", "appendfsync": "everysec"}, ""),
+        ("always", {"appendonly": "no", "appendfsync": "always"}, "appendonly no"),
+        ("always", {"appendonly": "yes", "appendfsync": "everysec"}, "last second or two"),
+        ("always", ALWAYS, ""),
+    ],
+)
+async def test_what_a_weaker_server_loses_is_said(
+    durability: str,
+    config: dict[str, str],
+    loss: str,
+    valkey: ValkeyServer,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    valkey.set(**config)
+    async with opened(valkey, durability):
+        pass
+    warnings = [each.getMessage() for each in caplog.records if each.levelno == logging.WARNING]
+    assert [loss in warning for warning in warnings] == ([True] if loss else [])
+
+
+async def test_a_server_that_does_not_show_its_settings_is_used(
+    valkey: ValkeyServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    valkey.ask("ACL", "SETUSER", "default", "-config")
+    async with opened(valkey, "always") as store:
+        assert store.is_available
+    assert not [each for each in caplog.records if each.levelno >= logging.WARNING]
