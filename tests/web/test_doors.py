@@ -521,6 +521,9 @@ class Scene:
         self._rig = rig
         self._clients = [rig.connect(), rig.connect()]
         self._begun = [b"", b""]
+        # Who does not read. How many requests are then heard before its connection is stuck is
+        # nobody's promise: it says one thing more.
+        self._deaf: dict[int, bool] = {}
         self.heard: list[str] = []
 
     async def begin(self) -> None:
@@ -542,8 +545,10 @@ class Scene:
         elif event == "wait":
             self._rig.pass_time(what)
         elif event == "stop reading":
+            self._deaf.setdefault(who, False)
             client.transport.stop_reading()
         else:
+            self._deaf.pop(who, None)
             client.transport.read_on()
         await client.settle()
 
@@ -557,6 +562,10 @@ class Scene:
             await self._drop(who)
 
     async def _send(self, who: int, data: bytes) -> None:
+        if who in self._deaf:
+            if self._deaf[who]:
+                return
+            self._deaf[who] = True
         rest, self._begun[who] = self._begun[who], b""
         await self._clients[who].send(*([rest] if rest else []), data)
 
@@ -566,6 +575,7 @@ class Scene:
         client.transport.lose()
         await client.settle()
         self._clients[who] = self._rig.connect()
+        self._deaf.pop(who, None)
         self._begun[who] = b""
 
 
