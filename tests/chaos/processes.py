@@ -108,7 +108,7 @@ class Processes:
 
     async def close(self) -> None:
         """End whatever runs."""
-        if self._server is not None and self._server.poll() is None:
+        if self._server is not None:
             self.thaw()
             self.signal_store(signal.SIGCONT)
             await self.stop()

@@ -1,0 +1,88 @@
+"""Two servers on one store: only one of them speaks for the sessions."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.chaos.processes import Processes
+from tests.chaos.talker import Denied, Talker, reply_to
+from tests.store.servers import ValkeyServer
+
+PATIENCE_S = 7.0
+ENDS_WITHIN_S = 5.0
+JOE = {"ack": True, "delivery": {"session": "joe/1", "retries": -1}}
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(60)]
+
+
+class Stage:
+    """Servers that share a store, and people who talk to them."""
+
+    def __init__(self, home: Path, stack: AsyncExitStack) -> None:
+        self._home = home
+        self._stack = stack
+        self._store = ValkeyServer()
+        stack.callback(self._store.close)
+
+    async def server(self, name: str) -> Processes:
+        home = self._home / name
+        home.mkdir()
+        server = Processes(home, {"redis": self._store.url})
+        self._stack.push_async_callback(server.close)
+        await server.start()
+        return server
+
+    async def joe(self, server: Processes) -> Talker:
+        joe = self._talker(server)
+        await joe.handshake(JOE)
+        await joe.subscribe("/a")
+        return joe
+
+    async def publish(self, server: Processes, tag: str) -> None:
+        """Raises `Denied` if it is not taken."""
+        publisher = self._talker(server)
+        await publisher.handshake({})
+        options = {"persistent": True}
+        message = {"channel": "/a", "data": {"tag": tag}, "ext": {"delivery": options}}
+        reply_to("/a", await publisher.ask(message))
+
+    def _talker(self, server: Processes) -> Talker:
+        talker = Talker(server.url, patience_s=PATIENCE_S)
+        self._stack.push_async_callback(talker.close)
+        return talker
+
+
+@pytest.fixture
+async def stage(tmp_path: Path) -> AsyncIterator[Stage]:
+    async with AsyncExitStack() as stack:
+        yield Stage(tmp_path, stack)
+
+
+async def heard(joe: Talker, ack: int) -> list[str]:
+    message = {"channel": "/meta/connect", "connectionType": "long-polling", "ext": {"ack": ack}}
+    found = await joe.ask({**message, "advice": {"timeout": 0}})
+    return [each["data"]["tag"] for each in found if "data" in each]
+
+
+async def test_who_was_frozen_while_another_took_over_writes_no_more(stage: Stage) -> None:
+    old = await stage.server("old")
+    await stage.joe(old)
+    await stage.publish(old, "before")
+    old.freeze()
+    new = await stage.server("new")
+    joe = await stage.joe(new)
+    await stage.publish(new, "meanwhile")
+    assert await heard(joe, 0) == ["before", "meanwhile"]
+    old.thaw()
+    with pytest.raises(Denied, match="503"):
+        await stage.publish(old, "too late")
+    for _ in range(int(ENDS_WITHIN_S / 0.1)):
+        if not old.is_running:
+            break
+        await asyncio.sleep(0.1)
+    assert not old.is_running
+    await stage.publish(new, "afterwards")
+    assert await heard(joe, 1) == ["afterwards"]
