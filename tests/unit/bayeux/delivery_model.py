@@ -192,7 +192,7 @@ class Model:
         place.question = None
         if place.is_durable and not self.is_store_there:
             # No batch: it would speak for messages of which the store does not know how they fare.
-            self.leave(question, now)
+            self.send(question, now)
             return
         place.batch += 1
         question.batch = place.batch
@@ -217,8 +217,13 @@ class Model:
         place.hands += going
         question.carried = [(copy, copy.seq) for copy in going]
         question.told = [(copy.number, copy.redelivered) for copy in going]
-        was_tried = place.is_durable and any(copy.attempts > 1 for copy in going)
-        if was_tried or question.has_buried:
+        self.send(question, now)
+
+    def send(self, question: Question, now: float) -> None:
+        """Now, or when the store knows what must be known before."""
+        place = question.place
+        was_tried = any(copy.attempts > 1 for copy, _ in question.carried)
+        if question.has_buried or (place.is_durable and was_tried):
             question.state, place.deadline = "going", now + MAX_INTERVAL_S
             self.asked.append(("leave", question))
         else:
