@@ -1,7 +1,9 @@
 """Real server processes for tests: one for every set of settings, started when first asked for."""
 
+import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -16,6 +18,13 @@ START_LIMIT_S = 20.0
 STOP_LIMIT_S = 10.0
 
 Settings = Mapping[str, Any]
+
+
+def end_whoever_lives_in(data: Path) -> None:
+    """The stores that servers left running there when they were killed."""
+    for file in data.rglob("valkey.pid"):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(int(file.read_text()), signal.SIGKILL)
 
 
 class Server:
@@ -52,6 +61,7 @@ class Server:
         assert self.process.stdout is not None
         self.process.stdout.close()
         self._log.close()
+        end_whoever_lives_in(Path(self._home.name))
         self._home.cleanup()
         return code
 

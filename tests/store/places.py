@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -10,8 +9,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from app.store.embedded import Durability, EmbeddedValkey, server_binary
-from tests.serving import ROOT
+from tests.serving import ROOT, end_whoever_lives_in
 from tests.store.caller import Caller, calling
+
+__all__ = ["end_whoever_lives_in"]
 
 
 @asynccontextmanager
@@ -38,14 +39,6 @@ def stranger(data: Path) -> subprocess.Popen[bytes]:
     socket = str(data / "store.sock")
     command = [str(server_binary()), "--port", "0", "--save", "", "--unixsocket", socket]
     return subprocess.Popen(command, cwd=data, stdout=subprocess.DEVNULL)
-
-
-def end_whoever_lives_in(data: Path) -> None:
-    for file in data.rglob("valkey.pid"):
-        try:
-            os.kill(int(file.read_text()), signal.SIGKILL)
-        except ProcessLookupError:
-            pass
 
 
 def pid_in(data: Path) -> int:

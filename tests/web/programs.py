@@ -12,7 +12,7 @@ from select import select
 
 import orjson
 
-from tests.serving import ROOT, START_LIMIT_S, environment
+from tests.serving import ROOT, START_LIMIT_S, end_whoever_lives_in, environment
 
 STOP_LIMIT_S = 15.0
 
@@ -23,6 +23,7 @@ class Program:
     def __init__(
         self, *arguments: str, home: Path, variables: Mapping[str, str] | None = None
     ) -> None:
+        self._home = home
         self._errors = (home / "stderr").open("w+b")
         self.process = subprocess.Popen(
             [sys.executable, "-m", "app", "serve", *arguments],
@@ -67,6 +68,7 @@ class Program:
         assert self.process.stdout is not None
         self.process.stdout.close()
         self._errors.close()
+        end_whoever_lives_in(self._home)
 
 
 @contextlib.contextmanager

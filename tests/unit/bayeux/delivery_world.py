@@ -29,7 +29,10 @@ Found = tuple[SessionRecord, list[tuple[Mark, Message]]]
 class Backing(Protocol):
     """A store that a test has in its hands."""
 
-    keeper: Keeper
+    @property
+    def keeper(self) -> Keeper:
+        """What the server is given."""
+        ...
 
     def answer(self) -> bool:
         """Let it answer what it was asked so far; whether there was anything."""

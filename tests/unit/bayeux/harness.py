@@ -8,7 +8,7 @@ the event loop, `advance` lets time pass, `resolve` finishes what an extension w
 import json
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from itertools import count
-from typing import Any
+from typing import Any, cast
 
 from app.bayeux.dispatch import receive
 from app.bayeux.exchange import Carrier, ConnectionType, Exchange, Pipe
@@ -16,6 +16,7 @@ from app.bayeux.extension_chain import ServerExtension
 from app.bayeux.options import Options
 from app.bayeux.server import Bayeux, Outcome
 from app.bayeux.sessions import Session
+from app.delivery.keeper import Keeper
 from app.delivery.messages import Event
 from app.delivery.settlement import Node
 from tests.unit.delivery.fake_keeper import FakeKeeper
@@ -138,13 +139,14 @@ class House:
     def __init__(
         self,
         *extensions: Installed,
-        keeper: FakeKeeper | None = None,
+        keeper: Keeper | None = None,
         after: "House | None" = None,
         **options: Any,
     ) -> None:
         """With `after` it takes the place of a server that is no more: time and numbers go on."""
         self.now: float = 1000.0 if after is None else after.now
-        self.keeper = keeper or FakeKeeper()
+        # Most tests have this one, and look into it.
+        self.keeper = cast("FakeKeeper", keeper or FakeKeeper())
         fresh = count(1_700_000_000_000_000_000)
         self._stamps: Iterator[int] = fresh if after is None else after._stamps
         self._ids: Iterator[int] = count(1) if after is None else after._ids
