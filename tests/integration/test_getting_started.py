@@ -17,7 +17,7 @@ import pytest
 from docs import generate
 from tests.clients.node_client import require
 from tests.integration.talker import Talker
-from tests.serving import ROOT, Server, Servers, environment
+from tests.serving import ROOT, Server, Servers, end_whoever_lives_in, environment
 
 LIMIT_S = 15
 
@@ -41,6 +41,10 @@ def started(*flags: str | Path) -> Iterator[Process]:
             yield process
         finally:
             process.kill()
+            process.wait()
+            for flag in flags:
+                if isinstance(flag, Path):
+                    end_whoever_lives_in(flag)
 
 
 def first_line(process: Process) -> str:
