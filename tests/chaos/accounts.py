@@ -88,7 +88,8 @@ def forgotten_attempts(ledger: Ledger) -> Found:
         counts += [(each.copy, each.attempts) for each in scan.dead]
         for copy, attempts in counts:
             seen = [each for each in copies.get(copy, ()) if each.at_ns <= scan.at_ns]
-            if len(seen) > attempts and not ledger.died(seen[0].asked_ns, scan.at_ns, STORE_DIED):
+            certain = [each for each in seen if not ledger.forgot(each, scan.at_ns)]
+            if len(certain) > attempts:
                 yield f"{copy.tag} came to {copy.subscriber} {len(seen)} times, {attempts} counted"
 
 

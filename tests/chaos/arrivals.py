@@ -82,7 +82,7 @@ def duplicates(ledger: Ledger) -> Found:
         for earlier, later in pairwise(deliveries):
             if later.redelivered != 0 or returned.between(earlier, later):
                 continue
-            if not ledger.died(earlier.asked_ns, later.at_ns, STORE_DIED):
+            if not ledger.forgot(earlier, later.at_ns):
                 yield f"{copy.tag} came to {copy.subscriber} again and did not say so"
         accepted = settled.get(copy, [])
         for delivery in deliveries:
@@ -97,11 +97,10 @@ def _was_certain(
     if delivery.asked_ns < settlement.begun_ns:
         return False
     # What the store forgot was never handed over: then nothing of it can be accepted.
-    meant = [each.asked_ns for each in deliveries if each.at_ns <= settlement.begun_ns]
-    since_ns = meant[-1] if meant else settlement.begun_ns
-    if ledger.died(since_ns, settlement.ended_ns, STORE_DIED):
+    meant = [each for each in deliveries if each.at_ns <= settlement.begun_ns]
+    if meant and ledger.forgot(meant[-1], settlement.ended_ns):
         return False
-    says_so = delivery.redelivered or ledger.died(since_ns, delivery.at_ns, STORE_DIED)
+    says_so = delivery.redelivered or ledger.died(settlement.begun_ns, delivery.at_ns, STORE_DIED)
     return not says_so or not ledger.forgives(settlement, delivery.at_ns)
 
 

@@ -18,6 +18,8 @@ from tests.chaos.records import (
 
 # An acceptance may reach the store that much after the receiver was told.
 SETTLING_NS = 2_000_000_000
+# What was sent to the store so shortly before a death may have found nobody to read it.
+SENDING_NS = 50_000_000
 
 STORE_DIED = frozenset({"kill store", "lose power"})
 DEATHS = STORE_DIED | {"kill server"}
@@ -67,6 +69,15 @@ class Ledger:
         """Whether a process died then."""
         return any(
             fault.kind in kinds and fault.ended_ns >= since_ns and fault.begun_ns <= until_ns
+            for fault in self.faults
+        )
+
+    def forgot(self, delivery: Delivery, until_ns: int) -> bool:
+        """Whether the store need not know of this hand-over any more."""
+        if self.died(delivery.asked_ns, until_ns, STORE_DIED):
+            return True
+        return any(
+            fault.kind in DEATHS and abs(fault.begun_ns - delivery.at_ns) < SENDING_NS
             for fault in self.faults
         )
 

@@ -159,6 +159,14 @@ def an_acceptance_of_what_the_store_forgot_is_void(story: Story) -> None:
     story.scan()
 
 
+def nobody_read_of_the_hand_over_any_more(story: Story) -> None:
+    story.publish("p-1")
+    story.answer("p-1")
+    story.fault("kill server")
+    story.settle("p-1")
+    story.get("p-1")
+
+
 def urgent_ones_overtake(story: Story) -> None:
     story.publish("p-1")
     story.publish("p-2", priority=9)
@@ -189,6 +197,7 @@ GOOD: list[Tale] = [
     a_letter_was_replayed,
     the_store_forgot_what_was_not_on_disk,
     an_acceptance_of_what_the_store_forgot_is_void,
+    nobody_read_of_the_hand_over_any_more,
     urgent_ones_overtake,
     the_books_balance,
 ]
@@ -269,6 +278,14 @@ def one_arrives_although_it_was_refused(story: Story) -> None:
 def one_comes_again_and_does_not_say_so(story: Story) -> None:
     story.publish("p-1")
     story.answer("p-1")
+    story.get("p-1")
+
+
+def one_comes_again_after_a_death_and_does_not_say_so(story: Story) -> None:
+    story.publish("p-1")
+    story.answer("p-1")
+    story.pause(100)
+    story.fault("kill server")
     story.get("p-1")
 
 
@@ -422,6 +439,7 @@ BAD: list[tuple[Tale, Invariant]] = [
     (one_arrives_before_it_was_published, Invariant.FROM_SOMEWHERE),
     (one_arrives_although_it_was_refused, Invariant.FROM_SOMEWHERE),
     (one_comes_again_and_does_not_say_so, Invariant.NO_DUPLICATE),
+    (one_comes_again_after_a_death_and_does_not_say_so, Invariant.NO_DUPLICATE),
     (one_comes_again_after_it_was_accepted, Invariant.NO_DUPLICATE),
     (one_comes_again_in_the_answer_to_its_acceptance, Invariant.NO_DUPLICATE),
     (one_comes_again_long_after_it_was_accepted_when_the_server_dies, Invariant.NO_DUPLICATE),
