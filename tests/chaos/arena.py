@@ -2,7 +2,7 @@
 
 import asyncio
 import math
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from random import Random
@@ -27,6 +27,7 @@ SETTINGS: Mapping[str, Any] = {
     "max_sessions_per_browser": -1,
 }
 PATIENCE_S = 3.0
+START_S = 5.0
 DRAIN_S = 30.0
 _LOOK_S = 0.1
 
@@ -88,9 +89,14 @@ class Arena:
         at_least_s: float = 0.0,
         within_s: float = math.inf,
         drain_s: float = DRAIN_S,
+        is_time: Callable[[], bool] = lambda: True,
     ) -> Result:
-        """Everybody does what they do while the faults happen; then what was left is delivered."""
+        """Everybody does what they do while the faults happen; then what was left is delivered.
+
+        The first fault comes when it is time for it.
+        """
         async with self.crowd(drain_s):
+            await self._wait_for(is_time, START_S)
             await asyncio.gather(
                 self.nemesis.run(steps, within_s=within_s, after_each=self.scan),
                 asyncio.sleep(at_least_s),
@@ -112,6 +118,12 @@ class Arena:
             yield
             await self.quiet_down(drain_s)
             over.set()
+
+    async def _wait_for(self, is_so: Callable[[], bool], within_s: float) -> None:
+        for _ in range(int(within_s / _LOOK_S)):
+            if is_so():
+                return
+            await asyncio.sleep(_LOOK_S)
 
     async def quiet_down(self, drain_s: float = DRAIN_S) -> None:
         """Nobody publishes any more, and everything has been delivered."""

@@ -31,6 +31,7 @@ class Receiver:
         self.is_held = False
         self.accepted = 0
         self.is_subscribed = asyncio.Event()
+        self._over = asyncio.Event()
         self._talker = talker
         self._recorder = recorder
         self._channels = channels
@@ -52,6 +53,7 @@ class Receiver:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Receive until told to stop; what has been done by then is said."""
+        self._over = stop
         try:
             while not stop.is_set():
                 await self.step()
@@ -244,10 +246,13 @@ class Receiver:
 
     async def _sit_out(self) -> None:
         """Connects go on while held back; then the receiver asks for more."""
-        until_s = asyncio.get_running_loop().time() + self._manner.held_s
-        while asyncio.get_running_loop().time() < until_s and self._talker.client_id is not None:
+        now_s = asyncio.get_running_loop().time
+        until_s = now_s() + self._manner.held_s
+        while now_s() < until_s and self._talker.client_id is not None:
+            if self._over.is_set():
+                return
             await self._try(self._connect(timeout_ms=200))
-        while self.is_held:
+        while self.is_held and not self._over.is_set():
             await self._try(self._resume())
 
     async def _resume(self) -> None:

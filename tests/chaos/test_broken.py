@@ -66,10 +66,15 @@ async def play(home: Path, situation: Situation) -> Result:
     async with arena(home, seed=1, program=program, durability=durability) as ring:
         ring.add_receiver("joe/1", Manner(refuses_one_in=8))
         ring.add_receiver("ann/1", Manner(is_explicit=True, crashes_after=9))
-        ring.add_receiver("eve/1", Manner(holds_back_at=20, held_s=situation.held_s))
+        eve = ring.add_receiver("eve/1", Manner(holds_back_at=20, held_s=situation.held_s))
         ring.add_publisher("careful")
         ring.add_publisher("careless", is_careful=False)
-        return await ring.play(situation.steps, at_least_s=AT_LEAST_S, drain_s=DRAIN_S)
+        return await ring.play(
+            situation.steps,
+            at_least_s=AT_LEAST_S,
+            drain_s=DRAIN_S,
+            is_time=lambda: eve.is_held,
+        )
 
 
 @pytest.mark.parametrize("name", BUILDS)
