@@ -9,12 +9,13 @@ from enum import Enum
 from random import Random
 
 from redis.asyncio import Redis
+from redis.exceptions import ConnectionError as RedisConnectionError
 
 from tests.chaos.history import Recorder, What
 from tests.chaos.processes import Processes
 from tests.chaos.proxy import Proxy, Way
 
-RETURNS_S = 10.0
+RETURNS_S = 30.0
 _LOOK_S = 0.05
 _LAST_MOMENT_S = 0.3
 
@@ -170,11 +171,16 @@ class Nemesis:
 
     async def _tell_store(self, *command: str) -> None:
         socket = self._processes.store_socket
-        assert socket is not None
+        if socket is None:
+            return
         redis = Redis(unix_socket_path=str(socket))
         async with redis, redis.pipeline(transaction=False) as pipe:
             pipe.execute_command(*command)
-            await pipe.execute()
+            try:
+                await pipe.execute()
+            except RedisConnectionError:
+                # It is away already.
+                return
 
     async def _lose_power(self) -> None:
         """What the store was told and had no time to do is lost, too."""
