@@ -65,10 +65,12 @@ class Program:
         if self.process.poll() is None:
             self.process.kill()
             self.process.wait()
+        if self.process.returncode < 0:
+            # It was killed, and could not stop its store.
+            end_whoever_lives_in(self._home)
         assert self.process.stdout is not None
         self.process.stdout.close()
         self._errors.close()
-        end_whoever_lives_in(self._home)
 
 
 @contextlib.contextmanager
