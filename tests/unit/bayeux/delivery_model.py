@@ -14,6 +14,8 @@ from tests.unit.delivery.test_dispatcher_model import Naive
 # How long a connect is held, and how long a named session waits for its client (seconds).
 TIMEOUT_S = 5.0
 SESSION_S = 60.0
+# The same for one that has no name but retries.
+LONG_S = 24 * 3600.0
 
 LOST = "communication.noConnection"
 GIVEN_UP = "communication.noConnection.dead"
@@ -470,7 +472,8 @@ class Model:
             self.end(place, failed=False)
             return
         place.deadline = None
-        place.ends_at = None if place.kind.options is None else now + SESSION_S
+        if place.kind.options is not None:
+            place.ends_at = now + (SESSION_S if place.is_durable else LONG_S)
         if place.is_shut and place.is_durable:
             return
         place.contact.lost(now)
