@@ -2,7 +2,7 @@
 
 import asyncio
 import math
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from random import Random
@@ -43,12 +43,17 @@ class Arena:
         self.random = Random(seed)
         self.nemesis = Nemesis(processes, proxy, recorder)
         self.receivers: list[Receiver] = []
-        self.publishers: list[Publisher] = []
+        # Who does something until it is enough.
+        self._busy: list[Callable[[], Coroutine[Any, Any, None]]] = []
         self._done = asyncio.Event()
-        self._publishing: list[asyncio.Task[None]] = []
+        self._active: list[asyncio.Task[None]] = []
 
     def operator(self) -> Operator:
         return Operator(self.processes, self.recorder, Random(self.random.random()))
+
+    def add_operator(self, *keys: str) -> None:
+        """Somebody who holds these receivers back now and then."""
+        self._busy.append(lambda: self.operator().run(keys, self._done))
 
     def talker(self, kind: type[Talker] = Talker) -> Talker:
         return kind(self.proxy.url, patience_s=PATIENCE_S)
@@ -79,7 +84,7 @@ class Arena:
             is_careful=is_careful,
             priorities=priorities,
         )
-        self.publishers.append(publisher)
+        self._busy.append(lambda: publisher.run(self._done))
         return publisher
 
     async def play(
@@ -112,9 +117,7 @@ class Arena:
                 people.create_task(receiver.run(over))
             for receiver in self.receivers:
                 await receiver.is_subscribed.wait()
-            self._publishing = [
-                people.create_task(each.run(self._done)) for each in self.publishers
-            ]
+            self._active = [people.create_task(begin()) for begin in self._busy]
             yield
             await self.quiet_down(drain_s)
             over.set()
@@ -128,7 +131,7 @@ class Arena:
     async def quiet_down(self, drain_s: float = DRAIN_S) -> None:
         """Nobody publishes any more, and everything has been delivered."""
         self._done.set()
-        await asyncio.gather(*self._publishing)
+        await asyncio.gather(*self._active)
         await self.drain(drain_s)
 
     async def drain(self, within_s: float) -> None:

@@ -53,6 +53,7 @@ async def torment(ring: Arena, kinds: tuple[Kind, ...], seconds: float) -> None:
     ring.add_publisher("careful")
     ring.add_publisher("urgent", priorities=(1, 5, 9))
     ring.add_publisher("careless", is_careful=False)
+    ring.add_operator("joe/1", "bob/1")
     result = await ring.play(schedule(ring.seed, seconds, kinds), within_s=seconds)
     print(result.report())  # noqa: T201
     assert result.is_valid, result.report()
