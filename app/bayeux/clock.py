@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 _GONE = State.GONE
 _WRITTEN = Settling.WRITTEN
+# While nothing more can be written down, sessions are not given up.
+_POSTPONED_S = 1.0
 _NO_VERDICT = Failure(error_codes.RESPONSE_TIMEOUT, "no verdict in time", by_client=False)
 _NO_CONTACT = Failure(error_codes.NO_CONNECTION, "no connect in time", by_client=False)
 
@@ -95,6 +97,9 @@ class Clock:
 
     def _look_at_dispatcher(self, session: Session) -> None:
         bayeux, dispatcher = self._bayeux, session.dispatcher
+        if bayeux.hub.keeper.is_full:
+            # What fails now could not be written down: it fails a little later.
+            return
         first_due = session.queue.first_due()
         if first_due and first_due <= bayeux.now:
             entry = next(iter(session.queue.handed.values()))
@@ -131,6 +136,9 @@ class Clock:
         if session.terms is None and session.queue.settling is _WRITTEN:
             bayeux.end(session, Input.EXPIRE)
             session.queue.discard(Reason.SESSION_EXPIRED)
+            return
+        if bayeux.hub.keeper.is_full:
+            session.deadline = bayeux.now + _POSTPONED_S
             return
         # From now on it is the dispatcher that waits, for as long as the session may last.
         self.lie(session)

@@ -626,3 +626,17 @@ def test_a_subscription_can_be_oneway_too() -> None:
     connect(client, ack=0)
     assert connect(client, ack=0).data == [1, 3]
     assert house.balances()
+
+
+def test_nobody_is_given_up_while_the_letters_could_not_be_written_down() -> None:
+    house = house_of()
+    client = receiver(house)
+    publish(house, 1)
+    house.keeper.is_full = True
+    house.advance(20.0)
+    assert not client.session.is_gone
+    house.keeper.is_full = False
+    house.advance(2.0)
+    assert client.session.is_gone
+    assert codes(house) == ["communication.noConnection"]
+    assert house.balances()
