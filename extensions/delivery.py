@@ -134,7 +134,8 @@ def _judge(bayeux: Bayeux, session: Session, elements: Sequence[object], now: fl
     bayeux.settlement.judge(session, verdicts, now)
     if session.is_durable and bayeux.hub.counters.dead > dead and bayeux.present is not None:
         # Who is answered says it no more: after a restart the message would count as taken.
-        bayeux.present.waits_for_store = True
+        bayeux.present.wait_for_store()
+        bayeux.hub.keeper.after(bayeux.present.store_has_it)
 
 
 # What events say of their delivery

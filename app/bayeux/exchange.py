@@ -97,7 +97,14 @@ class Exchange:
         self.is_alone = True
         # A handshake's reply precedes the messages that may come with it.
         self.is_handshake = False
-        # Whether it is answered when the store has what it changed.
+        # Whether the store has yet to say that it has what this request changed.
         self.waits_for_store = False
         # The answer of a held connect that was overtaken by another of the same session.
         self.is_superseded = False
+
+    def wait_for_store(self) -> None:
+        """It is not answered before the store has what it changed."""
+        self.waits_for_store = True
+
+    def store_has_it(self) -> None:
+        self.waits_for_store = False

@@ -375,3 +375,16 @@ def test_who_refuses_a_message_is_answered_when_the_letter_is_kept() -> None:
     house.turn()
     assert asked.reply["successful"] is True
     assert len(house.keeper.letters) == 1
+
+
+def test_a_held_connect_that_refused_a_message_is_answered_before_the_disconnect() -> None:
+    house = house_of()
+    client = named(house)
+    publish(house, 1)
+    (event,) = connect(client, 1).events
+    refusal = {"seq": event["ext"]["delivery"]["seq"], "errorCode": "user.update.error"}
+    asked = client.connect(ext={"ack": 2, "delivery": {"verdicts": [refusal]}})
+    house.turn()
+    assert asked.is_held
+    client.disconnect()
+    assert not asked.is_held
