@@ -13,7 +13,8 @@ from tests.chaos.manners import Manner
 from tests.chaos.nemesis import Kind, Step
 from tests.chaos.processes import HOLDFAST
 
-AT_ONCE = 6
+AT_ONCE = 4
+REPEATS = 3
 AT_LEAST_S = 2.5
 # What a broken server has lost never drains.
 DRAIN_S = 1.0
@@ -39,7 +40,7 @@ WHOLE = Situation(HOLDFAST, ALL_STEPS)
 # Nothing is broken, but nothing was promised either.
 FORGETFUL = Situation(HOLDFAST, (Step(0.7, (Kind.LOSE_POWER,), 0.1),), durability="memory")
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 
 @pytest.fixture(scope="module")
@@ -53,11 +54,22 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Result]:
             async with turns:
                 return await play(tmp_path_factory.mktemp("chaos"), situation)
 
-        situations = BROKEN | {"whole": WHOLE, "forgetful": FORGETFUL}
-        found = await asyncio.gather(*map(of, situations.values()))
-        return dict(zip(situations, found, strict=True))
+        async def of_all(situations: dict[str, Situation]) -> dict[str, Result]:
+            found = await asyncio.gather(*map(of, situations.values()))
+            return dict(zip(situations, found, strict=True))
+
+        found = await of_all(BROKEN | {"whole": WHOLE, "forgetful": FORGETFUL})
+        for _ in range(REPEATS):
+            # On a machine that has other things to do a situation may not have come about.
+            missed = {name: BROKEN[name] for name in BROKEN if not is_found_out(name, found[name])}
+            found |= await of_all(missed)
+        return found
 
     return asyncio.run(run())
+
+
+def is_found_out(name: str, result: Result) -> bool:
+    return BUILDS[name].breaks in result.broken
 
 
 async def play(home: Path, situation: Situation) -> Result:
@@ -79,7 +91,7 @@ async def play(home: Path, situation: Situation) -> Result:
 
 @pytest.mark.parametrize("name", BUILDS)
 def test_a_broken_server_is_found_out(name: str, results: dict[str, Result]) -> None:
-    assert BUILDS[name].breaks in results[name].broken, results[name].report()
+    assert is_found_out(name, results[name]), results[name].report()
 
 
 def test_a_whole_one_is_not_accused(results: dict[str, Result]) -> None:
