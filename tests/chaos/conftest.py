@@ -4,7 +4,7 @@ from random import SystemRandom
 
 import pytest
 
-DEFAULT_S = 25.0
+DEFAULT_S = 16.0
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -25,6 +25,12 @@ _ANSWER_S = 5.0
 _METRIC = re.compile(r"^holdfast_entries_(\S+) (\S+)$", re.MULTILINE)
 
 
+def unmeasured() -> dict[str, str]:
+    """Whoever is killed cannot say what was covered, and starts the sooner."""
+    known = environment().items()
+    return {name: value for name, value in known if not name.startswith("COVERAGE_")}
+
+
 class Processes:
     """One data directory, and the server that lives in it at times."""
 
@@ -123,7 +129,7 @@ class Processes:
         return subprocess.Popen(
             [sys.executable, *self._program, "serve", "--config", str(self._config)],
             cwd=ROOT,
-            env=environment(),
+            env=unmeasured(),
             stdout=subprocess.PIPE,
             stderr=self._log,
         )
