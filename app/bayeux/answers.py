@@ -29,7 +29,7 @@ class Answers:
     def __init__(self, bayeux: "Bayeux") -> None:
         self._bayeux = bayeux
         # While a turn ends: what is sent when the store has heard of all its hand-overs.
-        self._outbox: list[Callable[[], None]] | None = None
+        self._outbox: list[tuple[Session, Callable[[], None]]] | None = None
 
     def collect(self) -> None:
         """From now on what the store must hear of first is sent together, by `send_collected`."""
@@ -40,8 +40,11 @@ class Answers:
         outbox, self._outbox = self._outbox, None
         if outbox:
             self._bayeux.hub.keeper.flush()
-            for send in outbox:
-                send()
+            for session, send in outbox:
+                try:
+                    send()
+                except Exception:
+                    self._bayeux.log_fault(session)
 
     def tell(self, session: Session) -> None:
         """The session has something waiting: let it know, if it can be reached and may be."""
@@ -85,7 +88,8 @@ class Answers:
             self._send_when_known(exchange, session, messages)
         elif self._outbox is not None and messages and session.is_durable:
             carried = session.queue.carried
-            self._outbox.append(partial(self._send, exchange, session, messages, carried))
+            send = partial(self._send, exchange, session, messages, carried)
+            self._outbox.append((session, send))
         else:
             self._send(exchange, session, messages, None)
 

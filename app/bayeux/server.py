@@ -115,7 +115,7 @@ class Bayeux:
             try:
                 self.answers.tell(session)
             except Exception:
-                self._log_fault(session)
+                self.log_fault(session)
         self.answers.send_collected()
 
     def tick(self, now: float) -> None:
@@ -125,7 +125,7 @@ class Bayeux:
             try:
                 self.clock.look_at(session)
             except Exception:
-                self._log_fault(session)
+                self.log_fault(session)
             if session.state is not _GONE:
                 self.clock.wind(session)
 
@@ -180,7 +180,7 @@ class Bayeux:
                     advice = self.farewell_advice(session)
                     self.answers.release_with(session, session.held, advice)
             except Exception:
-                self._log_fault(session)
+                self.log_fault(session)
 
     def farewell_advice(self, session: Session) -> Json:
         """Come back in a while: to the server that will have taken the place of this one."""
@@ -354,7 +354,8 @@ class Bayeux:
         self.sessions.remove(session, seen)
         self.log.debug("session %d ended: %s", session.number, seen.value)
 
-    def _log_fault(self, session: Session) -> None:
+    def log_fault(self, session: Session) -> None:
+        """Say that serving a session failed, in an `except` clause."""
         # One session's trouble, whoever made it, must not become that of all behind it.
         self.log.exception("session %d could not be served", session.number)
 
