@@ -57,17 +57,25 @@ class Entry:
         "trail",
     )
 
-    def __init__(self, message: Message, seq: int = 0, batch: int = 0) -> None:
+    def __init__(
+        self,
+        message: Message,
+        seq: int = 0,
+        batch: int = 0,
+        attempts: int = 0,
+        handed_at: float = 0.0,
+        due: float = 0.0,
+    ) -> None:
         self.message = message
         # The number of its last hand-over, which is its place among those that come again.
         self.seq = seq
         # The first batch that carried it, if all that followed carried it too; none, if zero.
         self.batch = batch
-        self.attempts = 0
+        self.attempts = attempts
         self.redelivered = 0
-        self.handed_at = 0.0
+        self.handed_at = handed_at
         # When the receiver must have said something; never, if zero.
-        self.due = 0.0
+        self.due = due
         # The receiver says that it still works on it.
         self.is_pending = False
         # What became of earlier attempts, if they failed.
@@ -84,8 +92,8 @@ class Carried(NamedTuple):
 _by_seq = attrgetter("seq")
 
 
-def _precedence(message: Message) -> tuple[int, int]:
-    return (-message.priority, message.id)
+def _precedence(message: Message) -> int:
+    return -message.priority
 
 
 class CallbackQueue:
@@ -181,7 +189,7 @@ class CallbackQueue:
         return None
 
     def _rank(self, message: Message) -> None:
-        """Put the message behind all that goes before it."""
+        """Put the message behind all that is at least as urgent."""
         self.is_mixed = True
         insort(self.waiting, message, lo=self._passed, key=_precedence)
         if message.expires_at:
@@ -262,10 +270,7 @@ class CallbackQueue:
         seq, batch, handed, going = self.seq, self.batch, self.handed, []
         for message in waiting:
             seq += 1
-            entry = handed[seq] = Entry(message, seq, batch)
-            entry.attempts = 1
-            entry.handed_at = now
-            entry.due = due
+            entry = handed[seq] = Entry(message, seq, batch, 1, now, due)
             going.append(entry)
         self.seq = seq
         self.carries_repeats = False
@@ -345,13 +350,18 @@ class CallbackQueue:
 
     def _settle_handed(self) -> list[Entry]:
         """The usual case: the receiver has all that it was given."""
-        if not self.handed:
+        handed = self.handed
+        if not handed:
             return []
-        settled = list(self.handed.values())
-        self.handed.clear()
+        settled = list(handed.values())
+        handed.clear()
         self._repeats = 0
         self._counters.acked += len(settled)
-        self._leave(len(settled), (entry.message for entry in settled))
+        self.count -= len(settled)
+        if self.count:
+            self.size -= sum(len(entry.message.wire) for entry in settled)
+        else:
+            self._leave(0, ())
         return settled
 
     def settle(self, seqs: Iterable[int]) -> list[Entry]:

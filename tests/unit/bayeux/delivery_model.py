@@ -86,7 +86,6 @@ class Model:
     def kept(self, sent: Sent, answer: list[str]) -> None:
         if answer == ["unknown"]:
             if sent.is_kept:
-                sent.is_late = True
                 self.show(sent)
         else:
             answer.append("kept" if sent.is_kept else "refused")

@@ -49,8 +49,6 @@ class Sent:
     # When it is destroyed.
     ends: float = inf
     is_kept: bool = False
-    # Shown when nobody expected it any more.
-    is_late: bool = False
 
 
 @dataclass(eq=False, slots=True)
