@@ -158,12 +158,14 @@ class Answers:
         queue, bayeux = session.queue, self._bayeux
         if queue.has_mortals:
             bayeux.settlement.dropped(session, queue.expire(bayeux.now))
-        if session.dispatcher is None and queue.settling is _WRITTEN:
-            return queue.pass_on()
+        if session.dispatcher is None and not session.is_durable:
+            if queue.settling is _WRITTEN:
+                return queue.pass_on()
+            return [each.message for each in queue.hand_over(bayeux.now, -1, bayeux.guard.held)]
         if self.waits_for_store(session):
             return _NO_MESSAGES
         limit = -1 if session.terms is None else session.terms.max_entries
-        if (session.dispatcher is not None or session.is_durable) and not self.may_take(session):
+        if not self.may_take(session):
             limit = 0
         entries = queue.hand_over(bayeux.now, limit, bayeux.guard.held)
         if session.is_durable:

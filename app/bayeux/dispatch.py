@@ -23,7 +23,7 @@ from app.delivery.error_codes import NO_CONNECTION
 _HANDSHAKE = "/meta/handshake"
 _CONNECT = "/meta/connect"
 _GONE, _META = State.GONE, Kind.META
-_LEFT = (State.GONE, State.AWAY)
+_AWAY = State.AWAY
 # A field of one of these types holds an object, or nothing.
 _OBJECT = (dict, type(None))
 _NUMBER = (int, float)
@@ -182,13 +182,15 @@ def _carry_out(
 ) -> bool:
     """Whether the reply is complete; a connect's is when it is known what travels with it."""
     session = exchange.session
-    if session is None or session.state in _LEFT or message.get("clientId") != session.client_id:
+    if session is None or message.get("clientId") != session.client_id:
+        raise _unknown(bayeux, message, exchange)
+    if session.state is _GONE or session.state is _AWAY:
         raise _unknown(bayeux, message, exchange)
     if session.terms is not None or session.is_durable:
         _check_store(bayeux, session)
     if session.extensions:
         run_incoming(session, message, bayeux.now)
-        if session.state in _LEFT:
+        if session.state is _GONE or session.state is _AWAY:
             raise _unknown(bayeux, message, exchange)
     if channel.kind is not _META:
         return publish(bayeux, exchange, session, channel, message, reply)

@@ -276,7 +276,10 @@ class Bayeux:
         """Keep the connect until a message comes or the time is over."""
         self.sessions.hold(session, exchange)
         session.deadline = self.now + timeout_s
-        self.clock.wind(session)
+        if session.dispatcher is None and not session.quiet_until and not session.lazy_due:
+            self.sessions.timers.ring_by(session, session.deadline)
+        else:
+            self.clock.wind(session)
 
     def agree(self, session: Session, terms: Terms | None, *, acks: bool) -> None:
         """How entries of this session are settled, and what failures mean for it."""
