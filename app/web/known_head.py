@@ -26,25 +26,33 @@ class Speaker(NamedTuple):
 class KnownHead:
     """A head in two parts, before and behind the number that is the body's length."""
 
-    __slots__ = ("_after", "_before", "_size", "speaker")
+    __slots__ = ("_after", "_before", "_length", "_size", "_size_of_last", "_whole", "speaker")
 
     def __init__(self, before: bytes, after: bytes, speaker: Speaker) -> None:
         self._before = before
         self._after = after
         self._size = len(before) + len(after)
         self.speaker = speaker
+        # Most requests of a connection are as long as the one before.
+        self._size_of_last = -1
+        self._length = 0
+        self._whole = b""
 
     def body_of(self, data: bytes) -> bytes | None:
         """The body, if the data are this head and a complete body, and nothing else."""
+        if len(data) == self._size_of_last:
+            return data[-self._length :] if data.startswith(self._whole) else None
         # The size of the data says what the number must be: with its own digits it is the rest.
         rest = len(data) - self._size
         digits = len(str(rest - len(str(rest)) + 1))
         length = rest - digits
         if length <= 0 or len(str(length)) != digits:
             return None
-        if data.startswith(b"%b%d%b" % (self._before, length, self._after)):
-            return data[-length:]
-        return None
+        whole = b"%b%d%b" % (self._before, length, self._after)
+        if not data.startswith(whole):
+            return None
+        self._size_of_last, self._length, self._whole = len(data), length, whole
+        return data[-length:]
 
 
 def learn(data: bytes, body: bytes, speaker: Speaker) -> KnownHead | None:
