@@ -28,7 +28,7 @@ def test_everything_is_somewhere_whatever_happens() -> None:
             database=None,
             deadline=None,
             report_multiple_bugs=False,
-            phases=[Phase.generate] if os.environ.get("HOLDFAST_NO_SHRINK") else set(Phase) - {Phase.explain},
+            phases=set(Phase) - {Phase.explain},
             suppress_health_check=list(HealthCheck),
         ),
     )
