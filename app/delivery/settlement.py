@@ -25,7 +25,7 @@ R = TypeVar("R", bound=Receiver)
 log = logging.getLogger(__name__)
 
 _NS_PER_MS = 1_000_000
-_LARGEST_FLOOD = 4 * 1024 * 1024
+_CROWD = 4 * 1024 * 1024
 
 
 class Owner(Protocol[R_contra]):
@@ -86,8 +86,8 @@ class Settlement(Generic[R]):
         self._counters = counters
         self._node = node
         self._guard = guard
-        # Bytes of letters of messages that nobody had room for, on their way to the store.
-        self._flood = 0
+        # Bytes of letters on their way to the store.
+        self._burying = 0
 
     # What receivers say
 
@@ -255,11 +255,22 @@ class Settlement(Generic[R]):
         if letters:
             self._counters.dead += len(letters)
             self._keeper.bury(letters, receiver.key if receiver.is_durable else None)
-            self._keeper.after(lambda: self._owner.tell(letters))
+            size = sum(len(letter.wire) for letter in letters)
+            self._burying += size
+            self._keeper.after(partial(self._buried, letters, size))
         if others:
             self._counters.discarded[Reason.NO_LETTER] += len(others)
             if receiver.is_durable:
                 self._keeper.settle(receiver.key, others)
+
+    def _buried(self, letters: Sequence[DeadLetter], size: int) -> None:
+        self._burying -= size
+        self._owner.tell(letters)
+
+    @property
+    def is_crowded(self) -> bool:
+        """Whether so much is on its way to the store that nothing should die that can wait."""
+        return self._burying > _CROWD or self._keeper.is_full
 
     def _letter(self, receiver: R, entry: Entry, code: ErrorCode, text: str) -> DeadLetter:
         reason = f"{code.meaning}: {text}" if text else code.meaning
@@ -283,18 +294,10 @@ class Settlement(Generic[R]):
         else:
             code = CODES[reason.value]
         # A flood must not fill what waits for the store: beyond a bound it is only counted.
-        size = len(message.wire)
-        is_room = self._flood + size <= _LARGEST_FLOOD
-        if is_room and self._owner.wants_letters(receiver, message.channel):
-            self._flood += size
+        if not self.is_crowded and self._owner.wants_letters(receiver, message.channel):
             self.bury(receiver, [Entry(message)], code, "")
-            self._keeper.after(partial(self._ebb, size))
         else:
             self.discarded(receiver, [message], reason)
-
-    def _ebb(self, size: int) -> None:
-        """As much of the flood has reached the store."""
-        self._flood -= size
 
     def discarded(self, receiver: R, messages: Sequence[Message], reason: Reason) -> None:
         """These have left the queue and nobody will ever get them, as agreed."""

@@ -122,7 +122,8 @@ def test_who_never_acknowledges_is_neither_spun_for_nor_fed_without_end(
         for _ in range(20):
             publish(target, *["x" * MIB] * 2)
             receiver.ask(receiver.connect_message(ext={"ack": 0}, advice={"timeout": 0}))
-    # The queue takes 8 MiB, what waits for the store 16 MiB; the rest is counted, not kept.
+    # Its queue takes 8 MiB, and so do those of others who are not heard of any more; what waits
+    # for the store is bounded, the rest is counted, not kept.
     assert target.growth_mib() < 100
     assert target.metric("holdfast_entries_settled_total", outcome="dead") > 0
     assert target.metric("holdfast_entries_unaccounted") == 0
