@@ -23,7 +23,8 @@ Settings = Mapping[str, Any]
 def end_whoever_lives_in(data: Path) -> None:
     """The stores that servers left running there when they were killed."""
     for file in data.rglob("valkey.pid"):
-        with contextlib.suppress(ProcessLookupError):
+        # It may have died while it wrote its number.
+        with contextlib.suppress(ProcessLookupError, ValueError):
             os.kill(int(file.read_text()), signal.SIGKILL)
 
 

@@ -134,4 +134,5 @@ def test_many_empty_batches_are_not_remembered(receiver: Person, target: Target)
     for _ in range(3000):
         receiver.say(receiver.connect_message(ext={"ack": 0}, advice={"timeout": 0}))
         receiver.answer()
-    assert target.growth_mib() < 5
+    # Letters of those who are not heard of any more pass by meanwhile.
+    assert target.growth_mib() < 20

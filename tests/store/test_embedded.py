@@ -105,7 +105,9 @@ async def test_one_that_does_not_listen_is_ended_by_force(
 async def test_a_start_that_is_given_up_leaves_nobody(data: Path) -> None:
     store = EmbeddedValkey(data, Durability.EVERYSEC)
     opening = asyncio.create_task(store.open())
-    await until((data / "store" / "valkey.pid").exists)
+    file = data / "store" / "valkey.pid"
+    # It is there for a moment before anything stands in it.
+    await until(lambda: file.exists() and file.read_text().endswith("\n"))
     pid = pid_in(data)
     opening.cancel()
     with pytest.raises(asyncio.CancelledError):
