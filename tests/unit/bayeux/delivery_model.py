@@ -33,6 +33,8 @@ class Model:
         self.letters: list[tuple[str, int, str]] = []
         # What became of each message at each place, once and for all.
         self.fates: dict[tuple[str, int], str] = {}
+        # Which client said that it had which message.
+        self.takers: list[tuple[str, int]] = []
         # Channels on which somebody waits for the store: messages and what it said of them.
         self.lanes: dict[str, list[tuple[Sent, list[str]]]] = {}
         # What publishers heard who had to wait.
@@ -137,6 +139,8 @@ class Model:
     def ack(self, place: Place, copies: Sequence[Copy]) -> None:
         if copies:
             self.settle(place, copies, "acked")
+            if place.kind.settles != "written":
+                self.takers += [(place.client, copy.number) for copy in copies]
             place.contact.acked()
 
     def bury(self, place: Place, copies: Sequence[Copy], code: str) -> None:

@@ -69,8 +69,9 @@ class Person:
         self.kind = kind
         self.client: Client | None = None
         self.key = ""
-        # Its connects that were not answered, the newest last: only that one is heard.
+        # Its connects that were not answered; only the answer to the newest of all is heard.
         self.questions: list[tuple[Question, Asked, bool]] = []
+        self.newest: Question | None = None
         self.acks = [0]
         # What it was told under which number by this client's connects.
         self.seqs: dict[int, int] = {}
