@@ -1,0 +1,103 @@
+"""Servers that take each other's place, and clients that stay."""
+
+from functools import partial
+from typing import Any
+
+from app.bayeux.records import restore
+from extensions.ack import Ack
+from extensions.delivery import Delivery
+from tests.unit.bayeux.delivery_world import SlowStore
+from tests.unit.bayeux.harness import Asked, Client, House, Json
+
+
+class KeptHouse(House):
+    """A server whose store survives it."""
+
+    def __init__(self, *, after: "KeptHouse | None" = None, **options: Any) -> None:
+        self.store = SlowStore() if after is None else after.store
+        super().__init__(
+            Delivery,
+            partial(Ack, announces_batch=False),
+            keeper=self.store,
+            after=after,
+            **options,
+        )
+        self.bayeux.now = self.now
+        self._options = options
+
+    def reborn(self, **options: Any) -> "KeptHouse":
+        """The server that comes after this one was killed; a moment has passed."""
+        self.now = round(self.now + 0.1, 1)
+        new = KeptHouse(after=self, **{**self._options, **options})
+        for record, entries in self.store.reopen():
+            restore(new.bayeux, record, entries)
+        new.turn()
+        return new
+
+
+def named(house: House, *, ack: bool = True, name: str = "joe/1", **options: Any) -> Client:
+    """A client of a named session that is connected and subscribed to /a."""
+    client = house.guest()
+    take(client, ack=ack, name=name, **options)
+    connect(client, 0 if ack else None)
+    client.subscribe("/a")
+    house.turn()
+    return client
+
+
+def take(client: Client, *, ack: bool = True, name: str = "joe/1", **options: Any) -> Asked:
+    ext: Json = {"delivery": {"session": name, **options}}
+    if ack:
+        ext["ack"] = True
+    return client.handshake(ext=ext)
+
+
+def again(client: Client, house: House) -> Client:
+    """The same client at another server."""
+    other = Client(house, browser=client.browser)
+    other.client_id = client.client_id
+    return other
+
+
+def connect(client: Client, ack: int | None, *verdicts: Json, **fields: Any) -> Asked:
+    """A connect that does not wait, answered as soon as the store has answered."""
+    delivery = {"verdicts": list(verdicts), "pending": fields.pop("pending", [])}
+    ext: Json = {"delivery": delivery}
+    if ack is not None:
+        ext["ack"] = ack
+    asked = client.connect(ext=ext, **{"advice": {"timeout": 0}, **fields})
+    if fields.get("wire") is None:
+        client.house.turn()
+    return asked
+
+
+def publish(house: House, *numbers: object) -> None:
+    for number in numbers:
+        house.bayeux.publish("/a", number)
+    house.turn()
+
+
+def batch(asked: Asked) -> int:
+    """The batch of an answer."""
+    number: int = asked.elements[-1]["ext"]["ack"]
+    return number
+
+
+def seqs(asked: Asked) -> list[int]:
+    return [event["ext"]["delivery"]["seq"] for event in asked.events]
+
+
+def redelivered(asked: Asked) -> list[int]:
+    return [event["ext"]["delivery"].get("redelivered", 0) for event in asked.events]
+
+
+def no(seq: int, code: str = "user.update.holdback", **fields: Any) -> Json:
+    return {"seq": seq, "errorCode": code, **fields}
+
+
+def ok(seq: int) -> Json:
+    return {"seq": seq, "state": "OK"}
+
+
+def codes(house: KeptHouse) -> list[str]:
+    return [letter.code for letter in house.store.letters]

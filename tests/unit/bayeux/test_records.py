@@ -1,0 +1,204 @@
+"""What a session is after a restart: what was kept of it, and what begins anew."""
+
+from app.bayeux.options import Durable
+from app.bayeux.sessions import Session
+from tests.unit.bayeux.harness import Wire
+from tests.unit.bayeux.second_lives import (
+    KeptHouse,
+    again,
+    batch,
+    codes,
+    connect,
+    named,
+    no,
+    ok,
+    publish,
+    redelivered,
+    seqs,
+    take,
+)
+
+
+def joe(house: KeptHouse) -> Session:
+    (session,) = house.bayeux.sessions.of_subject("joe")
+    return session
+
+
+# Holding back
+
+
+def test_a_holdback_that_ends_by_itself_does_so_after_a_restart_too() -> None:
+    house = KeptHouse()
+    client = named(house)
+    publish(house, 1)
+    until_ms = house.bayeux.node.now_ms() + 2000
+    house.bayeux.hold_back(client.session, "lunch", "operator", until_ms)
+    house = house.reborn()
+    client = again(client, house)
+    house.advance(1.5)
+    assert connect(client, 1).data == []
+    house.advance(0.6)
+    assert connect(client, 2).data == [1]
+
+
+def test_a_holdback_that_ended_meanwhile_ends_at_once() -> None:
+    house = KeptHouse()
+    client = named(house)
+    until_ms = house.bayeux.node.now_ms() + 2000
+    house.bayeux.hold_back(client.session, "lunch", "operator", until_ms)
+    house.now += 60.0
+    house = house.reborn()
+    house.advance(0.2)
+    assert joe(house).hold_ends_at == 0.0
+    publish(house, 1)
+    assert connect(again(client, house), 1).data == [1]
+
+
+def test_who_never_needed_a_dispatcher_is_held_back_after_a_restart_if_it_was_before() -> None:
+    house = KeptHouse(durable=Durable.ACKED)
+    client = house.client(ext={"ack": True})
+    connect(client, 0)
+    client.subscribe("/a")
+    house.turn()
+    house.bayeux.hold_back(client.session, "maintenance", "operator")
+    publish(house, 1)
+    house = house.reborn()
+    client = again(client, house)
+    assert connect(client, 1).data == []
+    house.bayeux.resume(client.session)
+    assert connect(client, 2).data == [1]
+
+
+# What was in hands
+
+
+def test_what_was_in_hands_of_who_gives_verdicts_alone_comes_again_in_time() -> None:
+    house = KeptHouse()
+    client = named(house, ack=False, responseTimeout=2000)
+    publish(house, 1)
+    assert connect(client, None).data == [1]
+    house = house.reborn()
+    client = again(client, house)
+    assert connect(client, None).data == []
+    house.advance(1.9)
+    assert connect(client, None).data == []
+    house.advance(0.7)
+    answer = connect(client, None)
+    assert (answer.data, redelivered(answer)) == ([1], [1])
+
+
+def test_a_verdict_on_what_was_in_hands_counts_after_a_restart() -> None:
+    house = KeptHouse()
+    client = named(house, ack=False)
+    publish(house, 1, 2)
+    first, second = seqs(connect(client, None))
+    house = house.reborn()
+    client = again(client, house)
+    connect(client, None, ok(first), no(second, "user.update.error"))
+    assert codes(house) == ["user.update.error"]
+    assert house.store.queues["joe/1"] == {}
+
+
+def test_what_was_being_written_to_a_oneway_receiver_is_written_again() -> None:
+    house = KeptHouse()
+    client = named(house, ack=False, oneway=True)
+    publish(house, 1)
+    wire = Wire()
+    wire.is_cut = True
+    connect(client, None, wire=wire)
+    asked = client.connect(advice={"timeout": 0})
+    assert asked.is_held, "the store is told first that it is tried once more"
+    house = house.reborn()
+    client = again(client, house)
+    publish(house, 2)
+    assert connect(client, None).data == [1, 2]
+    assert house.store.queues["joe/1"] == {}
+
+
+def test_numbers_rise_over_every_restart() -> None:
+    house = KeptHouse()
+    client = named(house)
+    told: list[int] = []
+    ack = 1
+    for number in range(3):
+        publish(house, number)
+        answer = connect(client, ack)
+        told += seqs(answer)
+        ack = batch(answer)
+        # Acknowledged, so that nothing of it is written down any more.
+        ack = batch(connect(client, ack))
+        house = house.reborn()
+        client = again(client, house)
+    assert told == sorted(set(told))
+    assert told[-1] < 2**53, "JavaScript counts no further"
+
+
+# What waits
+
+
+def test_priorities_hold_in_a_queue_that_was_restored() -> None:
+    house = KeptHouse()
+    client = named(house)
+    sender = house.connected()
+    for priority in (1, 9, 5):
+        sender.publish("/a", priority, ext={"delivery": {"priority": priority}})
+    house.turn()
+    house = house.reborn()
+    publish(house, 6)
+    assert connect(again(client, house), 1).data == [9, 5, 6, 1]
+
+
+def test_a_message_that_is_to_be_destroyed_is_so_after_a_restart_too() -> None:
+    house = KeptHouse()
+    client = named(house)
+    sender = house.connected()
+    for number, is_forced in ((1, True), (2, False)):
+        expiration = {"lifeTime": 2000, "forceDestroy": is_forced}
+        sender.publish("/a", number, ext={"delivery": {"expiration": expiration}})
+    house.turn()
+    house = house.reborn()
+    house.advance(1.0)
+    house = house.reborn()
+    house.advance(1.0)
+    assert connect(again(client, house), 1).data == [2]
+    assert house.bayeux.hub.counters.expired == 1
+    assert house.balances()
+
+
+def test_a_message_that_outlived_its_time_while_no_server_ran_is_not_delivered() -> None:
+    house = KeptHouse()
+    client = named(house)
+    expiration = {"lifeTime": 2000, "forceDestroy": True}
+    house.connected().publish("/a", 1, ext={"delivery": {"expiration": expiration}})
+    house.turn()
+    house.now += 60.0
+    house = house.reborn()
+    assert connect(again(client, house), 1).data == []
+    assert house.store.queues["joe/1"] == {}
+
+
+# Sessions
+
+
+def test_a_session_that_was_refused_for_good_is_so_until_it_shakes_hands() -> None:
+    house = KeptHouse()
+    client = named(house, onUserException="dead")
+    publish(house, 1)
+    connect(client, 1, no(seqs(connect(client, 1))[0], "user.update.error"))
+    house = house.reborn()
+    client = again(client, house)
+    publish(house, 2)
+    assert connect(client, 3).data == []
+    assert codes(house) == ["user.update.error", "communication.noConnection.dead"]
+    new = house.guest()
+    take(new, onUserException="dead")
+    publish(house, 3)
+    assert connect(new, 0).data == [3]
+
+
+def test_a_subscription_that_cannot_be_any_more_is_left_out() -> None:
+    house = KeptHouse()
+    client = named(house)
+    house.store.sessions["joe/1"].subscriptions.insert(0, "no channel")
+    house = house.reborn()
+    assert again(client, house).session.subscriptions == {"/a"}
