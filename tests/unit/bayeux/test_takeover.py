@@ -1,0 +1,257 @@
+"""Named sessions change hands: what the next client gets, and what the one before may still do."""
+
+from app.bayeux.life import State
+from app.delivery.dispatcher import State as Contact
+from tests.unit.bayeux.harness import Client, Json, Socket, Wire
+from tests.unit.bayeux.second_lives import (
+    KeptHouse,
+    batch,
+    codes,
+    connect,
+    named,
+    no,
+    ok,
+    publish,
+    redelivered,
+    seqs,
+    take,
+)
+
+
+def newcomer(house: KeptHouse, **options: object) -> Client:
+    client = house.guest()
+    take(client, **options)
+    return client
+
+
+# What the next one gets
+
+
+def test_what_the_old_client_had_in_hands_comes_first_and_is_told_as_repeated() -> None:
+    house = KeptHouse()
+    old = named(house)
+    publish(house, 1, 2)
+    connect(old, 1)
+    publish(house, 3)
+    answer = connect(newcomer(house), 0)
+    assert (answer.data, redelivered(answer)) == ([1, 2, 3], [1, 1, 0])
+    assert batch(answer) == 1
+    assert house.bayeux.hub.counters.redelivered == 2
+
+
+def test_what_the_old_client_left_behind_is_told_as_repeated_too() -> None:
+    house = KeptHouse()
+    old = named(house)
+    publish(house, 1)
+    connect(old, 1)
+    old.disconnect()
+    publish(house, 2)
+    answer = connect(newcomer(house), 0)
+    assert (answer.data, redelivered(answer)) == ([1, 2], [1, 0])
+
+
+def test_batches_of_the_old_client_do_not_count_for_the_new_one() -> None:
+    house = KeptHouse()
+    old = named(house)
+    for number in range(4):
+        publish(house, number)
+        ack = batch(connect(old, number + 1))
+    publish(house, 9)
+    connect(old, ack)
+    house.bayeux.hold_back(old.session, "maintenance", "operator")
+    connect(old, ack)
+    new = newcomer(house, dispatcherActive=True)
+    answer = connect(new, 0)
+    assert answer.data == [9]
+    assert connect(new, batch(answer)).data == []
+    assert new.session.queue.count == 0
+
+
+def test_repeats_to_the_old_client_do_not_slow_the_new_one_down() -> None:
+    house = KeptHouse()
+    old = named(house)
+    publish(house, 1)
+    for _ in range(5):
+        connect(old, 1)
+    new = newcomer(house)
+    connect(new, 0)
+    asked = new.connect(ext={"ack": 0})
+    house.turn()
+    assert asked.data == [1], "a lost answer is repeated at once, the first three times"
+
+
+def test_the_terms_of_the_new_client_count() -> None:
+    house = KeptHouse()
+    old = named(house, queue={"maxEntries": 1})
+    new = newcomer(house, queue={"maxEntries": 3}, maxEntries=2, retries=0)
+    publish(house, 1, 2, 3, 4)
+    assert codes(house) == ["resource.overflow.queue.entries"]
+    assert connect(new, 0).data == [1, 2]
+    dispatcher = new.session.dispatcher
+    assert dispatcher is not None
+    assert dispatcher.policy.retries == 0
+    assert connect(old, 1).reply["error"].startswith("402")
+
+
+def test_the_new_client_may_want_to_be_held_back_or_not_any_more() -> None:
+    house = KeptHouse()
+    named(house)
+    publish(house, 1)
+    assert connect(newcomer(house, dispatcherActive=False), 0).data == []
+    assert connect(newcomer(house), 0).data == []
+    assert connect(newcomer(house, dispatcherActive=True), 0).data == [1]
+
+
+def test_a_handshake_is_contact_with_who_was_lost() -> None:
+    house = KeptHouse()
+    old = named(house, retries=3, delay=1000)
+    house.advance(10.3)
+    assert old.session.dispatcher is not None
+    assert old.session.dispatcher.state is Contact.POLLING
+    publish(house, 1)
+    new = newcomer(house, retries=3, delay=1000)
+    house.advance(3.0)
+    assert connect(new, 0).data == [1]
+
+
+def test_who_was_refused_for_good_and_lost_waits_for_a_handshake_until_its_time_is_over() -> None:
+    house = KeptHouse()
+    session: Json = {"name": "joe/1", "timeout": 60_000}
+    old = house.guest()
+    old.handshake(ext={"ack": True, "delivery": {"session": session, "onUserException": "dead"}})
+    connect(old, 0)
+    old.subscribe("/a")
+    house.turn()
+    publish(house, 1)
+    connect(old, 1, no(seqs(connect(old, 1))[0], "user.update.error"))
+    house.advance(30.0)
+    assert not old.session.is_gone
+    house.advance(50.0)
+    assert old.session.is_gone
+    assert house.store.sessions == {}
+
+
+# What the old one may still do
+
+
+def test_verdicts_on_what_an_old_client_was_told_mean_nothing() -> None:
+    house = KeptHouse()
+    old = named(house)
+    publish(house, 1)
+    (seq,) = seqs(connect(old, 1))
+    new = newcomer(house)
+    assert connect(new, 0, ok(seq)).data == [1]
+    assert house.bayeux.hub.counters.verdicts_unknown == 1
+
+
+def test_an_answer_that_waits_for_the_store_brings_an_old_client_nothing() -> None:
+    house = KeptHouse()
+    old = named(house)
+    publish(house, 1)
+    connect(old, 1)
+    asked = old.connect(ext={"ack": 1}, advice={"timeout": 0})
+    assert asked.is_held
+    new = newcomer(house)
+    assert asked.events == []
+    answer = connect(new, 0)
+    assert (answer.data, redelivered(answer)) == ([1], [2])
+
+
+def test_an_answer_to_an_old_client_settles_nothing_of_the_new_one() -> None:
+    house = KeptHouse()
+    old = named(house, ack=False, oneway=True)
+    publish(house, 1)
+    wire = Wire()
+    wire.is_cut = True
+    connect(old, None, wire=wire)
+    asked = old.connect(advice={"timeout": 0})
+    assert asked.is_held
+    new = newcomer(house, ack=False, oneway=True)
+    assert asked.events == []
+    assert connect(new, None).data == [1]
+
+
+def test_messages_that_waited_behind_a_publish_do_not_travel_to_an_old_client() -> None:
+    house = KeptHouse()
+    old = named(house)
+    other = named(house, name="ann/1")
+    asked = old.send(
+        {"channel": "/meta/connect", "connectionType": "long-polling", "ext": {"ack": 1}},
+        {"channel": "/a", "data": 1},
+    )
+    assert asked.is_held
+    new = newcomer(house)
+    assert asked.events == []
+    assert [reply["successful"] for reply in asked.replies] == [True, True]
+    assert connect(new, 0).data == [1]
+    assert connect(other, 1).data == [1]
+
+
+def test_who_connects_and_leaves_in_one_request_takes_nothing_along() -> None:
+    house = KeptHouse()
+    old = named(house, retries=0)
+    publish(house, 1)
+    asked = old.send(
+        {"channel": "/meta/connect", "connectionType": "long-polling", "ext": {"ack": 1}},
+        {"channel": "/meta/disconnect"},
+    )
+    assert asked.events == []
+    house.advance(30.0)
+    assert codes(house) == []
+    assert connect(newcomer(house), 0).data == [1]
+
+
+def test_a_client_that_leaves_while_its_answer_waits_has_left_for_good() -> None:
+    house = KeptHouse()
+    old = named(house, retries=0)
+    publish(house, 1)
+    connect(old, 1)
+    asked = old.connect(ext={"ack": 1}, advice={"timeout": 0})
+    session = old.session
+    old.disconnect()
+    house.turn()
+    assert asked.events == []
+    house.advance(30.0)
+    assert (session.state, codes(house)) == (State.AWAY, [])
+
+
+def test_a_disconnect_that_waits_does_not_leave_in_the_name_of_the_next_client() -> None:
+    house = KeptHouse()
+    old = named(house)
+    old.publish("/a", 1)
+    goodbye = old.disconnect()
+    assert goodbye.is_held
+    new = newcomer(house)
+    assert goodbye.reply["successful"] is True
+    assert new.session.state is State.HANDSHAKEN
+    assert connect(new, 0).data == [1]
+
+
+def test_every_disconnect_that_waits_is_answered() -> None:
+    house = KeptHouse()
+    old = named(house)
+    old.publish("/a", 1)
+    goodbyes = [old.disconnect() for _ in range(3)]
+    assert all(goodbye.is_held for goodbye in goodbyes)
+    house.turn()
+    assert [goodbye.reply["successful"] for goodbye in goodbyes] == [True] * 3
+
+
+def test_the_socket_of_an_old_client_serves_nobody_any_more() -> None:
+    house = KeptHouse()
+    socket = Socket()
+    old = house.guest(socket=socket)
+    old.send(
+        {
+            "channel": "/meta/handshake",
+            "version": "1.0",
+            "supportedConnectionTypes": ["websocket"],
+            "ext": {"ack": True, "delivery": {"session": "joe/1"}},
+        }
+    )
+    house.turn()
+    old.client_id = old.hear()[0]["clientId"]
+    old.connect(ext={"ack": 0})
+    assert socket.session is old.session
+    newcomer(house)
+    assert socket.session is None
