@@ -1,0 +1,76 @@
+"""What a publisher may ask for its message, and what it does to the message."""
+
+from typing import Any
+
+import pytest
+
+from app.bayeux.qos import Qos, QosInvalid
+from app.delivery.messages import Message
+
+LONGEST_MS = 10 * 365 * 24 * 3600 * 1000
+
+
+def test_nothing_asked_for_is_an_ordinary_message() -> None:
+    assert Qos.of({}) == Qos() == Qos(priority=5, persistent=None, life_ms=None)
+
+
+@pytest.mark.parametrize("priority", [0, 5, 9])
+def test_priorities_are_ten(priority: int) -> None:
+    assert Qos.of({"priority": priority}).priority == priority
+
+
+@pytest.mark.parametrize(
+    ("asked", "named"),
+    [
+        (None, "delivery"),
+        (True, "delivery"),
+        ([], "delivery"),
+        ({"priority": -1}, "priority"),
+        ({"priority": 10}, "priority"),
+        ({"priority": True}, "priority"),
+        ({"priority": "9"}, "priority"),
+        ({"persistent": 1}, "persistent"),
+        ({"persistent": "true"}, "persistent"),
+        ({"properties": []}, "properties"),
+        ({"properties": "x"}, "properties"),
+        ({"expiration": 1000}, "expiration"),
+        ({"expiration": {"lifeTime": "1"}}, "expiration.lifeTime"),
+        ({"expiration": {"lifeTime": True}}, "expiration.lifeTime"),
+        ({"expiration": {"lifeTime": -2}}, "expiration.lifeTime"),
+        ({"expiration": {"lifeTime": LONGEST_MS + 1}}, "expiration.lifeTime"),
+        ({"expiration": {"lifeTime": 1, "forceDestroy": 1}}, "expiration.forceDestroy"),
+    ],
+)
+def test_what_makes_no_sense_is_named(asked: Any, named: str) -> None:
+    with pytest.raises(QosInvalid, match=f"^{named}$"):
+        Qos.of(asked)
+
+
+def qualified(**asked: Any) -> Message:
+    message = Message(b"{}")
+    Qos.of(asked).qualify(message, 100.0)
+    return message
+
+
+def test_a_message_is_as_it_was_asked_for() -> None:
+    message = qualified(priority=9, properties={"color": "red"})
+    assert (message.priority, message.properties) == (9, {"color": "red"})
+    assert (message.life_ms, message.is_mortal, message.expires_at) == (None, False, 0.0)
+
+
+def test_a_life_is_only_told_unless_its_end_is_forced() -> None:
+    message = qualified(expiration={"lifeTime": 2500})
+    assert (message.life_ms, message.is_mortal, message.expires_at) == (2500, False, 0.0)
+    message = qualified(expiration={"lifeTime": 2500, "forceDestroy": True})
+    assert (message.life_ms, message.is_mortal, message.expires_at) == (2500, True, 102.5)
+
+
+@pytest.mark.parametrize("expiration", [None, {}, {"lifeTime": -1}, {"forceDestroy": True}])
+def test_who_says_no_time_lives_for_ever(expiration: Any) -> None:
+    message = qualified(expiration=expiration)
+    assert (message.life_ms, message.is_mortal, message.expires_at) == (None, False, 0.0)
+
+
+def test_a_life_may_be_over_at_once() -> None:
+    message = qualified(expiration={"lifeTime": 0, "forceDestroy": True})
+    assert message.expires_at == 100.0
