@@ -1,0 +1,228 @@
+"""Answers that wait for the store, that carry less than they could, or that get lost."""
+
+from functools import partial
+
+from app.bayeux.life import State
+from extensions.ack import Ack
+from extensions.delivery import Delivery
+from tests.unit.bayeux.harness import Client, House, Wire
+from tests.unit.bayeux.second_lives import (
+    KeptHouse,
+    again,
+    batch,
+    codes,
+    connect,
+    named,
+    no,
+    publish,
+    redelivered,
+    seqs,
+)
+
+
+def cut() -> Wire:
+    wire = Wire()
+    wire.is_cut = True
+    return wire
+
+
+def lose_one(house: House, client: Client) -> int:
+    """A message is handed over and its answer gets lost; the batch before it."""
+    known = client.session.queue.batch
+    publish(house, 1)
+    assert connect(client, known).data == [1]
+    return known
+
+
+# Batches speak for what they carried
+
+
+def test_a_lost_message_is_not_acknowledged_by_a_later_answer_without_it() -> None:
+    house = KeptHouse()
+    client = named(house)
+    known = lose_one(house, client)
+    house.bayeux.hold_back(client.session, "maintenance", "operator")
+    known = batch(connect(client, known))
+    house.bayeux.resume(client.session)
+    connect(client, known, wire=cut())
+    answer = connect(client, known)
+    assert (answer.data, redelivered(answer)) == ([1], [2])
+
+
+def test_an_acknowledgement_that_comes_after_all_settles_what_could_not_be_repeated() -> None:
+    house = KeptHouse(max_interval_s=2.0)
+    client = named(house, retries=-1)
+    publish(house, 1)
+    known = batch(connect(client, 1))
+    house.advance(3.0)
+    assert client.session.queue.returned
+    assert connect(client, known).data == []
+    assert client.session.queue.count == 0
+
+
+def test_what_is_refused_is_not_acknowledged_though_contact_was_lost() -> None:
+    house = KeptHouse(max_interval_s=2.0)
+    client = named(house, retries=-1)
+    publish(house, 1, 2)
+    answer = connect(client, 1)
+    house.advance(3.0)
+    connect(client, batch(answer), no(seqs(answer)[0]))
+    assert client.session.queue.count == 2
+    house.bayeux.resume(client.session)
+    assert connect(client, client.session.queue.batch).data == [1, 2]
+
+
+def test_a_verdict_on_what_has_come_back_counts_too() -> None:
+    house = KeptHouse()
+    client = named(house)
+    publish(house, 1, 2, 3)
+    first, second, third = seqs(connect(client, 1))
+    connect(client, 2, no(first))
+    connect(client, 3, {"seq": second, "state": "OK"}, no(third, "user.update.error"))
+    assert codes(house) == ["user.update.error"]
+    house.bayeux.resume(client.session)
+    assert connect(client, 4).data == [1]
+
+
+# The store is away
+
+
+def test_no_batch_is_counted_while_the_store_cannot_be_told() -> None:
+    """Or else the batch of a lost message would be acknowledged after a restart."""
+    house = KeptHouse()
+    client = named(house)
+    known = lose_one(house, client)
+    house.store.go_away()
+    answer = connect(client, known)
+    assert answer.data == []
+    assert "ack" not in answer.reply.get("ext", {})
+    house = house.reborn()
+    client = again(client, house)
+    answer = connect(client, known)
+    assert (answer.data, redelivered(answer)) == ([1], [1])
+
+
+def test_what_waited_for_the_store_is_told_when_it_is_back() -> None:
+    house = KeptHouse()
+    client = named(house)
+    publish(house, 1)
+    house.store.go_away()
+    asked = client.connect(ext={"ack": 1})
+    house.turn()
+    assert asked.is_held
+    house.store.come_back()
+    house.bayeux.store_is_back()
+    house.turn()
+    assert asked.data == [1]
+
+
+# Answers that wait
+
+
+def waiting(house: KeptHouse, client: Client) -> Wire:
+    """A connect whose answer waits until the store knows of another attempt."""
+    known = lose_one(house, client)
+    wire = Wire()
+    asked = client.connect(ext={"ack": known}, advice={"timeout": 0}, wire=wire)
+    assert asked.is_held
+    assert client.session.held is None
+    return wire
+
+
+def test_only_what_an_answer_carries_is_settled_when_it_has_left() -> None:
+    house = KeptHouse()
+    client = named(house, ack=False, oneway=True)
+    publish(house, 1)
+    connect(client, None, wire=cut())
+    wire = Wire()
+    client.connect(advice={"timeout": 0}, wire=wire)
+    house.bayeux.publish("/a", 2)
+    wire.is_cut = True
+    house.store.answer()
+    other = client.connect(advice={"timeout": 0})
+    house.turn()
+    assert other.data == [1, 2]
+
+
+def test_only_what_an_answer_carries_comes_again_when_nobody_takes_it() -> None:
+    house = KeptHouse()
+    client = named(house)
+    wire = waiting(house, client)
+    second = client.connect(ext={"ack": 1}, advice={"timeout": 0})
+    wire.is_cut = True
+    house.store.answer()
+    assert second.data == [1]
+    assert [entry.attempts for entry in client.session.queue.handed.values()] == [3]
+
+
+def test_who_has_asked_again_is_told_at_once_what_an_answer_did_not_take() -> None:
+    house = KeptHouse()
+    client = named(house, ack=False)
+    publish(house, 1)
+    connect(client, None, wire=cut())
+    wire = Wire()
+    client.connect(advice={"timeout": 0}, wire=wire)
+    asked = client.connect()
+    assert client.session.held is not None
+    wire.is_cut = True
+    house.turn()
+    assert asked.data == [1]
+
+
+def test_a_client_is_not_lost_while_its_answer_waits_for_the_store() -> None:
+    house = KeptHouse(timeout_s=0.5, max_interval_s=5.0)
+    client = named(house, retries=0)
+    known = lose_one(house, client)
+    for _ in range(8):
+        connect(client, known)
+    asked = client.connect(ext={"ack": known})
+    assert client.session.held is not None, "who never acknowledges waits a second"
+    for moment in (0.7, 0.9, 4.0):
+        house.bayeux.tick(house.now + moment)
+        assert client.session.state is State.CONNECTED
+    assert asked.is_held
+    house.turn()
+    assert asked.data == [1]
+
+
+def test_another_answer_that_waits_leaves_a_held_connect_its_time() -> None:
+    house = KeptHouse(max_interval_s=2.0)
+    client = named(house, ack=False)
+    publish(house, 1)
+    (seq,) = seqs(connect(client, None))
+    asked = client.connect()
+    deadline = client.session.deadline
+    client.publish("/service/delivery", [no(seq, "user.update.error")])
+    house.turn()
+    assert asked.is_held
+    assert client.session.deadline == deadline
+
+
+# Plain sessions
+
+
+def test_a_plain_session_does_not_get_what_has_outlived_its_time() -> None:
+    house = House(Delivery, partial(Ack, announces_batch=False))
+    client = house.connected()
+    client.subscribe("/a")
+    expiration = {"lifeTime": 1000, "forceDestroy": True}
+    sender = house.connected()
+    sender.publish("/a", 1, ext={"delivery": {"expiration": expiration}})
+    sender.publish("/a", 2)
+    house.advance(2.0)
+    assert client.connect().data == [2]
+    assert house.bayeux.hub.counters.expired == 1
+    assert house.balances()
+
+
+def test_what_comes_for_a_session_that_left_politely_is_no_dead_letter() -> None:
+    house = KeptHouse()
+    named(house)
+    client = house.client(ext={"delivery": True})
+    client.subscribe("/a")
+    asked = house.connected().publish("/a", 1)
+    client.disconnect()
+    house.turn()
+    assert asked.reply["successful"] is True
+    assert codes(house) == []
+    assert house.balances()
