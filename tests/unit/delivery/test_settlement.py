@@ -1,0 +1,419 @@
+"""What becomes of entries when receivers answer or fail, seen without a protocol."""
+
+from collections.abc import Mapping, Sequence
+from itertools import count
+from typing import Any
+
+import pytest
+
+from app.delivery import error_codes
+from app.delivery.counters import Counters, Reason
+from app.delivery.dead_letters import DeadLetter
+from app.delivery.dispatcher import Dispatcher, Policy
+from app.delivery.error_codes import CODES, ErrorCode
+from app.delivery.guard import Guard
+from app.delivery.keeper import Mark
+from app.delivery.messages import Message
+from app.delivery.queue import CallbackQueue, Entry, QueueLimits, Settling
+from app.delivery.reactions import DefaultErrorHandler, ErrorHandler, Failure, RetryThenDead
+from app.delivery.receivers import Receiver
+from app.delivery.settlement import Node, Settlement
+from app.delivery.verdicts import Verdict
+from tests.unit.delivery.fake_keeper import FakeKeeper
+
+SECOND = 1_000_000_000
+REFUSED = CODES["user.update.error"]
+BUSY = CODES["communication.noConnection"]
+
+
+class Court:
+    """A settlement with one receiver, and what it asks of its owner."""
+
+    def __init__(self, *, is_durable: bool = True, policy: Policy | None = None) -> None:
+        self.counters = Counters()
+        self.keeper = FakeKeeper()
+        self.ended: list[ErrorCode] = []
+        self.told: list[DeadLetter] = []
+        self.alerts: list[str] = []
+        self.noted = 0
+        self.chosen: ErrorHandler = DefaultErrorHandler()
+        self.wants = True
+        self.now = 100.0
+        self._numbers = count(1)
+        node = Node("here", self._stamp)
+        self.settlement: Settlement[Receiver] = Settlement(
+            self, self.keeper, self.counters, node, Guard()
+        )
+        self.receiver = self.add(7, policy)
+        self.receiver.is_durable = is_durable
+        self.queue = self.receiver.queue
+
+    def add(self, number: int, policy: Policy | None = None) -> Receiver:
+        receiver = Receiver(CallbackQueue(QueueLimits(), self.counters), number)
+        receiver.queue.settling = Settling.BATCH
+        receiver.dispatcher = Dispatcher(policy or Policy(retries=2, delay_s=1.0))
+        receiver.dispatcher.contact(self.now)
+        return receiver
+
+    def _stamp(self) -> int:
+        return round(self.now * SECOND) + next(self._numbers)
+
+    # The owner
+
+    def end(self, receiver: Receiver, code: ErrorCode, /) -> None:
+        self.ended.append(code)
+
+    def tell(self, letters: Sequence[DeadLetter], /) -> None:
+        self.told += letters
+
+    def note(self, receiver: Receiver, /) -> None:
+        self.noted += 1
+
+    def handler(self, receiver: Receiver, channel: str, /) -> ErrorHandler:
+        return self.chosen
+
+    def wants_letters(self, receiver: Receiver, channel: str, /) -> bool:
+        return self.wants
+
+    def alert(self, channel: str, reason: str, /) -> None:
+        self.alerts.append(f"{channel}: {reason}")
+
+    def policy(self, receiver: Receiver, /) -> Mapping[str, Any] | None:
+        return {"retries": 2}
+
+    def transport(self, receiver: Receiver, /) -> str:
+        return "websocket"
+
+    # What tests do
+
+    def offer(self, *texts: str, receiver: Receiver | None = None) -> None:
+        receiver = receiver or self.receiver
+        for text in texts:
+            message = Message(text.encode(), id=ord(text), channel="/a")
+            message.is_durable = receiver.is_durable
+            self.counters.accepted += 1
+            assert receiver.queue.offer(message) is None
+            if receiver.is_durable:
+                self.keeper.keep(message, (receiver.key,), lambda _: None)
+
+    def hand_over(self, *texts: str) -> list[Entry]:
+        self.offer(*texts)
+        entries = list(self.queue.hand_over(self.now))
+        self.settlement.mark(self.receiver, entries)
+        return entries
+
+    def judge(self, *verdicts: Verdict) -> None:
+        self.settlement.judge(self.receiver, verdicts, self.now)
+
+    def fail(self, code: ErrorCode, entry: Entry | None = None) -> None:
+        self.settlement.fail(self.receiver, Failure(code, "why"), self.now, entry)
+
+    def kept(self) -> dict[str, Mark]:
+        """What the store has of the queue."""
+        queue = self.keeper.queues.get(self.receiver.key, {})
+        return {chr(id): mark for id, mark in queue.items()}
+
+    def letters(self) -> list[tuple[str, str]]:
+        return [(letter.wire.decode(), letter.code) for letter in self.keeper.letters]
+
+    def balances(self) -> bool:
+        return self.counters.accepted == self.counters.settled() + self.queue.count
+
+
+def ok(seq: int) -> Verdict:
+    return Verdict(seq, ok=True)
+
+
+def no(seq: int, code: ErrorCode = REFUSED, text: str = "") -> Verdict:
+    return Verdict(seq, ok=False, code=code, text=text)
+
+
+# Verdicts
+
+
+def test_what_is_done_is_gone_from_the_store() -> None:
+    court = Court()
+    court.hand_over("a", "b")
+    court.judge(ok(1))
+    assert court.kept().keys() == {"b"}
+    assert court.receiver.acked == 1
+    assert court.balances()
+
+
+def test_nothing_that_is_acknowledged_means_nothing() -> None:
+    court = Court()
+    assert court.receiver.dispatcher is not None
+    court.receiver.dispatcher.refused(court.now)
+    court.settlement.acked(court.receiver, [], court.now)
+    assert court.receiver.dispatcher.attempt == 1
+
+
+def test_who_has_no_dispatcher_acknowledges_all_the_same() -> None:
+    court = Court()
+    court.receiver.dispatcher = None
+    court.hand_over("a")
+    court.settlement.acked(court.receiver, court.queue.settle([1]), court.now)
+    assert court.kept() == {}
+
+
+def test_a_second_verdict_on_one_message_means_nothing() -> None:
+    court = Court()
+    court.hand_over("a")
+    court.judge(no(1), no(1, text="again"))
+    assert court.letters() == [("a", REFUSED.text)]
+    court.judge(ok(1))
+    assert court.counters.verdicts_unknown == 1
+
+
+def test_ok_counts_before_the_failure_that_ends_the_session() -> None:
+    court = Court()
+    court.hand_over("a", "b", "c")
+    court.judge(no(1, CODES["user.security.authentication.accessDenied"]), ok(2))
+    assert [wire for wire, _ in court.letters()] == ["a", "c"]
+    assert court.ended == [CODES["user.security.authentication.accessDenied"]]
+    assert court.balances()
+
+
+def test_single_messages_are_judged_before_what_stops_the_queue() -> None:
+    court = Court()
+    court.hand_over("a", "b", "c")
+    court.judge(no(1, error_codes.HOLDBACK), no(3))
+    assert court.letters() == [("c", REFUSED.text)]
+    assert [entry.seq for entry in court.queue.returned] == [1, 2]
+
+
+def test_the_first_message_that_stops_the_queue_decides() -> None:
+    court = Court()
+    court.hand_over("a", "b", "c")
+    court.judge(no(3, error_codes.HOLDBACK), no(2, error_codes.HOLDBACK))
+    assert court.queue.handed.keys() == {1}
+    assert [entry.redelivered for entry in court.queue.returned] == [1, 1]
+
+
+def test_what_waits_again_stands_in_the_store_as_it_is() -> None:
+    court = Court()
+    court.hand_over("a", "b")
+    court.judge(no(1, BUSY))
+    assert court.kept() == {
+        "a": Mark(ord("a"), seq=0, batch=0, attempts=1, redelivered=1, position=1),
+        "b": Mark(ord("b"), seq=0, batch=0, attempts=1, redelivered=0, position=2),
+    }
+
+
+def test_a_verdict_without_a_code_changes_nothing() -> None:
+    court = Court()
+    court.hand_over("a")
+    court.judge(Verdict(1, ok=False))
+    assert court.queue.handed.keys() == {1}
+
+
+# Failures
+
+
+def test_lost_contact_returns_everything_that_was_in_hands() -> None:
+    court = Court()
+    court.hand_over("a", "b")
+    court.settlement.fail(court.receiver, Failure(BUSY, "", by_client=False), court.now)
+    assert [entry.redelivered for entry in court.queue.returned] == [1, 1]
+    assert {mark.batch for mark in court.kept().values()} == {1}
+    assert court.counters.redelivered == 2
+
+
+def test_the_last_failure_buries_all_and_ends_the_receiver() -> None:
+    court = Court(policy=Policy(retries=0))
+    (entry,) = court.hand_over("a")
+    court.offer("b")
+    court.fail(BUSY, entry)
+    assert court.letters() == [("a", BUSY.text), ("b", BUSY.text)]
+    assert (court.receiver.is_closed, court.receiver.is_given_up) == (True, True)
+    assert court.ended == [BUSY]
+
+
+def test_what_has_outlived_its_time_is_no_dead_letter() -> None:
+    court = Court(policy=Policy(retries=0))
+    message = Message(b"x", id=1, channel="/a")
+    message.is_mortal, message.expires_at = True, court.now
+    court.counters.accepted += 1
+    court.queue.offer(message)
+    (entry,) = court.hand_over("a")[1:]
+    court.queue.give_back()
+    court.fail(BUSY, entry)
+    assert court.letters() == [("a", BUSY.text)]
+    assert court.counters.expired == 1
+    assert court.balances()
+
+
+def test_a_receiver_that_never_needed_a_dispatcher_gets_one() -> None:
+    court = Court()
+    court.receiver.dispatcher = None
+    (entry,) = court.hand_over("a")
+    court.fail(BUSY, entry)
+    assert court.letters() == [("a", BUSY.text)]
+
+
+def test_a_letter_tells_of_every_attempt() -> None:
+    court = Court(policy=Policy(retries=-1, delay_s=1.0))
+    (entry,) = court.hand_over("a")
+    for _ in range(2):
+        court.now += 0.25
+        court.fail(BUSY, entry)
+        court.now += 1.0
+        assert court.receiver.dispatcher is not None
+        court.receiver.dispatcher.due(court.now)
+        (entry,) = court.queue.hand_over(court.now)
+    court.now += 0.5
+    court.fail(REFUSED, entry)
+    (letter,) = court.keeper.letters
+    told = [(each.n, each.outcome, each.latency) for each in letter.attempts]
+    assert told == [(1, BUSY.text, 250), (2, BUSY.text, 250), (3, REFUSED.text, 500)]
+    assert {each.transport for each in letter.attempts} == {"websocket"}
+    assert [each.time for each in letter.attempts] == [100_000, 101_250, 102_500]
+    assert letter.reason == f"{REFUSED.meaning}: why"
+    assert letter.policy == {"retries": 2}
+
+
+def test_of_endless_attempts_the_first_and_the_last_ones_are_remembered() -> None:
+    court = Court(policy=Policy(retries=-1, delay_s=1.0))
+    (entry,) = court.hand_over("a")
+    for number in range(50):
+        entry.attempts = number
+        court.fail(BUSY, entry)
+    assert entry.trail is not None
+    assert [each.n for each in entry.trail] == [*range(10), *range(40, 50)]
+
+
+def test_a_plug_in_may_let_a_message_be_tried_again() -> None:
+    court = Court()
+    court.chosen = RetryThenDead(2, 1.0, 60.0, lambda: 0.0)
+    court.hand_over("a")
+    court.judge(no(1))
+    assert court.letters() == []
+    assert not court.receiver.flows(court.now)
+    assert court.noted == 1, "somebody must look when the pause is over"
+    court.now += 1.0
+    court.queue.hand_over(court.now)
+    court.judge(no(2))
+    assert court.letters() == [("a", REFUSED.text)]
+
+
+# Letters
+
+
+def test_letters_are_told_when_they_are_kept() -> None:
+    court = Court()
+    court.hand_over("a")
+    court.judge(no(1))
+    assert court.told == []
+    court.keeper.turn()
+    assert [letter.wire for letter in court.told] == [b"a"]
+
+
+def test_who_is_told_of_dead_letters_makes_none_of_them() -> None:
+    court = Court()
+    (entry,) = court.hand_over("a")
+    entry.message.is_dead_letter = True
+    court.judge(no(1))
+    assert court.letters() == []
+    assert court.kept() == {}
+    assert court.counters.discarded == {Reason.NO_LETTER: 1}
+
+
+@pytest.mark.parametrize("is_durable", [True, False])
+def test_where_nobody_wants_letters_there_are_none(is_durable: bool) -> None:
+    court = Court(is_durable=is_durable)
+    court.wants = False
+    court.hand_over("a")
+    court.judge(no(1))
+    assert (court.letters(), court.kept()) == ([], {})
+    assert court.balances()
+
+
+def test_letters_are_lost_when_the_store_has_no_room_for_what_waits() -> None:
+    court = Court()
+    court.hand_over("a")
+    court.keeper.is_full = True
+    court.judge(no(1))
+    assert court.letters() == []
+    assert court.counters.discarded == {Reason.STORE_AWAY: 1}
+    assert court.balances()
+
+
+# Messages that are turned away
+
+
+@pytest.mark.parametrize(
+    ("reason", "is_given_up", "code"),
+    [
+        (Reason.OVERFLOW_ENTRIES, False, "resource.overflow.queue.entries"),
+        (Reason.OVERFLOW_BYTES, False, "resource.overflow.queue.bytes"),
+        (Reason.SESSION_ENDED, True, "communication.noConnection.dead"),
+        (Reason.SESSION_ENDED, False, None),
+    ],
+)
+def test_what_finds_no_room_or_nobody_is_dead_or_discarded(
+    reason: Reason, is_given_up: bool, code: str | None
+) -> None:
+    court = Court()
+    court.receiver.is_given_up = is_given_up
+    court.counters.accepted += 1
+    court.settlement.turned_away(court.receiver, Message(b"a", channel="/a"), reason)
+    assert court.letters() == ([] if code is None else [("a", code)])
+    assert court.counters.discarded == ({reason: 1} if code is None else {})
+    assert court.balances()
+
+
+def test_overflow_is_only_counted_where_nobody_wants_letters() -> None:
+    court = Court()
+    court.wants = False
+    court.counters.accepted += 1
+    court.settlement.turned_away(
+        court.receiver, Message(b"a", channel="/a"), Reason.OVERFLOW_ENTRIES
+    )
+    assert court.counters.discarded == {Reason.OVERFLOW_ENTRIES: 1}
+
+
+def test_a_flood_of_letters_is_only_counted_until_the_store_has_taken_some() -> None:
+    court = Court()
+    flood = Message(b"x" * (5 * 1024 * 1024), channel="/a")
+    for _ in range(3):
+        court.settlement.turned_away(court.receiver, flood, Reason.OVERFLOW_BYTES)
+    assert len(court.keeper.letters) == 1
+    assert court.settlement.is_crowded
+    court.keeper.turn()
+    assert not court.settlement.is_crowded
+    assert court.counters.discarded == {Reason.OVERFLOW_BYTES: 2}
+
+
+# Channels
+
+
+def test_a_channel_that_most_receivers_refuse_is_held_back_and_told_of() -> None:
+    court = Court()
+    for number in range(3):
+        receiver = court.add(number)
+        court.offer("a", receiver=receiver)
+        receiver.queue.hand_over(court.now)
+        court.settlement.judge(receiver, [no(1)], court.now)
+    assert court.alerts == ["/a: 3 of 3 receivers refused 3 of 3 messages"]
+
+
+def test_receivers_that_acknowledge_whole_batches_speak_for_the_channel_too() -> None:
+    court = Court()
+    for number in range(10):
+        receiver = court.add(number)
+        court.offer("a", "b", receiver=receiver)
+        receiver.queue.hand_over(court.now)
+        if number >= 7:
+            court.settlement.judge(receiver, [no(1)], court.now)
+        court.settlement.acked(receiver, receiver.queue.acknowledge(1), court.now)
+    assert court.alerts == []
+
+
+def test_holding_back_is_no_refusal() -> None:
+    court = Court()
+    for number in range(5):
+        receiver = court.add(number)
+        court.offer("a", receiver=receiver)
+        receiver.queue.hand_over(court.now)
+        court.settlement.judge(receiver, [no(1, error_codes.HOLDBACK)], court.now)
+    assert court.alerts == []
