@@ -14,7 +14,7 @@ class KeptHouse(House):
     """A server whose store survives it."""
 
     def __init__(self, *, after: "KeptHouse | None" = None, **options: Any) -> None:
-        self.store = SlowStore() if after is None else after.store
+        self.store: SlowStore = SlowStore() if after is None else after.store
         super().__init__(
             Delivery,
             partial(Ack, announces_batch=False),

@@ -1,5 +1,7 @@
 """Named sessions change hands: what the next client gets, and what the one before may still do."""
 
+from typing import Any
+
 from app.bayeux.life import State
 from app.delivery.dispatcher import State as Contact
 from tests.unit.bayeux.harness import Client, Json, Socket, Wire
@@ -18,7 +20,7 @@ from tests.unit.bayeux.second_lives import (
 )
 
 
-def newcomer(house: KeptHouse, **options: object) -> Client:
+def newcomer(house: KeptHouse, **options: Any) -> Client:
     client = house.guest()
     take(client, **options)
     return client
@@ -53,9 +55,10 @@ def test_what_the_old_client_left_behind_is_told_as_repeated_too() -> None:
 def test_batches_of_the_old_client_do_not_count_for_the_new_one() -> None:
     house = KeptHouse()
     old = named(house)
+    ack = 1
     for number in range(4):
         publish(house, number)
-        ack = batch(connect(old, number + 1))
+        ack = batch(connect(old, ack))
     publish(house, 9)
     connect(old, ack)
     house.bayeux.hold_back(old.session, "maintenance", "operator")

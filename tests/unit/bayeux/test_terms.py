@@ -88,9 +88,9 @@ def test_other_names_are_none(name: Any) -> None:
 def test_numbers_have_bounds(option: str, least: int, most: int) -> None:
     for value in (least, most):
         assert Terms.of({option: value}).to_json()[option] == value
-    for value in (least - 1, most + 1, 1.5, "1", True, None):
+    for other in (least - 1, most + 1, 1.5, "1", True, None):
         with pytest.raises(TermsInvalid, match=f"^{option}$"):
-            Terms.of({option: value})
+            Terms.of({option: other})
 
 
 @pytest.mark.parametrize("option", ["timeout", "maxSessions", "clearSessions"])
