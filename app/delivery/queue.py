@@ -310,7 +310,7 @@ class CallbackQueue:
             passed, self._passed = self._passed, 0
             self._counters.acked += passed
             self._drop_waiting(passed)
-        if self.handed and self.settling is Settling.WRITTEN:
+        if (self.handed or self.returned) and self.settling is Settling.WRITTEN:
             return self.settle((carried or self.carried).numbers)
         return []
 
