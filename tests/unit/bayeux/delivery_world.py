@@ -166,6 +166,7 @@ class _Loud(logging.Logger):
 
 def new_house(backing: Backing, after: House | None = None) -> House:
     """A server; one that comes after another finds what the store has."""
+    found = [] if after is None else backing.reopen()
     house = House(
         Delivery,
         partial(Ack, announces_batch=False),
@@ -179,9 +180,8 @@ def new_house(backing: Backing, after: House | None = None) -> House:
     house.bayeux.log = _Loud("loud", logging.CRITICAL)
     # The guard over whole channels is not in the model.
     house.bayeux.guard._limits = GuardLimits(min_receivers=1_000_000)
-    if after is not None:
-        for record, entries in backing.reopen():
-            restore(house.bayeux, record, entries)
+    for record, entries in found:
+        restore(house.bayeux, record, entries)
     return house
 
 

@@ -1,0 +1,60 @@
+"""The machine of deliveries with a real store: what is kept there is what memory has."""
+
+import asyncio
+import os
+from collections.abc import Iterator
+from typing import ClassVar
+
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from tests.store.servers import ValkeyServer
+from tests.store.valkey_backing import ValkeyBacking
+from tests.unit.bayeux.delivery_rules import DeliveryRules
+from tests.unit.bayeux.delivery_world import Backing
+
+# How much longer than usual this may take.
+TIMES = int(os.environ.get("HOLDFAST_TEST_TIMES", "1"))
+
+
+@pytest.fixture
+def durable_valkey() -> Iterator[ValkeyServer]:
+    """A server that has everything again after it was killed."""
+    with ValkeyServer(appendonly="yes", appendfsync="always") as server:
+        yield server
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120 * TIMES)
+def test_everything_is_somewhere_with_a_real_store(durable_valkey: ValkeyServer) -> None:
+    loop = asyncio.new_event_loop()
+
+    class StoreMachine(DeliveryRules):
+        """With a Valkey."""
+
+        backings: ClassVar[list[ValkeyBacking]] = []
+
+        def open_store(self) -> Backing:
+            self.backings.append(ValkeyBacking(durable_valkey, loop))
+            return self.backings[-1]
+
+        def teardown(self) -> None:
+            try:
+                super().teardown()
+            finally:
+                while self.backings:
+                    self.backings.pop().close()
+
+    run_state_machine_as_test(
+        StoreMachine,
+        settings=settings(
+            max_examples=50 * TIMES,
+            stateful_step_count=25,
+            deadline=None,
+            report_multiple_bugs=False,
+            phases=set(Phase) - {Phase.explain},
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
+    loop.close()
