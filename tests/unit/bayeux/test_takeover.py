@@ -3,6 +3,7 @@
 from typing import Any
 
 from app.bayeux.life import State
+from app.bayeux.options import Durable
 from app.delivery.dispatcher import State as Contact
 from tests.unit.bayeux.harness import Client, Json, Socket, Wire
 from tests.unit.bayeux.second_lives import (
@@ -258,3 +259,40 @@ def test_the_socket_of_an_old_client_serves_nobody_any_more() -> None:
     assert socket.session is old.session
     newcomer(house)
     assert socket.session is None
+
+
+# Who is let in
+
+
+def test_nobody_gets_in_by_name_while_the_store_is_away() -> None:
+    house = KeptHouse()
+    named(house)
+    house.store.go_away()
+    reply = take(house.guest()).reply
+    assert reply["error"].startswith("503")
+    assert reply["advice"]["reconnect"] == "handshake"
+    assert take(house.guest(), name="ann").reply["successful"] is True
+
+
+def test_names_can_be_had_where_nothing_is_kept() -> None:
+    house = KeptHouse(durable=Durable.NONE)
+    named(house)
+    publish(house, 1)
+    assert house.store.sessions == {}
+    assert connect(newcomer(house), 0).data == [1]
+    assert house.store.queues == {}
+
+
+def test_a_session_that_is_gone_is_not_written_down_again() -> None:
+    house = KeptHouse()
+    session = named(house).session
+    house.bayeux.end_by_server(session)
+    house.bayeux.ownership.note(session)
+    house.bayeux.resume(session)
+    assert house.store.sessions == {}
+
+
+def test_what_a_publisher_asks_for_must_make_sense() -> None:
+    house = KeptHouse()
+    reply = house.connected().publish("/a", 1, ext={"delivery": {"priority": 10}}).reply
+    assert reply["error"] == "400:user.publish,priority:delivery_invalid"
