@@ -109,7 +109,7 @@ class LiveHouse(House):
 
     async def audited(self) -> list[AuditEntry]:
         """What stands in the audit, the latest first."""
-        await self.desk.answered()
+        await self.desk.answered_line()
         return (await self.live.audit(None, 100)).items
 
     async def killed(self, *data: object, key: str = "joe/1") -> None:
