@@ -153,6 +153,9 @@ class ValkeyBacking:
         self.is_refusing = is_full
         self._server.set(maxmemory="1" if is_full else "0")
 
+    def overflow(self, *, is_full: bool) -> bool:
+        return False
+
     def lose_patience(self) -> None:
         self._desk.lose_patience()
 

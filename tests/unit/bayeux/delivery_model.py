@@ -5,43 +5,28 @@ it what happens, in the same order, and what time it is.
 """
 
 from collections import Counter
-from collections.abc import Sequence
-from typing import Any
 
-from tests.unit.bayeux.delivery_place import MAX_INTERVAL_S, Copy, Kind, Place, Question, Sent
+from tests.unit.bayeux.delivery_answers import Answering
+from tests.unit.bayeux.delivery_books import FULL, GIVEN_UP, LOST, SILENT
+from tests.unit.bayeux.delivery_place import MAX_INTERVAL_S, Copy, Kind, Place, Sent
 from tests.unit.delivery.test_dispatcher_model import Naive
 
-# How long a connect is held, and how long a named session waits for its client (seconds).
-TIMEOUT_S = 5.0
+# How long a named session waits for its client, and one that has retries but no name (seconds).
 SESSION_S = 60.0
-# The same for one that has no name but retries.
 LONG_S = 24 * 3600.0
-
-LOST = "communication.noConnection"
-GIVEN_UP = "communication.noConnection.dead"
-SILENT = "communication.responseTimeout"
-FULL = "resource.overflow.queue.entries"
-HOLDBACK = "user.update.holdback"
+# How long later somebody is lost if there is no room for dead letters.
+POSTPONED_S = 1.0
 
 
-class Model:
-    """All places, what the publishers were promised, and the books."""
+class Model(Answering):
+    """What publishers were promised, who comes and goes, and what time does."""
 
     def __init__(self) -> None:
-        self.places: list[Place] = []
-        self.books: Counter[str] = Counter()
-        self.letters: list[tuple[str, int, str]] = []
-        # What became of each message at each place, once and for all.
-        self.fates: dict[tuple[str, int], str] = {}
-        # Which client said that it had which message.
-        self.takers: list[tuple[str, int]] = []
+        super().__init__()
         # Channels on which somebody waits for the store: messages and what it said of them.
         self.lanes: dict[str, list[tuple[Sent, list[str]]]] = {}
         # What publishers heard who had to wait.
         self.replies: dict[int, str] = {}
-        # What the store will be asked about next, in order.
-        self.asked: list[Any] = []
-        self.is_store_there = True
 
     # Publishing
 
@@ -108,12 +93,15 @@ class Model:
         for place in sent.places:
             self.books["accepted"] += 1
             if place.is_over or place.is_shut:
-                if place.has_failed or place.is_shut:
+                if (place.has_failed or place.is_shut) and not self.is_full:
                     self.bury(place, [Copy(sent)], GIVEN_UP)
                 else:
                     self.settle(place, [Copy(sent)], "discarded")
             elif len(place) >= place.kind.most:
-                self.bury(place, [Copy(sent)], FULL)
+                if self.is_full:
+                    self.settle(place, [Copy(sent)], "discarded")
+                else:
+                    self.bury(place, [Copy(sent)], FULL)
             else:
                 self.queue_up(place, Copy(sent))
 
@@ -125,274 +113,7 @@ class Model:
             at -= 1
         waiting.insert(at, copy)
 
-    # Ways out
-
-    def settle(self, place: Place, copies: Sequence[Copy], how: str) -> None:
-        self.books[how] += len(copies)
-        for copy in copies:
-            key = (place.key, copy.number)
-            assert key not in self.fates, f"{key} was {self.fates[key]}, is {how}"
-            self.fates[key] = how
-        for queue in (place.hands, place.returned, place.waiting):
-            queue[:] = [copy for copy in queue if copy not in copies]
-
-    def ack(self, place: Place, copies: Sequence[Copy]) -> None:
-        if copies:
-            self.settle(place, copies, "acked")
-            if place.kind.settles != "written":
-                self.takers += [(place.client, copy.number) for copy in copies]
-            place.contact.acked()
-
-    def bury(self, place: Place, copies: Sequence[Copy], code: str) -> None:
-        """Dead letters; plain receivers have none."""
-        if place.kind.label == "plain":
-            self.settle(place, copies, "discarded")
-            return
-        self.settle(place, copies, "dead")
-        self.letters += [(place.key, copy.number, code) for copy in copies]
-
-    def bury_all(self, place: Place, code: str, now: float) -> None:
-        self.expire(place, now)
-        self.bury(place, [*place.hands, *place.returned, *place.waiting], code)
-
-    def expire(self, place: Place, now: float) -> None:
-        """What waits, and is to be destroyed when its life is over."""
-        here = place.returned + place.waiting
-        self.settle(place, [copy for copy in here if copy.sent.ends <= now], "expired")
-
-    # Answers
-
-    def connect(self, question: Question, now: float, *, is_patient: bool) -> None:
-        """Behind what it says of messages: contact, and an answer now or later."""
-        place = question.place
-        if place.question is not None:
-            place.question.state, place.question = "overtaken", None
-        place.ends_at = None
-        place.contact.contact(now)
-        if place.contact.is_dead and not place.is_shut:
-            self.bury_all(place, GIVEN_UP, now)
-            self.end(place, failed=True)
-            question.state = "unknown"
-            return
-        timeout_s = TIMEOUT_S if is_patient and place.has_connected else 0.0
-        place.has_connected = True
-        pause_s = 0.0
-        if self.may_take(place, now) and place.has_news():
-            pause_s = place.pause_s() if timeout_s else 0.0
-            if not pause_s:
-                timeout_s = 0.0
-        if timeout_s:
-            question.state, place.question = "held", question
-            place.quiet_until = now + pause_s if pause_s else 0.0
-            place.deadline = now + timeout_s
-        else:
-            self.hand_over(question, now)
-
-    def may_take(self, place: Place, now: float) -> bool:
-        return place.flows(now) and (self.is_store_there or not place.is_durable)
-
-    def hand_over(self, question: Question, now: float) -> None:
-        place, kind = question.place, question.place.kind
-        self.expire(place, now)
-        place.question = None
-        if place.is_durable and not self.is_store_there:
-            # No batch: it would speak for messages of which the store does not know how they fare.
-            self.send(question, now)
-            return
-        place.batch += 1
-        question.batch = place.batch
-        if kind.settles == "batch":
-            lost = [copy for copy in place.hands if not copy.is_pending]
-            place.repeats += bool(lost)
-            for copy in lost:
-                copy.redelivered += 1
-            place.take_back(lost)
-        line = place.returned + place.waiting
-        going = line[: kind.per_batch] if self.may_take(place, now) else []
-        place.returned = [copy for copy in place.returned if copy not in going]
-        place.waiting = [copy for copy in place.waiting if copy not in going]
-        for copy in place.returned:
-            copy.batch = 0
-        for copy in going:
-            place.seq += 1
-            copy.seq = place.seq
-            copy.batch = copy.batch or place.batch
-            copy.attempts += 1
-            copy.due = now + kind.response_ms / 1000 if kind.response_ms else None
-        place.hands += going
-        question.carried = [(copy, copy.seq) for copy in going]
-        question.told = [(copy.number, copy.redelivered) for copy in going]
-        self.send(question, now)
-
-    def send(self, question: Question, now: float) -> None:
-        """Now, or when the store knows what must be known before."""
-        place = question.place
-        was_tried = any(copy.attempts > 1 for copy, _ in question.carried)
-        if question.has_buried or (place.is_durable and was_tried):
-            question.state, place.deadline = "going", now + MAX_INTERVAL_S
-            self.asked.append(("leave", question))
-        else:
-            self.leave(question, now)
-
-    def leave(self, question: Question, now: float) -> None:
-        """The answer's bytes, unless nobody takes them or they are nobody's any more."""
-        place = question.place
-        if question.state == "going" and (
-            place.is_over or place.is_away or place.client != question.client
-        ):
-            question.state = "cut" if question.is_cut else "emptied"
-            return
-        copies = [copy for copy, seq in question.carried if copy.seq == seq]
-        if question.is_cut:
-            question.state = "cut"
-            self.not_taken(place, question, [copy for copy in copies if copy in place.hands])
-        else:
-            question.state = "answered"
-            if place.kind.settles == "written":
-                here = place.hands + place.returned
-                self.ack(place, [copy for copy in copies if copy in here])
-        if place.question is None:
-            place.deadline = now + MAX_INTERVAL_S
-
-    def not_taken(self, place: Place, question: Question, copies: Sequence[Copy]) -> None:
-        for copy in copies:
-            if copy.batch == question.batch:
-                copy.batch = 0
-        place.take_back(copies)
-        if not place.can_stop and place.kind.settles == "written":
-            # Nobody knows that it was tried.
-            place.waiting, place.returned = place.returned + place.waiting, []
-
-    def abort(self, question: Question, now: float) -> None:
-        """The connection is lost before its answer."""
-        question.is_cut = True
-        if question.place.question is question:
-            question.place.question = None
-            question.state = "cut"
-            question.place.deadline = now + MAX_INTERVAL_S
-
-    def tell(self, now: float) -> None:
-        """The turn ends: whoever can be told something is told."""
-        for place in self.places:
-            question = place.question
-            if question is None or place.quiet_until > now:
-                continue
-            if self.may_take(place, now) and place.has_news():
-                self.hand_over(question, now)
-
-    # What receivers say
-
-    def hear(self, place: Place, now: float) -> None:
-        """Any request proves that the client is alive."""
-        if place.question is None and place.deadline is not None:
-            place.deadline = max(place.deadline, now + MAX_INTERVAL_S)
-
-    def judge(
-        self, place: Place, verdicts: Sequence[tuple[int, str, float | None]], now: float
-    ) -> None:
-        failures = []
-        for seq, code, delay_s in verdicts:
-            copy = self.find(place, seq)
-            if copy is None:
-                self.books["unknown"] += 1
-            elif code == "OK":
-                self.ack(place, [copy])
-            else:
-                failures.append((code == HOLDBACK or code.startswith("comm"), seq, code, delay_s))
-        for _, seq, code, delay_s in sorted(failures, key=lambda failure: failure[:2]):
-            failed = self.find(place, seq)
-            if failed is not None:
-                self.fail(place, failed, code, delay_s, now)
-
-    def find(self, place: Place, seq: int) -> Copy | None:
-        """The entry whose last number this is, if the present client was told."""
-        for copy in place.hands:
-            if copy.seq == seq:
-                return copy
-        for copy in place.returned:
-            if copy.seq == seq > place.former_seq:
-                return copy
-        return None
-
-    def fail(self, place: Place, copy: Copy, code: str, delay_s: float | None, now: float) -> None:
-        if code == HOLDBACK:
-            self.stay(place, copy)
-            self.hold(place, None)
-        elif code.startswith("communication"):
-            place.contact.refused(now, delay_s)
-            if place.contact.is_dead:
-                self.bury_all(place, code, now)
-                self.end(place, failed=True)
-            else:
-                self.stay(place, copy)
-        else:
-            self.bury(place, [copy], code)
-            if code.startswith("user.security.authentication"):
-                self.bury_all(place, code, now)
-                self.end(place, failed=True)
-            elif place.kind.dies_of_refusal and code != "user.update.deadMessage":
-                self.bury_all(place, code, now)
-                place.is_shut = True
-
-    def stay(self, place: Place, copy: Copy) -> None:
-        """It stays first, and all behind it that nobody said ok to."""
-        copy.redelivered += 1
-        behind = [each for each in place.hands + place.returned if each.seq >= copy.seq]
-        for each in behind:
-            each.batch = 0
-        place.take_back([each for each in behind if each in place.hands])
-
-    def keep_pending(self, place: Place, seqs: Sequence[int]) -> None:
-        for copy in place.hands:
-            copy.is_pending = copy.seq in seqs
-
-    def acknowledge(self, place: Place, batch: int) -> None:
-        if place.is_restored and batch > place.batch:
-            place.batch = batch
-        place.is_restored = False
-        if not 0 <= batch <= place.batch:
-            self.books["out of range"] += 1
-        elif place.kind.settles == "batch":
-            passed = [c for c in place.hands if c.batch <= batch and not c.is_pending]
-            passed += [c for c in place.returned if 0 < c.batch <= batch]
-            if passed:
-                place.repeats = 0
-            self.ack(place, passed)
-
-    # Holding back, leaving, coming back
-
-    def hold(self, place: Place, until: float | None) -> None:
-        place.contact.has_connected |= not place.can_stop
-        place.can_stop = True
-        place.contact.hold()
-        place.hold_until = until
-
-    def resume(self, place: Place, now: float) -> None:
-        if place.contact.is_held:
-            place.contact.resume(now)
-            place.hold_until = None
-
-    def clear(self, place: Place) -> None:
-        self.settle(place, [*place.hands, *place.returned, *place.waiting], "discarded")
-
-    def say_goodbye(self, place: Place, now: float) -> None:
-        """The session ends: what was in hands is done with, what waits travels along if it may."""
-        for _ in range(2):
-            self.settle(place, list(place.hands), "discarded")
-            if place.question is not None:
-                self.hand_over(place.question, now)
-        if not place.can_stop:
-            self.expire(place, now)
-            if place.kind.settles == "written":
-                self.ack(place, list(place.waiting))
-        self.end(place, failed=False)
-
-    def go_away(self, place: Place, now: float) -> None:
-        """Its client leaves; a named session waits for the next one."""
-        self.turn_away(place)
-        place.change_client()
-        place.is_away = True
-        place.deadline, place.ends_at = None, now + SESSION_S
+    # Coming and going
 
     def claim(self, kind: Kind, now: float, *, active: bool | None) -> Place:
         """Somebody shakes hands: as the client of a named session, if there is one."""
@@ -427,15 +148,24 @@ class Model:
         elif active is True:
             self.resume(place, now)
 
-    def turn_away(self, place: Place) -> None:
-        if place.question is not None:
-            place.question.state, place.question = "unknown", None
-        place.quiet_until = 0.0
-
-    def end(self, place: Place, *, failed: bool) -> None:
+    def go_away(self, place: Place, now: float) -> None:
+        """Its client leaves; a named session waits for the next one."""
         self.turn_away(place)
-        self.settle(place, [*place.hands, *place.returned, *place.waiting], "discarded")
-        place.is_over, place.has_failed = True, failed
+        place.change_client()
+        place.is_away = True
+        place.deadline, place.ends_at = None, now + SESSION_S
+
+    def say_goodbye(self, place: Place, now: float) -> None:
+        """The session ends: what was in hands is done with, what waits travels along if it may."""
+        for _ in range(2):
+            self.settle(place, list(place.hands), "discarded")
+            if place.question is not None:
+                self.hand_over(place.question, now)
+        if not place.can_stop:
+            self.expire(place, now)
+            if place.kind.settles == "written":
+                self.ack(place, list(place.waiting))
+        self.end(place, failed=False)
 
     # Time
 
@@ -447,6 +177,15 @@ class Model:
     def look_at(self, place: Place, now: float) -> None:
         if place.quiet_until <= now:
             place.quiet_until = 0.0
+        if not self.is_full:
+            self.look_at_failures(place, now)
+        if not place.is_over and place.deadline is not None and place.deadline <= now:
+            if place.question is not None:
+                self.hand_over(place.question, now)
+            else:
+                self.lose(place, now)
+
+    def look_at_failures(self, place: Place, now: float) -> None:
         if place.hands and place.hands[0].due is not None and place.hands[0].due <= now:
             self.fail(place, place.hands[0], SILENT, None, now)
         if place.is_over:
@@ -462,17 +201,14 @@ class Model:
             if place.contact.is_dead:
                 self.bury_all(place, GIVEN_UP, now)
                 self.end(place, failed=True)
-                return
-        if place.deadline is not None and place.deadline <= now:
-            if place.question is not None:
-                self.hand_over(place.question, now)
-            else:
-                self.lose(place, now)
 
     def lose(self, place: Place, now: float) -> None:
         """Nothing was heard of the client for too long."""
         if place.kind.label == "plain":
             self.end(place, failed=False)
+            return
+        if self.is_full:
+            place.deadline = now + POSTPONED_S
             return
         place.deadline = None
         if place.kind.options is not None:
@@ -497,7 +233,7 @@ class Model:
         unseen = self.unseen()
         self.places = [place for place in self.places if place.is_durable and not place.is_over]
         self.lanes, self.asked, self.books = {}, [], Counter()
-        self.is_store_there = True
+        self.is_store_there, self.is_full, self.held = True, False, set()
         for place in self.places:
             for queue in (place.hands, place.returned, place.waiting):
                 queue[:] = [copy for copy in queue if copy.sent.is_kept]

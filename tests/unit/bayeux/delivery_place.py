@@ -1,6 +1,6 @@
 """One receiver of the model: what it asked for, its queue, and what is known of its client."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from math import inf
@@ -120,9 +120,9 @@ class Place:
     def flows(self, now: float) -> bool:
         return not self.is_shut and (not self.can_stop or self.contact.flows(now))
 
-    def has_news(self) -> bool:
+    def has_news(self, held: Collection[str]) -> bool:
         lost = self.kind.settles == "batch" and any(not c.is_pending for c in self.hands)
-        return lost or bool(self.returned or self.waiting)
+        return lost or any(c.sent.channel not in held for c in self.returned + self.waiting)
 
     def pause_s(self) -> float:
         """Three times at once, then after a tenth of a second that doubles to a whole one."""
@@ -148,16 +148,16 @@ class Place:
         self.former_seq = self.seq
         self.is_restored = False
 
-    def dues(self) -> list[float]:
+    def dues(self, now: float) -> list[float]:
         """When time does something to it."""
         if self.is_over:
             return []
         contact = self.contact
         found = [self.deadline, self.ends_at, self.hold_until]
         if self.can_stop and not self.is_shut:
-            found.append(contact.attempt_at)
+            found += [contact.attempt_at, contact.paused_until]
         if self.question is not None and self.quiet_until:
             found.append(self.quiet_until)
         if self.hands:
             found.append(self.hands[0].due)
-        return [due for due in found if due is not None]
+        return [due for due in found if due is not None and due > now]

@@ -17,6 +17,8 @@ from hypothesis.stateful import (
 )
 
 from app.bayeux.sessions import Session
+from app.delivery.guard import Held
+from tests.unit.bayeux.delivery_books import PATIENT
 from tests.unit.bayeux.delivery_model import Model
 from tests.unit.bayeux.delivery_people import KINDS, WORDS, Person, verdict
 from tests.unit.bayeux.delivery_place import MAX_INTERVAL_S, Kind, Place, Question, Sent
@@ -139,8 +141,13 @@ class DeliveryRules(RuleBasedStateMachine):
     def come(self, number: int, active: bool | None) -> None:
         """For the first time, back, or in the place of another."""
         person = self.person(number)
-        if person.kind.name is None or self.model.is_store_there:
+        if self.may_come(person):
             self.shake_hands(person, active)
+
+    def may_come(self, person: Person) -> bool:
+        if person.kind.name is None:
+            return person.kind.options is None or not self.model.is_full
+        return self.model.is_store_there and not self.model.is_full
 
     def shake_hands(self, person: Person, active: bool | None) -> None:
         asked = person.shake_hands(self.house, active)
@@ -158,6 +165,7 @@ class DeliveryRules(RuleBasedStateMachine):
     def ask(
         self,
         number: int,
+        channel: str,
         count: int,
         said: list[tuple[int, str]],
         working_on: int,
@@ -167,7 +175,7 @@ class DeliveryRules(RuleBasedStateMachine):
         delay_ms: int | None,
     ) -> None:
         """Messages come perhaps; then a connect, with whatever else it says."""
-        self.send(0, "/a", count, {})
+        self.send(0, channel, count, {})
         person = self.person(number)
         place = self.place(person) if self.is_here(person) else None
         if place is not None:
@@ -180,6 +188,7 @@ class DeliveryRules(RuleBasedStateMachine):
     # What is most of the work is chosen most.
     ask_first = ask_then = ask_on = rule(
         number=people,
+        channel=st.sampled_from([*CHANNELS, "/a"]),
         count=st.sampled_from([0, 0, 1, 1, 2, 3]),
         said=words,
         working_on=st.sampled_from([0, 0, 1, 2]),
@@ -191,7 +200,7 @@ class DeliveryRules(RuleBasedStateMachine):
 
     def is_here(self, person: Person) -> bool:
         """Whether it has a session; it comes back if it can."""
-        if self.place(person) is None and (person.kind.name is None or self.model.is_store_there):
+        if self.place(person) is None and self.may_come(person):
             self.shake_hands(person, None)
         return self.place(person) is not None
 
@@ -242,6 +251,10 @@ class DeliveryRules(RuleBasedStateMachine):
         question = Question(place, place.client, is_cut=wire.is_cut)
         person.questions.append((question, asked, fate == "heard"))
         person.newest = question
+        if person.kind.options is not None and self.model.is_full:
+            question.state = "turned away"
+            self.model.hear(place, now)
+            return
         if person.kind.options is not None:
             letters = len(self.model.letters)
             self.model.judge(place, meant(verdicts), now)
@@ -263,7 +276,8 @@ class DeliveryRules(RuleBasedStateMachine):
         if place is not None and client is not None and person.kind.options is not None:
             verdicts = self.verdicts(person, said, None)
             client.publish("/service/delivery", [verdict(*each) for each in verdicts])
-            self.model.judge(place, meant(verdicts), self.house.now)
+            if not self.model.is_full:
+                self.model.judge(place, meant(verdicts), self.house.now)
             self.model.hear(place, self.house.now)
             self.end_turn()
 
@@ -285,7 +299,9 @@ class DeliveryRules(RuleBasedStateMachine):
             return
         ext = {"delivery": {"end": True}} if ends else {}
         client.send({"channel": "/meta/disconnect", "ext": ext})
-        if person.kind.name is not None and not ends:
+        if person.kind.options is not None and self.model.is_full:
+            self.model.hear(place, self.house.now)
+        elif person.kind.name is not None and not ends:
             self.model.go_away(place, self.house.now)
         else:
             self.model.say_goodbye(place, self.house.now)
@@ -320,6 +336,18 @@ class DeliveryRules(RuleBasedStateMachine):
     def session(self, place: Place) -> Session:
         return next(each for each in self.house.bayeux.sessions if each.name == place.key)
 
+    @rule(is_held=st.booleans())
+    def hold_a_channel(self, is_held: bool) -> None:
+        """The guard does this when most of its receivers refuse what comes there."""
+        bayeux = self.house.bayeux
+        if is_held:
+            bayeux.guard._held[PATIENT] = Held(self.house.now, "nobody wants it")
+            self.model.held = {PATIENT}
+        else:
+            bayeux.release_channel(PATIENT)
+            self.model.held = set()
+        self.end_turn()
+
     # The store
 
     @rule(is_slow=st.booleans())
@@ -340,6 +368,11 @@ class DeliveryRules(RuleBasedStateMachine):
     @rule(is_full=st.booleans())
     def fill(self, is_full: bool) -> None:
         self.backing.refuse(is_full=is_full)
+
+    @rule(is_full=st.booleans())
+    def fill_what_waits_for_it(self, is_full: bool) -> None:
+        if self.backing.overflow(is_full=is_full):
+            self.model.is_full = is_full
 
     @rule()
     def lose_the_store_or_get_it_back(self) -> None:
@@ -369,8 +402,8 @@ class DeliveryRules(RuleBasedStateMachine):
 
     def next_time(self, target: float) -> float:
         """Shortly after the next thing happens, and not while it is open whether one does."""
-        dues = sorted(due for place in self.model.places for due in place.dues())
-        assert not dues or dues[0] > self.house.now - 0.01
+        now = self.house.now
+        dues = sorted(due for place in self.model.places for due in place.dues(now))
         time = min(dues[0] + LATE_S, target) if dues else target
         for due in dues:
             if time - LATE_S < due <= time:
@@ -453,6 +486,9 @@ class DeliveryRules(RuleBasedStateMachine):
                 assert asked.events == []
             case "overtaken":
                 assert reply["error"].startswith("409")
+            case "turned away":
+                assert reply["error"].startswith("503")
+                assert reply["advice"]["reconnect"] == "retry"
             case _:
                 assert question.state == "unknown"
                 assert reply["error"].startswith("402")
@@ -507,6 +543,8 @@ class DeliveryRules(RuleBasedStateMachine):
         if not self.model.is_store_there:
             self.lose_the_store_or_get_it_back()
         self.backing.refuse(is_full=False)
+        self.fill_what_waits_for_it(False)
+        self.hold_a_channel(False)
         self.change_pace(False)
         for place in self.model.places:
             if not place.is_over:
@@ -516,7 +554,7 @@ class DeliveryRules(RuleBasedStateMachine):
             self.shake_hands(person, True)
             self.do_all(person)
         self.look_for_promised()
-        for _ in range(9):
+        for _ in range(12):
             self.wait(1.0)
             for person in self.people:
                 if self.place(person) is not None:

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import orjson
 
 from app.bayeux.life import State
+from app.bayeux.options import ChannelRule
 from app.bayeux.records import restore
 from app.bayeux.sessions import Session
 from app.delivery.guard import GuardLimits
@@ -18,7 +19,9 @@ from app.delivery.session_record import SessionRecord
 from app.store.records import pack_message, unpack_message
 from extensions.ack import Ack
 from extensions.delivery import Delivery
-from tests.unit.bayeux.delivery_model import TIMEOUT_S, Model
+from tests.unit.bayeux.delivery_answers import TIMEOUT_S
+from tests.unit.bayeux.delivery_books import ATTEMPTS, BACKOFF_S, PATIENT
+from tests.unit.bayeux.delivery_model import Model
 from tests.unit.bayeux.delivery_place import MAX_INTERVAL_S, MOST, Copy, Place
 from tests.unit.bayeux.harness import House
 from tests.unit.delivery.fake_keeper import FakeKeeper
@@ -40,6 +43,10 @@ class Backing(Protocol):
 
     def refuse(self, *, is_full: bool) -> None:
         """Let it keep no message, or keep them again."""
+        ...
+
+    def overflow(self, *, is_full: bool) -> bool:
+        """Let what waits for it have no room, or room again; False if that cannot be had."""
         ...
 
     def lose_patience(self) -> None:
@@ -112,6 +119,10 @@ class SlowStore(FakeKeeper):
     def refuse(self, *, is_full: bool) -> None:
         self.outcome = Kept.REFUSED if is_full else Kept.KEPT
 
+    def overflow(self, *, is_full: bool) -> bool:
+        self.is_full = is_full
+        return True
+
     @property
     def is_refusing(self) -> bool:
         return self.outcome is Kept.REFUSED
@@ -130,7 +141,7 @@ class SlowStore(FakeKeeper):
             what()
 
     def reopen(self) -> list[Found]:
-        self.is_available, self.outcome = True, Kept.KEPT
+        self.is_available, self.outcome, self.is_full = True, Kept.KEPT, False
         self._noted, self._waiting, self._answers = [], [], []
         found = []
         for key, record in self.sessions.items():
@@ -175,6 +186,7 @@ def new_house(backing: Backing, after: House | None = None) -> House:
         timeout_s=TIMEOUT_S,
         max_interval_s=MAX_INTERVAL_S,
         queue_limits=QueueLimits(entries=MOST),
+        channels={PATIENT: ChannelRule(attempts=ATTEMPTS, backoff_s=BACKOFF_S)},
     )
     house.bayeux.now = house.now
     house.bayeux.log = _Loud("loud", logging.CRITICAL)
