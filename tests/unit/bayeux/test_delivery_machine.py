@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from tests.unit.bayeux.delivery_rules import DeliveryRules
-from tests.unit.bayeux.delivery_world import Backing, SlowStore
+from tests.unit.bayeux.delivery_store import Backing, SlowStore
 
 # How much longer than usual this may take.
 TIMES = int(os.environ.get("HOLDFAST_TEST_TIMES", "1"))

@@ -1,0 +1,306 @@
+"""A server and its model on one stage: whatever is done to one of them is done to the other."""
+
+import copy
+from collections.abc import Sequence
+from math import inf
+
+from app.bayeux.sessions import Session
+from app.delivery.guard import Held
+from tests.unit.bayeux.delivery_books import PATIENT
+from tests.unit.bayeux.delivery_model import Model
+from tests.unit.bayeux.delivery_people import Person, Said, meant, verdict
+from tests.unit.bayeux.delivery_place import MAX_INTERVAL_S, Kind, Place, Question, Sent
+from tests.unit.bayeux.delivery_store import Backing
+from tests.unit.bayeux.delivery_witness import Witness
+from tests.unit.bayeux.delivery_world import new_house
+from tests.unit.bayeux.harness import ABSENT, Client, Json, Wire
+
+# How much later than it is due something may happen (seconds).
+LATE_S = 0.25
+LIFE_MS = 1123
+
+
+class Stage:
+    """Whatever somebody does here, both do and say the same."""
+
+    def __init__(self, backing: Backing, kinds: Sequence[Kind]) -> None:
+        self.backing = backing
+        self.house = new_house(backing)
+        self.model = Model()
+        # What a server will find that comes while the store is away.
+        self.kept: Model | None = None
+        self.is_slow = False
+        self.number = 0
+        self.publishers: list[Client] = [self.house.client() for _ in range(2)]
+        self.people = [Person(kind) for kind in kinds]
+        self.witness = Witness(self.people)
+        for person in self.people:
+            self.shake_hands(person, None)
+            self.connect(person, ack=0)
+
+    def session(self, place: Place) -> Session:
+        return next(each for each in self.house.bayeux.sessions if each.name == place.key)
+
+    def place(self, person: Person) -> Place | None:
+        """Where its client is, if it still has a session."""
+        client_id = None if person.client is None else person.client.client_id
+        for place in self.model.places:
+            if place.client == client_id and not (place.is_over or place.is_away):
+                return place
+        return None
+
+    # Publishers
+
+    def send(self, by: int, channel: str, count: int, qos: Json) -> None:
+        for _ in range(count):
+            self.number += 1
+            places = [place for place in self.model.places if channel in place.channels()]
+            ends = self.house.now + LIFE_MS / 1000 if "expiration" in qos else inf
+            sent = Sent(self.number, channel, by, qos.get("priority", 5), places, ends)
+            asked = self._publisher(by).publish(channel, self.number, ext={"delivery": qos})
+            said = self.model.publish(
+                sent, persistent=qos.get("persistent"), is_refused=self.backing.is_refusing
+            )
+            if said != "waits":
+                self.model.replies[self.number] = said
+            self.witness.publications.append((sent, asked))
+
+    def _publisher(self, number: int) -> Client:
+        """Who has been silent for too long comes again."""
+        publisher = self.publishers[number]
+        if publisher.client_id not in {each.client_id for each in self.house.bayeux.sessions}:
+            publisher = self.publishers[number] = self.house.client()
+        return publisher
+
+    # Receivers
+
+    def shake_hands(self, person: Person, active: bool | None) -> None:
+        """As a new client, if anybody is let in now."""
+        if self.model.is_full and person.kind.options is not None:
+            return
+        if person.kind.name is not None and not self.model.is_store_there:
+            return
+        asked = person.shake_hands(self.house, active)
+        place = self.model.claim(person.kind, self.house.now, active=active)
+        if person.kind.name is not None:
+            self.end_turn(is_quick=True)
+        client = person.client
+        assert client is not None
+        client.learn(asked)
+        place.client, place.key = client.client_id or "", client.session.name
+        place.deadline = self.house.now + MAX_INTERVAL_S
+        client.subscribe(*place.channels())
+        self.end_turn(is_quick=person.kind.name is not None)
+
+    def connect(
+        self,
+        person: Person,
+        *,
+        said: Sequence[Said] = (),
+        pending: Sequence[int] = (),
+        ack: int | None,
+        is_patient: bool = False,
+        fate: str = "heard",
+    ) -> None:
+        place, client, now = self.place(person), person.client, self.house.now
+        if place is None or client is None:
+            return
+        message: Json = {"channel": "/meta/connect", "connectionType": "long-polling"}
+        message["advice"] = ABSENT if is_patient else {"timeout": 0}
+        ack = ack if person.kind.settles == "batch" else None
+        message["ext"] = person.ask([verdict(*each) for each in said], pending, ack)
+        wire = Wire()
+        wire.is_cut = fate == "cut"
+        asked = client.send(message, wire=wire)
+        question = Question(place, place.client, is_cut=wire.is_cut)
+        person.questions.append((question, asked, fate == "heard"))
+        person.newest = question
+        if person.kind.options is not None and self.model.is_full:
+            question.state = "turned away"
+        else:
+            self._hear(person, place, question, said, pending, ack)
+            if not place.is_over:
+                self.model.connect(question, now, is_patient=is_patient)
+        self.model.hear(place, now)
+        self.end_turn()
+
+    def _hear(
+        self,
+        person: Person,
+        place: Place,
+        question: Question,
+        said: Sequence[Said],
+        pending: Sequence[int],
+        ack: int | None,
+    ) -> None:
+        """Verdicts first, then the acknowledgement."""
+        if person.kind.options is not None:
+            letters = len(self.model.letters)
+            self.model.judge(place, meant(said), self.house.now)
+            question.has_buried = place.is_durable and len(self.model.letters) > letters
+            self.model.keep_pending(place, pending)
+        if ack is not None:
+            self.model.acknowledge(place, ack)
+        if place.is_over:
+            question.state = "unknown"
+
+    def say(self, person: Person, said: Sequence[Said]) -> None:
+        """Verdicts without a connect."""
+        place, client = self.place(person), person.client
+        if place is not None and client is not None and person.kind.options is not None:
+            client.publish("/service/delivery", [verdict(*each) for each in said])
+            if not self.model.is_full:
+                self.model.judge(place, meant(said), self.house.now)
+            self.model.hear(place, self.house.now)
+            self.end_turn()
+
+    def give_up_waiting(self, person: Person) -> None:
+        """The connection of the last request is closed."""
+        if person.questions:
+            question, asked, _ = person.questions[-1]
+            self.house.abort(asked)
+            self.model.abort(question, self.house.now)
+            self.end_turn()
+
+    def go(self, person: Person, *, ends: bool) -> None:
+        place, client = self.place(person), person.client
+        if place is None or client is None:
+            return
+        ext = {"delivery": {"end": True}} if ends else {}
+        client.send({"channel": "/meta/disconnect", "ext": ext})
+        if person.kind.options is not None and self.model.is_full:
+            self.model.hear(place, self.house.now)
+        elif person.kind.name is not None and not ends:
+            self.model.go_away(place, self.house.now)
+        else:
+            self.model.say_goodbye(place, self.house.now)
+        self.end_turn()
+
+    # Operators
+
+    def hold(self, place: Place, seconds: float | None) -> None:
+        bayeux, until_ms = self.house.bayeux, None
+        if seconds is not None:
+            until_ms = bayeux.node.now_ms() + round(seconds * 1000)
+        bayeux.hold_back(self.session(place), "maintenance", "operator", until_ms)
+        self.model.hold(place, None if seconds is None else self.house.now + seconds)
+        self.end_turn()
+
+    def resume(self, place: Place) -> None:
+        self.house.bayeux.resume(self.session(place))
+        self.model.resume(place, self.house.now)
+        self.end_turn()
+
+    def clear(self, place: Place) -> None:
+        self.house.bayeux.clear(self.session(place))
+        self.model.clear(place)
+        self.end_turn()
+
+    def hold_channel(self, *, is_held: bool) -> None:
+        """The guard does this when most of its receivers refuse what comes there."""
+        bayeux = self.house.bayeux
+        if is_held:
+            bayeux.guard._held[PATIENT] = Held(self.house.now, "nobody wants it")
+            self.model.held = {PATIENT}
+        else:
+            bayeux.release_channel(PATIENT)
+            self.model.held = set()
+        self.end_turn()
+
+    # The store
+
+    def change_pace(self, *, is_slow: bool) -> None:
+        self.is_slow = is_slow
+        self.end_turn()
+
+    def lose_patience(self) -> None:
+        """Publishers have waited too long; later the store answers all the same."""
+        self.backing.lose_patience()
+        self.model.lose_patience()
+
+    def refuse(self, *, is_full: bool) -> None:
+        """There is no room for more messages."""
+        if self.model.is_store_there:
+            self.backing.refuse(is_full=is_full)
+
+    def overflow(self, *, is_full: bool) -> None:
+        """There is no room for what waits for the store."""
+        if self.backing.overflow(is_full=is_full):
+            self.model.is_full = is_full
+
+    def lose_store(self) -> None:
+        if self.model.is_store_there:
+            self.kept = copy.deepcopy(self.model)
+            self.model.is_store_there = False
+            self.backing.go_away()
+            self.end_turn()
+
+    def regain_store(self) -> None:
+        if not self.model.is_store_there:
+            self.kept = None
+            self.model.is_store_there = True
+            self.backing.come_back()
+            self.house.bayeux.store_is_back()
+            self.end_turn()
+
+    # Time, and the end of the server
+
+    def wait(self, seconds: float) -> None:
+        self.end_turn()
+        target = self.house.now + seconds
+        while self.house.now < target:
+            self.house.now = self._next_time(target)
+            self.house.bayeux.tick(self.house.now)
+            self.model.tick(self.house.now)
+            self.end_turn()
+            self.look()
+
+    def _next_time(self, target: float) -> float:
+        """Shortly after the next thing happens, and not while it is open whether one does."""
+        now = self.house.now
+        dues = sorted(due for place in self.model.places for due in place.dues(now))
+        time = min(dues[0] + LATE_S, target) if dues else target
+        for due in dues:
+            if time - LATE_S < due <= time:
+                time = due + LATE_S
+        return time
+
+    def restart(self) -> None:
+        """The server is killed, and another one finds what was kept."""
+        self.model = self.kept or self.model
+        self.kept = None
+        # It takes its time, however little.
+        self.house.now += 0.001
+        self.house = new_house(self.backing, after=self.house)
+        self.model.restart(self.house.now)
+        for place in self.model.places:
+            session = self.session(place)
+            queue = session.queue
+            if place.is_away:
+                # An id that nobody was ever told.
+                place.client = session.client_id
+            assert queue.seq >= place.seq
+            assert queue.batch >= max((each.batch for each in place.hands), default=0)
+            place.seq, place.batch = queue.seq, queue.batch
+        self.is_slow = False
+        self.witness.publications.clear()
+        for person in self.people:
+            person.move(self.house)
+        for publisher in self.publishers:
+            publisher.house = self.house
+        self.end_turn()
+
+    def end_turn(self, *, is_quick: bool = False) -> None:
+        """All who have something waiting are told, and the store answers if it likes to."""
+        while True:
+            is_busy = self.house.flush()
+            self.model.tell(self.house.now)
+            if self.model.is_store_there and (is_quick or not self.is_slow):
+                is_busy |= self.backing.answer()
+                self.model.store_answers(self.house.now)
+            if not is_busy:
+                return
+
+    def look(self) -> None:
+        """Both must agree."""
+        self.witness.look(self.house, self.backing, self.model)

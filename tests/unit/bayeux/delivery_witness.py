@@ -1,0 +1,111 @@
+"""What everybody hears, and what nobody must ever see."""
+
+from collections.abc import Sequence
+
+from tests.unit.bayeux.delivery_model import Model
+from tests.unit.bayeux.delivery_people import Person
+from tests.unit.bayeux.delivery_place import Question, Sent
+from tests.unit.bayeux.delivery_store import Backing
+from tests.unit.bayeux.delivery_world import Comparison
+from tests.unit.bayeux.harness import Asked, House
+
+
+class Witness:
+    """Remembers what each client has got, and holds it against what the server makes of it."""
+
+    def __init__(self, people: Sequence[Person]) -> None:
+        self._people = people
+        self.publications: list[tuple[Sent, Asked]] = []
+        # What each client has got; the numbers that were used for each receiver.
+        self._told: dict[str, set[int]] = {}
+        self._used: dict[int, set[int]] = {}
+        # What publishers heard was kept, for each durable receiver.
+        self._promised: list[tuple[str, int]] = []
+
+    def look(self, house: House, backing: Backing, model: Model) -> None:
+        """Answers to all, and then everything that there is."""
+        for person in self._people:
+            self._look_at_answers(person)
+        self._look_at_publications(model)
+        Comparison(house, backing, model).make()
+        self._look_at_taken(model)
+
+    def _look_at_answers(self, person: Person) -> None:
+        for question, asked, is_heard in list(person.questions):
+            if question.state in ("held", "going"):
+                assert asked.is_held
+                continue
+            is_newest = person.newest is question
+            person.questions.remove((question, asked, is_heard))
+            if question.is_cut:
+                assert asked.is_held
+            else:
+                self._look_at_answer(person, question, asked, is_heard=is_heard and is_newest)
+
+    def _look_at_answer(
+        self, person: Person, question: Question, asked: Asked, *, is_heard: bool
+    ) -> None:
+        reply = asked.replies[-1]
+        match question.state:
+            case "answered":
+                assert reply["successful"], reply
+                self._look_at_events(person, question, asked)
+                if is_heard:
+                    if person.kind.settles == "batch" and question.batch:
+                        assert question.batch > max(person.acks)
+                    person.hear(asked, question.batch)
+                    self._told.setdefault(question.client, set()).update(asked.data)
+            case "emptied":
+                assert asked.events == []
+            case "overtaken":
+                assert reply["error"].startswith("409")
+            case "turned away":
+                assert reply["error"].startswith("503")
+                assert reply["advice"]["reconnect"] == "retry"
+            case _:
+                assert question.state == "unknown"
+                assert reply["error"].startswith("402")
+
+    def _look_at_events(self, person: Person, question: Question, asked: Asked) -> None:
+        assert asked.data == [number for number, _ in question.told]
+        if person.kind.settles == "batch":
+            assert asked.replies[-1].get("ext", {}).get("ack", 0) == question.batch
+        if person.kind.options is None:
+            return
+        told = [event["ext"]["delivery"] for event in asked.events]
+        assert [each.get("redelivered", 0) for each in told] == [
+            redelivered for _, redelivered in question.told
+        ]
+        used = self._used.setdefault(question.place.serial, set())
+        seqs = [each["seq"] for each in told]
+        assert seqs == sorted(seqs)
+        assert used.isdisjoint(seqs)
+        used.update(seqs)
+
+    def _look_at_publications(self, model: Model) -> None:
+        """Nobody is told that it was kept before it was, or left without an answer."""
+        for sent, asked in list(self.publications):
+            said = model.replies.get(sent.number)
+            if said is None:
+                assert asked.is_held
+                continue
+            self.publications.remove((sent, asked))
+            assert asked.reply["successful"] == (said == "kept")
+            if said != "kept":
+                assert ("unknown" in asked.reply["error"].split(":")[1]) == (said == "unknown")
+            elif sent.is_kept:
+                self._promised += [(p.key, sent.number) for p in sent.places if p.is_durable]
+
+    def _look_at_taken(self, model: Model) -> None:
+        """Nothing counts as taken by somebody who has not got it."""
+        for client, number in model.takers:
+            assert number in self._told.get(client, ()), number
+        model.takers.clear()
+
+    def look_for_promised(self, model: Model) -> None:
+        """Everything that a publisher heard was kept is somewhere, or its fate is known."""
+        places = {place.key: place for place in model.places}
+        for key, number in self._promised:
+            if (key, number) not in model.fates:
+                here = places[key].hands + places[key].returned + places[key].waiting
+                assert number in [each.number for each in here], (key, number)
