@@ -35,7 +35,7 @@ class DeliveryRules(RuleBasedStateMachine):
     )
     def open(self, kinds: Sequence[Kind], is_slow: bool) -> None:
         self.stage = Stage(self.open_store(), kinds)
-        self.stage.change_pace(is_slow=is_slow)
+        self.stage.is_slow = is_slow
 
     def person(self, number: int) -> Person:
         return self.stage.people[number % len(self.stage.people)]
@@ -174,7 +174,7 @@ class DeliveryRules(RuleBasedStateMachine):
     @rule(
         what=st.sampled_from(
             [
-                *("slow", "quick", "unknown", "unknown, then known", "lost", "back"),
+                *("unknown", "unknown, then known", "lost", "back", "back"),
                 *("refuses", "keeps", "no room", "room", "hold channel", "release channel"),
             ]
         )
@@ -183,8 +183,6 @@ class DeliveryRules(RuleBasedStateMachine):
         """The store, mostly."""
         stage = self.stage
         match what:
-            case "slow" | "quick":
-                stage.change_pace(is_slow=what == "slow")
             case "unknown" | "unknown, then known":
                 stage.lose_patience()
                 stage.end_turn(is_quick=what != "unknown")
@@ -198,6 +196,10 @@ class DeliveryRules(RuleBasedStateMachine):
                 stage.overflow(is_full=what == "no room")
             case _:
                 stage.hold_channel(is_held=what == "hold channel")
+
+    @rule()
+    def let_the_store_answer(self) -> None:
+        self.stage.end_turn(is_quick=True)
 
     @rule()
     def die_and_come_back(self) -> None:
@@ -230,7 +232,7 @@ class DeliveryRules(RuleBasedStateMachine):
         stage.refuse(is_full=False)
         stage.overflow(is_full=False)
         stage.hold_channel(is_held=False)
-        stage.change_pace(is_slow=False)
+        stage.is_slow = False
         for place in stage.model.places:
             if not place.is_over:
                 stage.resume(place)

@@ -29,6 +29,7 @@ class Stage:
         self.model = Model()
         # What a server will find that comes while the store is away.
         self.kept: Model | None = None
+        # Whether the store answers only when it is let.
         self.is_slow = False
         self.number = 0
         self.publishers: list[Client] = [self.house.client() for _ in range(2)]
@@ -209,10 +210,6 @@ class Stage:
 
     # The store
 
-    def change_pace(self, *, is_slow: bool) -> None:
-        self.is_slow = is_slow
-        self.end_turn()
-
     def lose_patience(self) -> None:
         """Publishers have waited too long; later the store answers all the same."""
         self.backing.lose_patience()
@@ -282,7 +279,6 @@ class Stage:
             assert queue.seq >= place.seq
             assert queue.batch >= max((each.batch for each in place.hands), default=0)
             place.seq, place.batch = queue.seq, queue.batch
-        self.is_slow = False
         self.witness.publications.clear()
         for person in self.people:
             person.move(self.house)
