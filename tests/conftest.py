@@ -6,6 +6,17 @@ import pytest
 
 from tests.serving import Servers
 
+# Servers are under faults for so long: the two runs with everybody in them share this time.
+CHAOS_S = 60.0
+
+
+# Pytest knows options of the folders that it is told of, and this is the one it always is.
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--chaos-seconds", type=float, default=CHAOS_S, help="how long servers are tormented"
+    )
+    parser.addoption("--chaos-seed", type=int, default=None, help="the seed of an earlier run")
+
 
 @pytest.fixture(scope="session")
 def servers() -> Iterator[Servers]:

@@ -4,27 +4,17 @@ from random import SystemRandom
 
 import pytest
 
-DEFAULT_S = 16.0
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption(
-        "--chaos-seconds", type=float, default=DEFAULT_S, help="how long servers are tormented"
-    )
-    parser.addoption("--chaos-seed", type=int, default=None, help="the seed of an earlier run")
-
 
 @pytest.fixture(scope="session")
 def chaos_s(request: pytest.FixtureRequest) -> float:
-    # Pytest reads options of folders that it was not told of too late to have their defaults.
-    seconds: float = request.config.getoption("--chaos-seconds", DEFAULT_S)
+    seconds: float = request.config.getoption("--chaos-seconds")
     return seconds
 
 
 @pytest.fixture
 def seed(request: pytest.FixtureRequest) -> int:
     """Of this test's dice; pytest shows what was printed when a test fails."""
-    seed: int | None = request.config.getoption("--chaos-seed", None)
+    seed: int | None = request.config.getoption("--chaos-seed")
     if seed is None:
         seed = SystemRandom().randrange(1_000_000)
     print(f"--chaos-seed {seed}")  # noqa: T201
@@ -33,7 +23,7 @@ def seed(request: pytest.FixtureRequest) -> int:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """What lasts as long as it was told to has that much more time."""
-    seconds = config.getoption("--chaos-seconds", DEFAULT_S)
+    seconds = config.getoption("--chaos-seconds")
     for item in items:
         if "chaos_s" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.timeout(2 * seconds + 120))
