@@ -35,11 +35,14 @@ class Counters:
         "published",
         "redelivered",
         "refused",
+        "repeated",
         "verdicts_unknown",
     )
 
     def __init__(self) -> None:
         self.published = 0
+        # Publishes that had come before, by their key.
+        self.repeated = 0
         self.accepted = 0
         self.acked = 0
         self.dead = 0

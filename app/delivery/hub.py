@@ -66,15 +66,17 @@ class Hub(Generic[R]):
         """Give the message to every receiver of the channel; None if `done` will tell what became.
 
         A durable message is kept first and shown then; what comes behind it on its channel waits.
+        So is one with a key, durable or not: whether it came before is known to the store alone.
         """
         receivers = self.routes.receivers(channel)
-        if not self.durables and not self._lanes.are_open:
+        is_keyed = message.key is not None
+        if not self.durables and not self._lanes.are_open and not is_keyed:
             self._show_published(message, receivers, leave_out)
             return Kept.KEPT
         keys: Sequence[str] = ()
         if self.durables and persistent is not False:
             keys = [r.key for r in receivers if r.is_durable and r is not leave_out]
-        if not keys:
+        if not keys and not is_keyed:
             return self._lanes.enter(channel.name, Publication(message, receivers, leave_out, done))
         if not self.keeper.is_available:
             return Kept.REFUSED

@@ -14,9 +14,11 @@ class Kept(Enum):
     """What became of a message that was to be kept."""
 
     KEPT = "kept"
+    # One with the same key was kept before, which this one is not: `Key.first` says which.
+    REPEATED = "repeated"
     # Certainly not kept, now and later.
     REFUSED = "refused"
-    # Nobody knows within 5 s. A second answer, KEPT or REFUSED, follows when somebody does.
+    # Nobody knows within 5 s. A second answer, one of the others, follows when somebody does.
     UNKNOWN = "unknown"
 
 
@@ -54,7 +56,8 @@ class Keeper(Protocol):
     def keep(self, message: "Message", keys: Sequence[str], done: Callable[[Kept], None]) -> None:
         """Keep the message in the queues of these sessions, or in none.
 
-        `done` is called once, but a second time after `Kept.UNKNOWN`.
+        If it has a key, that is remembered in the same step, and of messages with the same key
+        the first is kept alone. `done` is called once, but a second time after `Kept.UNKNOWN`.
         """
         ...
 

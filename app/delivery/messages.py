@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from app.delivery.publish_keys import Key
+
 ORDINARY_PRIORITY = 5
 
 
@@ -34,6 +36,7 @@ class Message(Event):
         "is_dead_letter",
         "is_durable",
         "is_mortal",
+        "key",
         "life_ms",
         "linger_s",
         "priority",
@@ -72,3 +75,5 @@ class Message(Event):
         # Tells of a message that was not delivered: it never becomes one of these itself.
         self.is_dead_letter = False
         self.stem: bytes | None = None
+        # By which it is known again if its publisher sends it once more.
+        self.key: Key | None = None
