@@ -13,7 +13,6 @@ from app.bayeux.commands import Command, Registry, Result, run, understand
 from app.bayeux.errors import BayeuxError, Refused
 from app.bayeux.extension_chain import ServerExtension
 from app.bayeux.grammar import ILLEGAL, CommandRefused
-from app.bayeux.properties import QueueQuery
 from app.bayeux.server import Bayeux
 from app.bayeux.services import Call
 from app.bayeux.sessions import Session
@@ -22,11 +21,16 @@ log = logging.getLogger(__name__)
 
 SERVICE = "/service/admin"
 NOT_ALLOWED = "user.security.authorization.notAuthorized"
+EXHAUSTED = "resource.exhaust"
 
 # The role that may change something; others may look.
 OPERATOR = "operator"
 READER = "reader"
 _MAX_VALUE = 4096
+# Commands of all sessions together that may wait at one time.
+_MOST_WAITING = 100
+
+Wait = Callable[[Command, Callable[[float], None]], None]
 
 
 class Note(Protocol):
@@ -50,6 +54,7 @@ class Operators(ServerExtension):
         role_of: The role that a token gives, in a time that tells nothing about the token.
         registry: What commands are about, at this moment.
         note: The audit, which hears of every command that changes something.
+        wait: Waits as long as a command says, and calls back with the time.
     """
 
     owns: ClassVar[frozenset[str]] = frozenset({"authentication"})
@@ -61,10 +66,14 @@ class Operators(ServerExtension):
         role_of: Callable[[str], str | None],
         registry: Callable[[], Registry],
         note: Note,
+        wait: Wait,
     ) -> None:
+        self._bayeux = bayeux
         self._role_of = role_of
         self._registry = registry
         self._note = note
+        self._wait = wait
+        self._waiting = 0
         bayeux.services.add(SERVICE, self._serve)
 
     def negotiate(self, session: Session, handshake: Json, reply: Json, now: float) -> None:
@@ -83,17 +92,41 @@ class Operators(ServerExtension):
             raise Refused(BayeuxError.PUBLISH_DENIED, "denied_by_security_policy")
         try:
             command = _understand(call.data)
-            result = self._carry_out(command, session)
         except CommandRefused as refused:
-            call.fail({"code": refused.code, "message": refused.message})
+            _fail(call, refused)
+            return
+        # Whoever hears no in the end need not wait for it.
+        if command.waits and (session.role == OPERATOR or not command.changes):
+            self._serve_later(call, command)
+        else:
+            self._answer(call, command)
+
+    def _serve_later(self, call: Call, command: Command) -> None:
+        if self._waiting >= _MOST_WAITING:
+            _fail(call, CommandRefused(EXHAUSTED, f"{_MOST_WAITING} commands wait already"))
+            return
+
+        def go_on(now: float) -> None:
+            self._waiting -= 1
+            self._bayeux.now = now
+            # What is taken out of a queue for nobody would be lost.
+            if not call.session.has_left:
+                self._answer(call, command)
+
+        self._waiting += 1
+        self._wait(command, go_on)
+
+    def _answer(self, call: Call, command: Command) -> None:
+        try:
+            result = self._carry_out(command, call.session)
+        except CommandRefused as refused:
+            _fail(call, refused)
         else:
             call.answer(_told(result))
 
     def _carry_out(self, command: Command, session: Session) -> Result:
         role = session.role
         who = f"{role} {session.name}"
-        if isinstance(command.argument, QueueQuery) and command.argument.waiting_delay_ms:
-            raise CommandRefused(ILLEGAL, "waitingDelay is for commands over the HTTP API")
         if not command.changes:
             return run(command, self._registry(), who)
         registry = self._registry()
@@ -111,6 +144,10 @@ class Operators(ServerExtension):
             detail = {"argument": command.argument}
             self._note(who, "command", target, outcome=outcome, detail=detail)
         return result
+
+
+def _fail(call: Call, refused: CommandRefused) -> None:
+    call.fail({"code": refused.code, "message": refused.message})
 
 
 def _understand(data: object) -> Command:

@@ -27,6 +27,8 @@ from app.bayeux.properties import (
 
 INVALID = "user.admin.invalid"
 SWITCHED_OFF = "resource.admin.unavailable"
+# Who wants to wait for ever waits so long.
+LONGEST_WAIT_MS = 60_000
 
 _LEVELS: Mapping[Level, Mapping[str, Property[Any]]] = {
     Level.NODE: NODE,
@@ -35,7 +37,6 @@ _LEVELS: Mapping[Level, Mapping[str, Property[Any]]] = {
 }
 _BOOLEANS = {"true": True, "false": False}
 _MAX_DIGITS = 15
-_LONGEST_WAIT_MS = 60_000
 
 
 class Registry(Protocol):
@@ -61,6 +62,11 @@ class Command:
     argument: Argument
     # The value is set; otherwise a setting is read.
     sets: bool
+
+    @property
+    def waits(self) -> bool:
+        """Whether it may take its time."""
+        return isinstance(self.argument, QueueQuery) and self.argument.waiting_delay_ms > 0
 
     @property
     def changes(self) -> bool:
@@ -150,14 +156,18 @@ def _query(arguments: tuple[str, ...]) -> QueueQuery:
     consumable = given.get("consumable", "false").lower()
     if consumable not in _BOOLEANS:
         raise CommandRefused(ILLEGAL, "consumable is true or false")
-    delay = _LONGEST_WAIT_MS
-    if given.get("waitingDelay") != "-1":
-        delay = min(_number(given.get("waitingDelay", "0")), _LONGEST_WAIT_MS)
     return QueueQuery(
         max_entries=min(_number(given.get("maxEntries", "1")), MAX_ENTRIES),
         consumable=_BOOLEANS[consumable],
-        waiting_delay_ms=delay,
+        waiting_delay_ms=_delay(given.get("waitingDelay", "0")),
     )
+
+
+def _delay(text: str) -> int:
+    """Whatever is negative means for ever."""
+    if text.startswith("-") and _number(text[1:]):
+        return LONGEST_WAIT_MS
+    return min(_number(text), LONGEST_WAIT_MS)
 
 
 def run(command: Command, registry: Registry, who: str) -> Result:

@@ -87,7 +87,7 @@ class SessionView(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class QueueQuery:
-    """How much of a queue is asked for; a delay is for whoever can wait."""
+    """How much of a queue is asked for, and how long to wait until there is so much."""
 
     max_entries: int = 1
     consumable: bool = False

@@ -22,6 +22,7 @@ from app.store.replays import Replays
 from app.web.admin.application import make_admin
 from app.web.admin.listener import AdminListener
 from app.web.admin.live import Live
+from app.web.admin.patience import Patience
 from app.web.admin.tokens import Tokens
 from extensions.operators import Operators
 
@@ -60,6 +61,8 @@ def make_administration(
         new_id=lambda: f"{node.stamp():019d}",
     )
     stack.push_async_callback(replays.close)
+    patience = Patience(bayeux, loop.time)
+    stack.push_async_callback(patience.close)
     operations = Live(
         bayeux,
         clock=loop.time,
@@ -67,9 +70,16 @@ def make_administration(
         letters=letters,
         replays=replays,
         audit=audit,
+        patience=patience,
     )
-    role_of = partial(_role_of, tokens)
-    bayeux.extend(Operators(bayeux, role_of=role_of, registry=registry, note=audit.note))
+    operators = Operators(
+        bayeux,
+        role_of=partial(_role_of, tokens),
+        registry=registry,
+        note=audit.note,
+        wait=patience.wait,
+    )
+    bayeux.extend(operators)
     stack.push_async_callback(_cancel, loop.create_task(_retire(letters, settings)))
     return Administration(make_admin(operations, tokens, loop.time), replays)
 

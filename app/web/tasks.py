@@ -8,9 +8,8 @@ from typing import Any
 class Tasks:
     """Awaits for others, within a limit of time, and tells them what became of it."""
 
-    LIMIT_S = 10.0
-
-    def __init__(self) -> None:
+    def __init__(self, limit_s: float = 10.0) -> None:
+        self._limit_s = limit_s
         self._running: set[asyncio.Task[None]] = set()
 
     def __call__(self, work: Awaitable[Any], done: Callable[[Any, float], None]) -> None:
@@ -21,7 +20,7 @@ class Tasks:
     async def _run(self, work: Awaitable[Any], done: Callable[[Any, float], None]) -> None:
         outcome: Any
         try:
-            async with asyncio.timeout(self.LIMIT_S):
+            async with asyncio.timeout(self._limit_s):
                 outcome = await work
         except Exception as error:
             outcome = error

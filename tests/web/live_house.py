@@ -16,6 +16,7 @@ from app.store.letters import Letters
 from app.store.replays import Replays
 from app.web.admin.live import Live
 from app.web.admin.operations import LetterFilter, OperationFailed
+from app.web.admin.patience import Patience
 from app.web.admin.shapes import AuditEntry, Letter
 from extensions.ack import Ack
 from extensions.delivery import Delivery
@@ -57,6 +58,7 @@ class LiveHouse(House):
             letters=self.letters,
             replays=self.replays,
             audit=self.audit,
+            patience=Patience(self.bayeux, lambda: self.now),
         )
 
     def _stamp(self) -> int:

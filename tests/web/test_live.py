@@ -244,6 +244,17 @@ async def test_a_look_at_a_queue_may_wait_for_its_first_entry(house: LiveHouse) 
     assert result.entries == [{"channel": "/a", "data": {"n": 1}}]
 
 
+async def test_nobody_waits_for_a_session_that_is_gone(house: LiveHouse) -> None:
+    client = await house.receiver()
+    text = "client/joe/1/?callbackQueueEntries=waitingDelay=-1"
+    asking = asyncio.create_task(house.live.command(understand(text), "reader"))
+    await asyncio.sleep(0.05)
+    await house.live.kill("joe/1", "operator")
+    with pytest.raises(CommandRefused):
+        await asyncio.wait_for(asking, 5)
+    assert client.session.is_gone
+
+
 # The store
 
 

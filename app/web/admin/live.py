@@ -10,7 +10,6 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from app.bayeux.commands import Command, Registry, Result, run
-from app.bayeux.properties import QueueQuery
 from app.bayeux.registry import find, first_entries, hold_of, kill, wall_ms
 from app.bayeux.server import Bayeux
 from app.bayeux.sessions import Session
@@ -31,14 +30,13 @@ from app.web.admin.operations import (
     Operations,
     SessionFilter,
 )
+from app.web.admin.patience import Patience
 
 log = logging.getLogger(__name__)
 
 _CURSOR = re.compile(r"[0-9]{1,19}-[0-9]{1,19}")
 # Sessions looked at before others may go on.
 _STRETCH = 2000
-# How often a queue is looked at that something is awaited in.
-_LOOK_S = 0.1
 
 
 class Live(LiveLetters):
@@ -58,11 +56,13 @@ class Live(LiveLetters):
         letters: Letters,
         replays: Replays,
         audit: Audit,
+        patience: Patience,
     ) -> None:
         super().__init__(bayeux.node.name, letters, replays, audit)
         self._bayeux = bayeux
         self._clock = clock
         self._registry = registry
+        self._patience = patience
 
     # Sessions
 
@@ -129,7 +129,7 @@ class Live(LiveLetters):
     # Commands and the audit
 
     async def command(self, command: Command, who: str) -> Result:
-        await self._wait_for_entries(command)
+        await self._patience.entries(command)
         self._wake()
         registry = self._registry()
         if not command.changes:
@@ -137,18 +137,6 @@ class Live(LiveLetters):
         target = f"{command.target.absolute(registry.node_id)}?{command.name}"
         with change(self._audit, who, "command", target, argument=command.argument):
             return run(command, registry, who)
-
-    async def _wait_for_entries(self, command: Command) -> None:
-        """As long as the command says, if there is less in the queue than it asks for."""
-        query = command.argument
-        if not isinstance(query, QueueQuery):
-            return
-        deadline = self._clock() + query.waiting_delay_ms / 1000
-        while self._clock() < deadline:
-            session = find(self._bayeux, command.target.key)
-            if session is None or session.queue.count >= query.max_entries:
-                return
-            await asyncio.sleep(_LOOK_S)
 
     async def audit(self, cursor: str | None, limit: int) -> shapes.Page[shapes.AuditEntry]:
         check_cursor(_CURSOR, cursor)

@@ -118,6 +118,66 @@ alice <~ /s17/take {"data": 4, ...}
          /meta/connect ok {"ext": {"ack": 2}}
 alice ends the session
 
+# An operator waits until as much is in a queue as was asked for
+pins: S17
+olga operates
+alice takes /s17/wait under {"session": "s17wait/1"}
+olga sets "client/s17wait/1/?dispatcherActive" to "false"
+alice ~> /meta/connect {"ext": {"ack": 1}}
+bob handshakes
+bob -> /s17/wait {"data": 1}
+bob <- /s17/wait ok
+olga -> /service/admin {"data": {"cmd": "client/s17wait/1/?cbQueueEntries=maxEntries=3&consumable=true&waitingDelay=-1"}}
+olga <- /service/admin ok
+olga ~> /meta/connect
+olga is held
+bob -> /s17/wait {"data": 2}
+       /s17/wait {"data": 3}
+       /s17/wait {"data": 4}
+bob <- /s17/wait ok
+       /s17/wait ok
+       /s17/wait ok
+on long-polling:
+    olga <~ /service/admin {"id": <text>, "data": {"command": <text>, "value": <text>, "entries": [
+                {"channel": "/s17/wait", "data": 1, ...}, {"channel": "/s17/wait", "data": 2, ...}, {"channel": "/s17/wait", "data": 3, ...}]}, "successful": true}
+            /meta/connect ok
+on websocket:
+    olga <- /service/admin {"id": <text>, "data": {"command": <text>, "value": <text>, "entries": [
+                {"channel": "/s17/wait", "data": 1, ...}, {"channel": "/s17/wait", "data": 2, ...}, {"channel": "/s17/wait", "data": 3, ...}]}, "successful": true}
+olga sets "client/s17wait/1/?dispatcherActive" to "true"
+alice <~ /s17/wait {"data": 4, ...}
+         /meta/connect ok {"ext": {"ack": 2}}
+alice ends the session
+
+# An operator who waits in vain has what there is
+pins: S17
+olga operates
+alice takes /s17/vain under {"session": "s17vain/1"}
+olga sets "client/s17vain/1/?dispatcherActive" to "false"
+alice ~> /meta/connect {"ext": {"ack": 1}}
+bob handshakes
+bob -> /s17/vain {"data": 1}
+       /s17/vain {"data": 2}
+bob <- /s17/vain ok
+       /s17/vain ok
+olga -> /service/admin {"data": {"cmd": "client/s17vain/1/?cbQueueEntries=maxEntries=3&waitingDelay=200"}}
+olga <- /service/admin ok
+olga ~> /meta/connect
+on long-polling:
+    olga <~ /service/admin {"id": <text>, "data": {"command": <text>, "value": <text>, "entries": [
+                {"channel": "/s17/vain", "data": 1, ...}, {"channel": "/s17/vain", "data": 2, ...}]}, "successful": true}
+            /meta/connect ok
+on websocket:
+    olga <- /service/admin {"id": <text>, "data": {"command": <text>, "value": <text>, "entries": [
+                {"channel": "/s17/vain", "data": 1, ...}, {"channel": "/s17/vain", "data": 2, ...}]}, "successful": true}
+olga sets "client/s17vain/1/?dispatcherActive" to "true"
+alice <~ /s17/vain {"data": 1, ...}
+         /s17/vain {"data": 2, ...}
+         /meta/connect ok {"ext": {"ack": 2}}
+alice -> /meta/connect {"ext": {"ack": 2}, "advice": {"timeout": 0}}
+alice <- /meta/connect ok {"ext": {"ack": 3}, "advice": <any>}
+alice ends the session
+
 # Urgent messages overtake others that nobody has seen yet
 pins: S20
 alice takes /s20 under {"session": "s20/1", "dispatcherActive": false}

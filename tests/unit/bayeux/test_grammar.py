@@ -356,6 +356,8 @@ def test_entries_of_a_queue_are_looked_at_or_taken(registry: Registry) -> None:
         ("", QueueQuery(1)),
         ("=maxEntries=5&waitingDelay=200", QueueQuery(5, waiting_delay_ms=200)),
         ("=waitingDelay=-1", QueueQuery(1, waiting_delay_ms=60_000)),
+        ("=waitingDelay=-200", QueueQuery(1, waiting_delay_ms=60_000)),
+        ("=waitingDelay=999999", QueueQuery(1, waiting_delay_ms=60_000)),
         ("=maxEntries=99999&consumable=TRUE", QueueQuery(properties.MAX_ENTRIES, consumable=True)),
     ],
 )

@@ -1,11 +1,13 @@
 """Operators: what their tokens open, what the service does, what is written down of it."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
 import pytest
 
+from app.bayeux.commands import Command
+from app.bayeux.properties import QueueQuery
 from app.bayeux.registry import LiveRegistry
 from extensions.ack import Ack
 from extensions.delivery import Delivery
@@ -30,12 +32,27 @@ class Audit(list[tuple[str, str, str, str]]):
         self.append((who, action, target, outcome))
 
 
-def house_of(audit: Audit | None = None) -> House:
+class Waiting(list[tuple[Command, Callable[[float], None]]]):
+    """Commands whose time is not over."""
+
+    def wait(self, command: Command, done: Callable[[float], None]) -> None:
+        self.append((command, done))
+
+    def is_over(self, house: House) -> None:
+        """All go on, in the order in which they came."""
+        for _, done in self:
+            done(house.now)
+        self.clear()
+        house.turn()
+
+
+def house_of(audit: Audit | None = None, waiting: Waiting | None = None) -> House:
+    wait = (waiting if waiting is not None else Waiting()).wait
     note = (audit if audit is not None else Audit()).note
 
     def operators(bayeux: Any) -> Operators:
         registry = partial(LiveRegistry, bayeux, version="1.2", started_ms=0)
-        return Operators(bayeux, role_of=ROLES.get, registry=registry, note=note)
+        return Operators(bayeux, role_of=ROLES.get, registry=registry, note=note, wait=wait)
 
     return House(operators, Delivery, partial(Ack, announces_batch=False))
 
@@ -177,6 +194,62 @@ def test_what_changes_something_is_written_down_whatever_came_of_it() -> None:
         (who, "command", f"/node/test/{name}/?killSession", "ok"),
         (who, "command", f"/node/test/{name}/?killSession", "user.illegalArgument"),
     ]
+
+
+def test_a_command_may_wait_for_what_comes() -> None:
+    waiting, audit = Waiting(), Audit()
+    house = house_of(audit, waiting)
+    client, other = signed_in(house), house.connected()
+    other.subscribe("/a")
+    query = "?cbQueueEntries=maxEntries=2&consumable=true&waitingDelay=200"
+    asked = command(client, f"{other.session.name}/{query}")
+    assert asked.reply["successful"]
+    assert len(asked.elements) == 1
+    ((meant, _),) = waiting
+    assert meant.argument == QueueQuery(2, consumable=True, waiting_delay_ms=200)
+    house.bayeux.publish("/a", 1)
+    assert audit == []
+    waiting.is_over(house)
+    succeeded, told = answer_of(client.connect())
+    assert succeeded
+    assert told["entries"] == [{"channel": "/a", "data": 1}]
+    assert len(audit) == 1
+    assert other.session.queue.count == 0
+
+
+def test_a_reader_does_not_wait_to_hear_that_it_may_not() -> None:
+    waiting = Waiting()
+    house = house_of(waiting=waiting)
+    client, other = signed_in(house, "let-me-see"), house.connected()
+    query = f"{other.session.name}/?cbQueueEntries=waitingDelay=-1"
+    assert not answer_of(command(client, f"{query}&consumable=true"))[0]
+    assert len(command(client, query).elements) == len(waiting) == 1
+
+
+def test_nothing_is_taken_out_of_a_queue_for_somebody_who_left() -> None:
+    waiting = Waiting()
+    house = house_of(waiting=waiting)
+    client, other = signed_in(house), house.connected()
+    other.subscribe("/a")
+    query = "?cbQueueEntries=maxEntries=2&consumable=true&waitingDelay=200"
+    command(client, f"{other.session.name}/{query}")
+    house.bayeux.publish("/a", 1)
+    client.disconnect()
+    waiting.is_over(house)
+    assert other.session.queue.count == 1
+
+
+def test_not_everybody_may_wait_at_one_time() -> None:
+    waiting = Waiting()
+    house = house_of(waiting=waiting)
+    client, other = signed_in(house), house.connected()
+    query = f"{other.session.name}/?cbQueueEntries=waitingDelay=-1"
+    for _ in range(100):
+        assert len(command(client, query).elements) == 1
+    assert answer_of(command(client, query))[1]["code"] == "resource.exhaust"
+    waiting.is_over(house)
+    command(client, query)
+    assert len(waiting) == 1
 
 
 def test_an_operator_can_end_its_own_session() -> None:
