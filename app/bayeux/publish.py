@@ -63,6 +63,7 @@ def publish(
     event = _event(bayeux, channel, message)
     if not bayeux.hub.may_wait:
         bayeux.broadcast(channel, event, sender=session, qos=qos)
+        session.published += 1
         reply["successful"] = True
         return True
     owed = _Owed(bayeux, session, message, exchange, reply)
@@ -70,7 +71,7 @@ def publish(
     if outcome is None:
         owed.begin()
         return False
-    _fill(reply, outcome)
+    _fill(session, reply, outcome)
     return True
 
 
@@ -115,7 +116,7 @@ class _Owed:
     def answered(self, outcome: Kept) -> None:
         session = self._session
         try:
-            _fill(self._reply, outcome)
+            _fill(session, self._reply, outcome)
         except Refused as refused:
             refused.fill(self._reply)
         session.owed_publishes -= 1
@@ -125,9 +126,10 @@ class _Owed:
             go_on()
 
 
-def _fill(reply: Json, outcome: Kept) -> None:
+def _fill(session: Session, reply: Json, outcome: Kept) -> None:
     match outcome:
         case Kept.KEPT:
+            session.published += 1
             reply["successful"] = True
         case Kept.REFUSED:
             raise Refused(BayeuxError.STORE_UNAVAILABLE, NO_CONNECTION.text)

@@ -220,9 +220,8 @@ class _Node:
 
 
 class _Client:
-    """A subject. Nothing waits for it but in its sessions' queues, nothing is counted for it."""
+    """A subject. Nothing waits for it but in its sessions' queues."""
 
-    acked = 0
     waiting = 0
 
     def __init__(self, bayeux: "Bayeux", sessions: Sequence[Session]) -> None:
@@ -230,6 +229,7 @@ class _Client:
         self._sessions = sessions
         self.sessions: Sequence[str] = sorted(session.key for session in sessions)
         self.created_ms = min(map(created_ms, sessions))
+        self.acked = sum(session.acked for session in sessions)
 
     def end(self, who: str) -> None:
         for session in self._sessions:
@@ -238,16 +238,16 @@ class _Client:
 
 
 class _Session:
-    """One session. Publishes are counted for all sessions together only."""
+    """One session; what is counted begins anew with the server."""
 
     alive_since_ms: int | None = None
     polling_since_ms: int | None = None
-    published = 0
 
     def __init__(self, bayeux: "Bayeux", session: Session) -> None:
         self._bayeux = bayeux
         self._session = session
         terms, queue = session.terms, session.queue
+        self.published = session.published
         self.acked = session.acked
         self.exceptions = session.exceptions
         self.last_exception = session.last_exception
@@ -305,7 +305,7 @@ class _Session:
         return shown
 
     def forget_exception(self) -> None:
-        """There is none to forget."""
+        self._session.last_exception = ""
 
 
 if TYPE_CHECKING:

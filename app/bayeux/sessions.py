@@ -58,6 +58,7 @@ class Session(Receiver):
         "oneway",
         "owed_publishes",
         "pipe",
+        "published",
         "quiet_until",
         "rest_interval_s",
         "role",
@@ -116,6 +117,8 @@ class Session(Receiver):
         # Publishes of this session that the store has not answered, and what waits for them.
         self.owed_publishes = 0
         self.when_published: Callable[[], None] | None = None
+        # Publishes that were accepted.
+        self.published = 0
         self.alarm = 0
 
     @property

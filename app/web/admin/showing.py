@@ -74,7 +74,7 @@ def session_summary(bayeux: Bayeux, session: Session) -> shapes.SessionSummary:
 def whole_session(
     bayeux: Bayeux, session: Session, dead: int, last_letter: DeadLetter | None
 ) -> shapes.Session:
-    """All that is known of a session; what it acknowledged is counted for all together only."""
+    """All that is known of a session."""
     summary = session_summary(bayeux, session)
     terms, dispatcher = session.terms, session.dispatcher
     policy = DEFAULT_POLICY if dispatcher is None else dispatcher.policy
@@ -92,6 +92,7 @@ def whole_session(
         retry=0 if dispatcher is None else dispatcher.attempt,
         next_attempt=None if deadline is None else wall_ms(bayeux, deadline),
         redelivered=sum(entry.redelivered for entry in first_entries(queue, queue.count)),
+        published=session.published,
         acked=session.acked,
         dead=dead,
         last_failure=_last_failure(queue, last_letter),

@@ -10,6 +10,7 @@ from app.bayeux.commands import Registry, Result, run, understand
 from app.bayeux.grammar import CommandRefused
 from app.bayeux.registry import LiveRegistry, expires_ms, last_seen_ms
 from app.bayeux.replaying import Replaying
+from app.delivery.keeper import Kept
 from app.delivery.messages import Message
 from app.delivery.queue import QueueLimits
 from extensions.ack import Ack
@@ -128,6 +129,43 @@ def test_a_session_tells_of_its_queue_and_its_limits() -> None:
     assert told("client/joe/1/?subscribedTopics") == "/a"
     assert told("client/joe/1/?isPersistent") == "true"
     assert told("client/joe/1/?sessionTimeout") == "86400000"
+
+
+def test_a_session_tells_what_it_published() -> None:
+    house = house_of()
+    client = receiver(house)
+    other = house.connected()
+    # The first waits for the store, which keeps it for joe/1; nobody is there for the second.
+    for channel in ("/a", "/b"):
+        other.publish(channel, 1)
+        house.turn()
+    assert value_of(house, f"client/{other.session.key}/?numPublish") == "2"
+    assert value_of(house, f"client/{client.session.key}/?numPublish") == "0"
+
+
+def test_a_publish_that_was_refused_is_not_counted() -> None:
+    house = house_of()
+    receiver(house)
+    other = house.connected()
+    other.publish("/*", 1)
+    house.keeper.outcome = Kept.REFUSED
+    other.publish("/a", 1)
+    house.turn()
+    assert value_of(house, f"client/{other.session.key}/?numPublish") == "0"
+
+
+def test_what_failed_last_can_be_forgotten() -> None:
+    house = house_of()
+    client = receiver(house)
+    publish(house, 1)
+    connect(client)
+    verdict = {"seq": 1, "errorCode": "user.clientCode"}
+    client.connect(ext={"delivery": {"verdicts": [verdict]}})
+    house.turn()
+    assert value_of(house, "client/joe/1/?lastCallbackException") == "user.clientCode"
+    ask(house, "client/joe/1/?clearLastCallbackException")
+    assert value_of(house, "client/joe/1/?lastCallbackException") == ""
+    assert value_of(house, "client/joe/1/?numCallbackExceptions") == "1"
 
 
 def test_holding_back_lasts_until_somebody_resumes() -> None:
