@@ -80,7 +80,7 @@ class Hub(Generic[R]):
             return self._lanes.enter(channel.name, Publication(message, receivers, leave_out, done))
         if not self.keeper.is_available:
             return Kept.REFUSED
-        message.is_durable = True
+        message.is_durable = bool(keys)
         publication = Publication(message, receivers, leave_out, done)
         answered = self._lanes.keep(channel.name, publication)
         self.keeper.keep(message, keys, answered)
