@@ -12,7 +12,7 @@ from app.bayeux.codec import Json
 from app.bayeux.extension_chain import ServerExtension, SessionExtension
 from app.bayeux.server import Bayeux
 from app.bayeux.sessions import Session
-from app.delivery.queue import Settling
+from app.delivery.entries import Settling
 
 _HANDSHAKE = "/meta/handshake"
 _CONNECT = "/meta/connect"

@@ -17,8 +17,8 @@ from app.bayeux.server import Bayeux
 from app.bayeux.services import Call
 from app.bayeux.sessions import Session
 from app.bayeux.terms import Terms, TermsInvalid
+from app.delivery.entries import Entry, Settling
 from app.delivery.messages import Event, Message
-from app.delivery.queue import Entry, Settling
 from app.delivery.settlement import Node
 from app.delivery.verdicts import parse
 

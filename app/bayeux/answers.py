@@ -7,20 +7,19 @@ from typing import TYPE_CHECKING
 from app.bayeux.advice import reconnect_advice
 from app.bayeux.codec import Json, encode_reply
 from app.bayeux.errors import BayeuxError, Refused
-from app.bayeux.exchange import ConnectionType, Exchange, PendingConnect, Pipe
+from app.bayeux.exchange import ConnectionType, Exchange, Pipe
 from app.bayeux.extension_chain import run_outgoing
 from app.bayeux.life import State
 from app.bayeux.sessions import Session
 from app.delivery.counters import Reason
+from app.delivery.entries import Carried, Entry
 from app.delivery.messages import Event
-from app.delivery.queue import Carried, Entry, Settling
 
 if TYPE_CHECKING:
     from app.bayeux.server import Bayeux
 
 _NO_MESSAGES: Sequence[Event] = ()
 _GONE, _AWAY = State.GONE, State.AWAY
-_WRITTEN = Settling.WRITTEN
 
 
 class Answers:
@@ -68,25 +67,34 @@ class Answers:
         if session is None:
             exchange.carrier.answer(exchange, ())
             return
-        if exchange.connect is not None:
-            # Extensions first: what they deliver now travels along.
-            self._finish_connect(exchange, session, exchange.connect)
+        connect = exchange.connect
+        if connect is not None:
+            slot, reply, ext = connect
+            if session.extensions:
+                # First of all: what they deliver now travels along.
+                run_outgoing(session, reply, ext, self._bayeux.now)
+            exchange.replies.insert(slot, encode_reply(reply))
         client_id = exchange.client_id
         if session.state is _AWAY or (client_id is not None and client_id != session.client_id):
             # It waited so long that the session is another client's, or nobody's.
             exchange.carrier.answer(exchange, ())
             return
         messages = _NO_MESSAGES
-        if exchange.connect is not None or (
-            session.queue.count and self._carries(exchange, session)
-        ):
+        if connect is not None or (session.queue.count and self._carries(exchange, session)):
             messages = self.take(session)
-        if exchange.waits_for_store or (
-            messages and session.is_durable and session.queue.carries_repeats
-        ):
-            # Another loss must be counted: the store knows of this attempt before anybody else.
+        if session.is_durable or exchange.waits_for_store:
+            self._send_durably(exchange, session, messages)
+        else:
+            self._send(exchange, session, messages, None)
+
+    def _send_durably(
+        self, exchange: Exchange, session: Session, messages: Sequence[Event]
+    ) -> None:
+        """When the store knows what it must know before anybody else."""
+        if exchange.waits_for_store or (messages and session.queue.carries_repeats):
+            # Another loss must be counted.
             self._send_when_known(exchange, session, messages)
-        elif self._outbox is not None and messages and session.is_durable:
+        elif self._outbox is not None and messages:
             carried = session.queue.carried
             send = partial(self._send, exchange, session, messages, carried)
             self._outbox.append((session, send))
@@ -117,29 +125,21 @@ class Answers:
         carried: Carried | None,
     ) -> None:
         """With `carried` something may have been handed over since."""
-        taken = exchange.carrier.answer(exchange, messages)
+        carrier = exchange.carrier
+        taken = carrier.answer(exchange, messages)
         if messages:
             if taken:
                 session.lazy_due = 0.0
-            if exchange.carrier.is_draining():
-                self._bayeux.sessions.timers.ring_by(session, self._bayeux.now)
-            if taken:
                 self._written(session, carried)
             else:
                 self._not_written(session, carried)
+            if carrier.is_draining():
+                self._bayeux.sessions.timers.ring_by(session, self._bayeux.now)
         if session.state is _GONE:
             session.queue.discard(Reason.SESSION_ENDED)
         elif session.held is None and (exchange.connect is not None or exchange.is_handshake):
-            session.carrier = exchange.carrier
+            session.carrier = carrier
             self._bayeux.clock.rest(session)
-
-    def _finish_connect(
-        self, exchange: Exchange, session: Session, connect: PendingConnect
-    ) -> None:
-        slot, reply, ext = connect
-        if session.extensions:
-            run_outgoing(session, reply, ext, self._bayeux.now)
-        exchange.replies.insert(slot, encode_reply(reply))
 
     def _carries(self, exchange: Exchange, session: Session) -> bool:
         """Whether waiting messages travel with an answer that is not a connect's."""
@@ -159,9 +159,7 @@ class Answers:
         if queue.has_mortals:
             bayeux.settlement.dropped(session, queue.expire(bayeux.now))
         if session.dispatcher is None and not session.is_durable:
-            if queue.settling is _WRITTEN:
-                return queue.pass_on()
-            return [each.message for each in queue.hand_over(bayeux.now, -1, bayeux.guard.held)]
+            return queue.pass_on(bayeux.now, bayeux.guard.held)
         if self.waits_for_store(session):
             return _NO_MESSAGES
         limit = -1 if session.terms is None else session.terms.max_entries
@@ -197,20 +195,21 @@ class Answers:
             self._bayeux.hub.keeper.flush()
 
     def _written(self, session: Session, carried: Carried | None) -> None:
-        queue, oneway = session.queue, session.oneway
+        queue = session.queue
         settled = queue.written(carried)
-        if oneway and queue.handed:
-            numbers = (carried or queue.carried).numbers
-            handed = [queue.handed[seq] for seq in numbers if seq in queue.handed]
-            settled += queue.settle(
-                [
-                    entry.seq
-                    for entry in handed
-                    if session.subscription(entry.message.channel) in oneway
-                ]
-            )
-        if settled:
+        if session.oneway:
+            settled = [*settled, *queue.settle(self._oneway(session, session.oneway, carried))]
+        if settled and (session.is_durable or session.dispatcher is not None):
             self._bayeux.settlement.acked(session, settled, self._bayeux.now)
+
+    def _oneway(self, session: Session, oneway: set[str], carried: Carried | None) -> list[int]:
+        """What nobody will say anything of: its subscription wants it just to be written."""
+        handed, numbers = session.queue.handed, (carried or session.queue.carried).numbers
+        return [
+            seq
+            for seq in numbers
+            if seq in handed and session.subscription(handed[seq].message.channel) in oneway
+        ]
 
     def _not_written(self, session: Session, carried: Carried | None) -> None:
         back = session.queue.not_written(carried)

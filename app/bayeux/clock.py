@@ -6,8 +6,8 @@ from app.bayeux.life import Input, State
 from app.bayeux.sessions import Session
 from app.delivery import error_codes
 from app.delivery.counters import Reason
+from app.delivery.entries import Settling
 from app.delivery.messages import Message
-from app.delivery.queue import Settling
 from app.delivery.reactions import Failure
 
 if TYPE_CHECKING:

@@ -12,8 +12,9 @@ from app.bayeux.server import Bayeux, Outcome
 from app.bayeux.sessions import Session
 from app.bayeux.takeover import take_over
 from app.delivery.counters import Reason
+from app.delivery.entries import Settling
 from app.delivery.error_codes import CODES
-from app.delivery.queue import CallbackQueue, Settling
+from app.delivery.queue import CallbackQueue
 
 NOT_AUTHORISED = CODES["user.security.authorization.notAuthorized"]
 # How long after its handshake a newcomer's socket may ask for the session.

@@ -12,9 +12,9 @@ from app.bayeux.sessions import Session
 from app.delivery import dead_letters
 from app.delivery.counters import Reason
 from app.delivery.dead_letters import DeadLetter
+from app.delivery.entries import Settling
 from app.delivery.error_codes import ErrorCode
 from app.delivery.messages import Message
-from app.delivery.queue import Settling
 from app.delivery.reactions import (
     DefaultErrorHandler,
     ErrorHandler,

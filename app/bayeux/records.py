@@ -7,9 +7,10 @@ from app.bayeux.life import Input, State
 from app.bayeux.sessions import Session
 from app.bayeux.terms import Terms
 from app.delivery.dispatcher import Dispatcher, Hold
+from app.delivery.entries import Entry, Settling
 from app.delivery.keeper import Mark
 from app.delivery.messages import Message
-from app.delivery.queue import CallbackQueue, Entry, Settling
+from app.delivery.queue import CallbackQueue
 from app.delivery.session_record import HoldRecord, SessionRecord
 
 if TYPE_CHECKING:

@@ -14,7 +14,8 @@ from app.bayeux.sessions import Session
 from app.bayeux.terms import Terms, TermsInvalid
 from app.delivery import dispatcher, error_codes
 from app.delivery.counters import Reason
-from app.delivery.queue import CallbackQueue, Entry, QueueLimits
+from app.delivery.entries import Entry
+from app.delivery.queue import CallbackQueue, QueueLimits
 
 if TYPE_CHECKING:
     from app.bayeux.commands import Registry

@@ -23,12 +23,12 @@ from app.bayeux.terms import Terms
 from app.delivery.channels import Channel, Channels, Kind
 from app.delivery.counters import Reason
 from app.delivery.dispatcher import Dispatcher, Hold
+from app.delivery.entries import Settling
 from app.delivery.error_codes import ErrorCode
 from app.delivery.guard import Guard
 from app.delivery.hub import Hub
 from app.delivery.keeper import Keeper, Kept
 from app.delivery.messages import Message
-from app.delivery.queue import Settling
 from app.delivery.settlement import Node, Settlement
 
 _ORDINARY_RULE = ChannelRule()

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 from app.bayeux.exchange import Carrier, ConnectionType, Exchange, Pipe
 from app.bayeux.life import Input, State, step
 from app.delivery.channels import covers
+from app.delivery.entries import Entry
 from app.delivery.messages import Event
-from app.delivery.queue import CallbackQueue, Entry
+from app.delivery.queue import CallbackQueue
 from app.delivery.receivers import Receiver
 from app.delivery.timers import Timers
 

@@ -93,12 +93,11 @@ class Hub(Generic[R]):
         self._show(message, receivers, leave_out)
 
     def _show(self, message: Message, receivers: Sequence[R], leave_out: R | None) -> None:
-        counters = self.counters
         is_lazy = message.linger_s is not None
         for receiver in receivers:
             if receiver is leave_out:
                 continue
-            counters.accepted += 1
+            self.counters.accepted += 1
             if receiver.is_closed:
                 self.turned_away(receiver, message, Reason.SESSION_ENDED)
                 continue

@@ -3,15 +3,11 @@
 from bisect import bisect_left, insort
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple
 
 from app.delivery.counters import Counters, Reason
+from app.delivery.entries import Carried, Entry, Settling
 from app.delivery.messages import ORDINARY_PRIORITY, Message
-
-if TYPE_CHECKING:
-    from app.delivery.dead_letters import Attempt
 
 # A receiver that never acknowledges gets its batches again at once this many times, ...
 _FREE_REPEATS = 3
@@ -28,67 +24,6 @@ class QueueLimits:
     bytes: int = 16 * 1024 * 1024
 
 
-class Settling(Enum):
-    """What ends the stay of an entry that was handed over."""
-
-    # Rows are looked up by identity; the usual hash of enums is a function in Python.
-    __hash__ = object.__hash__
-
-    # The transport has taken its bytes.
-    WRITTEN = "written"
-    # The receiver has acknowledged its batch, or a later one; what it did not comes again.
-    BATCH = "batch"
-    # The receiver has said what became of it.
-    VERDICT = "verdict"
-
-
-class Entry:
-    """A message that was in its receiver's hands at least once."""
-
-    __slots__ = (
-        "attempts",
-        "batch",
-        "due",
-        "handed_at",
-        "is_pending",
-        "message",
-        "redelivered",
-        "seq",
-        "trail",
-    )
-
-    def __init__(
-        self,
-        message: Message,
-        seq: int = 0,
-        batch: int = 0,
-        attempts: int = 0,
-        handed_at: float = 0.0,
-        due: float = 0.0,
-    ) -> None:
-        self.message = message
-        # The number of its last hand-over, which is its place among those that come again.
-        self.seq = seq
-        # The first batch that carried it, if all that followed carried it too; none, if zero.
-        self.batch = batch
-        self.attempts = attempts
-        self.redelivered = 0
-        self.handed_at = handed_at
-        # When the receiver must have said something; never, if zero.
-        self.due = due
-        # The receiver says that it still works on it.
-        self.is_pending = False
-        # What became of earlier attempts, if they failed.
-        self.trail: list[Attempt] | None = None
-
-
-class Carried(NamedTuple):
-    """What one response carries: its batch and the numbers of its entries."""
-
-    batch: int
-    numbers: range
-
-
 _by_seq = attrgetter("seq")
 
 
@@ -99,22 +34,24 @@ def _precedence(message: Message) -> int:
 class CallbackQueue:
     """One receiver's entries: `handed` to it, then `returned` by it, then `waiting` ones.
 
-    A plain receiver has nothing in hands: what the transport has taken is settled at once. Only
-    entries that were handed over to others carry anything of their own.
+    What was handed over becomes entries when somebody asks for more than the messages: mostly the
+    receiver has taken them all before anybody does.
     """
 
     __slots__ = (
         "_counters",
         "_former_seq",
+        "_fresh",
+        "_fresh_at",
+        "_handed",
         "_has_pending",
         "_last_seq",
-        "_limits",
-        "_passed",
+        "_most_bytes",
+        "_most_entries",
         "_repeats",
         "batch",
         "carries_repeats",
         "count",
-        "handed",
         "has_mortals",
         "is_mixed",
         "is_overflowing",
@@ -128,12 +65,15 @@ class CallbackQueue:
     )
 
     def __init__(self, limits: QueueLimits, counters: Counters) -> None:
-        self._limits = limits
+        self._most_entries, self._most_bytes = limits.entries, limits.bytes
         self._counters = counters
         self.settling = Settling.WRITTEN
         self.waiting: list[Message] = []
         self.returned: list[Entry] = []
-        self.handed: dict[int, Entry] = {}
+        self._handed: dict[int, Entry] = {}
+        # The last hand-over while it is all that the receiver has, and when that was.
+        self._fresh: Sequence[Message] = ()
+        self._fresh_at = 0.0
         self.count = 0
         self.size = 0
         self.batch = 0
@@ -143,8 +83,6 @@ class CallbackQueue:
         self._last_seq = 0
         # The last one that a client of before was told.
         self._former_seq = 0
-        # How many waiting messages a plain receiver's transport is writing.
-        self._passed = 0
         self._repeats = 0
         self.has_mortals = False
         # Whether priorities other than the ordinary one may be among what waits.
@@ -160,14 +98,12 @@ class CallbackQueue:
 
     def limit(self, entries: int | None, bytes: int | None) -> None:
         """Take less than the operator allows."""
-        least = self._limits
-        self._limits = QueueLimits(
-            min(least.entries, entries or least.entries), min(least.bytes, bytes or least.bytes)
-        )
+        self._most_entries = min(self._most_entries, entries or self._most_entries)
+        self._most_bytes = min(self._most_bytes, bytes or self._most_bytes)
 
     def take_terms(self, other: "CallbackQueue") -> None:
         """Take what was agreed for a queue that was never used."""
-        self._limits = other._limits
+        self._most_entries, self._most_bytes = other._most_entries, other._most_bytes
         self.settling = other.settling
         self.response_timeout_s = other.response_timeout_s
 
@@ -175,13 +111,13 @@ class CallbackQueue:
 
     def offer(self, message: Message) -> Reason | None:
         """Take the message, or say which limit stands against it."""
-        size = len(message.wire)
-        if self.count >= self._limits.entries:
+        if self.count >= self._most_entries:
             return Reason.OVERFLOW_ENTRIES
-        if self.size + size > self._limits.bytes:
+        size = self.size + len(message.wire)
+        if size > self._most_bytes:
             return Reason.OVERFLOW_BYTES
         self.count += 1
-        self.size += size
+        self.size = size
         if self.is_mixed or message.priority != ORDINARY_PRIORITY or message.expires_at:
             self._rank(message)
         else:
@@ -191,7 +127,7 @@ class CallbackQueue:
     def _rank(self, message: Message) -> None:
         """Put the message behind all that is at least as urgent."""
         self.is_mixed = True
-        insort(self.waiting, message, lo=self._passed, key=_precedence)
+        insort(self.waiting, message, key=_precedence)
         if message.expires_at:
             self.has_mortals = True
 
@@ -222,20 +158,38 @@ class CallbackQueue:
             for entry in self.handed.values()
         )
 
-    def pass_on(self) -> Sequence[Message]:
-        """Everything for a plain receiver. The caller must write it, then call `written`."""
-        self._passed = len(self.waiting)
-        return self.waiting
+    def pass_on(self, now: float, held: Collection[str] = ()) -> Sequence[Message]:
+        """The next batch for a receiver that is told nothing but the messages."""
+        if self._fresh or self._handed or self.returned or held:
+            return [entry.message for entry in self.hand_over(now, -1, held)]
+        waiting, self.waiting = self.waiting, []
+        self.batch += 1
+        self._last_seq = self.seq
+        self.seq += len(waiting)
+        self._fresh, self._fresh_at = waiting, now
+        return waiting
+
+    @property
+    def handed(self) -> dict[int, Entry]:
+        """What the receiver has in hands, by number."""
+        fresh, handed = self._fresh, self._handed
+        if fresh:
+            self._fresh = ()
+            for seq, message in enumerate(fresh, self._last_seq + 1):
+                handed[seq] = Entry(message, seq, self.batch, 1, self._fresh_at)
+        return handed
 
     def hand_over(self, now: float, limit: int = -1, held: Collection[str] = ()) -> Sequence[Entry]:
         """The next batch: what was not acknowledged, what came back, what waits.
 
         At most `limit` entries, and none of the channels that are held back.
         """
+        # Asked for first: what has just been handed over belongs to the batch of before.
+        handed = self.handed
+        if not handed and not self.returned and not held and limit < 0:
+            return self._hand_over_waiting(now)
         self.batch += 1
         self._last_seq = self.seq
-        if not self.returned and not held and limit < 0 and not self.handed:
-            return self._hand_over_waiting(now)
         going = self._take_unacknowledged() if self.settling is Settling.BATCH else []
         if self.returned:
             going = sorted([*going, *self.returned], key=_by_seq)
@@ -260,14 +214,16 @@ class CallbackQueue:
             entry.attempts += 1
             entry.handed_at = now
             entry.due = due
-            self.handed[self.seq] = entry
+            handed[self.seq] = entry
         return going
 
     def _hand_over_waiting(self, now: float) -> Sequence[Entry]:
         """The usual case: all that waits, and nothing else is here."""
         due = now + self.response_timeout_s if self.response_timeout_s else 0.0
         waiting, self.waiting = self.waiting, []
-        seq, batch, handed, going = self.seq, self.batch, self.handed, []
+        self.batch += 1
+        self._last_seq = self.seq
+        seq, batch, handed, going = self.seq, self.batch, self._handed, []
         for message in waiting:
             seq += 1
             entry = handed[seq] = Entry(message, seq, batch, 1, now, due)
@@ -304,19 +260,18 @@ class CallbackQueue:
                 del self.handed[entry.seq]
         return lost
 
-    def written(self, carried: Carried | None = None) -> list[Entry]:
-        """The transport has taken what was handed over; the entries that are settled by that."""
-        if self._passed:
-            passed, self._passed = self._passed, 0
-            self._counters.acked += passed
-            self._drop_waiting(passed)
-        if (self.handed or self.returned) and self.settling is Settling.WRITTEN:
+    def written(self, carried: Carried | None = None) -> Sequence[Message]:
+        """The transport has taken what was handed over; the messages that are settled by that."""
+        if self.settling is not Settling.WRITTEN:
+            return ()
+        if self._fresh:
+            return self._settle_fresh()
+        if self._handed or self.returned:
             return self.settle((carried or self.carried).numbers)
-        return []
+        return ()
 
     def not_written(self, carried: Carried | None = None) -> list[Entry]:
         """The transport took nothing of what was handed over: it waits again."""
-        self._passed = 0
         batch, numbers = carried or self.carried
         entries = [self.handed[seq] for seq in numbers if seq in self.handed]
         for entry in entries:
@@ -326,21 +281,22 @@ class CallbackQueue:
 
     # What receivers say
 
-    def acknowledge(self, batch: int) -> list[Entry]:
+    def acknowledge(self, batch: int) -> Sequence[Message]:
         """Settle the batches up to this one; a number outside 0..last settles nothing."""
+        if batch == self.batch and self._fresh and self.settling is Settling.BATCH:
+            return self._settle_fresh()
         if self.is_restored and batch > self.batch:
             self.batch = batch
         self.is_restored = False
         if not 0 <= batch <= self.batch:
             self._counters.acks_out_of_range += 1
-            return []
+            return ()
         if self.settling is not Settling.BATCH:
-            return []
-        handed = self.handed
-        if batch == self.batch and not self._has_pending and not self.returned:
-            return self._settle_handed()
+            return ()
         passed = [
-            seq for seq, entry in handed.items() if entry.batch <= batch and not entry.is_pending
+            seq
+            for seq, entry in self.handed.items()
+            if entry.batch <= batch and not entry.is_pending
         ]
         # What could not be handed over again, but had arrived.
         passed += [entry.seq for entry in self.returned if 0 < entry.batch <= batch]
@@ -348,25 +304,17 @@ class CallbackQueue:
             self._repeats = 0
         return self.settle(passed)
 
-    def _settle_handed(self) -> list[Entry]:
+    def _settle_fresh(self) -> Sequence[Message]:
         """The usual case: the receiver has all that it was given."""
-        handed = self.handed
-        if not handed:
-            return []
-        settled = list(handed.values())
-        handed.clear()
+        settled, self._fresh = self._fresh, ()
         self._repeats = 0
         self._counters.acked += len(settled)
-        self.count -= len(settled)
-        if self.count:
-            self.size -= sum(len(entry.message.wire) for entry in settled)
-        else:
-            self._leave(0, ())
+        self._leave(settled)
         return settled
 
-    def settle(self, seqs: Iterable[int]) -> list[Entry]:
+    def settle(self, seqs: Iterable[int]) -> Sequence[Message]:
         """These are done; unknown numbers mean nothing."""
-        settled = self.withdraw(seqs)
+        settled = [entry.message for entry in self.withdraw(seqs)]
         self._counters.acked += len(settled)
         return settled
 
@@ -390,7 +338,7 @@ class CallbackQueue:
                     continue
                 self.returned.remove(entry)
             taken.append(entry)
-        self._leave(len(taken), (entry.message for entry in taken))
+        self._leave([entry.message for entry in taken])
         return taken
 
     def give_back(self, since: int = 0) -> list[Entry]:
@@ -463,18 +411,18 @@ class CallbackQueue:
             gone = set(map(id, over))
             self.waiting = [m for m in self.waiting if id(m) not in gone]
             self.returned = [e for e in self.returned if id(e.message) not in gone]
-            self._leave(len(over), over)
+            self._leave(over)
             self._counters.expired += len(over)
         return over
 
     def clear(self) -> list[Entry]:
         """Take out everything, in order; it is the caller's to count what became of it."""
         entries = [*self.handed.values(), *self.returned, *map(Entry, self.waiting)]
-        self.handed.clear()
+        self._handed.clear()
         self.returned = []
         self.waiting = []
-        self._passed = 0
-        self._leave(self.count, ())
+        self.count = 0
+        self._be_empty()
         return entries
 
     def discard(self, reason: Reason) -> None:
@@ -488,19 +436,13 @@ class CallbackQueue:
         if self.handed:
             self._counters.discarded[reason] += len(self.withdraw(list(self.handed)))
 
-    def _drop_waiting(self, count: int) -> None:
-        waiting = self.waiting
-        if count == self.count:
-            waiting.clear()
-            self._leave(count, ())
-        else:
-            self._leave(count, waiting[:count])
-            del waiting[:count]
-
-    def _leave(self, count: int, messages: Iterable[Message]) -> None:
-        self.count -= count
+    def _leave(self, messages: Sequence[Message]) -> None:
+        self.count -= len(messages)
         if self.count:
-            self.size -= sum(len(message.wire) for message in messages)
+            self.size -= sum([len(message.wire) for message in messages])
         else:
-            self.size = 0
-            self.is_overflowing = self.has_mortals = self.is_mixed = False
+            self._be_empty()
+
+    def _be_empty(self) -> None:
+        self.size = 0
+        self.is_overflowing = self.has_mortals = self.is_mixed = False

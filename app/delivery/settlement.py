@@ -10,11 +10,11 @@ from app.delivery import error_codes
 from app.delivery.counters import Counters, Reason
 from app.delivery.dead_letters import Attempt, DeadLetter
 from app.delivery.dispatcher import Dispatcher, Hold, Input
+from app.delivery.entries import Entry
 from app.delivery.error_codes import CODES, ErrorCode
 from app.delivery.guard import Guard
 from app.delivery.keeper import Keeper, Mark
 from app.delivery.messages import Message
-from app.delivery.queue import Entry
 from app.delivery.reactions import ErrorHandler, Failure, ForMessage, ForRest, Reaction
 from app.delivery.receivers import Receiver
 from app.delivery.verdicts import Verdict
@@ -91,17 +91,17 @@ class Settlement(Generic[R]):
 
     # What receivers say
 
-    def acked(self, receiver: R, entries: Sequence[Entry], now: float) -> None:
+    def acked(self, receiver: R, messages: Sequence[Message], now: float) -> None:
         """These have left the queue, and the receiver has them."""
-        if not entries:
+        if not messages:
             return
         if receiver.is_durable:
-            self._keeper.settle(receiver.key, [entry.message.id for entry in entries])
+            self._keeper.settle(receiver.key, [message.id for message in messages])
         if receiver.dispatcher is not None:
             receiver.dispatcher.acked()
-            receiver.acked += len(entries)
-            for entry in entries:
-                self._guard.note(entry.message.channel, receiver.number, False, now)
+            receiver.acked += len(messages)
+            for message in messages:
+                self._guard.note(message.channel, receiver.number, False, now)
 
     def judge(self, receiver: R, verdicts: Iterable[Verdict], now: float) -> None:
         """What a receiver says of messages: ok first, so that a failure spares what is done."""

@@ -22,7 +22,8 @@ from app.bayeux.sessions import Session
 from app.delivery import dead_letters
 from app.delivery.dead_letters import DeadLetter
 from app.delivery.dispatcher import DEFAULT_POLICY, State
-from app.delivery.queue import CallbackQueue, Entry, Settling
+from app.delivery.entries import Entry, Settling
+from app.delivery.queue import CallbackQueue
 from app.store.letter_search import LetterGroup
 from app.store.replay_jobs import Job
 from app.web.admin import shapes

@@ -9,9 +9,10 @@ from app.bayeux.sessions import Session
 from app.delivery import queue
 from app.delivery.dead_letters import DeadLetter
 from app.delivery.dispatcher import Dispatcher
+from app.delivery.entries import Entry
 from app.delivery.keeper import Kept
 from app.delivery.messages import Message
-from app.delivery.queue import CallbackQueue, Entry
+from app.delivery.queue import CallbackQueue
 from app.delivery.session_record import HoldRecord, SessionRecord
 from app.store import scripts
 from app.store.keeping import Store
@@ -100,10 +101,11 @@ def what_returns_comes_reversed() -> None:
 def what_was_acked_comes_again() -> None:
     settle = CallbackQueue.settle
 
-    def reluctantly(self: CallbackQueue, seqs: Iterable[int]) -> list[Entry]:
+    def reluctantly(self: CallbackQueue, seqs: Iterable[int]) -> Sequence[Message]:
         numbers = [seq for seq in seqs if seq in self.handed]
-        stay = [self.handed[seq] for seq in numbers if not self.handed[seq].redelivered]
-        return stay + settle(self, [seq for seq in numbers if self.handed[seq] not in stay])
+        stay = [seq for seq in numbers if not self.handed[seq].redelivered]
+        stayed = [self.handed[seq].message for seq in stay]
+        return [*stayed, *settle(self, [seq for seq in numbers if seq not in stay])]
 
     _replace(CallbackQueue, "settle", reluctantly)
 

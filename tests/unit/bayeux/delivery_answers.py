@@ -120,9 +120,6 @@ class Answering(Books):
             if copy.batch == question.batch:
                 copy.batch = 0
         place.take_back(copies)
-        if not place.can_stop and place.kind.settles == "written":
-            # Nobody knows that it was tried.
-            place.waiting, place.returned = place.returned + place.waiting, []
 
     def abort(self, question: Question, now: float) -> None:
         """The connection is lost before its answer."""

@@ -164,7 +164,8 @@ class Model(Answering):
         if not place.can_stop:
             self.expire(place, now)
             if place.kind.settles == "written":
-                self.ack(place, list(place.waiting))
+                here = place.returned + place.waiting
+                self.ack(place, [copy for copy in here if copy.sent.channel not in self.held])
         self.end(place, failed=False)
 
     # Time

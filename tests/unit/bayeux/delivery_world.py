@@ -8,9 +8,10 @@ from app.bayeux.life import State
 from app.bayeux.options import ChannelRule
 from app.bayeux.records import restore
 from app.bayeux.sessions import Session
+from app.delivery.entries import Entry
 from app.delivery.guard import GuardLimits
 from app.delivery.keeper import Mark
-from app.delivery.queue import Entry, QueueLimits
+from app.delivery.queue import QueueLimits
 from extensions.ack import Ack
 from extensions.delivery import Delivery
 from tests.unit.bayeux.delivery_answers import TIMEOUT_S

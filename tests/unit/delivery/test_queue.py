@@ -5,8 +5,9 @@ from collections.abc import Iterable
 import pytest
 
 from app.delivery.counters import Counters, Reason
+from app.delivery.entries import Settling
 from app.delivery.messages import Message
-from app.delivery.queue import CallbackQueue, QueueLimits, Settling
+from app.delivery.queue import CallbackQueue, QueueLimits
 
 
 class Desk:
@@ -31,7 +32,7 @@ class Desk:
 
     def hand_over(self) -> str:
         if self.queue.settling is Settling.WRITTEN:
-            return _texts(self.queue.pass_on())
+            return _texts(self.queue.pass_on(0.0))
         return _texts(entry.message for entry in self.queue.hand_over(0.0))
 
     def waiting(self) -> str:
@@ -98,8 +99,8 @@ def test_a_plain_queue_knows_nothing_of_acknowledgements() -> None:
     desk.offer("a")
     desk.hand_over()
     desk.queue.acknowledge(0)
+    desk.queue.acknowledge(1)
     assert desk.waiting() == "a"
-    assert desk.queue.batch == 0
     assert desk.queue.pause_s() == 0.0
 
 

@@ -1,8 +1,11 @@
 """Entries that come back to their queue: in which order, and who may still speak of them."""
 
+from collections.abc import Iterable
+
 from app.delivery.counters import Counters
+from app.delivery.entries import Entry, Settling
 from app.delivery.messages import Message
-from app.delivery.queue import CallbackQueue, Entry, QueueLimits, Settling
+from app.delivery.queue import CallbackQueue, QueueLimits
 
 
 class Shelf:
@@ -33,9 +36,9 @@ class Shelf:
         return text_of(list(self.queue.handed.values()))
 
 
-def text_of(entries: object) -> str:
-    assert isinstance(entries, list)
-    return "".join(entry.message.wire.decode() for entry in entries)
+def text_of(what: Iterable[Entry | Message]) -> str:
+    messages = [each.message if isinstance(each, Entry) else each for each in what]
+    return "".join(message.wire.decode() for message in messages)
 
 
 # Order

@@ -10,11 +10,12 @@ from app.delivery import error_codes
 from app.delivery.counters import Counters, Reason
 from app.delivery.dead_letters import DeadLetter
 from app.delivery.dispatcher import Dispatcher, Policy
+from app.delivery.entries import Entry, Settling
 from app.delivery.error_codes import CODES, ErrorCode
 from app.delivery.guard import Guard
 from app.delivery.keeper import Mark
 from app.delivery.messages import Message
-from app.delivery.queue import CallbackQueue, Entry, QueueLimits, Settling
+from app.delivery.queue import CallbackQueue, QueueLimits
 from app.delivery.reactions import DefaultErrorHandler, ErrorHandler, Failure, RetryThenDead
 from app.delivery.receivers import Receiver
 from app.delivery.settlement import Node, Settlement

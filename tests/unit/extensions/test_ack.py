@@ -7,7 +7,8 @@ import pytest
 
 from app.bayeux.exchange import ConnectionType
 from app.delivery.counters import Reason
-from app.delivery.queue import QueueLimits, Settling
+from app.delivery.entries import Settling
+from app.delivery.queue import QueueLimits
 from extensions.ack import Ack
 from tests.unit.bayeux.harness import ABSENT, Asked, Client, House, Json, Wire
 
