@@ -80,6 +80,36 @@ walter is held
 alice leaves while waiting
 walter leaves while waiting
 
+# What a receiver took and what failed are counted, and a message declared dead is no failure
+pins: S07
+olga operates
+alice takes /s07/counted under {"session": "s07/1"}
+bob handshakes
+bob -> /s07/counted {"data": 1}
+       /s07/counted {"data": 2}
+       /s07/counted {"data": 3}
+bob <- /s07/counted ok
+       /s07/counted ok
+       /s07/counted ok
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /s07/counted {"data": 1, ...}
+         /s07/counted {"data": 2, ...}
+         /s07/counted {"data": 3, ...}
+         /meta/connect ok {"ext": {"ack": 2}}
+alice ~> /meta/connect {"ext": {"ack": 2, "delivery": {"verdicts": [{"seq": 2, "errorCode": "user.update.deadMessage"}]}}}
+alice is held
+olga asks "client/s07/1/?numUpdate" and hears "3"
+olga asks "client/s07/1/?numCallbackExceptions" and hears "0"
+bob -> /s07/counted {"data": 4}
+bob <- /s07/counted ok
+alice <~ /s07/counted {"data": 4, ...}
+         /meta/connect ok {"ext": {"ack": 3}}
+alice -> /meta/connect {"ext": {"ack": 3, "delivery": {"verdicts": [{"seq": 4, "errorCode": "user.update.error"}]}}, "advice": {"timeout": 0}}
+alice <- /meta/connect ok {"ext": {"ack": 4}, "advice": <any>}
+olga asks "client/s07/1/?numCallbackExceptions" and hears "1"
+olga asks "client/s07/1/?lastCallbackException" and hears "user.update.error"
+alice ends the session
+
 # A dead letter says what it was, who sent it, who refused it, and why
 pins: S11
 walter -> /meta/handshake {"ext": {"ack": true, "delivery": true, "authentication": {"token": $operator}}}
