@@ -95,8 +95,6 @@ class Job:
     skipped: dict[str, int] = field(default_factory=dict)
     # All letters up to this one have been looked at.
     cursor: str | None = None
-    # What the canary consists of.
-    canaries: list[Sent] = field(default_factory=list)
     finished: int | None = None
     # Why it stopped or failed.
     reason: str = ""
@@ -120,7 +118,6 @@ def pack_job(job: Job) -> dict[str, Word]:
     record = {name: getattr(job, name) for name in Job.__slots__ if name != "sent"}
     record["which"] = asdict(job.which)
     record["options"] = asdict(job.options)
-    record["canaries"] = [list(sent) for sent in job.canaries]
     return {_RECORD: orjson.dumps({"v": VERSION, **record})}
 
 
@@ -134,5 +131,4 @@ def unpack_job(fields: Mapping[bytes, bytes]) -> Job:
     record["which"] = LetterFilter(**which)
     record["options"] = ReplayOptions(**record["options"])
     record["state"] = JobState(record["state"])
-    record["canaries"] = [Sent(*sent) for sent in record["canaries"]]
     return Job(**record, sent=int(fields.get(_SENT.encode(), 0)))

@@ -2,17 +2,18 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from typing import Protocol, cast
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import cast
 
-from app.delivery.dead_letters import DeadLetter, State
-from app.delivery.messages import Message
+from app.delivery.dead_letters import DeadLetter
 from app.store import scripts
 from app.store.connection import StoreUnavailable
 from app.store.keeping import Store
 from app.store.letter_search import LetterFilter, LetterSearch
 from app.store.records import message_of
 from app.store.replay_jobs import Job, JobState, Sent, Skip, pack_job
+from app.store.replay_survey import Receivers, before, survey, unfit
 from app.store.scripts import Take
 
 # Between two looks at what became of what was sent, and between two tries while the store is away.
@@ -29,24 +30,6 @@ _STEP_BYTES = 2 * 1024**2
 _STEPS_PER_S = 10
 # So many must be settled for their failures to stop a replay that has passed its canary.
 _MEANINGFUL = 10
-# Of channels and receivers.
-_LARGEST = 20
-
-
-class Receivers(Protocol):
-    """The sessions of this process."""
-
-    def is_durable(self, key: str) -> bool | None:
-        """Whether the session is a durable one; None if there is none of this name."""
-        ...
-
-    def deliver(self, key: str, message: Message) -> None:
-        """Put it into the session's queue; in the store it stands there already, if durable."""
-        ...
-
-    def waiting(self, sent: Sequence[Sent]) -> Sequence[Sent]:
-        """Those that are in their queues still, waiting or handed over."""
-        ...
 
 
 class Interrupted(Exception):
@@ -66,11 +49,11 @@ class Run:
         self.cancelled_by = ""
         self._due = self._loop.time()
         # What is out, and the last dead letter that was looked at for it.
-        self._out = set(job.canaries if job.state is JobState.CANARY else ())
+        self._out: set[Sent] = set()
         self._seen = job.id
         self._looked = self._loop.time()
-        if job.state is JobState.CANARY:
-            job.acked = job.failed = 0
+        # Another process sent something: what became of it is not known here.
+        self._is_taken_over = job.sent > 0
 
     def interrupt(self, cancelled_by: str = "") -> None:
         """End soon, between two steps; for good if somebody wants it so."""
@@ -84,12 +67,29 @@ class Run:
                 if not self.job.total:
                     await survey(self.job, self._search, self._receivers)
                     self.note()
+                if self._is_taken_over:
+                    await self._recall()
+                    self._is_taken_over = False
                 await self._go_on()
                 break
             except StoreUnavailable:
                 await self._pause(_AWAY_S)
         await self._wait_for_late_ones()
         self.job.state = JobState.DONE
+
+    async def _recall(self) -> None:
+        """The letters that this job has taken say so; count anew what has become of them."""
+        job = self.job
+        self._out, self._seen = set(), job.id
+        async for step, last in self._search.scan(replace(job.which, state=None)):
+            taken = [letter for letter in step if letter.job == job.id]
+            self._out |= {Sent(job.options.target or each.key, each.message) for each in taken}
+            if len(self._out) >= job.sent or last >= job.id:
+                break
+        # Whoever purged letters meanwhile did not take back what they had become.
+        job.acked, job.failed = job.sent - len(self._out), 0
+        await self._look()
+        self.note()
 
     async def _go_on(self) -> None:
         job = self.job
@@ -137,10 +137,7 @@ class Run:
         await self._pause(self._due - self._loop.time())
         self._due = max(self._due, self._loop.time() - 1) + len(letters) / job.options.rate
         skipped = await self._take(letters)
-        if job.state is JobState.CANARY:
-            job.canaries = sorted(self._out.union(job.canaries))
-            self.note()
-        elif self._loop.time() > self._looked + _LOOK_S:
+        if job.state is JobState.RUNNING and self._loop.time() > self._looked + _LOOK_S:
             await self._look()
         return skipped
 
@@ -250,39 +247,3 @@ class Run:
         """Write down how far it is."""
         keys, job = self._store.keys, self.job
         self._store.tell(lambda epoch: scripts.replay_note(keys, epoch, job.id, pack_job(job)))
-
-
-def before(job: Job, letters: list[DeadLetter]) -> list[DeadLetter]:
-    """Those that had died when the job began; what it kills itself is not meant."""
-    return [letter for letter in letters if letter.id < job.id]
-
-
-def unfit(job: Job, letter: DeadLetter, receivers: Receivers) -> Skip | None:
-    """Why the letter is left out, if it is."""
-    if letter.state is not State.NEW:
-        return Skip.REPLAYED
-    if letter.generation >= job.options.max_generation:
-        return Skip.GENERATION
-    if receivers.is_durable(job.options.target or letter.key) is None:
-        return Skip.RECEIVER
-    return None
-
-
-async def survey(job: Job, search: LetterSearch, receivers: Receivers) -> None:
-    """Count what the job is about to do, and do nothing."""
-    channels: Counter[str] = Counter()
-    keys: Counter[str] = Counter()
-    total = 0
-    async for step, last in search.scan(job.which):
-        for letter in before(job, step):
-            total += 1
-            channels[letter.channel] += 1
-            keys[letter.key] += 1
-            why = unfit(job, letter, receivers)
-            if why is not None and job.state is JobState.PLANNED:
-                job.skip(why)
-        if last >= job.id:
-            break
-    job.total = total
-    job.channels = dict(channels.most_common(_LARGEST))
-    job.receivers = dict(keys.most_common(_LARGEST))

@@ -15,7 +15,8 @@ from app.store.connection import StoreUnavailable
 from app.store.keeping import Store
 from app.store.letter_search import LetterFilter, LetterSearch
 from app.store.replay_jobs import Job, JobState, ReplayOptions, pack_job, unpack_job
-from app.store.replay_run import Interrupted, Receivers, Run, survey
+from app.store.replay_run import Interrupted, Run
+from app.store.replay_survey import Receivers, survey
 
 log = logging.getLogger(__name__)
 

@@ -67,6 +67,7 @@ async def test_a_replay_that_dies_goes_on_and_delivers_each_letter_once(tmp_path
             found = await operator.replayed(replay, within_s=10.0)
         result = await ring.result()
     assert (found["state"], found["sent"]) == ("done", result.dead)
+    assert (found["acked"], found["failed"]) == (found["sent"], 0)
     assert result.is_valid, result.report()
     assert result.delivered == result.acked * 2 + result.dead, result.report()
 
