@@ -200,6 +200,9 @@ class Settings(BaseSettings):
     max_subscriptions: Limit = Field(10_000, description="Subscriptions of one session.")
     max_queue: Limit = Field(10_000, description="Messages waiting for one session.")
     max_queue_bytes: Limit = Field(16 * 1024**2, description="Bytes waiting for one session.")
+    max_publish_keys: Limit = Field(
+        1_000_000, description="Keys of publishes remembered at one time."
+    )
     max_sessions: Limit = Field(100_000, description="Sessions at one time.")
     max_channel_length: Limit = Field(1024, description="Length of a channel's name.")
     max_channel_segments: Limit = Field(64, description="Segments of a channel's name.")

@@ -61,17 +61,17 @@ def publish(
     if session.owed_publishes >= _MOST_OWED:
         raise Refused(BayeuxError.PUBLISHES_EXCEEDED, str(_MOST_OWED))
     event = _event(bayeux, channel, message)
-    if not bayeux.hub.may_wait:
-        bayeux.broadcast(channel, event, sender=session, qos=qos)
+    if qos is None and not bayeux.hub.may_wait:
+        bayeux.broadcast(channel, event, sender=session)
         session.published += 1
         reply["successful"] = True
         return True
-    owed = _Owed(bayeux, session, message, exchange, reply)
+    owed = _Owed(bayeux, session, message, exchange, reply, qos)
     outcome = bayeux.broadcast(channel, event, sender=session, qos=qos, done=owed.answered)
     if outcome is None:
         owed.begin()
         return False
-    _fill(session, reply, outcome)
+    _fill(session, reply, outcome, qos)
     return True
 
 
@@ -98,16 +98,23 @@ def _serve(
 class _Owed:
     """A publish whose reply waits for the store."""
 
-    __slots__ = ("_bayeux", "_exchange", "_fulfil", "_message", "_reply", "_session")
+    __slots__ = ("_bayeux", "_exchange", "_fulfil", "_message", "_qos", "_reply", "_session")
 
     def __init__(
-        self, bayeux: Bayeux, session: Session, message: Json, exchange: Exchange, reply: Json
+        self,
+        bayeux: Bayeux,
+        session: Session,
+        message: Json,
+        exchange: Exchange,
+        reply: Json,
+        qos: Qos | None,
     ) -> None:
         self._bayeux = bayeux
         self._session = session
         self._message = message
         self._exchange = exchange
         self._reply = reply
+        self._qos = qos
 
     def begin(self) -> None:
         self._fulfil = owe(self._bayeux, self._message, self._exchange, self._reply)
@@ -115,8 +122,9 @@ class _Owed:
 
     def answered(self, outcome: Kept) -> None:
         session = self._session
+        self._bayeux.hub.counters.repeated += outcome is Kept.REPEATED
         try:
-            _fill(session, self._reply, outcome)
+            _fill(session, self._reply, outcome, self._qos)
         except Refused as refused:
             refused.fill(self._reply)
         session.owed_publishes -= 1
@@ -126,11 +134,13 @@ class _Owed:
             go_on()
 
 
-def _fill(session: Session, reply: Json, outcome: Kept) -> None:
+def _fill(session: Session, reply: Json, outcome: Kept, qos: Qos | None) -> None:
     match outcome:
-        case Kept.KEPT:
-            session.published += 1
+        case Kept.KEPT | Kept.REPEATED:
+            session.published += outcome is Kept.KEPT
             reply["successful"] = True
+            if qos is not None:
+                reply["ext"] = {"delivery": qos.told()}
         case Kept.REFUSED:
             raise Refused(BayeuxError.STORE_UNAVAILABLE, NO_CONNECTION.text)
         case Kept.UNKNOWN:

@@ -1,11 +1,14 @@
 """What a publisher asks for its message: `ext.delivery` of a publish."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self
 
+from app.bayeux.publish_keys import key_of
+from app.bayeux.sessions import Session
 from app.delivery.messages import ORDINARY_PRIORITY, Message
 
+_LONGEST_KEY = 255
 _LONGEST_LIFE_MS = 10 * 365 * 24 * 3600 * 1000
 
 
@@ -13,9 +16,9 @@ class QosInvalid(Exception):
     """An option has a value that makes no sense; the text names the option."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Qos:
-    """What holds for one message."""
+    """What holds for one message, and what its publisher is told of it."""
 
     priority: int = ORDINARY_PRIORITY
     # None leaves it to the channel and to the receivers.
@@ -24,6 +27,9 @@ class Qos:
     # Whether the message leaves the queues where it waits when its life is over.
     force_destroy: bool = False
     properties: Mapping[str, Any] | None = None
+    # What its publisher calls it, so that it may send it again.
+    key: str | None = None
+    message: Message | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def of(cls, asked: object) -> Self:
@@ -40,16 +46,30 @@ class Qos:
         if properties is not None and not isinstance(properties, Mapping):
             raise QosInvalid("properties")
         life_ms, force_destroy = _life(asked.get("expiration"))
-        return cls(priority, persistent, life_ms, force_destroy, properties)
+        key = asked.get("key")
+        if key is not None and not (isinstance(key, str) and 1 <= len(key) <= _LONGEST_KEY):
+            raise QosInvalid("key")
+        return cls(priority, persistent, life_ms, force_destroy, properties, key)
 
-    def qualify(self, message: Message, now: float) -> None:
+    def qualify(self, message: Message, now: float, sender: Session | None = None) -> None:
         """Make the message so."""
+        self.message = message
+        if self.key is not None and sender is not None:
+            message.key = key_of(sender, self.key)
         message.priority = self.priority
         message.properties = self.properties
         message.life_ms = self.life_ms
         message.is_mortal = self.life_ms is not None and self.force_destroy
         if self.life_ms is not None and self.force_destroy:
             message.expires_at = now + self.life_ms / 1000
+
+    def told(self) -> Mapping[str, Any]:
+        """What is said of a message that was taken: of one that came before, what was then."""
+        message = self.message
+        if message is None:
+            return {"state": "OK"}
+        first = message.id if message.key is None else message.key.first or message.id
+        return {"state": "OK", "rcvTimestamp": str(first)}
 
 
 def _life(expiration: object) -> tuple[int | None, bool]:

@@ -218,7 +218,7 @@ class Bayeux:
         )
         persistent = rule.durable
         if qos is not None:
-            qos.qualify(message, self.now)
+            qos.qualify(message, self.now, sender)
             persistent = rule.durable if qos.persistent is None else qos.persistent
         leave_out = None if sender is None or self._echoes(rule, sender) else sender
         return self.hub.publish(

@@ -60,6 +60,7 @@ class Storage:
             on_flushed=self._on_flushed,
             on_fenced=on_fenced,
             confirm=None if replicas is None else replicas.confirm,
+            most_keys=settings.max_publish_keys,
         )
         self.stamps = Stamps(0)
         self._bayeux: Bayeux | None = None

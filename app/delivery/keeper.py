@@ -53,6 +53,11 @@ class Keeper(Protocol):
         """Whether what waits for the store's return has filled its buffer: settle nothing."""
         ...
 
+    @property
+    def keys_dropped(self) -> int:
+        """How many keys of messages were forgotten before their time, for want of room."""
+        ...
+
     def keep(self, message: "Message", keys: Sequence[str], done: Callable[[Kept], None]) -> None:
         """Keep the message in the queues of these sessions, or in none.
 

@@ -14,6 +14,7 @@ from app.delivery.session_record import SessionRecord
 from app.store import scripts
 from app.store.connection import StoreUnavailable
 from app.store.eviction import refuse_eviction
+from app.store.keyed import Claim, Keyed
 from app.store.keys import Keys
 from app.store.line import Line
 from app.store.loading import Loaded, Loading
@@ -27,6 +28,8 @@ log = logging.getLogger(__name__)
 _PATIENCE_S, _PAUSE_S = 5.0, 1.0
 # How long acks wait for company on their way to the store.
 _LAZY_S = 0.01
+# How many keys of messages are remembered.
+_MOST_KEYS = 1_000_000
 # What may wait while a store that lost its state is opened again.
 _MAX_WAITING = 100_000
 
@@ -52,6 +55,7 @@ class Store:
         on_flushed: The store was emptied while we used it. Save and keep everything again.
         on_fenced: Another process has opened the store. Nothing is kept any more: stop.
         confirm: Whether what the store has kept is kept elsewhere, too, if it must be.
+        most_keys: How many keys of messages are remembered; then the oldest go.
     """
 
     def __init__(
@@ -64,6 +68,7 @@ class Store:
         on_flushed: Callable[[], None],
         on_fenced: Callable[[], None],
         confirm: Confirm | None = None,
+        most_keys: int = _MOST_KEYS,
     ) -> None:
         self.line = line
         self.keys = keys
@@ -71,6 +76,7 @@ class Store:
         self._seed = seed
         self._on_flushed = on_flushed
         self._on_fenced = on_fenced
+        self._most_keys = most_keys
         self._loop = asyncio.get_running_loop()
         self._state = State.NEW
         self.epoch = ""
@@ -82,6 +88,7 @@ class Store:
         self._lazy: asyncio.TimerHandle | None = None
         self._afters: list[Callable[[], None]] = []
         self._waiting = Waiting(self._loop, confirm)
+        self._keyed = Keyed(self._disown)
         # Answers come in the order of the calls.
         self._sent: deque[Callable[[object], None]] = deque()
         self._answers = 0
@@ -134,6 +141,10 @@ class Store:
             return self.line.is_full
         return len(self._turns) > _MAX_WAITING
 
+    @property
+    def keys_dropped(self) -> int:
+        return self._keyed.dropped
+
     def keep(self, message: Message, keys: Sequence[str], done: Callable[[Kept], None]) -> None:
         if self.is_available:
             self._turns.keep(message, keys, done)
@@ -180,7 +191,7 @@ class Store:
         if not self.line.is_up:
             self._refuse_messages()
         for turn in self._turns.take():
-            for outgoing in turn.calls(self.keys, self.epoch):
+            for outgoing in turn.calls(self.keys, self.epoch, self._most_keys):
                 self._send(outgoing)
         afters, self._afters = self._afters, []
         for done in afters:
@@ -265,7 +276,14 @@ class Store:
             for keeping in messages:
                 for key in keeping.keys:
                     self.settle(key, (keeping.message.id,))
+            self._keyed.refuse(keeping.message for keeping in messages)
+        elif isinstance(reply, list):
+            self._keyed.hear((keeping.message for keeping in messages), reply)
         told(reply)
+
+    def _disown(self, claims: Sequence[Claim], done: Callable[[], None]) -> None:
+        self._turns.disown(claims)
+        self.after(done)
 
     def _buried(self, letters: Sequence[DeadLetter], reply: object) -> None:
         if self._state is State.LOST and isinstance(reply, ScriptFailed):

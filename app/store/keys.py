@@ -14,6 +14,9 @@ class Keys:
         # Hash: id of a message -> its record, and how many queues refer to it if more than one.
         self.bodies = prefix + "bodies"
         self.refs = prefix + "refs"
+        # Hash: key of a message -> its id; list: "id:key" of these, the oldest first.
+        self.keyed = prefix + "keyed"
+        self.keyed_order = prefix + "keyed:order"
         # Hash: key of a session -> its record.
         self.sessions = prefix + "sessions"
         # Hash: id of a dead letter -> its record; sorted set: fingerprint -> how many letters.

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from app.delivery.dead_letters import DeadLetter
 from app.delivery.keeper import Mark
 from app.delivery.messages import Message
+from app.delivery.publish_keys import LIFE_NS
 from app.delivery.session_record import SessionRecord
 from app.store import records
 from app.store.keys import Keys
@@ -26,7 +27,9 @@ def _source(name: str, *preludes: str) -> str:
 
 OPEN = Script("open", _source("open"))
 SAVE = Script("save", _source("save", "fence"))
-KEEP = Script("keep", _source("keep", "fence", "bodies"))
+KEEP = Script("keep", _source("keep", "fence", "bodies", "enter"))
+KEEP_KEYED = Script("keep_keyed", _source("keep_keyed", "fence", "bodies", "enter"))
+DISOWN = Script("disown", _source("disown", "fence"))
 MARK = Script("mark", _source("mark", "fence"))
 SETTLE = Script("settle", _source("settle", "fence", "bodies"))
 BURY = Script("bury", _source("bury", "fence", "bodies"))
@@ -41,6 +44,8 @@ SCRIPTS = (
     OPEN,
     SAVE,
     KEEP,
+    KEEP_KEYED,
+    DISOWN,
     MARK,
     SETTLE,
     BURY,
@@ -105,13 +110,40 @@ def save(keys: Keys, epoch: str, sessions: Iterable[SessionRecord]) -> Call:
 def keep(keys: Keys, epoch: str, messages: Sequence[tuple[Message, Sequence[str]]]) -> Call:
     """Keep messages, each in these sessions' queues."""
     positions = _Positions(keys.meta, keys.bodies, keys.refs)
-    newest = max(message.id for message, _ in messages)
-    args: list[Word] = [epoch, _ID % newest]
+    args: list[Word] = [epoch, _newest(messages)]
     for message, receivers in messages:
-        entry = records.pack_generation(message.generation)
-        args += (message.id, entry, records.pack_message(message), len(receivers))
-        args += [positions.of(keys.queue(key)) for key in receivers]
+        args += _entering(message, [positions.of(keys.queue(key)) for key in receivers])
     return Call(KEEP, positions.keys, args)
+
+
+def keep_keyed(
+    keys: Keys, epoch: str, messages: Sequence[tuple[Message, Sequence[str]]], most: int
+) -> Call:
+    """Keep messages that have keys, unless they were kept before; remember so many keys."""
+    positions = _Positions(keys.meta, keys.bodies, keys.refs, keys.keyed, keys.keyed_order)
+    args: list[Word] = [epoch, _newest(messages), LIFE_NS, most]
+    for message, receivers in messages:
+        args.append("" if message.key is None else message.key.digest)
+        args += _entering(message, [positions.of(keys.queue(key)) for key in receivers])
+    return Call(KEEP_KEYED, positions.keys, args)
+
+
+def disown(keys: Keys, epoch: str, claims: Iterable[tuple[str, int]]) -> Call:
+    """Forget keys, if they are these messages'."""
+    args: list[Word] = [epoch]
+    for key, id in claims:
+        args += (key, id)
+    return Call(DISOWN, [keys.meta, keys.keyed], args)
+
+
+def _newest(messages: Sequence[tuple[Message, Sequence[str]]]) -> str:
+    return _ID % max(message.id for message, _ in messages)
+
+
+def _entering(message: Message, queues: Sequence[int]) -> list[Word]:
+    """A message on its way into queues."""
+    entry = records.pack_generation(message.generation)
+    return [message.id, entry, records.pack_message(message), len(queues), *queues]
 
 
 def mark(keys: Keys, epoch: str, marks: Mapping[str, Mapping[int, Mark]]) -> Call:

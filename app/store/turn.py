@@ -7,6 +7,7 @@ from app.delivery.dead_letters import DeadLetter
 from app.delivery.keeper import Kept, Mark
 from app.delivery.messages import Message
 from app.store import scripts
+from app.store.keyed import Claim
 from app.store.keys import Keys
 from app.store.scripts import Call
 
@@ -18,6 +19,7 @@ T = TypeVar("T")
 # What one call may cost, in entries of queues, about 1 us each: nobody else is served meanwhile.
 _MOST = 5000
 _SESSION = 10
+_KEY = 5
 _LETTER = 20
 # A session that is forgotten may have a long queue.
 _FORGOTTEN = 500
@@ -41,13 +43,25 @@ class Outgoing(NamedTuple):
 
 
 class Turn:
-    """What goes out together: save, keep, mark, settle, bury, forget."""
+    """What goes out together: disown, save, keep, mark, settle, bury, forget."""
 
-    __slots__ = ("forgotten", "gone", "letters", "marks", "messages", "sessions", "settled")
+    __slots__ = (
+        "disowned",
+        "forgotten",
+        "gone",
+        "keyed",
+        "letters",
+        "marks",
+        "messages",
+        "sessions",
+        "settled",
+    )
 
     def __init__(self) -> None:
+        self.disowned: list[Claim] = []
         self.sessions: dict[str, SessionRecord] = {}
         self.messages: list[Keeping] = []
+        self.keyed: list[Keeping] = []
         self.marks: dict[str, dict[int, Mark]] = {}
         self.settled: dict[str, list[int]] = {}
         self.letters: list[tuple[DeadLetter, str | None]] = []
@@ -58,21 +72,28 @@ class Turn:
     def __len__(self) -> int:
         """How much there is, roughly."""
         return (
-            len(self.sessions)
+            len(self.disowned)
+            + len(self.sessions)
             + len(self.messages)
+            + len(self.keyed)
             + len(self.marks)
             + len(self.gone)
             + len(self.letters)
             + len(self.forgotten)
         )
 
-    def calls(self, keys: Keys, epoch: str) -> Iterator[Outgoing]:
+    def calls(self, keys: Keys, epoch: str, most_keys: int) -> Iterator[Outgoing]:
         """One call for each kind, unless that would take too long."""
+        for claims in _parts(self.disowned, lambda _: _KEY):
+            yield Outgoing(scripts.disown(keys, epoch, claims))
         for records in _parts(self.sessions.values(), lambda _: _SESSION):
             yield Outgoing(scripts.save(keys, epoch, records))
         for messages in _parts(self.messages, _cost_of_message):
             pairs = [(keeping.message, keeping.keys) for keeping in messages]
             yield Outgoing(scripts.keep(keys, epoch, pairs), kept=messages)
+        for messages in _parts(self.keyed, lambda each: _KEY + _cost_of_message(each)):
+            pairs = [(keeping.message, keeping.keys) for keeping in messages]
+            yield Outgoing(scripts.keep_keyed(keys, epoch, pairs, most_keys), kept=messages)
         for marks in _parts(self.marks.items(), _cost_of_entries):
             yield Outgoing(scripts.mark(keys, epoch, dict(marks)))
         for settled in _parts(self.settled.items(), _cost_of_entries):
@@ -105,8 +126,8 @@ class Turns:
         """The messages, which are then no longer to be kept."""
         taken: list[Keeping] = []
         for turn in self._turns:
-            taken += turn.messages
-            turn.messages = []
+            taken += turn.messages + turn.keyed
+            turn.messages, turn.keyed = [], []
         return taken
 
     def save(self, record: "SessionRecord") -> None:
@@ -123,7 +144,12 @@ class Turns:
             turn.forgotten and not turn.forgotten.keys().isdisjoint(keys)
         ):
             turn = self._next()
-        turn.messages.append(Keeping(message, keys, done))
+        kind = turn.messages if message.key is None else turn.keyed
+        kind.append(Keeping(message, keys, done))
+
+    def disown(self, claims: Iterable[Claim]) -> None:
+        """Messages that are not kept after all have no keys."""
+        self._turns[-1].disowned += claims
 
     def mark(self, key: str, marks: Sequence[Mark]) -> None:
         """The last mark of an entry wins."""

@@ -5,6 +5,7 @@ import logging
 from collections.abc import Callable, Sequence
 
 from app.delivery.keeper import Kept
+from app.store.keyed import meaning, witness
 from app.store.refusals import ScriptFailed, StoreRefused
 from app.store.turn import Keeping
 
@@ -13,8 +14,8 @@ log = logging.getLogger(__name__)
 # After this long without an answer a publisher is told that nobody knows.
 _PATIENCE_S = 5.0
 
-# Says of messages, by their ids, whether they are kept as well as they should be.
-Confirm = Callable[[Sequence[int], Callable[[bool], None]], None]
+# Says of messages, by their witnesses, whether they are kept as well as they should be.
+Confirm = Callable[[Sequence[int | str], Callable[[bool], None]], None]
 
 
 class Waiting:
@@ -45,7 +46,7 @@ class Waiting:
         def answered(reply: object) -> None:
             kept = _meaning(reply)
             if kept is Kept.KEPT and self._confirm is not None:
-                self._confirm([keeping.message.id for keeping in messages], confirmed)
+                self._confirm([witness(keeping.message) for keeping in messages], confirmed)
             else:
                 self._calls.pop(number, None)
                 tell(messages, kept)
@@ -85,7 +86,7 @@ def tell(messages: Sequence[Keeping], kept: Kept) -> None:
     """Tell each of them, whatever the others make of it."""
     for keeping in messages:
         try:
-            keeping.done(kept)
+            keeping.done(meaning(keeping.message, kept))
         except Exception:
             log.exception("message %d was %s, which could not be used", keeping.message.id, kept)
 

@@ -38,6 +38,16 @@ class BayeuxCollector(Collector):
             "holdfast_messages_published", "Messages accepted.", value=counters.published
         )
         yield CounterMetricFamily(
+            "holdfast_publishes_repeated",
+            "Publishes that had come before, by their key.",
+            value=counters.repeated,
+        )
+        yield CounterMetricFamily(
+            "holdfast_publish_keys_dropped",
+            "Keys of publishes that were forgotten before their time, for want of room.",
+            value=self._bayeux.hub.keeper.keys_dropped,
+        )
+        yield CounterMetricFamily(
             "holdfast_entries_accepted", "Messages times receivers.", value=counters.accepted
         )
         settled = CounterMetricFamily(

@@ -13,6 +13,7 @@ from redis.asyncio import Redis
 from app.delivery.dead_letters import Attempt, DeadLetter
 from app.delivery.keeper import Kept, Mark
 from app.delivery.messages import Message
+from app.delivery.publish_keys import Key
 from app.delivery.session_record import SessionRecord
 from app.store.address import Address
 from app.store.audit import Audit
@@ -30,11 +31,14 @@ BASE = 1_763_000_000_000_000_000
 _now = itertools.count(BASE + 1_000_000_000)
 
 
-def message(n: int, data: object = "hello", *, channel: str = "/orders/new") -> Message:
+def message(
+    n: int, data: object = "hello", *, channel: str = "/orders/new", key: str = ""
+) -> Message:
     """The message with this number."""
     wire = orjson.dumps({"channel": channel, "data": data})
     message = Message(wire, id=BASE + n, channel=channel, sender="client/ann/2")
     message.is_durable = True
+    message.key = Key(key) if key else None
     return message
 
 

@@ -79,7 +79,7 @@ def calls_of(both: Both, turns: Turns, turn: list[Any]) -> list[Call]:
             both.bury(n, key, is_durable=is_durable)
         else:
             getattr(both, name)(*words)
-    return [outgoing.call for each in turns.take() for outgoing in each.calls(KEYS, EPOCH)]
+    return [outgoing.call for each in turns.take() for outgoing in each.calls(KEYS, EPOCH, 1000)]
 
 
 # One by one
@@ -96,6 +96,8 @@ def everything() -> list[Call]:
     return [
         scripts.save(KEYS, "other", [session("joe/1")]),
         scripts.keep(KEYS, "other", [(message(1), ["joe/1"])]),
+        scripts.keep_keyed(KEYS, "other", [(message(1, key="k"), ["joe/1"])], 9),
+        scripts.disown(KEYS, "other", [("k", 1)]),
         scripts.mark(KEYS, "other", {"joe/1": {1: Mark(1, 1)}}),
         scripts.settle(KEYS, "other", {"joe/1": [1]}),
         scripts.bury(KEYS, "other", [(letter(1), None)]),

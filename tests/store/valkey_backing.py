@@ -41,6 +41,10 @@ class Desk:
     def is_full(self) -> bool:
         return self.store.is_full
 
+    @property
+    def keys_dropped(self) -> int:
+        return self.store.keys_dropped
+
     def keep(self, message: Message, keys: Sequence[str], done: Callable[[Kept], None]) -> None:
         call = self._call()
         self._waiting.append(done)

@@ -187,9 +187,9 @@ bob -> /s20 {"data": "one", "ext": {"delivery": {"priority": 1}}}
        /s20 {"data": "five", "ext": {"delivery": {"priority": 5}}}
        /s20 {"data": "nine", "ext": {"delivery": {"priority": 9}}}
        /s20 {"data": "five again"}
-bob <- /s20 ok
-       /s20 ok
-       /s20 ok
+bob <- /s20 ok {"ext": {"delivery": {"state": "OK", "rcvTimestamp": <text>}}}
+       /s20 ok {"ext": {"delivery": {"state": "OK", "rcvTimestamp": <text>}}}
+       /s20 ok {"ext": {"delivery": {"state": "OK", "rcvTimestamp": <text>}}}
        /s20 ok
 alice is held for 100 ms
 olga operates

@@ -123,11 +123,11 @@ alice takes /s11/x under {"session": "s11/1", "retries": 2, "delay": 1234}
 bob -> /meta/handshake {"ext": {"delivery": {"session": "s11bob"}}}
 bob <- /meta/handshake ok {"clientId": new $bob, "ext": {"delivery": {"session": {"name": new $sender, ...}, ...}}, ...}
 bob -> /s11/x {"data": {"text": "häßlich", "n": [1, 2.5, null]}, "ext": {"delivery": {"priority": 7, "properties": {"color": "red", "size": 55}}}}
-bob <- /s11/x ok
+bob <- /s11/x ok {"ext": {"delivery": {"state": "OK", "rcvTimestamp": new $accepted}}}
 alice -> /meta/connect {"ext": {"ack": 1}}
 alice <- /s11/x {"data": {"text": "häßlich", "n": [1, 2.5, null]}, "ext": {"delivery": {
              "id": <text like holdfast-[0-9]{19}>, "seq": 1, "state": "OK", "sender": $sender, "subscription": "/s11/x",
-             "rcvTimestamp": new $received, "priority": 7, "queue": {"index": 0, "size": 1},
+             "rcvTimestamp": $accepted, "priority": 7, "queue": {"index": 0, "size": 1},
              "properties": {"color": "red", "size": 55}}}}
          /meta/connect ok {"ext": {"ack": 2}}
 alice ~> /meta/connect {"ext": {"ack": 2, "delivery": {"verdicts": [{"seq": 1, "errorCode": "user.update.illegalArgument", "message": "size 55 is too much"}]}}}
@@ -136,17 +136,17 @@ walter <~ /sys/deadMessage {"data": {
               "content": {"text": "häßlich", "n": [1, 2.5, null]},
               "channel": "/s11/x",
               "key": {"oid": "/s11/x"},
-              "qos": {"sender": $sender, "priority": 7, "rcvTimestamp": $received, "properties": {"color": "red", "size": 55}},
+              "qos": {"sender": $sender, "priority": 7, "rcvTimestamp": $accepted, "properties": {"color": "red", "size": 55}},
               "errorCode": "user.update.illegalArgument",
               "reason": <text like .*size 55 is too much.*>,
               "receiver": "client/s11/1",
-              "rcvTimestamp": $received,
+              "rcvTimestamp": $accepted,
               "attempts": [{"n": 1, "time": <integer>, "node": "holdfast", "transport": $transport, "outcome": "user.update.illegalArgument", "latency": <0 to 5000>, ...}],
               "fingerprint": <text like [0-9a-f]{16}>,
               "generation": 0},
               "ext": {"delivery": {"seq": 1, "properties": {
                   "__oid": "/s11/x",
-                  "__rcvTimestamp": $received,
+                  "__rcvTimestamp": $accepted,
                   "__key": <text like .*"oid": ?"/s11/x".*>,
                   "__qos": <text like .*"color": ?"red".*>,
                   "__deadMessageReason": <text like .*size 55 is too much.*>,

@@ -33,6 +33,9 @@ def test_priorities_are_ten(priority: int) -> None:
         ({"persistent": "true"}, "persistent"),
         ({"properties": []}, "properties"),
         ({"properties": "x"}, "properties"),
+        ({"key": ""}, "key"),
+        ({"key": 1}, "key"),
+        ({"key": "k" * 256}, "key"),
         ({"expiration": 1000}, "expiration"),
         ({"expiration": {"lifeTime": "1"}}, "expiration.lifeTime"),
         ({"expiration": {"lifeTime": True}}, "expiration.lifeTime"),
@@ -44,6 +47,11 @@ def test_priorities_are_ten(priority: int) -> None:
 def test_what_makes_no_sense_is_named(asked: Any, named: str) -> None:
     with pytest.raises(QosInvalid, match=f"^{named}$"):
         Qos.of(asked)
+
+
+@pytest.mark.parametrize("key", ["k", "ä" * 255])
+def test_a_key_is_any_text_that_is_not_too_long(key: str) -> None:
+    assert Qos.of({"key": key}).key == key
 
 
 def qualified(**asked: Any) -> Message:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from app.delivery.dead_letters import DeadLetter
 from app.delivery.keeper import Keeper, Kept, Mark
 from app.delivery.messages import Message
+from app.delivery.publish_keys import LIFE_NS, Key
 from app.delivery.session_record import SessionRecord
 
 
@@ -14,10 +15,13 @@ class FakeKeeper:
     def __init__(self) -> None:
         self.is_available = True
         self.is_full = False
+        self.keys_dropped = 0
         self.bodies: dict[int, Message] = {}
         self.queues: dict[str, dict[int, Mark]] = {}
         self.sessions: dict[str, SessionRecord] = {}
         self.letters: list[DeadLetter] = []
+        # Which message has a key.
+        self.keyed: dict[str, int] = {}
         # What `keep` is answered next.
         self.outcome = Kept.KEPT
         # Does not answer `keep` by itself.
@@ -27,6 +31,8 @@ class FakeKeeper:
 
     def keep(self, message: Message, keys: Sequence[str], done: Callable[[Kept], None]) -> None:
         outcome = self.outcome
+        if outcome is Kept.KEPT and message.key is not None:
+            outcome = self._claim(message, message.key)
         if outcome is Kept.KEPT:
             self.bodies[message.id] = message
             for key in keys:
@@ -35,6 +41,15 @@ class FakeKeeper:
             self._silent.append(done)
         else:
             self._answers.append(lambda: done(outcome))
+
+    def _claim(self, message: Message, key: Key) -> Kept:
+        """Of messages with the same key only the first is kept within a day."""
+        first = self.keyed.get(key.digest, message.id)
+        if first != message.id and first + LIFE_NS > message.id:
+            key.first = first
+            return Kept.REPEATED
+        self.keyed[key.digest] = message.id
+        return Kept.KEPT
 
     def mark(self, key: str, marks: Sequence[Mark]) -> None:
         queue = self.queues.get(key, {})

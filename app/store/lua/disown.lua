@@ -1,0 +1,13 @@
+#!lua flags=allow-oom
+-- Forgets the keys of messages that are not kept after all.
+-- KEYS   1 meta   2 keyed
+-- ARGV   1 epoch, then for each message: key, id
+-- Reply  OK
+-- Cost   O(messages)
+-- Repeat finds nothing to forget.
+for at = 2, #ARGV, 2 do
+    if redis.call('HGET', KEYS[2], ARGV[at]) == ARGV[at + 1] then
+        redis.call('HDEL', KEYS[2], ARGV[at])
+    end
+end
+return redis.status_reply('OK')
