@@ -40,9 +40,12 @@ class Ownership:
             if rule.attempts > 1
         }
 
-    def end(self, session: Session, code: ErrorCode) -> None:
+    def end(self, session: Session, code: ErrorCode, by: str = "") -> None:
         bayeux = self._bayeux
-        bayeux.log.warning("session %d was given up: %s", session.number, code.text)
+        if by:
+            bayeux.log.info("session %d, %s, was ended by %s", session.number, session.key, by)
+        else:
+            bayeux.log.warning("session %d was given up: %s", session.number, code.text)
         # Who has no right to be here would only come back and go on refusing.
         session.may_return = not code.is_type_of("user.security.authentication")
         reconnect = "handshake" if session.may_return else "none"

@@ -134,7 +134,7 @@ def remove_first(bayeux: "Bayeux", session: Session, count: int) -> int:
 
 def kill(bayeux: "Bayeux", session: Session, who: str) -> None:
     """The session ends, and what is in its queue becomes dead letters."""
-    bayeux.give_up(session, error_codes.GIVEN_UP, f"ended by {who}")
+    bayeux.give_up(session, error_codes.GIVEN_UP, f"ended by {who}", by=who)
 
 
 def set_timeout(bayeux: "Bayeux", session: Session, timeout_ms: int) -> None:

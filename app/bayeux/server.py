@@ -340,11 +340,11 @@ class Bayeux:
             if session.is_durable and session.queue.count:
                 self.hub.make_ready(session)
 
-    def give_up(self, session: Session, code: ErrorCode, text: str) -> None:
-        """The session ends, and what it did not get is dead."""
+    def give_up(self, session: Session, code: ErrorCode, text: str, by: str = "") -> None:
+        """The session ends, of itself or by somebody, and what it did not get is dead."""
         session.is_closed = session.is_given_up = True
         self.settlement.bury_all(session, code, text, self.now)
-        self.ownership.end(session, code)
+        self.ownership.end(session, code, by)
 
     def end(self, session: Session, seen: Input) -> None:
         """The session is gone; what is still in its queue is the caller's to deliver or discard."""

@@ -125,6 +125,8 @@ def unpack_job(fields: Mapping[bytes, bytes]) -> Job:
     """The job again."""
     record: dict[str, Any] = orjson.loads(fields[_RECORD.encode()])
     del record["v"]
+    # Servers wrote this down until they learned it from the letters.
+    record.pop("canaries", None)
     which = record["which"]
     which["ids"] = tuple(which["ids"])
     which["state"] = None if which["state"] is None else State(which["state"])

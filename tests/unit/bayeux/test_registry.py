@@ -1,5 +1,6 @@
 """Living sessions as administrative commands see them, and replays into their queues."""
 
+import logging
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -187,6 +188,18 @@ def test_who_held_a_session_back_first_stays_on_record() -> None:
     assert client.session.dispatcher is not None
     assert client.session.dispatcher.hold_record is not None
     assert client.session.dispatcher.hold_record.who == "ann"
+
+
+def test_the_log_says_by_whom_a_session_was_ended_and_takes_it_for_no_failure(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    house = house_of()
+    session = receiver(house).session
+    with caplog.at_level(logging.INFO):
+        ask(house, "client/joe/1/?killSession")
+    (line,) = caplog.records
+    assert line.levelno == logging.INFO
+    assert line.getMessage() == f"session {session.number}, joe/1, was ended by operator"
 
 
 def test_a_killed_session_leaves_dead_letters_and_its_client_is_told() -> None:
