@@ -1,0 +1,305 @@
+"""Publishes with keys: taken once, however often their publishers send them."""
+
+from functools import partial
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.bayeux.records import restore
+from app.delivery.keeper import Kept
+from extensions.ack import Ack
+from extensions.delivery import Delivery
+from tests.unit.bayeux.harness import Asked, Client, House, Json
+
+DAY_S = 24 * 3600.0
+
+
+def house_of(before: House | None = None, **options: Any) -> House:
+    """A server; one that comes after another has its store."""
+    keeper = None if before is None else before.keeper
+    house = House(
+        Delivery, partial(Ack, announces_batch=False), keeper=keeper, after=before, **options
+    )
+    if before is not None:
+        for record in list(house.keeper.sessions.values()):
+            restore(house.bayeux, record, house.keeper.waiting(record.key))
+        house.turn()
+    return house
+
+
+def listener(house: House) -> Client:
+    """Somebody to whom nothing is kept."""
+    client = house.client()
+    client.subscribe("/a")
+    return client
+
+
+def named(house: House, name: str) -> Client:
+    client = house.guest()
+    client.handshake(ext={"delivery": {"session": name}})
+    return client
+
+
+def send(client: Client, key: str, data: Any = 1, **options: Any) -> Asked:
+    return client.publish("/a", data, ext={"delivery": {"key": key, **options}})
+
+
+def sent(client: Client, key: str, data: Any = 1, **options: Any) -> Json:
+    asked = send(client, key, data, **options)
+    client.house.turn()
+    return asked.reply
+
+
+def received(reply: Json) -> str:
+    """When the message was received of which the reply speaks."""
+    assert reply["successful"]
+    assert reply["ext"]["delivery"]["state"] == "OK"
+    return str(reply["ext"]["delivery"]["rcvTimestamp"])
+
+
+def heard(client: Client) -> list[Any]:
+    """What has come for the client."""
+    return client.publish("/nobody").data
+
+
+def test_what_comes_again_gets_the_first_reply_and_goes_to_nobody() -> None:
+    house = house_of()
+    alice, bob = house.client(), listener(house)
+    first = sent(alice, "k")
+    again = sent(alice, "k", "other data")
+    assert received(again) == received(first)
+    assert heard(bob) == [1]
+    counters = house.bayeux.hub.counters
+    # What is sent to see what was heard is a message too.
+    assert (counters.published, counters.repeated) == (2, 1)
+    assert (alice.session.published, house.balances()) == (1, True)
+
+
+def test_every_publish_with_options_is_told_when_it_was_received() -> None:
+    house = house_of()
+    alice, bob = house.client(), listener(house)
+    reply = alice.publish("/a", 1, ext={"delivery": {"priority": 9}}).reply
+    assert received(reply).isdigit()
+    assert "ext" not in alice.publish("/a", 2).reply
+    assert (heard(bob), house.keeper.bodies) == ([1, 2], {})
+
+
+def test_while_the_first_waits_for_its_answer_the_second_does_too() -> None:
+    house = house_of()
+    alice, bob = house.client(), listener(house)
+    first, second = send(alice, "k"), send(alice, "k")
+    third = alice.publish("/a", "without a key")
+    assert first.is_held
+    assert second.is_held
+    assert third.is_held
+    house.turn()
+    assert received(first.reply) == received(second.reply)
+    assert heard(bob) == [1, "without a key"]
+
+
+def test_what_was_refused_was_not_taken() -> None:
+    house = house_of()
+    alice, bob = house.client(), listener(house)
+    house.keeper.outcome = Kept.REFUSED
+    assert "store_unavailable" in sent(alice, "k")["error"]
+    house.keeper.outcome = Kept.KEPT
+    house.keeper.is_available = False
+    assert "store_unavailable" in sent(alice, "k")["error"]
+    house.keeper.is_available = True
+    assert received(sent(alice, "k"))
+    assert heard(bob) == [1]
+
+
+def test_a_message_that_is_too_large_was_not_taken() -> None:
+    house = house_of(max_message_size=100)
+    alice, bob = house.client(), listener(house)
+    assert "message_too_large" in sent(alice, "k", "x" * 100)["error"]
+    assert received(sent(alice, "k", "short"))
+    assert heard(bob) == ["short"]
+
+
+def test_what_nobody_knew_of_is_known_when_it_comes_again() -> None:
+    house = house_of()
+    alice, bob = house.client(), listener(house)
+    keeper = house.keeper
+    keeper.is_silent = True
+    first = send(alice, "k")
+    keeper.answer_late(Kept.UNKNOWN)
+    assert "unknown" in first.reply["error"]
+    keeper.is_silent = False
+    again = send(alice, "k")
+    keeper.answer_late(Kept.KEPT)
+    house.turn()
+    assert received(again.reply)
+    assert heard(bob) == [1]
+
+
+def test_an_answer_that_comes_too_late_to_a_repeat_shows_nothing() -> None:
+    house = house_of()
+    alice, bob = house.client(), listener(house)
+    sent(alice, "k")
+    house.keeper.is_silent = True
+    again = send(alice, "k")
+    house.keeper.answer_late(Kept.UNKNOWN)
+    house.keeper.answer_late(Kept.REPEATED)
+    assert "unknown" in again.reply["error"]
+    assert heard(bob) == [1]
+
+
+@pytest.mark.parametrize("persistent", [None, True, False])
+def test_a_repeat_is_known_after_a_restart(persistent: bool | None) -> None:
+    options = {} if persistent is None else {"persistent": persistent}
+    house = house_of()
+    joe, alice = named(house, "joe/1"), named(house, "ann/1")
+    joe.subscribe("/a")
+    first = sent(alice, "k", **options)
+    other = house_of(house)
+    again = sent(named(other, "ann/1"), "k", **options)
+    assert received(again) == received(first)
+    (waiting,) = (each.queue.waiting for each in other.bayeux.sessions if each.key == "joe/1")
+    # Who asks that it be not kept has its key kept alone.
+    assert len(waiting) == (persistent is not False)
+
+
+def test_a_message_that_is_not_kept_leaves_no_trace_but_its_key() -> None:
+    house = house_of()
+    joe, alice = named(house, "joe/1"), house.client()
+    joe.subscribe("/a")
+    sent(alice, "k", persistent=False)
+    (message,) = joe.session.queue.waiting
+    assert not message.is_durable
+    assert house.keeper.waiting("joe/1") == []
+    assert len(house.keeper.keyed) == 1
+
+
+def test_a_day_later_a_key_is_a_new_one() -> None:
+    house = house_of()
+    alice, bob = house.client(), listener(house)
+    first = sent(alice, "k", 1)
+    house.now += DAY_S - 1
+    assert received(sent(alice, "k", 2)) == received(first)
+    house.now += 2
+    assert received(sent(alice, "k", 3)) != received(first)
+    assert heard(bob) == [1, 3]
+
+
+# Whose key it is
+
+
+def test_strangers_have_keys_of_their_own() -> None:
+    house = house_of()
+    bob = listener(house)
+    for number in range(3):
+        sent(house.client(), "k", number)
+    assert heard(bob) == [0, 1, 2]
+
+
+def test_a_browser_that_begins_anew_is_known_by_its_cookie() -> None:
+    house = house_of()
+    bob, alice = listener(house), house.client()
+    first = sent(alice, "k")
+    page = house.client(browser=alice.browser)
+    assert page.client_id != alice.client_id
+    assert received(sent(page, "k")) == received(first)
+    assert heard(bob) == [1]
+
+
+def test_a_subject_is_known_in_all_its_sessions_and_by_every_browser() -> None:
+    house = house_of()
+    bob = listener(house)
+    first = sent(named(house, "joe/1"), "k")
+    for name in ("joe/2", "joe"):
+        assert received(sent(named(house, name), "k")) == received(first)
+    assert heard(bob) == [1]
+
+
+def test_nobody_is_taken_for_another_by_what_is_written_in_a_key() -> None:
+    house = house_of()
+    bob = listener(house)
+    sent(named(house, "joe/1"), "k", 1)
+    sent(named(house, "jo/1"), "e\nk", 2)
+    sent(house.client(browser="subject joe"), "k", 3)
+    # Whoever calls itself what those are called who have no name is a browser like them.
+    sent(named(house, "anonymous/1"), "k", 4)
+    assert heard(bob) == [1, 2, 3, 4]
+
+
+def test_the_store_is_told_neither_keys_nor_cookies() -> None:
+    house = house_of()
+    alice = house.client(browser="a-secret-cookie")
+    sent(alice, "a-secret-key" * 20)
+    (digest,) = house.keeper.keyed
+    assert (len(digest), "secret" in digest) == (20, False)
+
+
+def test_it_must_be_allowed_to_publish_to_be_told_of_a_repeat() -> None:
+    house = house_of()
+    alice = house.client()
+    sent(alice, "k")
+    reply = alice.publish("/sys/a", 1, ext={"delivery": {"key": "k"}}).reply
+    assert reply["error"].startswith("403")
+
+
+def test_what_has_no_key_is_none_of_the_stores_business() -> None:
+    house = house_of()
+    alice, bob = house.client(), listener(house)
+    for _ in range(2):
+        assert alice.publish("/a", 1).reply["successful"]
+    assert (heard(bob), house.keeper.bodies, house.keeper.keyed) == ([1, 1], {}, {})
+
+
+# All of it against a model
+
+people = st.sampled_from(["ann/1", "ann/2", "joe/1"])
+steps = st.lists(
+    st.one_of(
+        st.tuples(
+            st.just("send"), people, st.sampled_from("kl"), st.sampled_from([None, True, False])
+        ),
+        st.tuples(st.just("turn")),
+        st.tuples(st.just("restart")),
+        st.tuples(st.just("pass"), st.sampled_from([60.0, DAY_S / 2, DAY_S])),
+        st.tuples(st.just("refuse"), st.booleans()),
+    ),
+    max_size=25,
+)
+
+
+@given(steps)
+def test_whatever_happens_a_key_is_delivered_once_a_day(given_steps: list[tuple[Any, ...]]) -> None:
+    house = house_of()
+    named(house, "eve/1").subscribe("/a")
+    taken: dict[tuple[str, str], float] = {}
+    expected: list[int] = []
+    for number, (what, *words) in enumerate(given_steps):
+        match what:
+            case "send":
+                who, key, persistent = words
+                options = {} if persistent is None else {"persistent": persistent}
+                send(named(house, who), key, number, **options)
+                mine = (who.partition("/")[0], key)
+                is_new = house.now - taken.get(mine, -DAY_S) >= DAY_S
+                if is_new and house.keeper.outcome is Kept.KEPT:
+                    taken[mine] = house.now
+                    expected.append(number)
+            case "turn":
+                house.turn()
+            case "restart":
+                # What was not kept was shown, and is gone with the server.
+                house.turn()
+                assert waiting(house) == expected
+                house = house_of(house)
+                expected = waiting(house)
+            case "pass":
+                house.now += words[0]
+            case "refuse":
+                house.keeper.outcome = Kept.REFUSED if words[0] else Kept.KEPT
+    house.turn()
+    assert waiting(house) == expected
+
+
+def waiting(house: House) -> list[int]:
+    (queue,) = (each.queue for each in house.bayeux.sessions if each.key == "eve/1")
+    return sorted(int(message.wire.split(b'"data":')[1].rstrip(b"}")) for message in queue.waiting)
