@@ -73,7 +73,8 @@ class Settings(BaseSettings):
     admin: str | None = Field(
         None,
         pattern=r"^(?:[^:\s]+|\[[0-9a-fA-F:]+\]):[0-9]{1,5}$",
-        description="Address of the administration, as HOST:PORT, if not that of the server.",
+        description="Address of the administration, as HOST:PORT, if not that of the server; "
+        "beyond loopback it speaks TLS if the server does.",
     )
     open: bool = Field(False, description="Let anyone in who reaches an address beyond loopback.")
     data: Path = Field(Path("data"), description="Directory that belongs to this server alone.")
@@ -269,6 +270,13 @@ class Settings(BaseSettings):
     def _check_status(cls, status: int) -> int:
         HTTPStatus(status)
         return status
+
+    @field_validator("admin")
+    @classmethod
+    def _check_admin(cls, address: str | None) -> str | None:
+        if address is not None and int(address.rpartition(":")[2]) > 65535:
+            raise ValueError("must have a port up to 65535")
+        return address
 
     @field_validator("redis")
     @classmethod

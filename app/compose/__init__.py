@@ -18,7 +18,7 @@ from pathlib import Path
 
 import app
 from app.bayeux.server import Bayeux
-from app.compose.administration import listen_apart, make_administration
+from app.compose.administration import Administration, listen_apart, make_administration
 from app.compose.options import options_of, web_options
 from app.compose.storage import open_storage
 from app.delivery.settlement import Node
@@ -86,11 +86,13 @@ async def serving(settings: Settings) -> AsyncIterator[str]:
         admin = administration.application if _is_private(settings) else None
         application = make_application(endpoint, door, Metrics(bayeux), readiness, pages, admin)
         timeout_s = settings.shutdown_timeout / 1000
-        listener = Listener(application, _address(settings), shutdown_timeout_s=timeout_s)
+        tls = _tls(settings)
+        address = Address(settings.host, settings.port, settings.unix, tls)
+        listener = Listener(application, address, shutdown_timeout_s=timeout_s)
         clockwork.start(bayeux)
         stack.callback(clockwork.stop)
+        await _listen_apart(settings, stack, administration, tls)
         url = await _listen(listener, endpoint, heads, settings)
-        await listen_apart(settings, stack, administration)
         gc_for_a_server()
         try:
             yield url
@@ -130,15 +132,15 @@ def gc_for_a_server() -> None:
     gc.set_threshold(50_000, 20, 100)
 
 
-def _address(settings: Settings) -> Address:
-    tls = None
-    if settings.tls_cert is not None:
-        tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-        try:
-            tls.load_cert_chain(settings.tls_cert, settings.tls_key)
-        except (OSError, ssl.SSLError) as error:
-            raise CannotStart(f"tls_cert, tls_key: {error}") from error
-    return Address(settings.host, settings.port, settings.unix, tls)
+def _tls(settings: Settings) -> ssl.SSLContext | None:
+    if settings.tls_cert is None:
+        return None
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    try:
+        tls.load_cert_chain(settings.tls_cert, settings.tls_key)
+    except (OSError, ssl.SSLError) as error:
+        raise CannotStart(f"tls_cert, tls_key: {error}") from error
+    return tls
 
 
 def _install_extensions(bayeux: Bayeux, settings: Settings) -> None:
@@ -184,6 +186,19 @@ async def _listen(listener: Listener, endpoint: Endpoint, heads: Heads, settings
     except OSError as error:
         place = settings.unix or f"{settings.host}:{settings.port}"
         raise CannotStart(f"cannot listen on {place}: {error.strerror or error}") from error
+
+
+async def _listen_apart(
+    settings: Settings,
+    stack: AsyncExitStack,
+    administration: Administration,
+    tls: ssl.SSLContext | None,
+) -> None:
+    try:
+        await listen_apart(settings, stack, administration, tls)
+    except OSError as error:
+        reason = error.strerror or error
+        raise CannotStart(f"admin: cannot listen on {settings.admin}: {reason}") from error
 
 
 def _open_tokens(data: Path) -> Tokens:

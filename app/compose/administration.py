@@ -13,7 +13,7 @@ from app.bayeux.registry import LiveRegistry
 from app.bayeux.replaying import Replaying
 from app.bayeux.server import Bayeux
 from app.compose.storage import Storage
-from app.settings import Settings
+from app.settings import Settings, is_loopback
 from app.store.audit import Audit
 from app.store.connection import StoreUnavailable
 from app.store.letters import Letters
@@ -27,6 +27,8 @@ from app.web.admin.tokens import Tokens
 from extensions.operators import Operators
 
 if TYPE_CHECKING:
+    import ssl
+
     from aiohttp import web
 
 log = logging.getLogger(__name__)
@@ -111,12 +113,24 @@ def _role_of(tokens: Tokens, token: str) -> str | None:
 
 
 async def listen_apart(
-    settings: Settings, stack: AsyncExitStack, administration: Administration
+    settings: Settings,
+    stack: AsyncExitStack,
+    administration: Administration,
+    tls: "ssl.SSLContext | None",
 ) -> None:
-    """Serve the API at the address that was set for it."""
+    """Serve the API at the address that was set for it; who is here needs no TLS."""
     if settings.admin is None:
         return
     host, _, port = settings.admin.rpartition(":")
-    listener = AdminListener(administration.application, host.strip("[]"), int(port))
+    host = host.strip("[]")
+    is_private = is_loopback(host)
+    secure = None if is_private else tls
+    listener = AdminListener(administration.application, host, int(port), secure)
     stack.push_async_callback(listener.close)
     log.info("the administration is at %s/admin/", await listener.open())
+    if not is_private and secure is None:
+        log.warning(
+            "admin: tokens can be read on their way to %s: set tls_cert and tls_key, or let only "
+            "a proxy with TLS reach it",
+            settings.admin,
+        )

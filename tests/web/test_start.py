@@ -17,7 +17,7 @@ from app.compose import CannotStart, serving
 from app.settings import Settings
 from app.store.connection import StoreUnavailable
 from tests.abuse.attacker import HANDSHAKE, Person
-from tests.web.programs import free_port, program
+from tests.web.programs import Program, free_port, program
 
 HELLO = orjson.dumps([HANDSHAKE])
 
@@ -95,6 +95,54 @@ def test_it_speaks_over_tls(tmp_path: Path) -> None:
         assert running.stop()[0] == 0
 
 
+def ask_admin(home: Path, url: str, **connecting: Any) -> int:
+    """What the administration answers to an operator."""
+    parts = urlsplit(url)
+    secure = parts.scheme == "https"
+    kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
+    headers = {"Authorization": f"Bearer {(home / 'data/admin-token').read_text().strip()}"}
+    with closing(kind("localhost", parts.port or 0, **connecting)) as connection:
+        connection.request("GET", "/admin/api/v1/sessions", headers=headers)
+        return connection.getresponse().status
+
+
+def admin_url(running: Program) -> str:
+    """Where the log says that the administration is."""
+    (url,) = re.findall(r"the administration is at (\S+)/admin/", running.errors())
+    return str(url)
+
+
+def test_beyond_loopback_the_administration_speaks_tls_if_the_server_does(tmp_path: Path) -> None:
+    cert, key = self_signed(tmp_path)
+    arguments = ["--port", "0", "--admin", "0.0.0.0:0", "--tls-cert", cert, "--tls-key", key]
+    with program(*arguments, home=tmp_path) as running:
+        assert running.place().startswith("https:")
+        url = admin_url(running)
+        assert url.startswith("https://0.0.0.0:")
+        trusting = ssl.create_default_context(cafile=cert)
+        assert ask_admin(tmp_path, url, context=trusting) == 200
+        with pytest.raises(ssl.SSLCertVerificationError):
+            ask_admin(tmp_path, url, context=ssl.create_default_context())
+        assert "tokens can be read" not in running.errors()
+
+
+def test_on_loopback_the_administration_needs_no_tls(tmp_path: Path) -> None:
+    cert, key = self_signed(tmp_path)
+    arguments = ["--port", "0", "--admin", "127.0.0.1:0", "--tls-cert", cert, "--tls-key", key]
+    with program(*arguments, home=tmp_path) as running:
+        assert running.place().startswith("https:")
+        url = admin_url(running)
+        assert url.startswith("http://127.0.0.1:")
+        assert ask_admin(tmp_path, url) == 200
+
+
+def test_an_administration_that_others_reach_without_tls_is_warned_of(tmp_path: Path) -> None:
+    with program("--port", "0", "--admin", "0.0.0.0:0", home=tmp_path) as running:
+        assert running.place().startswith("http:")
+        assert ask_admin(tmp_path, admin_url(running)) == 200
+        assert "tokens can be read on their way to 0.0.0.0:0" in running.errors()
+
+
 def test_it_listens_on_a_unix_socket(tmp_path: Path) -> None:
     path = tmp_path / "socket"
     with program("--unix", str(path), home=tmp_path) as running:
@@ -159,6 +207,7 @@ UNUSABLE: dict[str, tuple[dict[str, Any], str]] = {
     "a socket in a directory that is not there": ({"unix": "none/socket"}, "none/socket"),
     "a socket where a file is": ({"unix": "file"}, "file"),
     "a host that is not ours": ({"open": True, "host": "192.0.2.1"}, "192.0.2.1"),
+    "an administration that is not ours": ({"admin": "192.0.2.1:0"}, "admin"),
     "a host that is none": ({"open": True, "host": "no.such.invalid"}, "no.such.invalid"),
     "no certificate": ({"tls_cert": "none", "tls_key": "none"}, "tls_cert"),
     "a certificate that is none": ({"tls_cert": "file", "tls_key": "file"}, "tls_cert"),

@@ -98,6 +98,8 @@ WRONG: list[tuple[str, str]] = [
     ("port", "-1"),
     ("port", "65536"),
     ("port", "http"),
+    ("admin", "127.0.0.1"),
+    ("admin", "127.0.0.1:70000"),
     ("redis", "http://valkey"),
     ("redis", "valkey:6379"),
     ("redis", "redis://["),
