@@ -52,8 +52,8 @@ class _AckOfSession(SessionExtension):
 
     def incoming(self, session: Session, message: Json, now: float) -> bool:
         if message["channel"] == _CONNECT:
-            ext = message.get("ext") or {}
-            if "ack" in ext:
+            ext = message.get("ext")
+            if ext and "ack" in ext:
                 batch = ext["ack"]
                 acked = session.queue.acknowledge(batch if type(batch) is int else -1)
                 if acked and (session.is_durable or session.dispatcher is not None):

@@ -37,10 +37,9 @@ def decode(body: bytes, limits: RequestLimits) -> list[Json]:
         raise RequestRefused(BayeuxError.REQUEST_TOO_LARGE)
     decoded = _parse(body, limits.depth)
     messages = decoded if type(decoded) is list else [decoded]
-    if not messages:
-        raise RequestRefused(BayeuxError.REQUEST_MALFORMED)
-    if len(messages) > limits.messages:
-        raise RequestRefused(BayeuxError.REQUEST_TOO_LARGE)
+    if not 0 < len(messages) <= limits.messages:
+        error = BayeuxError.REQUEST_TOO_LARGE if messages else BayeuxError.REQUEST_MALFORMED
+        raise RequestRefused(error)
     for message in messages:
         if type(message) is not dict:
             raise RequestRefused(BayeuxError.REQUEST_MALFORMED)

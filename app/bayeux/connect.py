@@ -31,10 +31,14 @@ def connect(
             bayeux.give_up(session, GIVEN_UP, "the last attempt failed")
             raise unknown_session(bayeux, exchange, message)
     session.rest_interval_s = session.interval_s
-    timeout_s = session.timeout_s
-    if message.get("advice"):
-        timeout_s = _heed(message["advice"], session)
-    _settle_on_transport(bayeux, exchange, session, message, reply)
+    advice = message.get("advice")
+    timeout_s = _heed(advice, session) if advice else session.timeout_s
+    kind = exchange.carrier.connection_type
+    if kind is not session.connection_type or not session.is_advised or "advice" in message:
+        # It was asked for, or may be another than the client knows.
+        session.connection_type, session.is_advised = kind, True
+        reply["advice"] = session_advice(session, bayeux.options)
+    session.pipe = exchange.pipe
     reply["successful"] = True
     exchange.connect = (len(exchange.replies), reply, message.get("ext") or {})
     if bayeux.is_stopping:
@@ -48,10 +52,9 @@ def _hold_if_silent(
     bayeux: Bayeux, exchange: Exchange, session: Session, reply: Json, timeout_s: float
 ) -> None:
     """CometD's order: messages first, then a crowded browser, then whether to wait at all."""
-    pause_s = 0.0
-    queue = session.queue
+    pause_s, queue = 0.0, session.queue
     if queue.count and bayeux.answers.may_take(session) and queue.has_news(bayeux.guard.held):
-        pause_s = 0.0 if not timeout_s else queue.pause_s()
+        pause_s = queue.pause_s() if timeout_s else 0.0
         if not pause_s and (queue.has_urgent() or session.is_late(bayeux.now)):
             return
     if _crowds_browser(bayeux, exchange):
@@ -70,20 +73,6 @@ def _heed(advice: Json, session: Session) -> float:
     if isinstance(timeout, (int, float)) and timeout >= 0:
         return min(timeout / 1000, session.timeout_s)
     return session.timeout_s
-
-
-def _settle_on_transport(
-    bayeux: Bayeux, exchange: Exchange, session: Session, message: Json, reply: Json
-) -> None:
-    """Advice is given if it was asked for, or if it may be another than the client knows."""
-    kind = exchange.carrier.connection_type
-    if session.connection_type is not kind:
-        session.connection_type = kind
-        session.is_advised = False
-    if "advice" in message or not session.is_advised:
-        session.is_advised = True
-        reply["advice"] = session_advice(session, bayeux.options)
-    session.pipe = exchange.pipe
 
 
 def _crowds_browser(bayeux: Bayeux, exchange: Exchange) -> bool:

@@ -24,8 +24,6 @@ _HANDSHAKE = "/meta/handshake"
 _CONNECT = "/meta/connect"
 _GONE, _META = State.GONE, Kind.META
 _AWAY = State.AWAY
-# A field of one of these types holds an object, or nothing.
-_OBJECT = (dict, type(None))
 _NUMBER = (int, float)
 
 
@@ -150,19 +148,22 @@ def _handle(bayeux: Bayeux, message: Json, exchange: Exchange) -> None:
 
 def _validate(bayeux: Bayeux, message: Json) -> Channel:
     """What is wrong with a message by itself; comes before the question who sent it."""
-    name, message_id = message.get("channel"), message.get("id")
+    name = message.get("channel")
     channel = bayeux.channels.get(name) if type(name) is str else None
     if channel is None:
         missing = name is None
         raise Refused(BayeuxError.CHANNEL_MISSING if missing else BayeuxError.CHANNEL_INVALID)
+    message_id = message.get("id")
     if type(message_id) is str:
         if not (message_id.isalnum() and message_id.isascii()):
             raise Refused(BayeuxError.MESSAGE_ID_INVALID)
     elif message_id is not None and (type(message_id) is not int or message_id < 0):
         raise Refused(BayeuxError.MESSAGE_ID_INVALID)
-    if "ext" in message and type(message["ext"]) not in _OBJECT:
+    ext = message.get("ext")
+    if ext is not None and type(ext) is not dict:
         raise Refused(BayeuxError.EXT_INVALID)
-    if "advice" in message and type(message["advice"]) not in _OBJECT:
+    advice = message.get("advice")
+    if advice is not None and type(advice) is not dict:
         raise Refused(BayeuxError.ADVICE_INVALID)
     return channel
 
@@ -182,15 +183,13 @@ def _carry_out(
 ) -> bool:
     """Whether the reply is complete; a connect's is when it is known what travels with it."""
     session = exchange.session
-    if session is None or message.get("clientId") != session.client_id:
-        raise _unknown(bayeux, message, exchange)
-    if session.state is _GONE or session.state is _AWAY:
+    if session is None or message.get("clientId") != session.client_id or session.has_left:
         raise _unknown(bayeux, message, exchange)
     if session.terms is not None or session.is_durable:
         _check_store(bayeux, session)
     if session.extensions:
         run_incoming(session, message, bayeux.now)
-        if session.state is _GONE or session.state is _AWAY:
+        if session.has_left:
             raise _unknown(bayeux, message, exchange)
     if channel.kind is not _META:
         return publish(bayeux, exchange, session, channel, message, reply)
@@ -216,13 +215,12 @@ def _unknown(bayeux: Bayeux, message: Json, exchange: Exchange) -> Refused:
 def _skeleton(message: Json) -> Json:
     """What every reply repeats of its message."""
     channel, message_id = message.get("channel"), message.get("id")
-    reply: Json = {}
-    if type(channel) is str:
-        reply["channel"] = channel
+    reply: Json = {"channel": channel} if type(channel) is str else {}
     if type(message_id) is str:
         reply["id"] = message_id
     elif type(message_id) in _NUMBER:
         reply["id"] = str(message_id)
-    if "subscription" in message and message["subscription"] is not None:
-        reply["subscription"] = message["subscription"]
+    subscription = message.get("subscription")
+    if subscription is not None:
+        reply["subscription"] = subscription
     return reply

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from app.bayeux.extension_chain import SessionExtension
     from app.bayeux.terms import Terms
 
+_GONE, _AWAY = State.GONE, State.AWAY
 # How many client ids are remembered that another client has taken the session from.
 _REPLACED = 10_000
 
@@ -124,7 +125,7 @@ class Session(Receiver):
 
     @property
     def is_gone(self) -> bool:
-        return self.state is State.GONE
+        return self.state is _GONE
 
     @property
     def is_operator(self) -> bool:
@@ -134,7 +135,7 @@ class Session(Receiver):
     @property
     def has_left(self) -> bool:
         """Whether no client speaks for it."""
-        return self.state is State.GONE or self.state is State.AWAY
+        return self.state is _GONE or self.state is _AWAY
 
     def subscription(self, channel: str) -> str | None:
         """What brings the messages of a channel here, the most exact pattern; None if nothing."""
@@ -247,11 +248,11 @@ class Sessions:
     def find(self, client_id: object, browser: str | None) -> Session | None:
         """The session of this id, if it was made by the browser that asks now."""
         session = self._by_id.get(client_id) if type(client_id) is str else None
-        if session is None or session.state is State.AWAY:
+        if session is None or session.state is _AWAY:
             return None
-        if self._trusting:
+        if self._trusting or (browser is not None and browser == session.browser):
             return session
-        if browser is not None and browser in (session.browser, session.browser_of_socket):
+        if browser is not None and browser == session.browser_of_socket:
             return session
         return None
 
@@ -280,7 +281,8 @@ class Sessions:
         session.held = exchange
         browser = exchange.browser
         if browser is not None and exchange.pipe is None:
-            self._held_by_browser[browser] = self._held_by_browser.get(browser, 0) + 1
+            held = self._held_by_browser
+            held[browser] = held.get(browser, 0) + 1
 
     def unhold(self, session: Session, exchange: Exchange) -> None:
         """The session's held connect is no longer held."""

@@ -107,7 +107,11 @@ class Hub(Generic[R]):
             elif is_lazy:
                 self._linger(receiver, message)
             elif not receiver.is_ready:
-                self.make_ready(receiver)
+                # As in `make_ready`.
+                receiver.is_ready = True
+                self._ready.append(receiver)
+                if len(self._ready) == 1:
+                    self._on_ready()
 
     def deliver(self, receiver: R, message: Message) -> None:
         """Give the message to one receiver, whatever it subscribed to."""

@@ -33,9 +33,9 @@ class Timers(Generic[T]):
         """Make sure that the item rings soon after `due`, perhaps before."""
         if due == _NEVER:
             return
-        bucket = int(due * _PER_SECOND) + 1
-        if item.alarm:
-            if item.alarm <= bucket:
+        bucket, alarm = int(due * _PER_SECOND) + 1, item.alarm
+        if alarm:
+            if alarm <= bucket:
                 return
             self.drop(item)
         item.alarm = bucket

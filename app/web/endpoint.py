@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 
 import orjson
 
@@ -24,6 +25,8 @@ FIXED_HEADERS = {
     "Server": "Holdfast",
 }
 JSON_TYPE = "application/json;charset=UTF-8"
+
+_wire_of = attrgetter("wire")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +85,7 @@ def join(exchange: Exchange, messages: Sequence[Event]) -> bytes:
     """Messages and replies as one array, without its brackets: queued messages come first."""
     if not messages:
         return b",".join(exchange.replies)
-    wires = [message.wire for message in messages]
+    wires = list(map(_wire_of, messages))
     if exchange.is_handshake:
         return b",".join([*exchange.replies, *wires])
     wires += exchange.replies

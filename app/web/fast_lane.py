@@ -124,14 +124,19 @@ class FastLane(RequestHandler):
     def data_received(self, data: bytes) -> None:
         if self._force_close or self._close:
             return
-        if self._upgraded or self._payload_parser is not None:
+        if self._is_between and self._exchange is None and not self._paused and not self._set_aside:
+            # The usual case: nothing of the ordinary machinery is in use.
+            body = self._body_behind_known_head(data)
+            if body is None:
+                self._parse(data)
+            else:
+                self._receive(body)
+        elif self._upgraded or self._payload_parser is not None:
             super().data_received(data)
         elif data and (self._set_aside or self._is_taken()):
             self._put_aside(data)
-        elif not self._is_between or (body := self._body_behind_known_head(data)) is None:
-            self._parse(data)
         else:
-            self._receive(body)
+            self._parse(data)
 
     def _body_behind_known_head(self, data: bytes) -> bytes | None:
         known = self._known
