@@ -7,7 +7,8 @@
 -- Reply  how many keys were forgotten before their time, then for each message '' if it is kept, or
 --        the id of the one that was kept before with its key
 -- Cost   O(entries); besides, keys that are too old or too many go, some more than may come
--- Repeat finds the message's own id under its key, and then does what a repeat of keep does.
+-- Repeat finds the message's own id under its key, and then does what a repeat of keep does. Only
+--        what repeated a message whose key went just then is told that it is the first.
 --        Keys have no time to live in the store's sense: one that may throw away what has would
 --        throw away all of them. The ids of messages are times, by the clock of who receives them.
 local keyed, order = KEYS[4], KEYS[5]

@@ -274,7 +274,7 @@ def test_whatever_happens_a_key_is_delivered_once_a_day(given_steps: list[tuple[
     taken: dict[tuple[str, str], float] = {}
     expected: list[int] = []
     for number, (what, *words) in enumerate(given_steps):
-        match what:
+        match str(what):
             case "send":
                 who, key, persistent = words
                 options = {} if persistent is None else {"persistent": persistent}
@@ -294,7 +294,7 @@ def test_whatever_happens_a_key_is_delivered_once_a_day(given_steps: list[tuple[
                 expected = waiting(house)
             case "pass":
                 house.now += words[0]
-            case "refuse":
+            case _:
                 house.keeper.outcome = Kept.REFUSED if words[0] else Kept.KEPT
     house.turn()
     assert waiting(house) == expected
