@@ -55,8 +55,8 @@ class Publisher:
         self._store = store
         self.heard: dict[int, list[Kept]] = {}
 
-    def keep(self, n: int) -> None:
-        self._store.keep(message(n), ["joe/1"], self.heard.setdefault(n, []).append)
+    def keep(self, n: int, key: str = "") -> None:
+        self._store.keep(message(n, key=key), ["joe/1"], self.heard.setdefault(n, []).append)
 
     async def hears(self, n: int, *kept: Kept) -> None:
         await until(lambda: len(self.heard[n]) >= len(kept))
@@ -139,6 +139,29 @@ async def test_what_comes_while_replicas_are_awaited_is_confirmed_together(
     stats = primary.ask("INFO", "commandstats")
     # One at the start, and three for each of few times.
     assert stats["cmdstat_waitaof"]["calls"] <= 1 + 3 * 4
+
+
+@pytest.mark.usefixtures("replica")
+async def test_a_repeat_is_confirmed_like_the_message_that_it_repeats(
+    primary: ValkeyServer,
+) -> None:
+    """Whose body is gone, or never was there."""
+    async with opened(primary, "replicas:1") as store:
+        publisher = Publisher(store)
+        publisher.keep(1, key="k")
+        await publisher.hears(1, Kept.KEPT)
+        store.settle("joe/1", ids(1))
+        publisher.keep(2, key="k")
+        await publisher.hears(2, Kept.REPEATED)
+        store.keep(message(3, key="l"), [], publisher.heard.setdefault(3, []).append)
+        await publisher.hears(3, Kept.KEPT)
+        primary.ask("FLUSHALL")
+    asked = Replicas(open_reader(primary.url), Keys("holdfast"), 1)
+    answers: list[bool] = []
+    asked.confirm([f"k:{ids(1)[0]}"], answers.append)
+    await until(lambda: len(answers) == 1)
+    assert answers == [False]
+    await asked.close()
 
 
 async def test_a_connection_that_is_lost_while_it_waits_says_nothing(

@@ -216,6 +216,7 @@ class Rig:
         web_options: WebOptions | None = None,
     ) -> None:
         self._door = door
+        self.keeper = FakeKeeper()
         self._now = 0.0
         ids = count(1)
         web_options = replace(web_options or WebOptions(), fast_lane=door is Door.FAST_LANE)
@@ -228,7 +229,7 @@ class Rig:
             on_ready=self._on_ready,
             run_later=_never,
             node=Node("test", count(1_700_000_000_000_000_000).__next__),
-            keeper=FakeKeeper(),
+            keeper=self.keeper,
         )
         self.endpoint = Endpoint(self.bayeux, web_options, self._clock)
         sockets = WebSocketDoor(self.endpoint)

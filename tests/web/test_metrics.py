@@ -59,14 +59,17 @@ async def subscriber(rig: Rig, **handshake: object) -> Client:
     return client
 
 
-async def publish(rig: Rig, count: int) -> None:
+async def publish(rig: Rig, count: int, **fields: object) -> None:
+    """One message after the other; those with more fields wait for the store."""
     client = rig.connect()
     await client.send(HELLO)
     (reply,) = orjson.loads(client.heard().responses[0].body)
     cookie = client.heard().responses[0].headers["set-cookie"].partition(";")[0]
-    message = {**PUBLISH, "clientId": reply["clientId"]}
+    message = {**PUBLISH, "clientId": reply["clientId"], **fields}
     for _ in range(count):
         await client.send(post(message, cookie=cookie))
+        if fields:
+            rig.keeper.turn()
 
 
 async def test_what_is_taken_by_a_plain_receiver_is_acked(rig: Rig) -> None:
@@ -120,6 +123,15 @@ async def test_what_a_leaving_client_did_not_take_is_accounted_for(rig: Rig) -> 
     assert found("holdfast_entries_waiting") + found("holdfast_entries_handed") == 0
     assert found("holdfast_entries_settled_total", outcome="discarded") == 2
     assert found("holdfast_sessions_ended_total", how="disconnect") == 1
+
+
+async def test_what_came_before_by_its_key_is_counted_as_that(rig: Rig) -> None:
+    await publish(rig, 3, ext={"delivery": {"key": "k"}})
+    rig.keeper.keys_dropped = 7
+    found = await figures(rig)
+    assert found("holdfast_messages_published_total") == 1
+    assert found("holdfast_publishes_repeated_total") == 2
+    assert found("holdfast_publish_keys_dropped_total") == 7
 
 
 async def test_sessions_are_counted_by_their_state(rig: Rig) -> None:

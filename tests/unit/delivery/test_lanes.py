@@ -86,6 +86,17 @@ def test_what_is_refused_is_not_shown_and_keeps_nobody_waiting() -> None:
     assert street.told == ["a refused", "b kept"]
 
 
+def test_what_came_before_is_not_shown_again() -> None:
+    street = Street()
+    first, second = street.keep("a"), street.keep("b")
+    street.enter("c")
+    first(Kept.UNKNOWN)
+    second(Kept.REPEATED)
+    first(Kept.REPEATED)
+    assert street.shown == shown("c")
+    assert street.told == ["a unknown", "b repeated", "c kept"]
+
+
 def test_what_nobody_knows_keeps_nobody_waiting_and_is_shown_if_it_was_kept() -> None:
     street = Street()
     first, second = street.keep("a"), street.keep("b")
