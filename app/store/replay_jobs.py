@@ -93,8 +93,8 @@ class Job:
     acked: int = 0
     failed: int = 0
     skipped: dict[str, int] = field(default_factory=dict)
-    # All letters up to this one have been looked at.
-    cursor: str | None = None
+    # The place in its order up to which all letters have been looked at.
+    reached: str = ""
     finished: int | None = None
     # Why it stopped or failed.
     reason: str = ""
@@ -125,8 +125,10 @@ def unpack_job(fields: Mapping[bytes, bytes]) -> Job:
     """The job again."""
     record: dict[str, Any] = orjson.loads(fields[_RECORD.encode()])
     del record["v"]
-    # Servers wrote this down until they learned it from the letters.
+    # Servers wrote these down: what they learn from the letters now, and how far they were in the
+    # order of deaths. What they had taken says so itself.
     record.pop("canaries", None)
+    record.pop("cursor", None)
     which = record["which"]
     which["ids"] = tuple(which["ids"])
     which["state"] = None if which["state"] is None else State(which["state"])

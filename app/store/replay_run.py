@@ -13,7 +13,8 @@ from app.store.keeping import Store
 from app.store.letter_search import LetterFilter, LetterSearch
 from app.store.records import message_of
 from app.store.replay_jobs import Job, JobState, Sent, Skip, pack_job
-from app.store.replay_survey import Receivers, before, survey, unfit
+from app.store.replay_order import Order, Place
+from app.store.replay_survey import Receivers, survey, unfit
 from app.store.scripts import Take
 
 # Between two looks at what became of what was sent, and between two tries while the store is away.
@@ -24,7 +25,7 @@ _PATIENCE_S = 5.0
 _LATE_S = 60.0
 # What is out and not settled; beyond it the replay waits for its receivers.
 _WINDOW = 10_000
-# Letters and bytes taken in one step; steps in a second, for a rate to be even.
+# Letters and bytes read and taken in one step; steps in a second, for a rate to be even.
 _STEP = 100
 _STEP_BYTES = 2 * 1024**2
 _STEPS_PER_S = 10
@@ -64,13 +65,12 @@ class Run:
         """Replay what is left; raises `Interrupted` if it ends before."""
         while True:
             try:
-                if not self.job.total:
-                    await survey(self.job, self._search, self._receivers)
-                    self.note()
+                order = await survey(self.job, self._search, self._receivers)
+                self.note()
                 if self._is_taken_over:
                     await self._recall()
                     self._is_taken_over = False
-                await self._go_on()
+                await self._go_on(order)
                 break
             except StoreUnavailable:
                 await self._pause(_AWAY_S)
@@ -91,25 +91,30 @@ class Run:
         await self._look()
         self.note()
 
-    async def _go_on(self) -> None:
+    async def _go_on(self, order: Order) -> None:
         job = self.job
-        async for step, last in self._search.scan(job.which, job.cursor):
-            skipped: Counter[Skip] = Counter()
-            fit = []
-            for letter in sorted(before(job, step), key=lambda letter: letter.message):
-                why = unfit(job, letter, self._receivers)
-                if why is None:
-                    fit.append(letter)
-                elif letter.job != job.id:
-                    skipped[why] += 1
+        for places in order.steps(_STEP, _STEP_BYTES):
+            fit, skipped = await self._fit(places)
             for part in self._parts(fit):
                 skipped += await self._send(part)
             for why, count in skipped.items():
                 job.skip(why, count)
-            job.cursor = last
+            job.reached = places[-1].text
             self.note()
-            if last >= job.id:
-                return
+
+    async def _fit(self, places: list[Place]) -> tuple[list[DeadLetter], Counter[Skip]]:
+        """The letters of these places that can be replayed, and how many cannot."""
+        fit = []
+        skipped: Counter[Skip] = Counter()
+        for letter in await self._search.whole([place.id for place in places]):
+            if letter is None:
+                skipped[Skip.GONE] += 1
+            elif (why := unfit(self.job, letter, self._receivers)) is None:
+                fit.append(letter)
+            elif letter.job != self.job.id:
+                # Else it was sent before this process went on.
+                skipped[why] += 1
+        return fit, skipped
 
     def _parts(self, letters: list[DeadLetter]) -> Iterator[list[DeadLetter]]:
         job = self.job
@@ -146,12 +151,11 @@ class Run:
         job = self.job
         skipped: Counter[Skip] = Counter()
         takes = []
-        found = await self._search.whole([letter.id for letter in letters])
-        for letter in found:
-            key = None if letter is None else job.options.target or letter.key
-            is_durable = None if key is None else self._receivers.is_durable(key)
-            if letter is None or key is None or is_durable is None:
-                skipped[Skip.GONE if letter is None else Skip.RECEIVER] += 1
+        for letter in letters:
+            key = job.options.target or letter.key
+            is_durable = self._receivers.is_durable(key)
+            if is_durable is None:
+                skipped[Skip.RECEIVER] += 1
             else:
                 takes.append(Take(letter, key, is_durable))
         for take, result in zip(takes, await self._taken(takes), strict=True):

@@ -1,4 +1,4 @@
-"""Which letters a replay is about, and which of them it leaves out."""
+"""Which letters a replay is about, in which order, and which of them it leaves out."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -8,6 +8,7 @@ from app.delivery.dead_letters import DeadLetter, State
 from app.delivery.messages import Message
 from app.store.letter_search import LetterSearch
 from app.store.replay_jobs import Job, JobState, Sent, Skip
+from app.store.replay_order import Order
 
 # Of channels and receivers.
 _LARGEST = 20
@@ -45,21 +46,26 @@ def unfit(job: Job, letter: DeadLetter, receivers: Receivers) -> Skip | None:
     return None
 
 
-async def survey(job: Job, search: LetterSearch, receivers: Receivers) -> None:
-    """Count what the job is about to do, and do nothing."""
+async def survey(job: Job, search: LetterSearch, receivers: Receivers) -> Order:
+    """Look at all that the job is about, and do nothing: how much there is, and what is left."""
     channels: Counter[str] = Counter()
     keys: Counter[str] = Counter()
-    total = 0
+    order = Order(job.reached)
     async for step, last in search.scan(job.which):
-        for letter in before(job, step):
-            total += 1
-            channels[letter.channel] += 1
-            keys[letter.key] += 1
-            why = unfit(job, letter, receivers)
-            if why is not None and job.state is JobState.PLANNED:
-                job.skip(why)
+        meant = before(job, step)
+        order.add(meant)
+        channels.update(letter.channel for letter in meant)
+        keys.update(letter.key for letter in meant)
+        if job.state is JobState.PLANNED:
+            for letter in meant:
+                why = unfit(job, letter, receivers)
+                if why is not None:
+                    job.skip(why)
         if last >= job.id:
             break
-    job.total = total
-    job.channels = dict(channels.most_common(_LARGEST))
-    job.receivers = dict(keys.most_common(_LARGEST))
+    if not job.total:
+        # What a process before this one has sent may not be meant any more.
+        job.total = channels.total()
+        job.channels = dict(channels.most_common(_LARGEST))
+        job.receivers = dict(keys.most_common(_LARGEST))
+    return order

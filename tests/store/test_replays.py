@@ -1,72 +1,19 @@
 """Replays: in order, a few first, stopped when too many die again, and never twice."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator
 
 import pytest
 
-from app.delivery.dead_letters import DeadLetter, State
+from app.delivery.dead_letters import State
 from app.delivery.messages import Message
 from app.store import replay_run, replays
 from app.store.letter_search import LetterFilter
-from app.store.replay_jobs import Job, JobState, ReplayOptions, Sent
+from app.store.replay_jobs import JobState, ReplayOptions, Sent
 from app.store.replays import NotUnderWay, Replays
-from tests.store.desk import BASE, KEYS, Desk, desk, letter, session, until
+from tests.store.desk import BASE, KEYS, Desk, letter, until
+from tests.store.hall import ALL, FAST, Hall, ended, prepare, stage
 from tests.store.servers import ValkeyServer
-
-ALL = LetterFilter()
-FAST = ReplayOptions(rate=100_000, canary=0)
-
-
-class Hall:
-    """Sessions that take what is delivered, keep it waiting, or refuse it."""
-
-    def __init__(self, at: Desk) -> None:
-        self.at = at
-        self.durable: dict[str, bool] = {"joe/1": True, "ann/1": True, "joe/-5": False}
-        self.delivered: list[tuple[str, int]] = []
-        self.messages: list[Message] = []
-        self.queued: set[Sent] = set()
-        self.is_acking = True
-        self.refused: set[int] = set()
-
-    def is_durable(self, key: str) -> bool | None:
-        return self.durable.get(key)
-
-    def deliver(self, key: str, message: Message) -> None:
-        self.delivered.append((key, message.id - BASE))
-        self.messages.append(message)
-        self.queued.add(Sent(key, message.id))
-
-    def waiting(self, sent: Sequence[Sent]) -> Sequence[Sent]:
-        if self.is_acking:
-            for each in sent:
-                self.settle(each)
-        return [each for each in sent if each in self.queued]
-
-    def settle(self, sent: Sent) -> None:
-        if sent not in self.queued:
-            return
-        self.queued.remove(sent)
-        n = sent.id - BASE
-        if n in self.refused:
-            dead = letter(int(self.at.new_id()) - BASE, of=n, receiver=sent.key, generation=1)
-            self.at.store.bury([dead], sent.key if self.durable[sent.key] else None)
-        else:
-            self.at.store.settle(sent.key, [sent.id])
-
-
-@asynccontextmanager
-async def stage(server: ValkeyServer) -> AsyncIterator[tuple[Desk, Hall, Replays]]:
-    async with desk(server) as at:
-        hall = Hall(at)
-        search = at.letters.search
-        jobs = Replays(at.store, search, at.redis, receivers=hall, audit=at.audit, new_id=at.new_id)
-        try:
-            yield at, hall, jobs
-        finally:
-            await jobs.close()
 
 
 @pytest.fixture(autouse=True)
@@ -79,19 +26,6 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 async def scene(shared_valkey: ValkeyServer) -> AsyncIterator[tuple[Desk, Hall, Replays]]:
     async with stage(shared_valkey) as scene:
         yield scene
-
-
-async def prepare(at: Desk, *letters: DeadLetter) -> None:
-    for key in ("joe/1", "ann/1"):
-        at.store.save(session(key))
-    at.store.bury(letters, None)
-    await at.answered()
-
-
-async def ended(job: Job) -> JobState:
-    await until(lambda: not job.is_under_way)
-    await asyncio.sleep(0)
-    return job.state
 
 
 Scene = tuple[Desk, Hall, Replays]
