@@ -69,16 +69,8 @@ class Delivery(ServerExtension):
     def _check_name(self, session: Session, terms: Terms, handshake: Json) -> None:
         bayeux, subject = self._bayeux, terms.subject or ""
         bayeux.rights.check_name(session, subject, terms.number, handshake)
-        if not terms.is_named:
-            session.key = f"{subject}/-{session.number}"
-            return
-        others = [s for s in bayeux.sessions.of_subject(subject) if s.key != terms.key]
-        if terms.clear_sessions:
-            for other in others:
-                bayeux.end_by_server(other)
-        elif len(others) >= terms.max_sessions:
-            raise Refused(BayeuxError.SESSIONS_EXCEEDED, "user.configuration.maxSession")
-        session.key = terms.key
+        is_named = terms.is_named
+        session.key = terms.key if is_named else f"{subject}/-{session.number}"
 
     def _take_verdicts(self, call: Call) -> None:
         call.is_kept = True

@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 
 from app.bayeux.advice import reconnect_advice, session_advice
+from app.bayeux.claims import claim
 from app.bayeux.codec import Json
 from app.bayeux.errors import BayeuxError, Refused
 from app.bayeux.exchange import Exchange
@@ -13,10 +14,8 @@ from app.bayeux.sessions import Session
 from app.bayeux.takeover import take_over
 from app.delivery.counters import Reason
 from app.delivery.entries import Settling
-from app.delivery.error_codes import CODES
 from app.delivery.queue import CallbackQueue
 
-NOT_AUTHORISED = CODES["user.security.authorization.notAuthorized"]
 # How long after its handshake a newcomer's socket may ask for the session.
 CLAIM_S = 5.0
 
@@ -126,7 +125,7 @@ class Handshake:
         _check_room(self._bayeux)
         bayeux, exchange, draft = self._bayeux, self._exchange, self._session
         is_durable = _is_durable(bayeux, draft)
-        if is_durable and not bayeux.hub.keeper.is_available:
+        if not _can_write_down(bayeux, draft, is_durable=is_durable):
             raise _busy(bayeux)
         browser, pipe = exchange.browser, exchange.pipe
         if browser is None:
@@ -161,10 +160,7 @@ class Handshake:
         if terms is None or not terms.is_named:
             bayeux.sessions.add(draft, browser)
             return draft
-        known = bayeux.sessions.named(terms.key)
-        if known is not None and known.is_operator and not draft.is_operator:
-            # Its queue may hold what the system has to tell.
-            raise Refused(BayeuxError.SESSION_NAME_DENIED, NOT_AUTHORISED.text)
+        known = claim(bayeux, draft, terms, self._message)
         if known is not None:
             take_over(bayeux, known, draft, browser)
             return known
@@ -189,6 +185,14 @@ def _is_durable(bayeux: Bayeux, session: Session) -> bool:
             return session.terms is not None and session.terms.is_named
         case Durable.ACKED:
             return session.terms is not None or session.queue.settling is not Settling.WRITTEN
+
+
+def _can_write_down(bayeux: Bayeux, draft: Session, *, is_durable: bool) -> bool:
+    """Whether the store can take what it must: a session, and what others leave that end for it."""
+    if is_durable and not bayeux.hub.keeper.is_available:
+        return False
+    clears = draft.terms is not None and draft.terms.clear_sessions
+    return not (clears and bayeux.settlement.is_crowded)
 
 
 def check_capacity(bayeux: Bayeux) -> None:

@@ -24,7 +24,7 @@ from app.delivery.channels import Channel, Channels, Kind
 from app.delivery.counters import Reason
 from app.delivery.dispatcher import Dispatcher, Hold
 from app.delivery.entries import Settling
-from app.delivery.error_codes import ErrorCode
+from app.delivery.error_codes import GIVEN_UP, ErrorCode
 from app.delivery.guard import Guard
 from app.delivery.hub import Hub
 from app.delivery.keeper import Keeper, Kept
@@ -252,12 +252,15 @@ class Bayeux:
             message = Message(encode(event), id=self.node.stamp(), channel=channel, linger_s=lazy_s)
             self.hub.deliver(session, message)
 
-    def end_by_server(self, session: Session) -> None:
-        """End a session and let its client know."""
+    def end_by_server(self, session: Session, why: str = "ended by the server") -> None:
+        """End a session and let its client know; what was kept for it becomes dead letters."""
         if session.is_gone:
             return
         pipe = session.pipe
         event: Json = {"channel": "/meta/disconnect", "successful": True}
+        keeps = session.is_durable or (session.terms is not None and session.terms.is_named)
+        if keeps:
+            self.settlement.bury_all(session, GIVEN_UP, why, self.now)
         if pipe is None:
             self.deliver_event(session, event)
             self.answers.dismiss(session)
@@ -271,6 +274,8 @@ class Bayeux:
         self.end(session, Input.DISCONNECT)
         if self.present is None or self.present.session is not session:
             session.queue.discard(Reason.SESSION_ENDED)
+        # As what the store has not answered yet.
+        session.is_given_up = keeps
 
     def hold(self, session: Session, exchange: Exchange, timeout_s: float) -> None:
         """Keep the connect until a message comes or the time is over."""
