@@ -9,6 +9,7 @@ from typing import IO, Annotated
 import typer
 from rich.progress import Progress
 
+from app.cli.failures import Exit
 from app.cli.options import (
     AsJson,
     Conditions,
@@ -29,17 +30,19 @@ from app.cli.output import (
     brief,
     complain,
     note,
+    patience,
     print_facts,
     print_json,
     print_table,
     progress,
     when,
 )
-from app.cli.remote import Exit, Json, Place, Remote, talk
-from app.cli.replay import replay
+from app.cli.remote import Json, Place, Remote, talk
+from app.cli.replay import replay, replays
 
 dead = typer.Typer(name="dead", help="Dead letters.", no_args_is_help=True, rich_markup_mode=None)
 dead.command("replay")(replay)
+dead.command("replays")(replays)
 
 
 @dead.command("list")
@@ -52,7 +55,10 @@ def list_letters(
     as_json: AsJson = False,
     place: Place,
 ) -> None:
-    """List dead letters, the latest first, or groups of them, the largest first."""
+    """List dead letters, or groups of them.
+
+    Letters come the latest first, groups the largest first.
+    """
     if groups and conditions:
         raise typer.BadParameter("groups are of all dead letters: no conditions beside --groups")
     path = "/dead-letters/groups" if groups else "/dead-letters"
@@ -91,7 +97,7 @@ def show_letter(
     as_json: AsJson = False,
     place: Place,
 ) -> None:
-    """Show one dead letter with its content and every attempt."""
+    """Show one dead letter with every attempt."""
     letter = talk(place, lambda remote: remote.get(f"/dead-letters/{id_of(id)}"))
     if as_json:
         print_json(letter)
@@ -125,11 +131,13 @@ def purge(
     letters = wanted(ids, conditions, everything=everything)
 
     async def conversation(remote: Remote) -> Json:
-        plan = await remote.post("/dead-letters/purge", {**letters, "dry_run": True})
+        with patience("Counting"):
+            plan = await remote.post("/dead-letters/purge", {**letters, "dry_run": True})
         if dry_run or not plan["matched"]:
             return dict(plan)
         confirm(f"Remove {plan['matched']} dead letters for good?", yes=yes)
-        return dict(await remote.post("/dead-letters/purge", {**letters, "dry_run": False}))
+        with patience("Removing"):
+            return dict(await remote.post("/dead-letters/purge", {**letters, "dry_run": False}))
 
     done = talk(place, conversation)
     if as_json:
@@ -175,8 +183,8 @@ def export(
 
 async def _export(remote: Remote, conditions: Conditions, file: IO[bytes]) -> int:
     count = 0
-    with progress("Exporting") as bar:
-        task = bar.add_task("", total=None)
+    with progress() as bar:
+        task = bar.add_task("Exporting", total=None)
         async for line in remote.lines("/dead-letters/export", conditions):
             file.write(line + b"\n")
             count += 1
@@ -194,10 +202,13 @@ def import_letters(
     as_json: AsJson = False,
     place: Place,
 ) -> None:
-    """Keep dead letters that were exported, here or elsewhere."""
+    """Keep dead letters that were exported.
+
+    They may come from elsewhere; one that is here already is left as it is.
+    """
 
     async def conversation(remote: Remote) -> Json:
-        with progress("Importing") as bar:
+        with progress() as bar:
             return dict(await remote.post_lines("/dead-letters/import", _lines(file, bar)))
 
     done = talk(place, conversation)
@@ -215,7 +226,7 @@ def import_letters(
 
 
 async def _lines(file: IO[bytes], bar: Progress) -> AsyncIterator[bytes]:
-    task = bar.add_task("", total=None)
+    task = bar.add_task("Importing", total=None)
     for line in file:
         yield line
         bar.advance(task)

@@ -24,12 +24,12 @@ _FACTS = ("key", "state", "active", "connected", "waiting", "handed", "retry", "
 def show(
     *,
     key: Annotated[
-        str | None, typer.Argument(help="The session, as joe/1; else all that is held back.")
+        str | None, typer.Argument(metavar="SESSION", help="As joe/1; else all that is held back.")
     ] = None,
     as_json: AsJson = False,
     place: Place,
 ) -> None:
-    """Show how delivery to a session stands, or everything that is held back."""
+    """Show delivery to a session, or all that is held."""
     if key is not None:
         path = path_of(key)
         found = talk(place, lambda remote: remote.get(path))
@@ -75,23 +75,31 @@ def hold(
     until: Annotated[
         str | None, typer.Option("--until", help="Go on by itself: in 30m, or 2026-11-20T08:00.")
     ] = None,
+    as_json: AsJson = False,
     place: Place,
 ) -> None:
-    """Hold a session's delivery back: messages wait, nothing is lost."""
+    """Hold a session's delivery back.
+
+    Its messages wait, nothing is lost, until the time given or until it is resumed.
+    """
     body = {"reason": reason, "until": moment(until, ago=False)}
     path = path_of(key)
     found = talk(place, lambda remote: remote.put(f"{path}/hold", body))
-    sys.stdout.write(f"{found['key']} is held back, {found['waiting']} entries wait\n")
+    if as_json:
+        _show_one(found, as_json=True)
+    else:
+        sys.stdout.write(f"{found['key']} is held back, {found['waiting']} entries wait\n")
 
 
 @dispatcher.command("resume")
 @gathers(place)
 def resume(
     *,
-    key: Annotated[str | None, typer.Argument(help="The session, as joe/1.")] = None,
+    key: Annotated[str | None, typer.Argument(metavar="SESSION", help="As joe/1.")] = None,
     channel: Annotated[
         str | None, typer.Option("--channel", help="A channel that the server holds, instead.")
     ] = None,
+    as_json: AsJson = False,
     place: Place,
 ) -> None:
     """Let a session's delivery go on, or that of a channel."""
@@ -99,8 +107,14 @@ def resume(
         raise typer.BadParameter("name a session, or else --channel")
     if key is None:
         talk(place, lambda remote: remote.delete("/held-channels", {"channel": channel}))
-        sys.stdout.write(f"{channel} flows again\n")
+        if as_json:
+            print_json({"channel": channel, "active": True})
+        else:
+            sys.stdout.write(f"{channel} flows again\n")
         return
     path = path_of(key)
     found = talk(place, lambda remote: remote.delete(f"{path}/hold"))
-    sys.stdout.write(f"{found['key']} is active, {found['waiting']} entries wait\n")
+    if as_json:
+        _show_one(found, as_json=True)
+    else:
+        sys.stdout.write(f"{found['key']} is active, {found['waiting']} entries wait\n")

@@ -20,48 +20,55 @@ Limit = Annotated[int, typer.Option("--limit", "-n", min=1, help="How many at mo
 Ids = Annotated[list[str] | None, typer.Argument(metavar="ID", help="Letters one by one.")]
 Everything = Annotated[bool, typer.Option("--all", help="Every dead letter is meant.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say only what would be done.")]
-Key = Annotated[str, typer.Argument(help="The session, as joe/1 or client/joe/1.")]
+Key = Annotated[
+    str, typer.Argument(metavar="SESSION", help="The session, as joe/1 or client/joe/1.")
+]
 
 _SPAN = re.compile(r"(\d{1,9})(s|m|h|d)")
+_ID = re.compile("[0-9]{19}")
 _MS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 Conditions = dict[str, Any]
 
 
+def _option(flag: str, metavar: str, help: str, envvar: str | None = None) -> Any:  # noqa: ANN401 - typer's
+    return typer.Option(flag, metavar=metavar, help=help, envvar=envvar)
+
+
+_URL = _option("--url", "URL", "Where the server is, or unix:PATH.", "HOLDFAST_URL")
+_TOKEN = _option(
+    "--token-file",
+    "FILE",
+    "File with the token; else admin-token in the data directory.",
+    "HOLDFAST_TOKEN_FILE",
+)
+_CHANNEL = _option("--channel", "CHANNEL", "On this channel.")
+_RECEIVER = _option("--receiver", "SESSION", "For joe/1.")
+_SUBJECT = _option("--subject", "SUBJECT", "For sessions of joe.")
+_CODE = _option("--code", "CODE", "With this error code.")
+_FINGERPRINT = _option("--fingerprint", "FINGERPRINT", "Of this group; see dead list --groups.")
+_STATE = _option("--state", "STATE", "new, replayed or discarded.")
+_SINCE = _option("--since", "TIME", "Died since: 2h, 2026-11-20, 2026-11-20T08:00.")
+_UNTIL = _option("--until", "TIME", "Died before; as for --since.")
+
+
 def place(
-    url: Annotated[
-        str, typer.Option("--url", envvar="HOLDFAST_URL", help="Where the server is, or unix:PATH.")
-    ] = DEFAULT_URL,
-    token_file: Annotated[
-        Path | None,
-        typer.Option(
-            "--token-file",
-            envvar="HOLDFAST_TOKEN_FILE",
-            help="File with the token; else admin-token in the data directory.",
-        ),
-    ] = None,
+    url: Annotated[str, _URL] = DEFAULT_URL,
+    token_file: Annotated[Path | None, _TOKEN] = None,
 ) -> Place:
     """Where the server is, and what opens it."""
     return Place(url, token_file)
 
 
 def conditions(
-    channel: Annotated[str | None, typer.Option("--channel", help="On this channel.")] = None,
-    receiver: Annotated[str | None, typer.Option("--receiver", help="For joe/1.")] = None,
-    subject: Annotated[str | None, typer.Option("--subject", help="For sessions of joe.")] = None,
-    code: Annotated[str | None, typer.Option("--code", help="With this error code.")] = None,
-    fingerprint: Annotated[
-        str | None, typer.Option("--fingerprint", help="Of this group; see dead list --groups.")
-    ] = None,
-    state: Annotated[
-        str | None, typer.Option("--state", help="new, replayed or discarded.")
-    ] = None,
-    since: Annotated[
-        str | None, typer.Option("--since", help="Died since: 2h, 2026-11-20, 2026-11-20T08:00.")
-    ] = None,
-    until: Annotated[
-        str | None, typer.Option("--until", help="Died before; as for --since.")
-    ] = None,
+    channel: Annotated[str | None, _CHANNEL] = None,
+    receiver: Annotated[str | None, _RECEIVER] = None,
+    subject: Annotated[str | None, _SUBJECT] = None,
+    code: Annotated[str | None, _CODE] = None,
+    fingerprint: Annotated[str | None, _FINGERPRINT] = None,
+    state: Annotated[str | None, _STATE] = None,
+    since: Annotated[str | None, _SINCE] = None,
+    until: Annotated[str | None, _UNTIL] = None,
 ) -> Conditions:
     """Which dead letters are meant, as the server takes it."""
     given = {
@@ -137,9 +144,17 @@ def wanted(ids: list[str] | None, conditions: Conditions, *, everything: bool) -
 
 
 def id_of(text: str) -> str:
-    """An id that may stand in a path."""
+    """The id of a letter."""
+    if _ID.fullmatch(text) is None:
+        message = f"{text!r} is no id: an id has 19 digits, as dead list shows it"
+        raise typer.BadParameter(message)
+    return text
+
+
+def replay_of(text: str) -> str:
+    """The id of a replay, as it may stand in a path."""
     if not text.isalnum() or not text.isascii():
-        raise typer.BadParameter(f"{text!r} is no id")
+        raise typer.BadParameter(f"{text!r} is no id: dead replays shows those of replays")
     return text
 
 

@@ -3,7 +3,8 @@
 import re
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from typing import NamedTuple
 
@@ -25,6 +26,13 @@ console = Console(highlight=False, soft_wrap=False)
 _errors = Console(stderr=True, highlight=False, soft_wrap=True)
 # What JSON leaves as it is and a terminal may obey.
 _OBEYED = re.compile("[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+# Words that say how it stands with something, in the columns and facts that do.
+_TELLING = frozenset({"STATE", "ACTIVE", "state", "active"})
+_COLOURS = {
+    **dict.fromkeys(("ALIVE", "done", "replayed", "yes"), "green"),
+    **dict.fromkeys(("POLLING", "held", "no", "new", "canary", "running", "cancelled"), "yellow"),
+    **dict.fromkeys(("DEAD", "stopped", "failed"), "red"),
+}
 # Columns of this width are shown whole.
 _SHORT = 12
 
@@ -82,14 +90,21 @@ def print_table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
         [_ago(cell.ms) if isinstance(cell, Moment) else visible(cell) for cell in row]
         for row in rows
     ]
+    if not shown:
+        console.print(Text("None.", "dim"))
+        return
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
     for number, name in enumerate(head):
         longest = max(len(name), *(len(row[number]) for row in shown), 0)
         is_cut = number > 0 and longest > _SHORT
         table.add_column(name, no_wrap=True, min_width=0 if is_cut else longest)
     for cells in shown:
-        table.add_row(*(Text(cell) for cell in cells))
+        table.add_row(*(_coloured(name, cell) for name, cell in zip(head, cells, strict=True)))
     console.print(table)
+
+
+def _coloured(name: str, text: str) -> Text:
+    return Text(text, _COLOURS.get(text, "") if name in _TELLING else "")
 
 
 def _ago(ms: int | None) -> str:
@@ -108,15 +123,15 @@ def print_facts(facts: Mapping[str, object]) -> None:
     for name, value in facts.items():
         if value not in (None, "", [], {}):
             shown = ("no", "yes")[value] if isinstance(value, bool) else visible(value)
-            fact = Text.assemble((f"{name:<{width}}", "bold"), "  ", shown)
+            fact = Text.assemble((f"{name:<{width}}", "bold"), "  ", _coloured(name, shown))
             console.print(fact, soft_wrap=True)
 
 
-def progress(text: str) -> Progress:
-    """A bar for people who wait; nothing where nobody looks."""
+def progress() -> Progress:
+    """Bars for people who wait; nothing where nobody looks."""
     return Progress(
         SpinnerColumn(),
-        TextColumn(text),
+        TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
         TimeRemainingColumn(),
@@ -124,6 +139,16 @@ def progress(text: str) -> Progress:
         transient=True,
         disable=not _errors.is_terminal,
     )
+
+
+@contextmanager
+def patience(text: str) -> Iterator[None]:
+    """Something turns while it is not known how long it takes."""
+    if not _errors.is_terminal:
+        yield
+        return
+    with _errors.status(text):
+        yield
 
 
 def brief(value: object) -> str:

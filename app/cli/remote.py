@@ -6,7 +6,6 @@ import os
 import tomllib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from enum import IntEnum
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NoReturn, Self, TypeVar
@@ -17,6 +16,7 @@ import orjson
 import typer
 from aiohttp import ClientResponse, ClientSession, ClientTimeout
 
+from app.cli.failures import EXITS, Exit, RemoteFailed, advice, reason
 from app.cli.output import complain
 from app.web.admin.ndjson import MEDIA
 from app.web.admin.routes import API
@@ -24,42 +24,14 @@ from app.web.admin.tokens import OPERATOR_FILE, OPERATOR_NAME
 
 DEFAULT_URL = "http://127.0.0.1:8080"
 _API = "/admin" + API
-_TIMEOUT = ClientTimeout(total=None, sock_connect=5.0, sock_read=60.0)
+# Commands may wait for a minute.
+_TIMEOUT = ClientTimeout(total=None, sock_connect=5.0, sock_read=75.0)
 _JSON = {"Content-Type": "application/json"}
 _LINES = {"Content-Type": MEDIA}
 
 Outcome = TypeVar("Outcome")
 Json = dict[str, Any]
 Params = Mapping[str, str | int | bool | None]
-
-
-class Exit(IntEnum):
-    """What the program ends with; docs/command-line.md has the table."""
-
-    OK = 0
-    FAILED = 1
-    USAGE = 2
-    UNREACHABLE = 3
-    NOT_ALLOWED = 4
-
-
-# Others are failures.
-_EXITS = {
-    400: Exit.USAGE,
-    401: Exit.NOT_ALLOWED,
-    403: Exit.NOT_ALLOWED,
-    502: Exit.UNREACHABLE,
-    503: Exit.UNREACHABLE,
-    504: Exit.UNREACHABLE,
-}
-
-
-class RemoteFailed(Exception):
-    """It did not work; the text says why, and what to do next."""
-
-    def __init__(self, exit: Exit, text: str) -> None:
-        super().__init__(text)
-        self.exit = exit
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,9 +177,14 @@ class Remote:
                 f"{response.status}). A server that others can reach has it at the address of its "
                 "setting admin: name that with --url",
             ) from None
-        raise RemoteFailed(
-            _EXITS.get(response.status, Exit.FAILED), _advice(response, code, message)
+        text = advice(
+            response.status,
+            code,
+            message,
+            path=response.url.path,
+            retry_after=response.headers.get("Retry-After"),
         )
+        raise RemoteFailed(EXITS.get(response.status, Exit.FAILED), text)
 
     def _unreachable(self, error: Exception) -> NoReturn:
         if isinstance(error, aiohttp.ClientPayloadError):
@@ -218,7 +195,7 @@ class Remote:
             raise RemoteFailed(Exit.UNREACHABLE, text) from None
         raise RemoteFailed(
             Exit.UNREACHABLE,
-            f"{self._place.url} cannot be reached ({_reason(error)}). Does a server run there? "
+            f"{self._place.url} cannot be reached ({reason(error)}). Does a server run there? "
             "Start one with holdfast serve, or say where it is with --url or HOLDFAST_URL",
         ) from None
 
@@ -244,31 +221,6 @@ def _given(params: Params) -> dict[str, str]:
         for name, value in params.items()
         if value is not None
     }
-
-
-def _advice(response: ClientResponse, code: str, message: str) -> str:
-    match response.status:
-        case 401:
-            return (
-                "the server does not know this token. --token-file names another file; the "
-                "server's is admin-token in its data directory"
-            )
-        case 403:
-            return f"not allowed: {message}"
-        case 429:
-            return f"too many requests: try again in {response.headers.get('Retry-After', '?')} s"
-        case 503:
-            return f"{message} ({code}): try again when the server is ready, see its /readyz"
-        case _:
-            return f"{message} ({code})"
-
-
-def _reason(error: Exception) -> str:
-    if isinstance(error, TimeoutError):
-        return "no answer"
-    if isinstance(error, OSError) and error.strerror:
-        return error.strerror
-    return type(error).__name__
 
 
 def _user() -> str:

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from app.cli.failures import Exit
 from app.cli.options import (
     AsJson,
     Conditions,
@@ -16,12 +17,12 @@ from app.cli.options import (
     conditions,
     confirm,
     gathers,
-    id_of,
     place,
+    replay_of,
     wanted,
 )
-from app.cli.output import complain, note, print_json, progress
-from app.cli.remote import Exit, Json, Place, Remote, talk
+from app.cli.output import Moment, complain, note, patience, print_json, print_table, progress
+from app.cli.remote import Json, Place, Remote, talk
 
 _POLL_S = 0.5
 _OVER = frozenset(["done", "stopped", "cancelled", "failed"])
@@ -53,9 +54,12 @@ def replay(
     as_json: AsJson = False,
     place: Place,
 ) -> None:
-    """Deliver dead letters once more, after saying how many that would be."""
+    """Deliver dead letters once more.
+
+    Says first how many that would be, and asks. Ctrl-C ends a replay that is watched.
+    """
     if watch is not None or cancel is not None:
-        known = id_of(watch or cancel or "")
+        known = replay_of(watch or cancel or "")
         job = talk(
             place,
             lambda remote: remote.delete(f"/replays/{known}") if cancel else _watch(remote, known),
@@ -67,17 +71,39 @@ def replay(
         letters = wanted(ids, conditions, everything=everything) | {"options": options}
 
         async def conversation(remote: Remote) -> Json:
-            plan = await remote.post("/replays", {**letters, "dry_run": True})
+            with patience("Counting"):
+                plan = await remote.post("/replays", {**letters, "dry_run": True})
             if dry_run or not plan["total"]:
                 return dict(plan)
             if not as_json:
                 note(_plan(plan))
             confirm(f"Deliver {plan['total'] - plan['skipped']} dead letters again?", yes=yes)
             job = await remote.post("/replays", {**letters, "dry_run": False})
-            return dict(job) if detach else await _watch(remote, str(job["id"]))
+            if detach:
+                return dict(job)
+            if not as_json:
+                note(f"Replay {job['id']} has begun; Ctrl-C ends it")
+            return await _watch(remote, str(job["id"]))
 
         job = talk(place, conversation)
     _report(job, as_json=as_json)
+
+
+@gathers(place)
+def replays(*, as_json: AsJson = False, place: Place) -> None:
+    """List replays, the latest first."""
+    found = talk(place, lambda remote: remote.get("/replays"))["items"]
+    if as_json:
+        for job in found:
+            print_json(job, is_line=True)
+        return
+    head = ("ID", "STATE", "AGE", "WHO", "TOTAL", "SENT", "ACKED", "DIED", "LEFT OUT", "REASON")
+    names = ("who", "total", "sent", "acked", "failed", "skipped", "reason")
+    rows = [
+        [job["id"], job["state"], Moment(job["started"]), *(job[name] for name in names)]
+        for job in found
+    ]
+    print_table(head, rows)
 
 
 def _report(job: Json, *, as_json: bool) -> None:
@@ -106,11 +132,13 @@ def _plan(plan: Json) -> str:
 async def _watch(remote: Remote, id: str) -> Json:
     """Wait for the end of a replay; whoever interrupts that ends the replay."""
     try:
-        with progress("Replaying") as bar:
-            task = bar.add_task("")
+        with progress() as bar:
+            task = bar.add_task("Replaying")
             while True:
                 job = await remote.get(f"/replays/{id}")
-                bar.update(task, total=job["total"], completed=job["sent"] + job["skipped"])
+                told = f"Replaying: {job['acked']} acked, {job['failed']} died again"
+                done = job["sent"] + job["skipped"]
+                bar.update(task, description=told, total=job["total"], completed=done)
                 if job["state"] in _OVER:
                     return dict(job)
                 await asyncio.sleep(_POLL_S)

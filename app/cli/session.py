@@ -100,15 +100,22 @@ def hold_of(found: Json) -> str:
 
 @session.command("kill")
 @gathers(place)
-def kill(*, key: Key, yes: Yes = False, place: Place) -> None:
-    """End a session; what is in its queue becomes dead letters."""
+def kill(*, key: Key, yes: Yes = False, as_json: AsJson = False, place: Place) -> None:
+    """End a session.
+
+    What is in its queue becomes dead letters; its client may begin anew.
+    """
     path = path_of(key)
 
-    async def conversation(remote: Remote) -> None:
+    async def conversation(remote: Remote) -> Json:
         found = await remote.get(path)
         entries = found["waiting"] + found["handed"]
         confirm(f"End {found['key']}? {entries} entries become dead letters.", yes=yes)
         await remote.delete(path)
+        return {"key": found["key"], "ended": True, "dead": entries}
 
-    talk(place, conversation)
-    sys.stdout.write(f"{key} is ended\n")
+    done = talk(place, conversation)
+    if as_json:
+        print_json(done, is_line=True)
+    else:
+        sys.stdout.write(f"{done['key']} is ended\n")

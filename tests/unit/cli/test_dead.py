@@ -65,6 +65,9 @@ def test_a_letter_that_is_not_there_is_a_failure(shell: Shell) -> None:
     done = shell.run("dead", "show", "9" * 19)
     assert (done.exit_code, done.stdout) == (1, "")
     assert "there is no dead letter" in done.stderr
+    assert "holdfast dead list" in done.stderr
+    done = shell.run("dead", "show", "123")
+    assert (done.exit_code, "19 digits" in done.stderr) == (2, True)
 
 
 def test_what_a_terminal_would_obey_is_shown_instead(shell: Shell) -> None:
@@ -167,6 +170,16 @@ def test_who_interrupts_the_wait_ends_the_replay(shell: Shell) -> None:
     assert shell.operations.jobs["r1"].state == "cancelled"
 
 
+def test_replays_are_listed(shell: Shell) -> None:
+    shell.operations.pace = 0
+    shell.run("dead", "replay", "--all", "--yes", "--detach")
+    head, row = (line.split("\t") for line in shell.run("dead", "replays").stdout.splitlines())
+    found = dict(zip(head, row, strict=True))
+    assert (found["ID"], found["STATE"], found["WHO"]) == ("r1", "running", "operator/ann")
+    told = json.loads(shell.run("dead", "replays", "--json").stdout)
+    assert (told["id"], told["total"]) == ("r1", 5)
+
+
 def test_a_replay_that_stopped_is_a_failure(shell: Shell) -> None:
     shell.run("dead", "replay", "--all", "--yes", "--detach")
     job = shell.operations.jobs["r1"]
@@ -232,6 +245,27 @@ def test_on_a_terminal_there_are_tables(shell: Shell, monkeypatch: pytest.Monkey
     assert [line.split()[0] for line in lines[2:]] == [f"{n:019}" for n in range(5, 0, -1)]
     assert all(len(line) <= 72 and "\t" not in line for line in lines)
     assert re.search(r" \d+d ", lines[2])
+
+
+def test_on_a_terminal_colours_say_how_it_stands(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    terminal = Console(force_terminal=True, width=200, color_system="standard")
+    monkeypatch.setattr(output, "console", terminal)
+    yellow, green = "\x1b[33mnew", "\x1b[32mALIVE"
+    assert yellow in shell.run("dead", "list").stdout
+    assert green in shell.run("session", "list").stdout
+    assert green in shell.run("session", "show", "joe/1").stdout
+    # A channel of that name tells nothing.
+    shell.operations.by_id = {LETTER: a_letter(2, channel="new")}
+    assert yellow not in shell.run("dead", "show", LETTER).stdout.partition("state")[0]
+
+
+def test_on_a_terminal_nothing_is_called_nothing(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(output, "console", Console(force_terminal=True, color_system=None))
+    assert shell.run("session", "list", "--prefix", "zoe").stdout == "None.\n"
 
 
 def test_the_file_of_an_export_keeps_its_name(tmp_path: Path, shell: Shell) -> None:

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from app.cli.remote import Exit, Place, RemoteFailed
+from app.cli.failures import Exit, RemoteFailed
+from app.cli.remote import Place
 from app.web.admin.operations import OperationFailed
 from tests.serving import ROOT
 from tests.unit.cli.conftest import Shell

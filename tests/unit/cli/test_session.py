@@ -59,7 +59,12 @@ def test_a_session_is_ended_after_a_yes(shell: Shell, monkeypatch: pytest.Monkey
     assert shell.run("session", "kill", "joe/1", input="y\n").exit_code == 0
     assert shell.run("session", "kill", "joe/2", "--yes").stdout == "joe/2 is ended\n"
     assert [change.action for change in shell.operations.changes] == ["session.kill"] * 2
-    assert shell.run("session", "kill", "joe/2", "--yes").exit_code == 1
+    shell.operations.by_key["joe/3"] = a_session("joe/3")
+    done = shell.run("session", "kill", "joe/3", "--yes", "--json")
+    assert json.loads(done.stdout) == {"key": "joe/3", "ended": True, "dead": 3}
+    done = shell.run("session", "kill", "joe/2", "--yes")
+    assert done.exit_code == 1
+    assert "session list" in done.stderr
 
 
 def test_delivery_is_held_back_shown_and_resumed(shell: Shell) -> None:
@@ -75,6 +80,9 @@ def test_delivery_is_held_back_shown_and_resumed(shell: Shell) -> None:
     rows = [line.split("\t") for line in shell.run("dispatcher", "show").stdout.splitlines()[1:]]
     assert [row[0] for row in rows] == ["joe/1", "/orders"]
     assert shell.run("dispatcher", "resume", "joe/1").stdout == "joe/1 is active, 2 entries wait\n"
+    for command, is_active in (("hold", False), ("resume", True)):
+        done = shell.run("dispatcher", command, "joe/1", "--json")
+        assert json.loads(done.stdout)["active"] is is_active
     told = json.loads(shell.run("dispatcher", "show", "--json").stdout)
     assert (told["sessions"], told["channels"][0]["channel"]) == ([], "/orders")
 
