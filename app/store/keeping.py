@@ -10,10 +10,12 @@ from functools import partial
 from app.delivery.dead_letters import DeadLetter
 from app.delivery.keeper import Kept, Mark
 from app.delivery.messages import Message
+from app.delivery.recorder import Recorder
 from app.delivery.session_record import SessionRecord
 from app.store import scripts
 from app.store.connection import StoreUnavailable
 from app.store.eviction import refuse_eviction
+from app.store.journaling import Journaling
 from app.store.keyed import Claim, Keyed
 from app.store.keys import Keys
 from app.store.line import Line
@@ -30,6 +32,8 @@ _PATIENCE_S, _PAUSE_S = 5.0, 1.0
 _LAZY_S = 0.01
 # How many keys of messages are remembered.
 _MOST_KEYS = 1_000_000
+# How many frames may wait in the journal to be read.
+_MOST_FRAMES = 100_000
 # What may wait while a store that lost its state is opened again.
 _MAX_WAITING = 100_000
 
@@ -56,6 +60,7 @@ class Store:
         on_fenced: Another process has opened the store. Nothing is kept any more: stop.
         confirm: Whether what the store has kept is kept elsewhere, too, if it must be.
         most_keys: How many keys of messages are remembered; then the oldest go.
+        recorder: Gives the journal's frames, if anybody keeps a journal.
     """
 
     def __init__(
@@ -69,6 +74,7 @@ class Store:
         on_fenced: Callable[[], None],
         confirm: Confirm | None = None,
         most_keys: int = _MOST_KEYS,
+        recorder: Recorder | None = None,
     ) -> None:
         self.line = line
         self.keys = keys
@@ -77,6 +83,8 @@ class Store:
         self._on_flushed = on_flushed
         self._on_fenced = on_fenced
         self._most_keys = most_keys
+        self._recorder = recorder
+        self._journaling = Journaling(keys, node, _MOST_FRAMES)
         self._loop = asyncio.get_running_loop()
         self._state = State.NEW
         self.epoch = ""
@@ -191,7 +199,7 @@ class Store:
         if not self.line.is_up:
             self._refuse_messages()
         for turn in self._turns.take():
-            for outgoing in turn.calls(self.keys, self.epoch, self._most_keys):
+            for outgoing in turn.calls(self.keys, self.epoch, self._most_keys, self._recorder):
                 self._send(outgoing)
         afters, self._afters = self._afters, []
         for done in afters:
@@ -239,14 +247,15 @@ class Store:
     # Calls and answers
 
     def _send(self, outgoing: Outgoing) -> None:
-        call, kept, letters = outgoing
+        call, kept, letters, frame = outgoing
+        done: Callable[[object], None] = _ignore
         if kept:
-            told = partial(self._kept, kept, self._waiting.begin(kept))
-            self._call(call, told, may_be_refused=True)
+            done = partial(self._kept, kept, self._waiting.begin(kept))
         elif letters:
-            self._call(call, partial(self._buried, letters))
-        else:
-            self._call(call, _ignore)
+            done = partial(self._buried, letters)
+        if frame:
+            call, done = self._journaling.carry(call, frame, done)
+        self._call(call, done, may_be_refused=bool(kept))
 
     def _call(
         self, call: Call, done: Callable[[object], None], *, may_be_refused: bool = False

@@ -9,7 +9,7 @@ class Keys:
     def __init__(self, namespace: str) -> None:
         self._prefix = prefix = f"{{{namespace}}}:"
         # Hash: version, seed, fence, epoch (who may write), node, newest and
-        # confirmed (ids of messages).
+        # confirmed (ids of messages); the journal of a node -> number of its newest frame.
         self.meta = prefix + "meta"
         # Hash: id of a message -> its record, and how many queues refer to it if more than one.
         self.bodies = prefix + "bodies"
@@ -35,6 +35,14 @@ class Keys:
     def replay(self, job: str) -> str:
         """Hash: the fields of a replay job."""
         return f"{self._prefix}replay:{job}"
+
+    def journal(self, node: str) -> str:
+        """Stream: the frames of a node."""
+        return f"{self._prefix}journal:{node}"
+
+    def journal_calls(self, node: str) -> str:
+        """Sorted set: the latest calls whose frames are in the journal."""
+        return f"{self._prefix}journal-calls:{node}"
 
     def by_channel(self, channel: str) -> str:
         return f"{self._prefix}dead:channel:{channel}"

@@ -25,15 +25,28 @@ def _source(name: str, *preludes: str) -> str:
     return "\n".join((first, *parts, rest))
 
 
+# What a call with a frame calls instead.
+WITH_FRAME: dict[Script, Script] = {}
+
+
+def _journalled(name: str, *preludes: str) -> Script:
+    """A script that writes the journal's frame, if its call carries one, in the same step."""
+    script = Script(name, _source(name, "fence", "no_journal", *preludes))
+    WITH_FRAME[script] = Script(
+        f"{name} with a frame", _source(name, "fence", "journal", *preludes)
+    )
+    return script
+
+
 OPEN = Script("open", _source("open"))
 SAVE = Script("save", _source("save", "fence"))
-KEEP = Script("keep", _source("keep", "fence", "bodies", "enter"))
-KEEP_KEYED = Script("keep_keyed", _source("keep_keyed", "fence", "bodies", "enter"))
+KEEP = _journalled("keep", "bodies", "enter")
+KEEP_KEYED = _journalled("keep_keyed", "bodies", "enter")
 DISOWN = Script("disown", _source("disown", "fence"))
-MARK = Script("mark", _source("mark", "fence"))
-SETTLE = Script("settle", _source("settle", "fence", "bodies"))
-BURY = Script("bury", _source("bury", "fence", "bodies"))
-FORGET = Script("forget", _source("forget", "fence", "bodies"))
+MARK = _journalled("mark")
+SETTLE = _journalled("settle", "bodies")
+BURY = _journalled("bury", "bodies")
+FORGET = _journalled("forget", "bodies")
 LETTERS_REMOVE = Script("letters_remove", _source("letters_remove", "fence"))
 REPLAY_TAKE = Script("replay_take", _source("replay_take", "fence", "bodies"))
 REPLAY_NOTE = Script("replay_note", _source("replay_note", "fence"))
@@ -54,6 +67,7 @@ SCRIPTS = (
     REPLAY_TAKE,
     REPLAY_NOTE,
     REPLAY_FORGET,
+    *WITH_FRAME.values(),
 )
 # Reads only, on whatever connection.
 LETTERS_PAGE = Script("letters_page", _source("letters_page"))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from app.delivery.dead_letters import DeadLetter
 from app.delivery.keeper import Kept, Mark
 from app.delivery.messages import Message
+from app.delivery.recorder import Recorder, Silence
 from app.store import scripts
 from app.store.keyed import Claim
 from app.store.keys import Keys
@@ -24,6 +25,7 @@ _LETTER = 20
 # A session that is forgotten may have a long queue.
 _FORGOTTEN = 500
 _BYTES = 1024
+_SILENCE = Silence()
 
 
 class Keeping(NamedTuple):
@@ -40,6 +42,8 @@ class Outgoing(NamedTuple):
     call: Call
     kept: Sequence[Keeping] = ()
     letters: Sequence[DeadLetter] = ()
+    # What goes into the journal with it.
+    frame: bytes = b""
 
 
 class Turn:
@@ -82,27 +86,35 @@ class Turn:
             + len(self.forgotten)
         )
 
-    def calls(self, keys: Keys, epoch: str, most_keys: int) -> Iterator[Outgoing]:
-        """One call for each kind, unless that would take too long."""
+    def calls(
+        self, keys: Keys, epoch: str, most_keys: int, recorder: Recorder | None = None
+    ) -> Iterator[Outgoing]:
+        """One call for each kind, unless that would take too long; with what is recorded of it."""
+        told = recorder or _SILENCE
         for claims in _parts(self.disowned, lambda _: _KEY):
             yield Outgoing(scripts.disown(keys, epoch, claims))
         for records in _parts(self.sessions.values(), lambda _: _SESSION):
             yield Outgoing(scripts.save(keys, epoch, records))
         for messages in _parts(self.messages, _cost_of_message):
             pairs = [(keeping.message, keeping.keys) for keeping in messages]
-            yield Outgoing(scripts.keep(keys, epoch, pairs), kept=messages)
-        for messages in _parts(self.keyed, lambda each: _KEY + _cost_of_message(each)):
+            call = scripts.keep(keys, epoch, pairs)
+            yield Outgoing(call, kept=messages, frame=told.kept(pairs))
+        # What is recorded of one that repeats another must not be written down.
+        alone = 0 if recorder is None else _MOST
+        for messages in _parts(self.keyed, lambda each: _KEY + _cost_of_message(each) + alone):
             pairs = [(keeping.message, keeping.keys) for keeping in messages]
-            yield Outgoing(scripts.keep_keyed(keys, epoch, pairs, most_keys), kept=messages)
-        for marks in _parts(self.marks.items(), _cost_of_entries):
-            yield Outgoing(scripts.mark(keys, epoch, dict(marks)))
-        for settled in _parts(self.settled.items(), _cost_of_entries):
-            yield Outgoing(scripts.settle(keys, epoch, dict(settled)))
+            call = scripts.keep_keyed(keys, epoch, pairs, most_keys)
+            yield Outgoing(call, kept=messages, frame=told.kept(pairs))
+        for marks in map(dict, _parts(self.marks.items(), _cost_of_entries)):
+            yield Outgoing(scripts.mark(keys, epoch, marks), frame=told.marked(marks))
+        for settled in map(dict, _parts(self.settled.items(), _cost_of_entries)):
+            yield Outgoing(scripts.settle(keys, epoch, settled), frame=told.settled(settled))
         for letters in _parts(self.letters, _cost_of_letter):
             call = scripts.bury(keys, epoch, letters)
-            yield Outgoing(call, letters=[letter for letter, _ in letters])
+            dead = [letter for letter, _ in letters]
+            yield Outgoing(call, letters=dead, frame=told.buried(letters))
         for forgotten in _parts(self.forgotten, lambda _: _FORGOTTEN):
-            yield Outgoing(scripts.forget(keys, epoch, forgotten))
+            yield Outgoing(scripts.forget(keys, epoch, forgotten), frame=told.forgotten(forgotten))
 
 
 class Turns:

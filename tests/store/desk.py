@@ -14,6 +14,7 @@ from app.delivery.dead_letters import Attempt, DeadLetter
 from app.delivery.keeper import Kept, Mark
 from app.delivery.messages import Message
 from app.delivery.publish_keys import Key
+from app.delivery.recorder import Recorder
 from app.delivery.session_record import SessionRecord
 from app.store.address import Address
 from app.store.audit import Audit
@@ -85,7 +86,7 @@ def session(key: str, **fields: Any) -> SessionRecord:
 class Desk:
     """One process that uses the store."""
 
-    def __init__(self, server: ValkeyServer, line: Line) -> None:
+    def __init__(self, server: ValkeyServer, line: Line, recorder: Recorder | None = None) -> None:
         self.server = server
         self.line = line
         self.events: list[str] = []
@@ -98,6 +99,7 @@ class Desk:
             seed=lambda: f"{random.getrandbits(64):x}",
             on_flushed=lambda: self.events.append("flushed"),
             on_fenced=lambda: self.events.append("fenced"),
+            recorder=recorder,
         )
         self.kept: dict[int, list[Kept]] = {}
         self.letters = Letters(self.store, self.redis, _now.__next__)
@@ -160,7 +162,9 @@ def ids(*numbers: int) -> Sequence[int]:
 
 
 @asynccontextmanager
-async def desk(server: ValkeyServer, *, is_open: bool = True) -> AsyncIterator[Desk]:
+async def desk(
+    server: ValkeyServer, *, is_open: bool = True, recorder: Recorder | None = None
+) -> AsyncIterator[Desk]:
     """A process at work; its line is closed at the end as if it had been killed."""
     states: list[bool] = []
     line = Line(
@@ -170,7 +174,7 @@ async def desk(server: ValkeyServer, *, is_open: bool = True) -> AsyncIterator[D
         random=random.random,
     )
     await line.open()
-    desk = Desk(server, line)
+    desk = Desk(server, line, recorder)
     desk.states = states
     try:
         if is_open:

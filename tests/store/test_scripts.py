@@ -11,6 +11,7 @@ from redis.exceptions import ResponseError
 
 from app.delivery.keeper import Mark
 from app.store import records, scripts
+from app.store.journaling import Journaling
 from app.store.scripts import Call, Take
 from app.store.turn import Turns
 from tests.store.desk import BASE, KEYS, letter, message, session
@@ -93,7 +94,7 @@ def room(redis: Redis) -> Room:
 
 
 def everything() -> list[Call]:
-    return [
+    calls = [
         scripts.save(KEYS, "other", [session("joe/1")]),
         scripts.keep(KEYS, "other", [(message(1), ["joe/1"])]),
         scripts.keep_keyed(KEYS, "other", [(message(1, key="k"), ["joe/1"])], 9),
@@ -107,6 +108,12 @@ def everything() -> list[Call]:
         scripts.replay_note(KEYS, "other", "1", {"record": "{}"}),
         scripts.replay_forget(KEYS, "other", "1"),
     ]
+    return calls + [framed(call, b"frame") for call in calls if call.script in scripts.WITH_FRAME]
+
+
+def framed(call: Call, frame: bytes) -> Call:
+    """The call with the first frame of a process."""
+    return Journaling(KEYS, "test", 10).carry(call, frame, lambda _: None)[0]
 
 
 @pytest.mark.parametrize("call", everything(), ids=lambda call: call.script.name)

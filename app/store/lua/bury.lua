@@ -31,4 +31,5 @@ for at = 3, #ARGV, 5 + indexes do
         redis.call('ZADD', prints, alike, ARGV[at + 4])
     end
 end
+journal()
 return new

@@ -14,4 +14,5 @@ for i = 2, #ARGV do
     redis.call('UNLINK', queue)
     redis.call('HDEL', KEYS[4], ARGV[i])
 end
+journal()
 return redis.status_reply('OK')

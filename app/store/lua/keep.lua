@@ -13,4 +13,5 @@ while at <= #ARGV do
     enter(at)
     at = behind(at)
 end
+journal()
 return redis.status_reply('OK')

@@ -4,6 +4,7 @@
 -- ARGV   1 epoch   2 id of the newest message   3 how long keys are remembered, in ns
 --        4 how many keys are, then for each message:
 --        key, id, entry ('' or its generation), body, number of queues, their positions in KEYS
+--        (one message alone if the call carries a frame, for that is about all of them)
 -- Reply  how many keys were forgotten before their time, then for each message '' if it is kept, or
 --        the id of the one that was kept before with its key
 -- Cost   O(entries); besides, keys that are too old or too many go, some more than may come
@@ -57,6 +58,7 @@ while at <= #ARGV do
     local first = claim(ARGV[at], ARGV[at + 1])
     if first == '' then
         enter(at + 1)
+        journal()
     end
     at = behind(at + 1)
     replies[#replies + 1] = first

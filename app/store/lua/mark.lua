@@ -19,4 +19,5 @@ while at <= #ARGV do
     end
     at = at + 2 * count
 end
+journal()
 return redis.status_reply('OK')

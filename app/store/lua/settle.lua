@@ -16,4 +16,5 @@ while at <= #ARGV do
     end
     at = at + count
 end
+journal()
 return redis.status_reply('OK')

@@ -1,0 +1,61 @@
+"""The port to the journal: the frames that calls to the store carry."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from app.delivery.dead_letters import DeadLetter
+    from app.delivery.keeper import Mark
+    from app.delivery.messages import Message
+
+
+class Recorder(Protocol):
+    """Writes down what becomes of messages, in the same step in which it becomes of them.
+
+    Asked for a frame whenever a call is about to leave, with what that call changes, in the order
+    of the calls; b"" if there is nothing to write down. The frame is in the journal if, and only
+    if, the change is in the store; it is there once, however often the call is repeated, and its
+    number is one more than that of the frame before.
+    """
+
+    def kept(self, messages: Sequence[tuple["Message", Sequence[str]]]) -> bytes:
+        """Messages enter these sessions' queues, or none.
+
+        One that has a key is asked for alone; if it repeats another, there is no frame.
+        """
+        ...
+
+    def marked(self, marks: Mapping[str, Mapping[int, "Mark"]]) -> bytes:
+        """Entries of these sessions, by their messages' ids, have come so far."""
+        ...
+
+    def settled(self, entries: Mapping[str, Sequence[int]]) -> bytes:
+        """Entries are acked, expired or discarded; or their keeping was refused after all."""
+        ...
+
+    def buried(self, letters: Sequence[tuple["DeadLetter", str | None]]) -> bytes:
+        """Entries are dead letters now; without a key there was none in the store."""
+        ...
+
+    def forgotten(self, keys: Sequence[str]) -> bytes:
+        """Sessions are gone, and what was left of their queues."""
+        ...
+
+
+class Silence:
+    """Writes nothing down; a `Recorder`."""
+
+    def kept(self, messages: object) -> bytes:
+        return b""
+
+    def marked(self, marks: object) -> bytes:
+        return b""
+
+    def settled(self, entries: object) -> bytes:
+        return b""
+
+    def buried(self, letters: object) -> bytes:
+        return b""
+
+    def forgotten(self, keys: object) -> bytes:
+        return b""

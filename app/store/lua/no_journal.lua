@@ -1,0 +1,3 @@
+-- The call carries no frame.
+local function journal()
+end
