@@ -205,6 +205,9 @@ class Settings(BaseSettings):
         1_000_000, description="Keys of publishes remembered at one time."
     )
     max_sessions: Limit = Field(100_000, description="Sessions at one time.")
+    max_sessions_per_subject: Limit = Field(
+        10, description="Named sessions of one subject; a client may ask for fewer."
+    )
     max_channel_length: Limit = Field(1024, description="Length of a channel's name.")
     max_channel_segments: Limit = Field(64, description="Segments of a channel's name.")
     handshake_rate: Limit = Field(20_000, description="Handshakes let in per second.")

@@ -6,6 +6,7 @@ message of the client, or as the data of a publish to `/service/delivery`.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import orjson
@@ -54,6 +55,8 @@ class Delivery(ServerExtension):
         except TermsInvalid as invalid:
             error = BayeuxError.DELIVERY_INVALID
             raise Refused(error, "user.illegalArgument", str(invalid)) from invalid
+        most = self._bayeux.options.max_sessions_per_subject
+        terms = replace(terms, max_sessions=min(terms.max_sessions, most))
         if terms.subject is not None:
             self._check_name(session, terms, handshake)
         self._bayeux.agree(session, terms, acks=session.queue.settling is Settling.BATCH)

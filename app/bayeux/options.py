@@ -49,6 +49,8 @@ class Options:
     multi_session_interval_s: float = 2.0
     ws_require_handshake_per_connection: bool = False
     max_sessions: int = 100_000
+    # Named ones of one subject; a client may want fewer.
+    max_sessions_per_subject: int = 10
     max_subscriptions: int = 10_000
     max_message_size: int = 2 * 1024 * 1024
     durable: Durable = Durable.NAMED

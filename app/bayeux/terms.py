@@ -17,7 +17,6 @@ _MOST = 2**31 - 1
 _DELAY_MS = 60_000
 _RESPONSE_TIMEOUT_MS = 60_000
 _TIMEOUT_MS = 24 * 3600 * 1000
-_MAX_SESSIONS = 10
 
 
 class TermsInvalid(Exception):
@@ -42,7 +41,8 @@ class Terms:
     subject: str | None = None
     number: int = 0
     timeout: int = _TIMEOUT_MS
-    max_sessions: int = _MAX_SESSIONS
+    # As many as the server lets it have, unless the client wants fewer.
+    max_sessions: int = _MOST
     clear_sessions: bool = False
     queue: Mapping[str, int] = field(default_factory=dict)
 
@@ -133,7 +133,7 @@ def _name(asked: object) -> dict[str, Any]:
         "subject": found[1],
         "number": int(found[2] or 0),
         "timeout": _integer(options, "timeout", _TIMEOUT_MS, most=_LONGEST_MS),
-        "max_sessions": _integer(options, "maxSessions", _MAX_SESSIONS, least=1),
+        "max_sessions": _integer(options, "maxSessions", _MOST, least=1),
         "clear_sessions": _flag(options, "clearSessions", default=False),
     }
 

@@ -25,6 +25,7 @@ def options_of(settings: Settings) -> Options:
         multi_session_interval_s=settings.multi_session_interval / 1000,
         ws_require_handshake_per_connection=settings.ws_require_handshake_per_connection,
         max_sessions=settings.max_sessions,
+        max_sessions_per_subject=settings.max_sessions_per_subject,
         durable=Durable(settings.durable),
         max_subscriptions=settings.max_subscriptions,
         max_message_size=settings.max_message_size,

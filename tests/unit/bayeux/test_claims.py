@@ -176,6 +176,23 @@ def test_a_subject_with_too_many_sessions_may_still_come_back_to_each() -> None:
     assert asked.reply["ext"]["delivery"]["resumed"] is True
 
 
+@pytest.mark.parametrize(
+    ("asked", "agreed"), [({}, 2), ({"maxSessions": 100_000}, 2), ({"maxSessions": 1}, 1)]
+)
+def test_a_client_can_want_fewer_sessions_of_its_subject_than_it_may_have_not_more(
+    asked: Json, agreed: int
+) -> None:
+    house = KeptHouse(max_sessions_per_subject=2)
+    replies = []
+    for number in (1, 2, 3):
+        named_so = {"name": f"joe/{number}", **asked}
+        replies.append(house.guest().handshake(ext={"delivery": {"session": named_so}}))
+        house.turn()
+    assert [each.reply["successful"] for each in replies].count(True) == agreed
+    told = replies[0].reply["ext"]["delivery"]["session"]
+    assert told["maxSessions"] == agreed
+
+
 # Ended by the server
 
 

@@ -17,7 +17,7 @@ def test_nothing_asked_for_means_the_defaults() -> None:
     terms = Terms.of(True)
     assert terms == Terms.of({}) == Terms()
     assert (terms.retries, terms.delay, terms.response_timeout) == (0, 60_000, 60_000)
-    assert (terms.max_entries, terms.timeout, terms.max_sessions) == (-1, 86_400_000, 10)
+    assert (terms.max_entries, terms.timeout, terms.max_sessions) == (-1, 86_400_000, MOST)
     assert not terms.is_named
 
 
