@@ -1,9 +1,11 @@
 """What time does to sessions: held connects, lazy messages, attempts, lost contact, ends."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from app.bayeux.life import Input, State
 from app.bayeux.sessions import Session
+from app.bayeux.terms import patience_s
 from app.delivery import error_codes
 from app.delivery.counters import Reason
 from app.delivery.entries import Settling
@@ -46,7 +48,7 @@ class Clock:
     def lie(self, session: Session) -> None:
         """The client has left a session that waits for its return."""
         session.deadline = float("inf")
-        timeout_s = 0.0 if session.terms is None else session.terms.timeout / 1000
+        timeout_s = patience_s(session.terms)
         session.ends_at = self._bayeux.now + timeout_s if timeout_s else 0.0
         self.wind(session)
 

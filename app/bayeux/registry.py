@@ -11,10 +11,10 @@ from app.bayeux.codec import Json
 from app.bayeux.grammar import ILLEGAL, CommandRefused
 from app.bayeux.life import State
 from app.bayeux.sessions import Session
-from app.bayeux.terms import Terms, TermsInvalid
+from app.bayeux.terms import Terms, TermsInvalid, patience_s
 from app.delivery import dispatcher, error_codes
 from app.delivery.counters import Reason
-from app.delivery.entries import Entry
+from app.delivery.entries import Entry, Settling
 from app.delivery.queue import CallbackQueue, QueueLimits
 
 if TYPE_CHECKING:
@@ -79,16 +79,19 @@ def expires_ms(bayeux: "Bayeux", session: Session) -> int | None:
     if is_connected(session) or session.deadline == float("inf"):
         return None
     terms = session.terms
-    waits = terms is not None and (terms.retries != 0 or hold_of(session) is not None)
-    return wall_ms(bayeux, session.deadline) + (terms.timeout if terms and waits else 0)
+    if terms is None:
+        waits = hold_of(session) is not None and session.queue.settling is not Settling.WRITTEN
+    else:
+        waits = hold_of(session) is not None or terms.retries != 0
+    return wall_ms(bayeux, session.deadline + (patience_s(terms) if waits else 0.0))
 
 
 def last_seen_ms(bayeux: "Bayeux", session: Session) -> int:
     """When its client was heard of; rather too early, as far as the times that are kept tell."""
     if is_connected(session):
         return bayeux.node.now_ms()
-    if session.ends_at and session.terms is not None:
-        seen = session.ends_at - session.terms.timeout / 1000
+    if session.ends_at:
+        seen = session.ends_at - patience_s(session.terms)
     elif session.deadline != float("inf"):
         seen = session.deadline - session.rest_interval_s - bayeux.options.max_interval_s
     else:

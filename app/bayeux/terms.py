@@ -120,6 +120,14 @@ class Terms:
         return told
 
 
+def patience_s(terms: Terms | None) -> float:
+    """How long a session waits for a client that is lost or has left; 0 is for ever.
+
+    One without terms waits only while it is held back, and then no longer than others.
+    """
+    return (_TIMEOUT_MS if terms is None else terms.timeout) / 1000
+
+
 def _name(asked: object) -> dict[str, Any]:
     """`"joe/1"`, `"joe"`, or an object with a name and what is to hold for it."""
     if asked is None:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from app.bayeux.registry import expires_ms
 from app.delivery.dispatcher import State as Contact
 from tests.unit.bayeux.second_lives import (
     KeptHouse,
@@ -128,3 +129,41 @@ def test_a_lazy_message_that_has_gone_elsewhere_is_not_waited_for() -> None:
     house.advance(2.0)
     assert asked.is_held
     assert client.session.lazy_due == 0.0
+
+
+def test_a_held_back_session_without_terms_ends_when_nobody_has_come_for_a_day() -> None:
+    house = KeptHouse()
+    client = house.client(ext={"ack": True})
+    client.connect()
+    client.subscribe("/a")
+    publish(house, 1)
+    seen_ms = house.bayeux.node.now_ms()
+    house.bayeux.hold_back(client.session, "maintenance", "operator")
+    house.advance(11.0)
+    assert client.session.dispatcher is not None
+    assert client.session.dispatcher.state is Contact.POLLING
+    ends_ms = expires_ms(house.bayeux, client.session)
+    assert ends_ms is not None
+    assert ends_ms - seen_ms == pytest.approx(24 * 3600_000 + 10_000, abs=200)
+    house.now += 24 * 3600 - 2.0
+    house.advance(0.1)
+    assert not client.session.is_gone
+    house.advance(2.0)
+    assert client.session.is_gone
+    assert codes(house) == ["communication.noConnection"]
+    assert house.balances()
+
+
+def test_a_held_back_session_without_terms_goes_on_when_its_client_comes_back_in_time() -> None:
+    house = KeptHouse()
+    client = house.client(ext={"ack": True})
+    client.connect()
+    client.subscribe("/a")
+    publish(house, 1)
+    house.bayeux.hold_back(client.session, "maintenance", "operator")
+    house.advance(11.0)
+    house.now += 12 * 3600
+    connect(client, 0)
+    assert client.session.ends_at == 0.0
+    house.bayeux.resume(client.session)
+    assert connect(client, 0).data == [1]
