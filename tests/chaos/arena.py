@@ -73,7 +73,12 @@ class Arena:
         return receiver
 
     def add_publisher(
-        self, name: str, *, is_careful: bool = True, priorities: Sequence[int] = (5,)
+        self,
+        name: str,
+        *,
+        is_careful: bool = True,
+        has_keys: bool = False,
+        priorities: Sequence[int] = (5,),
     ) -> Publisher:
         publisher = Publisher(
             name,
@@ -82,6 +87,7 @@ class Arena:
             Random(self.random.random()),
             channels=["/chaos/a", "/chaos/b"],
             is_careful=is_careful,
+            has_keys=has_keys,
             priorities=priorities,
         )
         self._busy.append(lambda: publisher.run(self._done))

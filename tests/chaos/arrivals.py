@@ -129,6 +129,22 @@ class _Returned:
         )
 
 
+def multiplied(ledger: Ledger) -> Found:
+    """However often it was sent, and to whomever it came, and whatever its publisher was told."""
+    messages: dict[str, set[str]] = defaultdict(set)
+    for publish in ledger.publishes.values():
+        messages[publish.tag].add(publish.received)
+    for repeat in ledger.repeats:
+        if repeat.is_ok:
+            messages[repeat.fields["tag"]].add(repeat.fields["received"])
+    for delivery in ledger.deliveries:
+        messages[delivery.copy.tag].add(delivery.received)
+    for tag, received in messages.items():
+        count = len(received - {""})
+        if count > 1:
+            yield f"{tag} is {count} messages"
+
+
 def disorder(ledger: Ledger) -> Found:
     """First arrivals, the inside of each answer, and the order of acceptance."""
     # Without acks a lost answer comes again when nobody has spoken of it for long enough.

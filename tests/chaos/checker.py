@@ -30,6 +30,7 @@ class Invariant(Enum):
     ATTEMPTS = "I9: no attempt is forgotten"
     REPLAY = "I10: a replay delivers once"
     HOLD = "I11: nothing arrives while the receiver is held back"
+    ONE_MESSAGE = "I12: what is sent again with its key is the message that it was"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,7 @@ CHECKS: dict[Invariant, Callable[[Ledger], Iterator[str]]] = {
     Invariant.ATTEMPTS: accounts.forgotten_attempts,
     Invariant.REPLAY: accounts.bad_replays,
     Invariant.HOLD: arrivals.broken_holds,
+    Invariant.ONE_MESSAGE: arrivals.multiplied,
 }
 
 

@@ -45,6 +45,7 @@ def _publish(ledger: Ledger, operation: Operation) -> None:
         begun_ns=operation.begun_ns,
         ended_ns=FOR_EVER if operation.ended_ns is None else operation.ended_ns,
         outcome=operation.outcome,
+        received=fields.get("received", ""),
     )
 
 
@@ -94,6 +95,7 @@ def _deliver(ledger: Ledger, operation: Operation) -> None:
             at_ns=operation.begun_ns,
             asked_ns=fields["asked"],
             has_acks=fields.get("has_acks", True),
+            received=fields.get("received", ""),
         )
     )
 
@@ -172,6 +174,7 @@ def _copy(fields: dict[str, Any], subscriber: str) -> Copy:
 
 _ENTRIES: dict[What, Callable[[Ledger, Operation], None]] = {
     What.PUBLISH: _publish,
+    What.REPEAT: lambda ledger, operation: ledger.repeats.append(operation),
     What.SUBSCRIBE: _subscribe,
     What.UNSUBSCRIBE: _unsubscribe,
     What.SESSION_LOST: _session_lost,

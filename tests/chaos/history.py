@@ -26,6 +26,7 @@ class What(StrEnum):
     """The kinds of operations."""
 
     PUBLISH = "publish"
+    REPEAT = "repeat"
     SUBSCRIBE = "subscribe"
     UNSUBSCRIBE = "unsubscribe"
     SESSION_LOST = "session lost"

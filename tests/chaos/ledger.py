@@ -39,6 +39,7 @@ class Ledger:
     scans: list[Scan] = field(default_factory=list)
     connects: list[Operation] = field(default_factory=list)
     replays: list[Operation] = field(default_factory=list)
+    repeats: list[Operation] = field(default_factory=list)
     counters: list[Operation] = field(default_factory=list)
     end_ns: int = 0
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+from collections import deque
 from collections.abc import Sequence
 from random import Random
 from typing import Any
@@ -9,9 +10,12 @@ from typing import Any
 import orjson
 
 from tests.chaos.history import Phase, Recorder, What
-from tests.chaos.talker import Denied, Lost, NotSent, Talker, reply_to
+from tests.chaos.talker import Denied, Lost, Message, NotSent, Talker, reply_to
 
 _AGAIN_S = 0.1
+# One in so many messages with keys is followed by one of so many that were answered before.
+_FORGETS_ONE_IN = 5
+_REMEMBERED = 50
 
 
 def fingerprint(data: Any) -> str:
@@ -20,7 +24,10 @@ def fingerprint(data: Any) -> str:
 
 
 class Publisher:
-    """One message after the other; a careful one repeats what was certainly refused."""
+    """One message after the other; a careful one repeats what was certainly refused.
+
+    One that has keys also repeats what may have been taken, and now and then what was.
+    """
 
     def __init__(
         self,
@@ -31,6 +38,7 @@ class Publisher:
         *,
         channels: Sequence[str],
         is_careful: bool = True,
+        has_keys: bool = False,
         priorities: Sequence[int] = (5,),
         pause_s: float = 0.02,
     ) -> None:
@@ -40,6 +48,9 @@ class Publisher:
         self._random = random
         self._channels = channels
         self._is_careful = is_careful
+        self._has_keys = has_keys
+        # What was answered, to be sent again by somebody who has forgotten the answer.
+        self._answered: deque[tuple[str, Message]] = deque(maxlen=_REMEMBERED)
         self._priorities = priorities
         self._pause_s = pause_s
         self._serial = 0
@@ -49,6 +60,8 @@ class Publisher:
         try:
             while not stop.is_set():
                 outcome = await self.publish(self._random.choice(self._channels), stop)
+                if self._answered and not self._random.randrange(_FORGETS_ONE_IN):
+                    await self.publish_again(*self._random.choice(self._answered))
                 is_ok = outcome is Phase.OK
                 pause_s = self._random.expovariate(1 / self._pause_s) if is_ok else _AGAIN_S
                 await asyncio.sleep(pause_s)
@@ -69,45 +82,57 @@ class Publisher:
         }
         begun = self._recorder.begin(self.name, What.PUBLISH, **known, sha=fingerprint(data))
         options: dict[str, Any] = {"persistent": True, "priority": priority}
-        outcome, error = await self._insist(
-            {"channel": channel, "data": data, "ext": {"delivery": options}}, stop
-        )
+        if self._has_keys:
+            options["key"] = tag
+        message: Message = {"channel": channel, "data": data, "ext": {"delivery": options}}
+        outcome, word = await self._insist(message, stop)
         match outcome:
             case Phase.OK:
-                begun.ok()
+                begun.ok(received=word)
+                if self._has_keys:
+                    self._answered.append((tag, message))
             case Phase.FAIL:
-                begun.fail(error=error)
+                begun.fail(error=word)
             case _:
-                begun.info(error=error)
+                begun.info(error=word)
         return outcome
 
-    async def _insist(self, message: dict[str, Any], stop: asyncio.Event) -> tuple[Phase, str]:
+    async def publish_again(self, tag: str, message: Message) -> None:
+        """What was answered has an answer still, and the same one."""
+        begun = self._recorder.begin(self.name, What.REPEAT, tag=tag)
+        try:
+            begun.ok(received=await self._say(message))
+        except (Lost, Denied) as error:
+            begun.info(error=str(error))
+
+    async def _insist(self, message: Message, stop: asyncio.Event) -> tuple[Phase, str]:
+        """What became of it, and when it was received or why it was not."""
+        is_unsure = False
         while True:
             try:
-                await self._say(message)
+                return Phase.OK, await self._say(message)
             except NotSent as missing:
                 error = str(missing)
             except Lost as lost:
-                return Phase.INFO, str(lost)
+                error, is_unsure = str(lost), True
             except Denied as denied:
-                error = denied.error
-                if denied.is_unsure:
-                    return Phase.INFO, error
-            else:
-                return Phase.OK, ""
-            if stop.is_set() or not self._is_careful:
-                return Phase.FAIL, error
+                error, is_unsure = denied.error, is_unsure or denied.is_unsure
+            may_repeat = self._has_keys or (self._is_careful and not is_unsure)
+            if stop.is_set() or not may_repeat:
+                return Phase.INFO if is_unsure else Phase.FAIL, error
             await asyncio.sleep(_AGAIN_S)
 
-    async def _say(self, message: dict[str, Any]) -> None:
+    async def _say(self, message: Message) -> str:
         if self._talker.client_id is None:
             try:
                 await self._talker.handshake({})
             except Lost as lost:
                 raise NotSent(str(lost)) from lost
         try:
-            reply_to(message["channel"], await self._talker.ask(message))
+            reply = reply_to(message["channel"], await self._talker.ask(message))
         except Denied as denied:
             if denied.is_session_unknown:
                 self._talker.client_id = None
             raise
+        told = (reply.get("ext") or {}).get("delivery") or {}
+        return str(told.get("rcvTimestamp", ""))

@@ -222,6 +222,7 @@ class Receiver:
             redelivered=known.get("redelivered", 0) if self._manner.gives_verdicts else None,
             asked=asked_ns,
             has_acks=self._manner.acks,
+            received=known.get("rcvTimestamp", ""),
         )
         return entry
 

@@ -32,6 +32,8 @@ class Publish:
     begun_ns: int
     ended_ns: int
     outcome: Phase
+    # What its publisher was told of it, which identifies the message.
+    received: str = ""
 
     @property
     def order(self) -> tuple[str, str, int]:
@@ -74,6 +76,8 @@ class Delivery:
     asked_ns: int
     # Lost answers come again as a whole; without acks single entries do, and what is behind them.
     has_acks: bool = True
+    # Which message it is, where events say it.
+    received: str = ""
 
 
 @dataclass(slots=True)

@@ -283,6 +283,43 @@ async def test_it_does_not_repeat_what_may_be_there(scene: Scene) -> None:
     assert publish.outcome is Phase.INFO
 
 
+async def test_with_a_key_it_asks_until_it_knows(scene: Scene) -> None:
+    answered = yes("/a", ext={"delivery": {"state": "OK", "rcvTimestamp": "7"}})
+    scene.talker.answers = [Lost(), no("/a", UNSURE), no("/a", SURE), NotSent(), [answered]]
+    await scene.publisher(has_keys=True).publish("/a", asyncio.Event())
+    (publish,) = scene.found(What.PUBLISH)
+    assert publish.is_ok
+    assert publish.fields["received"] == "7"
+    said = [each for each in scene.talker.asked if each["channel"] == "/a"]
+    assert [each["ext"]["delivery"]["key"] for each in said] == ["p-1"] * 5
+
+
+async def test_what_may_be_there_may_be_there_though_it_was_refused_later(scene: Scene) -> None:
+    stop = asyncio.Event()
+    stop.set()
+    publisher = scene.publisher(has_keys=True)
+    scene.talker.answers = [no("/a", SURE), Lost(), no("/a", SURE), no("/a", SURE)]
+    await publisher.publish("/a", stop)
+    stop.clear()
+    asyncio.get_running_loop().call_later(0.15, stop.set)
+    await publisher.publish("/a", stop)
+    first, second = scene.found(What.PUBLISH)
+    assert (first.outcome, second.outcome) == (Phase.FAIL, Phase.INFO)
+
+
+async def test_who_forgets_an_answer_asks_for_it_again(scene: Scene) -> None:
+    answered = yes("/a", ext={"delivery": {"state": "OK", "rcvTimestamp": "7"}})
+    publisher = scene.publisher(has_keys=True)
+    scene.talker.answers = [[answered], [answered], Lost()]
+    await publisher.publish("/a", asyncio.Event())
+    for _ in range(2):
+        await publisher.publish_again(*publisher._answered[0])
+    again, lost = scene.found(What.REPEAT)
+    assert (again.fields, again.outcome) == ({"tag": "p-1", "received": "7"}, Phase.OK)
+    assert lost.outcome is Phase.INFO
+    assert scene.talker.asked[1] == scene.talker.asked[2]
+
+
 def test_errors_say_whether_the_session_is_gone_and_whether_anybody_knows() -> None:
     assert Denied(GONE).is_session_unknown
     assert not Denied(GONE).is_unsure

@@ -81,6 +81,7 @@ async def play(home: Path, situation: Situation) -> Result:
         eve = ring.add_receiver("eve/1", Manner(holds_back_at=20, held_s=situation.held_s))
         ring.add_publisher("careful")
         ring.add_publisher("careless", is_careful=False)
+        ring.add_publisher("insistent", has_keys=True)
         return await ring.play(
             situation.steps,
             at_least_s=AT_LEAST_S,

@@ -173,6 +173,13 @@ def urgent_ones_overtake(story: Story) -> None:
     story.get("p-2", "p-1")
 
 
+def one_was_sent_again_with_its_key(story: Story) -> None:
+    story.publish("p-1", received="7")
+    story.get("p-1", received="7")
+    story.add(What.REPEAT, "p", tag="p-1", received="7")
+    story.add(What.REPEAT, "p", Phase.INFO, tag="p-1")
+
+
 def the_books_balance(story: Story) -> None:
     story.count(
         accepted=7, acked=1, waiting=1, handed=1, dead=1, expired=1, discarded=1, returned=1
@@ -199,6 +206,7 @@ GOOD: list[Tale] = [
     an_acceptance_of_what_the_store_forgot_is_void,
     nobody_read_of_the_hand_over_any_more,
     urgent_ones_overtake,
+    one_was_sent_again_with_its_key,
     the_books_balance,
 ]
 
@@ -426,6 +434,25 @@ def one_arrives_late_on_a_request_from_before_the_hold(story: Story) -> None:
     story.get("p-1", asked=asked_ns)
 
 
+def one_that_was_sent_twice_is_two_messages(story: Story) -> None:
+    story.publish("p-1", received="8")
+    story.get("p-1", received="7")
+    story.get("p-1", received="8", redelivered=1)
+
+
+def one_that_was_sent_twice_is_another_to_somebody_else(story: Story) -> None:
+    story.subscribe("ann/1")
+    story.publish("p-1", outcome=Phase.INFO)
+    story.get("p-1", received="7")
+    story.get("p-1", received="8", subscriber="ann/1")
+
+
+def one_that_is_sent_again_is_taken_for_a_new_one(story: Story) -> None:
+    story.publish("p-1", received="7")
+    story.get("p-1", received="7")
+    story.add(What.REPEAT, "p", tag="p-1", received="8")
+
+
 BAD: list[tuple[Tale, Invariant]] = [
     (the_last_is_missing, Invariant.NO_LOSS),
     (a_refused_one_is_nowhere, Invariant.NO_LOSS),
@@ -462,6 +489,9 @@ BAD: list[tuple[Tale, Invariant]] = [
     (one_was_replayed_more_often_than_asked, Invariant.REPLAY),
     (one_arrives_while_held_back, Invariant.HOLD),
     (one_arrives_late_on_a_request_from_before_the_hold, Invariant.HOLD),
+    (one_that_was_sent_twice_is_two_messages, Invariant.ONE_MESSAGE),
+    (one_that_was_sent_twice_is_another_to_somebody_else, Invariant.ONE_MESSAGE),
+    (one_that_is_sent_again_is_taken_for_a_new_one, Invariant.ONE_MESSAGE),
 ]
 
 

@@ -57,6 +57,7 @@ async def torment(ring: Arena, kinds: tuple[Kind, ...], seconds: float) -> None:
     ring.add_publisher("careful")
     ring.add_publisher("urgent", priorities=(1, 5, 9))
     ring.add_publisher("careless", is_careful=False)
+    ring.add_publisher("insistent", has_keys=True)
     ring.add_operator("joe/1", "bob/1")
     result = await ring.play(schedule(ring.seed, seconds, kinds), within_s=seconds)
     print(result.report())  # noqa: T201
@@ -74,6 +75,7 @@ async def test_acknowledging_sessions_lose_nothing_to_the_network(
         ring.add_receiver("liar", Manner(gives_verdicts=False, lies_after=20), is_named=False)
         ring.add_receiver("fast", Manner(gives_verdicts=False), is_named=False, by=SocketTalker)
         ring.add_publisher("careless", is_careful=False)
+        ring.add_publisher("insistent", has_keys=True)
         result = await ring.play(schedule(seed, seconds, NETWORK), within_s=seconds)
     assert result.is_valid, result.report()
     assert result.processed > seconds, result.report()
@@ -86,7 +88,7 @@ async def test_acknowledging_sessions_that_are_kept_outlive_their_servers(
     async with arena(tmp_path, seed=seed, durable="acked") as ring:
         ring.add_receiver("plain", Manner(gives_verdicts=False), is_named=False)
         ring.add_receiver("fast", Manner(gives_verdicts=False), is_named=False, by=SocketTalker)
-        ring.add_publisher("careful")
+        ring.add_publisher("insistent", has_keys=True)
         ring.add_publisher("urgent", priorities=(1, 5, 9))
         result = await ring.play(schedule(seed, seconds, NETWORK + DEATHS), within_s=seconds)
     assert result.is_valid, result.report()

@@ -1,10 +1,12 @@
 """Servers that are broken on purpose, each in one way, to see that the checker notices."""
 
 import math
+import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from app.bayeux import ownership, records
+from app.bayeux import ownership, qos, records
+from app.bayeux.publish_keys import key_of
 from app.bayeux.sessions import Session
 from app.delivery import queue
 from app.delivery.dead_letters import DeadLetter
@@ -132,6 +134,38 @@ def holds_are_forgotten_at_a_restart() -> None:
     _replace(ownership, "record_of", forgetful)
 
 
+def keys_are_ignored() -> None:
+    _replace(qos, "key_of", _nothing)
+
+
+def keys_are_forgotten_at_a_restart() -> None:
+    life = f"in this life {time.time_ns()} "
+    _replace(qos, "key_of", lambda session, given: key_of(session, life + given))
+
+
+def keys_take_two_steps() -> None:
+    """The key is there before the message, which a death between them loses."""
+    keep = Store.keep
+
+    def slowly(
+        self: Store, message: Message, keys: Sequence[str], done: Callable[[Kept], None]
+    ) -> None:
+        if message.key is None:
+            keep(self, message, keys, done)
+            return
+
+        def then(kept: Kept) -> None:
+            if kept is Kept.KEPT:
+                message.key = None
+                self._loop.call_later(0.1, keep, self, message, keys, done)
+            else:
+                done(kept)
+
+        keep(self, message, (), then)
+
+    _replace(Store, "keep", slowly)
+
+
 BUILDS = {
     build.name: build
     for build in (
@@ -145,6 +179,9 @@ BUILDS = {
         Build(what_was_acked_comes_again, Invariant.NO_DUPLICATE),
         Build(holdback_is_ignored, Invariant.HOLD),
         Build(bodies_go_with_their_first_entry, Invariant.NO_LOSS, _KILL),
+        Build(keys_are_ignored, Invariant.ONE_MESSAGE),
+        Build(keys_are_forgotten_at_a_restart, Invariant.ONE_MESSAGE, _KILL),
+        Build(keys_take_two_steps, Invariant.NO_LOSS, _KILL_OFTEN),
         Build(holds_are_forgotten_at_a_restart, Invariant.HOLD, _KILL_OFTEN, held_s=math.inf),
     )
 }
