@@ -38,6 +38,8 @@ class Replaying:
         """Into the session's queue; if it is durable the message stands in the store's already."""
         session = self._find(key)
         if session is not None:
+            # The store gives it the place of its first publication, and so does the queue.
+            message.is_late = session.queue.is_mixed = True
             self._bayeux.hub.deliver(session, message)
         else:
             self._bury(key, message)

@@ -77,7 +77,7 @@ class Lanes(Generic[R]):
     def _answered(self, channel: str, publication: Publication[R], outcome: Kept) -> None:
         if publication.outcome is Kept.UNKNOWN:
             if outcome is Kept.KEPT:
-                self._show(publication.message, publication.receivers, publication.leave_out)
+                self._show_late(publication)
             return
         publication.outcome = outcome
         lane = self._lanes[channel]
@@ -90,3 +90,10 @@ class Lanes(Generic[R]):
         if not lane:
             # Those who were told may have published meanwhile, into this very lane.
             self._lanes.pop(channel, None)
+
+    def _show_late(self, publication: Publication[R]) -> None:
+        """Who has not got yet what passed the message gets them in their order."""
+        publication.message.is_late = True
+        for receiver in publication.receivers:
+            receiver.queue.is_mixed = True
+        self._show(publication.message, publication.receivers, publication.leave_out)

@@ -35,6 +35,7 @@ class Message(Event):
         "id",
         "is_dead_letter",
         "is_durable",
+        "is_late",
         "is_mortal",
         "key",
         "life_ms",
@@ -68,6 +69,8 @@ class Message(Event):
         self.is_mortal = False
         self.expires_at = 0.0
         self.is_durable = False
+        # Others that came behind it may have passed it: among those that wait it takes its place.
+        self.is_late = False
         # What the publisher wants receivers to know besides the data.
         self.properties: Mapping[str, Any] | None = None
         # How often it was replayed.

@@ -31,6 +31,10 @@ def _precedence(message: Message) -> int:
     return -message.priority
 
 
+def _rightful_place(message: Message) -> tuple[int, int]:
+    return -message.priority, message.id
+
+
 class CallbackQueue:
     """One receiver's entries: `handed` to it, then `returned` by it, then `waiting` ones.
 
@@ -85,7 +89,7 @@ class CallbackQueue:
         self._former_seq = 0
         self._repeats = 0
         self.has_mortals = False
-        # Whether priorities other than the ordinary one may be among what waits.
+        # Whether what waits, or is to come, may have another order than that of its arrival.
         self.is_mixed = False
         # Whether the last hand-over had anything that was handed over before.
         self.carries_repeats = False
@@ -125,9 +129,9 @@ class CallbackQueue:
         return None
 
     def _rank(self, message: Message) -> None:
-        """Put the message behind all that is at least as urgent."""
+        """Put the message behind all that is at least as urgent; a late one where it would be."""
         self.is_mixed = True
-        insort(self.waiting, message, key=_precedence)
+        insort(self.waiting, message, key=_rightful_place if message.is_late else _precedence)
         if message.expires_at:
             self.has_mortals = True
 

@@ -73,6 +73,7 @@ class Model(Answering):
     def kept(self, sent: Sent, answer: list[str]) -> None:
         if answer == ["unknown"]:
             if sent.is_kept:
+                sent.is_late = True
                 self.show(sent)
         else:
             answer.append("kept" if sent.is_kept else "refused")
@@ -106,10 +107,10 @@ class Model(Answering):
                 self.queue_up(place, Copy(sent))
 
     def queue_up(self, place: Place, copy: Copy) -> None:
-        """Behind all that is at least as urgent."""
+        """Behind all that is at least as urgent; if it is late, where it would be otherwise."""
         waiting = place.waiting
         at = len(waiting)
-        while at and waiting[at - 1].sent.priority < copy.sent.priority:
+        while at and _passes(copy.sent, waiting[at - 1].sent):
             at -= 1
         waiting.insert(at, copy)
 
@@ -164,8 +165,7 @@ class Model(Answering):
         if not place.can_stop:
             self.expire(place, now)
             if place.kind.settles == "written":
-                here = place.returned + place.waiting
-                self.ack(place, [copy for copy in here if copy.sent.channel not in self.held])
+                self.ack(place, place.returned + place.waiting)
         self.end(place, failed=False)
 
     # Time
@@ -262,3 +262,8 @@ class Model(Answering):
         place.is_restored = place.has_connected = True
         place.deadline = None if place.is_away else now + MAX_INTERVAL_S
         place.ends_at = now + SESSION_S if place.is_away else None
+
+
+def _passes(sent: Sent, other: Sent) -> bool:
+    is_older = sent.is_late and sent.number < other.number
+    return other.priority < sent.priority or (other.priority == sent.priority and is_older)

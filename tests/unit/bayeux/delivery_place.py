@@ -50,6 +50,8 @@ class Sent:
     # When it is destroyed.
     ends: float = inf
     is_kept: bool = False
+    # The store told of it so late that others may have passed it.
+    is_late: bool = False
 
 
 @dataclass(eq=False, slots=True)
@@ -129,6 +131,9 @@ class Place:
 
     def has_news(self, held: Collection[str]) -> bool:
         lost = self.kind.settles == "batch" and any(not c.is_pending for c in self.hands)
+        if self.kind.settles == "written":
+            # Who cannot refuse is not held back either.
+            held = ()
         return lost or any(c.sent.channel not in held for c in self.returned + self.waiting)
 
     def pause_s(self) -> float:
