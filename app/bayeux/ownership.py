@@ -1,6 +1,6 @@
 """What the delivery core asks of the protocol about its sessions."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from app.bayeux.advice import reconnect_advice
@@ -58,6 +58,13 @@ class Ownership:
     def tell(self, letters: Sequence[DeadLetter]) -> None:
         for letter in letters:
             self._publish(letter.event())
+
+    def reached(self, channel: str) -> Iterator[str]:
+        bayeux, found = self._bayeux, self._bayeux.channels.get(channel)
+        for session in () if found is None else bayeux.hub.routes.receivers(found):
+            # Nothing would be different for who gets nothing now, or gets it all the same.
+            if session.can_refuse and not session.has_left and session.flows(bayeux.now):
+                yield session.person
 
     def alert(self, channel: str, reason: str) -> None:
         self._bayeux.log.warning("a channel is held back: %s", reason)

@@ -10,7 +10,7 @@ from app.delivery.channels import covers
 from app.delivery.entries import Entry
 from app.delivery.messages import Event
 from app.delivery.queue import CallbackQueue
-from app.delivery.receivers import Receiver
+from app.delivery.receivers import NOBODY, Receiver
 from app.delivery.timers import Timers
 
 if TYPE_CHECKING:
@@ -131,6 +131,11 @@ class Session(Receiver):
     def is_operator(self) -> bool:
         """Whether it may see what the system has to tell."""
         return self.role != ""
+
+    @property
+    def person(self) -> str:
+        """Its subject; who told no name is known by the cookie, which many sessions may share."""
+        return super().person if self.browser is None or self.subject != NOBODY else self.browser
 
     @property
     def has_left(self) -> bool:

@@ -1,86 +1,168 @@
 """Holds a channel back when most of its receivers refuse most of its messages."""
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
+
+from app.delivery.messages import Message
+
+# Who is reached by a channel is not asked again and again if the answer was no (seconds).
+_PATIENCE_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class GuardLimits:
     """When a channel is held back, and how much the guard may remember."""
 
+    is_on: bool = True
     window_s: float = 60.0
-    # That many must have refused before it can be the fault of the messages.
+    # So many must refuse before it can be the fault of the messages, ...
     min_receivers: int = 3
-    # Receivers of a channel that are told apart; of more, the first in the window stand for all.
+    # ... and so many of these: one that nobody can take is a dead letter, and no more.
+    min_messages: int = 5
+    # Receivers of a channel that are told apart; of more, a share that nobody can choose.
     receivers: int = 200
     channels: int = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """Since when and why a channel is held back."""
+    """Since when (ms since 1970) and why a channel is held back."""
 
-    since: float
+    since: int
     reason: str
 
 
-@dataclass(slots=True)
-class _Half:
-    """What was said in one half of a window; of each receiver, whether it refused anything."""
+class _Said:
+    """What one receiver said in this half of a window, and in the half before."""
 
-    answers: int = 0
-    refusals: int = 0
-    receivers: dict[int, bool] = field(default_factory=dict)
+    __slots__ = ("refused", "refused_before", "taken", "taken_before")
+
+    def __init__(self) -> None:
+        self.taken = self.taken_before = 0
+        self.refused = self.refused_before = 0
+
+    def turn(self, *, keeps: bool) -> bool:
+        """A new half begins; whether anything is left."""
+        self.taken_before = self.taken if keeps else 0
+        self.refused_before = self.refused if keeps else 0
+        self.taken = self.refused = 0
+        return self.taken_before + self.refused_before > 0
+
+    @property
+    def refuses(self) -> bool:
+        """Whether it refused most of what it said something of."""
+        return self.refused + self.refused_before > self.taken + self.taken_before
 
 
 class _Window:
-    """The answers of the last half and this one."""
+    """What the receivers of a channel said in the last half and this one."""
 
-    __slots__ = ("answered", "before", "refused", "since", "this")
+    __slots__ = (
+        "_limits",
+        "_messages",
+        "_messages_before",
+        "_most_asked",
+        "_patient_until",
+        "_share",
+        "people",
+        "refusing",
+        "since",
+    )
 
-    def __init__(self, now: float) -> None:
-        self.before = _Half()
-        self.this = _Half()
+    def __init__(self, limits: GuardLimits, now: float) -> None:
+        self._limits = limits
         self.since = now
-        # Receivers of both halves, each counted once.
-        self.answered = 0
-        self.refused = 0
+        self.people: dict[str, _Said] = {}
+        # How many of them refuse most of what they get.
+        self.refusing = 0
+        # Messages that somebody refused, as many as must be known.
+        self._messages: set[int] = set()
+        self._messages_before: set[int] = set()
+        # One of so many receivers is looked at.
+        self._share = 1
+        self._most_asked = 0
+        self._patient_until = 0.0
 
-    def turn(self, now: float, half_s: float) -> None:
+    def turn(self, now: float) -> None:
         """Forget what is older than a window."""
-        self.before = self.this if now - self.since < 2 * half_s else _Half()
-        self.this = _Half()
+        keeps = now - self.since < self._limits.window_s
         self.since = now
-        self.answered = len(self.before.receivers)
-        self.refused = sum(self.before.receivers.values())
+        self.people = {who: said for who, said in self.people.items() if said.turn(keeps=keeps)}
+        self._messages_before = self._messages if keeps else set()
+        self._messages = set()
+        if len(self.people) * 4 < self._limits.receivers:
+            self._share = max(1, self._share // 2)
+        self._count()
+        self._most_asked = 0
 
-    def note(self, receiver: int, limit: int, *, refused: bool) -> None:
-        self.this.answers += 1
-        self.this.refusals += refused
-        said = self.this.receivers.get(receiver)
-        said_before = self.before.receivers.get(receiver)
-        if said is None and said_before is None:
-            if self.answered >= limit:
-                return
-            self.answered += 1
-        self.this.receivers[receiver] = refused or bool(said)
-        if refused and not said and not said_before:
-            self.refused += 1
+    def takes(self, person: str) -> None:
+        said = self._of(person)
+        if said is not None:
+            did_refuse = said.refuses
+            said.taken += 1
+            self.refusing += said.refuses - did_refuse
 
-    def is_bad(self, min_receivers: int) -> bool:
+    def refuses(self, person: str, message: int) -> None:
+        said = self._of(person)
+        if said is not None:
+            did_refuse = said.refuses
+            said.refused += 1
+            self.refusing += said.refuses - did_refuse
+        if len(self._messages) < self._limits.min_messages:
+            self._messages.add(message)
+
+    def is_suspicious(self, now: float) -> bool:
+        """Whether it is time to ask whom holding the channel back would hit."""
         return (
-            self.refused >= min_receivers
-            and self.refused * 2 > self.answered
-            and self.refusals * 2 > self.answers
+            self.refusing >= self._limits.min_receivers
+            and self.refusing * 2 > len(self.people)
+            and (self.refusing > self._most_asked or now >= self._patient_until)
+            and len(self._messages | self._messages_before) >= self._limits.min_messages
         )
 
-    @property
-    def answers(self) -> int:
-        return self.before.answers + self.this.answers
+    def convicts(self, reached: Iterable[str], now: float) -> str:
+        """Why the channel must be held back; nothing if too few of these refuse."""
+        everybody = set(self.people)
+        for person in reached:
+            if self._is_looked_at(person):
+                everybody.add(person)
+                if self.refusing * 2 <= len(everybody):
+                    self._most_asked = max(self._most_asked, self.refusing)
+                    self._patient_until = now + _PATIENCE_S
+                    return ""
+        return self._reason(len(everybody))
 
-    @property
-    def refusals(self) -> int:
-        return self.before.refusals + self.this.refusals
+    def _reason(self, total: int) -> str:
+        refused = sum(said.refused + said.refused_before for said in self.people.values())
+        taken = sum(said.taken + said.taken_before for said in self.people.values())
+        about = "" if self._share == 1 else "about "
+        return (
+            f"{about}{self.refusing * self._share} of {total * self._share} receivers refused "
+            f"{refused * self._share} of {(refused + taken) * self._share} messages"
+        )
+
+    def _of(self, person: str) -> _Said | None:
+        """What was said by somebody; None if that one is not looked at."""
+        said = self.people.get(person)
+        if said is None and self._is_looked_at(person):
+            said = self.people[person] = _Said()
+            if len(self.people) > self._limits.receivers:
+                self._look_at_fewer()
+                return self.people.get(person)
+        return said
+
+    def _is_looked_at(self, person: str) -> bool:
+        # The hash of a text is another one in each process: nobody knows how to be chosen.
+        return self._share == 1 or hash(person) % self._share == 0
+
+    def _look_at_fewer(self) -> None:
+        self._share *= 2
+        self.people = {who: said for who, said in self.people.items() if self._is_looked_at(who)}
+        self._count()
+
+    def _count(self) -> None:
+        self.refusing = sum(said.refuses for said in self.people.values())
 
 
 class Guard:
@@ -94,19 +176,40 @@ class Guard:
         self._held: dict[str, Held] = {}
         self.held = MappingProxyType(self._held)
 
-    def note(self, channel: str, receiver: int, refused: bool, now: float) -> bool:
-        """A receiver took or refused a message; whether the channel is held back from now on."""
-        window = self._windows.get(channel)
-        if window is None or now - window.since >= self._half_s:
-            window = self._turn(channel, window, now)
-        window.note(receiver, self._limits.receivers, refused=refused)
-        if not refused or not window.is_bad(self._limits.min_receivers):
+    def taken(self, messages: Sequence[Message], person: str, now: float) -> None:
+        """A receiver took these."""
+        if self._limits.is_on:
+            for message in messages:
+                self._window(message.channel, now).takes(person)
+
+    def refused(self, message: Message, person: str, now: float) -> bool:
+        """A receiver refused it; whether its channel looks so bad that `hold` must be asked."""
+        channel = message.channel
+        if not self._limits.is_on:
             return False
+        window = self._window(channel, now)
+        window.refuses(person, message.id)
         if channel in self._held or len(self._held) >= self._limits.channels:
             return False
-        self._held[channel] = Held(now, _reason(window))
+        return window.is_suspicious(now)
+
+    def hold(self, channel: str, reached: Iterable[str], now: float, now_ms: int) -> Held | None:
+        """Hold the channel back if most of those refuse whom that would hit, or who said anything.
+
+        Who acknowledges whole batches is not heard of before: the usual case costs nothing.
+        """
+        reason = self._window(channel, now).convicts(reached, now)
+        if not reason:
+            return None
         del self._windows[channel]
-        return True
+        held = self._held[channel] = Held(now_ms, reason)
+        return held
+
+    def restore(self, channel: str, held: Held) -> bool:
+        """It was held back before this server began; False if that is not wanted any more."""
+        if self._limits.is_on:
+            self._held[channel] = held
+        return self._limits.is_on
 
     def is_held(self, channel: str) -> bool:
         return channel in self._held
@@ -116,20 +219,16 @@ class Guard:
         self._windows.pop(channel, None)
         return self._held.pop(channel, None) is not None
 
-    def _turn(self, channel: str, window: _Window | None, now: float) -> _Window:
+    def _window(self, channel: str, now: float) -> _Window:
+        window = self._windows.get(channel)
+        if window is not None and now - window.since < self._half_s:
+            return window
         if window is None:
-            window = _Window(now)
+            window = _Window(self._limits, now)
             if len(self._windows) >= self._limits.channels:
                 del self._windows[next(iter(self._windows))]
         else:
             del self._windows[channel]
-            window.turn(now, self._half_s)
+            window.turn(now)
         self._windows[channel] = window
         return window
-
-
-def _reason(window: _Window) -> str:
-    return (
-        f"{window.refused} of {window.answered} receivers refused "
-        f"{window.refusals} of {window.answers} messages"
-    )

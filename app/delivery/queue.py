@@ -139,7 +139,7 @@ class CallbackQueue:
 
     def has_news(self, held: Collection[str] = ()) -> bool:
         """Whether there is anything to hand over now, but for what these channels have."""
-        if not held and (self.waiting or self.returned):
+        if (not held or self.settling is Settling.WRITTEN) and (self.waiting or self.returned):
             return True
         if self.settling is Settling.BATCH and any(
             not entry.is_pending for entry in self.handed.values()
@@ -186,8 +186,11 @@ class CallbackQueue:
     def hand_over(self, now: float, limit: int = -1, held: Collection[str] = ()) -> Sequence[Entry]:
         """The next batch: what was not acknowledged, what came back, what waits.
 
-        At most `limit` entries, and none of the channels that are held back.
+        At most `limit` entries, and none of the channels that are held back: but who cannot
+        refuse anything is spared that.
         """
+        if self.settling is Settling.WRITTEN:
+            held = ()
         # Asked for first: what has just been handed over belongs to the batch of before.
         handed = self.handed
         if not handed and not self.returned and not held and limit < 0:

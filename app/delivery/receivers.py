@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from app.delivery.entries import Settling
 from app.delivery.queue import CallbackQueue
 
 if TYPE_CHECKING:
@@ -75,6 +76,16 @@ class Receiver:
     def subject(self) -> str:
         """Whose receiver it is."""
         return self.key.rpartition("/")[0]
+
+    @property
+    def person(self) -> str:
+        """Who speaks through it, as far as is known: one may have several receivers."""
+        return self.key if self.subject == NOBODY else self.subject
+
+    @property
+    def can_refuse(self) -> bool:
+        """Whether more is heard of it than that something was written."""
+        return self.queue.settling is not Settling.WRITTEN
 
     def flows(self, now: float) -> bool:
         """Whether its queue may be handed over now."""

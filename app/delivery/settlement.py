@@ -51,6 +51,10 @@ class Owner(Protocol[R_contra]):
         """Whether what this receiver does not get becomes a dead letter."""
         ...
 
+    def reached(self, channel: str, /) -> Iterable[str]:
+        """The persons whom it would hit if the channel were held back now."""
+        ...
+
     def alert(self, channel: str, reason: str, /) -> None:
         """A channel is held back from now on: most of its receivers refuse what comes there."""
         ...
@@ -100,8 +104,8 @@ class Settlement(Generic[R]):
         if receiver.dispatcher is not None:
             receiver.dispatcher.acked()
             receiver.acked += len(messages)
-            for message in messages:
-                self._guard.note(message.channel, receiver.number, False, now)
+            if receiver.can_refuse:
+                self._guard.taken(messages, receiver.person, now)
 
     def judge(self, receiver: R, verdicts: Iterable[Verdict], now: float) -> None:
         """What a receiver says of messages: ok first, so that a failure spares what is done."""
@@ -125,8 +129,14 @@ class Settlement(Generic[R]):
         failure = Failure(code, verdict.text, verdict.delay_s, channel, entry.attempts)
         self.fail(receiver, failure, now, entry)
         is_refusal = code.family == "user" and code is not error_codes.HOLDBACK
-        if is_refusal and self._guard.note(channel, receiver.number, True, now):
-            self._owner.alert(channel, self._guard.held[channel].reason)
+        if is_refusal and self._guard.refused(entry.message, receiver.person, now):
+            self._hold_if_most_refuse(channel, now)
+
+    def _hold_if_most_refuse(self, channel: str, now: float) -> None:
+        reached = self._owner.reached(channel)
+        held = self._guard.hold(channel, reached, now, self._node.now_ms())
+        if held is not None:
+            self._owner.alert(channel, held.reason)
 
     # Failures
 

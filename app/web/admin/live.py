@@ -10,7 +10,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from app.bayeux.commands import Command, Registry, Result, run
-from app.bayeux.registry import find, first_entries, hold_of, kill, wall_ms
+from app.bayeux.registry import find, first_entries, hold_of, kill
 from app.bayeux.server import Bayeux
 from app.bayeux.sessions import Session
 from app.delivery.dead_letters import DeadLetter
@@ -115,9 +115,8 @@ class Live(LiveLetters):
         return discarded
 
     async def held_channels(self) -> list[shapes.HeldChannel]:
-        self._wake()
         return [
-            shapes.HeldChannel(channel, held.reason, wall_ms(self._bayeux, held.since))
+            shapes.HeldChannel(channel, held.reason, held.since)
             for channel, held in sorted(self._bayeux.guard.held.items())
         ]
 

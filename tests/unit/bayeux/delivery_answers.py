@@ -68,7 +68,8 @@ class Answering(Books):
             for copy in lost:
                 copy.redelivered += 1
             place.take_back(lost)
-        line = [c for c in place.returned + place.waiting if c.sent.channel not in self.held]
+        held = self.held if kind.settles != "written" else ()
+        line = [c for c in place.returned + place.waiting if c.sent.channel not in held]
         going = line[: kind.per_batch] if self.may_take(place, now) else []
         place.returned = [copy for copy in place.returned if copy not in going]
         place.waiting = [copy for copy in place.waiting if copy not in going]

@@ -201,7 +201,7 @@ class Stage:
         """The guard does this when most of its receivers refuse what comes there."""
         bayeux = self.house.bayeux
         if is_held:
-            bayeux.guard._held[PATIENT] = Held(self.house.now, "nobody wants it")
+            bayeux.guard._held[PATIENT] = Held(bayeux.node.now_ms(), "nobody wants it")
             self.model.held = {PATIENT}
         else:
             bayeux.release_channel(PATIENT)

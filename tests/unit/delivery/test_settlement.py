@@ -1,6 +1,6 @@
 """What becomes of entries when receivers answer or fail, seen without a protocol."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
 from typing import Any
 
@@ -36,6 +36,8 @@ class Court:
         self.ended: list[ErrorCode] = []
         self.told: list[DeadLetter] = []
         self.alerts: list[str] = []
+        # Who else would be hit if a channel were held back.
+        self.others: list[str] = []
         self.noted = 0
         self.chosen: ErrorHandler = DefaultErrorHandler()
         self.wants = True
@@ -75,6 +77,9 @@ class Court:
 
     def wants_letters(self, receiver: Receiver, channel: str, /) -> bool:
         return self.wants
+
+    def reached(self, channel: str, /) -> Iterable[str]:
+        return self.others
 
     def alert(self, channel: str, reason: str, /) -> None:
         self.alerts.append(f"{channel}: {reason}")
@@ -388,33 +393,50 @@ def test_a_flood_of_letters_is_only_counted_until_the_store_has_taken_some() -> 
 # Channels
 
 
+def refuse_all(court: Court, texts: str, *receivers: Receiver, code: ErrorCode = REFUSED) -> None:
+    """These get messages and can take none of them."""
+    for receiver in receivers:
+        court.offer(*texts, receiver=receiver)
+        entries = receiver.queue.hand_over(court.now)
+        court.settlement.judge(receiver, [no(entry.seq, code) for entry in entries], court.now)
+
+
 def test_a_channel_that_most_receivers_refuse_is_held_back_and_told_of() -> None:
     court = Court()
-    for number in range(3):
-        receiver = court.add(number)
-        court.offer("a", receiver=receiver)
-        receiver.queue.hand_over(court.now)
-        court.settlement.judge(receiver, [no(1)], court.now)
-    assert court.alerts == ["/a: 3 of 3 receivers refused 3 of 3 messages"]
+    refuse_all(court, "abcde", *map(court.add, range(3)))
+    assert court.alerts == ["/a: 3 of 3 receivers refused 11 of 11 messages"]
+
+
+def test_receivers_that_are_not_heard_of_but_would_be_hit_speak_for_the_channel() -> None:
+    court = Court()
+    court.others = ["ann", "bob", "eve"]
+    refuse_all(court, "abcde", *map(court.add, range(3)))
+    assert court.alerts == []
 
 
 def test_receivers_that_acknowledge_whole_batches_speak_for_the_channel_too() -> None:
     court = Court()
     for number in range(10):
         receiver = court.add(number)
-        court.offer("a", "b", receiver=receiver)
-        receiver.queue.hand_over(court.now)
         if number >= 7:
-            court.settlement.judge(receiver, [no(1)], court.now)
-        court.settlement.acked(receiver, receiver.queue.acknowledge(1), court.now)
+            refuse_all(court, "abcde", receiver)
+        else:
+            court.offer(*"abcde", receiver=receiver)
+            receiver.queue.hand_over(court.now)
+            court.settlement.acked(receiver, receiver.queue.acknowledge(1), court.now)
+    assert court.alerts == []
+
+
+def test_the_sessions_of_one_subject_count_as_one_receiver() -> None:
+    court = Court()
+    receivers = [court.add(number) for number in range(6)]
+    for number, receiver in enumerate(receivers):
+        receiver.key = f"joe/{number}"
+    refuse_all(court, "abcde", *receivers)
     assert court.alerts == []
 
 
 def test_holding_back_is_no_refusal() -> None:
     court = Court()
-    for number in range(5):
-        receiver = court.add(number)
-        court.offer("a", receiver=receiver)
-        receiver.queue.hand_over(court.now)
-        court.settlement.judge(receiver, [no(1, error_codes.HOLDBACK)], court.now)
+    refuse_all(court, "abcde", *map(court.add, range(5)), code=error_codes.HOLDBACK)
     assert court.alerts == []
