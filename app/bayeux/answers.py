@@ -47,8 +47,8 @@ class Answers:
 
     def tell(self, session: Session) -> None:
         """The session has something waiting: let it know, if it can be reached and may be."""
-        bayeux = self._bayeux
-        if not session.queue.count:
+        bayeux, queue = self._bayeux, session.queue
+        if not queue.count:
             return
         if (session.dispatcher is not None or session.is_durable) and not self.may_take(session):
             return
@@ -57,7 +57,7 @@ class Answers:
         elif (
             session.held is not None
             and session.quiet_until <= bayeux.now
-            and session.queue.has_news(bayeux.guard.held)
+            and queue.has_news(bayeux.guard.held)
         ):
             self.release(session, session.held)
 
@@ -159,12 +159,16 @@ class Answers:
         if queue.has_mortals:
             bayeux.settlement.dropped(session, queue.expire(bayeux.now))
         if session.dispatcher is None and not session.is_durable:
-            return queue.pass_on(bayeux.now, bayeux.guard.held)
+            messages = queue.pass_on(bayeux.now, bayeux.guard.held)
+            if messages is not None:
+                return messages
         if self.waits_for_store(session):
             return _NO_MESSAGES
         limit = -1 if session.terms is None else session.terms.max_entries
         if not self.may_take(session):
             limit = 0
+        if queue.handed:
+            bayeux.settlement.lost(session, bayeux.now)
         entries = queue.hand_over(bayeux.now, limit, bayeux.guard.held)
         if session.is_durable:
             self._note_hand_over(session, entries)
@@ -212,12 +216,10 @@ class Answers:
         ]
 
     def _not_written(self, session: Session, carried: Carried | None) -> None:
-        back = session.queue.not_written(carried)
-        if back:
-            self._bayeux.settlement.mark(session, back)
-            if session.held is not None:
-                # It has asked again meanwhile.
-                self._bayeux.hub.make_ready(session)
+        is_back = self._bayeux.settlement.not_written(session, carried, self._bayeux.now)
+        if is_back and session.held is not None:
+            # It has asked again meanwhile.
+            self._bayeux.hub.make_ready(session)
 
     def release(self, session: Session, exchange: Exchange) -> None:
         """Answer the held connect."""

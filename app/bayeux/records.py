@@ -6,6 +6,8 @@ from app.bayeux.exchange import ConnectionType
 from app.bayeux.life import Input, State
 from app.bayeux.sessions import Session
 from app.bayeux.terms import Terms
+from app.delivery.channels import SYSTEM
+from app.delivery.counters import Reason
 from app.delivery.dispatcher import Dispatcher, Hold
 from app.delivery.entries import Entry, Settling
 from app.delivery.keeper import Mark
@@ -32,7 +34,7 @@ def record_of(session: Session, now_ms: int) -> SessionRecord:
         name=session.name,
         delivery={} if terms is None else terms.to_json(),
         acks=session.queue.settling is Settling.BATCH,
-        role=session.role,
+        warrant=session.warrant,
         subscriptions=sorted(session.subscriptions),
         oneway=sorted(session.oneway or ()),
         batch=session.queue.batch,
@@ -68,18 +70,20 @@ def restore(
     terms = Terms.of(record.delivery) if record.delivery else None
     bayeux.agree(session, terms, acks=record.acks)
     session.key = record.key
-    session.role = record.role
+    session.role = bayeux.rights.role_of(record.warrant)
+    session.warrant = record.warrant if session.is_operator else ""
     _stop(session, record)
     queue.batch = record.batch
     # Hand-overs since the record was written have numbers too: the clock is above them all.
     queue.seq = max(record.seq, bayeux.node.stamp() // _NS_PER_US)
     queue.is_restored = True
-    _refill(bayeux, session, entries)
+    _refill(bayeux, session, [each for each in entries if _may_have(session, each[1].channel)])
     bayeux.sessions.add(session, record.browser)
     if terms is not None and terms.is_named:
         bayeux.sessions.name(session, record.key)
     session.is_durable = session.is_resumed = True
     bayeux.hub.durables += 1
+    _withhold(bayeux, session, [each[1] for each in entries])
     for extension in bayeux.extensions:
         agreed = extension.resume(session, bayeux.now)
         if agreed is not None:
@@ -87,7 +91,7 @@ def restore(
     session.oneway = set(record.oneway) or None
     for name in record.subscriptions:
         pattern = bayeux.channels.get(name)
-        if pattern is not None:
+        if pattern is not None and _may_have(session, pattern.name):
             bayeux.hub.routes.add(pattern, session)
             session.subscriptions.add(pattern.name)
     if record.client_id:
@@ -99,6 +103,19 @@ def restore(
         bayeux.clock.lie(session)
     bayeux.clock.wind_hold(session)
     return session
+
+
+def _may_have(session: Session, channel: str) -> bool:
+    """Whose token is no more hears no longer what the system tells."""
+    return session.is_operator or not channel.startswith(SYSTEM)
+
+
+def _withhold(bayeux: "Bayeux", session: Session, messages: list[Message]) -> None:
+    """What it must not get any more goes; whoever takes the session over must not get it either."""
+    withheld = [message for message in messages if not _may_have(session, message.channel)]
+    if withheld:
+        bayeux.hub.counters.accepted += len(withheld)
+        bayeux.settlement.discarded(session, withheld, Reason.NOT_ALLOWED)
 
 
 def _stop(session: Session, record: SessionRecord) -> None:
@@ -132,6 +149,7 @@ def _refill(bayeux: "Bayeux", session: Session, entries: list[tuple[Mark, Messag
         entry = Entry(message)
         entry.seq, entry.batch = mark.position, mark.batch
         entry.attempts, entry.redelivered = mark.attempts, mark.redelivered
+        entry.trail = mark.trail
         if not mark.seq or queue.settling is Settling.WRITTEN:
             # Nobody knows whether what was being written has left.
             queue.returned.append(entry)

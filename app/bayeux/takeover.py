@@ -23,7 +23,7 @@ def take_over(bayeux: "Bayeux", session: Session, draft: Session, browser: str) 
     session.deliver_only = draft.deliver_only
     session.dress = draft.dress
     session.terms = draft.terms
-    session.role = draft.role
+    session.role, session.warrant = draft.role, draft.warrant
     session.is_advised = session.is_resumed = True
     session.ends_at = 0.0
     _take_queue(bayeux, session, draft)
@@ -33,7 +33,7 @@ def take_over(bayeux: "Bayeux", session: Session, draft: Session, browser: str) 
 def _take_queue(bayeux: "Bayeux", session: Session, draft: Session) -> None:
     """What the old client had in hands comes again, on the terms of the new one."""
     queue = session.queue
-    bayeux.settlement.mark(session, queue.change_hands())
+    bayeux.settlement.change_hands(session, bayeux.now)
     queue.take_terms(draft.queue)
 
 
@@ -54,7 +54,7 @@ def _take_dispatcher(bayeux: "Bayeux", session: Session, draft: Session) -> None
 def leave(bayeux: "Bayeux", session: Session) -> None:
     """The client goes and may come back: everything waits, under the name of the session."""
     _dismiss_client(bayeux, session)
-    bayeux.settlement.mark(session, session.queue.change_hands())
+    bayeux.settlement.change_hands(session, bayeux.now)
     session.advance(Input.LEAVE)
     bayeux.clock.lie(session)
     bayeux.ownership.note(session)

@@ -3,19 +3,18 @@
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Self
 
 import orjson
 
+from app.delivery.attempts import Attempt, Trail, clipped, first_and_last
 from app.delivery.messages import Message
 
 CHANNEL = "/sys/deadMessage"
-MAX_REASON = 1000
-MAX_ATTEMPTS = 20
-# Of what is said about one attempt.
-MAX_TEXT = 200
+# In bytes as JSON has it.
+MAX_REASON = 500
 _CLIENT = "client/"
 
 # What differs between two accounts of the same trouble, the widest first.
@@ -32,34 +31,6 @@ class State(Enum):
     NEW = "new"
     REPLAYED = "replayed"
     DISCARDED = "discarded"
-
-
-@dataclass(frozen=True, slots=True)
-class Attempt:
-    """One hand-over that did not succeed; `time` in ms since 1970, `latency` in ms."""
-
-    n: int
-    time: int
-    node: str = ""
-    transport: str = ""
-    outcome: str = ""
-    latency: int | None = None
-    # What the receiver gave as its reason, if it gave one.
-    code: str = ""
-    text: str = ""
-
-    def to_json(self) -> dict[str, Any]:
-        """The attempt as JSON has it."""
-        return {
-            "n": self.n,
-            "time": self.time,
-            "node": self.node,
-            "transport": self.transport,
-            "outcome": self.outcome,
-            "latency": self.latency,
-            "code": self.code,
-            "text": self.text,
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +57,10 @@ class DeadLetter:
     priority: int = 5
     is_durable: bool = False
     properties: Mapping[str, Any] | None = None
-    attempts: tuple[Attempt, ...] = ()
+    # Those that are known of, and how many there were; how often it was announced as redelivered.
+    attempts: Trail = ()
+    attempt_count: int = 0
+    redelivered: int = 0
     # What the receiver had agreed on: retries, delay and the like.
     policy: Mapping[str, Any] | None = None
     # How often the message had been replayed when it died.
@@ -108,10 +82,13 @@ class DeadLetter:
         code: str,
         reason: str,
         attempts: Sequence[Attempt] = (),
+        attempt_count: int = 0,
+        redelivered: int = 0,
         policy: Mapping[str, Any] | None = None,
         expires: int | None = None,
     ) -> Self:
         """The letter for a message that this receiver (an absolute name) will not get."""
+        reason = clipped(reason, MAX_REASON)
         return cls(
             id=id,
             message=message.id,
@@ -123,12 +100,14 @@ class DeadLetter:
             key=key_of(receiver),
             subject=subject_of(receiver),
             code=code,
-            reason=reason[:MAX_REASON],
+            reason=reason,
             fingerprint=fingerprint(message.channel, code, reason),
             priority=message.priority,
             is_durable=message.is_durable,
             properties=message.properties,
             attempts=first_and_last(attempts),
+            attempt_count=attempt_count,
+            redelivered=redelivered,
             policy=policy,
             generation=message.generation,
             expires=expires,
@@ -153,6 +132,8 @@ class DeadLetter:
             "receiver": self.receiver,
             "rcvTimestamp": str(self.message),
             "attempts": [attempt.to_json() for attempt in self.attempts],
+            "attemptCount": self.attempt_count,
+            "redelivered": self.redelivered,
             "fingerprint": self.fingerprint,
             "generation": self.generation,
         }
@@ -189,17 +170,6 @@ def subject_of(name: str) -> str:
     return name.partition(_CLIENT)[2].rpartition("/")[0]
 
 
-def first_and_last(attempts: Sequence[Attempt]) -> tuple[Attempt, ...]:
-    """How it began and how it ended, if there were too many to keep."""
-    half = MAX_ATTEMPTS // 2
-    is_long = len(attempts) > MAX_ATTEMPTS
-    kept = (*attempts[:half], *attempts[-half:]) if is_long else tuple(attempts)
-    return tuple(
-        replace(attempt, text=attempt.text[:MAX_TEXT]) if len(attempt.text) > MAX_TEXT else attempt
-        for attempt in kept
-    )
-
-
 def fingerprint(channel: str, code: str, reason: str) -> str:
     """The same for what failed alike: on one channel, with one code, for one reason."""
     text = "\0".join((channel, code, normalised(reason)))
@@ -208,7 +178,7 @@ def fingerprint(channel: str, code: str, reason: str) -> str:
 
 def normalised(reason: str) -> str:
     """The reason without what is particular to one message."""
-    text = reason[:MAX_REASON].lower()
+    text = reason.lower()
     for pattern in (_QUOTED, _UUID, _HEX, _NUMBER):
         text = pattern.sub("#", text)
     return _SPACE.sub(" ", text).strip()

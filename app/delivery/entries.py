@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from app.delivery.messages import Message
 
 if TYPE_CHECKING:
-    from app.delivery.dead_letters import Attempt
+    from app.delivery.attempts import Trail
 
 
 class Settling(Enum):
@@ -60,7 +60,7 @@ class Entry:
         # The receiver says that it still works on it.
         self.is_pending = False
         # What became of earlier attempts, if they failed.
-        self.trail: list[Attempt] | None = None
+        self.trail: Trail = ()
 
 
 class Carried(NamedTuple):

@@ -5,6 +5,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
+    from app.delivery.attempts import Trail
     from app.delivery.dead_letters import DeadLetter
     from app.delivery.messages import Message
     from app.delivery.session_record import SessionRecord
@@ -33,6 +34,8 @@ class Mark(NamedTuple):
     redelivered: int = 0
     # Its place among returned entries: the seq after which it was returned; 0: never handed over.
     position: int = 0
+    # What became of its attempts, as far as they failed.
+    trail: "Trail" = ()
 
 
 class Keeper(Protocol):

@@ -162,10 +162,13 @@ class CallbackQueue:
             for entry in self.handed.values()
         )
 
-    def pass_on(self, now: float, held: Collection[str] = ()) -> Sequence[Message]:
-        """The next batch for a receiver that is told nothing but the messages."""
+    def pass_on(self, now: float, held: Collection[str] = ()) -> Sequence[Message] | None:
+        """The next batch for a receiver that is told nothing but the messages.
+
+        None if that is not all that waits and nothing else: then they must be handed over.
+        """
         if self._fresh or self._handed or self.returned or held:
-            return [entry.message for entry in self.hand_over(now, -1, held)]
+            return None
         waiting, self.waiting = self.waiting, []
         self.batch += 1
         self._last_seq = self.seq
@@ -197,7 +200,7 @@ class CallbackQueue:
             return self._hand_over_waiting(now)
         self.batch += 1
         self._last_seq = self.seq
-        going = self._take_unacknowledged() if self.settling is Settling.BATCH else []
+        going = self._take_unacknowledged()
         if self.returned:
             going = sorted([*going, *self.returned], key=_by_seq)
             self.returned = []
@@ -254,11 +257,15 @@ class CallbackQueue:
         self.waiting = [message for message in self.waiting if id(message) not in gone]
         return map(Entry, taken)
 
+    def unanswered(self) -> list[Entry]:
+        """What the receiver got and has neither acknowledged nor works on."""
+        if self.settling is not Settling.BATCH or not self.handed:
+            return []
+        return [entry for entry in self.handed.values() if not entry.is_pending]
+
     def _take_unacknowledged(self) -> list[Entry]:
         """What the receiver got and does not work on: the reply that carried it was lost."""
-        if not self.handed:
-            return []
-        lost = [entry for entry in self.handed.values() if not entry.is_pending]
+        lost = self.unanswered()
         if lost:
             self._repeats += 1
             self._counters.redelivered += len(lost)
@@ -316,7 +323,11 @@ class CallbackQueue:
         settled, self._fresh = self._fresh, ()
         self._repeats = 0
         self._counters.acked += len(settled)
-        self._leave(settled)
+        if len(settled) == self.count:
+            self.count = self.size = 0
+            self.is_overflowing = self.has_mortals = self.is_mixed = False
+        else:
+            self._leave(settled)
         return settled
 
     def settle(self, seqs: Iterable[int]) -> Sequence[Message]:
@@ -428,8 +439,7 @@ class CallbackQueue:
         self._handed.clear()
         self.returned = []
         self.waiting = []
-        self.count = 0
-        self._be_empty()
+        self._leave([entry.message for entry in entries])
         return entries
 
     def discard(self, reason: Reason) -> None:
@@ -445,11 +455,6 @@ class CallbackQueue:
 
     def _leave(self, messages: Sequence[Message]) -> None:
         self.count -= len(messages)
-        if self.count:
-            self.size -= sum([len(message.wire) for message in messages])
-        else:
-            self._be_empty()
-
-    def _be_empty(self) -> None:
-        self.size = 0
-        self.is_overflowing = self.has_mortals = self.is_mixed = False
+        self.size -= sum([len(message.wire) for message in messages])
+        if not self.count:
+            self.is_overflowing = self.has_mortals = self.is_mixed = False

@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
-from app.delivery import error_codes
+from app.delivery import attempts, error_codes
 from app.delivery.counters import Counters, Reason
-from app.delivery.dead_letters import Attempt, DeadLetter
+from app.delivery.dead_letters import DeadLetter
 from app.delivery.dispatcher import Dispatcher, Hold, Input
-from app.delivery.entries import Entry
+from app.delivery.entries import Carried, Entry, Settling
 from app.delivery.error_codes import CODES, ErrorCode
 from app.delivery.guard import Guard
+from app.delivery.history import History
 from app.delivery.keeper import Keeper, Mark
 from app.delivery.messages import Message
 from app.delivery.reactions import ErrorHandler, Failure, ForMessage, ForRest, Reaction
@@ -90,6 +91,7 @@ class Settlement(Generic[R]):
         self._counters = counters
         self._node = node
         self._guard = guard
+        self._history: History[R] = History(node.name, node.now_ms, owner.transport)
         # Bytes of letters on their way to the store.
         self._burying = 0
 
@@ -150,8 +152,8 @@ class Settlement(Generic[R]):
             receiver.last_exception = failure.code.text
         elif failure.code is error_codes.DEAD_MESSAGE:
             receiver.acked += 1
-        for failed in [entry] if entry is not None else receiver.queue.handed.values():
-            self._note_attempt(receiver, failed, failure, now)
+        if entry is not None:
+            self._history.note_failure(receiver, [entry], now, failure.code, failure.text)
         self._move(receiver, reaction, failure, entry, now)
         self._steer(receiver, dispatcher, reaction, failure, now)
         if reaction.ends_session:
@@ -164,23 +166,6 @@ class Settlement(Generic[R]):
             receiver.dispatcher.contact(now)
         return receiver.dispatcher
 
-    def _note_attempt(self, receiver: R, entry: Entry, failure: Failure, now: float) -> None:
-        latency = round((now - entry.handed_at) * 1000) if entry.handed_at else None
-        if entry.trail is None:
-            entry.trail = []
-        elif len(entry.trail) >= _LONGEST_TRAIL:
-            del entry.trail[_LONGEST_TRAIL // 2]
-        entry.trail.append(
-            Attempt(
-                n=entry.attempts,
-                time=self._node.now_ms() - (latency or 0),
-                node=self._node.name,
-                transport=self._owner.transport(receiver),
-                outcome=failure.code.text,
-                latency=latency,
-            )
-        )
-
     def _move(
         self, receiver: R, reaction: Reaction, failure: Failure, entry: Entry | None, now: float
     ) -> None:
@@ -190,12 +175,25 @@ class Settlement(Generic[R]):
         if reaction.rest is ForRest.DEAD:
             self.bury_all(receiver, failure.code, failure.text, now)
         elif reaction.rest is ForRest.STAYS:
-            back = queue.lose_sight() if entry is None else queue.give_back(entry.seq)
-            if reaction.counts_redelivered:
-                for each in back if entry is None else [entry]:
-                    each.redelivered += 1
-                    self._counters.redelivered += 1
-            self.mark(receiver, queue.returned)
+            self._return(receiver, reaction, failure, entry, now)
+
+    def _return(
+        self, receiver: R, reaction: Reaction, failure: Failure, entry: Entry | None, now: float
+    ) -> None:
+        """What is in hands waits again; without an entry all of it has failed."""
+        queue, code = receiver.queue, failure.code
+        if entry is None:
+            back = failed = queue.lose_sight()
+            self._history.note_failure(receiver, back, now, code, failure.text)
+        else:
+            failed, back = [entry], queue.give_back(entry.seq)
+            others = [each for each in back if each is not entry]
+            self._history.note(receiver, others, now, attempts.RETURNED, code=code.text)
+        if reaction.counts_redelivered:
+            for each in failed:
+                each.redelivered += 1
+            self._counters.redelivered += len(failed)
+        self.mark(receiver, queue.returned)
 
     def _steer(
         self,
@@ -222,6 +220,26 @@ class Settlement(Generic[R]):
             dispatcher.pause(now, reaction.pause_s)
         self._owner.note(receiver)
 
+    # What comes again
+
+    def lost(self, receiver: R, now: float) -> None:
+        """What was not acknowledged is about to be handed over again: a reply was lost."""
+        self._history.note(receiver, receiver.queue.unanswered(), now, attempts.LOST_REPLY)
+
+    def not_written(self, receiver: R, carried: Carried | None, now: float) -> bool:
+        """The transport took nothing of what was handed over; whether anything waits again."""
+        back = receiver.queue.not_written(carried)
+        if back and receiver.queue.settling is not Settling.WRITTEN:
+            self._history.note(receiver, back, now, attempts.NOT_WRITTEN)
+        self.mark(receiver, back)
+        return bool(back)
+
+    def change_hands(self, receiver: R, now: float) -> None:
+        """Another client gets what this one has in hands."""
+        queue = receiver.queue
+        self._history.note(receiver, queue.handed.values(), now, attempts.TAKEN_OVER)
+        self.mark(receiver, queue.change_hands())
+
     # The store and the dead letters
 
     def mark(self, receiver: R, entries: Sequence[Entry]) -> None:
@@ -237,6 +255,7 @@ class Settlement(Generic[R]):
                 attempts=entry.attempts,
                 redelivered=entry.redelivered,
                 position=entry.seq,
+                trail=entry.trail,
             )
             for entry in entries
         ]
@@ -245,6 +264,7 @@ class Settlement(Generic[R]):
     def bury_all(self, receiver: R, code: ErrorCode, text: str, now: float) -> None:
         """Nothing of the queue will be delivered; what has outlived its time is no loss."""
         self.dropped(receiver, receiver.queue.expire(now))
+        self._history.note_failure(receiver, receiver.queue.handed.values(), now, code, text)
         self.bury(receiver, receiver.queue.clear(), code, text)
 
     def bury(self, receiver: R, entries: Sequence[Entry], code: ErrorCode, text: str) -> None:
@@ -290,7 +310,9 @@ class Settlement(Generic[R]):
             receiver=receiver.name,
             code=code.text,
             reason=reason,
-            attempts=entry.trail or (),
+            attempts=entry.trail,
+            attempt_count=entry.attempts,
+            redelivered=entry.redelivered,
             policy=self._owner.policy(receiver),
         )
 
@@ -318,10 +340,6 @@ class Settlement(Generic[R]):
         """The store need not keep these any more; what became of them has been counted."""
         if receiver.is_durable and messages:
             self._keeper.settle(receiver.key, [message.id for message in messages])
-
-
-# Attempts that an entry remembers while it lives; a letter tells of the first and the last ones.
-_LONGEST_TRAIL = 20
 
 
 def _gravity(verdict: Verdict) -> tuple[bool, int]:

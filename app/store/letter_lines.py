@@ -6,13 +6,12 @@ from typing import Any, TypeVar
 
 import orjson
 
+from app.delivery.attempts import Attempt, Trail, clipped, first_and_last
 from app.delivery.dead_letters import (
     MAX_REASON,
-    Attempt,
     DeadLetter,
     State,
     fingerprint,
-    first_and_last,
     key_of,
     subject_of,
 )
@@ -26,7 +25,7 @@ _MAX_CHANNEL = 1024
 _MAX_NAME = 1024
 _MAX_CODE = 200
 _PRIORITIES = range(10)
-_MAX_GENERATION = 2**31
+_MAX_COUNT = 2**31
 
 
 class LineUnfit(Exception):
@@ -49,7 +48,7 @@ def read(line: bytes, now_ns: int) -> DeadLetter:
     channel = _text(given, "channel", _MAX_CHANNEL, is_needed=True)
     receiver = _text(given, "receiver", _MAX_NAME, is_needed=True)
     code = _text(given, "code", _MAX_CODE, is_needed=True)
-    reason = _text(given, "reason", 2**20)[:MAX_REASON]
+    reason = clipped(_text(given, "reason", 2**20), MAX_REASON)
     wire = _wire(given, channel)
     return DeadLetter(
         id=_id(given, "id", now_ns),
@@ -67,12 +66,14 @@ def read(line: bytes, now_ns: int) -> DeadLetter:
         priority=_number(given, "priority", 5, _PRIORITIES),
         is_durable=_typed(given, "durable", bool, False),
         properties=_typed(given, "properties", dict, None),
-        attempts=_attempts(given),
+        attempts=_history(given),
+        attempt_count=_number(given, "attempts", 0, range(_MAX_COUNT)),
+        redelivered=_number(given, "redelivered", 0, range(_MAX_COUNT)),
         policy=_typed(given, "policy", dict, None),
-        generation=_number(given, "generation", 0, range(_MAX_GENERATION)),
+        generation=_number(given, "generation", 0, range(_MAX_COUNT)),
         expires=_typed(given, "expires", int, None),
         state=_state(given),
-        replays=_number(given, "replays", 0, range(_MAX_GENERATION)),
+        replays=_number(given, "replays", 0, range(_MAX_COUNT)),
         job=_job(given),
     )
 
@@ -124,8 +125,8 @@ def _wire(given: dict[str, Any], channel: str) -> bytes:
         return json.dumps(event, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def _attempts(given: dict[str, Any]) -> tuple[Attempt, ...]:
-    attempts: list[object] = _typed(given, "attempts", list, [])
+def _history(given: dict[str, Any]) -> Trail:
+    attempts: list[object] = _typed(given, "history", list, [])
     return first_and_last([_attempt(attempt) for attempt in attempts])
 
 

@@ -1,15 +1,18 @@
 """What stands in the store: messages, dead letters and sessions as bytes, each with a version."""
 
+import re
 from typing import Any
 
 import orjson
 
-from app.delivery.dead_letters import Attempt, DeadLetter, State
+from app.delivery import attempts
+from app.delivery.dead_letters import DeadLetter, State
 from app.delivery.keeper import Mark
 from app.delivery.messages import ORDINARY_PRIORITY, Message
 from app.delivery.session_record import RecordUnreadable, SessionRecord
 
 VERSION = 1
+_LETTER_VERSION = 2
 
 
 # Messages: one line of JSON, then the event. Names are short, for there may be millions of them.
@@ -75,18 +78,28 @@ def message_head(letter: DeadLetter) -> bytes:
 
 
 # Entries of queues: empty until they are handed over, then "position seq batch attempts
-# redelivered"; after a replay with "g<generation>" behind.
+# redelivered"; if attempts failed, with " t<version><history>" behind; after a replay, with
+# "g<generation>" behind.
+
+_TRAIL_VERSION = 1
+_ENTRY = re.compile(rb"(?:(\d+ \d+ \d+ \d+ \d+)(?: t(\d+)(\[.*\]))?)?(?:g(\d+))?", re.DOTALL)
+# What histories may take, in bytes; the reason of a dead letter is bounded elsewhere.
+_MOST_OF_ENTRY = 320
+_MOST_OF_LETTER = 450
 
 
 def pack_mark(mark: Mark) -> bytes:
     """How far an entry has come."""
-    return b"%d %d %d %d %d" % (
+    counts = b"%d %d %d %d %d" % (
         mark.position,
         mark.seq,
         mark.batch,
         mark.attempts,
         mark.redelivered,
     )
+    if not mark.trail:
+        return counts
+    return b"%b t%d%b" % (counts, _TRAIL_VERSION, attempts.pack(mark.trail, _MOST_OF_ENTRY))
 
 
 def pack_generation(generation: int) -> bytes:
@@ -96,11 +109,17 @@ def pack_generation(generation: int) -> bytes:
 
 def unpack_entry(id: int, entry: bytes) -> tuple[Mark, int]:
     """How far an entry has come, and how often its message was replayed."""
-    text, _, generation = entry.partition(b"g")
-    if not text:
-        return Mark(id), int(generation or 0)
-    position, seq, batch, attempts, redelivered = map(int, text.split())
-    return Mark(id, seq, batch, attempts, redelivered, position), int(generation or 0)
+    found = _ENTRY.fullmatch(entry)
+    if found is None:
+        raise RecordUnreadable(f"entry {id} is {entry!r}")
+    counts, version, history, replays = found.groups()
+    generation = int(replays or 0)
+    if not counts:
+        return Mark(id), generation
+    position, seq, batch, tries, redelivered = map(int, counts.split())
+    # A history that cannot be read is no reason to lose the message.
+    trail = attempts.unpack(history) if version == b"%d" % _TRAIL_VERSION else ()
+    return Mark(id, seq, batch, tries, redelivered, position, trail), generation
 
 
 # Dead letters: "state replays job", which scripts change; a line of JSON; the event.
@@ -118,7 +137,7 @@ def unpack_letter(record: bytes) -> DeadLetter:
     line, _, wire = rest.partition(b"\n")
     state, replays, job = status.decode().split(" ")
     return _letter(
-        _head(line, "dead letter"),
+        _head(line, "dead letter", _LETTER_VERSION),
         wire,
         state=State(state),
         replays=int(replays),
@@ -130,7 +149,7 @@ def letter_to_json(letter: DeadLetter) -> dict[str, Any]:
     """The letter as an operator sees it, the original event within."""
     return {
         **_letter_head(letter),
-        "attempts": [attempt.to_json() for attempt in letter.attempts],
+        "history": [attempt.to_json() for attempt in letter.attempts],
         "state": letter.state.value,
         "replays": letter.replays,
         "job": letter.job,
@@ -140,7 +159,7 @@ def letter_to_json(letter: DeadLetter) -> dict[str, Any]:
 
 def _letter_head(letter: DeadLetter) -> dict[str, Any]:
     return {
-        "v": VERSION,
+        "v": _LETTER_VERSION,
         "id": letter.id,
         "message": str(letter.message),
         "channel": letter.channel,
@@ -155,7 +174,9 @@ def _letter_head(letter: DeadLetter) -> dict[str, Any]:
         "priority": letter.priority,
         "durable": letter.is_durable,
         "properties": None if letter.properties is None else dict(letter.properties),
-        "attempts": [list(attempt.to_json().values()) for attempt in letter.attempts],
+        "attempts": letter.attempt_count,
+        "redelivered": letter.redelivered,
+        "history": orjson.Fragment(attempts.pack(letter.attempts, _MOST_OF_LETTER)),
         "policy": None if letter.policy is None else dict(letter.policy),
         "generation": letter.generation,
         "expires": letter.expires,
@@ -181,7 +202,9 @@ def _letter(
         priority=head["priority"],
         is_durable=head["durable"],
         properties=head["properties"],
-        attempts=tuple(Attempt(*attempt) for attempt in head["attempts"]),
+        attempts=attempts.unpack_rows(head["history"]),
+        attempt_count=head["attempts"],
+        redelivered=head["redelivered"],
         policy=head["policy"],
         generation=head["generation"],
         expires=head["expires"],
@@ -204,8 +227,8 @@ def unpack_session(record: bytes) -> SessionRecord:
     return SessionRecord.of_json(orjson.loads(record))
 
 
-def _head(line: bytes, what: str) -> dict[str, Any]:
+def _head(line: bytes, what: str, version: int = VERSION) -> dict[str, Any]:
     head: dict[str, Any] = orjson.loads(line)
-    if head.get("v") != VERSION:
+    if head.get("v") != version:
         raise RecordUnreadable(f"{what} of version {head.get('v')}")
     return head

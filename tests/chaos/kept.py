@@ -55,7 +55,7 @@ def _dead(letter: str, record: bytes) -> Record:
         "tag": tag_of(found.wire),
         "generation": found.generation,
         "code": found.code,
-        "attempts": found.attempts[-1].n if found.attempts else 0,
+        "attempts": found.attempt_count,
         "state": found.state.value,
     }
 

@@ -10,7 +10,8 @@ from typing import Any
 import orjson
 from redis.asyncio import Redis
 
-from app.delivery.dead_letters import Attempt, DeadLetter
+from app.delivery.attempts import Attempt
+from app.delivery.dead_letters import DeadLetter
 from app.delivery.keeper import Kept, Mark
 from app.delivery.messages import Message
 from app.delivery.publish_keys import Key

@@ -119,6 +119,7 @@ def a_letter(number: int, **changes: Any) -> Letter:
         died=NOW_MS - number,
         expires=None,
         attempts=1,
+        redelivered=0,
         generation=0,
         replays=0,
         bytes=20,

@@ -157,6 +157,7 @@ class LetterSummary:
     died: Ms
     expires: Ms | None
     attempts: Count
+    redelivered: Count
     generation: Annotated[int, Field(ge=0, description="Of the message, when it died.")]
     replays: Annotated[int, Field(ge=0, description="Replays of this letter.")]
     bytes: Count

@@ -19,7 +19,7 @@ from app.bayeux.registry import (
 )
 from app.bayeux.server import Bayeux
 from app.bayeux.sessions import Session
-from app.delivery import dead_letters
+from app.delivery.attempts import Attempt
 from app.delivery.dead_letters import DeadLetter
 from app.delivery.dispatcher import DEFAULT_POLICY, State
 from app.delivery.entries import Entry, Settling
@@ -163,7 +163,8 @@ def letter_summary(node: str, letter: DeadLetter) -> shapes.LetterSummary:
         published=letter.message // _NS_PER_MS,
         died=int(letter.id) // _NS_PER_MS,
         expires=letter.expires,
-        attempts=max((attempt.n for attempt in letter.attempts), default=0),
+        attempts=letter.attempt_count,
+        redelivered=letter.redelivered,
         generation=letter.generation,
         replays=letter.replays,
         bytes=letter.size,
@@ -184,7 +185,7 @@ def whole_letter(node: str, letter: DeadLetter) -> shapes.Letter:
     )
 
 
-def _attempt(attempt: dead_letters.Attempt) -> shapes.Attempt:
+def _attempt(attempt: Attempt) -> shapes.Attempt:
     return shapes.Attempt(
         n=attempt.n,
         time=attempt.time,

@@ -32,7 +32,9 @@ class Desk:
 
     def hand_over(self) -> str:
         if self.queue.settling is Settling.WRITTEN:
-            return _texts(self.queue.pass_on(0.0))
+            passed = self.queue.pass_on(0.0)
+            if passed is not None:
+                return _texts(passed)
         return _texts(entry.message for entry in self.queue.hand_over(0.0))
 
     def waiting(self) -> str:

@@ -1,0 +1,132 @@
+"""A dead letter tells the whole history of its message with its receiver."""
+
+import pytest
+
+from app.delivery import error_codes
+from app.delivery.dispatcher import Policy
+from app.delivery.entries import Settling
+from tests.unit.delivery.test_settlement import BUSY, REFUSED, Court, no
+
+FOR_EVER = Policy(retries=-1, delay_s=1.0)
+
+
+def history(court: Court, number: int = 0) -> list[tuple[int, str]]:
+    return [(each.n, each.outcome) for each in court.keeper.letters[number].attempts]
+
+
+def again(court: Court) -> None:
+    """A second later everything that may is handed over again."""
+    court.now += 1.0
+    assert court.receiver.dispatcher is not None
+    court.receiver.dispatcher.due(court.now)
+    court.settlement.lost(court.receiver, court.now)
+    court.settlement.mark(court.receiver, court.queue.hand_over(court.now))
+
+
+def test_a_lost_reply_is_an_attempt() -> None:
+    court = Court()
+    court.hand_over("a")
+    again(court)
+    again(court)
+    court.judge(no(3))
+    (letter,) = court.keeper.letters
+    assert history(court) == [(1, "lost reply"), (2, "lost reply"), (3, REFUSED.text)]
+    assert [each.latency for each in letter.attempts] == [1000, 1000, 0]
+    assert (letter.attempt_count, letter.redelivered) == (3, 2)
+
+
+def test_what_the_receiver_works_on_is_not_lost() -> None:
+    court = Court()
+    court.hand_over("a", "b")
+    court.queue.keep_pending({1})
+    again(court)
+    assert {entry.seq: len(entry.trail) for entry in court.queue.handed.values()} == {1: 0, 3: 1}
+
+
+def test_who_only_gives_verdicts_loses_no_replies() -> None:
+    court = Court()
+    court.queue.settling = Settling.VERDICT
+    court.hand_over("a")
+    again(court)
+    assert court.queue.handed[1].trail == ()
+
+
+def test_of_a_session_that_is_given_up_everything_keeps_its_attempts() -> None:
+    court = Court(policy=Policy(retries=0))
+    court.hand_over("a", "b")
+    court.offer("c")
+    court.judge(no(1, BUSY, "no disk"))
+    assert history(court, 0) == history(court, 1) == [(1, BUSY.text)]
+    assert history(court, 2) == []
+    assert [letter.attempt_count for letter in court.keeper.letters] == [1, 1, 0]
+
+
+def test_a_session_that_somebody_ends_leaves_what_was_in_hands_with_its_attempts() -> None:
+    court = Court()
+    court.hand_over("a")
+    court.settlement.bury_all(court.receiver, error_codes.GIVEN_UP, "by ops", court.now)
+    (attempt,) = court.keeper.letters[0].attempts
+    assert (attempt.n, attempt.code, attempt.text) == (1, error_codes.GIVEN_UP.text, "by ops")
+
+
+def test_each_attempt_tells_what_the_receiver_said() -> None:
+    court = Court(policy=FOR_EVER)
+    court.hand_over("a")
+    court.judge(no(1, BUSY, "disk full"))
+    again(court)
+    court.judge(no(2, REFUSED, "no such order"))
+    (letter,) = court.keeper.letters
+    assert [(each.code, each.text) for each in letter.attempts] == [
+        (BUSY.text, "disk full"),
+        (REFUSED.text, "no such order"),
+    ]
+
+
+def test_what_is_returned_because_of_another_message_says_so() -> None:
+    court = Court(policy=FOR_EVER)
+    court.hand_over("a", "b")
+    court.judge(no(1, BUSY))
+    again(court)
+    court.judge(no(4))
+    assert history(court) == [(1, "returned"), (2, REFUSED.text)]
+
+
+def test_what_another_client_gets_was_tried_before() -> None:
+    court = Court()
+    court.hand_over("a")
+    court.settlement.change_hands(court.receiver, court.now)
+    again(court)
+    court.judge(no(2))
+    assert history(court) == [(1, "taken over"), (2, REFUSED.text)]
+
+
+@pytest.mark.parametrize("settling", [Settling.BATCH, Settling.WRITTEN])
+def test_what_could_not_be_written_was_tried_if_somebody_will_speak_of_it(
+    settling: Settling,
+) -> None:
+    court = Court()
+    court.queue.settling = settling
+    court.hand_over("a")
+    assert court.settlement.not_written(court.receiver, None, court.now)
+    (entry,) = court.queue.returned
+    told = [each.outcome for each in entry.trail]
+    assert told == (["not written"] if settling is Settling.BATCH else [])
+    assert not court.settlement.not_written(court.receiver, None, court.now)
+
+
+def test_what_was_handed_over_together_has_its_history_in_common() -> None:
+    court = Court()
+    court.hand_over("a", "b", "c")
+    again(court)
+    again(court)
+    first, *others = [entry.trail for entry in court.queue.handed.values()]
+    assert len(first) == 2
+    assert all(trail is first for trail in others)
+
+
+def test_the_store_knows_the_history_of_what_may_come_again() -> None:
+    court = Court(policy=FOR_EVER)
+    court.hand_over("a")
+    court.judge(no(1, BUSY))
+    again(court)
+    assert [each.outcome for each in court.kept()["a"].trail] == [BUSY.text]
