@@ -1,0 +1,249 @@
+"""Faults of the store, and what clients of a whole server hear meanwhile and afterwards."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from app.compose import serving
+from app.settings import Settings
+from app.store.keys import Keys
+from tests.chaos.talker import Denied, Talker
+from tests.store.servers import ValkeyServer, free_port
+
+PATIENCE_S = 10.0
+KEYS = Keys("holdfast")
+AWAY = "503:communication.noConnection"
+UNKNOWN = "503:communication.noConnection,unknown"
+
+
+@pytest.fixture
+def valkey() -> Iterator[ValkeyServer]:
+    with ValkeyServer() as server:
+        yield server
+
+
+class Scene:
+    """A server, a durable receiver of /kept, an ordinary one of /passing, and a publisher."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self._durable, self._ordinary, self._publisher = self._people = [
+            Talker(url, patience_s=PATIENCE_S) for _ in range(3)
+        ]
+        self._ack = 0
+
+    async def open(self) -> None:
+        ext = {"ack": True, "delivery": {"session": "joe/1"}}
+        for who, channel, wish in (
+            (self._durable, "/kept", ext),
+            (self._ordinary, "/passing", {}),
+            (self._publisher, "", {}),
+        ):
+            await who.handshake(wish)
+            if channel:
+                await who.subscribe(channel)
+
+    async def close(self) -> None:
+        for who in self._people:
+            await who.close()
+
+    async def publish(self, channel: str, data: object, **options: Any) -> str:
+        """The error without its text; or "kept"."""
+        message = {"channel": channel, "data": data, "ext": {"delivery": options}}
+        try:
+            found = await self._publisher.ask(message)
+        except Denied as denied:
+            return denied.error
+        [reply] = [each for each in found if each["channel"] == channel]
+        return "kept" if reply["successful"] else reply["error"].rpartition(":")[0]
+
+    async def heard(self) -> list[object]:
+        """What the durable receiver has got since, which it acknowledges next time."""
+        ext = {"ack": self._ack}
+        found = await self._connect(self._durable, ext)
+        # While the store is away there is no batch, for nothing is handed over.
+        self._ack = found[-1].get("ext", {}).get("ack", self._ack)
+        return [each["data"] for each in found[:-1]]
+
+    async def hears(self, *expected: object) -> None:
+        """It gets this, once, sooner or later."""
+        heard: list[object] = []
+        async with asyncio.timeout(PATIENCE_S):
+            while len(heard) < len(expected):
+                heard += await self.heard()
+                await asyncio.sleep(0.02)
+        assert [*heard, *await self.heard()] == [*expected]
+
+    async def overheard(self) -> list[object]:
+        """What the ordinary receiver has got since."""
+        found = await self._connect(self._ordinary, {})
+        return [each["data"] for each in found if each["channel"] == "/passing"]
+
+    async def _connect(self, who: Talker, ext: dict[str, Any]) -> list[dict[str, Any]]:
+        connect = {"channel": "/meta/connect", "connectionType": "long-polling", "ext": ext}
+        found = await who.ask({**connect, "advice": {"timeout": 0}})
+        return sorted(found, key=lambda each: each["channel"] == "/meta/connect")
+
+    async def get(self, path: str) -> tuple[int, str]:
+        async with aiohttp.ClientSession() as http, http.get(self.url + path) as response:
+            return response.status, await response.text()
+
+    async def is_ready(self) -> bool:
+        return (await self.get("/readyz"))[0] == 200
+
+    async def becomes(self, *, ready: bool) -> None:
+        async with asyncio.timeout(PATIENCE_S):
+            while await self.is_ready() is not ready:  # noqa: ASYNC110 - it is told over HTTP alone
+                await asyncio.sleep(0.02)
+
+    async def recovers(self) -> None:
+        """Everything is as if nothing had been, and nothing is missing in the books."""
+        await self.becomes(ready=True)
+        assert await self.publish("/kept", "recovered") == "kept"
+        await self.hears("recovered")
+        _, metrics = await self.get("/metrics")
+        [unaccounted] = re.findall(r"^holdfast_entries_unaccounted (\S+)", metrics, re.MULTILINE)
+        assert float(unaccounted) == 0
+
+
+@asynccontextmanager
+async def scene_at(redis: str, home: Path) -> AsyncIterator[Scene]:
+    given: dict[str, Any] = {"port": 0, "data": home, "redis": redis}
+    async with serving(Settings(**given)) as url:
+        scene = Scene(url)
+        await scene.open()
+        try:
+            yield scene
+        finally:
+            await scene.close()
+
+
+@pytest.fixture
+async def scene(valkey: ValkeyServer, tmp_path: Path) -> AsyncIterator[Scene]:
+    async with scene_at(valkey.url, tmp_path) as scene:
+        yield scene
+
+
+def waiting(valkey: ValkeyServer) -> int:
+    """How many messages the store has for the durable receiver."""
+    return int(valkey.ask("HLEN", KEYS.queue("joe/1")))
+
+
+async def settled(valkey: ValkeyServer) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        while waiting(valkey):  # noqa: ASYNC110 - the store tells nobody
+            await asyncio.sleep(0.01)
+
+
+async def test_a_full_store_refuses_what_it_must_keep_and_nothing_else(
+    scene: Scene, valkey: ValkeyServer
+) -> None:
+    assert await scene.publish("/kept", "before") == "kept"
+    valkey.set(maxmemory="1", maxmemory_policy="noeviction")
+    assert await scene.publish("/kept", "refused") == AWAY
+    assert await scene.publish("/kept", "lost at worst", persistent=False) == "kept"
+    assert await scene.publish("/passing", "aloud") == "kept"
+    assert await scene.overheard() == ["aloud"]
+    # Hand-overs and acks need no room.
+    await scene.hears("before", "lost at worst")
+    await settled(valkey)
+    valkey.set(maxmemory="0")
+    await scene.recovers()
+
+
+async def test_a_store_that_became_a_replica_is_waited_for(
+    scene: Scene, valkey: ValkeyServer
+) -> None:
+    valkey.ask("REPLICAOF", "127.0.0.1", 1)
+    early = asyncio.create_task(scene.publish("/kept", "early"))
+    await scene.becomes(ready=False)
+    assert (await scene.get("/healthz"))[0] == 200
+    assert await scene.publish("/kept", "refused") == AWAY
+    assert await scene.publish("/passing", "aloud") == "kept"
+    assert await scene.overheard() == ["aloud"]
+    assert not early.done()
+    valkey.ask("REPLICAOF", "NO", "ONE")
+    # Nobody was told that it is not kept, so it is.
+    assert await early == "kept"
+    await scene.hears("early")
+    await scene.recovers()
+
+
+@pytest.mark.slow
+async def test_nobody_knows_what_a_paused_store_does_until_it_goes_on(
+    scene: Scene, valkey: ValkeyServer
+) -> None:
+    valkey.ask("CLIENT", "PAUSE", 5500, "WRITE")
+    began = asyncio.get_running_loop().time()
+    assert await scene.publish("/kept", "late") == UNKNOWN
+    assert asyncio.get_running_loop().time() - began > 4.5
+    assert await scene.publish("/passing", "aloud") == "kept"
+    assert await scene.overheard() == ["aloud"]
+    # It was kept, so it is shown.
+    await scene.hears("late")
+    await scene.recovers()
+
+
+async def test_nobody_notices_that_a_store_forgot_its_scripts(
+    scene: Scene, valkey: ValkeyServer
+) -> None:
+    for n in range(3):
+        valkey.ask("SCRIPT", "FLUSH")
+        assert await scene.publish("/kept", n) == "kept"
+        valkey.ask("SCRIPT", "FLUSH")
+        await scene.hears(n)
+        await settled(valkey)
+    await scene.recovers()
+
+
+async def test_an_emptied_store_is_told_again_what_it_had(
+    scene: Scene, valkey: ValkeyServer
+) -> None:
+    assert await scene.publish("/kept", "before") == "kept"
+    valkey.ask("FLUSHALL")
+    assert await scene.publish("/kept", "refused") == AWAY
+    async with asyncio.timeout(PATIENCE_S):
+        while await scene.publish("/kept", "after") != "kept":  # noqa: ASYNC110 - nor is this
+            await asyncio.sleep(0.02)
+    assert (waiting(valkey), valkey.ask("HLEN", KEYS.sessions)) == (2, 1)
+    await scene.hears("before", "after")
+    await settled(valkey)
+    await scene.recovers()
+
+
+@pytest.fixture
+def primary() -> Iterator[ValkeyServer]:
+    with ValkeyServer(port=str(free_port()), **{"repl-diskless-sync-delay": "0"}) as server:
+        yield server
+
+
+@pytest.mark.slow
+async def test_a_replica_takes_the_place_of_a_store_that_is_gone(
+    primary: ValkeyServer, valkey: ValkeyServer, tmp_path: Path
+) -> None:
+    """Behind one address, as a name or a proxy gives it."""
+    place = tmp_path / "store"
+    place.symlink_to(primary.directory / "s")
+    valkey.follow(primary)
+    async with scene_at(f"unix://{place}", tmp_path) as scene:
+        assert await scene.publish("/kept", "before") == "kept"
+        async with asyncio.timeout(PATIENCE_S):
+            while not waiting(valkey):  # noqa: ASYNC110 - the replica tells nobody
+                await asyncio.sleep(0.01)
+        primary.kill()
+        await scene.becomes(ready=False)
+        assert await scene.publish("/kept", "refused") == AWAY
+        valkey.ask("REPLICAOF", "NO", "ONE")
+        place.unlink()
+        place.symlink_to(valkey.directory / "s")
+        await scene.becomes(ready=True)
+        assert await scene.publish("/kept", "after") == "kept"
+        await scene.hears("before", "after")
+        await settled(valkey)
+        await scene.recovers()
