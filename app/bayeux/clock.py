@@ -105,7 +105,9 @@ class Clock:
         first_due = session.queue.first_due()
         if first_due and first_due <= bayeux.now:
             entry = next(iter(session.queue.handed.values()))
-            bayeux.settlement.fail(session, _NO_VERDICT, bayeux.now, entry)
+            channel, attempts = entry.message.channel, entry.attempts
+            failure = replace(_NO_VERDICT, channel=channel, attempts=attempts)
+            bayeux.settlement.fail(session, failure, bayeux.now, entry)
         if session.ends_at and session.ends_at <= bayeux.now and session.held is None:
             bayeux.give_up(session, error_codes.NO_CONNECTION, "the session's timeout is over")
             return

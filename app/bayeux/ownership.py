@@ -18,6 +18,7 @@ from app.delivery.messages import Message
 from app.delivery.reactions import (
     DefaultErrorHandler,
     ErrorHandler,
+    InTurn,
     OnUserException,
     RetryThenDead,
 )
@@ -34,11 +35,7 @@ class Ownership:
 
     def __init__(self, bayeux: "Bayeux", random: Callable[[], float]) -> None:
         self._bayeux = bayeux
-        self._retrying = {
-            pattern: RetryThenDead(rule.attempts, rule.backoff_s, rule.longest_backoff_s, random)
-            for pattern, rule in bayeux.options.channels.items()
-            if rule.attempts > 1
-        }
+        self._random = random
 
     def end(self, session: Session, code: ErrorCode, by: str = "") -> None:
         bayeux = self._bayeux
@@ -88,12 +85,22 @@ class Ownership:
             self._bayeux.hub.keeper.save(record_of(session, self._bayeux.node.now_ms()))
 
     def handler(self, session: Session, channel: str) -> ErrorHandler:
-        if self._retrying and channel:
-            for name in self._bayeux.channels.named(channel).lookups:
-                if name in self._retrying:
-                    return self._retrying[name]
         choice = "continue" if session.terms is None else session.terms.on_user_exception
-        return _DEFAULT[choice]
+        default: ErrorHandler = _DEFAULT[choice]
+        found = self._bayeux.channels.get(channel)
+        if found is None:
+            return default
+        rule = self._bayeux.rule(found)
+        if rule.attempts > 1:
+            default = RetryThenDead(
+                rule.attempts,
+                rule.backoff_s,
+                rule.longest_backoff_s,
+                self._random,
+                otherwise=default,
+            )
+        plugged_in = self._bayeux.error_handlers.find(found)
+        return InTurn(plugged_in, default) if plugged_in else default
 
     def wants_letters(self, session: Session, channel: str) -> bool:
         if session.terms is None and session.queue.settling is Settling.WRITTEN:

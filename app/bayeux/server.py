@@ -9,6 +9,7 @@ from app.bayeux.advice import session_advice
 from app.bayeux.answers import Answers
 from app.bayeux.clock import Clock
 from app.bayeux.codec import Json, encode
+from app.bayeux.error_handlers import ErrorHandlers
 from app.bayeux.errors import BayeuxError, Refused
 from app.bayeux.exchange import Exchange, Pipe
 from app.bayeux.extension_chain import ServerExtension, SessionExtension
@@ -92,6 +93,7 @@ class Bayeux:
         self.admission = Admission(options.handshake_rate, random)
         self.rights = Rights(self.channels)
         self.services = Services(self.channels)
+        self.error_handlers = ErrorHandlers(self.channels)
         self.extensions: tuple[ServerExtension, ...] = ()
         # Those that want to see each published message.
         self._eventful: tuple[ServerExtension, ...] = ()

@@ -1,6 +1,7 @@
 """What a failed delivery means for the message, the rest of the queue and the session."""
 
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Protocol
@@ -9,6 +10,8 @@ from app.delivery import error_codes
 from app.delivery.dispatcher import Dispatcher, Input
 from app.delivery.error_codes import ErrorCode
 from app.delivery.verdicts import normalise
+
+log = logging.getLogger(__name__)
 
 
 class Family(Enum):
@@ -82,6 +85,14 @@ class Reaction:
     counts_exception: bool = True
     pause_s: float | None = None
 
+    def __post_init__(self) -> None:
+        # What stays would be overtaken by a rest that flows, or be left behind by one that is dead.
+        if (self.message is ForMessage.STAYS) is not (self.rest is ForRest.STAYS):
+            raise ValueError("message and rest stay together, or neither does")
+        ends = self.ends_session or self.input in (Input.GIVE_UP, Input.END)
+        if ends and self.rest is not ForRest.DEAD:
+            raise ValueError("what ends leaves no rest")
+
 
 REFUSED = Reaction(ForMessage.DEAD, ForRest.FLOWS)
 REFUSED_FOR_GOOD = Reaction(ForMessage.DEAD, ForRest.DEAD, Input.END)
@@ -102,6 +113,12 @@ class ErrorHandler(Protocol):
     """Decides on a failure without changing anything; one serves all sessions of a channel."""
 
     def react(self, failure: Failure, dispatcher: Dispatcher, now: float) -> Reaction: ...
+
+
+class PartialErrorHandler(Protocol):
+    """What can be plugged in: decides as an `ErrorHandler` does, or leaves it to the next: None."""
+
+    def react(self, failure: Failure, dispatcher: Dispatcher, now: float, /) -> Reaction | None: ...
 
 
 class DefaultErrorHandler:
@@ -156,3 +173,28 @@ class RetryThenDead:
         """Between a half and the whole of the backoff, so that receivers do not march in step."""
         backoff_s = self._backoff_s * 2.0 ** min(attempts - 1, 30)
         return min(backoff_s, self._longest_s) * (1 + self._random()) / 2
+
+
+class InTurn:
+    """Asks one handler after the other; who has no opinion, or fails, leaves it to the next."""
+
+    def __init__(self, first: Sequence[PartialErrorHandler], last: ErrorHandler) -> None:
+        self._first = first
+        self._last = last
+
+    def react(self, failure: Failure, dispatcher: Dispatcher, now: float) -> Reaction:
+        for handler in self._first:
+            try:
+                reaction = handler.react(failure, dispatcher, now)
+            except Exception:
+                # The failure must be met whatever others' code does: its message waits for that.
+                log.exception("error handler %s failed", type(handler).__name__)
+                continue
+            if isinstance(reaction, Reaction) and _is_possible(reaction, dispatcher):
+                return reaction
+        return self._last.react(failure, dispatcher, now)
+
+
+def _is_possible(reaction: Reaction, dispatcher: Dispatcher) -> bool:
+    """Nobody is awaited who has no retries left: the queue would neither flow nor be dead."""
+    return reaction.input not in (Input.REFUSAL, Input.LOSS) or not dispatcher.gives_up()

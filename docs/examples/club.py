@@ -1,5 +1,7 @@
 """A club: members come in with a ticket, only officers make announcements, nobody shouts.
 
+Who sleeps hears an announcement later.
+
 It runs from the top of the source tree:
 
     .venv/bin/holdfast serve --extension docs.examples.club:install
@@ -14,8 +16,11 @@ from app.bayeux.rights import Denial, Operation, SecurityPolicy, Vote
 from app.bayeux.server import Bayeux
 from app.bayeux.services import Call
 from app.bayeux.sessions import Session
+from app.delivery.dispatcher import Dispatcher
+from app.delivery.reactions import Failure, ForMessage, ForRest, Reaction
 
 MESSAGES_PER_SECOND = 10
+NAP_S = 0.5
 
 
 def name_of(session: Session) -> str | None:
@@ -78,6 +83,15 @@ def announcements(
     return Vote.GRANT
 
 
+class Sleepers:
+    """Who refuses an announcement with the word "asleep" hears it a little later."""
+
+    def react(self, failure: Failure, dispatcher: Dispatcher, now: float) -> Reaction | None:
+        if failure.code.family != "user" or failure.text != "asleep":
+            return None
+        return Reaction(ForMessage.STAYS, ForRest.STAYS, counts_redelivered=True, pause_s=NAP_S)
+
+
 def who_am_i(call: Call) -> None:
     """For cometd.js: `cometd.remoteCall("whoami", {}, 5000, (answer) => ...)`."""
     call.answer({"name": name_of(call.session)})
@@ -88,4 +102,5 @@ def install(bayeux: Bayeux) -> None:
     bayeux.extend(Door())
     bayeux.rights.policy = Rooms()
     bayeux.rights.add("/announcements/**", announcements)
+    bayeux.error_handlers.add("/announcements/**", Sleepers())
     bayeux.services.add("/service/whoami", who_am_i)

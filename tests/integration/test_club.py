@@ -3,7 +3,7 @@
 import pytest
 
 from docs.examples.club import MESSAGES_PER_SECOND
-from tests.integration.talker import Talker
+from tests.integration.talker import Json, Talker
 from tests.serving import Servers
 
 
@@ -50,6 +50,37 @@ def test_announcements_are_heard_by_all_and_made_by_officers(url: str) -> None:
 
     messages = [reply["data"] for reply in grace.connect() if "data" in reply]
     assert messages == ["tea at six"]
+
+
+def heard(talker: Talker, *verdicts: Json) -> list[Json]:
+    """What comes next, with verdicts on what came before."""
+    while True:
+        replies = talker.connect(ext={"delivery": {"verdicts": list(verdicts)}})
+        events = [reply for reply in replies if "data" in reply]
+        if events:
+            return events
+        verdicts = ()
+
+
+def refusal(event: Json, text: str) -> Json:
+    seq = event["ext"]["delivery"]["seq"]
+    return {"seq": seq, "errorCode": "user.update.error", "message": text}
+
+
+def test_who_sleeps_hears_an_announcement_later(url: str) -> None:
+    ada, grace = member(url, "t-1815"), Talker(url)
+    grace.handshake(ext={"ticket": "t-1906", "delivery": True})
+    grace.send("/meta/subscribe", subscription="/announcements/**")
+    for words in ("tea at five", "tea at six"):
+        ada.send("/announcements/today", data=words)
+
+    first, _ = heard(grace)
+    again, behind = heard(grace, refusal(first, "asleep"))
+    assert (again["data"], again["ext"]["delivery"]["redelivered"]) == ("tea at five", 1)
+    assert behind["data"] == "tea at six"
+    ada.send("/announcements/today", data="tea at seven")
+    [new] = heard(grace, refusal(again, "no tea for me"))
+    assert new["data"] == "tea at seven"
 
 
 def test_there_are_no_channels_but_rooms_and_announcements(url: str) -> None:

@@ -1,0 +1,99 @@
+"""Error handlers that are plugged in: asked before the table, and never above its rules."""
+
+import logging
+from typing import Any
+
+import pytest
+
+from app.delivery.dispatcher import Dispatcher, Input, Policy
+from app.delivery.error_codes import CODES
+from app.delivery.reactions import (
+    AWAITED,
+    GIVEN_UP,
+    REFUSED,
+    REFUSED_FOR_GOOD,
+    DefaultErrorHandler,
+    Failure,
+    ForMessage,
+    ForRest,
+    InTurn,
+    Reaction,
+)
+
+FAILURE = Failure(CODES["user.update.error"], "not today", channel="/a")
+AGAIN = Reaction(ForMessage.STAYS, ForRest.STAYS, pause_s=1.0)
+
+
+class Opinion:
+    """Always the same, and remembers that it was asked."""
+
+    def __init__(self, reaction: Any) -> None:
+        self._reaction = reaction
+        self.asked: list[Failure] = []
+
+    def react(self, failure: Failure, dispatcher: Dispatcher, now: float) -> Reaction | None:
+        self.asked.append(failure)
+        if isinstance(self._reaction, Exception):
+            raise self._reaction
+        found: Reaction | None = self._reaction
+        return found
+
+
+def met(*opinions: Any, retries: int = 0) -> Reaction:
+    """What becomes of a refused message; the table would say that it is a dead letter."""
+    dispatcher = Dispatcher(Policy(retries))
+    dispatcher.contact(0.0)
+    handler = InTurn([Opinion(opinion) for opinion in opinions], DefaultErrorHandler())
+    return handler.react(FAILURE, dispatcher, 0.0)
+
+
+def test_the_first_opinion_counts() -> None:
+    assert met(AGAIN) == AGAIN
+    assert met(None, AGAIN) == AGAIN
+    assert met(REFUSED_FOR_GOOD, AGAIN) == REFUSED_FOR_GOOD
+
+
+def test_who_is_not_needed_is_not_asked() -> None:
+    second = Opinion(None)
+    handler = InTurn([Opinion(AGAIN), second], DefaultErrorHandler())
+    handler.react(FAILURE, Dispatcher(), 0.0)
+    assert second.asked == []
+
+
+def test_the_table_decides_when_nobody_has_an_opinion() -> None:
+    assert met() == met(None) == met(None, None) == REFUSED
+
+
+def test_a_handler_that_fails_leaves_it_to_the_next(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.ERROR):
+        assert met(KeyError("x"), AGAIN) == AGAIN
+        assert met(KeyError("x")) == REFUSED
+    assert {record.message for record in caplog.records} == {"error handler Opinion failed"}
+
+
+@pytest.mark.parametrize("nonsense", [True, "dead letter", ForMessage.DEAD], ids=repr)
+def test_what_is_no_reaction_is_no_opinion(nonsense: Any) -> None:
+    assert met(nonsense) == REFUSED
+
+
+def test_nobody_is_awaited_who_has_no_retries_left() -> None:
+    assert met(AWAITED, retries=0) == REFUSED
+    assert met(AWAITED, retries=1) == AWAITED
+    assert met(GIVEN_UP, retries=0) == GIVEN_UP
+
+
+@pytest.mark.parametrize(
+    "reaction",
+    [
+        {"message": ForMessage.STAYS, "rest": ForRest.FLOWS},
+        {"message": ForMessage.STAYS, "rest": ForRest.DEAD},
+        {"message": ForMessage.DEAD, "rest": ForRest.STAYS},
+        {"message": ForMessage.DEAD, "rest": ForRest.FLOWS, "ends_session": True},
+        {"message": ForMessage.STAYS, "rest": ForRest.STAYS, "input": Input.GIVE_UP},
+        {"message": ForMessage.DEAD, "rest": ForRest.FLOWS, "input": Input.END},
+    ],
+    ids=repr,
+)
+def test_what_would_mix_up_or_lose_messages_cannot_be_said(reaction: Any) -> None:
+    with pytest.raises(ValueError, match=r"stay|ends"):
+        Reaction(**reaction)
