@@ -7,18 +7,15 @@ if not newest or newest < ARGV[2] then
 end
 
 -- A message in ARGV from here on: id, entry ('' or its generation), body, number of queues, their
--- positions in KEYS. It enters the queues where it is not yet.
+-- positions in KEYS. It enters the queues where it is not yet; where in ARGV it ends is returned.
 local function enter(at)
-    local id, added = ARGV[at], 0
-    for i = at + 4, at + 3 + tonumber(ARGV[at + 3]) do
-        added = added + redis.call('HSETNX', KEYS[tonumber(ARGV[i])], id, ARGV[at + 1])
+    local id, entry, behind = ARGV[at], ARGV[at + 1], at + 4 + tonumber(ARGV[at + 3])
+    local added = 0
+    for i = at + 4, behind - 1 do
+        added = added + redis.call('HSETNX', KEYS[tonumber(ARGV[i])], id, entry)
     end
     if added > 0 then
         refer(id, ARGV[at + 2], added)
     end
-end
-
--- Where in ARGV it ends.
-local function behind(at)
-    return at + 4 + tonumber(ARGV[at + 3])
+    return behind
 end

@@ -10,8 +10,7 @@
 --        called later, so it was not answered either and is repeated behind this.
 local at = 3
 while at <= #ARGV do
-    enter(at)
-    at = behind(at)
+    at = enter(at)
 end
 journal()
 return redis.status_reply('OK')

@@ -57,10 +57,11 @@ local at = 5
 while at <= #ARGV do
     local first = claim(ARGV[at], ARGV[at + 1])
     if first == '' then
-        enter(at + 1)
+        at = enter(at + 1)
         journal()
+    else
+        at = at + 5 + tonumber(ARGV[at + 4])
     end
-    at = behind(at + 1)
     replies[#replies + 1] = first
 end
 local chances = 2 * #replies + 100
