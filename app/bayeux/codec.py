@@ -85,6 +85,13 @@ def _is_deeper(decoded: Any, depth: int) -> bool:
 def encode_reply(reply: Json) -> bytes:
     """A reply as JSON; one that an extension made unfit for JSON is replaced: a reply is owed."""
     try:
+        return orjson.dumps(reply)
+    except orjson.JSONEncodeError:
+        return _encode_somehow(reply)
+
+
+def _encode_somehow(reply: Json) -> bytes:
+    try:
         return encode(reply)
     except (TypeError, ValueError, RecursionError):
         log.exception("a reply cannot be written as JSON")

@@ -80,7 +80,7 @@ def _crowds_browser(bayeux: Bayeux, exchange: Exchange) -> bool:
     limit = bayeux.options.max_sessions_per_browser
     if limit < 0 or exchange.pipe is not None or exchange.browser is None:
         return False
-    return bayeux.sessions.held_by(exchange.browser) >= limit
+    return bayeux.sessions.held_by_browser.get(exchange.browser, 0) >= limit
 
 
 def _send_away(bayeux: Bayeux, reply: Json) -> None:

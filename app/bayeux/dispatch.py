@@ -183,13 +183,15 @@ def _carry_out(
 ) -> bool:
     """Whether the reply is complete; a connect's is when it is known what travels with it."""
     session = exchange.session
-    if session is None or message.get("clientId") != session.client_id or session.has_left:
+    if session is None or message.get("clientId") != session.client_id:
+        raise _unknown(bayeux, message, exchange)
+    if session.state is _GONE or session.state is _AWAY:
         raise _unknown(bayeux, message, exchange)
     if session.terms is not None or session.is_durable:
         _check_store(bayeux, session)
     if session.extensions:
         run_incoming(session, message, bayeux.now)
-        if session.has_left:
+        if session.state is _GONE or session.state is _AWAY:
             raise _unknown(bayeux, message, exchange)
     if channel.kind is not _META:
         return publish(bayeux, exchange, session, channel, message, reply)

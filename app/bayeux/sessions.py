@@ -67,6 +67,7 @@ class Session(Receiver):
         "state",
         "terms",
         "timeout_s",
+        "warrant",
         "when_published",
     )
 
@@ -86,6 +87,8 @@ class Session(Receiver):
         self.deliver_only = False
         # Whether it may see what the system has to tell (reader), and command it (operator).
         self.role = ""
+        # What shows another life of this server that its token was right.
+        self.warrant = ""
         # What was agreed on verdicts, names and retries, if anything was.
         self.terms: Terms | None = None
         self.dress: Dress | None = None
@@ -198,7 +201,8 @@ class Sessions:
         self._by_id: dict[str, Session] = {}
         self._by_name: dict[str, Session] = {}
         self._replaced: OrderedDict[str, None] = OrderedDict()
-        self._held_by_browser: dict[str, int] = {}
+        # How many connects each browser has held.
+        self.held_by_browser: dict[str, int] = {}
         # Numbers are names of sessions in what outlives this process: they must not come again.
         self._drafted = first
         self.created = 0
@@ -286,7 +290,7 @@ class Sessions:
         session.held = exchange
         browser = exchange.browser
         if browser is not None and exchange.pipe is None:
-            held = self._held_by_browser
+            held = self.held_by_browser
             held[browser] = held.get(browser, 0) + 1
 
     def unhold(self, session: Session, exchange: Exchange) -> None:
@@ -294,10 +298,6 @@ class Sessions:
         session.held = None
         browser = exchange.browser
         if browser is not None and exchange.pipe is None:
-            held = self._held_by_browser.pop(browser) - 1
+            held = self.held_by_browser.pop(browser) - 1
             if held:
-                self._held_by_browser[browser] = held
-
-    def held_by(self, browser: str) -> int:
-        """How many connects this browser has held."""
-        return self._held_by_browser.get(browser, 0)
+                self.held_by_browser[browser] = held

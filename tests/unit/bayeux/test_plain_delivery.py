@@ -232,7 +232,7 @@ class PlainDelivery(RuleBasedStateMachine):
                 browser = session.held.browser or ""
                 held[browser] = held.get(browser, 0) + 1
         for browser in ("shared", "other"):
-            assert sessions.held_by(browser) == held.get(browser, 0) <= 1
+            assert sessions.held_by_browser.get(browser, 0) == held.get(browser, 0) <= 1
 
     def teardown(self) -> None:
         """Everybody falls silent: nothing is left of anybody."""
