@@ -151,6 +151,16 @@ class Settings(BaseSettings):
         30 * 24 * 3600 * 1000, description="How long dead letters are kept."
     )
     dead_letter_count: Limit = Field(100_000, description="How many dead letters are kept.")
+    guard: bool = Field(
+        True, description="Hold a channel back when most of its receivers refuse most messages."
+    )
+    guard_window: int = Field(
+        60_000, ge=1_000, description="How long it is remembered who refused messages."
+    )
+    guard_receivers: Limit = Field(3, description="Receivers that must refuse, at least.")
+    guard_messages: int = Field(
+        5, ge=1, le=1_000, description="Messages that must be refused, at least."
+    )
 
     ack: bool = Field(True, description="Offer acknowledged messages.")
     timesync: bool = Field(True, description="Offer the synchronisation of clocks.")

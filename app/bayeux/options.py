@@ -6,6 +6,7 @@ from enum import Enum
 
 from app.bayeux.codec import RequestLimits
 from app.delivery.channels import ChannelLimits
+from app.delivery.guard import GuardLimits
 from app.delivery.queue import QueueLimits
 
 
@@ -59,4 +60,5 @@ class Options:
     channels: Mapping[str, ChannelRule] = field(default_factory=dict)
     request_limits: RequestLimits = field(default_factory=RequestLimits)
     queue_limits: QueueLimits = field(default_factory=QueueLimits)
+    guard: GuardLimits = field(default_factory=GuardLimits)
     channel_limits: ChannelLimits = field(default_factory=ChannelLimits)

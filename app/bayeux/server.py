@@ -80,7 +80,7 @@ class Bayeux:
         self.node = node
         self.clock = Clock(self)
         self.answers = Answers(self)
-        self.guard = Guard()
+        self.guard = Guard(options.guard)
         self.hub: Hub[Session] = Hub(on_ready=on_ready, linger=self.clock.linger, keeper=keeper)
         self.ownership = Ownership(self, random)
         self.settlement: Settlement[Session] = Settlement(

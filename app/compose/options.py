@@ -3,6 +3,7 @@
 from app.bayeux.codec import RequestLimits
 from app.bayeux.options import ChannelRule, Durable, Options
 from app.delivery.channels import ChannelLimits
+from app.delivery.guard import GuardLimits
 from app.delivery.queue import QueueLimits
 from app.settings import ChannelSettings, Settings
 from app.web.cookies import BrowserCookie
@@ -41,6 +42,12 @@ def options_of(settings: Settings) -> Options:
             depth=settings.max_depth,
         ),
         queue_limits=QueueLimits(entries=settings.max_queue, bytes=settings.max_queue_bytes),
+        guard=GuardLimits(
+            is_on=settings.guard,
+            window_s=settings.guard_window / 1000,
+            min_receivers=settings.guard_receivers,
+            min_messages=settings.guard_messages,
+        ),
         channel_limits=ChannelLimits(
             length=settings.max_channel_length, segments=settings.max_channel_segments
         ),

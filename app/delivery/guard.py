@@ -115,7 +115,7 @@ class _Window:
     def is_suspicious(self, now: float) -> bool:
         """Whether it is time to ask whom holding the channel back would hit."""
         return (
-            self.refusing >= self._limits.min_receivers
+            self.refusing * self._share >= self._limits.min_receivers
             and self.refusing * 2 > len(self.people)
             and (self.refusing > self._most_asked or now >= self._patient_until)
             and len(self._messages | self._messages_before) >= self._limits.min_messages

@@ -40,12 +40,12 @@ def new_house(backing: Backing, after: House | None = None) -> House:
         timeout_s=TIMEOUT_S,
         max_interval_s=MAX_INTERVAL_S,
         queue_limits=QueueLimits(entries=MOST),
+        # It is not in the model.
+        guard=GuardLimits(is_on=False),
         channels={PATIENT: ChannelRule(attempts=ATTEMPTS, backoff_s=BACKOFF_S)},
     )
     house.bayeux.now = house.now
     house.bayeux.log = _Loud("loud", logging.CRITICAL)
-    # The guard over whole channels is not in the model.
-    house.bayeux.guard._limits = GuardLimits(min_receivers=1_000_000)
     for record, entries in found:
         restore(house.bayeux, record, entries)
     return house

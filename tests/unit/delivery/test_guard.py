@@ -256,6 +256,12 @@ def test_a_few_of_many_receivers_stand_for_all() -> None:
     assert watch.guard.held[CHANNEL].reason.startswith("about ")
 
 
+def test_those_who_stand_for_all_count_for_as_many_as_they_stand_for() -> None:
+    watch = Watch(receivers=100, min_receivers=2000)
+    assert not any(watch.refuse(*range(500)))
+    assert any(watch.refuse(*range(500, 5000)))
+
+
 def test_it_cannot_be_chosen_who_stands_for_all() -> None:
     watch = Watch(receivers=20)
     watch.reached = [f"good {number}" for number in range(700)]

@@ -8,6 +8,7 @@ import pytest
 from app.bayeux.life import State
 from app.bayeux.options import ChannelRule
 from app.delivery.dispatcher import State as Contact
+from app.delivery.guard import GuardLimits
 from extensions.ack import Ack
 from extensions.delivery import Delivery
 from tests.unit.bayeux.harness import Asked, Client, House, Json
@@ -668,6 +669,17 @@ def test_receivers_that_get_nothing_now_do_not_speak_for_a_channel() -> None:
     assert gone.session.dispatcher is not None
     assert gone.session.dispatcher.state is Contact.POLLING
     refuse_all(house, *bad)
+    assert house.bayeux.guard.is_held("/a")
+
+
+def test_how_many_must_refuse_how_much_is_the_operators_choice() -> None:
+    house = house_of(guard=GuardLimits(window_s=5.0, min_receivers=1, min_messages=7))
+    client = receiver(house)
+    refuse_all(house, client, count=6)
+    house.advance(5)
+    refuse_all(house, client, count=6)
+    assert not house.bayeux.guard.held
+    refuse_all(house, client, count=1)
     assert house.bayeux.guard.is_held("/a")
 
 
