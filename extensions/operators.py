@@ -4,10 +4,12 @@
 else. Data for the service is `{cmd, value?}`, a command of the administrative grammar.
 """
 
+import hmac
 import logging
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Protocol
 
+from app.bayeux.advice import reconnect_advice
 from app.bayeux.codec import Json
 from app.bayeux.commands import Command, Registry, Result, run, understand
 from app.bayeux.errors import BayeuxError, Refused
@@ -52,6 +54,8 @@ class Operators(ServerExtension):
 
     Args:
         role_of: The role that a token gives, in a time that tells nothing about the token.
+        warrant_of: What shows, in place of the token, that a session has this role.
+        guess: Counts a wrong token; zero, or in how many seconds another may be tried.
         registry: What commands are about, at this moment.
         note: The audit, which hears of every command that changes something.
         wait: Waits as long as a command says, and calls back with the time.
@@ -64,17 +68,22 @@ class Operators(ServerExtension):
         bayeux: Bayeux,
         *,
         role_of: Callable[[str], str | None],
+        warrant_of: Callable[[str], str],
+        guess: Callable[[float], float],
         registry: Callable[[], Registry],
         note: Note,
         wait: Wait,
     ) -> None:
         self._bayeux = bayeux
         self._role_of = role_of
+        self._warrant_of = warrant_of
+        self._guess = guess
         self._registry = registry
         self._note = note
         self._wait = wait
         self._waiting = 0
         bayeux.services.add(SERVICE, self._serve)
+        bayeux.rights.role_of = self._warranted
 
     def negotiate(self, session: Session, handshake: Json, reply: Json, now: float) -> None:
         shown = (handshake.get("ext") or {}).get("authentication")
@@ -83,8 +92,33 @@ class Operators(ServerExtension):
             return
         token = shown["token"]
         role = self._role_of(token) if isinstance(token, str) else None
-        # Whatever else it may be, it is no right of an operator's: a policy may know it.
-        session.role = role or ""
+        if role is not None:
+            session.role, session.warrant = role, self._warrant_of(role)
+        elif not self._may_be_anothers():
+            self._refuse(now)
+
+    def _may_be_anothers(self) -> bool:
+        """Whether somebody else knows tokens: then a wrong one of ours may be a right one there."""
+        bayeux = self._bayeux
+        return bayeux.rights.judges_handshakes or any(
+            "authentication" in each.owns for each in bayeux.extensions if each is not self
+        )
+
+    def _refuse(self, now: float) -> None:
+        wait_s = self._guess(now)
+        if wait_s:
+            # Right ones are never kept out by wrong ones: this is about whoever goes on guessing.
+            advice = reconnect_advice(self._bayeux.options, "handshake", wait_s)
+            raise Refused(BayeuxError.SERVER_BUSY, advice=advice)
+        log.warning("a wrong operators' token was presented at a handshake")
+        raise Refused(BayeuxError.HANDSHAKE_DENIED)
+
+    def _warranted(self, warrant: str) -> str:
+        """The role of a session that comes back from the store, if its token is still the same."""
+        for role in (OPERATOR, READER):
+            if hmac.compare_digest(self._warrant_of(role).encode(), warrant.encode()):
+                return role
+        return ""
 
     def _serve(self, call: Call) -> None:
         session = call.session

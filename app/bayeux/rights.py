@@ -1,6 +1,6 @@
 """Who may do what: one policy for the server, authorizers for patterns of channels."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Protocol, assert_never
@@ -72,6 +72,10 @@ class Authorizer(Protocol):
     ) -> Vote | Denial: ...
 
 
+def _no_role(_: str) -> str:
+    return ""
+
+
 _ERRORS = {
     (Operation.CREATE, Operation.PUBLISH): BayeuxError.CHANNEL_CREATE_DENIED,
     (Operation.PUBLISH, Operation.PUBLISH): BayeuxError.PUBLISH_DENIED,
@@ -91,6 +95,8 @@ class Rights:
         self._channels = channels
         self._policy = SecurityPolicy()
         self._authorizers: list[tuple[str, Authorizer]] = []
+        # The role of a session that the store kept, by its warrant; nobody has any by default.
+        self.role_of: Callable[[str], str] = _no_role
         # Whether nothing was set up that could deny anything.
         self.are_open = True
 
@@ -103,6 +109,15 @@ class Rights:
     def policy(self, policy: SecurityPolicy) -> None:
         self._policy = policy
         self.are_open = False
+
+    @property
+    def judges_handshakes(self) -> bool:
+        """Whether somebody looks at what a client shows of itself when it comes."""
+        kind = type(self._policy)
+        return (
+            kind.can_handshake is not SecurityPolicy.can_handshake
+            or kind.can_claim is not SecurityPolicy.can_claim
+        )
 
     def add(self, pattern: str, authorizer: Authorizer) -> None:
         """Ask the authorizer about all channels of the pattern."""

@@ -258,11 +258,11 @@ class Bayeux:
         """End a session and let its client know; what was kept for it becomes dead letters."""
         if session.is_gone:
             return
-        pipe = session.pipe
-        event: Json = {"channel": "/meta/disconnect", "successful": True}
         keeps = session.is_durable or (session.terms is not None and session.terms.is_named)
         if keeps:
             self.settlement.bury_all(session, GIVEN_UP, why, self.now)
+        pipe = session.pipe
+        event: Json = {"channel": "/meta/disconnect", "successful": True}
         if pipe is None:
             self.deliver_event(session, event)
             self.answers.dismiss(session)
@@ -274,10 +274,10 @@ class Bayeux:
             pipe.push([goodbye])
             pipe.end()
         self.end(session, Input.DISCONNECT)
-        if self.present is None or self.present.session is not session:
-            session.queue.discard(Reason.SESSION_ENDED)
         # As what the store has not answered yet.
         session.is_given_up = keeps
+        if self.present is None or self.present.session is not session:
+            session.queue.discard(Reason.SESSION_ENDED)
 
     def hold(self, session: Session, exchange: Exchange, timeout_s: float) -> None:
         """Keep the connect until a message comes or the time is over."""

@@ -23,7 +23,8 @@ from app.web.admin.application import make_admin
 from app.web.admin.listener import AdminListener
 from app.web.admin.live import Live
 from app.web.admin.patience import Patience
-from app.web.admin.tokens import Tokens
+from app.web.admin.throttle import STRANGERS, Throttle
+from app.web.admin.tokens import Role, Tokens
 from extensions.operators import Operators
 
 if TYPE_CHECKING:
@@ -70,6 +71,7 @@ def make_administration(
         clock=loop.time,
         registry=registry,
         letters=letters,
+        letter_age_ms=settings.dead_letter_age,
         replays=replays,
         audit=audit,
         patience=patience,
@@ -77,6 +79,8 @@ def make_administration(
     operators = Operators(
         bayeux,
         role_of=partial(_role_of, tokens),
+        warrant_of=lambda role: tokens.warrant(Role[role.upper()]),
+        guess=partial(Throttle(STRANGERS).take, "a handshake"),
         registry=registry,
         note=audit.note,
         wait=patience.wait,

@@ -18,6 +18,8 @@ class Reason(Enum):
     CLEARED = "cleared"
     # It should have been a dead letter, but what waits for the store had no room for more.
     STORE_AWAY = "store_away"
+    # Its receiver may not have it any more.
+    NOT_ALLOWED = "not_allowed"
     # Nobody wants a dead letter of it.
     NO_LETTER = "no_letter"
 

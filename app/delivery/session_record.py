@@ -21,14 +21,6 @@ class HoldRecord:
     since_ms: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class RetryRecord:
-    """Where a session that is polled stands."""
-
-    count: int = 0
-    delay_s: float | None = None
-
-
 @dataclass(slots=True)
 class SessionRecord:
     """One durable session; times are ms since 1970."""
@@ -43,8 +35,8 @@ class SessionRecord:
     # What it negotiated in ext.delivery, effective values.
     delivery: dict[str, Any]
     acks: bool
-    # What it may see and command: operator, reader, or nothing of the kind.
-    role: str = ""
+    # What shows that it may see what the system tells, as long as its token does; none: it may not.
+    warrant: str = ""
     subscriptions: list[str] = field(default_factory=list)
     # Those among them whose messages are done when they are written.
     oneway: list[str] = field(default_factory=list)
@@ -53,7 +45,6 @@ class SessionRecord:
     hold: HoldRecord = field(default_factory=HoldRecord)
     # Refused for good under `onUserException: dead`: nothing is delivered until it handshakes.
     is_given_up: bool = False
-    retries: RetryRecord | None = None
     timeout_s: float = 0.0
     created_ms: int = 0
     seen_ms: int = 0
@@ -62,7 +53,6 @@ class SessionRecord:
         """The record as JSON has it."""
         record = {each.name: getattr(self, each.name) for each in fields(self)}
         record["hold"] = asdict(self.hold)
-        record["retries"] = None if self.retries is None else asdict(self.retries)
         return {"v": VERSION, **record}
 
     @classmethod
@@ -71,10 +61,8 @@ class SessionRecord:
         if given.get("v") != VERSION:
             raise RecordUnreadable(f"session record of version {given.get('v')}")
         known = {each.name: given[each.name] for each in fields(cls) if each.name in given}
-        retries = known.get("retries")
         try:
             known["hold"] = HoldRecord(**known["hold"])
-            known["retries"] = None if retries is None else RetryRecord(**retries)
             return cls(**known)
         except (KeyError, TypeError) as error:
             raise RecordUnreadable(f"session record: {error}") from error

@@ -10,6 +10,7 @@ from tests.abuse.conftest import MakeTarget
 from tests.abuse.target import Target
 
 SECRET = "s3cr3t-0123456789"
+TOKEN = {"authentication": {"token": SECRET}}
 
 
 def ask(target: Target, method: str, headers: dict[str, str] | None = None) -> Answer:
@@ -74,7 +75,10 @@ def test_the_log_knows_neither_ids_nor_cookies_nor_tokens_nor_data(
     target_with: MakeTarget,
 ) -> None:
     target = target_with(log_level="debug")
-    with target.person(ext={"authentication": {"token": SECRET}}) as person:
+    with target.person(ext={"authentication": {"password": SECRET}}) as person:
+        guess = {"supportedConnectionTypes": ["long-polling"], "ext": TOKEN}
+        refused = person.ask(person.message("/meta/handshake", **guess))
+        assert refused.error() == "403::handshake_denied"
         person.headers["Authorization"] = f"Bearer {SECRET}"
         person.subscribe("/a")
         person.publish("/a", SECRET)

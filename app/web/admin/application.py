@@ -17,7 +17,7 @@ from app.web.admin.faults import RequestFault, illegal
 from app.web.admin.operations import ILLEGAL, TOO_LARGE, OperationFailed, Operations
 from app.web.admin.route import Call, Lines, Route
 from app.web.admin.routes import API, ROUTES
-from app.web.admin.throttle import Rate, Throttle
+from app.web.admin.throttle import STRANGERS, Rate, Throttle
 from app.web.admin.tokens import OPERATOR_NAME, Role, Tokens
 from app.web.origins import Origins, Standing
 
@@ -36,9 +36,8 @@ _HEADERS = {
     "X-Frame-Options": "DENY",
 }
 _SIGN_IN = {"WWW-Authenticate": 'Bearer realm="holdfast"'}
-# Whoever has a token works in bursts; whoever has none has no business here.
+# Whoever has a token works in bursts.
 _SIGNED_IN = Rate(burst=200, per_s=50)
-_STRANGERS = Rate(burst=10, per_s=0.2)
 
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 _Model = TypeVar("_Model", bound=BaseModel)
@@ -83,7 +82,7 @@ class _Door:
         self._tokens = tokens
         self._clock = clock
         self._signed_in = {role: Throttle(_SIGNED_IN) for role in Role}
-        self._strangers = Throttle(_STRANGERS)
+        self._strangers = Throttle(STRANGERS)
 
     async def serve(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
         try:

@@ -17,6 +17,10 @@ class Rate:
     per_s: float
 
 
+# Whoever has no token has no business with operators.
+STRANGERS = Rate(burst=10, per_s=0.2)
+
+
 @dataclass(slots=True)
 class _Bucket:
     level: float

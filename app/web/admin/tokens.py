@@ -16,6 +16,7 @@ OPERATOR_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._@+-]{0,63}")
 # Nobody guesses one of these; what an operator puts in its place must not be guessed either.
 _TOKEN = re.compile(r"[!-~]{32,256}")
 _LONGEST_FILE = 1024
+_WARRANT = b"the role of a session"
 
 
 class TokensUnusable(Exception):
@@ -51,6 +52,11 @@ class Tokens:
         if is_operator:
             return Role.OPERATOR
         return Role.READER if is_reader else None
+
+    def warrant(self, role: Role) -> str:
+        """What sessions keep in place of a token: it holds as long as the token is the same."""
+        token = self.operator if role is Role.OPERATOR else self.reader
+        return hmac.digest(token.encode(), _WARRANT, "sha256").hex()
 
 
 def open_tokens(directory: Path) -> Tokens:

@@ -7,14 +7,20 @@ from typing import Any
 import pytest
 
 from app.bayeux.commands import Command
+from app.bayeux.extension_chain import ServerExtension
 from app.bayeux.properties import QueueQuery
+from app.bayeux.records import restore
 from app.bayeux.registry import LiveRegistry
+from app.bayeux.rights import Denial, SecurityPolicy
+from app.bayeux.sessions import Session
+from app.delivery.counters import Reason
 from extensions.ack import Ack
 from extensions.delivery import Delivery
 from extensions.operators import OPERATOR, READER, Operators
 from tests.unit.bayeux.harness import Asked, Client, House, Json
 
 ROLES = {"open-sesame": OPERATOR, "let-me-see": READER}
+MOST_GUESSES = 10
 
 
 class Audit(list[tuple[str, str, str, str]]):
@@ -46,15 +52,45 @@ class Waiting(list[tuple[Command, Callable[[float], None]]]):
         house.turn()
 
 
-def house_of(audit: Audit | None = None, waiting: Waiting | None = None) -> House:
+class Guesses(list[float]):
+    """When wrong tokens came; only so many may come at one time."""
+
+    def count_one(self, now: float) -> float:
+        self.append(now)
+        return 0.0 if len(self) <= MOST_GUESSES else 4.0
+
+
+def house_of(
+    audit: Audit | None = None,
+    waiting: Waiting | None = None,
+    *,
+    before: House | None = None,
+    seal: str = "",
+) -> House:
+    """A server; one that comes `before` another has left its store. Other tokens, another seal."""
     wait = (waiting if waiting is not None else Waiting()).wait
     note = (audit if audit is not None else Audit()).note
 
     def operators(bayeux: Any) -> Operators:
-        registry = partial(LiveRegistry, bayeux, version="1.2", started_ms=0)
-        return Operators(bayeux, role_of=ROLES.get, registry=registry, note=note, wait=wait)
+        return Operators(
+            bayeux,
+            role_of=ROLES.get,
+            warrant_of=lambda role: f"{role}{seal}",
+            guess=Guesses().count_one,
+            registry=partial(LiveRegistry, bayeux, version="1.2", started_ms=0),
+            note=note,
+            wait=wait,
+        )
 
-    return House(operators, Delivery, partial(Ack, announces_batch=False))
+    keeper = None if before is None else before.keeper
+    house = House(
+        operators, Delivery, partial(Ack, announces_batch=False), keeper=keeper, after=before
+    )
+    if before is not None:
+        house.bayeux.now = house.now
+        for record in list(house.keeper.sessions.values()):
+            restore(house.bayeux, record, house.keeper.waiting(record.key))
+    return house
 
 
 def signed_in(house: House, token: str = "open-sesame", **ext: Any) -> Client:
@@ -75,9 +111,77 @@ def answer_of(asked: Asked) -> tuple[bool, Json]:
 
 
 @pytest.mark.parametrize("token", ["open-sesam", "", "OPEN-SESAME", None, 5, ["open-sesame"], {}])
-def test_a_wrong_token_gives_no_rights_and_harms_no_policy_that_knows_it(token: Any) -> None:
-    client = house_of().connected(ext={"authentication": {"token": token}})
-    assert client.subscribe("/sys/deadMessage").reply["error"].startswith("403")
+def test_a_wrong_token_is_refused(token: Any, caplog: pytest.LogCaptureFixture) -> None:
+    house = house_of()
+    reply = house.guest().handshake(ext={"authentication": {"token": token}}).reply
+    assert reply["error"] == "403::handshake_denied"
+    assert reply["advice"]["reconnect"] == "none"
+    assert len(house.bayeux.sessions) == 0
+    assert caplog.messages == ["a wrong operators' token was presented at a handshake"]
+
+
+class Door(SecurityPolicy):
+    """Has tokens of its own."""
+
+    def can_handshake(self, session: Session, handshake: Json) -> Denial | None:
+        return None if handshake["ext"]["authentication"]["token"] == "a ticket" else Denial()
+
+
+class Names(SecurityPolicy):
+    def can_claim(
+        self, session: Session, subject: str, number: int, handshake: Json
+    ) -> Denial | None:
+        return None
+
+
+class Rooms(SecurityPolicy):
+    """Is about channels alone."""
+
+    def can_create(self, session: Session, channel: str, message: Json) -> Denial | None:
+        return None
+
+
+class Cloakroom(ServerExtension):
+    owns = frozenset({"authentication"})
+
+
+@pytest.mark.parametrize("other", [Door, Names, Cloakroom])
+def test_a_token_that_may_be_somebody_elses_gives_no_rights_and_is_refused_by_that_one_only(
+    other: type[SecurityPolicy | ServerExtension], caplog: pytest.LogCaptureFixture
+) -> None:
+    house = house_of()
+    if issubclass(other, ServerExtension):
+        house.bayeux.extend(other())
+    else:
+        house.bayeux.rights.policy = other()
+    clients = [signed_in(house, "a ticket") for _ in range(MOST_GUESSES + 1)]
+    assert not any(client.session.is_operator for client in clients)
+    assert clients[-1].subscribe("/sys/deadMessage").reply["error"].startswith("403")
+    assert caplog.messages == []
+
+
+def test_a_policy_about_channels_knows_no_tokens() -> None:
+    house = house_of()
+    house.bayeux.rights.policy = Rooms()
+    guessed = house.guest().handshake(ext={"authentication": {"token": "a ticket"}})
+    assert guessed.reply["error"] == "403::handshake_denied"
+
+
+def test_whoever_goes_on_guessing_is_told_to_wait_and_keeps_no_right_token_out(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    house = house_of()
+    replies = [
+        house.guest().handshake(ext={"authentication": {"token": f"guess-{n}"}}).reply
+        for n in range(30)
+    ]
+    errors = [reply["error"] for reply in replies]
+    assert errors == ["403::handshake_denied"] * MOST_GUESSES + ["503::server_busy"] * 20
+    advice = replies[-1]["advice"]
+    assert (advice["reconnect"], advice["interval"]) == ("handshake", 4000)
+    assert signed_in(house).session.role == OPERATOR
+    assert len(caplog.messages) == MOST_GUESSES
+    assert "guess-" not in caplog.text
 
 
 @pytest.mark.parametrize("ext", [None, {}, {"authentication": None}, {"authentication": "basic"}])
@@ -108,6 +212,95 @@ def test_nobody_else_sees_a_token() -> None:
     sender = signed_in(house)
     sender.publish("/a", 1, ext={"authentication": {"token": "open-sesame"}})
     assert curious.connect().events == [{"channel": "/a", "data": 1}]
+
+
+# After a restart
+
+
+def watching(house: House) -> Client:
+    """An operator whose session is kept, and two things that the system has told since."""
+    client = house.guest()
+    ext = {"ack": True, "delivery": {"session": "ops/1"}}
+    client.handshake(ext={"authentication": {"token": "open-sesame"}, **ext})
+    house.turn()
+    client.connect(advice={"timeout": 0}, ext={"ack": 0})
+    client.subscribe("/sys/alert", "/a")
+    house.turn()
+    tell(house, 1)
+    house.turn()
+    client.connect(advice={"timeout": 0}, ext={"ack": 1})
+    house.turn()
+    tell(house, 2)
+    return client
+
+
+def tell(house: House, number: int) -> None:
+    house.bayeux.ownership.alert("/a", f"trouble {number}")
+    house.bayeux.publish("/a", number)
+    house.turn()
+
+
+def again(client: Client, house: House) -> Client:
+    other = Client(house, browser=client.browser)
+    other.client_id = client.client_id
+    return other
+
+
+def heard(client: Client) -> list[str]:
+    asked = client.connect(advice={"timeout": 0}, ext={"ack": 0})
+    client.house.turn()
+    return [event["channel"] for event in asked.events]
+
+
+def test_an_operator_stays_one_after_a_restart_while_the_token_is_the_same() -> None:
+    before = house_of()
+    client = watching(before)
+    house = house_of(before=before)
+    client = again(client, house)
+    tell(house, 3)
+    assert sorted(heard(client)) == ["/a"] * 3 + ["/sys/alert"] * 3
+    assert command(client, "?nodeId").reply["successful"]
+    house = house_of(before=house)
+    assert again(client, house).session.role == OPERATOR
+
+
+def test_who_had_a_token_that_is_no_more_is_nobody_special_after_a_restart() -> None:
+    before = house_of()
+    client = watching(before)
+    house = house_of(before=before, seal="new")
+    client = again(client, house)
+    assert client.session.role == ""
+    assert client.session.subscriptions == {"/a"}
+    tell(house, 3)
+    assert heard(client) == ["/a"] * 3, "what it was not told before it is not told any more"
+    assert client.subscribe("/sys/alert").reply["error"].startswith("403")
+    assert command(client, "?nodeId").reply["error"].startswith("403")
+    assert house.bayeux.hub.counters.discarded == {Reason.NOT_ALLOWED: 2}
+    assert len(house.keeper.queues["ops/1"]) == 3
+    assert house.balances()
+
+
+def test_what_a_session_lost_with_its_token_does_not_come_back_with_its_next_client() -> None:
+    before = house_of()
+    watching(before)
+    house = house_of(before=before, seal="new")
+    stranger = house.guest()
+    asked = stranger.handshake(ext={"ack": True, "delivery": {"session": "ops/1"}})
+    house.turn()
+    stranger.learn(asked)
+    assert heard(stranger) == ["/a"] * 2
+    house = house_of(before=house)
+    assert again(stranger, house).session.role == ""
+
+
+def test_where_there_are_no_operators_nobody_is_one() -> None:
+    before = house_of()
+    watching(before)
+    house = House(Delivery, keeper=before.keeper, after=before)
+    house.bayeux.now = house.now
+    (record,) = house.keeper.sessions.values()
+    session = restore(house.bayeux, record, house.keeper.waiting(record.key))
+    assert session.role == ""
 
 
 # The service

@@ -1,0 +1,70 @@
+"""What an operator's token opens over Bayeux is shut when the token is no more."""
+
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from app.compose import serving
+from app.settings import Settings
+from tests.store.servers import ValkeyServer
+
+DENIED = "403:denied_by_security_policy:publish_denied"
+
+
+def settings(home: Path, valkey: ValkeyServer) -> Settings:
+    given: dict[str, Any] = {"port": 0, "data": home, "redis": valkey.url}
+    return Settings(**given)
+
+
+async def ask(client: aiohttp.ClientSession, channel: str, **fields: Any) -> dict[str, Any]:
+    async with client.post("/cometd", json=[{"channel": channel, **fields}]) as response:
+        (reply,) = await response.json()
+        return dict(reply)
+
+
+async def sign_in(client: aiohttp.ClientSession, home: Path, name: str) -> str:
+    """The client id of an operator's session of this name."""
+    shown = {"token": (home / "admin-token").read_text().strip()}
+    reply = await ask(
+        client,
+        "/meta/handshake",
+        supportedConnectionTypes=["long-polling"],
+        ext={"authentication": shown, "ack": True, "delivery": {"session": name}},
+    )
+    client_id: str = reply["clientId"]
+    alerts = await ask(client, "/meta/subscribe", clientId=client_id, subscription="/sys/alert")
+    assert alerts["successful"]
+    return client_id
+
+
+async def run(client: aiohttp.ClientSession, client_id: str) -> dict[str, Any]:
+    return await ask(client, "/service/admin", clientId=client_id, data={"cmd": "?nodeId"})
+
+
+async def test_operators_stay_operators_after_a_restart(tmp_path: Path) -> None:
+    with ValkeyServer() as valkey:
+        jar, given = aiohttp.CookieJar(unsafe=True), settings(tmp_path, valkey)
+        async with serving(given) as url, aiohttp.ClientSession(url, cookie_jar=jar) as client:
+            client_id = await sign_in(client, tmp_path, "ops/1")
+        async with serving(given) as url, aiohttp.ClientSession(url, cookie_jar=jar) as client:
+            assert (await run(client, client_id))["successful"]
+
+
+async def test_a_new_token_takes_the_rights_of_kept_sessions_back(tmp_path: Path) -> None:
+    with ValkeyServer() as valkey:
+        jar, given = aiohttp.CookieJar(unsafe=True), settings(tmp_path, valkey)
+        async with serving(given) as url, aiohttp.ClientSession(url, cookie_jar=jar) as client:
+            client_id = await sign_in(client, tmp_path, "ops/1")
+            old = (tmp_path / "admin-token").read_text()
+        (tmp_path / "admin-token").unlink()
+        async with serving(given) as url, aiohttp.ClientSession(url, cookie_jar=jar) as client:
+            assert (await run(client, client_id))["error"] == DENIED
+            again = await ask(
+                client, "/meta/subscribe", clientId=client_id, subscription="/sys/alert"
+            )
+            assert again["error"] == "403:denied_by_security_policy:subscribe_denied"
+            other = await sign_in(client, tmp_path, "ops/2")
+            assert (await run(client, other))["successful"]
+        records = valkey.ask("HGETALL", "{holdfast}:sessions")
+        assert old.strip() not in str(records), "what is stored is no token"
