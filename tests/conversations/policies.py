@@ -143,3 +143,26 @@ class Censorship(ServerExtension):
 
 def censorship(bayeux: Bayeux) -> None:
     bayeux.extend(Censorship())
+
+
+class Measure(SessionExtension):
+    """Lets words of up to ten letters pass, and breaks on those of three."""
+
+    def incoming(self, session: Session, message: Json, now: float) -> bool:
+        word = message.get("data")
+        if not isinstance(word, str):
+            return True
+        if len(word) == 3:
+            raise RuntimeError("three is not a number")
+        return len(word) <= 10
+
+
+class Measuring(ServerExtension):
+    def negotiate(
+        self, session: Session, handshake: Json, reply: Json, now: float
+    ) -> SessionExtension | None:
+        return Measure()
+
+
+def measuring(bayeux: Bayeux) -> None:
+    bayeux.extend(Measuring())

@@ -324,3 +324,28 @@ alice <- /s21/ever {"data": 1, ...}
          /meta/connect ok {"ext": {"ack": 2}}
 alice ends the session
 walter leaves while waiting
+
+# What waited for a receiver that was away comes by priority, and in order within one
+pins: S19
+alice takes /s19 under {"session": "s19/1", "retries": 2, "delay": 60000}
+alice drops
+1200 ms pass
+olga operates
+olga asks "client/s19/1/?connectionState" and hears "POLLING"
+bob handshakes
+bob -> /s19 {"data": "zero", "ext": {"delivery": {"priority": 0}}}
+       /s19 {"data": "six", "ext": {"delivery": {"priority": 6}}}
+       /s19 {"data": "four", "ext": {"delivery": {"priority": 4}}}
+       /s19 {"data": "nine", "ext": {"delivery": {"priority": 9}}}
+       /s19 {"data": "six again", "ext": {"delivery": {"priority": 6}}}
+       /s19 {"data": "zero again", "ext": {"delivery": {"priority": 0}}}
+bob <- 6 times /s19 ok {"ext": {"delivery": {"state": "OK", "rcvTimestamp": <text>}}}
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /s19 {"data": "nine", ...}
+         /s19 {"data": "six", ...}
+         /s19 {"data": "six again", ...}
+         /s19 {"data": "four", ...}
+         /s19 {"data": "zero", ...}
+         /s19 {"data": "zero again", ...}
+         /meta/connect ok {"ext": {"ack": 2}}
+alice ends the session

@@ -49,6 +49,49 @@ alice <~ /s23 {"data": 2, "ext": {"delivery": {"seq": 2, ...}}}
 alice disconnects
 walter leaves while waiting
 
+# Of one subscription a receiver may say nothing, and must of the others all the same
+pins: S23
+walter watches the dead letters
+alice takes /s23/both
+alice -> /meta/subscribe {"subscription": "/s23/oneway", "ext": {"delivery": {"oneway": true}}}
+alice <- /meta/subscribe ok
+bob handshakes
+bob -> /s23/oneway {"data": 1}
+       /s23/both {"data": 2}
+bob <- /s23/oneway ok
+       /s23/both ok
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /s23/oneway {"data": 1, "ext": {"delivery": {"seq": 1, ...}}}
+         /s23/both {"data": 2, "ext": {"delivery": {"seq": 2, ...}}}
+         /meta/connect ok {"ext": {"ack": 2}}
+-- She did not get that, it seems: what needs no word of hers does not come again.
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /s23/both {"data": 2, "ext": {"delivery": {"seq": 3, "redelivered": 1, ...}}}
+         /meta/connect ok {"ext": {"ack": 3}}
+-- And cannot be refused.
+alice ~> /meta/connect {"ext": {"ack": 2, "delivery": {"pending": [3], "verdicts": [{"seq": 1, "errorCode": "user.update.error"}]}}}
+alice is held for 100 ms
+walter is held
+alice -> /service/delivery {"data": [{"seq": 3, "errorCode": "user.update.error"}]}
+alice <- /service/delivery ok
+walter <~ /sys/deadMessage {"data": {"content": 2, "channel": "/s23/both", ...}, ...}
+          /meta/connect ok {"ext": {"ack": 2}}
+alice leaves while waiting
+-- Whoever subscribes once more and does not say so is asked again.
+alice takes /s23/again
+alice -> /meta/subscribe {"subscription": "/s23/again", "ext": {"delivery": {"oneway": true}}}
+alice <- /meta/subscribe ok
+alice subscribes to /s23/again
+bob publishes 3 to /s23/again
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /s23/again {"data": 3, ...}
+         /meta/connect ok {"ext": {"ack": 2}}
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /s23/again {"data": 3, "ext": {"delivery": {"redelivered": 1, ...}}}
+         /meta/connect ok {"ext": {"ack": 3}}
+alice disconnects
+walter disconnects
+
 # A burst is answered whole, and arrives whole and in order, three times
 pins: S24
 alice takes /s24

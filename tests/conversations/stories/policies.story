@@ -295,3 +295,27 @@ alice <- /policies/before ok
          /service/crash error "404::message_deleted"
          /policies/after ok
 alice connects
+
+# What an extension does not let pass is refused to its publisher, and kept for nobody
+pins: S14
+transports: long-polling, websocket
+! extension = ["tests.conversations.policies:measuring"]
+walter watches the dead letters
+alice takes /s14 under {"session": "s14/1", "dispatcherActive": false}
+bob handshakes
+bob -> /s14 {"data": "much too long", "ext": {"delivery": {"persistent": true}}}
+bob <- /s14 error "404::message_deleted"
+-- Nor does anything pass while it breaks, about which it says nothing.
+bob -> /s14 {"data": "odd", "ext": {"delivery": {"persistent": true}}}
+bob <- /s14 error "404::message_deleted"
+olga operates
+olga asks "client/s14/1/?cbQueueNumMsgs" and hears "0"
+bob publishes "just right" to /s14
+olga asks "client/s14/1/?cbQueueNumMsgs" and hears "1"
+olga sets "client/s14/1/?dispatcherActive" to "true"
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /s14 {"data": "just right", ...}
+         /meta/connect ok {"ext": {"ack": 2}}
+walter is held for 100 ms
+alice ends the session
+walter leaves while waiting
