@@ -196,10 +196,9 @@ class ValkeyBacking:
         ordered = sorted(marks, key=lambda mark: (not mark.position, mark.position, mark.id))
         return [(number_in(bodies[b"%d" % mark.id].partition(b"\n")[2]), mark) for mark in ordered]
 
-    def dead(self) -> list[tuple[str, int, str]]:
+    def dead(self) -> Sequence[DeadLetter]:
         self._run(self._all_answered())
-        letters = map(unpack_letter, self._pairs(KEYS.dead).values())
-        return [(letter.receiver, number_in(letter.wire), letter.code) for letter in letters]
+        return [*map(unpack_letter, self._pairs(KEYS.dead).values())]
 
     def _pairs(self, key: str) -> dict[bytes, bytes]:
         found: dict[bytes, bytes] = self._server.ask("HGETALL", key)

@@ -67,6 +67,7 @@ class Answering(Books):
             place.repeats += bool(lost)
             for copy in lost:
                 copy.redelivered += 1
+                copy.fail("lost reply")
             place.take_back(lost)
         held = self.held if kind.settles != "written" else ()
         line = [c for c in place.returned + place.waiting if c.sent.channel not in held]
@@ -120,6 +121,8 @@ class Answering(Books):
         for copy in copies:
             if copy.batch == question.batch:
                 copy.batch = 0
+            if place.kind.settles != "written":
+                copy.fail("not written")
         place.take_back(copies)
 
     def abort(self, question: Question, now: float) -> None:

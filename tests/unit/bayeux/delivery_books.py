@@ -5,6 +5,10 @@ from collections.abc import Sequence
 
 from tests.unit.bayeux.delivery_place import MAX_INTERVAL_S, Copy, Place
 
+# A dead letter: receiver, message, code, how often it was handed over and redelivered, and what
+# became of that.
+Letter = tuple[str, int, str, int, int, list[tuple[int, str]]]
+
 LOST = "communication.noConnection"
 GIVEN_UP = "communication.noConnection.dead"
 SILENT = "communication.responseTimeout"
@@ -21,7 +25,7 @@ class Books:
     def __init__(self) -> None:
         self.places: list[Place] = []
         self.books: Counter[str] = Counter()
-        self.letters: list[tuple[str, int, str]] = []
+        self.letters: list[Letter] = []
         # What became of each message at each place, once and for all.
         self.fates: dict[tuple[str, int], str] = {}
         # Which client said that it had which message.
@@ -51,10 +55,15 @@ class Books:
             self.settle(place, copies, "discarded")
             return
         self.settle(place, copies, "dead")
-        self.letters += [(place.key, copy.number, code) for copy in copies]
+        self.letters += [
+            (place.key, copy.number, code, copy.attempts, copy.redelivered, copy.trail)
+            for copy in copies
+        ]
 
     def bury_all(self, place: Place, code: str, now: float) -> None:
         self.expire(place, now)
+        for copy in place.hands:
+            copy.fail(code)
         self.bury(place, [*place.hands, *place.returned, *place.waiting], code)
 
     def expire(self, place: Place, now: float) -> None:
@@ -97,12 +106,14 @@ class Books:
         return None
 
     def fail(self, place: Place, copy: Copy, code: str, delay_s: float | None, now: float) -> None:
+        copy.fail(code)
         if code == HOLDBACK:
             self.stay(place, copy)
             self.hold(place, None)
         elif code.startswith("communication"):
             place.contact.refused(now, delay_s)
             if place.contact.is_dead:
+                self.bury(place, [copy], code)
                 self.bury_all(place, code, now)
                 self.end(place, failed=True)
             else:
@@ -130,6 +141,8 @@ class Books:
         behind = [each for each in place.hands + place.returned if each.seq >= copy.seq]
         for each in behind:
             each.batch = 0
+            if each in place.hands and each is not copy:
+                each.fail("returned")
         place.take_back([each for each in behind if each in place.hands])
 
     def keep_pending(self, place: Place, seqs: Sequence[int]) -> None:

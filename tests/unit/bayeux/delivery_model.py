@@ -223,6 +223,7 @@ class Model(Answering):
             return
         for copy in place.hands:
             copy.redelivered += 1
+            copy.fail(LOST)
             if copy.is_pending:
                 copy.batch = 0
         place.take_back(place.hands)

@@ -65,10 +65,16 @@ class Copy:
     redelivered: int = 0
     due: float | None = None
     is_pending: bool = False
+    # What became of the hand-overs that failed.
+    trail: list[tuple[int, str]] = field(default_factory=list)
 
     @property
     def number(self) -> int:
         return self.sent.number
+
+    def fail(self, outcome: str) -> None:
+        """Its last hand-over came to this."""
+        self.trail.append((self.attempts, outcome))
 
 
 @dataclass(eq=False, slots=True)
@@ -153,6 +159,7 @@ class Place:
         """What the old client had in hands comes again; nothing that it may say counts."""
         for copy in self.hands:
             copy.redelivered += 1
+            copy.fail("taken over")
         self.take_back(self.hands)
         for copy in self.returned:
             copy.batch = 0

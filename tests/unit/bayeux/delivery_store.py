@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 import orjson
 
+from app.delivery.dead_letters import DeadLetter
 from app.delivery.keeper import Keeper, Kept, Mark
 from app.delivery.messages import Message
 from app.delivery.session_record import SessionRecord
@@ -54,8 +55,8 @@ class Backing(Protocol):
         """What messages say and how far they came, in the order of their delivery."""
         ...
 
-    def dead(self) -> list[tuple[str, int, str]]:
-        """Receiver, message and code of all dead letters."""
+    def dead(self) -> Sequence[DeadLetter]:
+        """All dead letters."""
         ...
 
 
@@ -139,8 +140,8 @@ class SlowStore(FakeKeeper):
     def marks(self, key: str) -> list[tuple[int, Mark]]:
         return [(number_in(message.wire), mark) for mark, message in self.waiting(key)]
 
-    def dead(self) -> list[tuple[str, int, str]]:
-        return [(letter.receiver, number_in(letter.wire), letter.code) for letter in self.letters]
+    def dead(self) -> Sequence[DeadLetter]:
+        return self.letters
 
 
 @cache

@@ -8,6 +8,8 @@ from app.bayeux.life import State
 from app.bayeux.options import ChannelRule
 from app.bayeux.records import restore
 from app.bayeux.sessions import Session
+from app.delivery.attempts import Trail
+from app.delivery.dead_letters import DeadLetter
 from app.delivery.entries import Entry
 from app.delivery.guard import GuardLimits
 from app.delivery.keeper import Mark
@@ -85,6 +87,8 @@ class Comparison:
             assert [*map(_entry, hands)] == [*map(_copy, place.hands)], place.key
             assert [*map(_entry, returned)] == [*map(_copy, place.returned)], place.key
             assert queue.batch == place.batch, place.key
+            for entry, copy in zip(tried, place.hands + place.returned, strict=True):
+                _same_history(entry.trail, copy.trail)
         here = [*(entry.message for entry in tried), *queue.waiting]
         assert queue.count == len(here)
         assert queue.size == sum(len(message.wire) for message in here)
@@ -118,9 +122,13 @@ class Comparison:
             if place.is_durable and not place.is_over:
                 kept = {sent.number for sent in unseen if sent.is_kept and place in sent.places}
                 self._same_queue(place, kept)
-        told = self._backing.dead()
-        assert sorted(told) == sorted(self._model.letters)
-        assert len({letter[:2] for letter in told}) == len(told), "one letter for each"
+        told = sorted(self._backing.dead(), key=_letter)
+        expected = sorted(self._model.letters)
+        assert [*map(_letter, told)] == [letter[:-1] for letter in expected]
+        for found, letter in zip(told, expected, strict=True):
+            _same_history(found.attempts, letter[-1])
+        names = {(letter.receiver, letter.message) for letter in told}
+        assert len(names) == len(told), "one letter for each"
 
     def _same_queue(self, place: Place, unseen: set[int]) -> None:
         """What the store has of a queue: its entries, how far they came, and their order."""
@@ -132,12 +140,30 @@ class Comparison:
             (number, mark.attempts, mark.redelivered, mark.batch, mark.position)
             for number, mark in marks[: len(tried)]
         ] == [(c.number, c.attempts, c.redelivered, c.batch, c.seq) for c in tried], place.key
+        for copy, (_, mark) in zip(tried, marks, strict=False):
+            _same_history(mark.trail, copy.trail)
         untried = marks[len(tried) :]
         assert all(mark == Mark(mark.id) for _, mark in untried), place.key
         assert {number for number, _ in untried} == waiting | unseen, place.key
 
 
 NAMES = ("accepted", "acked", "dead", "expired", "discarded", "out of range", "unknown")
+
+
+def _same_history(found: Trail, history: list[tuple[int, str]]) -> None:
+    """As it began and as it ended, and nothing that was not; what was too much is left out."""
+    told = [(attempt.n, attempt.outcome) for attempt in found]
+    assert bool(told) == bool(history)
+    if history:
+        assert (told[0], told[-1]) == (history[0], history[-1])
+        assert len(told) >= min(len(history), 2)
+    rest = iter(history)
+    assert all(each in rest for each in told), (told, history)
+
+
+def _letter(letter: DeadLetter) -> tuple[str, int, str, int, int]:
+    number = number_in(letter.wire)
+    return (letter.receiver, number, letter.code, letter.attempt_count, letter.redelivered)
 
 
 def _entry(entry: Entry) -> tuple[object, ...]:
