@@ -47,7 +47,7 @@ _RECEIVER = _option("--receiver", "SESSION", "For joe/1.")
 _SUBJECT = _option("--subject", "SUBJECT", "For sessions of joe.")
 _CODE = _option("--code", "CODE", "With this error code.")
 _FINGERPRINT = _option("--fingerprint", "FINGERPRINT", "Of this group; see dead list --groups.")
-_STATE = _option("--state", "STATE", "new, replayed or discarded.")
+_STATE = _option("--state", "STATE", "new or replayed.")
 _SINCE = _option("--since", "TIME", "Died since: 2h, 2026-11-20, 2026-11-20T08:00.")
 _UNTIL = _option("--until", "TIME", "Died before; as for --since.")
 

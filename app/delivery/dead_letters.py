@@ -30,7 +30,6 @@ class State(Enum):
 
     NEW = "new"
     REPLAYED = "replayed"
-    DISCARDED = "discarded"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +64,6 @@ class DeadLetter:
     policy: Mapping[str, Any] | None = None
     # How often the message had been replayed when it died.
     generation: int = 0
-    # When the record will be removed, in ms since 1970; None: by the rules of the day.
-    expires: int | None = None
     state: State = State.NEW
     # How often this letter was replayed, and by which job.
     replays: int = 0
@@ -85,7 +82,6 @@ class DeadLetter:
         attempt_count: int = 0,
         redelivered: int = 0,
         policy: Mapping[str, Any] | None = None,
-        expires: int | None = None,
     ) -> Self:
         """The letter for a message that this receiver (an absolute name) will not get."""
         reason = clipped(reason, MAX_REASON)
@@ -110,7 +106,6 @@ class DeadLetter:
             redelivered=redelivered,
             policy=policy,
             generation=message.generation,
-            expires=expires,
         )
 
     def envelope(self) -> dict[str, Any]:

@@ -71,7 +71,6 @@ def read(line: bytes, now_ns: int) -> DeadLetter:
         redelivered=_number(given, "redelivered", 0, range(_MAX_COUNT)),
         policy=_typed(given, "policy", dict, None),
         generation=_number(given, "generation", 0, range(_MAX_COUNT)),
-        expires=_typed(given, "expires", int, None),
         state=_state(given),
         replays=_number(given, "replays", 0, range(_MAX_COUNT)),
         job=_job(given),

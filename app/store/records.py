@@ -179,7 +179,6 @@ def _letter_head(letter: DeadLetter) -> dict[str, Any]:
         "history": orjson.Fragment(attempts.pack(letter.attempts, _MOST_OF_LETTER)),
         "policy": None if letter.policy is None else dict(letter.policy),
         "generation": letter.generation,
-        "expires": letter.expires,
     }
 
 
@@ -207,7 +206,6 @@ def _letter(
         redelivered=head["redelivered"],
         policy=head["policy"],
         generation=head["generation"],
-        expires=head["expires"],
         state=state,
         replays=replays,
         job=job,

@@ -117,7 +117,7 @@ def a_letter(number: int, **changes: Any) -> Letter:
         state="new",
         published=NOW_MS - 5000,
         died=NOW_MS - number,
-        expires=None,
+        expires=NOW_MS - number + 30 * 24 * 3_600_000,
         attempts=1,
         redelivered=0,
         generation=0,

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from tests.unit.delivery.fake_keeper import FakeKeeper
 
 
+LETTER_AGE_MS = 3_600_000
+
+
 class LiveHouse(House):
     """Its turns end with those of the event loop, and its wall clock is the real one."""
 
@@ -56,6 +59,7 @@ class LiveHouse(House):
             clock=lambda: self.now,
             registry=partial(LiveRegistry, self.bayeux, version="1.2", started_ms=0),
             letters=self.letters,
+            letter_age_ms=LETTER_AGE_MS,
             replays=self.replays,
             audit=self.audit,
             patience=Patience(self.bayeux, lambda: self.now),

@@ -10,7 +10,7 @@ from app.web.admin.operations import LetterFilter, ReplayOptions
 from app.web.admin.shapes import Replay
 from tests.store.desk import until
 from tests.store.servers import ValkeyServer
-from tests.web.live_house import LiveHouse, house_at, refused_with
+from tests.web.live_house import LETTER_AGE_MS, LiveHouse, house_at, refused_with
 
 ALL = LetterFilter()
 REFUSED = "user.update.error"
@@ -43,7 +43,7 @@ async def test_a_dead_letter_tells_everything(house: LiveHouse) -> None:
     (attempt,) = letter.history
     assert (attempt.n, attempt.node, attempt.transport) == (1, "test", "long-polling")
     assert attempt.outcome == REFUSED
-    assert letter.published <= letter.died
+    assert letter.published <= letter.died == letter.expires - LETTER_AGE_MS
     assert letter.message.startswith(f"test-{letter.published}")
 
 

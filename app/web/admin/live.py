@@ -45,6 +45,7 @@ class Live(LiveLetters):
     Args:
         clock: Monotonic seconds, as the server counts them.
         registry: What commands are about, at this moment.
+        letter_age_ms: How long dead letters are kept.
     """
 
     def __init__(
@@ -54,11 +55,12 @@ class Live(LiveLetters):
         clock: Callable[[], float],
         registry: Callable[[], Registry],
         letters: Letters,
+        letter_age_ms: int,
         replays: Replays,
         audit: Audit,
         patience: Patience,
     ) -> None:
-        super().__init__(bayeux.node.name, letters, replays, audit)
+        super().__init__(bayeux.node.name, letters, letter_age_ms, replays, audit)
         self._bayeux = bayeux
         self._clock = clock
         self._registry = registry

@@ -30,9 +30,12 @@ _CURSOR = re.compile(r"[0-9]{19}")
 class LiveLetters:
     """The part of `Operations` that needs no session."""
 
-    def __init__(self, node: str, letters: Letters, replays: Replays, audit: Audit) -> None:
+    def __init__(
+        self, node: str, letters: Letters, age_ms: int, replays: Replays, audit: Audit
+    ) -> None:
         self._node = node
         self._letters = letters
+        self._age_ms = age_ms
         self._search = letters.search
         self._replays = replays
         self._audit = audit
@@ -45,7 +48,7 @@ class LiveLetters:
         check_cursor(_CURSOR, cursor)
         with asking():
             page = await self._search.query(_stored(which), cursor, limit)
-        items = [showing.letter_summary(self._node, letter) for letter in page.letters]
+        items = [showing.letter_summary(self._node, each, self._age_ms) for each in page.letters]
         return shapes.Page(items, page.cursor)
 
     async def letter(self, id: str) -> shapes.Letter:
@@ -53,7 +56,7 @@ class LiveLetters:
             letter = await self._search.get(id)
         if letter is None:
             raise OperationFailed(UNKNOWN_LETTER, f"there is no dead letter {id}")
-        return showing.whole_letter(self._node, letter)
+        return showing.whole_letter(self._node, letter, self._age_ms)
 
     async def groups(self, limit: int) -> shapes.Groups:
         with asking():

@@ -13,7 +13,7 @@ Item = TypeVar("Item")
 Ms = Annotated[int, Field(ge=0, description="Milliseconds since 1970.")]
 Count = Annotated[int, Field(ge=0)]
 DispatcherState = Literal["UNDEF", "ALIVE", "POLLING", "DEAD"]
-LetterState = Literal["new", "replayed", "discarded"]
+LetterState = Literal["new", "replayed"]
 ReplayState = Literal["planned", "canary", "running", "done", "stopped", "cancelled", "failed"]
 
 
@@ -155,7 +155,7 @@ class LetterSummary:
     state: LetterState
     published: Ms
     died: Ms
-    expires: Ms | None
+    expires: Annotated[int, Field(description="When the record will be removed at the latest.")]
     attempts: Count
     redelivered: Count
     generation: Annotated[int, Field(ge=0, description="Of the message, when it died.")]

@@ -147,8 +147,9 @@ def _data(wire: bytes) -> Any:  # noqa: ANN401 - whatever was published
 # Dead letters
 
 
-def letter_summary(node: str, letter: DeadLetter) -> shapes.LetterSummary:
-    """What lists tell of a dead letter."""
+def letter_summary(node: str, letter: DeadLetter, age_ms: int) -> shapes.LetterSummary:
+    """What lists tell of a dead letter; such are kept so long."""
+    died = int(letter.id) // _NS_PER_MS
     return shapes.LetterSummary(
         id=letter.id,
         message=f"{node}-{letter.message}",
@@ -161,8 +162,8 @@ def letter_summary(node: str, letter: DeadLetter) -> shapes.LetterSummary:
         fingerprint=letter.fingerprint,
         state=letter.state.value,
         published=letter.message // _NS_PER_MS,
-        died=int(letter.id) // _NS_PER_MS,
-        expires=letter.expires,
+        died=died,
+        expires=died + age_ms,
         attempts=letter.attempt_count,
         redelivered=letter.redelivered,
         generation=letter.generation,
@@ -171,9 +172,9 @@ def letter_summary(node: str, letter: DeadLetter) -> shapes.LetterSummary:
     )
 
 
-def whole_letter(node: str, letter: DeadLetter) -> shapes.Letter:
+def whole_letter(node: str, letter: DeadLetter, age_ms: int) -> shapes.Letter:
     """A dead letter with content and history."""
-    summary = letter_summary(node, letter)
+    summary = letter_summary(node, letter, age_ms)
     return shapes.Letter(
         **{each.name: getattr(summary, each.name) for each in fields(summary)},
         data=_data(letter.wire),
