@@ -15,7 +15,8 @@ class Recorder(Protocol):
     Asked for a frame whenever a call is about to leave, with what that call changes, in the order
     of the calls; b"" if there is nothing to write down. The frame is in the journal if, and only
     if, the change is in the store; it is there once, however often the call is repeated, and its
-    number is one more than that of the frame before.
+    number is one more than that of the frame before. A store that was emptied is told everything
+    again, and then this is asked again.
     """
 
     def kept(self, messages: Sequence[tuple["Message", Sequence[str]]]) -> bytes:
