@@ -1,0 +1,80 @@
+-- Named sessions and operators: who may have which, and which end for others.
+
+transports: long-polling, websocket
+
+# Who wants to be alone ends the subject's other sessions, and what these had is dead
+walter watches the dead letters
+alice takes /names/alone under {"session": "alone/1"}
+bob handshakes
+bob publishes 1 to /names/alone
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /names/alone {"data": 1, ...}
+         /meta/connect ok {"ext": {"ack": 2}}
+alice ~> /meta/connect {"ext": {"ack": 2, "delivery": {"pending": [1]}}}
+carol -> /meta/handshake {"ext": {"ack": true, "delivery": {"session": {"name": "alone/2", "clearSessions": true}}}}
+carol <- /meta/handshake ok {"clientId": new $carol, "ext": {"ack": true, "delivery": {"resumed": false, "waiting": 0, ...}}, ...}
+on long-polling:
+    alice <~ {"channel": "/meta/disconnect", "successful": true, ...}
+             /meta/connect ok {"advice": {"reconnect": "none", ...}, ...}
+on websocket:
+    alice <- /meta/connect ok {"advice": {"reconnect": "none", ...}, ...}
+             {"channel": "/meta/disconnect", "successful": true}
+walter <~ /sys/deadMessage {"data": {"content": 1, "receiver": "client/alone/1", "errorCode": "communication.noConnection.dead", "reason": <text like .*ended by client/alone/2.*>, ...}, ...}
+          /meta/connect ok {"ext": {"ack": 2}}
+alice -> /meta/connect {"ext": {"ack": 2}}
+alice <- /meta/connect error "402::session_unknown" {"advice": {"reconnect": "handshake", ...}}
+carol ends the session
+walter disconnects
+
+# Who wants to be alone and is not let in ends nobody
+! extension = ["tests.conversations.policies:censorship"]
+alice -> /meta/handshake {"ext": {"ack": true, "delivery": {"session": "denied/1"}}}
+alice <- /meta/handshake ok {"clientId": new $alice, ...}
+alice -> /meta/subscribe {"subscription": "/names/denied"}
+alice <- /meta/subscribe ok {...}
+alice -> /meta/connect {"ext": {"ack": 0}}
+alice <- /meta/connect ok {...}
+carol -> /meta/handshake {"ext": {"name": "broken", "delivery": {"session": {"name": "denied/2", "clearSessions": true}}}}
+carol <- /meta/handshake error "503::server_busy" {"advice": {"reconnect": "handshake", ...}}
+alice -> /names/denied {"data": 1}
+alice <- /names/denied ok {...}
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /names/denied {"data": 1, ...}
+         /meta/connect ok {...}
+alice -> /meta/disconnect {"ext": {"delivery": {"end": true}}}
+alice <- /meta/disconnect ok {...}
+
+# An operator's session ends for no stranger
+olga -> /meta/handshake {"ext": {"ack": true, "delivery": {"session": "names-ops/1"}, "authentication": {"token": $operator}}}
+olga <- /meta/handshake ok {"clientId": new $olga, ...}
+carol -> /meta/handshake {"ext": {"delivery": {"session": {"name": "names-ops/2", "clearSessions": true}}}}
+carol <- /meta/handshake error "403:user.security.authorization.notAuthorized:session_name_denied" {"advice": {"reconnect": "none", ...}}
+carol -> /meta/handshake {"ext": {"delivery": {"session": "names-ops/1"}}}
+carol <- /meta/handshake error "403:user.security.authorization.notAuthorized:session_name_denied" {"advice": {"reconnect": "none", ...}}
+olga -> /meta/connect {"ext": {"ack": 0}}
+olga <- /meta/connect ok {"ext": {"ack": 1}}
+olga ends the session
+
+# A subject has no more named sessions than it may
+! max_sessions_per_subject = 1
+alice takes /names/few under {"session": "few/1"}
+bob -> /meta/handshake {"ext": {"delivery": {"session": {"name": "few/2", "maxSessions": 100}}}}
+bob <- /meta/handshake error "403:user.configuration.maxSession:sessions_exceeded" {"advice": {"reconnect": "none", ...}}
+alice ends the session
+bob -> /meta/handshake {"ext": {"delivery": {"session": {"name": "few/2", "maxSessions": 100}}}}
+bob <- /meta/handshake ok {"clientId": new $bob, "ext": {"delivery": {"session": {"name": "client/few/2", "maxSessions": 1, ...}, ...}}, ...}
+bob ends the session
+
+# A wrong operators' token is refused
+mallory -> /meta/handshake {"ext": {"authentication": {"token": "open sesame"}}}
+mallory <- /meta/handshake error "403::handshake_denied" {"advice": {"reconnect": "none", ...}}
+
+# A token that a policy may know opens nothing of the operators'
+! extension = ["tests.conversations.policies:doorkeeper"]
+alice -> /meta/handshake {"ext": {"authentication": {"token": "a ticket of another kind"}}}
+alice <- /meta/handshake ok {"clientId": new $alice, ...}
+alice -> /meta/subscribe {"subscription": "/sys/deadMessage"}
+alice <- /meta/subscribe error "403:denied_by_security_policy:subscribe_denied"
+alice -> /service/admin {"data": {"cmd": "?nodeId"}}
+alice <- /service/admin error "403:denied_by_security_policy:publish_denied"
+alice disconnects
