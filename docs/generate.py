@@ -36,8 +36,8 @@ GROUPS = {
 MEANINGS = {
     BayeuxError.CHANNEL_MISSING: "No `channel`; or unsubscribing where nobody is subscribed",
     BayeuxError.DATA_MISSING: "A publish without `data` (`null` is data)",
-    BayeuxError.DELIVERY_INVALID: "An option in `ext.delivery` has a value that makes no sense; "
-    "it is named",
+    BayeuxError.DELIVERY_INVALID: "An option in `ext.delivery` is unknown, is not offered, or has "
+    "a value that makes no sense; it is named",
     BayeuxError.ADVICE_INVALID: "`advice` is no object",
     BayeuxError.EXT_INVALID: "`ext` is no object",
     BayeuxError.HANDSHAKE_BATCHED: "The message came in one request with a handshake",
@@ -77,6 +77,8 @@ MEANINGS = {
 }
 
 _BINARY_UNITS = ((1024**2, "MiB"), (1024, "KiB"))
+# By the last word of a setting's name: what makes a large number readable.
+_UNITS = {"size": _BINARY_UNITS, "bytes": _BINARY_UNITS, "age": ((24 * 3600 * 1000, "days"),)}
 
 
 def settings() -> str:
@@ -85,16 +87,16 @@ def settings() -> str:
     for name, field in Settings.model_fields.items():
         if name in GROUPS:
             groups.append([f"\n## {GROUPS[name]}\n", *_head("Setting", "Default", "Meaning")])
-        groups[-1].append(_row(f"`{name}`", _default(field), field.description or ""))
+        groups[-1].append(_row(f"`{name}`", _default(name, field), field.description or ""))
     return "\n".join(line for group in groups for line in group) + "\n"
 
 
-def _default(field: FieldInfo) -> str:
+def _default(name: str, field: FieldInfo) -> str:
     value = field.get_default()
     if value is None:
         return "none"
     shown = orjson.dumps(value, default=str).decode()
-    for size, unit in _BINARY_UNITS:
+    for size, unit in _UNITS.get(name.rpartition("_")[2], ()):
         if type(value) is int and value >= size and value % size == 0:
             return f"`{shown}` ({value // size} {unit})"
     return f"`{shown}`"

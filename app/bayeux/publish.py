@@ -55,9 +55,12 @@ def publish(
     if not bayeux.rights.are_open:
         exists = bool(bayeux.hub.routes.receivers(channel)) or channel.kind is Kind.SERVICE
         bayeux.rights.check_publish(session, channel, message, exists=exists)
-    if channel.kind is Kind.SERVICE:
-        return _serve(bayeux, exchange, session, channel, message, reply)
     qos = _qos(message["ext"]) if message.get("ext") else None
+    if channel.kind is Kind.SERVICE:
+        if qos is not None and qos.key is not None:
+            # What is asked a second time is done a second time.
+            raise Refused(BayeuxError.DELIVERY_INVALID, "user.publish", "key")
+        return _serve(bayeux, exchange, session, channel, message, reply)
     if session.owed_publishes >= _MOST_OWED:
         raise Refused(BayeuxError.PUBLISHES_EXCEEDED, str(_MOST_OWED))
     event = _event(bayeux, channel, message)

@@ -1,6 +1,7 @@
 """What a publisher asks for its message: `ext.delivery` of a publish."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -8,12 +9,35 @@ from app.bayeux.publish_keys import key_of
 from app.bayeux.sessions import Session
 from app.delivery.messages import ORDINARY_PRIORITY, Message
 
+# What a receiver says of messages may travel with whatever it sends.
+SAID_BY_RECEIVERS = frozenset({"verdicts", "pending"})
+_OPTIONS = SAID_BY_RECEIVERS | {"priority", "persistent", "expiration", "properties", "key"}
+# With this value an option that is not offered asks for what happens anyway.
+_NOT_OFFERED = {
+    "destinations": None,
+    "topic": None,
+    "forceUpdate": True,
+    "subscribable": True,
+    "administrative": False,
+}
+# Other names are not repeated in errors.
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 _LONGEST_KEY = 255
 _LONGEST_LIFE_MS = 10 * 365 * 24 * 3600 * 1000
 
 
 class QosInvalid(Exception):
-    """An option has a value that makes no sense; the text names the option."""
+    """An option is unknown or has a value that makes no sense; the text names the option."""
+
+
+def refuse_others(
+    asked: Mapping[str, Any], known: Collection[str], not_offered: Mapping[str, object]
+) -> None:
+    """Every option is understood or refused: a private message must not reach everybody."""
+    for name, value in asked.items():
+        is_idle = name in not_offered and (value is None or value is not_offered[name])
+        if not is_idle and name not in known:
+            raise QosInvalid(name if _NAME.fullmatch(name) else "delivery")
 
 
 @dataclass(slots=True)
@@ -36,6 +60,7 @@ class Qos:
         """What was asked for, checked. Raises `QosInvalid`."""
         if not isinstance(asked, Mapping):
             raise QosInvalid("delivery")
+        refuse_others(asked, _OPTIONS, _NOT_OFFERED)
         priority = asked.get("priority", ORDINARY_PRIORITY)
         if type(priority) is not int or not 0 <= priority <= 9:
             raise QosInvalid("priority")
@@ -78,6 +103,8 @@ def _life(expiration: object) -> tuple[int | None, bool]:
     if not isinstance(expiration, Mapping):
         raise QosInvalid("expiration")
     life_ms = expiration.get("lifeTime", -1)
+    if expiration.keys() - {"lifeTime", "forceDestroy"}:
+        raise QosInvalid("expiration")
     if type(life_ms) is not int or not -1 <= life_ms <= _LONGEST_LIFE_MS:
         raise QosInvalid("expiration.lifeTime")
     force_destroy = expiration.get("forceDestroy", False)

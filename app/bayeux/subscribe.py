@@ -6,9 +6,11 @@ from app.bayeux.codec import Json
 from app.bayeux.errors import BayeuxError, Refused
 from app.bayeux.exchange import Exchange
 from app.bayeux.owing import owe
+from app.bayeux.qos import QosInvalid
 from app.bayeux.rights import Operation
 from app.bayeux.server import Bayeux
 from app.bayeux.sessions import Session
+from app.bayeux.subscribe_qos import PLAIN, SubscribeQos
 from app.delivery.channels import Channel, Kind
 
 _META = frozenset(
@@ -22,6 +24,7 @@ def subscribe(
 ) -> bool:
     """Add the subscriptions; having one already is no error."""
     channels = _channels(bayeux, message)
+    qos = _qos(session, message["ext"]) if message.get("ext") else PLAIN
     for channel in channels:
         if channel.kind is Kind.META:
             known = channel.name in _META
@@ -42,7 +45,7 @@ def subscribe(
         routes.add(channel, session)
         session.subscriptions.add(name)
     if session.terms is not None:
-        _note_oneway(session, patterns, message)
+        _note_oneway(session, patterns, qos)
     reply["successful"] = True
     return _is_noted(bayeux, exchange, session, message, reply)
 
@@ -66,11 +69,22 @@ def unsubscribe(
     return _is_noted(bayeux, exchange, session, message, reply)
 
 
-def _note_oneway(session: Session, patterns: Iterable[str], message: Json) -> None:
+def _qos(session: Session, ext: Json) -> SubscribeQos:
+    """What the subscriber asks for, if anything."""
+    asked = ext.get("delivery")
+    if asked is None:
+        return PLAIN
+    try:
+        return SubscribeQos.of(asked, is_kept=session.is_durable)
+    except QosInvalid as invalid:
+        error = BayeuxError.DELIVERY_INVALID
+        raise Refused(error, "user.illegalArgument", str(invalid)) from invalid
+
+
+def _note_oneway(session: Session, patterns: Iterable[str], qos: SubscribeQos) -> None:
     """A later subscription to the same replaces what an earlier one agreed."""
-    asked = (message.get("ext") or {}).get("delivery")
     oneway = session.oneway or set()
-    if isinstance(asked, dict) and asked.get("oneway") is True:
+    if qos.oneway:
         oneway |= set(patterns)
     else:
         oneway -= set(patterns)

@@ -110,6 +110,28 @@ def test_credentials_are_not_passed_on_even_if_no_extension_looks_at_them() -> N
     assert heard(bob) == [{"channel": "/a", "data": 1}]
 
 
+def test_what_is_meant_for_some_is_refused_and_reaches_nobody() -> None:
+    _, alice, bob = pair()
+    ext = {"delivery": {"destinations": [{"name": "joe/1"}]}}
+    reply = alice.publish("/a", "between us", ext=ext).reply
+    assert reply["error"] == "400:user.publish,destinations:delivery_invalid"
+    assert heard(bob) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"key": "k"}, "400:user.publish,key:delivery_invalid"),
+        ({"destinations": []}, "400:user.publish,destinations:delivery_invalid"),
+        ({"verdicts": []}, None),
+    ],
+)
+def test_services_ignore_no_options_either(options: Json, error: str | None) -> None:
+    _, alice, _ = pair()
+    reply = alice.publish("/service/any", 1, ext={"delivery": options}).reply
+    assert reply.get("error") == error
+
+
 # To oneself
 
 

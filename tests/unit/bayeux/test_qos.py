@@ -42,11 +42,51 @@ def test_priorities_are_ten(priority: int) -> None:
         ({"expiration": {"lifeTime": -2}}, "expiration.lifeTime"),
         ({"expiration": {"lifeTime": LONGEST_MS + 1}}, "expiration.lifeTime"),
         ({"expiration": {"lifeTime": 1, "forceDestroy": 1}}, "expiration.forceDestroy"),
+        ({"expiration": {"lifetime": 1}}, "expiration"),
     ],
 )
 def test_what_makes_no_sense_is_named(asked: Any, named: str) -> None:
     with pytest.raises(QosInvalid, match=f"^{named}$"):
         Qos.of(asked)
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("destinations", [{"name": "joe/1"}]),
+        ("destinations", []),
+        ("topic", {"readonly": True}),
+        ("forceUpdate", False),
+        ("forceUpdate", 1),
+        ("subscribable", False),
+        ("administrative", True),
+        ("oneway", True),
+        ("priorty", 9),
+        ("priorty", None),
+    ],
+)
+def test_what_would_not_be_done_is_refused_and_not_ignored(option: str, value: Any) -> None:
+    with pytest.raises(QosInvalid, match=f"^{option}$"):
+        Qos.of({option: value})
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"destinations": None, "topic": None, "forceUpdate": None},
+        {"forceUpdate": True, "subscribable": True, "administrative": False},
+        {"verdicts": [{"seq": 1, "state": "OK"}], "pending": [2]},
+    ],
+    ids=repr,
+)
+def test_what_happens_anyway_may_be_asked_for(asked: Any) -> None:
+    assert Qos.of(asked) == Qos()
+
+
+@pytest.mark.parametrize("name", ["", "a:b", "a,b", "ä", "a\n", "x" * 65, "1"])
+def test_strange_names_are_refused_and_not_repeated(name: str) -> None:
+    with pytest.raises(QosInvalid, match=r"^delivery$"):
+        Qos.of({name: 1})
 
 
 @pytest.mark.parametrize("key", ["k", "ä" * 255])

@@ -1,0 +1,35 @@
+-- What may be asked for a message or a subscription, and that nothing asked for is ignored.
+
+transports: long-polling, websocket
+
+# A message that is meant for some is refused, and reaches nobody
+alice takes /options/private
+bob handshakes
+bob -> /options/private {"data": "between us", "ext": {"delivery": {"destinations": [{"name": "joe/1"}]}}}
+       /options/private {"data": 1, "ext": {"delivery": {"priorty": 9}}}
+       /options/private {"data": 2, "ext": {"delivery": {"forceUpdate": false}}}
+       /options/private {"data": 3, "ext": {"delivery": {"forceUpdate": true}}}
+bob <- /options/private error "400:user.publish,destinations:delivery_invalid"
+       /options/private error "400:user.publish,priorty:delivery_invalid"
+       /options/private error "400:user.publish,forceUpdate:delivery_invalid"
+       /options/private ok {"ext": {"delivery": {"state": "OK", "rcvTimestamp": <text>}}}
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /options/private {"data": 3, ...}
+         /meta/connect ok {"ext": {"ack": 2}}
+alice disconnects
+
+# A subscription that would bring something else than was asked for is refused
+alice takes /options/all
+alice -> /meta/subscribe {"subscription": "/options/some", "ext": {"delivery": {"filter": "size > 5"}}}
+         /meta/subscribe {"subscription": "/options/others", "ext": {"delivery": {"local": false}}}
+         /meta/subscribe {"subscription": "/options/past", "ext": {"delivery": {"history": {"numEntries": 5}}}}
+alice <- /meta/subscribe error "400:user.illegalArgument,filter:delivery_invalid" {"subscription": "/options/some"}
+         /meta/subscribe error "400:user.illegalArgument,local:delivery_invalid" {"subscription": "/options/others"}
+         /meta/subscribe error "400:user.illegalArgument,history:delivery_invalid" {"subscription": "/options/past"}
+bob handshakes
+bob publishes 1 to /options/some
+bob publishes 2 to /options/all
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /options/all {"data": 2, ...}
+         /meta/connect ok {"ext": {"ack": 2}}
+alice disconnects
