@@ -44,6 +44,9 @@ def replay(
     max_replays: Annotated[
         int, typer.Option("--max-replays", min=1, help="Leave out what was replayed so often.")
     ] = 3,
+    to: Annotated[
+        str | None, typer.Option("--to", metavar="SESSION", help="All to joe/2, not to their own.")
+    ] = None,
     dry_run: DryRun = False,
     detach: Annotated[bool, typer.Option("--detach", help="Do not wait for the end.")] = False,
     watch: Annotated[
@@ -67,6 +70,7 @@ def replay(
     else:
         options = {
             "rate": rate, "canary": canary, "stop_at": stop_at, "max_replays": max_replays,
+            "to": to and to.removeprefix("client/"),
         }  # fmt: skip
         letters = wanted(ids, conditions, everything=everything) | {"options": options}
 
@@ -77,7 +81,9 @@ def replay(
                 return dict(plan)
             if not as_json:
                 note(_plan(plan))
-            confirm(f"Deliver {plan['total'] - plan['skipped']} dead letters again?", yes=yes)
+            whom = f" to {options['to']}" if to else ""
+            left = plan["total"] - plan["skipped"]
+            confirm(f"Deliver {left} dead letters again{whom}?", yes=yes)
             job = await remote.post("/replays", {**letters, "dry_run": False})
             if detach:
                 return dict(job)

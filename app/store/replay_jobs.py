@@ -42,6 +42,8 @@ class Skip(Enum):
     GENERATION = "generation"
     # Its message waits for the receiver already.
     WAITING = "waiting"
+    # Its message goes to the one receiver for another letter.
+    REPEATED = "repeated"
     # Somebody else was faster.
     REPLAYED = "replayed"
     GONE = "gone"
@@ -102,6 +104,11 @@ class Job:
     @property
     def is_under_way(self) -> bool:
         return self.state in UNDER_WAY
+
+    @property
+    def reached_message(self) -> int:
+        """The message whose letter was the last that was looked at; 0: none."""
+        return int(self.reached.partition(" ")[0] or 0)
 
     def skip(self, why: Skip, count: int = 1) -> None:
         """Count letters that are left out."""

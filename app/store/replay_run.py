@@ -53,6 +53,8 @@ class Run:
         self._out: set[Sent] = set()
         self._seen = job.id
         self._looked = self._loop.time()
+        # The message of the last letter that was sent, or is about to be.
+        self._message = 0
         # Another process sent something: what became of it is not known here.
         self._is_taken_over = job.sent > 0
 
@@ -93,6 +95,7 @@ class Run:
 
     async def _go_on(self, order: Order) -> None:
         job = self.job
+        self._message = job.reached_message
         for places in order.steps(_STEP, _STEP_BYTES):
             fit, skipped = await self._fit(places)
             for part in self._parts(fit):
@@ -106,14 +109,20 @@ class Run:
         """The letters of these places that can be replayed, and how many cannot."""
         fit = []
         skipped: Counter[Skip] = Counter()
-        for letter in await self._search.whole([place.id for place in places]):
+        found = await self._search.whole([place.id for place in places])
+        for letter in found:
             if letter is None:
                 skipped[Skip.GONE] += 1
-            elif (why := unfit(self.job, letter, self._receivers)) is None:
-                fit.append(letter)
-            elif letter.job != self.job.id:
-                # Else it was sent before this process went on.
+            elif letter.job == self.job.id:
+                # It was sent before this process went on.
+                self._message = letter.message
+            elif why := unfit(self.job, letter, self._receivers):
                 skipped[why] += 1
+            elif self.job.options.target is not None and letter.message == self._message:
+                skipped[Skip.REPEATED] += 1
+            else:
+                self._message = letter.message
+                fit.append(letter)
         return fit, skipped
 
     def _parts(self, letters: list[DeadLetter]) -> Iterator[list[DeadLetter]]:

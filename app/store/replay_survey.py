@@ -50,6 +50,7 @@ async def survey(job: Job, search: LetterSearch, receivers: Receivers) -> Order:
     """Look at all that the job is about, and do nothing: how much there is, and what is left."""
     channels: Counter[str] = Counter()
     keys: Counter[str] = Counter()
+    messages: set[int] = set()
     order = Order(job.reached)
     async for step, last in search.scan(job.which):
         meant = before(job, step)
@@ -59,6 +60,9 @@ async def survey(job: Job, search: LetterSearch, receivers: Receivers) -> Order:
         if job.state is JobState.PLANNED:
             for letter in meant:
                 why = unfit(job, letter, receivers)
+                if why is None and job.options.target is not None:
+                    why = Skip.REPEATED if letter.message in messages else None
+                    messages.add(letter.message)
                 if why is not None:
                     job.skip(why)
         if last >= job.id:

@@ -70,7 +70,8 @@ class Replays:
         await self._store.run(
             lambda epoch: scripts.replay_note(self._keys, epoch, job.id, pack_job(job))
         )
-        self._audit.note(who, "replay.start", job.id)
+        to = options.target
+        self._audit.note(who, "replay.start", job.id, detail=None if to is None else {"to": to})
         await self._forget_the_oldest()
         self._begin(job)
         return job

@@ -118,6 +118,27 @@ async def test_another_session_may_get_everything(scene: Scene) -> None:
     assert hall.delivered == [("ann/1", 1), ("ann/1", 2)]
 
 
+async def test_another_session_gets_a_message_once_that_had_several_receivers(
+    scene: Scene,
+) -> None:
+    at, hall, jobs = scene
+    letters = [
+        letter(11 + 3 * n + at_, of=n, receiver=receiver)
+        for n in range(50)
+        for at_, receiver in enumerate(("joe/1", "eve/1", "tom/1"))
+    ]
+    await prepare(at, *letters)
+    options = ReplayOptions(rate=100_000, canary=0, target="ann/1")
+    assert (await jobs.plan(ALL, options, "operator")).skipped == {"repeated": 100}
+    job = await jobs.start(ALL, options, "operator")
+    assert await ended(job) is JobState.DONE
+    assert hall.delivered == [("ann/1", n) for n in range(50)]
+    assert job.skipped == {"repeated": 100}
+    assert await at.letters.search.count(LetterFilter(state=State.NEW)) == 100
+    entries, _ = await at.audit.read(None, 2)
+    assert entries[1].detail == {"to": "ann/1"}
+
+
 async def test_what_dies_during_the_replay_is_not_replayed_by_it(scene: Scene) -> None:
     at, hall, jobs = scene
     await prepare(at, *(letter(n, of=n) for n in range(30)))

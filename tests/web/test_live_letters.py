@@ -177,6 +177,18 @@ async def test_replayed_letters_are_delivered_again_and_acknowledged(house: Live
     assert house.balances()
 
 
+async def test_letters_can_be_replayed_to_somebody_else(house: LiveHouse) -> None:
+    await house.killed(1, 2)
+    client = await house.receiver("ann/1")
+    options = ReplayOptions(rate=1000, canary=0, to="ann/1")
+    id = await replayed(house, options)
+    await until(lambda: client.session.queue.count == 2)
+    assert [event["data"] for event in (await house.connect(client)).events] == [1, 2]
+    await house.connect(client)
+    job = await in_state(house, id, "done")
+    assert (job.options["to"], job.acked, job.receivers) == ("ann/1", 2, {"joe/1": 2})
+
+
 async def test_a_replay_that_fails_again_stops(house: LiveHouse) -> None:
     await house.killed(1, 2, 3)
     client = await house.receiver()

@@ -105,6 +105,7 @@ class LiveLetters:
             canary=options.canary,
             stop_ratio=options.stop_at,
             max_generation=options.max_replays,
+            target=options.to,
         )
         if dry_run:
             with asking():

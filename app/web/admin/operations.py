@@ -83,6 +83,8 @@ class ReplayOptions:
     stop_at: float = 0.1
     # Leaves out what was replayed so often already.
     max_replays: int = 3
+    # Key of the session that gets everything; None: each letter's own receiver.
+    to: str | None = None
 
 
 class Operations(Protocol):

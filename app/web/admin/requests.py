@@ -151,9 +151,12 @@ class ReplayCare(Asked):
     max_replays: int = Field(
         default=3, ge=1, le=100, description="Leaves out what was replayed so often."
     )
+    to: Name | None = Field(
+        default=None, description="Key of a session that gets all of it: `joe/2`; else its own."
+    )
 
     def options(self) -> ReplayOptions:
-        return ReplayOptions(self.rate, self.canary, self.stop_at, self.max_replays)
+        return ReplayOptions(self.rate, self.canary, self.stop_at, self.max_replays, self.to)
 
 
 class ReplayWanted(LettersWanted):

@@ -236,6 +236,7 @@ def replay(job: Job) -> shapes.Replay:
             "canary": options.canary,
             "stop_at": options.stop_ratio,
             "max_replays": options.max_generation,
+            "to": options.target,
         },
         total=job.total,
         sent=job.sent,

@@ -133,6 +133,12 @@ def test_a_replay_is_planned_and_watched_to_its_end(
     assert shell.operations.jobs["r1"].options["rate"] == 7
 
 
+def test_a_replay_may_go_to_another_session(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replay, "_POLL_S", 0.001)
+    assert shell.run("dead", "replay", "--all", "--to", "client/joe/2", "--yes").exit_code == 0
+    assert shell.operations.jobs["r1"].options["to"] == "joe/2"
+
+
 def test_a_replay_says_what_it_would_do(shell: Shell) -> None:
     done = shell.run("dead", "replay", "--all", "--dry-run")
     assert (done.exit_code, shell.operations.jobs) == (0, {})
