@@ -329,6 +329,7 @@ class Bayeux:
         """End the holdback of a channel; False if it was not held back."""
         is_released = self.guard.release(name)
         if is_released:
+            self.hub.keeper.release(name)
             for session in self.sessions:
                 if session.queue.count:
                     self.hub.make_ready(session)

@@ -81,6 +81,11 @@ class Storage:
             count += 1
         if count:
             log.info("%d sessions were kept and are back", count)
+        for channel, held in (await self.store.held_channels()).items():
+            if bayeux.guard.restore(channel, held):
+                log.warning("a channel is held back as before: %s", held.reason)
+            else:
+                self.store.release(channel)
 
     def is_back(self) -> None:
         """What waited for the store may be handed over."""
@@ -91,6 +96,8 @@ class Storage:
         """The store was emptied: what is in memory is all that there is."""
         bayeux = self._bayeux
         if bayeux is not None:
+            for channel, held in bayeux.guard.held.items():
+                self.store.hold(channel, held)
             for session in bayeux.sessions:
                 if session.is_durable:
                     self._tell_again(bayeux, session)

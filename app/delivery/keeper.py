@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 if TYPE_CHECKING:
     from app.delivery.attempts import Trail
     from app.delivery.dead_letters import DeadLetter
+    from app.delivery.guard import Held
     from app.delivery.messages import Message
     from app.delivery.session_record import SessionRecord
 
@@ -90,6 +91,14 @@ class Keeper(Protocol):
 
     def forget(self, key: str) -> None:
         """The session is gone, and what is left of its queue."""
+        ...
+
+    def hold(self, channel: str, held: "Held") -> None:
+        """The channel is held back until it is released, whatever becomes of this process."""
+        ...
+
+    def release(self, channel: str) -> None:
+        """The channel flows again."""
         ...
 
     def after(self, done: Callable[[], None]) -> None:

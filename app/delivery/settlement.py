@@ -138,6 +138,7 @@ class Settlement(Generic[R]):
         reached = self._owner.reached(channel)
         held = self._guard.hold(channel, reached, now, self._node.now_ms())
         if held is not None:
+            self._keeper.hold(channel, held)
             self._owner.alert(channel, held.reason)
 
     # Failures

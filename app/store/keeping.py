@@ -8,6 +8,7 @@ from enum import Enum
 from functools import partial
 
 from app.delivery.dead_letters import DeadLetter
+from app.delivery.guard import Held
 from app.delivery.keeper import Kept, Mark
 from app.delivery.messages import Message
 from app.delivery.recorder import Recorder
@@ -125,6 +126,10 @@ class Store:
             yield loaded
         self.dangling = loading.dangling
 
+    async def held_channels(self) -> dict[str, Held]:
+        """The channels that were held back, and why."""
+        return await Loading(self.line, self.keys).held_channels()
+
     async def close(self, patience_s: float) -> None:
         """Give what is under way some time to be answered."""
         if self._state is State.OPEN:
@@ -182,6 +187,12 @@ class Store:
     def forget(self, key: str) -> None:
         self._turns.forget(key)
         self._flush_soon()
+
+    def hold(self, channel: str, held: Held) -> None:
+        self.tell(lambda epoch: scripts.hold(self.keys, epoch, {channel: held}))
+
+    def release(self, channel: str) -> None:
+        self.tell(lambda epoch: scripts.hold(self.keys, epoch, {channel: None}))
 
     def after(self, done: Callable[[], None]) -> None:
         self._afters.append(done)

@@ -19,6 +19,8 @@ class Keys:
         self.keyed_order = prefix + "keyed:order"
         # Hash: key of a session -> its record.
         self.sessions = prefix + "sessions"
+        # Hash: name of a channel that is held back -> since when and why.
+        self.held = prefix + "held"
         # Hash: id of a dead letter -> its record; sorted set: fingerprint -> how many letters.
         self.dead = prefix + "dead"
         self.prints = prefix + "dead:prints"

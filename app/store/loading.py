@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from app.delivery.guard import Held
 from app.delivery.keeper import Mark
 from app.delivery.messages import Message
 from app.delivery.session_record import RecordUnreadable, SessionRecord
@@ -65,6 +66,17 @@ class Loading:
                     yield Loaded(record, self._in_order(record.key, entries, bodies))
             if int(cursor) == 0:
                 return
+
+    async def held_channels(self) -> dict[str, Held]:
+        """The channels that were held back."""
+        held = {}
+        pairs: dict[bytes, bytes] = await self._ask("HGETALL", self._keys.held)
+        for channel, record in pairs.items():
+            try:
+                held[channel.decode()] = records.unpack_held(record)
+            except (RecordUnreadable, orjson.JSONDecodeError) as error:
+                log.error("a channel that was held back flows: %s", error)
+        return held
 
     async def _entries(self, found: list[SessionRecord]) -> list[tuple[SessionRecord, Entries]]:
         queues = [self._ask("HGETALL", self._keys.queue(record.key)) for record in found]

@@ -7,6 +7,7 @@ import orjson
 
 from app.delivery import attempts
 from app.delivery.dead_letters import DeadLetter, State
+from app.delivery.guard import Held
 from app.delivery.keeper import Mark
 from app.delivery.messages import ORDINARY_PRIORITY, Message
 from app.delivery.session_record import RecordUnreadable, SessionRecord
@@ -223,6 +224,20 @@ def pack_session(record: SessionRecord) -> bytes:
 def unpack_session(record: bytes) -> SessionRecord:
     """The session again."""
     return SessionRecord.of_json(orjson.loads(record))
+
+
+# Channels that are held back.
+
+
+def pack_held(held: Held) -> bytes:
+    """Since when and why a channel is held back."""
+    return orjson.dumps({"v": VERSION, "since": held.since, "reason": held.reason})
+
+
+def unpack_held(record: bytes) -> Held:
+    """The same again."""
+    head = _head(record, "held channel")
+    return Held(head["since"], head["reason"])
 
 
 def _head(line: bytes, what: str, version: int = VERSION) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from importlib.resources import files
 from typing import NamedTuple
 
 from app.delivery.dead_letters import DeadLetter
+from app.delivery.guard import Held
 from app.delivery.keeper import Mark
 from app.delivery.messages import Message
 from app.delivery.publish_keys import LIFE_NS
@@ -47,6 +48,7 @@ MARK = _journalled("mark")
 SETTLE = _journalled("settle", "bodies")
 BURY = _journalled("bury", "bodies")
 FORGET = _journalled("forget", "bodies")
+HOLD = Script("hold", _source("hold", "fence"))
 LETTERS_REMOVE = Script("letters_remove", _source("letters_remove", "fence"))
 REPLAY_TAKE = Script("replay_take", _source("replay_take", "fence", "bodies"))
 REPLAY_NOTE = Script("replay_note", _source("replay_note", "fence"))
@@ -63,6 +65,7 @@ SCRIPTS = (
     SETTLE,
     BURY,
     FORGET,
+    HOLD,
     LETTERS_REMOVE,
     REPLAY_TAKE,
     REPLAY_NOTE,
@@ -200,6 +203,14 @@ def forget(keys: Keys, epoch: str, sessions: Iterable[str]) -> Call:
     return Call(
         FORGET, [keys.meta, keys.bodies, keys.refs, keys.sessions, *queues], [epoch, *names]
     )
+
+
+def hold(keys: Keys, epoch: str, channels: Mapping[str, Held | None]) -> Call:
+    """Hold channels back, or let them flow again."""
+    args: list[Word] = [epoch]
+    for channel, held in channels.items():
+        args += (channel, b"" if held is None else records.pack_held(held))
+    return Call(HOLD, [keys.meta, keys.held], args)
 
 
 def letters_remove(keys: Keys, epoch: str, letters: Iterable[DeadLetter]) -> Call:

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 from redis import Redis
 
+from app.delivery.guard import Held
 from app.delivery.keeper import Kept
 from app.store import keeping, waiting
 from app.store.connection import StoreUnavailable
@@ -190,6 +191,22 @@ async def test_another_process_finds_sessions_and_entries_in_their_order(
     assert (found.wire, found.channel, found.sender) == (urgent.wire, "/orders/new", "client/ann/2")
     assert (found.priority, found.properties, found.life_ms) == (9, {"shop": "north"}, 60_000)
     assert found.is_durable
+
+
+async def test_another_process_finds_the_channels_that_are_held_back(
+    at: Desk, shared_valkey: ValkeyServer
+) -> None:
+    why = Held(1_763_000_000_000, "3 of 3 receivers refused 11 of 11 messages")
+    at.store.hold("/a", why)
+    at.store.hold("/\N{LATIN SMALL LETTER E WITH ACUTE}", why)
+    at.store.hold("/b", why)
+    at.store.release("/b")
+    at.server.ask("HSET", KEYS.held, "/newer", '{"v": 99}')
+    at.server.ask("HSET", KEYS.held, "/rotten", "{")
+    await at.answered()
+    async with desk(shared_valkey) as other:
+        found = await other.store.held_channels()
+    assert found == {"/a": why, "/\N{LATIN SMALL LETTER E WITH ACUTE}": why}
 
 
 async def test_sessions_share_the_message_that_they_wait_for(at: Desk) -> None:

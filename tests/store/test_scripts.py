@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from redis import Redis
 from redis.exceptions import ResponseError
 
+from app.delivery.guard import Held
 from app.delivery.keeper import Mark
 from app.store import records, scripts
 from app.store.journaling import Journaling
@@ -103,6 +104,7 @@ def everything() -> list[Call]:
         scripts.settle(KEYS, "other", {"joe/1": [1]}),
         scripts.bury(KEYS, "other", [(letter(1), None)]),
         scripts.forget(KEYS, "other", ["joe/1"]),
+        scripts.hold(KEYS, "other", {"/a": Held(1, "why")}),
         scripts.letters_remove(KEYS, "other", [letter(1)]),
         scripts.replay_take(KEYS, "other", "1", [Take(letter(1), "joe/1", True)]),
         scripts.replay_note(KEYS, "other", "1", {"record": "{}"}),

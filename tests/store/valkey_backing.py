@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from app.delivery.dead_letters import DeadLetter
+from app.delivery.guard import Held
 from app.delivery.keeper import Keeper, Kept, Mark
 from app.delivery.messages import Message
 from app.delivery.session_record import SessionRecord
@@ -77,6 +78,12 @@ class Desk:
 
     def forget(self, key: str) -> None:
         self.store.forget(key)
+
+    def hold(self, channel: str, held: Held) -> None:
+        self.store.hold(channel, held)
+
+    def release(self, channel: str) -> None:
+        self.store.release(channel)
 
     def flush(self) -> None:
         self.store.flush()

@@ -75,3 +75,79 @@ async def test_a_session_that_was_kept_has_its_whole_time_to_come_back(tmp_path:
             }
             async with client.post("/cometd", json=[connect]) as response:
                 assert (await response.json())[0]["successful"] is True
+
+
+async def test_a_channel_that_is_held_back_stays_so_when_the_server_starts_again(
+    tmp_path: Path,
+) -> None:
+    with ValkeyServer() as valkey:
+        strict = settings(tmp_path, redis=valkey.url, guard_receivers=1, guard_messages=1)
+        async with serving(strict) as url, aiohttp.ClientSession(url) as client:
+            await refuse(client)
+            (held,) = await held_channels(client, tmp_path)
+            assert held["reason"] == "1 of 1 receivers refused 1 of 1 messages"
+        async with serving(strict) as url, aiohttp.ClientSession(url) as client:
+            assert await held_channels(client, tmp_path) == [held]
+            valkey.ask("FLUSHALL")
+            await say(client, HANDSHAKE)
+        async with serving(strict) as url, aiohttp.ClientSession(url) as client:
+            assert await held_channels(client, tmp_path) == [held], "the store was told again"
+            await held_channels(client, tmp_path, release="/a")
+        async with serving(strict) as url, aiohttp.ClientSession(url) as client:
+            assert await held_channels(client, tmp_path) == []
+
+
+async def test_a_server_without_a_guard_holds_no_channel_that_one_before_it_held(
+    tmp_path: Path,
+) -> None:
+    with ValkeyServer() as valkey:
+        strict = settings(tmp_path, redis=valkey.url, guard_receivers=1, guard_messages=1)
+        async with serving(strict) as url, aiohttp.ClientSession(url) as client:
+            await refuse(client)
+        free = settings(tmp_path, redis=valkey.url, guard=False)
+        async with serving(free) as url, aiohttp.ClientSession(url) as client:
+            assert await held_channels(client, tmp_path) == []
+        async with serving(strict) as url, aiohttp.ClientSession(url) as client:
+            assert await held_channels(client, tmp_path) == []
+
+
+HANDSHAKE = {
+    "channel": "/meta/handshake",
+    "version": "1.0",
+    "supportedConnectionTypes": ["long-polling"],
+    "ext": {"delivery": {"session": "joe/1"}},
+}
+
+
+async def say(client: aiohttp.ClientSession, *messages: dict[str, Any]) -> list[Any]:
+    async with client.post("/cometd", json=list(messages)) as response:
+        answer: list[Any] = await response.json()
+        return answer
+
+
+async def refuse(client: aiohttp.ClientSession) -> None:
+    """Somebody subscribes to a channel and refuses what is published there."""
+    client.cookie_jar.update_cookies({"BAYEUX_BROWSER": "0" * 32})
+    (reply,) = await say(client, HANDSHAKE)
+    who = {"clientId": reply["clientId"]}
+    connect = {"channel": "/meta/connect", "connectionType": "long-polling", **who}
+    await say(client, {"channel": "/meta/subscribe", "subscription": "/a", **who})
+    await say(client, {"channel": "/a", "data": 1, **who})
+    event, _ = await say(client, connect)
+    verdict = {"seq": event["ext"]["delivery"]["seq"], "errorCode": "user.update.error"}
+    await say(client, {"channel": "/service/delivery", "data": verdict, **who})
+
+
+async def held_channels(
+    client: aiohttp.ClientSession, data: Path, *, release: str | None = None
+) -> list[Any]:
+    """The channels that are held back, after one of them was released."""
+    token = (data / "admin-token").read_text().strip()
+    headers = {"Authorization": f"Bearer {token}"}
+    path = "/admin/api/v1/held-channels"
+    if release is not None:
+        async with client.delete(f"{path}?channel={release}", headers=headers) as response:
+            assert response.status == 204
+    async with client.get(path, headers=headers) as response:
+        items: list[Any] = (await response.json())["items"]
+        return items

@@ -201,7 +201,9 @@ class Stage:
         """The guard does this when most of its receivers refuse what comes there."""
         bayeux = self.house.bayeux
         if is_held:
-            bayeux.guard._held[PATIENT] = Held(bayeux.node.now_ms(), "nobody wants it")
+            held = Held(bayeux.node.now_ms(), "nobody wants it")
+            bayeux.guard._held[PATIENT] = held
+            bayeux.hub.keeper.hold(PATIENT, held)
             self.model.held = {PATIENT}
         else:
             bayeux.release_channel(PATIENT)

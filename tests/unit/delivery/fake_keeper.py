@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from app.delivery.dead_letters import DeadLetter
+from app.delivery.guard import Held
 from app.delivery.keeper import Keeper, Kept, Mark
 from app.delivery.messages import Message
 from app.delivery.publish_keys import LIFE_NS, Key
@@ -20,6 +21,7 @@ class FakeKeeper:
         self.queues: dict[str, dict[int, Mark]] = {}
         self.sessions: dict[str, SessionRecord] = {}
         self.letters: list[DeadLetter] = []
+        self.held: dict[str, Held] = {}
         # Which message has a key.
         self.keyed: dict[str, int] = {}
         # What `keep` is answered next.
@@ -73,6 +75,12 @@ class FakeKeeper:
     def forget(self, key: str) -> None:
         self.sessions.pop(key, None)
         self.queues.pop(key, None)
+
+    def hold(self, channel: str, held: Held) -> None:
+        self.held[channel] = held
+
+    def release(self, channel: str) -> None:
+        self.held.pop(channel, None)
 
     def after(self, done: Callable[[], None]) -> None:
         self._answers.append(done)

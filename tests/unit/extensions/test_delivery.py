@@ -611,10 +611,12 @@ def test_a_channel_that_most_receivers_refuse_is_held_back() -> None:
     (alert,) = watcher.connect().data
     assert alert["channel"] == "/a"
     assert alert["reason"] == "3 of 3 receivers refused 11 of 11 messages"
+    assert house.keeper.held["/a"].reason == alert["reason"]
     publish(house, "later")
     assert connect(clients[0]).data == []
     house.bayeux.release_channel("/a")
     assert connect(clients[0]).data == ["later"]
+    assert house.keeper.held == {}
 
 
 def test_receivers_that_only_acknowledge_speak_for_a_channel_too() -> None:

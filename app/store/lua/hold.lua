@@ -1,0 +1,15 @@
+#!lua flags=allow-oom
+-- Writes down which channels are held back, and which are not any more.
+-- KEYS   1 meta   2 held
+-- ARGV   1 epoch, then for each channel: its name, a record or '' if it flows again
+-- Reply  OK
+-- Cost   O(channels)
+-- Repeat changes nothing.
+for i = 2, #ARGV, 2 do
+    if ARGV[i + 1] == '' then
+        redis.call('HDEL', KEYS[2], ARGV[i])
+    else
+        redis.call('HSET', KEYS[2], ARGV[i], ARGV[i + 1])
+    end
+end
+return redis.status_reply('OK')
