@@ -1,6 +1,6 @@
 """What became of each time that a message was handed to one receiver, if it did not succeed."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -76,7 +76,8 @@ def clipped(text: str, most: int) -> str:
     return text
 
 
-# As they stand in the store, in few bytes: attempts that end alike say once how.
+# As they stand in the store, in few bytes: what an attempt has in common
+# with the one before it is left out.
 
 
 def pack(trail: Trail, most: int) -> bytes:
@@ -94,15 +95,21 @@ def pack(trail: Trail, most: int) -> bytes:
 
 def _pack(trail: Trail) -> bytes:
     rows: list[list[object]] = []
-    before: tuple[object, ...] = ()
+    before: list[object] = []
     time = 0
     for attempt in trail:
-        row: list[object] = [attempt.n, attempt.time - time, attempt.latency]
         code = 0 if attempt.code == attempt.outcome else attempt.code
-        end = (attempt.outcome, code, attempt.text, attempt.transport, attempt.node)
-        if end != before:
-            row += end
-        rows.append(row)
+        end: list[object] = [
+            attempt.outcome,
+            code,
+            attempt.text,
+            attempt.transport,
+            attempt.node,
+        ]
+        told = len(end)
+        while before and told and end[told - 1] == before[told - 1]:
+            told -= 1
+        rows.append([attempt.n, attempt.time - time, attempt.latency, *end[:told]])
         before, time = end, attempt.time
     return orjson.dumps(rows)
 
@@ -112,13 +119,13 @@ def unpack(packed: bytes) -> Trail:
     return unpack_rows(orjson.loads(packed))
 
 
-def unpack_rows(rows: list[list[Any]]) -> Trail:
+def unpack_rows(rows: Iterable[Sequence[Any]]) -> Trail:
     """The history as it was read from JSON."""
     trail: list[Attempt] = []
     end: list[Any] = []
     time = 0
     for n, after, latency, *told in rows:
-        end = told or end
+        end = told + end[len(told) :]
         outcome, code, text, transport, node = end
         time += after
         code = outcome if code == 0 else code

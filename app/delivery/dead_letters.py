@@ -14,7 +14,7 @@ from app.delivery.messages import Message
 
 CHANNEL = "/sys/deadMessage"
 # In bytes as JSON has it.
-MAX_REASON = 500
+MAX_REASON = 360
 _CLIENT = "client/"
 
 # What differs between two accounts of the same trouble, the widest first.

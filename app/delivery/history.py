@@ -14,9 +14,7 @@ R = TypeVar("R", bound=Receiver)
 class History(Generic[R]):
     """Notes on entries that are, or were until now, in hands of their receivers."""
 
-    def __init__(
-        self, node: str, now_ms: Callable[[], int], transport: Callable[[R], str]
-    ) -> None:
+    def __init__(self, node: str, now_ms: Callable[[], int], transport: Callable[[R], str]) -> None:
         self._node = node
         self._now_ms = now_ms
         self._transport = transport

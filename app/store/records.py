@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 
 from app.delivery import attempts
-from app.delivery.dead_letters import DeadLetter, State
+from app.delivery.dead_letters import DeadLetter, State, key_of, subject_of
 from app.delivery.guard import Held
 from app.delivery.keeper import Mark
 from app.delivery.messages import ORDINARY_PRIORITY, Message
@@ -85,8 +85,8 @@ def message_head(letter: DeadLetter) -> bytes:
 _TRAIL_VERSION = 1
 _ENTRY = re.compile(rb"(?:(\d+ \d+ \d+ \d+ \d+)(?: t(\d+)(\[.*\]))?)?(?:g(\d+))?", re.DOTALL)
 # What histories may take, in bytes; the reason of a dead letter is bounded elsewhere.
-_MOST_OF_ENTRY = 320
-_MOST_OF_LETTER = 450
+_MOST_OF_ENTRY = 250
+_MOST_OF_LETTER = 300
 
 
 def pack_mark(mark: Mark) -> bytes:
@@ -149,17 +149,6 @@ def unpack_letter(record: bytes) -> DeadLetter:
 def letter_to_json(letter: DeadLetter) -> dict[str, Any]:
     """The letter as an operator sees it, the original event within."""
     return {
-        **_letter_head(letter),
-        "history": [attempt.to_json() for attempt in letter.attempts],
-        "state": letter.state.value,
-        "replays": letter.replays,
-        "job": letter.job,
-        "event": orjson.Fragment(letter.wire),
-    }
-
-
-def _letter_head(letter: DeadLetter) -> dict[str, Any]:
-    return {
         "v": _LETTER_VERSION,
         "id": letter.id,
         "message": str(letter.message),
@@ -177,36 +166,72 @@ def _letter_head(letter: DeadLetter) -> dict[str, Any]:
         "properties": None if letter.properties is None else dict(letter.properties),
         "attempts": letter.attempt_count,
         "redelivered": letter.redelivered,
-        "history": orjson.Fragment(attempts.pack(letter.attempts, _MOST_OF_LETTER)),
+        "history": [attempt.to_json() for attempt in letter.attempts],
         "policy": None if letter.policy is None else dict(letter.policy),
         "generation": letter.generation,
+        "state": letter.state.value,
+        "replays": letter.replays,
+        "job": letter.job,
+        "event": orjson.Fragment(letter.wire),
     }
+
+
+def _letter_head(letter: DeadLetter) -> dict[str, Any]:
+    """In short, without what its receiver's name says too."""
+    head: dict[str, Any] = {
+        "v": _LETTER_VERSION,
+        "i": letter.id,
+        "m": letter.message,
+        "c": letter.channel,
+        "s": letter.publisher,
+        "r": letter.receiver,
+        "e": letter.code,
+        "t": letter.reason,
+        "f": letter.fingerprint,
+        "b": letter.size,
+    }
+    if letter.priority != ORDINARY_PRIORITY:
+        head["p"] = letter.priority
+    if letter.is_durable:
+        head["d"] = True
+    if letter.properties is not None:
+        head["x"] = dict(letter.properties)
+    if letter.attempt_count or letter.redelivered:
+        head["n"] = [letter.attempt_count, letter.redelivered]
+    if letter.attempts:
+        head["h"] = orjson.Fragment(attempts.pack(letter.attempts, _MOST_OF_LETTER))
+    if letter.policy is not None:
+        head["o"] = dict(letter.policy)
+    if letter.generation:
+        head["g"] = letter.generation
+    return head
 
 
 def _letter(
     head: dict[str, Any], wire: bytes, *, state: State, replays: int, job: str
 ) -> DeadLetter:
+    attempt_count, redelivered = head.get("n", (0, 0))
     return DeadLetter(
-        id=head["id"],
-        message=int(head["message"]),
-        channel=head["channel"],
+        id=head["i"],
+        message=head["m"],
+        channel=head["c"],
         wire=wire,
-        size=head["size"],
-        publisher=head["publisher"],
-        receiver=head["receiver"],
-        key=head["key"],
-        subject=head["subject"],
-        code=head["code"],
-        reason=head["reason"],
-        fingerprint=head["fingerprint"],
-        priority=head["priority"],
-        is_durable=head["durable"],
-        properties=head["properties"],
-        attempts=attempts.unpack_rows(head["history"]),
-        attempt_count=head["attempts"],
-        redelivered=head["redelivered"],
-        policy=head["policy"],
-        generation=head["generation"],
+        size=head["b"],
+        publisher=head["s"],
+        receiver=head["r"],
+        key=key_of(head["r"]),
+        subject=subject_of(head["r"]),
+        code=head["e"],
+        reason=head["t"],
+        fingerprint=head["f"],
+        priority=head.get("p", ORDINARY_PRIORITY),
+        is_durable=head.get("d", False),
+        properties=head.get("x"),
+        attempts=attempts.unpack_rows(head.get("h", ())),
+        attempt_count=attempt_count,
+        redelivered=redelivered,
+        policy=head.get("o"),
+        generation=head.get("g", 0),
         state=state,
         replays=replays,
         job=job,

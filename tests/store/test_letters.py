@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from app.delivery.dead_letters import DeadLetter, State
+from app.delivery.dead_letters import MAX_REASON, DeadLetter, State
 from app.store import letter_lines, letter_search, records, scripts
 from app.store.connection import StoreUnavailable
 from app.store.letter_lines import LineUnfit
@@ -308,7 +308,7 @@ def test_what_can_be_derived_is_derived_again() -> None:
     lies = {"fingerprint": "f", "key": "k", "subject": "s", "size": 1, "reason": "r" * 5000}
     found = letter_lines.read(with_fields(**lies), NOW)
     assert (found.key, found.subject, found.size) == ("joe/1", "joe", len(letter(1).wire))
-    assert len(found.reason) == 500
+    assert len(found.reason) == MAX_REASON
     assert found.fingerprint == letter(1, reason="r" * 1000).fingerprint
 
 

@@ -1,0 +1,123 @@
+"""What a message that waits, and one that is dead, costs in the store besides its data."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+from redis import Redis
+
+from app.delivery.attempts import MAX_ATTEMPTS, Attempt
+from app.delivery.dead_letters import MAX_REASON, DeadLetter
+from app.delivery.error_codes import CODES
+from app.delivery.keeper import Mark
+from app.delivery.messages import Message
+from app.store import scripts
+from tests.store.desk import BASE, KEYS, letter, message, session
+from tests.store.model import EPOCH, Room
+from tests.store.servers import ValkeyServer
+
+# What is promised, in bytes.
+MOST_WAITING = 600
+MOST_DEAD = 2048
+
+NUMBER = 1000
+# Names, codes, numbers and words are as long as they can be.
+SOMEBODY = f"{'s' * 63}/999999999"
+LONGEST_CODE = max(CODES, key=len)
+OFTEN = 10**6
+YEARS_MS = 10 * 365 * 24 * 3600 * 1000
+POLICY: dict[str, Any] = {
+    "retries": OFTEN,
+    "delay": YEARS_MS,
+    "oneway": False,
+    "responseTimeout": YEARS_MS,
+    "maxEntries": OFTEN,
+    "onUserException": "continue",
+    "ptp": False,
+    "queue": {"maxEntries": OFTEN, "maxBytes": OFTEN},
+    "session": {"name": SOMEBODY, "timeout": YEARS_MS, "maxSessions": OFTEN},
+}
+
+
+@pytest.fixture
+def room(shared_valkey: ValkeyServer) -> Iterator[Room]:
+    with Redis.from_url(shared_valkey.url) as redis:
+        room = Room(redis)
+        room.open()
+        room.call(scripts.save(KEYS, EPOCH, [session(SOMEBODY)]))
+        yield room
+
+
+def cost(room: Room, messages: Sequence[Message]) -> float:
+    """Bytes for each, of everything that there is but the session and the data."""
+    names = room.names("*") - {KEYS.meta, KEYS.sessions}
+    used = sum(room.redis.memory_usage(name, samples=0) or 0 for name in names)
+    return (used - sum(len(each.wire) for each in messages)) / NUMBER
+
+
+def messages(sender: str = f"client/{SOMEBODY}") -> list[Message]:
+    made = [message(n) for n in range(NUMBER)]
+    for each in made:
+        each.sender = sender
+    return made
+
+
+def refused(n: int, text: str, transport: str) -> Attempt:
+    time = 1_763_000_000_000 + n * 3_600_000
+    return Attempt(n, time, "holdfast", transport, LONGEST_CODE, 10**8 + n, LONGEST_CODE, text)
+
+
+ALIKE = [refused(OFTEN + n, "\x01" * 1000, "callback-polling") for n in range(50)]
+DIFFERENT = [
+    refused(OFTEN + n, chr(n) * 1000, ("callback-polling", "long-polling")[n % 2])
+    for n in range(50)
+]
+
+
+def test_a_message_that_waits_takes_few_bytes(room: Room) -> None:
+    waiting = messages()
+    room.call(scripts.keep(KEYS, EPOCH, [(each, [SOMEBODY]) for each in waiting]))
+    assert cost(room, waiting) <= MOST_WAITING / 2
+
+
+@pytest.mark.parametrize("attempts", [ALIKE, DIFFERENT])
+def test_a_message_that_failed_again_and_again_takes_few_bytes(
+    room: Room, attempts: Sequence[Attempt]
+) -> None:
+    waiting = messages()
+    room.call(scripts.keep(KEYS, EPOCH, [(each, [SOMEBODY]) for each in waiting]))
+    trail, place = tuple(attempts[:MAX_ATTEMPTS]), 10**15
+    marks = {n: Mark(BASE + n, place, OFTEN, OFTEN, OFTEN, place, trail) for n in range(NUMBER)}
+    room.call(scripts.mark(KEYS, EPOCH, {SOMEBODY: marks}))
+    assert cost(room, waiting) <= MOST_WAITING
+
+
+def test_a_dead_letter_takes_few_bytes(room: Room) -> None:
+    letters = [letter(n) for n in range(NUMBER)]
+    room.call(scripts.bury(KEYS, EPOCH, [(each, None) for each in letters]))
+    assert cost(room, messages()) <= MOST_DEAD / 2
+
+
+@pytest.mark.parametrize("attempts", [ALIKE, DIFFERENT])
+def test_a_dead_letter_with_much_to_tell_takes_few_bytes(
+    room: Room, attempts: Sequence[Attempt]
+) -> None:
+    dead = messages()
+    letters = [
+        DeadLetter.of(
+            each,
+            id=str(each.id),
+            receiver=f"client/{SOMEBODY}",
+            code=LONGEST_CODE,
+            # No two are alike.
+            reason=chr(0x4E00 + n) + "\x01" * MAX_REASON,
+            attempts=attempts,
+            attempt_count=OFTEN,
+            redelivered=OFTEN,
+            policy=POLICY,
+        )
+        for n, each in enumerate(dead)
+    ]
+    assert len({each.fingerprint for each in letters}) == NUMBER
+    room.call(scripts.bury(KEYS, EPOCH, [(each, None) for each in letters]))
+    assert cost(room, dead) <= MOST_DEAD
