@@ -1,4 +1,4 @@
-"""What an operator's token opens over Bayeux is shut when the token is no more."""
+"""Rights and sessions that end have ended in the store, too: no restart brings them back."""
 
 from pathlib import Path
 from typing import Any
@@ -23,16 +23,22 @@ async def ask(client: aiohttp.ClientSession, channel: str, **fields: Any) -> dic
         return dict(reply)
 
 
-async def sign_in(client: aiohttp.ClientSession, home: Path, name: str) -> str:
-    """The client id of an operator's session of this name."""
-    shown = {"token": (home / "admin-token").read_text().strip()}
+async def begin(client: aiohttp.ClientSession, session: object, **ext: Any) -> str:
+    """The client id of a new session."""
     reply = await ask(
         client,
         "/meta/handshake",
         supportedConnectionTypes=["long-polling"],
-        ext={"authentication": shown, "ack": True, "delivery": {"session": name}},
+        ext={"ack": True, "delivery": {"session": session}, **ext},
     )
     client_id: str = reply["clientId"]
+    return client_id
+
+
+async def sign_in(client: aiohttp.ClientSession, home: Path, name: str) -> str:
+    """The client id of an operator's session of this name."""
+    shown = {"token": (home / "admin-token").read_text().strip()}
+    client_id = await begin(client, name, authentication=shown)
     alerts = await ask(client, "/meta/subscribe", clientId=client_id, subscription="/sys/alert")
     assert alerts["successful"]
     return client_id
@@ -68,3 +74,19 @@ async def test_a_new_token_takes_the_rights_of_kept_sessions_back(tmp_path: Path
             assert (await run(client, other))["successful"]
         records = valkey.ask("HGETALL", "{holdfast}:sessions")
         assert old.strip() not in str(records), "what is stored is no token"
+
+
+async def test_sessions_that_ended_for_another_stay_ended_and_leave_what_they_had_as_letters(
+    tmp_path: Path,
+) -> None:
+    with ValkeyServer() as valkey:
+        jar, given = aiohttp.CookieJar(unsafe=True), settings(tmp_path, valkey)
+        async with serving(given) as url, aiohttp.ClientSession(url, cookie_jar=jar) as client:
+            first = await begin(client, "joe/1")
+            await ask(client, "/meta/subscribe", clientId=first, subscription="/a")
+            assert (await ask(client, "/a", clientId=first, data=1))["successful"]
+            await begin(client, {"name": "joe/2", "clearSessions": True})
+        async with serving(given):
+            assert valkey.ask("HKEYS", "{holdfast}:sessions") == [b"joe/2"]
+            assert valkey.ask("HLEN", "{holdfast}:dead") == 1
+            assert valkey.ask("HLEN", "{holdfast}:bodies") == 0
