@@ -36,11 +36,13 @@ class Held:
 class _Said:
     """What one receiver said in this half of a window, and in the half before."""
 
-    __slots__ = ("refused", "refused_before", "taken", "taken_before")
+    __slots__ = ("is_counted", "refused", "refused_before", "taken", "taken_before")
 
     def __init__(self) -> None:
         self.taken = self.taken_before = 0
         self.refused = self.refused_before = 0
+        # Whether it stands among those that refuse.
+        self.is_counted = False
 
     def turn(self, *, keeps: bool) -> bool:
         """A new half begins; whether anything is left."""
@@ -97,18 +99,20 @@ class _Window:
         self._most_asked = 0
 
     def takes(self, person: str) -> None:
-        said = self._of(person)
+        said = self.people.get(person) or self._of(person)
         if said is not None:
-            did_refuse = said.refuses
             said.taken += 1
-            self.refusing += said.refuses - did_refuse
+            if said.is_counted and not said.refuses:
+                said.is_counted = False
+                self.refusing -= 1
 
     def refuses(self, person: str, message: int) -> None:
         said = self._of(person)
         if said is not None:
-            did_refuse = said.refuses
             said.refused += 1
-            self.refusing += said.refuses - did_refuse
+            if said.refuses and not said.is_counted:
+                said.is_counted = True
+                self.refusing += 1
         if len(self._messages) < self._limits.min_messages:
             self._messages.add(message)
 
@@ -162,7 +166,9 @@ class _Window:
         self._count()
 
     def _count(self) -> None:
-        self.refusing = sum(said.refuses for said in self.people.values())
+        for said in self.people.values():
+            said.is_counted = said.refuses
+        self.refusing = sum(said.is_counted for said in self.people.values())
 
 
 class Guard:
