@@ -166,3 +166,44 @@ alice <~ /s06/lost {"data": 1, "ext": {"delivery": {"redelivered": 1, ...}}}
          /meta/connect ok {"ext": {"ack": 3}}
 alice ends the session
 walter leaves while waiting
+
+# A channel that most of its receivers refuse is held back from them, and operators hear of it
+transports: long-polling
+! guard_receivers = 2
+! guard_messages = 2
+olga operates
+olga subscribes to /sys/alert
+olga ~> /meta/connect
+alice takes /faulty
+ben takes /faulty
+carol handshakes
+carol subscribes to /faulty
+carol connects
+bob handshakes
+bob publishes 1 to /faulty
+bob publishes 2 to /faulty
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /faulty {"data": 1, "ext": {"delivery": {"seq": 1, ...}}}
+         /faulty {"data": 2, "ext": {"delivery": {"seq": 2, ...}}}
+         /meta/connect ok {"ext": {"ack": 2}}
+alice ~> /meta/connect {"ext": {"ack": 2, "delivery": {"verdicts": [{"seq": 1, "errorCode": "user.update.error"}, {"seq": 2, "errorCode": "user.update.error"}]}}}
+-- One of two is not most of them.
+olga is held for 100 ms
+ben -> /meta/connect {"ext": {"ack": 1}}
+ben <- /faulty {"data": 1, "ext": {"delivery": {"seq": 1, ...}}}
+       /faulty {"data": 2, "ext": {"delivery": {"seq": 2, ...}}}
+       /meta/connect ok {"ext": {"ack": 2}}
+ben ~> /meta/connect {"ext": {"ack": 2, "delivery": {"verdicts": [{"seq": 1, "errorCode": "user.update.error"}]}}}
+olga <~ /sys/alert {"data": {"kind": "channel held back", "channel": "/faulty", "reason": "2 of 2 receivers refused 3 of 3 messages"}, ...}
+        /meta/connect ok
+bob publishes 3 to /faulty
+alice is held for 100 ms
+ben is held
+-- Who cannot refuse anything gets everything.
+carol -> /meta/connect
+carol <- /faulty {"data": 1}
+         /faulty {"data": 2}
+         /faulty {"data": 3}
+         /meta/connect ok
+alice leaves while waiting
+ben leaves while waiting
