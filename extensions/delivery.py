@@ -97,7 +97,7 @@ class _DeliveryOfSession(SessionExtension):
             if message["channel"] == "/meta/connect":
                 pending = said.get("pending")
                 session.queue.keep_pending(_numbers(pending))
-        elif message["channel"] == "/meta/connect" and session.queue.handed:
+        elif session.queue.has_pending and message["channel"] == "/meta/connect":
             session.queue.keep_pending(())
         return True
 

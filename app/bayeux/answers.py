@@ -165,10 +165,12 @@ class Answers:
         if self.waits_for_store(session):
             return _NO_MESSAGES
         limit = -1 if session.terms is None else session.terms.max_entries
-        if not self.may_take(session):
+        if not session.flows(bayeux.now):
             limit = 0
         if queue.handed:
             bayeux.settlement.lost(session, bayeux.now)
+        if limit and (queue.returned or queue.handed):
+            bayeux.settlement.bury_worn(session)
         entries = queue.hand_over(bayeux.now, limit, bayeux.guard.held)
         if session.is_durable:
             self._note_hand_over(session, entries)
@@ -194,7 +196,8 @@ class Answers:
         """The store hears of it before the bytes leave: who dies while working is counted."""
         settlement = self._bayeux.settlement
         settlement.mark(session, entries)
-        settlement.mark(session, session.queue.returned)
+        if session.queue.returned:
+            settlement.mark(session, session.queue.returned)
         if self._outbox is None:
             self._bayeux.hub.keeper.flush()
 

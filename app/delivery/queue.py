@@ -24,6 +24,7 @@ class QueueLimits:
     bytes: int = 16 * 1024 * 1024
 
 
+_BATCH, _WRITTEN = Settling.BATCH, Settling.WRITTEN
 _by_seq = attrgetter("seq")
 
 
@@ -48,7 +49,6 @@ class CallbackQueue:
         "_fresh",
         "_fresh_at",
         "_handed",
-        "_has_pending",
         "_last_seq",
         "_most_bytes",
         "_most_entries",
@@ -57,6 +57,7 @@ class CallbackQueue:
         "carries_repeats",
         "count",
         "has_mortals",
+        "has_pending",
         "is_mixed",
         "is_overflowing",
         "is_restored",
@@ -71,7 +72,7 @@ class CallbackQueue:
     def __init__(self, limits: QueueLimits, counters: Counters) -> None:
         self._most_entries, self._most_bytes = limits.entries, limits.bytes
         self._counters = counters
-        self.settling = Settling.WRITTEN
+        self.settling = _WRITTEN
         self.waiting: list[Message] = []
         self.returned: list[Entry] = []
         self._handed: dict[int, Entry] = {}
@@ -93,8 +94,8 @@ class CallbackQueue:
         self.is_mixed = False
         # Whether the last hand-over had anything that was handed over before.
         self.carries_repeats = False
-        # Whether the receiver may work on anything.
-        self._has_pending = False
+        # Whether the receiver may still work on something.
+        self.has_pending = False
         # Whether the batches of this queue were numbered by a process that is gone.
         self.is_restored = False
         # Something found no room since this was empty the last time.
@@ -139,11 +140,9 @@ class CallbackQueue:
 
     def has_news(self, held: Collection[str] = ()) -> bool:
         """Whether there is anything to hand over now, but for what these channels have."""
-        if (not held or self.settling is Settling.WRITTEN) and (self.waiting or self.returned):
+        if (not held or self.settling is _WRITTEN) and (self.waiting or self.returned):
             return True
-        if self.settling is Settling.BATCH and any(
-            not entry.is_pending for entry in self.handed.values()
-        ):
+        if self.settling is _BATCH and any(not entry.is_pending for entry in self.handed.values()):
             return True
         return any(message.channel not in held for message in self.waiting) or any(
             entry.message.channel not in held for entry in self.returned
@@ -157,7 +156,7 @@ class CallbackQueue:
         for entry in self.returned:
             if entry.message.linger_s is None:
                 return True
-        return self.settling is Settling.BATCH and any(
+        return self.settling is _BATCH and any(
             not entry.is_pending and entry.message.linger_s is None
             for entry in self.handed.values()
         )
@@ -192,7 +191,7 @@ class CallbackQueue:
         At most `limit` entries, and none of the channels that are held back: but who cannot
         refuse anything is spared that.
         """
-        if self.settling is Settling.WRITTEN:
+        if self.settling is _WRITTEN:
             held = ()
         # Asked for first: what has just been handed over belongs to the batch of before.
         handed = self.handed
@@ -259,7 +258,7 @@ class CallbackQueue:
 
     def unanswered(self) -> list[Entry]:
         """What the receiver got and has neither acknowledged nor works on."""
-        if self.settling is not Settling.BATCH or not self.handed:
+        if self.settling is not _BATCH:
             return []
         return [entry for entry in self.handed.values() if not entry.is_pending]
 
@@ -276,10 +275,10 @@ class CallbackQueue:
 
     def written(self, carried: Carried | None = None) -> Sequence[Message]:
         """The transport has taken what was handed over; the messages that are settled by that."""
-        if self.settling is not Settling.WRITTEN:
+        if self.settling is not _WRITTEN:
             return ()
         if self._fresh:
-            return self._settle_fresh()
+            return self._settle_handed()
         if self._handed or self.returned:
             return self.settle((carried or self.carried).numbers)
         return ()
@@ -297,15 +296,20 @@ class CallbackQueue:
 
     def acknowledge(self, batch: int) -> Sequence[Message]:
         """Settle the batches up to this one; a number outside 0..last settles nothing."""
-        if batch == self.batch and self._fresh and self.settling is Settling.BATCH:
-            return self._settle_fresh()
+        if (
+            batch == self.batch
+            and not (self.returned or self.has_pending)
+            and self.settling is _BATCH
+        ):
+            self.is_restored = False
+            return self._settle_handed()
         if self.is_restored and batch > self.batch:
             self.batch = batch
         self.is_restored = False
         if not 0 <= batch <= self.batch:
             self._counters.acks_out_of_range += 1
             return ()
-        if self.settling is not Settling.BATCH:
+        if self.settling is not _BATCH:
             return ()
         passed = [
             seq
@@ -318,9 +322,12 @@ class CallbackQueue:
             self._repeats = 0
         return self.settle(passed)
 
-    def _settle_fresh(self) -> Sequence[Message]:
+    def _settle_handed(self) -> Sequence[Message]:
         """The usual case: the receiver has all that it was given."""
         settled, self._fresh = self._fresh, ()
+        if not settled:
+            settled = [entry.message for entry in self._handed.values()]
+            self._handed.clear()
         self._repeats = 0
         self._counters.acked += len(settled)
         if len(settled) == self.count:
@@ -347,9 +354,9 @@ class CallbackQueue:
 
     def withdraw(self, seqs: Iterable[int]) -> list[Entry]:
         """Take these out; it is the caller's to count what became of them."""
-        taken = []
+        taken, handed = [], self.handed
         for seq in seqs:
-            entry = self.handed.pop(seq, None)
+            entry = handed.pop(seq, None)
             if entry is None:
                 entry = self.find(seq)
                 if entry is None:
@@ -358,6 +365,14 @@ class CallbackQueue:
             taken.append(entry)
         self._leave([entry.message for entry in taken])
         return taken
+
+    def take_out(self, entries: Sequence[Entry]) -> None:
+        """These leave, whether in hands or returned, whatever their numbers are worth."""
+        gone = set(entries)
+        for seq in [seq for seq, entry in self.handed.items() if entry in gone]:
+            del self.handed[seq]
+        self.returned = [entry for entry in self.returned if entry not in gone]
+        self._leave([entry.message for entry in entries])
 
     def give_back(self, since: int = 0) -> list[Entry]:
         """What was handed over from this number on waits again, ahead of everything else.
@@ -400,7 +415,7 @@ class CallbackQueue:
 
     def keep_pending(self, seqs: Collection[object]) -> None:
         """The receiver works on these, and on no others."""
-        self._has_pending = bool(seqs)
+        self.has_pending = bool(seqs)
         for seq, entry in self.handed.items():
             entry.is_pending = seq in seqs
 
@@ -413,8 +428,9 @@ class CallbackQueue:
 
     def first_due(self) -> float:
         """When the receiver must have said something of what it has; never, if zero."""
-        for entry in self.handed.values():
+        for entry in self._handed.values():
             return entry.due
+        # Of what is no entry yet nobody need say anything.
         return 0.0
 
     # Ends

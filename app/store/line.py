@@ -91,7 +91,8 @@ class Line:
     @property
     def is_full(self) -> bool:
         """Whether more waits for the store than should."""
-        return self.unanswered > self._limits.calls or self._bytes > self._limits.bytes
+        calls = len(self._sent) + len(self._queued)
+        return calls > self._limits.calls or self._bytes > self._limits.bytes
 
     async def open(self) -> None:
         """Connect for the first time; a store that loads its data is waited for."""

@@ -165,23 +165,24 @@ def _entering(message: Message, queues: Sequence[int]) -> list[Word]:
 
 def mark(keys: Keys, epoch: str, marks: Mapping[str, Mapping[int, Mark]]) -> Call:
     """Remember how far entries have come."""
-    positions = _Positions(keys.meta)
+    queues = [keys.meta]
     args: list[Word] = [epoch]
     for key, entries in marks.items():
-        args += (positions.of(keys.queue(key)), len(entries))
+        queues.append(keys.queue(key))
+        args += (len(queues), len(entries))
         for entry in entries.values():
             args += (entry.id, records.pack_mark(entry))
-    return Call(MARK, positions.keys, args)
+    return Call(MARK, queues, args)
 
 
 def settle(keys: Keys, epoch: str, entries: Mapping[str, Sequence[int]]) -> Call:
     """Remove entries."""
-    positions = _Positions(keys.meta, keys.bodies, keys.refs)
+    queues = [keys.meta, keys.bodies, keys.refs]
     args: list[Word] = [epoch]
     for key, ids in entries.items():
-        args += (positions.of(keys.queue(key)), len(ids))
-        args += ids
-    return Call(SETTLE, positions.keys, args)
+        queues.append(keys.queue(key))
+        args += (len(queues), len(ids), *ids)
+    return Call(SETTLE, queues, args)
 
 
 def bury(keys: Keys, epoch: str, letters: Sequence[tuple[DeadLetter, str | None]]) -> Call:

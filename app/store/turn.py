@@ -1,6 +1,7 @@
 """What one turn of the event loop has for the store: few calls, however much it is."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import repeat
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from app.delivery.dead_letters import DeadLetter
@@ -91,29 +92,30 @@ class Turn:
     ) -> Iterator[Outgoing]:
         """One call for each kind, unless that would take too long; with what is recorded of it."""
         told = recorder or _SILENCE
-        for claims in _parts(self.disowned, lambda _: _KEY):
+        for claims in _parts(self.disowned, repeat(_KEY)):
             yield Outgoing(scripts.disown(keys, epoch, claims))
-        for records in _parts(self.sessions.values(), lambda _: _SESSION):
+        for records in _parts(self.sessions.values(), repeat(_SESSION)):
             yield Outgoing(scripts.save(keys, epoch, records))
-        for messages in _parts(self.messages, _cost_of_message):
+        for messages in _parts(self.messages, map(_cost_of_message, self.messages)):
             pairs = [(keeping.message, keeping.keys) for keeping in messages]
             call = scripts.keep(keys, epoch, pairs)
             yield Outgoing(call, kept=messages, frame=told.kept(pairs))
         # What is recorded of one that repeats another must not be written down.
         alone = 0 if recorder is None else _MOST
-        for messages in _parts(self.keyed, lambda each: _KEY + _cost_of_message(each) + alone):
+        costs = [_KEY + _cost_of_message(each) + alone for each in self.keyed]
+        for messages in _parts(self.keyed, costs):
             pairs = [(keeping.message, keeping.keys) for keeping in messages]
             call = scripts.keep_keyed(keys, epoch, pairs, most_keys)
             yield Outgoing(call, kept=messages, frame=told.kept(pairs))
-        for marks in map(dict, _parts(self.marks.items(), _cost_of_entries)):
+        for marks in map(dict, _parts(self.marks.items(), map(len, self.marks.values()))):
             yield Outgoing(scripts.mark(keys, epoch, marks), frame=told.marked(marks))
-        for settled in map(dict, _parts(self.settled.items(), _cost_of_entries)):
+        for settled in map(dict, _parts(self.settled.items(), map(len, self.settled.values()))):
             yield Outgoing(scripts.settle(keys, epoch, settled), frame=told.settled(settled))
-        for letters in _parts(self.letters, _cost_of_letter):
+        for letters in _parts(self.letters, map(_cost_of_letter, self.letters)):
             call = scripts.bury(keys, epoch, letters)
             dead = [letter for letter, _ in letters]
             yield Outgoing(call, letters=dead, frame=told.buried(letters))
-        for forgotten in _parts(self.forgotten, lambda _: _FORGOTTEN):
+        for forgotten in _parts(self.forgotten, repeat(_FORGOTTEN)):
             yield Outgoing(scripts.forget(keys, epoch, forgotten), frame=told.forgotten(forgotten))
 
 
@@ -197,20 +199,15 @@ def _cost_of_message(keeping: Keeping) -> int:
     return len(keeping.keys) + len(keeping.message.wire) // _BYTES
 
 
-def _cost_of_entries(pair: tuple[str, Sequence[int] | dict[int, Mark]]) -> int:
-    return len(pair[1])
-
-
 def _cost_of_letter(pair: tuple[DeadLetter, str | None]) -> int:
     return _LETTER + pair[0].size // _BYTES
 
 
-def _parts(items: Iterable[T], cost: Callable[[T], int]) -> Iterator[list[T]]:
+def _parts(items: Iterable[T], costs: Iterable[int]) -> Iterator[list[T]]:
     """The items in their order, in parts that cost no more than one call may, or have one item."""
     part: list[T] = []
     total = 0
-    for item in items:
-        more = cost(item)
+    for item, more in zip(items, costs, strict=False):
         if part and total + more > _MOST:
             yield part
             part, total = [], 0
