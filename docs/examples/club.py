@@ -19,6 +19,7 @@ from app.bayeux.sessions import Session
 from app.delivery.dispatcher import Dispatcher
 from app.delivery.reactions import Failure, ForMessage, ForRest, Reaction
 
+MEMBERS = {"t-1815": "ada", "t-1906": "grace"}
 MESSAGES_PER_SECOND = 10
 NAP_S = 0.5
 
@@ -26,6 +27,10 @@ NAP_S = 0.5
 def name_of(session: Session) -> str | None:
     """Who this is, as the door has noted it."""
     return (session.attributes or {}).get("name")
+
+
+def ticket_in(handshake: Json) -> str:
+    return str((handshake.get("ext") or {}).get("ticket"))
 
 
 class Door(ServerExtension):
@@ -37,7 +42,7 @@ class Door(ServerExtension):
     async def negotiate(
         self, session: Session, handshake: Json, reply: Json, now: float
     ) -> SessionExtension | None:
-        name = await self._look_up((handshake.get("ext") or {}).get("ticket"))
+        name = await self._look_up(ticket_in(handshake))
         if name is None:
             advice = {"reconnect": "none", "interval": 0, "timeout": 0}
             raise Refused(BayeuxError.HANDSHAKE_DENIED, "no_ticket", advice=advice)
@@ -45,9 +50,14 @@ class Door(ServerExtension):
         reply.setdefault("ext", {})["name"] = name
         return Pace()
 
-    async def _look_up(self, ticket: object) -> str | None:
+    async def _look_up(self, ticket: str) -> str | None:
         """What would be a question to a database; until it is answered the client waits."""
-        return {"t-1815": "ada", "t-1906": "grace"}.get(str(ticket))
+        return MEMBERS.get(ticket)
+
+    def resume(self, session: Session, now: float) -> SessionExtension | None:
+        """After a restart nobody shows a ticket: whose session it is was settled by its name."""
+        session.attributes = {"name": session.subject}
+        return Pace()
 
 
 class Pace(SessionExtension):
@@ -67,7 +77,13 @@ class Pace(SessionExtension):
 
 
 class Rooms(SecurityPolicy):
-    """There are rooms and announcements, and no other channels."""
+    """Sessions have the names of members; there are rooms, announcements and no other channels."""
+
+    def can_claim(
+        self, session: Session, subject: str, number: int, handshake: Json
+    ) -> Denial | None:
+        is_own = MEMBERS.get(ticket_in(handshake)) == subject
+        return None if is_own else Denial("not_your_name")
 
     def can_create(self, session: Session, channel: str, message: Json) -> Denial | None:
         is_known = channel.startswith(("/rooms/", "/announcements/"))

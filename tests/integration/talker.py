@@ -18,6 +18,10 @@ class Talker:
         )
         self._client_id: str | None = None
 
+    def go_to(self, url: str) -> None:
+        """The server is somewhere else now, and still the same."""
+        self._url = f"{url}/cometd"
+
     def handshake(self, **fields: Any) -> Json:
         [reply] = self.send("/meta/handshake", supportedConnectionTypes=["long-polling"], **fields)
         self._client_id = reply.get("clientId")

@@ -1,10 +1,12 @@
 """The example of docs/extensions.md does what the page says."""
 
+from pathlib import Path
+
 import pytest
 
 from docs.examples.club import MESSAGES_PER_SECOND
 from tests.integration.talker import Json, Talker
-from tests.serving import Servers
+from tests.serving import Server, Servers
 
 
 @pytest.fixture
@@ -27,6 +29,30 @@ def test_without_a_ticket_nobody_comes_in(url: str) -> None:
 
 def test_whoever_comes_in_is_told_the_name_of_the_ticket(url: str) -> None:
     assert Talker(url).handshake(ext={"ticket": "t-1815"})["ext"]["name"] == "ada"
+
+
+def test_nobody_takes_the_name_of_another_member(url: str) -> None:
+    ext = {"ticket": "t-1906", "delivery": {"session": "ada/1"}}
+    assert Talker(url).handshake(ext=ext)["error"] == "403:not_your_name:session_name_denied"
+    ext = {"ticket": "t-1815", "delivery": {"session": "ada/1"}}
+    assert Talker(url).handshake(ext=ext)["successful"]
+
+
+@pytest.mark.slow
+def test_a_member_is_still_known_when_the_server_was_started_again(tmp_path: Path) -> None:
+    settings = {"extension": ["docs.examples.club:install"], "data": str(tmp_path)}
+    first = Server(settings)
+    ada = Talker(first.url)
+    ada.handshake(ext={"ticket": "t-1815", "ack": True, "delivery": {"session": "ada/1"}})
+    assert first.stop() == 0
+    second = Server(settings)
+    try:
+        ada.go_to(second.url)
+        ada.send("/service/whoami", data={})
+        assert [event["data"] for event in heard(ada)] == [{"name": "ada"}]
+        assert ada.send("/announcements/today", data="still here")[-1]["successful"]
+    finally:
+        second.stop()
 
 
 def test_a_remote_call_is_answered_to_its_caller(url: str) -> None:

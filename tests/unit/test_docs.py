@@ -8,7 +8,7 @@ import pytest
 import typer.main
 
 from app.cli.main import program
-from app.settings import Settings
+from app.settings import ChannelSettings, Settings
 from docs import generate
 from tests.pages import ROOT, Block, anchors, blocks, links, pages
 
@@ -45,6 +45,17 @@ def test_every_page_can_be_reached_from_the_readme() -> None:
 def test_tables_are_those_of_the_code(table: str) -> None:
     page, text = generate.renewed(table)
     assert page.read_text("utf-8") == text, "python -m docs.generate"
+
+
+def test_all_that_can_be_said_of_channels_is_explained_with_its_default() -> None:
+    page = (ROOT / "docs" / "settings.md").read_text()
+    section = page.partition("## Channels")[2].partition("<!--")[0]
+    told = dict(re.findall(r"^\| `(\w+)` \| (\S+) \|", section, re.MULTILINE))
+    assert told.keys() == ChannelSettings.model_fields.keys()
+    for name, field in ChannelSettings.model_fields.items():
+        value = field.get_default()
+        if value is not None:
+            assert told[name] == f"`{str(value).lower()}`"
 
 
 def test_the_readme_knows_the_limits() -> None:
