@@ -91,8 +91,7 @@ class Line:
     @property
     def is_full(self) -> bool:
         """Whether more waits for the store than should."""
-        calls = len(self._sent) + len(self._queued)
-        return calls > self._limits.calls or self._bytes > self._limits.bytes
+        return self._bytes > self._limits.bytes or self.unanswered > self._limits.calls
 
     async def open(self) -> None:
         """Connect for the first time; a store that loads its data is waited for."""
