@@ -141,7 +141,10 @@ walter <~ /sys/deadMessage {"data": {
               "reason": <text like .*size 55 is too much.*>,
               "receiver": "client/s11/1",
               "rcvTimestamp": $accepted,
-              "attempts": [{"n": 1, "time": <integer>, "node": "holdfast", "transport": $transport, "outcome": "user.update.illegalArgument", "latency": <0 to 5000>, ...}],
+              "attempts": [{"n": 1, "time": <integer>, "node": "holdfast", "transport": $transport, "outcome": "user.update.illegalArgument", "latency": <0 to 5000>,
+                            "code": "user.update.illegalArgument", "text": "size 55 is too much", ...}],
+              "attemptCount": 1,
+              "redelivered": 0,
               "fingerprint": <text like [0-9a-f]{16}>,
               "generation": 0},
               "ext": {"delivery": {"seq": 1, "properties": {
@@ -239,11 +242,7 @@ alice <- /meta/subscribe error "403:denied_by_security_policy:subscribe_denied"
 alice -> /service/admin {"data": {"cmd": "?clientList"}}
 alice <- /service/admin error "403:denied_by_security_policy:publish_denied"
 mallory -> /meta/handshake {"ext": {"authentication": {"token": "the-operators-of-other-stories-here"}}}
-mallory <- /meta/handshake ok {"clientId": new $mallory, ...}
-mallory -> /meta/subscribe {"subscription": "/sys/deadMessage"}
-mallory <- /meta/subscribe error "403:denied_by_security_policy:subscribe_denied"
-mallory -> /service/admin {"data": {"cmd": "?clientList"}}
-mallory <- /service/admin error "403:denied_by_security_policy:publish_denied"
+mallory <- /meta/handshake error "403::handshake_denied" {"advice": {"reconnect": "none", ...}}
 olga operates
 olga -> /sys/deadMessage {"data": "forged"}
 olga <- /sys/deadMessage error "403:denied_by_security_policy:publish_denied"
@@ -277,6 +276,7 @@ walter disconnects
 
 # Who has no right to be there is told to give up, although another request said so
 pins: S08
+walter watches the dead letters
 alice takes /s08/beside
 bob handshakes
 bob publishes 1 to /s08/beside
@@ -287,6 +287,9 @@ alice ~> /meta/connect {"ext": {"ack": 1, "delivery": {"pending": [1]}}}
 alice -> /service/delivery {"data": [{"seq": 1, "errorCode": "user.security.authentication.accessDenied"}]}
 alice <~ /meta/connect error "402::session_unknown" {"advice": {"reconnect": "none", ...}}
 alice <- /service/delivery ok
+walter <~ /sys/deadMessage {"data": {"content": 1, "errorCode": "user.security.authentication.accessDenied", ...}, ...}
+          /meta/connect ok {"ext": {"ack": 2}}
+walter disconnects
 
 # One refusal can be made the end of all delivery, until the client handshakes again
 pins: S01
