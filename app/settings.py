@@ -50,6 +50,7 @@ class ChannelSettings(BaseModel):
     attempts: Limit = 1
     backoff: Milliseconds = 1_000
     longest_backoff: Milliseconds = 60_000
+    max_attempts: Limit | None = None
 
 
 class _Environment(EnvSettingsSource):

@@ -24,6 +24,8 @@ class ChannelRule:
     attempts: int = 1
     backoff_s: float = 1.0
     longest_backoff_s: float = 60.0
+    # After so many hand-overs without an answer a message is dead; None: never for that.
+    max_attempts: int | None = None
 
 
 class Durable(Enum):

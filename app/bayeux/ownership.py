@@ -36,6 +36,8 @@ class Ownership:
     def __init__(self, bayeux: "Bayeux", random: Callable[[], float]) -> None:
         self._bayeux = bayeux
         self._random = random
+        rules = bayeux.options.channels.values()
+        self._has_limits = any(rule.max_attempts is not None for rule in rules)
 
     def end(self, session: Session, code: ErrorCode, by: str = "") -> None:
         bayeux = self._bayeux
@@ -55,6 +57,11 @@ class Ownership:
     def tell(self, letters: Sequence[DeadLetter]) -> None:
         for letter in letters:
             self._publish(letter.event())
+
+    def max_attempts(self, channel: str) -> int | None:
+        if not self._has_limits:
+            return None
+        return self._bayeux.rule(self._bayeux.channels.named(channel)).max_attempts
 
     def reached(self, channel: str) -> Iterator[str]:
         bayeux, found = self._bayeux, self._bayeux.channels.get(channel)

@@ -67,6 +67,7 @@ def _rule(rule: ChannelSettings, max_lazy_timeout: int) -> ChannelRule:
         attempts=rule.attempts,
         backoff_s=rule.backoff / 1000,
         longest_backoff_s=rule.longest_backoff / 1000,
+        max_attempts=rule.max_attempts,
     )
 
 

@@ -159,6 +159,7 @@ HOLDBACK = CODES["user.update.holdback"]
 DEAD_MESSAGE = CODES["user.update.deadMessage"]
 INTERNAL_ERROR = CODES["user.update.internalError"]
 NO_CONNECTION = CODES["communication.noConnection"]
+FAILED_OVER = CODES["user.update.error"]
 RESPONSE_TIMEOUT = CODES["communication.responseTimeout"]
 GIVEN_UP = CODES["communication.noConnection.dead"]
 

@@ -328,7 +328,8 @@ class CallbackQueue:
         if not settled:
             settled = [entry.message for entry in self._handed.values()]
             self._handed.clear()
-        self._repeats = 0
+        if settled:
+            self._repeats = 0
         self._counters.acked += len(settled)
         if len(settled) == self.count:
             self.count = self.size = 0

@@ -27,6 +27,7 @@ log = logging.getLogger(__name__)
 
 _NS_PER_MS = 1_000_000
 _CROWD = 4 * 1024 * 1024
+_WORN = "handed over as often as it may be, and never answered"
 
 
 class Owner(Protocol[R_contra]):
@@ -50,6 +51,10 @@ class Owner(Protocol[R_contra]):
 
     def wants_letters(self, receiver: R_contra, channel: str, /) -> bool:
         """Whether what this receiver does not get becomes a dead letter."""
+        ...
+
+    def max_attempts(self, channel: str, /) -> int | None:
+        """After how many hand-overs a message of the channel is dead, if there is such a limit."""
         ...
 
     def reached(self, channel: str, /) -> Iterable[str]:
@@ -226,6 +231,25 @@ class Settlement(Generic[R]):
     def lost(self, receiver: R, now: float) -> None:
         """What was not acknowledged is about to be handed over again: a reply was lost."""
         self._history.note(receiver, receiver.queue.unanswered(), now, attempts.LOST_REPLY)
+
+    def bury_worn(self, receiver: R) -> None:
+        """What was handed over as often as it may be is dead instead of being handed over again.
+
+        A message that kills its receiver would come for ever, for nobody lives to refuse it.
+        """
+        queue = receiver.queue
+        if queue.settling is Settling.WRITTEN or self.is_crowded:
+            # Nobody works on it; or it could not be written down, and may be tried once more.
+            return
+        worn = [e for e in (*queue.unanswered(), *queue.returned) if self._is_worn(e)]
+        if worn:
+            queue.take_out(worn)
+            self.bury(receiver, worn, error_codes.FAILED_OVER, _WORN)
+
+    def _is_worn(self, entry: Entry) -> bool:
+        channel = entry.message.channel
+        most = self._owner.max_attempts(channel)
+        return most is not None and entry.attempts >= most and channel not in self._guard.held
 
     def not_written(self, receiver: R, carried: Carried | None, now: float) -> bool:
         """The transport took nothing of what was handed over; whether anything waits again."""

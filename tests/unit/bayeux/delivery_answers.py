@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from tests.unit.bayeux.delivery_books import GIVEN_UP, Books
+from tests.unit.bayeux.delivery_books import DEADLY, GIVEN_UP, MOST_ATTEMPTS, WORN, Books
 from tests.unit.bayeux.delivery_place import MAX_INTERVAL_S, Copy, Place, Question
 
 # How long a connect is held (seconds).
@@ -63,12 +63,9 @@ class Answering(Books):
         place.batch += 1
         question.batch = place.batch
         if kind.settles == "batch":
-            lost = [copy for copy in place.hands if not copy.is_pending]
-            place.repeats += bool(lost)
-            for copy in lost:
-                copy.redelivered += 1
-                copy.fail("lost reply")
-            place.take_back(lost)
+            self.take_lost(place, now)
+        elif self.may_take(place, now):
+            self.bury_worn(place, place.returned)
         held = self.held if kind.settles != "written" else ()
         line = [c for c in place.returned + place.waiting if c.sent.channel not in held]
         going = line[: kind.per_batch] if self.may_take(place, now) else []
@@ -86,6 +83,25 @@ class Answering(Books):
         question.carried = [(copy, copy.seq) for copy in going]
         question.told = [(copy.number, copy.redelivered) for copy in going]
         self.send(question, now)
+
+    def take_lost(self, place: Place, now: float) -> None:
+        """What was not acknowledged goes again, unless that was tried too often."""
+        lost = [copy for copy in place.hands if not copy.is_pending]
+        for copy in lost:
+            copy.fail("lost reply")
+        if self.may_take(place, now):
+            self.bury_worn(place, lost + place.returned)
+        lost = [copy for copy in lost if copy in place.hands]
+        place.repeats += bool(lost)
+        for copy in lost:
+            copy.redelivered += 1
+        place.take_back(lost)
+
+    def bury_worn(self, place: Place, copies: Sequence[Copy]) -> None:
+        """What was handed over as often as it may be is dead instead."""
+        if place.kind.settles != "written" and not self.is_full and DEADLY not in self.held:
+            worn = [copy for copy in copies if copy.attempts >= MOST_ATTEMPTS]
+            self.bury(place, [copy for copy in worn if copy.sent.channel == DEADLY], WORN)
 
     def send(self, question: Question, now: float) -> None:
         """Now, or when the store knows what must be known before."""

@@ -17,6 +17,8 @@ HOLDBACK = "user.update.holdback"
 DEAD_MESSAGE = "user.update.deadMessage"
 # On this channel a refused message is tried again, so often and after such a pause (seconds).
 PATIENT, ATTEMPTS, BACKOFF_S = "/b", 3, 1.0
+# On this one a message is handed over so often, whatever becomes of it, and with this code dead.
+DEADLY, MOST_ATTEMPTS, WORN = "/a", 3, "user.update.error"
 
 
 class Books:

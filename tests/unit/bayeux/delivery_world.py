@@ -17,7 +17,13 @@ from app.delivery.queue import QueueLimits
 from extensions.ack import Ack
 from extensions.delivery import Delivery
 from tests.unit.bayeux.delivery_answers import TIMEOUT_S
-from tests.unit.bayeux.delivery_books import ATTEMPTS, BACKOFF_S, PATIENT
+from tests.unit.bayeux.delivery_books import (
+    ATTEMPTS,
+    BACKOFF_S,
+    DEADLY,
+    MOST_ATTEMPTS,
+    PATIENT,
+)
 from tests.unit.bayeux.delivery_model import Model
 from tests.unit.bayeux.delivery_place import MAX_INTERVAL_S, MOST, Copy, Place
 from tests.unit.bayeux.delivery_store import Backing, number_in
@@ -44,7 +50,10 @@ def new_house(backing: Backing, after: House | None = None) -> House:
         queue_limits=QueueLimits(entries=MOST),
         # It is not in the model.
         guard=GuardLimits(is_on=False),
-        channels={PATIENT: ChannelRule(attempts=ATTEMPTS, backoff_s=BACKOFF_S)},
+        channels={
+            PATIENT: ChannelRule(attempts=ATTEMPTS, backoff_s=BACKOFF_S),
+            DEADLY: ChannelRule(max_attempts=MOST_ATTEMPTS),
+        },
     )
     house.bayeux.now = house.now
     house.bayeux.log = _Loud("loud", logging.CRITICAL)

@@ -5,6 +5,7 @@ import pytest
 from app.delivery import error_codes
 from app.delivery.dispatcher import Policy
 from app.delivery.entries import Settling
+from app.delivery.guard import Held
 from tests.unit.delivery.test_settlement import BUSY, REFUSED, Court, no
 
 FOR_EVER = Policy(retries=-1, delay_s=1.0)
@@ -130,3 +131,76 @@ def test_the_store_knows_the_history_of_what_may_come_again() -> None:
     court.judge(no(1, BUSY))
     again(court)
     assert [each.outcome for each in court.kept()["a"].trail] == [BUSY.text]
+
+
+# Messages that are handed over again and again
+
+
+def next_client(court: Court) -> list[str]:
+    """The receiver died over what it had; what its successor is handed."""
+    court.settlement.change_hands(court.receiver, court.now)
+    court.settlement.bury_worn(court.receiver)
+    return [entry.message.wire.decode() for entry in court.queue.hand_over(court.now)]
+
+
+def test_a_message_that_kills_its_receiver_again_and_again_is_dead() -> None:
+    court = Court()
+    court.most = 3
+    court.hand_over("a")
+    assert [next_client(court), next_client(court)] == [["a"], ["a"]]
+    court.offer("b")
+    assert next_client(court) == ["b"]
+    (letter,) = court.keeper.letters
+    assert (letter.code, letter.attempt_count, letter.redelivered) == ("user.update.error", 3, 3)
+    assert history(court) == [(1, "taken over"), (2, "taken over"), (3, "taken over")]
+    assert court.kept().keys() == {"b"}
+    assert court.balances()
+
+
+def test_without_a_limit_it_comes_for_ever() -> None:
+    court = Court()
+    court.hand_over("a")
+    assert [next_client(court) for _ in range(20)] == [["a"]] * 20
+
+
+def test_a_lost_reply_counts_but_not_what_the_receiver_still_works_on() -> None:
+    court = Court()
+    court.most = 1
+    court.hand_over("a", "b")
+    court.queue.keep_pending({2})
+    court.settlement.lost(court.receiver, court.now)
+    court.settlement.bury_worn(court.receiver)
+    assert court.letters() == [("a", "user.update.error")]
+    assert court.queue.handed.keys() == {2}
+
+
+def test_what_only_needs_to_be_written_is_never_handed_over_too_often() -> None:
+    court = Court()
+    court.most = 1
+    court.queue.settling = Settling.WRITTEN
+    court.hand_over("a")
+    court.settlement.not_written(court.receiver, None, court.now)
+    court.settlement.bury_worn(court.receiver)
+    assert court.letters() == []
+
+
+def test_what_could_not_be_written_down_as_dead_is_tried_once_more() -> None:
+    court = Court()
+    court.most = 1
+    court.hand_over("a")
+    court.keeper.is_full = True
+    assert next_client(court) == ["a"]
+    court.keeper.is_full = False
+    assert next_client(court) == []
+    assert court.letters() == [("a", "user.update.error")]
+
+
+def test_a_channel_that_is_held_back_loses_nothing_meanwhile() -> None:
+    court = Court()
+    court.most = 1
+    court.hand_over("a")
+    court.guard.restore("/a", Held(0, "most refuse it"))
+    court.settlement.change_hands(court.receiver, court.now)
+    court.settlement.bury_worn(court.receiver)
+    assert court.letters() == []
+    assert court.queue.hand_over(court.now, -1, court.guard.held) == []

@@ -41,11 +41,13 @@ class Court:
         self.noted = 0
         self.chosen: ErrorHandler = DefaultErrorHandler()
         self.wants = True
+        self.most: int | None = None
         self.now = 100.0
         self._numbers = count(1)
         node = Node("here", self._stamp)
+        self.guard = Guard()
         self.settlement: Settlement[Receiver] = Settlement(
-            self, self.keeper, self.counters, node, Guard()
+            self, self.keeper, self.counters, node, self.guard
         )
         self.receiver = self.add(7, policy)
         self.receiver.is_durable = is_durable
@@ -80,6 +82,9 @@ class Court:
 
     def reached(self, channel: str, /) -> Iterable[str]:
         return self.others
+
+    def max_attempts(self, channel: str, /) -> int | None:
+        return self.most
 
     def alert(self, channel: str, reason: str, /) -> None:
         self.alerts.append(f"{channel}: {reason}")
