@@ -349,3 +349,58 @@ alice <- /s19 {"data": "nine", ...}
          /s19 {"data": "zero again", ...}
          /meta/connect ok {"ext": {"ack": 2}}
 alice ends the session
+
+# A message that kills whoever gets it is dead after so many of them, and the others arrive
+! channels = {"/deadly": {"max_attempts": 3}}
+walter watches the dead letters
+bob handshakes
+alice takes /deadly under {"session": "poison/1", "retries": -1}
+bob publishes 1 to /deadly
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /deadly {"data": 1, "ext": {"delivery": {"redelivered": absent, ...}}}
+         /meta/connect ok {"ext": {"ack": 2}}
+alice drops
+-- Nobody lives to refuse it, so it comes to the next one, who dies of it too.
+alice -> /meta/handshake {"ext": {"ack": true, "delivery": {"session": "poison/1", "retries": -1}}}
+alice <- /meta/handshake ok {"clientId": new $alice, "ext": {"ack": true, "delivery": {"resumed": true, "waiting": 1, ...}}, ...}
+alice -> /meta/connect {"ext": {"ack": 0}}
+alice <- /deadly {"data": 1, "ext": {"delivery": {"redelivered": 1, ...}}}
+         /meta/connect ok {"ext": {"ack": 1}}
+alice drops
+alice -> /meta/handshake {"ext": {"ack": true, "delivery": {"session": "poison/1", "retries": -1}}}
+alice <- /meta/handshake ok {"clientId": new $alice, "ext": {"ack": true, "delivery": {...}}, ...}
+alice -> /meta/connect {"ext": {"ack": 0}}
+alice <- /deadly {"data": 1, "ext": {"delivery": {"redelivered": 2, ...}}}
+         /meta/connect ok {"ext": {"ack": 1}}
+bob publishes 2 to /deadly
+alice drops
+-- The fourth one is spared.
+alice -> /meta/handshake {"ext": {"ack": true, "delivery": {"session": "poison/1", "retries": -1}}}
+alice <- /meta/handshake ok {"clientId": new $alice, "ext": {"ack": true, "delivery": {...}}, ...}
+alice -> /meta/connect {"ext": {"ack": 0}}
+alice <- /deadly {"data": 2, "ext": {"delivery": {"redelivered": absent, ...}}}
+         /meta/connect ok {"ext": {"ack": 1}}
+walter <~ /sys/deadMessage {"data": {"content": 1, "receiver": "client/poison/1", "errorCode": "user.update.error", "attemptCount": 3, "attempts": [{"n": 1, "outcome": "taken over", ...}, {"n": 2, "outcome": "taken over", ...}, {"n": 3, "outcome": "taken over", ...}], ...}, ...}
+          /meta/connect ok {"ext": {"ack": 2}}
+alice ends the session
+walter disconnects
+
+# A letter tells of replies that were lost, and of each refusal in the receiver's words
+walter watches the dead letters
+bob handshakes
+alice takes /history under {"session": "history/1", "retries": 1, "delay": 60000}
+bob publishes 1 to /history
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /history {"data": 1, ...}
+         /meta/connect ok {"ext": {"ack": 2}}
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /history {"data": 1, "ext": {"delivery": {"seq": 2, "redelivered": 1, ...}}}
+         /meta/connect ok {"ext": {"ack": 3}}
+alice ~> /meta/connect {"ext": {"ack": 2, "delivery": {"verdicts": [{"seq": 2, "errorCode": "communication.noConnection", "message": "no database"}]}}}
+alice <~ /history {"data": 1, "ext": {"delivery": {"seq": 3, "redelivered": 2, ...}}}
+         /meta/connect ok {"ext": {"ack": 4}}
+alice ~> /meta/connect {"ext": {"ack": 3, "delivery": {"verdicts": [{"seq": 3, "errorCode": "user.update.error", "message": "no such order"}]}}}
+walter <~ /sys/deadMessage {"data": {"content": 1, "errorCode": "user.update.error", "attemptCount": 3, "redelivered": 2, "attempts": [{"n": 1, "outcome": "lost reply", "code": "", ...}, {"n": 2, "outcome": "communication.noConnection", "text": "no database", ...}, {"n": 3, "outcome": "user.update.error", "text": "no such order", ...}], ...}, ...}
+          /meta/connect ok {"ext": {"ack": 2}}
+alice leaves while waiting
+walter disconnects
