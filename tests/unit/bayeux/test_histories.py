@@ -1,0 +1,110 @@
+"""What dead letters remember of clients that come, fail, die and come again, over restarts too."""
+
+from app.bayeux.options import ChannelRule
+from app.delivery.dead_letters import DeadLetter
+from tests.unit.bayeux.harness import Client
+from tests.unit.bayeux.second_lives import (
+    KeptHouse,
+    again,
+    batch,
+    codes,
+    connect,
+    named,
+    no,
+    publish,
+    seqs,
+    take,
+)
+
+BUSY = "communication.noConnection"
+REFUSED = "user.update.error"
+DEADLY = {"/a": ChannelRule(max_attempts=3)}
+
+
+def told(letter: DeadLetter) -> list[tuple[int, str, str]]:
+    return [(each.n, each.outcome, each.text) for each in letter.attempts]
+
+
+def next_life(client: Client) -> list[object]:
+    """The client died and is there again, by its name; what it gets first."""
+    take(client)
+    return connect(client, 0).data
+
+
+def test_a_restart_forgets_nothing_of_what_failed() -> None:
+    before = KeptHouse()
+    client = named(before, retries=5)
+    publish(before, 1)
+    (seq,) = seqs(connect(client, 1))
+    connect(client, 2, no(seq, BUSY, message="no disk"))
+    house = before.reborn()
+    client = again(client, house)
+    (seq,) = seqs(connect(client, 2))
+    connect(client, 3, no(seq, REFUSED, message="no such order"))
+    (letter,) = house.store.letters
+    assert told(letter) == [(1, BUSY, "no disk"), (2, REFUSED, "no such order")]
+    assert (letter.attempt_count, letter.redelivered) == (2, 1)
+
+
+def test_what_was_in_hands_when_the_server_died_is_a_lost_reply() -> None:
+    before = KeptHouse()
+    client = named(before)
+    publish(before, 1)
+    connect(client, 1)
+    house = before.reborn()
+    client = again(client, house)
+    (seq,) = seqs(connect(client, 1))
+    connect(client, 2, no(seq, REFUSED))
+    (letter,) = house.store.letters
+    assert [(each.n, each.outcome, each.latency) for each in letter.attempts] == [
+        (1, "lost reply", None),
+        (2, REFUSED, 0),
+    ]
+
+
+def test_who_only_acknowledges_leaves_histories_too() -> None:
+    house = KeptHouse()
+    client = house.connected(ext={"ack": True})
+    client.subscribe("/a")
+    publish(house, 1)
+    for _ in range(2):
+        assert client.connect(ext={"ack": 0}, advice={"timeout": 0}).data == [1]
+    house.advance(60)
+    (letter,) = house.store.letters
+    assert [(n, outcome) for n, outcome, _ in told(letter)] == [(1, "lost reply"), (2, BUSY)]
+
+
+def test_a_message_that_kills_its_receivers_is_dead_even_if_the_server_dies_too() -> None:
+    house = KeptHouse(channels=DEADLY)
+    client = named(house)
+    publish(house, 1)
+    connect(client, 1)
+    assert next_life(client) == [1]
+    house = house.reborn()
+    client = again(client, house)
+    assert next_life(client) == [1]
+    publish(house, 2)
+    assert next_life(client) == [2]
+    assert codes(house) == [REFUSED]
+    assert house.store.letters[0].attempt_count == 3
+    assert house.balances()
+
+
+def test_a_message_that_somebody_works_on_is_not_handed_over_too_often() -> None:
+    house = KeptHouse(channels={"/a": ChannelRule(max_attempts=1)})
+    client = named(house)
+    publish(house, 1)
+    asked = connect(client, 1)
+    (seq,) = seqs(asked)
+    for _ in range(3):
+        asked = connect(client, batch(asked) - 1, pending=[seq])
+        assert asked.data == []
+    assert codes(house) == []
+
+
+def test_other_channels_have_no_such_limit() -> None:
+    house = KeptHouse(channels={"/b": ChannelRule(max_attempts=1)})
+    client = named(house)
+    publish(house, 1)
+    connect(client, 1)
+    assert [next_life(client) for _ in range(5)] == [[1]] * 5
