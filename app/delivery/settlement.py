@@ -1,10 +1,10 @@
 """What becomes of entries when receivers answer, fail or go: books, store and dead letters."""
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 from app.delivery import attempts, error_codes
 from app.delivery.counters import Counters, Reason
@@ -16,11 +16,11 @@ from app.delivery.guard import Guard
 from app.delivery.history import History
 from app.delivery.keeper import Keeper, Mark
 from app.delivery.messages import Message
-from app.delivery.reactions import ErrorHandler, Failure, ForMessage, ForRest, Reaction
+from app.delivery.owner import Owner
+from app.delivery.reactions import Failure, ForMessage, ForRest, Reaction
 from app.delivery.receivers import Receiver
 from app.delivery.verdicts import Verdict
 
-R_contra = TypeVar("R_contra", bound=Receiver, contravariant=True)
 R = TypeVar("R", bound=Receiver)
 
 log = logging.getLogger(__name__)
@@ -28,50 +28,6 @@ log = logging.getLogger(__name__)
 _NS_PER_MS = 1_000_000
 _CROWD = 4 * 1024 * 1024
 _WORN = "handed over as often as it may be, and never answered"
-
-
-class Owner(Protocol[R_contra]):
-    """Whose receivers they are."""
-
-    def end(self, receiver: R_contra, code: ErrorCode, /) -> None:
-        """The receiver is done with: its queue is empty, nothing more must come to it."""
-        ...
-
-    def tell(self, letters: Sequence[DeadLetter], /) -> None:
-        """These letters are on record: whoever listens may be told."""
-        ...
-
-    def note(self, receiver: R_contra, /) -> None:
-        """What is remembered of the receiver has changed, and when it must be looked at."""
-        ...
-
-    def handler(self, receiver: R_contra, channel: str, /) -> ErrorHandler:
-        """Who decides on this receiver's failures on this channel."""
-        ...
-
-    def wants_letters(self, receiver: R_contra, channel: str, /) -> bool:
-        """Whether what this receiver does not get becomes a dead letter."""
-        ...
-
-    def max_attempts(self, channel: str, /) -> int | None:
-        """After how many hand-overs a message of the channel is dead, if there is such a limit."""
-        ...
-
-    def reached(self, channel: str, /) -> Iterable[str]:
-        """The persons whom it would hit if the channel were held back now."""
-        ...
-
-    def alert(self, channel: str, reason: str, /) -> None:
-        """A channel is held back from now on: most of its receivers refuse what comes there."""
-        ...
-
-    def policy(self, receiver: R_contra, /) -> Mapping[str, Any] | None:
-        """What was agreed with the receiver."""
-        ...
-
-    def transport(self, receiver: R_contra, /) -> str:
-        """How the receiver is connected."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
