@@ -261,8 +261,11 @@ class Answers:
         if pipe.is_draining():
             return
         messages = self.take(session)
-        if messages and pipe.push(messages):
+        if not messages:
+            return
+        if pipe.push(messages):
             session.lazy_due = 0.0
             self._written(session, None)
         else:
-            self._not_written(session, None)
+            # The connection is about to be lost; nobody is told anything over it any more.
+            self._bayeux.settlement.not_written(session, None, self._bayeux.now)

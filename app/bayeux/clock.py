@@ -39,11 +39,16 @@ class Clock:
     def rest(self, session: Session) -> None:
         """From now on the client has this long to come back."""
         bayeux = self._bayeux
-        session.deadline = bayeux.now + session.rest_interval_s + bayeux.options.max_interval_s
-        if session.dispatcher is None:
-            bayeux.sessions.timers.ring_by(session, session.deadline)
-        else:
-            self.wind(session)
+        due = bayeux.now + session.rest_interval_s + bayeux.options.max_interval_s
+        session.deadline = due
+        dispatcher = session.dispatcher
+        if dispatcher is not None:
+            if dispatcher.deadline is not None:
+                self.wind(session)
+                return
+            # What was handed over a moment ago may have to be answered for before.
+            due = min(due, session.queue.first_due() or due)
+        bayeux.sessions.timers.ring_by(session, due)
 
     def lie(self, session: Session) -> None:
         """The client has left a session that waits for its return."""

@@ -283,7 +283,9 @@ class Bayeux:
         """Keep the connect until a message comes or the time is over."""
         self.sessions.hold(session, exchange)
         session.deadline = self.now + timeout_s
-        if session.dispatcher is None and not session.quiet_until and not session.lazy_due:
+        is_still = session.dispatcher is None or session.dispatcher.deadline is None
+        if is_still and not session.quiet_until and not session.lazy_due:
+            # Of what falls due besides, the timers know since it was set.
             self.sessions.timers.ring_by(session, session.deadline)
         else:
             self.clock.wind(session)

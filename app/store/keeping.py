@@ -146,7 +146,7 @@ class Store:
 
     @property
     def is_available(self) -> bool:
-        return self._state is State.OPEN and self.line.is_up and not self.line.is_full
+        return self._state is State.OPEN and self.line.has_room
 
     @property
     def is_full(self) -> bool:

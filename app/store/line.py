@@ -89,6 +89,18 @@ class Line:
         return len(self._sent) + len(self._queued)
 
     @property
+    def has_room(self) -> bool:
+        """Whether the store is there and more can be asked of it."""
+        wire = self._wire
+        return (
+            self._is_up
+            and wire is not None
+            and not wire.lost.done()
+            and self._bytes <= self._limits.bytes
+            and len(self._sent) + len(self._queued) <= self._limits.calls
+        )
+
+    @property
     def is_full(self) -> bool:
         """Whether more waits for the store than should."""
         return self._bytes > self._limits.bytes or self.unanswered > self._limits.calls
