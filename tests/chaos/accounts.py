@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from tests.chaos.history import Phase
-from tests.chaos.ledger import SETTLING_NS, STORE_DIED, Ledger, by_copy
+from tests.chaos.ledger import SENDING_NS, SETTLING_NS, STORE_DIED, Ledger, by_copy
 from tests.chaos.records import Copy, Delivery, Scan, Settlement
 
 WAYS = ("acked", "waiting", "handed", "dead", "expired", "discarded", "returned")
@@ -24,13 +24,16 @@ def bad_acks(ledger: Ledger) -> Found:
             yield f"batch {batch} came to {connect.process} after batch {batches[key]}"
         batches[key] = batch
     for scan in ledger.scans:
-        yield from _overfull(scan)
+        yield from _overfull(ledger, scan)
 
 
-def _overfull(scan: Scan) -> Found:
+def _overfull(ledger: Ledger, scan: Scan) -> Found:
+    """What is kept finds out only then that there is no room: it does not count at once."""
     waiting: dict[str, int] = defaultdict(int)
     for entry in scan.pending:
-        waiting[entry.copy.subscriber] += 1
+        publish = ledger.publishes.get(entry.copy.tag)
+        if publish is None or publish.ended_ns + SENDING_NS < scan.at_ns:
+            waiting[entry.copy.subscriber] += 1
     for subscriber, limit in scan.limits.items():
         if waiting[subscriber] > limit:
             yield f"{waiting[subscriber]} entries wait for {subscriber}, the limit is {limit}"

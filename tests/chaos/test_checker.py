@@ -180,6 +180,14 @@ def one_was_sent_again_with_its_key(story: Story) -> None:
     story.add(What.REPEAT, "p", Phase.INFO, tag="p-1")
 
 
+def what_finds_no_room_is_on_its_way_out(story: Story) -> None:
+    story.publish("p-1")
+    story.pause(100)
+    story.publish("p-2")
+    story.scan(waiting=("p-1", "p-2"), limits={JOE: 1})
+    story.scan(waiting=("p-1",), dead=("p-2",), limits={JOE: 1})
+
+
 def the_books_balance(story: Story) -> None:
     story.count(
         accepted=7, acked=1, waiting=1, handed=1, dead=1, expired=1, discarded=1, returned=1
@@ -207,6 +215,7 @@ GOOD: list[Tale] = [
     nobody_read_of_the_hand_over_any_more,
     urgent_ones_overtake,
     one_was_sent_again_with_its_key,
+    what_finds_no_room_is_on_its_way_out,
     the_books_balance,
 ]
 
@@ -347,6 +356,8 @@ def a_batch_number_comes_twice(story: Story) -> None:
 
 
 def a_queue_is_longer_than_its_limit(story: Story) -> None:
+    story.publish("p-1", "p-2")
+    story.pause(100)
     story.scan(waiting=("p-1", "p-2"), limits={JOE: 1})
 
 

@@ -240,7 +240,9 @@ class Replay:
     sent: Annotated[int, Field(ge=0, description="Put into their receivers' queues again.")]
     acked: Count
     failed: Annotated[int, Field(ge=0, description="Died again.")]
-    skipped: Annotated[int, Field(ge=0, description="Receiver gone, replayed already or too often, or the like.")]
+    skipped: Annotated[
+        int, Field(ge=0, description="Receiver gone, replayed already or too often, or the like.")
+    ]
     channels: Annotated[dict[str, int], Field(description="Letters by channel, 20 at most.")]
     receivers: Annotated[dict[str, int], Field(description="Letters by receiver, 20 at most.")]
     reason: Annotated[str | None, Field(description="Why it stopped.")]
