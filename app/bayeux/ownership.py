@@ -61,7 +61,8 @@ class Ownership:
     def max_attempts(self, channel: str) -> int | None:
         if not self._has_limits:
             return None
-        return self._bayeux.rule(self._bayeux.channels.named(channel)).max_attempts
+        found = self._bayeux.channels.get(channel)
+        return None if found is None else self._bayeux.rule(found).max_attempts
 
     def reached(self, channel: str) -> Iterator[str]:
         bayeux, found = self._bayeux, self._bayeux.channels.get(channel)

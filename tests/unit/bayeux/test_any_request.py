@@ -121,6 +121,8 @@ class Conversation:
         self.house = house
         ext = {"ack": True, "timesync": {"tc": 1, "l": 0, "o": 0}}
         self.alice, self.bob = house.connected(ext=ext), house.connected()
+        # Known from now on, also when it has gone.
+        self._session = self.alice.session
         self._held: list[tuple[Asked, list[Json]]] = []
 
     def ask(self, messages: list[Json]) -> None:
@@ -138,7 +140,7 @@ class Conversation:
         sent = addressed(messages, self.alice, self.bob)
         body = json.dumps(sent).encode()
         exchange = self.house.receive_over(socket, body, self.alice.browser)
-        if self.alice.session.held is not exchange:
+        if self._session.held is not exchange:
             check_replies(socket.take(), sent)
         self.house.turn()
         self.house.close(socket)
