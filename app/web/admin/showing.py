@@ -102,8 +102,9 @@ def whole_session(
 
 def _last_failure(queue: CallbackQueue, letter: DeadLetter | None) -> str | None:
     """What was said last of anything that is in the queue, or died."""
-    trails = [each.trail for each in first_entries(queue, queue.count) if each.trail]
-    failures = [(trail[-1].time, trail[-1].outcome) for trail in trails]
+    tried = [attempt for each in first_entries(queue, queue.count) for attempt in each.trail]
+    # A reply that was lost is nothing that was said.
+    failures = [(each.time, each.code) for each in tried if each.code == each.outcome]
     if letter is not None:
         failures.append((int(letter.id) // _NS_PER_MS, letter.code))
     return max(failures)[1] if failures else None
