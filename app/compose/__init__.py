@@ -26,6 +26,7 @@ from app.settings import Settings, is_loopback
 from app.web import fast_lane
 from app.web.admin.tokens import Tokens, TokensUnusable, open_tokens
 from app.web.application import make_application
+from app.web.burst import Burst
 from app.web.clockwork import Clockwork
 from app.web.endpoint import Endpoint
 from app.web.heads import Heads
@@ -55,9 +56,9 @@ async def serving(settings: Settings) -> AsyncIterator[str]:
         stack.enter_context(_own_directory(settings.data))
         tokens = _open_tokens(settings.data)
         storage = await open_storage(settings, stack, _stop_at_once)
-        heads, tasks = Heads(), Tasks()
+        heads, burst, tasks = Heads(), Burst(), Tasks()
         stack.push_async_callback(tasks.close)
-        clockwork = Clockwork(heads)
+        clockwork = Clockwork(heads, burst)
         bayeux = Bayeux(
             options_of(settings),
             node=Node(settings.node, storage.stamps),
@@ -74,7 +75,7 @@ async def serving(settings: Settings) -> AsyncIterator[str]:
         await storage.load(bayeux)
         await administration.replays.resume()
         intake = Intake(settings.max_unfinished_bytes)
-        endpoint = Endpoint(bayeux, web_options(settings), loop.time, intake)
+        endpoint = Endpoint(bayeux, web_options(settings), loop.time, intake, burst)
         door = WebSocketDoor(endpoint)
 
         async def readiness() -> str | None:

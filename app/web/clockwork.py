@@ -3,6 +3,7 @@
 import asyncio
 
 from app.bayeux.server import Bayeux
+from app.web.burst import Burst
 from app.web.heads import Heads
 
 _BEAT_S = 0.1
@@ -14,8 +15,9 @@ _CONGESTED_S = 1.0
 class Clockwork:
     """Calls `Bayeux.flush` after turns that left something to say, `tick` ten times a second."""
 
-    def __init__(self, heads: Heads) -> None:
+    def __init__(self, heads: Heads, burst: Burst) -> None:
         self._heads = heads
+        self._burst = burst
         self._loop = asyncio.get_running_loop()
         self._bayeux: Bayeux | None = None
         self._beat: asyncio.TimerHandle | None = None
@@ -46,8 +48,10 @@ class Clockwork:
             self._heads.refresh()
         if self._bayeux is not None:
             self._bayeux.admission.is_congested = now - due > _CONGESTED_S
-            self._bayeux.tick(now)
+            with self._burst:
+                self._bayeux.tick(now)
 
     def _flush(self) -> None:
         if self._bayeux is not None:
-            self._bayeux.flush(self._loop.time())
+            with self._burst:
+                self._bayeux.flush(self._loop.time())

@@ -11,6 +11,7 @@ from app.bayeux.errors import BayeuxError, RequestRefused
 from app.bayeux.exchange import Exchange
 from app.bayeux.server import Bayeux
 from app.delivery.messages import Event
+from app.web.burst import Burst
 from app.web.cookies import BrowserCookie
 from app.web.intake import Intake
 from app.web.origins import Origins, Standing
@@ -57,6 +58,7 @@ class Endpoint:
     options: WebOptions
     clock: Callable[[], float]
     intake: Intake = field(default_factory=Intake)
+    burst: Burst = field(default_factory=Burst)
 
     def check_origin(self, origin: str | None, host: str | None) -> None:
         """Raises `RequestRefused` for pages that nobody allowed to use this server."""

@@ -335,7 +335,8 @@ class FastLane(RequestHandler):
         else:
             headers = self._endpoint.headers(exchange, speaker.origin, speaker.host)
             head = self._heads.build(self._endpoint.status(exchange), headers)
-        transport.write(b"%b%d\r\n\r\n[%b]" % (head, len(body) + 2, body))
+        answer = b"%b%d\r\n\r\n[%b]" % (head, len(body) + 2, body)
+        self._endpoint.burst.write(transport, answer)
         self._free()
         return True
 

@@ -60,7 +60,7 @@ class Socket:
         self.heard = endpoint.clock()
         # Asked for every message: what the request says of it is two steps away.
         self._protocol = request.protocol
-        self._bayeux = endpoint.bayeux
+        self._bayeux, self._burst = endpoint.bayeux, endpoint.burst
         self._messages_per_frame = endpoint.options.ws_messages_per_frame
         self._flush = flush
         self._hang_up = hang_up
@@ -123,7 +123,7 @@ class Socket:
         transport = self._protocol.transport
         if transport is None or transport.is_closing():
             return False
-        transport.write(frames[0] if len(frames) == 1 else b"".join(frames))
+        self._burst.write(transport, frames[0] if len(frames) == 1 else b"".join(frames))
         return True
 
     def _frames(self, messages: Sequence[Event]) -> list[bytes]:

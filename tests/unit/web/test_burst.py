@@ -1,0 +1,90 @@
+"""Small answers of one turn leave together, and nothing overtakes anything."""
+
+from typing import Any
+
+import pytest
+
+from app.web.burst import Burst
+
+
+class Wire:
+    """A transport that writes down, in a list that others share, what leaves."""
+
+    def __init__(self, name: str, left: list[str]) -> None:
+        self.name = name
+        self.left = left
+        self.unsent = 0
+
+    def write(self, data: bytes) -> None:
+        self.left.append(f"{self.name}{len(data)}")
+
+    def get_write_buffer_size(self) -> int:
+        return self.unsent
+
+
+class Street:
+    """A burst and its wires."""
+
+    def __init__(self) -> None:
+        self.burst = Burst()
+        self.left: list[str] = []
+        self.a, self.b = Wire("a", self.left), Wire("b", self.left)
+
+    def write(self, wire: Any, size: int) -> None:
+        self.burst.write(wire, b"x" * size)
+
+
+def test_outside_of_a_turn_everything_leaves_at_once() -> None:
+    street = Street()
+    street.write(street.a, 1)
+    assert street.left == ["a1"]
+
+
+def test_what_a_turn_has_to_say_leaves_when_it_ends_and_in_order() -> None:
+    street = Street()
+    with street.burst:
+        street.write(street.a, 1)
+        street.write(street.b, 2)
+        street.write(street.a, 3)
+        assert not street.left
+    assert street.left == ["a1", "b2", "a3"]
+
+
+def test_what_is_large_is_not_held_back_and_overtakes_nothing() -> None:
+    street = Street()
+    with street.burst:
+        street.write(street.a, 1)
+        street.write(street.a, 100_000)
+        assert street.left == ["a1", "a100000"]
+
+
+def test_nothing_is_held_back_from_a_client_that_has_not_read_what_came_before() -> None:
+    street = Street()
+    street.a.unsent = 10
+    with street.burst:
+        street.write(street.a, 1)
+        assert street.left == ["a1"]
+
+
+def test_in_a_long_turn_the_first_do_not_wait_for_the_last() -> None:
+    street = Street()
+    with street.burst:
+        for _ in range(100):
+            street.write(street.a, 1)
+        assert len(street.left) == 64
+    assert len(street.left) == 100
+
+
+def test_a_turn_that_fails_loses_nothing() -> None:
+    street = Street()
+
+    def turn() -> None:
+        with street.burst:
+            street.write(street.a, 1)
+            raise ValueError("a fault")
+
+    with pytest.raises(ValueError, match="a fault"):
+        turn()
+    assert street.left == ["a1"]
+    street.write(street.a, 2)
+    assert street.left == ["a1", "a2"]
