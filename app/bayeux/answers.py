@@ -27,16 +27,20 @@ class Answers:
 
     def __init__(self, bayeux: "Bayeux") -> None:
         self._bayeux = bayeux
-        # While a turn ends: what is sent when the store has heard of all its hand-overs.
+        # While a turn ends: what is sent when the store has heard of all its hand-overs, ...
         self._outbox: list[tuple[Session, Callable[[], None]]] | None = None
+        # ... and whether the store is there, which is then asked once.
+        self._has_store: bool | None = None
 
     def collect(self) -> None:
         """From now on what the store must hear of first is sent together, by `send_collected`."""
         self._outbox = []
+        self._has_store = self._bayeux.hub.keeper.is_available
 
     def send_collected(self) -> None:
         """The store hears of all hand-overs at once; then they leave."""
         outbox, self._outbox = self._outbox, None
+        self._has_store = None
         if outbox:
             self._bayeux.hub.keeper.flush()
             for session, send in outbox:
@@ -190,7 +194,10 @@ class Answers:
 
         Then no batch is counted either: after a restart it would speak for what it did not carry.
         """
-        return session.is_durable and not self._bayeux.hub.keeper.is_available
+        if not session.is_durable:
+            return False
+        has_store = self._has_store
+        return not (self._bayeux.hub.keeper.is_available if has_store is None else has_store)
 
     def _note_hand_over(self, session: Session, entries: Sequence[Entry]) -> None:
         """The store hears of it before the bytes leave: who dies while working is counted."""

@@ -1,7 +1,7 @@
 """What one turn of the event loop has for the store: few calls, however much it is."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import repeat
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from itertools import islice, repeat
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from app.delivery.dead_letters import DeadLetter
@@ -203,11 +203,17 @@ def _cost_of_letter(pair: tuple[DeadLetter, str | None]) -> int:
     return _LETTER + pair[0].size // _BYTES
 
 
-def _parts(items: Iterable[T], costs: Iterable[int]) -> Iterator[list[T]]:
+def _parts(items: Collection[T], costs: Iterable[int]) -> Iterator[list[T]]:
     """The items in their order, in parts that cost no more than one call may, or have one item."""
+    if not items:
+        return
+    known = list(islice(costs, len(items)))
+    if sum(known) <= _MOST:
+        yield list(items)
+        return
     part: list[T] = []
     total = 0
-    for item, more in zip(items, costs, strict=False):
+    for item, more in zip(items, known, strict=True):
         if part and total + more > _MOST:
             yield part
             part, total = [], 0

@@ -13,14 +13,15 @@ local function refer(id, body, more)
     end
 end
 
--- One queue less refers to a message.
-local function release(id)
-    local count = tonumber(redis.call('HGET', KEYS[3], id) or 1)
-    if count > 2 then
-        redis.call('HSET', KEYS[3], id, count - 1)
-    elseif count == 2 then
-        redis.call('HDEL', KEYS[3], id)
-    else
+-- So many queues less, or one, refer to a message.
+local function release(id, fewer)
+    local count = tonumber(redis.call('HGET', KEYS[3], id) or 1) - (fewer or 1)
+    if count > 1 then
+        redis.call('HSET', KEYS[3], id, count)
+        return
+    end
+    redis.call('HDEL', KEYS[3], id)
+    if count < 1 then
         redis.call('HDEL', KEYS[2], id)
     end
 end

@@ -13,7 +13,7 @@ while at <= #ARGV do
     for i = at, at + 2 * count - 1, 2 do
         local found = redis.call('HGET', queue, ARGV[i])
         if found then
-            local generation = string.match(found, 'g%d+$') or ''
+            local generation = found ~= '' and string.match(found, 'g%d+$') or ''
             redis.call('HSET', queue, ARGV[i], ARGV[i + 1] .. generation)
         end
     end
