@@ -5,8 +5,9 @@ connect replies alone and carry `ext.delivery`; verdicts come in `ext.delivery.v
 message of the client, or as the data of a publish to `/service/delivery`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import orjson
@@ -18,15 +19,15 @@ from app.bayeux.server import Bayeux
 from app.bayeux.services import Call
 from app.bayeux.sessions import Session
 from app.bayeux.terms import Terms, TermsInvalid
-from app.delivery.entries import Entry, Settling
+from app.delivery.entries import Settling
 from app.delivery.messages import Event, Message
 from app.delivery.settlement import Node
 from app.delivery.verdicts import parse
 
 SERVICE = "/service/delivery"
 _HANDSHAKE = "/meta/handshake"
-# What is the receiver's own in every event.
-_SEQ = b'"seq":%d,"queue":{"index":%d,"size":%d}'
+# What all receivers are told, then what is this one's own: in every event, and in some.
+_EVENT = b'%b"seq":%d,"queue":{"index":%d,"size":%d}%b}}}'
 _LIFE = b',"expiration":{"lifeTime":%d,"remainingLife":%d}'
 # Verdicts of one message of a client; more than its queue may hold is a mistake or an attack.
 _MOST_VERDICTS = 10_000
@@ -142,24 +143,28 @@ class Dress:
     def __init__(self, node: Node) -> None:
         self._node = node
 
-    def __call__(self, session: Session, entries: Sequence[Entry], now: float) -> Sequence[Event]:
-        size = session.queue.count
-        return [self._event(session, entry, place, size) for place, entry in enumerate(entries)]
+    def __call__(
+        self, session: Session, batch: Iterable[tuple[Message, int, int]]
+    ) -> Sequence[Event]:
+        waiting = session.queue.count
+        events = []
+        for place, (message, seq, redelivered) in enumerate(batch):
+            stem = message.stem or self._stem(message)
+            own = self._own(session, message, redelivered)
+            events.append(Event(_EVENT % (stem, seq, place, waiting, own)))
+        return events
 
-    def _event(self, session: Session, entry: Entry, place: int, size: int) -> Event:
-        message = entry.message
-        own = [_SEQ % (entry.seq, place, size)]
-        subscription = session.subscription(message.channel)
-        if subscription is not None:
-            own.append(b',"subscription":' + orjson.dumps(subscription))
-        if entry.redelivered:
-            own.append(b',"redelivered":%d' % entry.redelivered)
+    def _own(self, session: Session, message: Message, redelivered: int) -> bytes:
+        """What is not said of every event."""
+        own = _subscription(session.subscription(message.channel))
+        if redelivered:
+            own += b',"redelivered":%d' % redelivered
         if session.terms is not None and session.terms.secret is not None:
-            own.append(b',"cbSessionId":' + orjson.dumps(session.terms.secret))
+            own += b',"cbSessionId":' + orjson.dumps(session.terms.secret)
         if message.life_ms is not None:
             left = message.life_ms - (self._node.now_ms() - message.id // 1_000_000)
-            own.append(_LIFE % (message.life_ms, max(left, 0)))
-        return Event(b"".join((message.stem or self._stem(message), *own, b"}}}")))
+            own += _LIFE % (message.life_ms, max(left, 0))
+        return own
 
     def _stem(self, message: Message) -> bytes:
         """The event up to what is the receiver's own, kept with the message."""
@@ -194,3 +199,9 @@ class Dress:
                 )
             )
         return message.stem
+
+
+@lru_cache(maxsize=1000)
+def _subscription(pattern: str | None) -> bytes:
+    """Which subscription brings an event, said often of the same ones."""
+    return b"" if pattern is None else b',"subscription":' + orjson.dumps(pattern)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import count, repeat
 from typing import TYPE_CHECKING
 
 from app.bayeux.advice import reconnect_advice
@@ -12,7 +13,7 @@ from app.bayeux.extension_chain import run_outgoing
 from app.bayeux.life import State
 from app.bayeux.sessions import Session
 from app.delivery.counters import Reason
-from app.delivery.entries import Carried, Entry
+from app.delivery.entries import Carried
 from app.delivery.messages import Event
 
 if TYPE_CHECKING:
@@ -162,25 +163,38 @@ class Answers:
         queue, bayeux = session.queue, self._bayeux
         if queue.has_mortals:
             bayeux.settlement.dropped(session, queue.expire(bayeux.now))
-        if session.dispatcher is None and not session.is_durable:
-            messages = queue.pass_on(bayeux.now, bayeux.guard.held)
-            if messages is not None:
-                return messages
-        if self.waits_for_store(session):
+        if session.is_durable and self.waits_for_store(session):
             return _NO_MESSAGES
         limit = -1 if session.terms is None else session.terms.max_entries
-        if not session.flows(bayeux.now):
+        if session.dispatcher is not None and not session.dispatcher.flows(bayeux.now):
             limit = 0
+        messages = queue.pass_on(bayeux.now, bayeux.guard.held) if limit < 0 else None
+        if messages is None:
+            return self._take_again(session, limit)
+        if session.is_durable:
+            bayeux.settlement.mark_first(session, messages)
+            self._tell_store()
+        if session.dress is None:
+            return messages
+        first = queue.seq - len(messages) + 1
+        return session.dress(session, zip(messages, count(first), repeat(0)))
+
+    def _take_again(self, session: Session, limit: int) -> Sequence[Event]:
+        """As `take`, if something was handed over before, or not all may be handed over now."""
+        queue, bayeux = session.queue, self._bayeux
         if queue.handed:
             bayeux.settlement.lost(session, bayeux.now)
         if limit and (queue.returned or queue.handed):
             bayeux.settlement.bury_worn(session)
         entries = queue.hand_over(bayeux.now, limit, bayeux.guard.held)
         if session.is_durable:
-            self._note_hand_over(session, entries)
-        if session.dress is not None:
-            return session.dress(session, entries, bayeux.now)
-        return [entry.message for entry in entries]
+            bayeux.settlement.mark(session, entries)
+            bayeux.settlement.mark(session, queue.returned)
+            self._tell_store()
+        if session.dress is None:
+            return [entry.message for entry in entries]
+        told = [(entry.message, entry.seq, entry.redelivered) for entry in entries]
+        return session.dress(session, told)
 
     def may_take(self, session: Session) -> bool:
         """Whether anything may be handed over now: what is kept waits while the store is away."""
@@ -199,12 +213,8 @@ class Answers:
         has_store = self._has_store
         return not (self._bayeux.hub.keeper.is_available if has_store is None else has_store)
 
-    def _note_hand_over(self, session: Session, entries: Sequence[Entry]) -> None:
+    def _tell_store(self) -> None:
         """The store hears of it before the bytes leave: who dies while working is counted."""
-        settlement = self._bayeux.settlement
-        settlement.mark(session, entries)
-        if session.queue.returned:
-            settlement.mark(session, session.queue.returned)
         if self._outbox is None:
             self._bayeux.hub.keeper.flush()
 

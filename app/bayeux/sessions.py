@@ -1,14 +1,13 @@
 """Sessions: who is connected, under which browser, until when."""
 
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from app.bayeux.exchange import Carrier, ConnectionType, Exchange, Pipe
 from app.bayeux.life import Input, State, step
 from app.delivery.channels import covers
-from app.delivery.entries import Entry
-from app.delivery.messages import Event
+from app.delivery.messages import Event, Message
 from app.delivery.queue import CallbackQueue
 from app.delivery.receivers import NOBODY, Receiver
 from app.delivery.timers import Timers
@@ -23,10 +22,13 @@ _REPLACED = 10_000
 
 
 class Dress(Protocol):
-    """Gives each event of a batch what its receiver alone is to know of it."""
+    """Gives each event of a batch what its receiver alone is to know of it.
+
+    Of each message it gets the number that the receiver is told, and how often it comes again.
+    """
 
     def __call__(
-        self, session: "Session", entries: Sequence[Entry], now: float, /
+        self, session: "Session", batch: Iterable[tuple[Message, int, int]], /
     ) -> Sequence[Event]: ...
 
 

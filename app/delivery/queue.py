@@ -162,9 +162,9 @@ class CallbackQueue:
         )
 
     def pass_on(self, now: float, held: Collection[str] = ()) -> Sequence[Message] | None:
-        """The next batch for a receiver that is told nothing but the messages.
+        """The usual batch: all that waits, for the first time, while nothing else is here.
 
-        None if that is not all that waits and nothing else: then they must be handed over.
+        None if it is another: then it must be handed over.
         """
         if self._fresh or self._handed or self.returned or held:
             return None
@@ -173,6 +173,7 @@ class CallbackQueue:
         self._last_seq = self.seq
         self.seq += len(waiting)
         self._fresh, self._fresh_at = waiting, now
+        self.carries_repeats = False
         return waiting
 
     @property
@@ -181,8 +182,10 @@ class CallbackQueue:
         fresh, handed = self._fresh, self._handed
         if fresh:
             self._fresh = ()
+            now, patience_s = self._fresh_at, self.response_timeout_s
+            due = now + patience_s if patience_s else 0.0
             for seq, message in enumerate(fresh, self._last_seq + 1):
-                handed[seq] = Entry(message, seq, self.batch, 1, self._fresh_at)
+                handed[seq] = Entry(message, seq, self.batch, 1, now, due)
         return handed
 
     def hand_over(self, now: float, limit: int = -1, held: Collection[str] = ()) -> Sequence[Entry]:
@@ -195,8 +198,6 @@ class CallbackQueue:
             held = ()
         # Asked for first: what has just been handed over belongs to the batch of before.
         handed = self.handed
-        if not handed and not self.returned and not held and limit < 0:
-            return self._hand_over_waiting(now)
         self.batch += 1
         self._last_seq = self.seq
         going = self._take_unacknowledged()
@@ -224,21 +225,6 @@ class CallbackQueue:
             entry.handed_at = now
             entry.due = due
             handed[self.seq] = entry
-        return going
-
-    def _hand_over_waiting(self, now: float) -> Sequence[Entry]:
-        """The usual case: all that waits, and nothing else is here."""
-        due = now + self.response_timeout_s if self.response_timeout_s else 0.0
-        waiting, self.waiting = self.waiting, []
-        self.batch += 1
-        self._last_seq = self.seq
-        seq, batch, handed, going = self.seq, self.batch, self._handed, []
-        for message in waiting:
-            seq += 1
-            entry = handed[seq] = Entry(message, seq, batch, 1, now, due)
-            going.append(entry)
-        self.seq = seq
-        self.carries_repeats = False
         return going
 
     @property
@@ -277,9 +263,9 @@ class CallbackQueue:
         """The transport has taken what was handed over; the messages that are settled by that."""
         if self.settling is not _WRITTEN:
             return ()
-        if self._fresh:
+        if self._fresh and (carried is None or carried.batch == self.batch):
             return self._settle_handed()
-        if self._handed or self.returned:
+        if self.handed or self.returned:
             return self.settle((carried or self.carried).numbers)
         return ()
 
@@ -429,9 +415,10 @@ class CallbackQueue:
 
     def first_due(self) -> float:
         """When the receiver must have said something of what it has; never, if zero."""
+        if self._fresh and self.response_timeout_s:
+            return self._fresh_at + self.response_timeout_s
         for entry in self._handed.values():
             return entry.due
-        # Of what is no entry yet nobody need say anything.
         return 0.0
 
     # Ends

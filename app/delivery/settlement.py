@@ -242,6 +242,16 @@ class Settlement(Generic[R]):
         ]
         self._keeper.mark(receiver.key, marks)
 
+    def mark_first(self, receiver: R, messages: Sequence[Message]) -> None:
+        """Remember that these were handed over for the first time, in the last batch."""
+        batch, numbers = receiver.queue.carried
+        marks = [
+            Mark(message.id, seq, batch, 1, 0, seq)
+            for message, seq in zip(messages, numbers, strict=True)
+        ]
+        if marks:
+            self._keeper.mark(receiver.key, marks)
+
     def bury_all(self, receiver: R, code: ErrorCode, text: str, now: float) -> None:
         """Nothing of the queue will be delivered; what has outlived its time is no loss."""
         self.dropped(receiver, receiver.queue.expire(now))

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from app.bayeux import ownership, qos, records
@@ -11,7 +11,6 @@ from app.bayeux.sessions import Session
 from app.delivery import queue
 from app.delivery.dead_letters import DeadLetter
 from app.delivery.dispatcher import Dispatcher
-from app.delivery.entries import Entry
 from app.delivery.keeper import Kept
 from app.delivery.messages import Message
 from app.delivery.queue import CallbackQueue
@@ -85,15 +84,12 @@ def acks_do_not_reach_the_store() -> None:
 
 
 def redeliveries_do_not_say_so() -> None:
-    dress = Dress._event
+    own = Dress._own
 
-    def quietly(self: Dress, session: Session, entry: Entry, *rest: int) -> object:
-        redelivered, entry.redelivered = entry.redelivered, 0
-        event = dress(self, session, entry, *rest)
-        entry.redelivered = redelivered
-        return event
+    def quietly(self: Dress, session: Session, message: Message, _: int) -> bytes:
+        return own(self, session, message, 0)
 
-    _replace(Dress, "_event", quietly)
+    _replace(Dress, "_own", quietly)
 
 
 def what_returns_comes_reversed() -> None:
@@ -101,15 +97,16 @@ def what_returns_comes_reversed() -> None:
 
 
 def what_was_acked_comes_again() -> None:
-    settle = CallbackQueue.settle
+    acknowledge = CallbackQueue.acknowledge
 
-    def reluctantly(self: CallbackQueue, seqs: Iterable[int]) -> Sequence[Message]:
-        numbers = [seq for seq in seqs if seq in self.handed]
-        stay = [seq for seq in numbers if not self.handed[seq].redelivered]
-        stayed = [self.handed[seq].message for seq in stay]
-        return [*stayed, *settle(self, [seq for seq in numbers if seq not in stay])]
+    def reluctantly(self: CallbackQueue, batch: int) -> Sequence[Message]:
+        self.keep_pending([seq for seq, entry in self.handed.items() if not entry.redelivered])
+        stayed = [entry.message for entry in self.handed.values() if entry.is_pending]
+        settled = acknowledge(self, batch)
+        self.keep_pending(())
+        return [*stayed, *settled]
 
-    _replace(CallbackQueue, "settle", reluctantly)
+    _replace(CallbackQueue, "acknowledge", reluctantly)
 
 
 def holdback_is_ignored() -> None:
@@ -117,8 +114,8 @@ def holdback_is_ignored() -> None:
 
 
 def bodies_go_with_their_first_entry() -> None:
-    eager = scripts.SETTLE.source.replace("if count > 2 then", "if false then")
-    eager = eager.replace("elseif count == 2 then", "elseif false then")
+    eager = scripts.SETTLE.source.replace("if count > 1 then", "if false then")
+    eager = eager.replace("if count < 1 then", "if true then")
     broken = Script("settle", eager)
     known = tuple(broken if each is scripts.SETTLE else each for each in scripts.SCRIPTS)
     _replace(scripts, "SCRIPTS", known)
