@@ -182,6 +182,11 @@ class Guard:
         self._held: dict[str, Held] = {}
         self.held = MappingProxyType(self._held)
 
+    @property
+    def window_s(self) -> float:
+        """How long it matters what was said."""
+        return self._limits.window_s
+
     def taken(self, messages: Sequence[Message], person: str, now: float) -> None:
         """A receiver took these."""
         if self._limits.is_on:

@@ -53,6 +53,8 @@ class Settlement(Generic[R]):
         self._node = node
         self._guard = guard
         self._history: History[R] = History(node.name, node.now_ms, owner.transport)
+        # Until then the guard is told what receivers take: not while nobody refuses anything.
+        self._watched_until = 0.0
         # Bytes of letters on their way to the store.
         self._burying = 0
 
@@ -67,7 +69,7 @@ class Settlement(Generic[R]):
         if receiver.dispatcher is not None:
             receiver.dispatcher.acked()
             receiver.acked += len(messages)
-            if receiver.can_refuse:
+            if now < self._watched_until and receiver.can_refuse:
                 self._guard.taken(messages, receiver.person, now)
 
     def judge(self, receiver: R, verdicts: Iterable[Verdict], now: float) -> None:
@@ -92,8 +94,10 @@ class Settlement(Generic[R]):
         failure = Failure(code, verdict.text, verdict.delay_s, channel, entry.attempts)
         self.fail(receiver, failure, now, entry)
         is_refusal = code.family == "user" and code is not error_codes.HOLDBACK
-        if is_refusal and self._guard.refused(entry.message, receiver.person, now):
-            self._hold_if_most_refuse(channel, now)
+        if is_refusal:
+            self._watched_until = now + self._guard.window_s
+            if self._guard.refused(entry.message, receiver.person, now):
+                self._hold_if_most_refuse(channel, now)
 
     def _hold_if_most_refuse(self, channel: str, now: float) -> None:
         reached = self._owner.reached(channel)

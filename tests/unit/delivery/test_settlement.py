@@ -422,14 +422,13 @@ def test_receivers_that_are_not_heard_of_but_would_be_hit_speak_for_the_channel(
 
 def test_receivers_that_acknowledge_whole_batches_speak_for_the_channel_too() -> None:
     court = Court()
-    for number in range(10):
-        receiver = court.add(number)
-        if number >= 7:
-            refuse_all(court, "abcde", receiver)
-        else:
-            court.offer(*"abcde", receiver=receiver)
+    receivers = [court.add(number) for number in range(10)]
+    for batch, text in enumerate("abcde", 1):
+        for receiver in receivers[:7]:
+            court.offer(text, receiver=receiver)
             receiver.queue.hand_over(court.now)
-            court.settlement.acked(receiver, receiver.queue.acknowledge(1), court.now)
+            court.settlement.acked(receiver, receiver.queue.acknowledge(batch), court.now)
+        refuse_all(court, text, *receivers[7:])
     assert court.alerts == []
 
 
