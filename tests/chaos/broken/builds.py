@@ -154,7 +154,7 @@ def keys_take_two_steps() -> None:
         def then(kept: Kept) -> None:
             if kept is Kept.KEPT:
                 message.key = None
-                self._loop.call_later(0.1, keep, self, message, keys, done)
+                self._loop.call_later(0.5, keep, self, message, keys, done)
             else:
                 done(kept)
 
