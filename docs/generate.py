@@ -17,7 +17,7 @@ from app.bayeux.options import Options
 from app.bayeux.server import Bayeux
 from app.delivery.error_codes import CODES
 from app.delivery.keeper import Keeper
-from app.delivery.settlement import Node
+from app.delivery.node import Node
 from app.settings import Settings
 from app.web.metrics import BayeuxCollector
 

@@ -21,7 +21,7 @@ from app.bayeux.sessions import Session
 from app.bayeux.terms import Terms, TermsInvalid
 from app.delivery.entries import Settling
 from app.delivery.messages import Event, Message
-from app.delivery.settlement import Node
+from app.delivery.node import Node
 from app.delivery.verdicts import parse
 
 SERVICE = "/service/delivery"

@@ -162,7 +162,7 @@ class Answers:
         """What is to be handed over now, in the form that this session gets it."""
         queue, bayeux = session.queue, self._bayeux
         if queue.has_mortals:
-            bayeux.settlement.dropped(session, queue.expire(bayeux.now))
+            bayeux.exits.dropped(session, queue.expire(bayeux.now))
         if session.is_durable and self.waits_for_store(session):
             return _NO_MESSAGES
         limit = -1 if session.terms is None else session.terms.max_entries

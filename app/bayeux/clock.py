@@ -104,7 +104,7 @@ class Clock:
 
     def _look_at_dispatcher(self, session: Session) -> None:
         bayeux, dispatcher = self._bayeux, session.dispatcher
-        if bayeux.settlement.is_crowded:
+        if bayeux.exits.is_crowded:
             # What fails now could not be written down: it fails a little later.
             return
         first_due = session.queue.first_due()
@@ -146,7 +146,7 @@ class Clock:
             bayeux.end(session, Input.EXPIRE)
             session.queue.discard(Reason.SESSION_EXPIRED)
             return
-        if bayeux.settlement.is_crowded:
+        if bayeux.exits.is_crowded:
             session.deadline = bayeux.now + _POSTPONED_S
             return
         # From now on it is the dispatcher that waits, for as long as the session may last.

@@ -203,7 +203,7 @@ def _carry_out(
 
 def _check_store(bayeux: Bayeux, session: Session) -> None:
     """What cannot be written down must not happen: nothing is settled, the client comes back."""
-    if bayeux.settlement.is_crowded:
+    if bayeux.exits.is_crowded:
         advice = {"reconnect": "retry", "interval": milliseconds(bayeux.admission.delay_s())}
         raise Refused(BayeuxError.STORE_UNAVAILABLE, NO_CONNECTION.text, advice=advice)
 

@@ -192,7 +192,7 @@ def _can_write_down(bayeux: Bayeux, draft: Session, *, is_durable: bool) -> bool
     if is_durable and not bayeux.hub.keeper.is_available:
         return False
     clears = draft.terms is not None and draft.terms.clear_sessions
-    return not (clears and bayeux.settlement.is_crowded)
+    return not (clears and bayeux.exits.is_crowded)
 
 
 def check_capacity(bayeux: Bayeux) -> None:

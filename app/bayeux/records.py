@@ -115,7 +115,7 @@ def _withhold(bayeux: "Bayeux", session: Session, messages: list[Message]) -> No
     withheld = [message for message in messages if not _may_have(session, message.channel)]
     if withheld:
         bayeux.hub.counters.accepted += len(withheld)
-        bayeux.settlement.discarded(session, withheld, Reason.NOT_ALLOWED)
+        bayeux.exits.discarded(session, withheld, Reason.NOT_ALLOWED)
 
 
 def _stop(session: Session, record: SessionRecord) -> None:

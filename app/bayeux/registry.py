@@ -128,7 +128,7 @@ def remove_first(bayeux: "Bayeux", session: Session, count: int) -> int:
     left = [entry.message for entry in returned] + waiting
     queue.count -= len(left)
     queue.size -= sum(len(message.wire) for message in left)
-    bayeux.settlement.discarded(session, gone, Reason.CLEARED)
+    bayeux.exits.discarded(session, gone, Reason.CLEARED)
     return len(gone)
 
 

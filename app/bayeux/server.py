@@ -30,7 +30,8 @@ from app.delivery.guard import Guard
 from app.delivery.hub import Hub
 from app.delivery.keeper import Keeper, Kept
 from app.delivery.messages import Message
-from app.delivery.settlement import Node, Settlement
+from app.delivery.node import Node
+from app.delivery.settlement import Settlement
 
 _ORDINARY_RULE = ChannelRule()
 _GONE = State.GONE
@@ -86,7 +87,8 @@ class Bayeux:
         self.settlement: Settlement[Session] = Settlement(
             self.ownership, keeper, self.hub.counters, node, self.guard
         )
-        self.hub.turned_away = self.settlement.turned_away
+        self.exits = self.settlement.exits
+        self.hub.turned_away = self.exits.turned_away
         self.sessions = Sessions(
             new_id, trusting=options.trust_client_session, first=node.stamp() // 1000
         )
@@ -260,7 +262,7 @@ class Bayeux:
             return
         keeps = session.is_durable or (session.terms is not None and session.terms.is_named)
         if keeps:
-            self.settlement.bury_all(session, GIVEN_UP, why, self.now)
+            self.exits.bury_all(session, GIVEN_UP, why, self.now)
         pipe = session.pipe
         event: Json = {"channel": "/meta/disconnect", "successful": True}
         if pipe is None:
@@ -341,7 +343,7 @@ class Bayeux:
         """Discard what is in the session's queue; how many entries that were."""
         entries = session.queue.clear()
         messages = [entry.message for entry in entries]
-        self.settlement.discarded(session, messages, Reason.CLEARED)
+        self.exits.discarded(session, messages, Reason.CLEARED)
         return len(entries)
 
     def store_is_back(self) -> None:
@@ -353,7 +355,7 @@ class Bayeux:
     def give_up(self, session: Session, code: ErrorCode, text: str, by: str = "") -> None:
         """The session ends, of itself or by somebody, and what it did not get is dead."""
         session.is_closed = session.is_given_up = True
-        self.settlement.bury_all(session, code, text, self.now)
+        self.exits.bury_all(session, code, text, self.now)
         self.ownership.end(session, code, by)
 
     def end(self, session: Session, seen: Input) -> None:

@@ -21,7 +21,7 @@ from app.bayeux.server import Bayeux
 from app.compose.administration import Administration, listen_apart, make_administration
 from app.compose.options import options_of, web_options
 from app.compose.storage import open_storage
-from app.delivery.settlement import Node
+from app.delivery.node import Node
 from app.settings import Settings, is_loopback
 from app.web import fast_lane
 from app.web.admin.tokens import Tokens, TokensUnusable, open_tokens

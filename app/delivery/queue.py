@@ -1,19 +1,13 @@
 """The callback queue: everything that waits for one receiver, what it has in hands first."""
 
-from bisect import bisect_left, insort
+from bisect import insort
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from operator import attrgetter
 
 from app.delivery.counters import Counters, Reason
-from app.delivery.entries import Carried, Entry, Settling
+from app.delivery.entries import Entry, Settling
+from app.delivery.hands import Hands, by_seq
 from app.delivery.messages import ORDINARY_PRIORITY, Message
-
-# A receiver that never acknowledges gets its batches again at once this many times, ...
-_FREE_REPEATS = 3
-# ... then after a pause that doubles from the first to the second of these (seconds).
-_FIRST_PAUSE_S = 0.1
-_LONGEST_PAUSE_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +19,6 @@ class QueueLimits:
 
 
 _BATCH, _WRITTEN = Settling.BATCH, Settling.WRITTEN
-_by_seq = attrgetter("seq")
 
 
 def _precedence(message: Message) -> int:
@@ -36,70 +29,15 @@ def _rightful_place(message: Message) -> tuple[int, int]:
     return -message.priority, message.id
 
 
-class CallbackQueue:
-    """One receiver's entries: `handed` to it, then `returned` by it, then `waiting` ones.
+class CallbackQueue(Hands):
+    """One receiver's entries: what it has in hands, what came back, then what is `waiting`."""
 
-    What was handed over becomes entries when somebody asks for more than the messages: mostly the
-    receiver has taken them all before anybody does.
-    """
-
-    __slots__ = (
-        "_counters",
-        "_former_seq",
-        "_fresh",
-        "_fresh_at",
-        "_handed",
-        "_last_seq",
-        "_most_bytes",
-        "_most_entries",
-        "_repeats",
-        "batch",
-        "carries_repeats",
-        "count",
-        "has_mortals",
-        "has_pending",
-        "is_mixed",
-        "is_overflowing",
-        "is_restored",
-        "response_timeout_s",
-        "returned",
-        "seq",
-        "settling",
-        "size",
-        "waiting",
-    )
+    __slots__ = ("_most_bytes", "_most_entries", "waiting")
 
     def __init__(self, limits: QueueLimits, counters: Counters) -> None:
+        super().__init__(counters)
         self._most_entries, self._most_bytes = limits.entries, limits.bytes
-        self._counters = counters
-        self.settling = _WRITTEN
         self.waiting: list[Message] = []
-        self.returned: list[Entry] = []
-        self._handed: dict[int, Entry] = {}
-        # The last hand-over while it is all that the receiver has, and when that was.
-        self._fresh: Sequence[Message] = ()
-        self._fresh_at = 0.0
-        self.count = 0
-        self.size = 0
-        self.batch = 0
-        self.seq = 0
-        self.response_timeout_s = 0.0
-        # The number before those of the last hand-over.
-        self._last_seq = 0
-        # The last one that a client of before was told.
-        self._former_seq = 0
-        self._repeats = 0
-        self.has_mortals = False
-        # Whether what waits, or is to come, may have another order than that of its arrival.
-        self.is_mixed = False
-        # Whether the last hand-over had anything that was handed over before.
-        self.carries_repeats = False
-        # Whether the receiver may still work on something.
-        self.has_pending = False
-        # Whether the batches of this queue were numbered by a process that is gone.
-        self.is_restored = False
-        # Something found no room since this was empty the last time.
-        self.is_overflowing = False
 
     def limit(self, entries: int | None, bytes: int | None) -> None:
         """Take less than the operator allows."""
@@ -176,18 +114,6 @@ class CallbackQueue:
         self.carries_repeats = False
         return waiting
 
-    @property
-    def handed(self) -> dict[int, Entry]:
-        """What the receiver has in hands, by number."""
-        fresh, handed = self._fresh, self._handed
-        if fresh:
-            self._fresh = ()
-            now, patience_s = self._fresh_at, self.response_timeout_s
-            due = now + patience_s if patience_s else 0.0
-            for seq, message in enumerate(fresh, self._last_seq + 1):
-                handed[seq] = Entry(message, seq, self.batch, 1, now, due)
-        return handed
-
     def hand_over(self, now: float, limit: int = -1, held: Collection[str] = ()) -> Sequence[Entry]:
         """The next batch: what was not acknowledged, what came back, what waits.
 
@@ -202,13 +128,13 @@ class CallbackQueue:
         self._last_seq = self.seq
         going = self._take_unacknowledged()
         if self.returned:
-            going = sorted([*going, *self.returned], key=_by_seq)
+            going = sorted([*going, *self.returned], key=by_seq)
             self.returned = []
         if held:
             self.returned = [entry for entry in going if entry.message.channel in held]
             going = [entry for entry in going if entry.message.channel not in held]
         if 0 <= limit < len(going):
-            self.returned = sorted([*self.returned, *going[limit:]], key=_by_seq)
+            self.returned = sorted([*self.returned, *going[limit:]], key=by_seq)
             going = going[:limit]
         for entry in self.returned:
             # Who acknowledges this batch has not got these with it.
@@ -227,11 +153,6 @@ class CallbackQueue:
             handed[self.seq] = entry
         return going
 
-    @property
-    def carried(self) -> Carried:
-        """The last hand-over."""
-        return Carried(self.batch, range(self._last_seq + 1, self.seq + 1))
-
     def _take_waiting(self, room: int, held: Collection[str]) -> Iterable[Entry]:
         if not held and room < 0:
             taken, self.waiting = self.waiting, []
@@ -241,185 +162,6 @@ class CallbackQueue:
         gone = set(map(id, taken))
         self.waiting = [message for message in self.waiting if id(message) not in gone]
         return map(Entry, taken)
-
-    def unanswered(self) -> list[Entry]:
-        """What the receiver got and has neither acknowledged nor works on."""
-        if self.settling is not _BATCH:
-            return []
-        return [entry for entry in self.handed.values() if not entry.is_pending]
-
-    def _take_unacknowledged(self) -> list[Entry]:
-        """What the receiver got and does not work on: the reply that carried it was lost."""
-        lost = self.unanswered()
-        if lost:
-            self._repeats += 1
-            self._counters.redelivered += len(lost)
-            for entry in lost:
-                entry.redelivered += 1
-                del self.handed[entry.seq]
-        return lost
-
-    def written(self, carried: Carried | None = None) -> Sequence[Message]:
-        """The transport has taken what was handed over; the messages that are settled by that."""
-        if self.settling is not _WRITTEN:
-            return ()
-        if self._fresh and (carried is None or carried.batch == self.batch):
-            return self._settle_handed()
-        if self.handed or self.returned:
-            return self.settle((carried or self.carried).numbers)
-        return ()
-
-    def not_written(self, carried: Carried | None = None) -> list[Entry]:
-        """The transport took nothing of what was handed over: it waits again."""
-        batch, numbers = carried or self.carried
-        entries = [self.handed[seq] for seq in numbers if seq in self.handed]
-        for entry in entries:
-            if entry.batch == batch:
-                entry.batch = 0
-        return self._put_back(entries)
-
-    # What receivers say
-
-    def acknowledge(self, batch: int) -> Sequence[Message]:
-        """Settle the batches up to this one; a number outside 0..last settles nothing."""
-        if (
-            batch == self.batch
-            and not (self.returned or self.has_pending)
-            and self.settling is _BATCH
-        ):
-            self.is_restored = False
-            return self._settle_handed()
-        if self.is_restored and batch > self.batch:
-            self.batch = batch
-        self.is_restored = False
-        if not 0 <= batch <= self.batch:
-            self._counters.acks_out_of_range += 1
-            return ()
-        if self.settling is not _BATCH:
-            return ()
-        passed = [
-            seq
-            for seq, entry in self.handed.items()
-            if entry.batch <= batch and not entry.is_pending
-        ]
-        # What could not be handed over again, but had arrived.
-        passed += [entry.seq for entry in self.returned if 0 < entry.batch <= batch]
-        if passed:
-            self._repeats = 0
-        return self.settle(passed)
-
-    def _settle_handed(self) -> Sequence[Message]:
-        """The usual case: the receiver has all that it was given."""
-        settled, self._fresh = self._fresh, ()
-        if not settled:
-            settled = [entry.message for entry in self._handed.values()]
-            self._handed.clear()
-        if settled:
-            self._repeats = 0
-        self._counters.acked += len(settled)
-        if len(settled) == self.count:
-            self.count = self.size = 0
-            self.is_overflowing = self.has_mortals = self.is_mixed = False
-        else:
-            self._leave(settled)
-        return settled
-
-    def settle(self, seqs: Iterable[int]) -> Sequence[Message]:
-        """These are done; unknown numbers mean nothing."""
-        settled = [entry.message for entry in self.withdraw(seqs)]
-        self._counters.acked += len(settled)
-        return settled
-
-    def find(self, seq: int) -> Entry | None:
-        """The entry that the present client was told under this number, if that is its last one."""
-        entry = self.handed.get(seq)
-        if entry is None and seq > self._former_seq:
-            place = bisect_left(self.returned, seq, key=_by_seq)
-            if place < len(self.returned) and self.returned[place].seq == seq:
-                return self.returned[place]
-        return entry
-
-    def withdraw(self, seqs: Iterable[int]) -> list[Entry]:
-        """Take these out; it is the caller's to count what became of them."""
-        taken, handed = [], self.handed
-        for seq in seqs:
-            entry = handed.pop(seq, None)
-            if entry is None:
-                entry = self.find(seq)
-                if entry is None:
-                    continue
-                self.returned.remove(entry)
-            taken.append(entry)
-        self._leave([entry.message for entry in taken])
-        return taken
-
-    def take_out(self, entries: Sequence[Entry]) -> None:
-        """These leave, whether in hands or returned, whatever their numbers are worth."""
-        gone = set(entries)
-        for seq in [seq for seq, entry in self.handed.items() if entry in gone]:
-            del self.handed[seq]
-        self.returned = [entry for entry in self.returned if entry not in gone]
-        self._leave([entry.message for entry in entries])
-
-    def give_back(self, since: int = 0) -> list[Entry]:
-        """What was handed over from this number on waits again, ahead of everything else.
-
-        The receiver has seen it and wants it again: no earlier batch speaks for it any more.
-        """
-        entries = [entry for seq, entry in self.handed.items() if seq >= since]
-        for entry in (*entries, *self.returned):
-            if entry.seq >= since:
-                entry.batch = 0
-        return self._put_back(entries)
-
-    def lose_sight(self) -> list[Entry]:
-        """Contact is lost: all waits again, but an acknowledgement may still come."""
-        entries = list(self.handed.values())
-        for entry in entries:
-            if entry.is_pending:
-                entry.batch = 0
-        return self._put_back(entries)
-
-    def change_hands(self) -> list[Entry]:
-        """Whatever the next client gets, it counts its batches from 1; all that came back."""
-        back = self.give_back()
-        for entry in back:
-            entry.redelivered += 1
-        self._counters.redelivered += len(back)
-        self.batch = self._repeats = 0
-        self.is_restored = False
-        self._former_seq = self.seq
-        return self.returned
-
-    def _put_back(self, entries: list[Entry]) -> list[Entry]:
-        for entry in entries:
-            del self.handed[entry.seq]
-            entry.is_pending = False
-            entry.due = 0.0
-        if entries:
-            self.returned = sorted([*self.returned, *entries], key=_by_seq)
-        return entries
-
-    def keep_pending(self, seqs: Collection[object]) -> None:
-        """The receiver works on these, and on no others."""
-        self.has_pending = bool(seqs)
-        for seq, entry in self.handed.items():
-            entry.is_pending = seq in seqs
-
-    def pause_s(self) -> float:
-        """How long the receiver must wait for batches that it did not acknowledge before."""
-        excess = self._repeats - _FREE_REPEATS
-        if excess < 0 or not self.handed:
-            return 0.0
-        return min(_FIRST_PAUSE_S * 2.0 ** min(excess, 16), _LONGEST_PAUSE_S)
-
-    def first_due(self) -> float:
-        """When the receiver must have said something of what it has; never, if zero."""
-        if self._fresh and self.response_timeout_s:
-            return self._fresh_at + self.response_timeout_s
-        for entry in self._handed.values():
-            return entry.due
-        return 0.0
 
     # Ends
 
@@ -451,14 +193,3 @@ class CallbackQueue:
         if self.count:
             self._counters.discarded[reason] += self.count
             self.clear()
-
-    def discard_handed(self, reason: Reason) -> None:
-        """What the receiver has in hands will not be acknowledged any more, nor sent again."""
-        if self.handed:
-            self._counters.discarded[reason] += len(self.withdraw(list(self.handed)))
-
-    def _leave(self, messages: Sequence[Message]) -> None:
-        self.count -= len(messages)
-        self.size -= sum([len(message.wire) for message in messages])
-        if not self.count:
-            self.is_overflowing = self.has_mortals = self.is_mixed = False

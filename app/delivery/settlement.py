@@ -1,21 +1,20 @@
 """What becomes of entries when receivers answer, fail or go: books, store and dead letters."""
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Iterable, Sequence
 from typing import Generic, TypeVar
 
 from app.delivery import attempts, error_codes
-from app.delivery.counters import Counters, Reason
-from app.delivery.dead_letters import DeadLetter
+from app.delivery.counters import Counters
 from app.delivery.dispatcher import Dispatcher, Hold, Input
 from app.delivery.entries import Carried, Entry, Settling
-from app.delivery.error_codes import CODES, ErrorCode
+from app.delivery.error_codes import ErrorCode
+from app.delivery.exits import Exits
 from app.delivery.guard import Guard
 from app.delivery.history import History
 from app.delivery.keeper import Keeper, Mark
 from app.delivery.messages import Message
+from app.delivery.node import Node
 from app.delivery.owner import Owner
 from app.delivery.reactions import Failure, ForMessage, ForRest, Reaction
 from app.delivery.receivers import Receiver
@@ -25,20 +24,7 @@ R = TypeVar("R", bound=Receiver)
 
 log = logging.getLogger(__name__)
 
-_NS_PER_MS = 1_000_000
-_CROWD = 4 * 1024 * 1024
 _WORN = "handed over as often as it may be, and never answered"
-
-
-@dataclass(frozen=True, slots=True)
-class Node:
-    """Who this server is, and its sense of wall time: rising, each value given once, in ns."""
-
-    name: str
-    stamp: Callable[[], int]
-
-    def now_ms(self) -> int:
-        return self.stamp() // _NS_PER_MS
 
 
 class Settlement(Generic[R]):
@@ -55,8 +41,7 @@ class Settlement(Generic[R]):
         self._history: History[R] = History(node.name, node.now_ms, owner.transport)
         # Until then the guard is told what receivers take: not while nobody refuses anything.
         self._watched_until = 0.0
-        # Bytes of letters on their way to the store.
-        self._burying = 0
+        self.exits: Exits[R] = Exits(owner, keeper, counters, node, self._history)
 
     # What receivers say
 
@@ -137,9 +122,9 @@ class Settlement(Generic[R]):
     ) -> None:
         queue = receiver.queue
         if reaction.message is ForMessage.DEAD and entry is not None:
-            self.bury(receiver, queue.withdraw((entry.seq,)), failure.code, failure.text)
+            self.exits.bury(receiver, queue.withdraw((entry.seq,)), failure.code, failure.text)
         if reaction.rest is ForRest.DEAD:
-            self.bury_all(receiver, failure.code, failure.text, now)
+            self.exits.bury_all(receiver, failure.code, failure.text, now)
         elif reaction.rest is ForRest.STAYS:
             self._return(receiver, reaction, failure, entry, now)
 
@@ -198,13 +183,13 @@ class Settlement(Generic[R]):
         A message that kills its receiver would come for ever, for nobody lives to refuse it.
         """
         queue = receiver.queue
-        if queue.settling is Settling.WRITTEN or self.is_crowded:
+        if queue.settling is Settling.WRITTEN or self.exits.is_crowded:
             # Nobody works on it; or it could not be written down, and may be tried once more.
             return
         worn = [e for e in (*queue.unanswered(), *queue.returned) if self._is_worn(e)]
         if worn:
             queue.take_out(worn)
-            self.bury(receiver, worn, error_codes.FAILED_OVER, _WORN)
+            self.exits.bury(receiver, worn, error_codes.FAILED_OVER, _WORN)
 
     def _is_worn(self, entry: Entry) -> bool:
         channel = entry.message.channel
@@ -255,86 +240,6 @@ class Settlement(Generic[R]):
         ]
         if marks:
             self._keeper.mark(receiver.key, marks)
-
-    def bury_all(self, receiver: R, code: ErrorCode, text: str, now: float) -> None:
-        """Nothing of the queue will be delivered; what has outlived its time is no loss."""
-        self.dropped(receiver, receiver.queue.expire(now))
-        self._history.note_failure(receiver, receiver.queue.handed.values(), now, code, text)
-        self.bury(receiver, receiver.queue.clear(), code, text)
-
-    def bury(self, receiver: R, entries: Sequence[Entry], code: ErrorCode, text: str) -> None:
-        """These have left the queue undelivered: letters, where letters are wanted."""
-        letters, others = [], []
-        if self._keeper.is_full and entries:
-            # Bounded above all; whoever could wait was told to come back.
-            self._counters.discarded[Reason.STORE_AWAY] += len(entries)
-            log.error("%d dead letters of session %d were lost", len(entries), receiver.number)
-            return
-        for entry in entries:
-            message = entry.message
-            wanted = self._owner.wants_letters(receiver, message.channel)
-            if message.is_dead_letter or not wanted:
-                others.append(message.id)
-            else:
-                letters.append(self._letter(receiver, entry, code, text))
-        if letters:
-            self._counters.dead += len(letters)
-            self._keeper.bury(letters, receiver.key if receiver.is_durable else None)
-            size = sum(len(letter.wire) for letter in letters)
-            self._burying += size
-            self._keeper.after(partial(self._buried, letters, size))
-        if others:
-            self._counters.discarded[Reason.NO_LETTER] += len(others)
-            if receiver.is_durable:
-                self._keeper.settle(receiver.key, others)
-
-    def _buried(self, letters: Sequence[DeadLetter], size: int) -> None:
-        self._burying -= size
-        self._owner.tell(letters)
-
-    @property
-    def is_crowded(self) -> bool:
-        """Whether so much is on its way to the store that nothing should die that can wait."""
-        return self._burying > _CROWD or self._keeper.is_full
-
-    def _letter(self, receiver: R, entry: Entry, code: ErrorCode, text: str) -> DeadLetter:
-        reason = f"{code.meaning}: {text}" if text else code.meaning
-        return DeadLetter.of(
-            entry.message,
-            id=str(self._node.stamp()),
-            receiver=receiver.name,
-            code=code.text,
-            reason=reason,
-            attempts=entry.trail,
-            attempt_count=entry.attempts,
-            redelivered=entry.redelivered,
-            policy=self._owner.policy(receiver),
-        )
-
-    def turned_away(self, receiver: R, message: Message, reason: Reason) -> None:
-        """A queue did not take a message: it was full, or its receiver is done with."""
-        if reason is Reason.SESSION_ENDED:
-            if not receiver.is_given_up:
-                self.discarded(receiver, [message], reason)
-                return
-            code = error_codes.GIVEN_UP
-        else:
-            code = CODES[reason.value]
-        # A flood must not fill what waits for the store: beyond a bound it is only counted.
-        if not self.is_crowded and self._owner.wants_letters(receiver, message.channel):
-            self.bury(receiver, [Entry(message)], code, "")
-        else:
-            self.discarded(receiver, [message], reason)
-
-    def discarded(self, receiver: R, messages: Sequence[Message], reason: Reason) -> None:
-        """These have left the queue and nobody will ever get them, as agreed."""
-        self._counters.discarded[reason] += len(messages)
-        self.dropped(receiver, messages)
-
-    def dropped(self, receiver: R, messages: Sequence[Message]) -> None:
-        """The store need not keep these any more; what became of them has been counted."""
-        if receiver.is_durable and messages:
-            self._keeper.settle(receiver.key, [message.id for message in messages])
 
 
 def _gravity(verdict: Verdict) -> tuple[bool, int]:

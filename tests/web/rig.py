@@ -14,7 +14,7 @@ from aiohttp import web
 
 from app.bayeux.options import Options
 from app.bayeux.server import Bayeux
-from app.delivery.settlement import Node
+from app.delivery.node import Node
 from app.web.application import make_application
 from app.web.endpoint import Endpoint, WebOptions
 from app.web.fast_lane import Lane

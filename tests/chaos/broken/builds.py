@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from app.bayeux import ownership, qos, records
 from app.bayeux.publish_keys import key_of
 from app.bayeux.sessions import Session
-from app.delivery import queue
+from app.delivery import hands, queue
 from app.delivery.dead_letters import DeadLetter
 from app.delivery.dispatcher import Dispatcher
 from app.delivery.keeper import Kept
@@ -93,7 +93,8 @@ def redeliveries_do_not_say_so() -> None:
 
 
 def what_returns_comes_reversed() -> None:
-    _replace(queue, "_by_seq", lambda entry: -entry.seq)
+    for module in (hands, queue):
+        _replace(module, "by_seq", lambda entry: -entry.seq)
 
 
 def what_was_acked_comes_again() -> None:

@@ -18,7 +18,7 @@ from app.bayeux.server import Bayeux, Outcome
 from app.bayeux.sessions import Session
 from app.delivery.keeper import Keeper
 from app.delivery.messages import Event
-from app.delivery.settlement import Node
+from app.delivery.node import Node
 from tests.unit.delivery.fake_keeper import FakeKeeper
 
 Json = dict[str, Any]

@@ -65,7 +65,7 @@ def test_of_a_session_that_is_given_up_everything_keeps_its_attempts() -> None:
 def test_a_session_that_somebody_ends_leaves_what_was_in_hands_with_its_attempts() -> None:
     court = Court()
     court.hand_over("a")
-    court.settlement.bury_all(court.receiver, error_codes.GIVEN_UP, "by ops", court.now)
+    court.settlement.exits.bury_all(court.receiver, error_codes.GIVEN_UP, "by ops", court.now)
     (attempt,) = court.keeper.letters[0].attempts
     assert (attempt.n, attempt.code, attempt.text) == (1, error_codes.GIVEN_UP.text, "by ops")
 

@@ -15,10 +15,11 @@ from app.delivery.error_codes import CODES, ErrorCode
 from app.delivery.guard import Guard
 from app.delivery.keeper import Mark
 from app.delivery.messages import Message
+from app.delivery.node import Node
 from app.delivery.queue import CallbackQueue, QueueLimits
 from app.delivery.reactions import DefaultErrorHandler, ErrorHandler, Failure, RetryThenDead
 from app.delivery.receivers import Receiver
-from app.delivery.settlement import Node, Settlement
+from app.delivery.settlement import Settlement
 from app.delivery.verdicts import Verdict
 from tests.unit.delivery.fake_keeper import FakeKeeper
 
@@ -368,7 +369,7 @@ def test_what_finds_no_room_or_nobody_is_dead_or_discarded(
     court = Court()
     court.receiver.is_given_up = is_given_up
     court.counters.accepted += 1
-    court.settlement.turned_away(court.receiver, Message(b"a", channel="/a"), reason)
+    court.settlement.exits.turned_away(court.receiver, Message(b"a", channel="/a"), reason)
     assert court.letters() == ([] if code is None else [("a", code)])
     assert court.counters.discarded == ({reason: 1} if code is None else {})
     assert court.balances()
@@ -378,7 +379,7 @@ def test_overflow_is_only_counted_where_nobody_wants_letters() -> None:
     court = Court()
     court.wants = False
     court.counters.accepted += 1
-    court.settlement.turned_away(
+    court.settlement.exits.turned_away(
         court.receiver, Message(b"a", channel="/a"), Reason.OVERFLOW_ENTRIES
     )
     assert court.counters.discarded == {Reason.OVERFLOW_ENTRIES: 1}
@@ -388,11 +389,11 @@ def test_a_flood_of_letters_is_only_counted_until_the_store_has_taken_some() -> 
     court = Court()
     flood = Message(b"x" * (5 * 1024 * 1024), channel="/a")
     for _ in range(3):
-        court.settlement.turned_away(court.receiver, flood, Reason.OVERFLOW_BYTES)
+        court.settlement.exits.turned_away(court.receiver, flood, Reason.OVERFLOW_BYTES)
     assert len(court.keeper.letters) == 1
-    assert court.settlement.is_crowded
+    assert court.settlement.exits.is_crowded
     court.keeper.turn()
-    assert not court.settlement.is_crowded
+    assert not court.settlement.exits.is_crowded
     assert court.counters.discarded == {Reason.OVERFLOW_BYTES: 2}
 
 

@@ -1,0 +1,124 @@
+"""The ways out of a queue but the best one: dead, expired, discarded."""
+
+import logging
+from collections.abc import Sequence
+from functools import partial
+from typing import Generic, TypeVar
+
+from app.delivery import error_codes
+from app.delivery.counters import Counters, Reason
+from app.delivery.dead_letters import DeadLetter
+from app.delivery.entries import Entry
+from app.delivery.error_codes import CODES, ErrorCode
+from app.delivery.history import History
+from app.delivery.keeper import Keeper
+from app.delivery.messages import Message
+from app.delivery.node import Node
+from app.delivery.owner import Owner
+from app.delivery.receivers import Receiver
+
+R = TypeVar("R", bound=Receiver)
+
+log = logging.getLogger(__name__)
+
+_CROWD = 4 * 1024 * 1024
+
+
+class Exits(Generic[R]):
+    """Whatever leaves a queue undelivered is counted here, and written down if that is wanted."""
+
+    def __init__(
+        self,
+        owner: Owner[R],
+        keeper: Keeper,
+        counters: Counters,
+        node: Node,
+        history: History[R],
+    ) -> None:
+        self._owner = owner
+        self._keeper = keeper
+        self._counters = counters
+        self._node = node
+        self._history = history
+        # Bytes of letters on their way to the store.
+        self._burying = 0
+
+    def bury_all(self, receiver: R, code: ErrorCode, text: str, now: float) -> None:
+        """Nothing of the queue will be delivered; what has outlived its time is no loss."""
+        self.dropped(receiver, receiver.queue.expire(now))
+        self._history.note_failure(receiver, receiver.queue.handed.values(), now, code, text)
+        self.bury(receiver, receiver.queue.clear(), code, text)
+
+    def bury(self, receiver: R, entries: Sequence[Entry], code: ErrorCode, text: str) -> None:
+        """These have left the queue undelivered: letters, where letters are wanted."""
+        letters, others = [], []
+        if self._keeper.is_full and entries:
+            # Bounded above all; whoever could wait was told to come back.
+            self._counters.discarded[Reason.STORE_AWAY] += len(entries)
+            log.error("%d dead letters of session %d were lost", len(entries), receiver.number)
+            return
+        for entry in entries:
+            message = entry.message
+            wanted = self._owner.wants_letters(receiver, message.channel)
+            if message.is_dead_letter or not wanted:
+                others.append(message.id)
+            else:
+                letters.append(self._letter(receiver, entry, code, text))
+        if letters:
+            self._counters.dead += len(letters)
+            self._keeper.bury(letters, receiver.key if receiver.is_durable else None)
+            size = sum(len(letter.wire) for letter in letters)
+            self._burying += size
+            self._keeper.after(partial(self._buried, letters, size))
+        if others:
+            self._counters.discarded[Reason.NO_LETTER] += len(others)
+            if receiver.is_durable:
+                self._keeper.settle(receiver.key, others)
+
+    def _buried(self, letters: Sequence[DeadLetter], size: int) -> None:
+        self._burying -= size
+        self._owner.tell(letters)
+
+    @property
+    def is_crowded(self) -> bool:
+        """Whether so much is on its way to the store that nothing should die that can wait."""
+        return self._burying > _CROWD or self._keeper.is_full
+
+    def _letter(self, receiver: R, entry: Entry, code: ErrorCode, text: str) -> DeadLetter:
+        reason = f"{code.meaning}: {text}" if text else code.meaning
+        return DeadLetter.of(
+            entry.message,
+            id=str(self._node.stamp()),
+            receiver=receiver.name,
+            code=code.text,
+            reason=reason,
+            attempts=entry.trail,
+            attempt_count=entry.attempts,
+            redelivered=entry.redelivered,
+            policy=self._owner.policy(receiver),
+        )
+
+    def turned_away(self, receiver: R, message: Message, reason: Reason) -> None:
+        """A queue did not take a message: it was full, or its receiver is done with."""
+        if reason is Reason.SESSION_ENDED:
+            if not receiver.is_given_up:
+                self.discarded(receiver, [message], reason)
+                return
+            code = error_codes.GIVEN_UP
+        else:
+            code = CODES[reason.value]
+        # A flood must not fill what waits for the store: beyond a bound it is only counted.
+        if not self.is_crowded and self._owner.wants_letters(receiver, message.channel):
+            self.bury(receiver, [Entry(message)], code, "")
+        else:
+            self.discarded(receiver, [message], reason)
+
+    def discarded(self, receiver: R, messages: Sequence[Message], reason: Reason) -> None:
+        """These have left the queue and nobody will ever get them, as agreed."""
+        self._counters.discarded[reason] += len(messages)
+        self.dropped(receiver, messages)
+
+    def dropped(self, receiver: R, messages: Sequence[Message]) -> None:
+        """The store need not keep these any more; what became of them has been counted."""
+        if receiver.is_durable and messages:
+            self._keeper.settle(receiver.key, [message.id for message in messages])
