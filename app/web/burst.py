@@ -49,4 +49,6 @@ class Burst:
     def _send(self) -> None:
         waiting, self._waiting = self._waiting, []
         for transport, data in waiting:
-            transport.write(data)
+            # One that has been closed since must not cost the others what they are told.
+            if not transport.is_closing():
+                transport.write(data)

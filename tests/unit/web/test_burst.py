@@ -14,8 +14,13 @@ class Wire:
         self.name = name
         self.left = left
         self.unsent = 0
+        self.is_closed = False
+
+    def is_closing(self) -> bool:
+        return self.is_closed
 
     def write(self, data: bytes) -> None:
+        assert not self.is_closed
         self.left.append(f"{self.name}{len(data)}")
 
     def get_write_buffer_size(self) -> int:
@@ -88,3 +93,12 @@ def test_a_turn_that_fails_loses_nothing() -> None:
     assert street.left == ["a1"]
     street.write(street.a, 2)
     assert street.left == ["a1", "a2"]
+
+
+def test_a_connection_that_is_closed_meanwhile_costs_the_others_nothing() -> None:
+    street = Street()
+    with street.burst:
+        street.write(street.a, 1)
+        street.write(street.b, 2)
+        street.a.is_closed = True
+    assert street.left == ["b2"]
