@@ -8,6 +8,7 @@ import aiohttp
 
 from app.compose import serving
 from app.settings import Settings
+from app.store.keys import Keys
 from tests.store.servers import ValkeyServer
 
 PATIENCE_S = 10.0
@@ -25,6 +26,13 @@ async def ready(client: aiohttp.ClientSession) -> str:
 async def becomes(client: aiohttp.ClientSession, expected: str) -> None:
     async with asyncio.timeout(PATIENCE_S):
         while await ready(client) != expected:  # noqa: ASYNC110 - it is told over HTTP alone
+            await asyncio.sleep(0.02)
+
+
+async def is_told_again(valkey: ValkeyServer) -> None:
+    held = Keys(Settings().namespace).held
+    async with asyncio.timeout(PATIENCE_S):
+        while not valkey.ask("EXISTS", held):  # noqa: ASYNC110 - it is seen in the store alone
             await asyncio.sleep(0.02)
 
 
@@ -90,6 +98,7 @@ async def test_a_channel_that_is_held_back_stays_so_when_the_server_starts_again
             assert await held_channels(client, tmp_path) == [held]
             valkey.ask("FLUSHALL")
             await say(client, HANDSHAKE)
+            await is_told_again(valkey)
         async with serving(strict) as url, aiohttp.ClientSession(url) as client:
             assert await held_channels(client, tmp_path) == [held], "the store was told again"
             await held_channels(client, tmp_path, release="/a")
