@@ -29,8 +29,8 @@ async def becomes(client: aiohttp.ClientSession, expected: str) -> None:
             await asyncio.sleep(0.02)
 
 
-async def is_told_again(valkey: ValkeyServer) -> None:
-    held = Keys(Settings().namespace).held
+async def is_told_again(valkey: ValkeyServer, namespace: str) -> None:
+    held = Keys(namespace).held
     async with asyncio.timeout(PATIENCE_S):
         while not valkey.ask("EXISTS", held):  # noqa: ASYNC110 - it is seen in the store alone
             await asyncio.sleep(0.02)
@@ -98,7 +98,7 @@ async def test_a_channel_that_is_held_back_stays_so_when_the_server_starts_again
             assert await held_channels(client, tmp_path) == [held]
             valkey.ask("FLUSHALL")
             await say(client, HANDSHAKE)
-            await is_told_again(valkey)
+            await is_told_again(valkey, strict.namespace)
         async with serving(strict) as url, aiohttp.ClientSession(url) as client:
             assert await held_channels(client, tmp_path) == [held], "the store was told again"
             await held_channels(client, tmp_path, release="/a")
