@@ -303,7 +303,7 @@ async def test_another_process_knows_what_became_of_everything(
         await jobs.resume()
         running = await jobs.get(job.id)
         assert running is not None
-        await until(lambda: running.acked + running.failed > 0)
+        await until(lambda: running.acked + running.failed == 3)
         assert (running.sent, running.acked, running.failed) == (30, 2, 1)
         hall.is_acking = True
         assert await ended(running) is JobState.DONE
