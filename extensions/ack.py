@@ -64,7 +64,7 @@ class _AckOfSession(SessionExtension):
         if (
             reply.get("channel") == _CONNECT
             and reply["successful"]
-            and not (session.is_durable and self._bayeux.answers.waits_for_store(session))
+            and not (session.is_durable and self._bayeux.answers.lacks_store)
         ):
             # The batch that will be handed over with this reply.
             reply.setdefault("ext", {})["ack"] = session.queue.batch + 1

@@ -163,7 +163,7 @@ class Answers:
         queue, bayeux = session.queue, self._bayeux
         if queue.has_mortals:
             bayeux.exits.dropped(session, queue.expire(bayeux.now))
-        if session.is_durable and self.waits_for_store(session):
+        if session.is_durable and self.lacks_store:
             return _NO_MESSAGES
         limit = -1 if session.terms is None else session.terms.max_entries
         if session.dispatcher is not None and not session.dispatcher.flows(bayeux.now):
@@ -201,15 +201,14 @@ class Answers:
         bayeux = self._bayeux
         if session.dispatcher is not None and not session.dispatcher.flows(bayeux.now):
             return False
-        return not self.waits_for_store(session)
+        return not (session.is_durable and self.lacks_store)
 
-    def waits_for_store(self, session: Session) -> bool:
-        """Whether the store could not be told how far the session's entries have come.
+    @property
+    def lacks_store(self) -> bool:
+        """Whether the store could not be told how far a durable session's entries have come.
 
         Then no batch is counted either: after a restart it would speak for what it did not carry.
         """
-        if not session.is_durable:
-            return False
         has_store = self._has_store
         return not (self._bayeux.hub.keeper.is_available if has_store is None else has_store)
 

@@ -116,18 +116,7 @@ def first_entries(queue: CallbackQueue, count: int) -> Iterator[Entry]:
 
 def remove_first(bayeux: "Bayeux", session: Session, count: int) -> int:
     """Discard the first entries; how many there were."""
-    queue = session.queue
-    if count >= queue.count:
-        return bayeux.clear(session)
-    gone = [entry.message for entry in first_entries(queue, count)]
-    handed = queue.withdraw(list(queue.handed)[:count])
-    count -= len(handed)
-    returned, queue.returned = queue.returned[:count], queue.returned[count:]
-    count -= len(returned)
-    waiting, queue.waiting = queue.waiting[:count], queue.waiting[count:]
-    left = [entry.message for entry in returned] + waiting
-    queue.count -= len(left)
-    queue.size -= sum(len(message.wire) for message in left)
+    gone = session.queue.take_first(count)
     bayeux.exits.discarded(session, gone, Reason.CLEARED)
     return len(gone)
 

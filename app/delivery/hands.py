@@ -86,11 +86,14 @@ class Hands:
         fresh, handed = self._fresh, self._handed
         if fresh:
             self._fresh = ()
-            now, patience_s = self._fresh_at, self.response_timeout_s
-            due = now + patience_s if patience_s else 0.0
+            now, due = self._fresh_at, self._due(self._fresh_at)
             for seq, message in enumerate(fresh, self._last_seq + 1):
                 handed[seq] = Entry(message, seq, self.batch, 1, now, due)
         return handed
+
+    def _due(self, handed_at: float) -> float:
+        """When something must have been said of what was handed over then; never, if zero."""
+        return handed_at + self.response_timeout_s if self.response_timeout_s else 0.0
 
     @property
     def carried(self) -> Carried:
@@ -172,11 +175,7 @@ class Hands:
         if settled:
             self._repeats = 0
         self._counters.acked += len(settled)
-        if len(settled) == self.count:
-            self.count = self.size = 0
-            self.is_overflowing = self.has_mortals = self.is_mixed = False
-        else:
-            self._leave(settled)
+        self._leave(settled)
         return settled
 
     def settle(self, seqs: Iterable[int]) -> Sequence[Message]:
@@ -270,8 +269,8 @@ class Hands:
 
     def first_due(self) -> float:
         """When the receiver must have said something of what it has; never, if zero."""
-        if self._fresh and self.response_timeout_s:
-            return self._fresh_at + self.response_timeout_s
+        if self._fresh:
+            return self._due(self._fresh_at)
         for entry in self._handed.values():
             return entry.due
         return 0.0
@@ -282,7 +281,9 @@ class Hands:
             self._counters.discarded[reason] += len(self.withdraw(list(self.handed)))
 
     def _leave(self, messages: Sequence[Message]) -> None:
-        self.count -= len(messages)
-        self.size -= sum([len(message.wire) for message in messages])
-        if not self.count:
+        if len(messages) == self.count:
+            self.count = self.size = 0
             self.is_overflowing = self.has_mortals = self.is_mixed = False
+        else:
+            self.count -= len(messages)
+            self.size -= sum([len(message.wire) for message in messages])

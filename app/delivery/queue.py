@@ -141,7 +141,7 @@ class CallbackQueue(Hands):
             entry.batch = 0
         if self.waiting:
             going += self._take_waiting(limit if limit < 0 else limit - len(going), held)
-        due = now + self.response_timeout_s if self.response_timeout_s else 0.0
+        due = self._due(now)
         self.carries_repeats = any(entry.attempts for entry in going)
         for entry in going:
             self.seq += 1
@@ -187,6 +187,17 @@ class CallbackQueue(Hands):
         self.waiting = []
         self._leave([entry.message for entry in entries])
         return entries
+
+    def take_first(self, count: int) -> Sequence[Message]:
+        """Take out so many, in the order of their delivery; the caller counts what became of it."""
+        taken = self.withdraw(list(self.handed)[:count])
+        count -= len(taken)
+        returned, self.returned = self.returned[:count], self.returned[count:]
+        count -= len(returned)
+        waiting, self.waiting = self.waiting[:count], self.waiting[count:]
+        left = [*(entry.message for entry in returned), *waiting]
+        self._leave(left)
+        return [*(entry.message for entry in taken), *left]
 
     def discard(self, reason: Reason) -> None:
         """Nothing here will be delivered any more."""
