@@ -9,7 +9,8 @@ from app.bayeux.records import restore
 from app.delivery.keeper import Kept
 from extensions.ack import Ack
 from extensions.delivery import Delivery
-from tests.unit.bayeux.harness import Asked, Client, House, Json
+from tests.unit.bayeux.harness import Client, House
+from tests.unit.bayeux.second_lives import again, connect, publish, redelivered
 
 NAMED = {"session": "joe/1"}
 
@@ -33,32 +34,6 @@ def named(house: House, browser: str | None = None, **options: Any) -> Client:
     client.subscribe("/a")
     house.turn()
     return client
-
-
-def connect(client: Client, ack: int | None, *verdicts: Json, **fields: Any) -> Asked:
-    ext: Json = {"delivery": {"verdicts": list(verdicts)}}
-    if ack is not None:
-        ext["ack"] = ack
-    asked = client.connect(ext=ext, **{"advice": {"timeout": 0}, **fields})
-    client.house.turn()
-    return asked
-
-
-def publish(house: House, *numbers: int) -> None:
-    for number in numbers:
-        house.bayeux.publish("/a", number)
-    house.turn()
-
-
-def again(client: Client, house: House) -> Client:
-    """The same client at another server."""
-    other = Client(house, browser=client.browser)
-    other.client_id = client.client_id
-    return other
-
-
-def redelivered(asked: Asked) -> list[int]:
-    return [event["ext"]["delivery"].get("redelivered", 0) for event in asked.events]
 
 
 # Publishing what is kept

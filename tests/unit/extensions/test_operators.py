@@ -18,6 +18,7 @@ from extensions.ack import Ack
 from extensions.delivery import Delivery
 from extensions.operators import OPERATOR, READER, Operators
 from tests.unit.bayeux.harness import Asked, Client, House, Json
+from tests.unit.bayeux.second_lives import again
 
 ROLES = {"open-sesame": OPERATOR, "let-me-see": READER}
 MOST_GUESSES = 10
@@ -238,12 +239,6 @@ def tell(house: House, number: int) -> None:
     house.bayeux.ownership.alert("/a", f"trouble {number}")
     house.bayeux.publish("/a", number)
     house.turn()
-
-
-def again(client: Client, house: House) -> Client:
-    other = Client(house, browser=client.browser)
-    other.client_id = client.client_id
-    return other
 
 
 def heard(client: Client) -> list[str]:
