@@ -12,18 +12,16 @@ from app.bayeux.properties import (
     NODE,
     SESSION,
     Argument,
-    ClientView,
     Listing,
-    NodeView,
     Operation,
     Property,
     QueueQuery,
     Reading,
-    SessionView,
     Setting,
     Takes,
     Value,
 )
+from app.bayeux.views import ClientView, NodeView, SessionView
 
 INVALID = "user.admin.invalid"
 SWITCHED_OFF = "resource.admin.unavailable"

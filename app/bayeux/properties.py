@@ -4,85 +4,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from app.bayeux.codec import Json
+from app.bayeux.views import ClientView, NodeView, SessionView
 
 # Entries of a queue that one command shows.
 MAX_ENTRIES = 1000
-
-
-class NodeView(Protocol):
-    """This server, as commands see it. Times are milliseconds since 1970."""
-
-    id: str
-    version: str
-    started_ms: int
-    subjects: Sequence[str]
-    sessions: Sequence[str]
-    connected: Sequence[str]
-    channels: Sequence[str]
-    subscriptions: int
-    published: int
-    acked: int
-
-
-class ClientView(Protocol):
-    """A subject with at least one session."""
-
-    created_ms: int
-    sessions: Sequence[str]
-    acked: int
-    waiting: int
-
-    def end(self, who: str) -> None:
-        """End all its sessions."""
-
-
-class SessionView(Protocol):
-    """One session. What is not known is None, or 0."""
-
-    name: str
-    subject: str
-    number: int
-    state: str
-    is_active: bool
-    is_durable: bool
-    takes_ptp: bool
-    created_ms: int
-    expires_ms: int | None
-    alive_since_ms: int | None
-    polling_since_ms: int | None
-    timeout_ms: int
-    entries: int
-    max_entries: int
-    bytes: int
-    channels: Sequence[str]
-    published: int
-    subscribed: int
-    acked: int
-    exceptions: int
-    last_exception: str
-
-    def activate(self, active: bool, who: str) -> None: ...
-    def set_timeout(self, timeout_ms: int, who: str) -> None: ...
-    def refresh(self) -> None: ...
-    def end(self, who: str) -> None: ...
-    def clear(self, who: str) -> int: ...
-
-    def remove(self, count: int, who: str) -> int:
-        """Discard the first entries; says how many there were."""
-        ...
-
-    def peek(self, count: int) -> Sequence[Json]:
-        """The first entries as events."""
-        ...
-
-    def take(self, count: int, who: str) -> Sequence[Json]:
-        """The first entries as events; they are gone then."""
-        ...
-
-    def forget_exception(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,6 +98,7 @@ class Dispatcher:
     `attempt` is the retry counter: the number of the attempt that is awaited or has been made. A
     connect resets it unless the receiver itself refused since an entry was acked the last time.
     While POLLING the deadline is that of the attempt; while ALIVE it is the end of a pause.
+    `since` is when the state was entered; None: as long as there is a receiver, or when it ended.
     """
 
     __slots__ = (
@@ -107,12 +108,14 @@ class Dispatcher:
         "deadline",
         "hold_record",
         "policy",
+        "since",
         "state",
     )
 
     def __init__(self, policy: Policy = DEFAULT_POLICY, hold: Hold | None = None) -> None:
         self.policy = policy
         self.state = State.UNDEF
+        self.since: float | None = None
         self.attempt = 0
         self.deadline: float | None = None
         self.hold_record = hold
@@ -151,7 +154,7 @@ class Dispatcher:
         if not self._has_refused:
             self.attempt = 0
         if self.state is not State.ALIVE:
-            self._flow(Input.CONTACT)
+            self._flow(Input.CONTACT, now)
 
     def lost(self, now: float) -> None:
         """Nothing has been heard of the receiver for too long."""
@@ -160,7 +163,7 @@ class Dispatcher:
         if self._awaited is not None:
             self._lose_waiting()
         elif self.hold_record is not None:
-            self._await(Input.LOSS, Awaited.CLIENT, None)
+            self._await(Input.LOSS, Awaited.CLIENT, now, None)
         else:
             self._fail(Input.LOSS, Awaited.CLIENT, now, None)
 
@@ -182,7 +185,7 @@ class Dispatcher:
         if self._awaited in (Awaited.CLIENT, Awaited.CLIENT_AND_TIME):
             self._fail(Input.LOSS, Awaited.CLIENT, now, None)
         else:
-            self._flow(Input.ATTEMPT)
+            self._flow(Input.ATTEMPT, now)
 
     def pause(self, now: float, pause_s: float) -> None:
         """Hand nothing over for a while; no failure is counted."""
@@ -223,7 +226,8 @@ class Dispatcher:
             self._flow(Input.GIVE_UP)
             return
         self.attempt += 1
-        self._await(seen, awaited, now + (self._pause_s() if delay_s is None else delay_s))
+        pause_s = self._pause_s() if delay_s is None else delay_s
+        self._await(seen, awaited, now, now + pause_s)
 
     def _is_exhausted(self) -> bool:
         return self.policy.delay_s == 0 or 0 <= self.policy.retries <= self.attempt
@@ -231,13 +235,17 @@ class Dispatcher:
     def _pause_s(self) -> float:
         return FIRST_ATTEMPT_S if self.attempt <= 1 else self.policy.delay_s
 
-    def _await(self, seen: Input, awaited: Awaited, deadline: float | None) -> None:
-        self.state = step(self.state, seen)
+    def _await(self, seen: Input, awaited: Awaited, now: float, deadline: float | None) -> None:
+        self._enter(step(self.state, seen), now)
         self._awaited = awaited
         self.deadline = deadline
 
-    def _flow(self, seen: Input) -> None:
+    def _flow(self, seen: Input, now: float | None = None) -> None:
         """Nothing is awaited any more, because all is well or all is over."""
-        self.state = step(self.state, seen)
+        self._enter(step(self.state, seen), now)
         self._awaited = None
         self.deadline = None
+
+    def _enter(self, state: State, now: float | None) -> None:
+        if state is not self.state:
+            self.state, self.since = state, now

@@ -115,6 +115,8 @@ class Settlement(Generic[R]):
         if receiver.dispatcher is None:
             receiver.dispatcher = Dispatcher()
             receiver.dispatcher.contact(now)
+            # It was alive before anybody asked.
+            receiver.dispatcher.since = None
         return receiver.dispatcher
 
     def _move(

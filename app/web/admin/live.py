@@ -10,9 +10,10 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from app.bayeux.commands import Command, Registry, Result, run
-from app.bayeux.registry import find, first_entries, hold_of, kill
+from app.bayeux.interventions import kill
 from app.bayeux.server import Bayeux
 from app.bayeux.sessions import Session
+from app.bayeux.standing import find, first_entries, hold_of
 from app.delivery.dead_letters import DeadLetter
 from app.store.audit import Audit
 from app.store.connection import StoreUnavailable

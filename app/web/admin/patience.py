@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 from app.bayeux.commands import LONGEST_WAIT_MS, Command
 from app.bayeux.properties import QueueQuery
-from app.bayeux.registry import find
 from app.bayeux.server import Bayeux
+from app.bayeux.standing import find
 from app.web.tasks import Tasks
 
 # How often a queue is looked at that something is awaited in.

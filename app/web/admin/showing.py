@@ -6,7 +6,9 @@ from typing import Any, cast
 import orjson
 
 from app.bayeux.codec import encode
-from app.bayeux.registry import (
+from app.bayeux.server import Bayeux
+from app.bayeux.sessions import Session
+from app.bayeux.standing import (
     contact,
     created_ms,
     expires_ms,
@@ -17,8 +19,6 @@ from app.bayeux.registry import (
     limits,
     wall_ms,
 )
-from app.bayeux.server import Bayeux
-from app.bayeux.sessions import Session
 from app.delivery.attempts import Attempt
 from app.delivery.dead_letters import DeadLetter
 from app.delivery.dispatcher import DEFAULT_POLICY, State

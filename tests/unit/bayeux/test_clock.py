@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.bayeux.registry import expires_ms
+from app.bayeux.standing import expires_ms
 from app.delivery.dispatcher import State as Contact
 from tests.unit.bayeux.second_lives import (
     KeptHouse,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.delivery.dispatcher import Dispatcher, Input, Policy, State, step
+from app.delivery.dispatcher import Dispatcher, Hold, Input, Policy, State, step
 
 # Columns: contact, attempt, loss, refusal, hold, give up, end.
 TABLE = """
@@ -46,6 +46,31 @@ def test_nothing_flows_before_the_first_connect() -> None:
 
 def test_a_receiver_that_asks_for_nothing_has_no_retries_and_a_minute_to_answer() -> None:
     assert Dispatcher().policy == Policy(retries=0, delay_s=60.0, response_timeout_s=60.0)
+
+
+# Since when
+
+
+def test_a_receiver_is_in_its_state_since_it_came_to_it() -> None:
+    dispatcher = Dispatcher(Policy(retries=-1, delay_s=1.0))
+    since = [dispatcher.since]
+    for now, happens in ((1.0, "contact"), (2.0, "contact"), (3.0, "lost"), (4.0, "due")):
+        getattr(dispatcher, happens)(now)
+        since.append(dispatcher.since)
+    dispatcher.contact(5.0)
+    dispatcher.refused(6.0)
+    dispatcher.refused(6.2)
+    since.append(dispatcher.since)
+    dispatcher.due(6.5)
+    since.append(dispatcher.since)
+    assert since == [None, 1.0, 1.0, 3.0, 3.0, 6.0, 6.5]
+
+
+def test_being_held_back_is_no_other_state() -> None:
+    dispatcher = alive()
+    dispatcher.hold(Hold("disk full", "joe/1", since=1_000))
+    dispatcher.resume(7.0)
+    assert dispatcher.since == 0.0
 
 
 # Loss of contact
