@@ -1,0 +1,174 @@
+"""Frames: events of one node, as columns, in the bytes that the store keeps.
+
+A frame is a line of JSON, `{"v":1,"node":"a","n":500,"t0":...,"t1":...}`, and its body: JSON that
+is compressed by zlib if it is long. The line is enough to count, to look for gaps and to pass over
+what is too old. The body's columns are said in `Body`.
+"""
+
+import zlib
+from typing import Any, NamedTuple, TypedDict, cast
+
+import orjson
+
+from app.journal.schema import VERSION
+
+# Below this, compression costs more time than room; a compressed body never begins with a brace.
+_PLAIN = 400
+# Beyond what any server writes: a few bytes could unfold into all memory.
+_LONGEST = 64 * 1024 * 1024
+_HEAD = 1024
+_NUMBERS = ("n", "t0", "t1")
+
+
+class FrameUnreadable(ValueError):
+    """Not a frame, not a whole one, or one of a later version; the text says which."""
+
+
+class Head(NamedTuple):
+    """The line before a frame's body; times in microseconds since 1970."""
+
+    v: int
+    node: str
+    # Events, all told.
+    n: int
+    # The earliest and the latest.
+    t0: int
+    t1: int
+
+
+class Messages(TypedDict, total=False):
+    """The messages that events of this frame are about, each once; events have their places."""
+
+    # Nanoseconds after t0.
+    id: list[int]
+    # Places among the channels; -1: not known here.
+    channel: list[int]
+    # Places among the names; missing if this node has received them all.
+    origin: list[int]
+
+
+class Published(TypedDict, total=False):
+    """A row for each publish; `message` and `by` are places, `by` -1 is the server itself."""
+
+    message: list[int]
+    # Microseconds after t0.
+    t: list[int]
+    copies: list[int]
+    kept: list[int]
+    size: list[int]
+    priority: list[int]
+    by: list[int]
+
+
+class Delivered(TypedDict, total=False):
+    """A row for what happened alike to some messages and some receivers.
+
+    It is as many events as it has messages, times receivers: message by message, all receivers of
+    each. `t` has a time for each receiver. From `attempt` on, columns that no row has are missing.
+    """
+
+    kind: list[str]
+    messages: list[list[int]]
+    receivers: list[list[int]]
+    t: list[list[int]]
+    attempt: list[int | None]
+    code: list[str | None]
+    letter: list[int | None]
+    fingerprint: list[str | None]
+    generation: list[int | None]
+
+
+class Changed(TypedDict, total=False):
+    """A row for each change of a session, a channel or a node; a place of -1 is none."""
+
+    kind: list[str]
+    t: list[int]
+    name: list[int]
+    channel: list[int]
+    what: list[str | None]
+    number: list[int | None]
+
+
+class Body(TypedDict, total=False):
+    """Blocks that have no rows are missing."""
+
+    names: list[str]
+    channels: list[str]
+    messages: Messages
+    published: Published
+    delivered: Delivered
+    changed: Changed
+
+
+class Frame(NamedTuple):
+    """One frame, decoded."""
+
+    head: Head
+    body: Body
+
+
+def encode(head: Head, body: Body) -> bytes:
+    """The bytes of a frame."""
+    line = orjson.dumps(head._asdict(), option=orjson.OPT_APPEND_NEWLINE)
+    columns = orjson.dumps(body)
+    return line + (columns if len(columns) < _PLAIN else zlib.compress(columns, 1))
+
+
+def decode_head(frame: bytes) -> Head:
+    """What a frame says of itself; nothing else of it is looked at."""
+    line, end, _ = frame[:_HEAD].partition(b"\n")
+    try:
+        given = orjson.loads(line) if end else None
+    except orjson.JSONDecodeError as error:
+        raise FrameUnreadable("this is not a frame: it does not begin with a line") from error
+    if not isinstance(given, dict) or type(given.get("v")) is not int:
+        raise FrameUnreadable("this is not a frame: its first line is another")
+    if given["v"] > VERSION:
+        raise FrameUnreadable(f"a frame of version {given['v']}, by a newer holdfast: update this")
+    if not isinstance(given.get("node"), str) or any(
+        type(given.get(name)) is not int for name in _NUMBERS
+    ):
+        raise FrameUnreadable("this is not a frame: its first line lacks something")
+    return Head(given["v"], given["node"], given["n"], given["t0"], given["t1"])
+
+
+def decode(frame: bytes) -> Frame:
+    """The frame again, or one clear error."""
+    head = decode_head(frame)
+    given = _columns(frame[frame.index(b"\n") + 1 :])
+    if not isinstance(given, dict):
+        raise FrameUnreadable("a frame whose body has no columns")
+    body = cast("Body", given)
+    try:
+        told = count(body)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise FrameUnreadable("a frame whose columns do not fit together") from error
+    if told != head.n:
+        raise FrameUnreadable(f"a frame of {head.n} events has {told}")
+    return Frame(head, body)
+
+
+def _columns(packed: bytes) -> Any:  # noqa: ANN401 - JSON until it has been looked at
+    if not packed.startswith(b"{"):
+        unpack = zlib.decompressobj()
+        try:
+            packed = unpack.decompress(packed, _LONGEST)
+        except zlib.error as error:
+            raise FrameUnreadable(f"a frame whose body is damaged: {error}") from error
+        if not unpack.eof or unpack.unused_data:
+            raise FrameUnreadable("a frame whose body is torn, too long, or followed by more")
+    try:
+        return orjson.loads(packed)
+    except orjson.JSONDecodeError as error:
+        raise FrameUnreadable(f"a frame whose body is damaged: {error}") from error
+
+
+def count(body: Body) -> int:
+    """How many events the columns are."""
+    delivered = body.get("delivered")
+    told = len(body["published"]["message"]) if "published" in body else 0
+    told += len(body["changed"]["kind"]) if "changed" in body else 0
+    if delivered is not None:
+        pairs = zip(delivered["messages"], delivered["receivers"], strict=True)
+        told += sum(len(messages) * len(receivers) for messages, receivers in pairs)
+    return told

@@ -1,0 +1,204 @@
+"""Frames come back as they went, and what is no frame is one clear error."""
+
+import zlib
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.delivery.messages import Message
+from app.journal.builder import FrameBuilder
+from app.journal.frame import FrameUnreadable, decode, decode_head
+from app.journal.schema import VERSION, Event, Kind
+from app.journal.unfold import unfold
+
+NOW = 1_763_600_000_000_000
+KINDS = (Kind.HANDED, Kind.ACKED, Kind.WRITTEN, Kind.REDELIVERED)
+CHANNELS = ("/chat/demo", "/orders/ü", "/a")
+RECEIVERS = ("ann/1", "joe/-17", "anonymous/-3")
+
+
+def message(n: int, channel: str = "/chat/demo", sender: str = "client/joe/1") -> Message:
+    return Message(b"x" * 100, id=(NOW + n) * 1000 + n, channel=channel, sender=sender)
+
+
+MESSAGES = [message(n, CHANNELS[n % 3], "" if n % 2 else "client/joe/1") for n in range(6)]
+
+
+def of(message: Message, kind: str, after: int) -> Event:
+    return Event("here", NOW + after, kind, msg=message.id, origin="here", channel=message.channel)
+
+
+def told(builder: FrameBuilder) -> list[Event]:
+    return unfold(decode(builder.frame()))
+
+
+def test_a_publish_has_its_fan_out_its_size_and_its_sender() -> None:
+    builder = FrameBuilder("here")
+    builder.published(MESSAGES[0], NOW + 1, copies=3, kept=2)
+    builder.published(MESSAGES[1], NOW + 2, copies=0)
+    first = of(MESSAGES[0], "published", 1)._replace(copies=3, kept=2, size=100, priority=5)
+    second = of(MESSAGES[1], "published", 2)._replace(copies=0, kept=0, size=100, priority=5)
+    assert told(builder) == [first._replace(sender="joe/1"), second]
+
+
+def test_many_receivers_of_the_same_messages_are_one_row_with_a_time_for_each() -> None:
+    builder = FrameBuilder("here")
+    for after, receiver in enumerate(RECEIVERS):
+        builder.delivered(Kind.HANDED, list(MESSAGES[:2]), receiver, NOW + after, 1)
+    frame = decode(builder.frame())
+    assert frame.body["delivered"]["messages"] == [[0, 1]]
+    assert frame.head.n == 6
+    assert unfold(frame) == [
+        of(message, "handed", after)._replace(receiver=receiver, attempt=1)
+        for message in MESSAGES[:2]
+        for after, receiver in enumerate(RECEIVERS)
+    ]
+
+
+def test_what_is_known_by_its_id_alone_has_no_channel() -> None:
+    builder = FrameBuilder("here")
+    builder.delivered(Kind.ACKED, [MESSAGES[0].id], "ann/1", NOW)
+    assert told(builder) == [of(MESSAGES[0], "acked", 0)._replace(channel=None, receiver="ann/1")]
+
+
+def test_a_failure_has_its_code_and_its_letter() -> None:
+    builder = FrameBuilder("here")
+    builder.explained(
+        Kind.DEAD, MESSAGES[0], "ann/1", NOW, 2, code="user.x", letter=NOW, fingerprint="ab"
+    )
+    builder.explained(Kind.REPLAYED, MESSAGES[0], "ann/1", NOW + 9, letter=NOW, generation=1)
+    event = of(MESSAGES[0], "dead", 0)._replace(receiver="ann/1", letter=NOW)
+    assert told(builder) == [
+        event._replace(attempt=2, code="user.x", fingerprint="ab"),
+        event._replace(kind="replayed", ts=NOW + 9, generation=1),
+    ]
+
+
+def test_changes_tell_whom_they_are_about() -> None:
+    builder = FrameBuilder("here")
+    builder.changed(Kind.NODE, NOW, "start")
+    builder.changed(Kind.HELD, NOW + 5, "guard", channel="/a")
+    builder.changed(Kind.SESSION, NOW + 6, "ended", name="ann/1", number=3)
+    assert told(builder) == [
+        Event("here", NOW, "node", what="start"),
+        Event("here", NOW + 5, "held", channel="/a", what="guard"),
+        Event("here", NOW + 6, "session", receiver="ann/1", what="ended", number=3),
+    ]
+
+
+def test_a_builder_begins_anew_after_each_frame() -> None:
+    builder = FrameBuilder("here")
+    builder.changed(Kind.NODE, NOW, "start")
+    assert len(told(builder)) == 1
+    assert builder.frame() == b""
+    builder.changed(Kind.NODE, NOW, "stop")
+    assert [event.what for event in told(builder)] == ["stop"]
+
+
+def test_times_may_go_back() -> None:
+    builder = FrameBuilder("here")
+    builder.changed(Kind.NODE, NOW, "start")
+    builder.changed(Kind.NODE, NOW - 1_000_000, "stop")
+    frame = decode(builder.frame())
+    assert (frame.head.t0, frame.head.t1) == (NOW - 1_000_000, NOW)
+    assert [event.ts for event in unfold(frame)] == [NOW, NOW - 1_000_000]
+
+
+happenings = st.tuples(
+    st.sampled_from(KINDS),
+    st.lists(st.sampled_from(MESSAGES), min_size=1, max_size=4, unique=True),
+    st.sampled_from(RECEIVERS),
+    st.integers(-1_000_000, 1_000_000),
+    st.none() | st.integers(1, 3),
+)
+
+
+@given(st.lists(happenings, min_size=1, max_size=30))
+def test_everything_that_was_told_is_read_again(
+    told_before: list[tuple[Kind, list[Message], str, int, int | None]],
+) -> None:
+    builder = FrameBuilder("here")
+    expected = []
+    for kind, messages, receiver, after, attempt in told_before:
+        builder.delivered(kind, messages, receiver, NOW + after, attempt)
+        expected += [
+            of(each, kind.value, after)._replace(receiver=receiver, attempt=attempt)
+            for each in messages
+        ]
+    assert builder.count == len(expected)
+    found = told(builder)
+    assert sorted(found, key=repr) == sorted(expected, key=repr)
+
+
+# What is no frame
+
+
+def whole(n: int = 200) -> bytes:
+    builder = FrameBuilder("here")
+    for i in range(n):
+        builder.published(message(i), NOW + i, copies=1)
+    return builder.frame()
+
+
+@pytest.mark.parametrize("n", [1, 200])
+def test_a_torn_frame_is_refused_wherever_it_is_torn(n: int) -> None:
+    frame = whole(n)
+    for length in range(len(frame)):
+        with pytest.raises(FrameUnreadable):
+            decode(frame[:length])
+
+
+@pytest.mark.parametrize(
+    "alien", [b"", b"\n", b"hello\n{}", b"[1]\n{}", b'{"v":"1"}\n{}', b"\0" * 99]
+)
+def test_an_alien_is_refused(alien: bytes) -> None:
+    with pytest.raises(FrameUnreadable):
+        decode_head(alien)
+    with pytest.raises(FrameUnreadable):
+        decode(alien)
+
+
+@given(st.binary(max_size=200))
+def test_no_bytes_at_all_bring_another_error(body: bytes) -> None:
+    line = whole(1).partition(b"\n")[0]
+    for bytes in (body, line + b"\n" + body, line + b"\n" + zlib.compress(body)):
+        with pytest.raises(FrameUnreadable):
+            decode(bytes)
+
+
+def test_a_frame_of_a_newer_version_says_so() -> None:
+    head = {"v": VERSION + 1, "node": "here", "n": 0, "t0": 0, "t1": 0}
+    with pytest.raises(FrameUnreadable, match="newer"):
+        decode(orjson.dumps(head) + b"\n{}")
+
+
+def test_a_frame_followed_by_more_is_refused() -> None:
+    with pytest.raises(FrameUnreadable, match="more"):
+        decode(whole() + b"x")
+
+
+def test_a_frame_that_counts_otherwise_is_refused() -> None:
+    with pytest.raises(FrameUnreadable, match="has 200"):
+        decode(whole().replace(b'"n":200', b'"n":201', 1))
+
+
+def test_columns_that_do_not_fit_together_are_refused() -> None:
+    line, _, body = whole(1).partition(b"\n")
+    columns = orjson.loads(body)
+    columns["published"]["message"] = [7]
+    with pytest.raises(FrameUnreadable, match="fit together"):
+        unfold(decode(line + b"\n" + orjson.dumps(columns)))
+
+
+def test_kinds_and_columns_of_later_are_kept_and_passed_over() -> None:
+    builder = FrameBuilder("here")
+    builder.delivered(Kind.ACKED, MESSAGES[:1], "ann/1", NOW)
+    line, _, body = builder.frame().partition(b"\n")
+    columns = orjson.loads(body)
+    columns["delivered"] |= {"kind": ["answered"], "deadline": [5]}
+    columns["topics"] = {"name": ["x"]}
+    assert [each.kind for each in unfold(decode(line + b"\n" + orjson.dumps(columns)))] == [
+        "answered"
+    ]
