@@ -5,7 +5,17 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol, assert_never
 
 from app.bayeux.codec import Json, encode
-from app.bayeux.grammar import ILLEGAL, CommandRefused, Level, Phrase, Target, Verb, parse
+from app.bayeux.grammar import (
+    ABSENT,
+    ILLEGAL,
+    CommandRefused,
+    Level,
+    Phrase,
+    Target,
+    Verb,
+    parse,
+)
+from app.bayeux.omissions import OMITTED
 from app.bayeux.properties import (
     CLIENT,
     MAX_ENTRIES,
@@ -102,7 +112,7 @@ def understand(text: str, value: str | None = None, verb: Verb | None = None) ->
     level = phrase.target.level
     found = _LEVELS[level].get(phrase.name)
     if found is None:
-        raise CommandRefused(ILLEGAL, f"there is no property {phrase.name} of a {level.value}")
+        raise _unknown(level, phrase.name)
     arguments = phrase.arguments if value is None else tuple(value.split("&"))
     sets = _sets(phrase, found, verb or phrase.verb, has_value=arguments is not None)
     argument: Argument = None
@@ -110,6 +120,12 @@ def understand(text: str, value: str | None = None, verb: Verb | None = None) ->
     if sets or isinstance(found, Operation | Listing):
         argument = _argument(found, arguments or ())
     return Command(phrase.target, phrase.name, found, argument, sets)
+
+
+def _unknown(level: Level, name: str) -> CommandRefused:
+    if name in OMITTED[level]:
+        return CommandRefused(ABSENT, f"this server has no {name} of a {level.value}")
+    return CommandRefused(ILLEGAL, f"there is no property {name} of a {level.value}")
 
 
 def _sets(phrase: Phrase, found: Property[Any], verb: Verb | None, *, has_value: bool) -> bool:
@@ -130,6 +146,8 @@ def _argument(found: Property[Any], arguments: tuple[str, ...]) -> Argument:
         case Takes.COUNT, (text,):
             count = _number(text)
             return QueueQuery(min(count, MAX_ENTRIES)) if isinstance(found, Listing) else count
+        case Takes.CHANNEL, (text,) if text:
+            return text
         case Takes.QUERY, _:
             return _query(arguments)
         case _:

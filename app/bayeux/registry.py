@@ -1,13 +1,15 @@
 """Everything that administrative commands are about, as it is at the moment of one command."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, cast
 
 import orjson
 
 from app.bayeux import interventions
-from app.bayeux.codec import Json
+from app.bayeux.codec import Json, encode
 from app.bayeux.life import State
 from app.bayeux.sessions import Session
 from app.bayeux.standing import (
@@ -18,10 +20,12 @@ from app.bayeux.standing import (
     first_entries,
     hold_of,
     is_connected,
+    is_stalled,
     limits,
     since_ms,
 )
 from app.delivery import dispatcher
+from app.delivery.entries import Settling
 
 if TYPE_CHECKING:
     from app.bayeux.commands import Registry
@@ -30,24 +34,33 @@ if TYPE_CHECKING:
 
 # What one command shows of a queue, in bytes, if that is more than one entry.
 _SHOWN = 1024**2
+# xmlBlaster's run levels; the others are before and after there is anybody to ask.
+_RUNNING, _STOPPING = 9, 6
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """What the server's process says of itself; it began at so many ms since 1970."""
+
+    version: str
+    started_ms: int
+    hostname: str = ""
+    port: int | None = None
 
 
 class LiveRegistry:
     """What is there at the moment of one command."""
 
-    def __init__(
-        self, bayeux: "Bayeux", *, version: str, started_ms: int, is_available: bool = True
-    ) -> None:
+    def __init__(self, bayeux: "Bayeux", process: Process, *, is_available: bool = True) -> None:
         self._bayeux = bayeux
-        self._version = version
-        self._started_ms = started_ms
+        self._process = process
         self.node_id = bayeux.node.name
         self.now_ms = bayeux.node.now_ms()
         self.is_available = is_available
 
     def node(self) -> "NodeView":
         # Its lists are made when they are asked for; nobody sets them, as the type allows.
-        return cast("NodeView", _Node(self._bayeux, self._version, self._started_ms))
+        return cast("NodeView", _Node(self._bayeux, self._process))
 
     def client(self, subject: str) -> "ClientView | None":
         sessions = [each for each in self._bayeux.sessions if each.subject == subject]
@@ -61,11 +74,14 @@ class LiveRegistry:
 class _Node:
     """This server."""
 
-    def __init__(self, bayeux: "Bayeux", version: str, started_ms: int) -> None:
+    def __init__(self, bayeux: "Bayeux", process: Process) -> None:
         self._bayeux = bayeux
         self.id = bayeux.node.name
-        self.version = version
-        self.started_ms = started_ms
+        self.version = process.version
+        self.hostname = process.hostname
+        self.port = process.port
+        self.started_ms = process.started_ms
+        self.runlevel = _STOPPING if bayeux.is_stopping else _RUNNING
         self.published = bayeux.hub.counters.published
         self.acked = bayeux.hub.counters.acked
 
@@ -86,8 +102,17 @@ class _Node:
         return sorted({name for session in self._bayeux.sessions for name in session.subscriptions})
 
     @cached_property
-    def subscriptions(self) -> int:
+    def subscriptions(self) -> Sequence[str]:
+        return sorted(chain.from_iterable(map(_subscriptions, self._bayeux.sessions)))
+
+    @cached_property
+    def subscribed(self) -> int:
         return sum(len(session.subscriptions) for session in self._bayeux.sessions)
+
+
+def _subscriptions(session: Session) -> list[str]:
+    """Who has it, and to what: together they tell a subscription from all others."""
+    return [f"{session.name} {channel}" for channel in sorted(session.subscriptions)]
 
 
 class _Client:
@@ -99,6 +124,7 @@ class _Client:
         self._bayeux = bayeux
         self._sessions = sessions
         self.sessions: Sequence[str] = sorted(session.key for session in sessions)
+        self.max_sessions = bayeux.options.max_sessions_per_subject
         self.created_ms = min(map(created_ms, sessions))
         self.acked = sum(session.acked for session in sessions)
 
@@ -106,6 +132,12 @@ class _Client:
         for session in self._sessions:
             if session.state is not State.GONE:
                 interventions.kill(self._bayeux, session, who)
+
+
+def _agreed(bayeux: "Bayeux", session: Session) -> str:
+    """As `ext` of a handshake; what others read has no secrets in it."""
+    acks = session.queue.settling is Settling.BATCH
+    return encode({"ack": acks, "delivery": bayeux.ownership.policy(session) or False}).decode()
 
 
 class _Session:
@@ -126,17 +158,23 @@ class _Session:
         self.state = contact(session).name
         self.is_active = hold_of(session) is None
         self.is_durable = session.is_durable
+        self.is_stalled = is_stalled(session)
         self.takes_ptp = terms is not None and terms.ptp
         self.created_ms = created_ms(session)
         self.expires_ms = expires_ms(bayeux, session)
         self.alive_since_ms = since_ms(bayeux, session, dispatcher.State.ALIVE)
         self.polling_since_ms = since_ms(bayeux, session, dispatcher.State.POLLING)
         self.timeout_ms = 0 if terms is None else terms.timeout
+        most = bayeux.options.max_sessions_per_subject
+        self.max_sessions = most if terms is None else min(most, terms.max_sessions)
+        self.qos = _agreed(bayeux, session)
         self.entries = queue.count
         self.max_entries = limit.entries
         self.bytes = queue.size
         self.channels: Sequence[str] = sorted(session.subscriptions)
-        self.subscribed = len(session.subscriptions)
+        self.subscriptions: Sequence[str] = _subscriptions(session)
+        self.unsubscribed = session.unsubscribed
+        self.subscribed = len(session.subscriptions) + session.unsubscribed
 
     def activate(self, active: bool, who: str) -> None:
         if active:
@@ -152,6 +190,15 @@ class _Session:
 
     def end(self, who: str) -> None:
         interventions.kill(self._bayeux, self._session, who)
+
+    def send_away(self) -> None:
+        interventions.send_away(self._bayeux, self._session)
+
+    def subscribe(self, channel: str) -> None:
+        interventions.subscribe(self._bayeux, self._session, channel)
+
+    def unsubscribe(self, channel: str) -> None:
+        interventions.unsubscribe(self._bayeux, self._session, channel)
 
     def clear(self, who: str) -> int:
         return self._bayeux.clear(self._session)

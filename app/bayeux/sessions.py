@@ -69,6 +69,7 @@ class Session(Receiver):
         "state",
         "terms",
         "timeout_s",
+        "unsubscribed",
         "warrant",
         "when_published",
     )
@@ -124,8 +125,9 @@ class Session(Receiver):
         # Publishes of this session that the store has not answered, and what waits for them.
         self.owed_publishes = 0
         self.when_published: Callable[[], None] | None = None
-        # Publishes that were accepted.
+        # Publishes that were accepted, subscriptions that were taken away.
         self.published = 0
+        self.unsubscribed = 0
         self.alarm = 0
 
     @property

@@ -65,6 +65,11 @@ def since_ms(bayeux: "Bayeux", session: Session, state: dispatcher.State) -> int
     return created_ms(session) if since is None else wall_ms(bayeux, since)
 
 
+def is_stalled(session: Session) -> bool:
+    """Whether what was sent to it last is still on its way."""
+    return any(way is not None and way.is_draining() for way in (session.pipe, session.carrier))
+
+
 def expires_ms(bayeux: "Bayeux", session: Session) -> int | None:
     """When it ends if nobody is heard of until then; None if it does not end by itself."""
     if session.ends_at:

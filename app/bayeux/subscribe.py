@@ -1,6 +1,6 @@
 """`/meta/subscribe` and `/meta/unsubscribe`: all channels of a message, or none of them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from app.bayeux.codec import Json
 from app.bayeux.errors import BayeuxError, Refused
@@ -32,6 +32,15 @@ def subscribe(
             raise Refused(error, _BY_POLICY)
     # Subscribing to a service succeeds and means nothing: services answer their caller anyway.
     patterns = {channel.name: channel for channel in channels if channel.kind is Kind.BROADCAST}
+    join(bayeux, session, patterns, message)
+    if session.terms is not None:
+        _note_oneway(session, patterns, qos)
+    reply["successful"] = True
+    return _is_noted(bayeux, exchange, session, message, reply)
+
+
+def join(bayeux: Bayeux, session: Session, patterns: Mapping[str, Channel], message: Json) -> None:
+    """Subscribe the session to all of these, as far as it may be; raises `Refused`."""
     more = sum(name not in session.subscriptions for name in patterns)
     if more and len(session.subscriptions) + more > bayeux.options.max_subscriptions:
         raise _too_many(bayeux)
@@ -44,10 +53,6 @@ def subscribe(
     for name, channel in patterns.items():
         routes.add(channel, session)
         session.subscriptions.add(name)
-    if session.terms is not None:
-        _note_oneway(session, patterns, qos)
-    reply["successful"] = True
-    return _is_noted(bayeux, exchange, session, message, reply)
 
 
 def unsubscribe(
@@ -61,12 +66,20 @@ def unsubscribe(
     if not all(pattern in bayeux.hub.routes for pattern in patterns):
         raise Refused(BayeuxError.CHANNEL_MISSING)
     for pattern in patterns:
-        bayeux.hub.routes.remove(pattern, session)
-        session.subscriptions.discard(pattern)
-        if session.oneway is not None:
-            session.oneway.discard(pattern)
+        part(bayeux, session, pattern)
     reply["successful"] = True
     return _is_noted(bayeux, exchange, session, message, reply)
+
+
+def part(bayeux: Bayeux, session: Session, pattern: str) -> None:
+    """Take a subscription away, if the session has it."""
+    if pattern not in session.subscriptions:
+        return
+    bayeux.hub.routes.remove(pattern, session)
+    session.subscriptions.remove(pattern)
+    session.unsubscribed += 1
+    if session.oneway is not None:
+        session.oneway.discard(pattern)
 
 
 def _qos(session: Session, ext: Json) -> SubscribeQos:

@@ -51,18 +51,18 @@ def _take_dispatcher(bayeux: "Bayeux", session: Session, draft: Session) -> None
         bayeux.resume(session)
 
 
-def leave(bayeux: "Bayeux", session: Session) -> None:
+def leave(bayeux: "Bayeux", session: Session, reconnect: str = "none") -> None:
     """The client goes and may come back: everything waits, under the name of the session."""
-    _dismiss_client(bayeux, session)
+    _dismiss_client(bayeux, session, reconnect)
     bayeux.settlement.change_hands(session, bayeux.now)
     session.advance(Input.LEAVE)
     bayeux.clock.lie(session)
     bayeux.ownership.note(session)
 
 
-def _dismiss_client(bayeux: "Bayeux", session: Session) -> None:
+def _dismiss_client(bayeux: "Bayeux", session: Session, reconnect: str = "none") -> None:
     """Nobody speaks for the session at the moment."""
-    advice = reconnect_advice(bayeux.options, "none")
+    advice = reconnect_advice(bayeux.options, reconnect)
     bayeux.answers.refuse_held(session, Refused(BayeuxError.SESSION_UNKNOWN, advice=advice))
     pipe = session.pipe
     session.pipe = None

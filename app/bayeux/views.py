@@ -11,12 +11,18 @@ class NodeView(Protocol):
 
     id: str
     version: str
+    hostname: str
+    # None: it listens on no port.
+    port: int | None
     started_ms: int
+    # 9: at work; 6: it is about to stop, and lets nobody in.
+    runlevel: int
     subjects: Sequence[str]
     sessions: Sequence[str]
     connected: Sequence[str]
     channels: Sequence[str]
-    subscriptions: int
+    subscriptions: Sequence[str]
+    subscribed: int
     published: int
     acked: int
 
@@ -26,6 +32,7 @@ class ClientView(Protocol):
 
     created_ms: int
     sessions: Sequence[str]
+    max_sessions: int
     acked: int
     waiting: int
 
@@ -42,18 +49,25 @@ class SessionView(Protocol):
     state: str
     is_active: bool
     is_durable: bool
+    # What was sent last is still on its way.
+    is_stalled: bool
     takes_ptp: bool
     created_ms: int
     expires_ms: int | None
     alive_since_ms: int | None
     polling_since_ms: int | None
     timeout_ms: int
+    max_sessions: int
+    # What was agreed on at handshake, as JSON.
+    qos: str
     entries: int
     max_entries: int
     bytes: int
     channels: Sequence[str]
+    subscriptions: Sequence[str]
     published: int
     subscribed: int
+    unsubscribed: int
     acked: int
     exceptions: int
     last_exception: str
@@ -62,6 +76,12 @@ class SessionView(Protocol):
     def set_timeout(self, timeout_ms: int, who: str) -> None: ...
     def refresh(self) -> None: ...
     def end(self, who: str) -> None: ...
+
+    def send_away(self) -> None:
+        """Let its client handshake again; the session waits for that."""
+
+    def subscribe(self, channel: str) -> None: ...
+    def unsubscribe(self, channel: str) -> None: ...
     def clear(self, who: str) -> int: ...
 
     def remove(self, count: int, who: str) -> int:

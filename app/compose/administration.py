@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import socket
 import time
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from app.bayeux.registry import LiveRegistry
+from app.bayeux.registry import LiveRegistry, Process
 from app.bayeux.replaying import Replaying
 from app.bayeux.server import Bayeux
 from app.compose.storage import Storage
@@ -52,7 +53,7 @@ def make_administration(
     loop, store, node = asyncio.get_running_loop(), storage.store, bayeux.node
     redis = open_reader(storage.url)
     stack.push_async_callback(redis.aclose)
-    registry = partial(LiveRegistry, bayeux, version=version("holdfast"), started_ms=node.now_ms())
+    registry = partial(LiveRegistry, bayeux, _process(settings, node.now_ms()))
     letters = Letters(store, redis, time.time_ns)
     audit = Audit(storage.line, redis, store.keys)
     replays = Replays(
@@ -88,6 +89,11 @@ def make_administration(
     bayeux.extend(operators)
     stack.push_async_callback(_cancel, loop.create_task(_retire(letters, settings)))
     return Administration(make_admin(operations, tokens, loop.time), replays)
+
+
+def _process(settings: Settings, started_ms: int) -> Process:
+    port = settings.port if settings.unix is None else None
+    return Process(version("holdfast"), started_ms, socket.gethostname(), port)
 
 
 async def _retire(letters: Letters, settings: Settings) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from app.bayeux.registry import LiveRegistry
+from app.bayeux.registry import LiveRegistry, Process
 from app.bayeux.replaying import Replaying
 from app.store.audit import Audit
 from app.store.letters import Letters
@@ -57,7 +57,7 @@ class LiveHouse(House):
         self.live = Live(
             self.bayeux,
             clock=lambda: self.now,
-            registry=partial(LiveRegistry, self.bayeux, version="1.2", started_ms=0),
+            registry=partial(LiveRegistry, self.bayeux, Process("1.2", 0)),
             letters=self.letters,
             letter_age_ms=LETTER_AGE_MS,
             replays=self.replays,

@@ -187,6 +187,7 @@ async def test_commands_are_asked_and_run(admin: Admin) -> None:
         ("set client/joe/1/?dispatcherActive=false", 400, "user.admin.invalid"),
         ("client/joe/1/?cbQueueEntries=consumable=true", 400, "user.illegalArgument"),
         ("topic/Hello/?id", 501, "internal.notImplemented"),
+        ("?freeMem", 501, "internal.notImplemented"),
     ],
 )
 async def test_a_question_changes_nothing(

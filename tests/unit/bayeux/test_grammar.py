@@ -1,125 +1,17 @@
 """Administrative commands: what they may look like, what they do, how they are refused."""
 
-import re
-from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from app.bayeux import properties
-from app.bayeux.codec import Json
 from app.bayeux.commands import Result, run, understand
 from app.bayeux.grammar import CommandRefused, Level, Verb, parse
 from app.bayeux.properties import QueueQuery
 from app.delivery import error_codes
-
-DAY_MS = 86_400_000
-
-
-@dataclass
-class Session:
-    name: str = "client/joe/1"
-    subject: str = "joe"
-    number: int = 1
-    state: str = "ALIVE"
-    is_active: bool = True
-    is_durable: bool = True
-    takes_ptp: bool = True
-    created_ms: int = DAY_MS
-    expires_ms: int | None = None
-    alive_since_ms: int | None = DAY_MS + 1000
-    polling_since_ms: int | None = None
-    timeout_ms: int = DAY_MS
-    entries: int = 4
-    max_entries: int = 10_000
-    bytes: int = 300
-    channels: Sequence[str] = field(default_factory=lambda: ["/news", "/weather"])
-    published: int = 1
-    subscribed: int = 2
-    acked: int = 3
-    exceptions: int = 4
-    last_exception: str = "user.update.error"
-    queue: list[Json] = field(default_factory=lambda: [{"data": n} for n in range(4)])
-    done: list[object] = field(default_factory=list)
-
-    def activate(self, active: bool, who: str) -> None:
-        self.is_active = active
-        self.done.append(("activate", active, who))
-
-    def set_timeout(self, timeout_ms: int, who: str) -> None:
-        self.timeout_ms = timeout_ms
-
-    def refresh(self) -> None:
-        self.done.append("refresh")
-
-    def end(self, who: str) -> None:
-        self.done.append(("end", who))
-
-    def clear(self, who: str) -> int:
-        return self.remove(len(self.queue), who)
-
-    def remove(self, count: int, who: str) -> int:
-        return len(self.take(count, who))
-
-    def peek(self, count: int) -> list[Json]:
-        return self.queue[:count]
-
-    def take(self, count: int, who: str) -> list[Json]:
-        taken, self.queue = self.queue[:count], self.queue[count:]
-        self.entries = len(self.queue)
-        return taken
-
-    def forget_exception(self) -> None:
-        self.last_exception = ""
-
-
-@dataclass
-class Client:
-    created_ms: int = DAY_MS
-    sessions: Sequence[str] = field(default_factory=lambda: ["1", "2"])
-    acked: int = 5
-    waiting: int = 0
-    ended_by: str = ""
-
-    def end(self, who: str) -> None:
-        self.ended_by = who
-
-
-@dataclass
-class Node:
-    id: str = "holdfast"
-    version: str = "0.1.0"
-    started_ms: int = DAY_MS
-    subjects: Sequence[str] = field(default_factory=lambda: ["joe", "ann"])
-    sessions: Sequence[str] = field(default_factory=lambda: ["joe/1"])
-    connected: Sequence[str] = field(default_factory=lambda: ["joe/1"])
-    channels: Sequence[str] = field(default_factory=lambda: ["/news"])
-    subscriptions: int = 2
-    published: int = 7
-    acked: int = 8
-
-
-class Registry:
-    def __init__(self) -> None:
-        self.node_id = "holdfast"
-        self.now_ms = DAY_MS + 90_500
-        self.is_available = True
-        self.joe = Session()
-        self.client_joe = Client()
-
-    def node(self) -> Node:
-        return Node()
-
-    def client(self, subject: str) -> Client | None:
-        return self.client_joe if subject == "joe" else None
-
-    def session(self, key: str) -> Session | None:
-        return self.joe if key == "joe/1" else None
+from tests.unit.bayeux.paper_registry import Registry
 
 
 @pytest.fixture
@@ -215,6 +107,11 @@ INVALID = "user.admin.invalid"
         ("client/joe/1/?sessionTimeout=-1", ILLEGAL),
         ("client/joe/1/?sessionTimeout=" + "9" * 30, ILLEGAL),
         ("client/joe/1/?killSession=now", ILLEGAL),
+        ("client/joe/1/?subscribe", ILLEGAL),
+        ("client/joe/1/?subscribe=", ILLEGAL),
+        ("client/joe/1/?subscribe=/news&<qos/>", ILLEGAL),
+        ("client/joe/1/?unSubscribe", ILLEGAL),
+        ("set ?runlevel=3", INVALID),
         ("client/joe/1/?removeFromCallbackQueue", ILLEGAL),
         ("client/joe/1/?removeFromCallbackQueue=all", ILLEGAL),
         ("client/joe/1/?peekCallbackMessages=", ILLEGAL),
@@ -274,6 +171,13 @@ def test_where_only_questions_are_let_in_the_verb_is_given_beside() -> None:
         ("?clientList", "joe\nann"),
         ("?numClients", "2"),
         ("?numPublish", "7"),
+        ("?hostname", "blue"),
+        ("?port", "8080"),
+        ("?runlevel", "9"),
+        ("?nodeList", "holdfast"),
+        ("?instanceId", "/node/holdfast/instanceId/86400000"),
+        ("?numSubscriptions", "2"),
+        ("?subscriptionList", "client/joe/1 /news"),
         ("?numUpdate", "8"),
         ("?serverTimestamp", "1970-01-02 00:01:30+00:00"),
         ("?serverTimestampMillis", "86490500"),
@@ -288,6 +192,9 @@ def test_where_only_questions_are_let_in_the_verb_is_given_beside() -> None:
         ("client/joe/1/?cbQueueNumMsgs", "4"),
         ("client/joe/1/?subscribedTopics", "/news\n/weather"),
         ("client/joe/1/?isPersistent", "true"),
+        ("client/joe/1/?isCallbackConfigured", "true"),
+        ("client/joe/1/?isStalled", "false"),
+        ("client/joe/1/?qos", '{"ack":true}'),
         ("client/joe/1/?lastCallbackException", "user.update.error"),
     ],
 )
@@ -295,34 +202,6 @@ def test_values_are_told_as_text(registry: Registry, text: str, value: str) -> N
     result = ask(registry, text)
     assert (result.value, result.state) == (value, None)
     assert result.command.startswith("/node/holdfast/")
-
-
-def views(level: Level) -> dict[str, properties.Property[Any]]:
-    tables: dict[Level, Any] = {
-        Level.NODE: properties.NODE,
-        Level.CLIENT: properties.CLIENT,
-        Level.SESSION: properties.SESSION,
-    }
-    return dict(tables[level])
-
-
-@pytest.mark.parametrize("level", Level)
-def test_every_property_works(level: Level) -> None:
-    place = {Level.NODE: "?", Level.CLIENT: "client/joe/?", Level.SESSION: "client/joe/1/?"}
-    arguments = {properties.Takes.COUNT: "=2", properties.Takes.QUERY: "=maxEntries=2"}
-    for name, found in views(level).items():
-        takes = properties.Takes.NOTHING
-        if isinstance(found, properties.Operation | properties.Listing):
-            takes = found.takes
-        assert ask(Registry(), place[level] + name + arguments.get(takes, "")).command.endswith(
-            name
-        )
-
-
-def test_tables_are_in_the_order_of_the_alphabet() -> None:
-    for level in Level:
-        names = list(views(level))
-        assert names == sorted(names)
 
 
 def test_operations_say_what_came_of_them(registry: Registry) -> None:
@@ -334,6 +213,14 @@ def test_operations_say_what_came_of_them(registry: Registry) -> None:
     assert registry.joe.timeout_ms == 5000
     ask(registry, "client/joe/1/?clearLastCallbackException")
     assert registry.joe.last_exception == ""
+    ask(registry, "client/joe/1/?subscribe=/weather/**")
+    ask(registry, "client/joe/1/?unSubscribe", "/news")
+    ask(registry, "client/joe/1/?disconnectClientKeepSession")
+    assert registry.joe.done[1:] == [
+        ("subscribe", "/weather/**"),
+        ("unsubscribe", "/news"),
+        "send away",
+    ]
     ask(registry, "client/joe/?killClient")
     assert registry.client_joe.ended_by == "operator"
 
@@ -398,19 +285,3 @@ def test_commands_can_be_switched_off(registry: Registry) -> None:
     assert caught.value.code == "resource.admin.unavailable"
     assert error_codes.find(caught.value.code) is not None
     assert registry.joe.done == []
-
-
-def test_all_properties_are_in_the_documentation() -> None:
-    page = (Path(__file__).parents[3] / "docs" / "administration.md").read_text()
-    for title, level in (
-        ("node", Level.NODE),
-        ("subject", Level.CLIENT),
-        ("session", Level.SESSION),
-    ):
-        (row,) = re.findall(rf"^\| {title} \|(.*)\|(.*)\|(.*)\|$", page, re.MULTILINE)
-        read, put, done = (sorted(re.findall(r"`(\w+)`", cell)) for cell in row)
-        table = views(level).items()
-        values = (properties.Reading, properties.Setting)
-        assert read == [name for name, found in table if isinstance(found, values)]
-        assert put == [name for name, found in table if isinstance(found, properties.Setting)]
-        assert done == [name for name, found in table if not isinstance(found, values)]

@@ -10,7 +10,7 @@ from app.bayeux.commands import Command
 from app.bayeux.extension_chain import ServerExtension
 from app.bayeux.properties import QueueQuery
 from app.bayeux.records import restore
-from app.bayeux.registry import LiveRegistry
+from app.bayeux.registry import LiveRegistry, Process
 from app.bayeux.rights import Denial, SecurityPolicy
 from app.bayeux.sessions import Session
 from app.delivery.counters import Reason
@@ -78,7 +78,7 @@ def house_of(
             role_of=ROLES.get,
             warrant_of=lambda role: f"{role}{seal}",
             guess=Guesses().count_one,
-            registry=partial(LiveRegistry, bayeux, version="1.2", started_ms=0),
+            registry=partial(LiveRegistry, bayeux, Process("1.2", 0)),
             note=note,
             wait=wait,
         )

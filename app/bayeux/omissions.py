@@ -1,0 +1,71 @@
+"""What xmlBlaster's administrative commands know and this server does not, level by level.
+
+The documentation of the administration says of each why.
+"""
+
+from collections.abc import Mapping
+
+from app.bayeux.grammar import Level
+
+OMITTED: Mapping[Level, frozenset[str]] = {
+    Level.NODE: frozenset(
+        [
+            "acceptWrongSenderAddress",
+            "checkConsistency",
+            "clearLastError",
+            "clearLastWarning",
+            "dump",
+            "exit",
+            "freeMem",
+            "freeMemStr",
+            "gc",
+            "lastError",
+            "lastWarning",
+            "maxClients",
+            "maxFreeMem",
+            "maxFreeMemStr",
+            "maxMem",
+            "maxMemStr",
+            "numGet",
+            "numSysprop",
+            "revisionNumber",
+            "syspropList",
+            "totalMem",
+            "totalMemStr",
+            "usedMem",
+            "usedMemStr",
+        ]
+    ),
+    Level.CLIENT: frozenset(
+        [
+            "blockClientAndResetConnections",
+            "blockClientLogin",
+            "isBlockClientLogin",
+            "peekSubjectMessages",
+            "subjectQueueEntries",
+            "subjectQueueMaxMsgs",
+        ]
+    ),
+    Level.SESSION: frozenset(
+        [
+            "acceptWrongSenderAddress",
+            "addRemoteProperty",
+            "blockClientSessionLogin",
+            "cbQueueBytesCache",
+            "cbQueueMaxMsgsCache",
+            "cbQueueNumMsgsCache",
+            "clearRemoteProperties",
+            "numErase",
+            "numGet",
+            "numUpdateOneway",
+            "pingClientCallbackServer",
+            "pingRoundTripDelay",
+            "reactivateDispatcherThread",
+            "remoteProperties",
+            "rootSubscriptions",
+            "roundTripDelay",
+            "subscriptionDump",
+            "unSubscribeByIndex",
+        ]
+    ),
+}

@@ -1,0 +1,56 @@
+"""What an operator does to a server without a network."""
+
+from functools import partial
+from typing import Any
+
+from app.bayeux.commands import Registry, Result, run, understand
+from app.bayeux.registry import LiveRegistry, Process
+from extensions.ack import Ack
+from extensions.delivery import Delivery
+from tests.unit.bayeux.harness import Client, House
+
+
+def house_of(**options: Any) -> House:
+    return House(Delivery, partial(Ack, announces_batch=False), **options)
+
+
+def receiver(house: House, session: str | None = "joe/1", **options: Any) -> Client:
+    """A session with a queue of its own, subscribed to /a, with nothing in it."""
+    if session is not None:
+        options["session"] = session
+    client = house.client(ext={"ack": True, "delivery": options or True})
+    connect(client)
+    client.subscribe("/a")
+    house.turn()
+    return client
+
+
+def connect(client: Client) -> list[Any]:
+    batch = client.session.queue.batch
+    asked = client.connect(advice={"timeout": 0}, ext={"ack": batch})
+    # What was handed over before is answered when the store knows of it.
+    client.house.turn()
+    return asked.data
+
+
+def registry_of(house: House, **fields: Any) -> Registry:
+    return LiveRegistry(house.bayeux, Process("1.2", 1_700_000_000_000), **fields)
+
+
+def ask(house: House, text: str, value: str | None = None) -> Result:
+    return run(understand(text, value), registry_of(house), "operator")
+
+
+def value_of(house: House, text: str) -> str:
+    return ask(house, text).value
+
+
+def publish(house: House, *numbers: object) -> None:
+    for number in numbers:
+        house.bayeux.publish("/a", number)
+    # What a named session gets is kept first.
+    house.turn()
+
+
+def letters(house: House) -> list[Any]:
+    return [letter.envelope()["content"] for letter in house.keeper.letters]

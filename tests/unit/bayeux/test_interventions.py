@@ -1,0 +1,222 @@
+"""What operators may do to living sessions."""
+
+import logging
+
+import pytest
+
+from app.bayeux.grammar import CommandRefused
+from tests.unit.bayeux.desk import (
+    ask,
+    connect,
+    house_of,
+    letters,
+    publish,
+    receiver,
+    value_of,
+)
+
+COUNTED = ("numSubscribe", "numUnSubscribe")
+
+
+def test_holding_back_lasts_until_somebody_resumes() -> None:
+    house = house_of()
+    client = receiver(house)
+    assert ask(house, "client/joe/1/?dispatcherActive=false").state == "OK"
+    publish(house, 1)
+    assert connect(client) == []
+    assert value_of(house, "client/joe/1/?dispatcherActive") == "false"
+    ask(house, "client/joe/1/?dispatcherActive=true")
+    assert connect(client) == [1]
+
+
+def test_who_held_a_session_back_first_stays_on_record() -> None:
+    house = house_of()
+    client = receiver(house)
+    house.bayeux.hold_back(client.session, "disk full", "ann")
+    ask(house, "client/joe/1/?dispatcherActive=false")
+    assert client.session.dispatcher is not None
+    assert client.session.dispatcher.hold_record is not None
+    assert client.session.dispatcher.hold_record.who == "ann"
+
+
+def test_the_log_says_by_whom_a_session_was_ended_and_takes_it_for_no_failure(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    house = house_of()
+    session = receiver(house).session
+    with caplog.at_level(logging.INFO):
+        ask(house, "client/joe/1/?killSession")
+    (line,) = caplog.records
+    assert line.levelno == logging.INFO
+    assert line.getMessage() == f"session {session.number}, joe/1, was ended by operator"
+
+
+def test_a_killed_session_leaves_dead_letters_and_its_client_is_told() -> None:
+    house = house_of()
+    client = receiver(house)
+    publish(house, 1)
+    ask(house, "client/joe/1/?killSession")
+    assert letters(house) == [1]
+    assert "ended by operator" in house.keeper.letters[0].reason
+    assert "joe/1" not in house.keeper.sessions
+    assert client.connect().reply["error"].startswith("402")
+    assert house.balances()
+
+
+def test_a_cleared_queue_is_empty_here_and_in_the_store() -> None:
+    house = house_of()
+    client = receiver(house)
+    publish(house, 1, 2)
+    assert value_of(house, "client/joe/1/?clearCallbackQueue") == "2"
+    assert house.keeper.queues["joe/1"] == {}
+    assert connect(client) == []
+    assert house.balances()
+
+
+@pytest.mark.parametrize(
+    ("count", "left"),
+    [(0, [1, 2, 3, 4]), (1, [2, 3, 4]), (2, [3, 4]), (3, [4]), (4, []), (9, [])],
+)
+def test_the_first_entries_can_be_removed_wherever_they_stand(count: int, left: list[int]) -> None:
+    house = house_of()
+    client = receiver(house, maxEntries=2)
+    publish(house, 1, 2, 3, 4)
+    connect(client)
+    queue = client.session.queue
+    queue.give_back(since=2)
+    assert (len(queue.handed), len(queue.returned), len(queue.waiting)) == (1, 1, 2)
+    removed = value_of(house, f"client/joe/1/?removeFromCallbackQueue={count}")
+    assert int(removed) == 4 - len(left)
+    messages = [entry.message for entry in [*queue.handed.values(), *queue.returned]]
+    messages += queue.waiting
+    assert queue.count == len(messages) == len(left)
+    assert queue.size == sum(len(message.wire) for message in messages)
+    assert house.keeper.queues["joe/1"].keys() == {message.id for message in messages}
+    queue.give_back()
+    assert [*connect(client), *connect(client)] == left
+    assert house.balances()
+
+
+def test_entries_can_be_looked_at_and_taken_out() -> None:
+    house = house_of()
+    client = receiver(house)
+    publish(house, {"n": 1}, {"n": 2})
+    seen = ask(house, "client/joe/1/?peekCallbackMessages=5").entries
+    assert seen == [{"channel": "/a", "data": {"n": 1}}, {"channel": "/a", "data": {"n": 2}}]
+    taken = ask(house, "client/joe/1/?callbackQueueEntries=maxEntries=1&consumable=true").entries
+    assert taken == seen[:1]
+    assert connect(client) == [{"n": 2}]
+    assert house.balances()
+
+
+def test_no_more_is_taken_than_is_shown() -> None:
+    house = house_of()
+    client = receiver(house)
+    publish(house, *["x" * 400_000] * 4)
+    text = "client/joe/1/?callbackQueueEntries=maxEntries=4&consumable=true"
+    assert len(ask(house, text).entries or ()) == 2
+    assert client.session.queue.count == 2
+
+
+def test_a_timeout_can_be_changed_and_holds_from_now_on() -> None:
+    house = house_of()
+    client = receiver(house)
+    client.disconnect()
+    ask(house, "client/joe/1/?sessionTimeout=2000")
+    assert house.keeper.sessions["joe/1"].timeout_s == 2.0
+    assert value_of(house, "client/joe/1/?sessionTimeoutExpireDate").startswith("2023-11-14")
+    house.advance(1.0)
+    ask(house, "client/joe/1/?refreshSession")
+    house.advance(1.5)
+    assert len(house.bayeux.sessions) == 1
+    house.advance(1.0)
+    assert len(house.bayeux.sessions) == 0
+
+
+@pytest.mark.parametrize("timeout", ["999999999999999"])
+def test_a_timeout_that_no_store_could_read_again_is_refused(timeout: str) -> None:
+    house = house_of()
+    client = receiver(house)
+    with pytest.raises(CommandRefused, match="cannot be agreed on"):
+        ask(house, f"client/joe/1/?sessionTimeout={timeout}")
+    assert client.session.terms is not None
+    assert client.session.terms.timeout == 86_400_000
+
+
+def test_a_plain_session_has_no_timeout_of_its_own() -> None:
+    house = house_of()
+    client = house.connected()
+    with pytest.raises(CommandRefused, match="no timeout"):
+        ask(house, f"{client.session.name}/?sessionTimeout=1")
+    ask(house, f"{client.session.name}/?refreshSession")
+
+
+def test_an_operator_subscribes_for_a_session_and_takes_subscriptions_away() -> None:
+    house = house_of()
+    client = receiver(house)
+    ask(house, "client/joe/1/?subscribe=/b/**")
+    assert house.keeper.sessions["joe/1"].subscriptions == ["/a", "/b/**"]
+    house.bayeux.publish("/b/c", 1)
+    house.turn()
+    assert connect(client) == [1]
+    listed = ["client/joe/1 /a", "client/joe/1 /b/**"]
+    assert value_of(house, "client/joe/1/?subscriptions").split("\n") == listed
+    assert value_of(house, "?subscriptionList").split("\n") == listed
+    ask(house, "client/joe/1/?unSubscribe=/a")
+    publish(house, 2)
+    assert connect(client) == []
+    assert house.keeper.sessions["joe/1"].subscriptions == ["/b/**"]
+    counted = [value_of(house, f"client/joe/1/?{name}") for name in COUNTED]
+    assert counted == ["2", "1"]
+
+
+@pytest.mark.parametrize(
+    ("command", "why"),
+    [
+        ("subscribe=/sys/deadMessage", "403:denied_by_security_policy"),
+        ("subscribe=/service/admin", "can be subscribed to"),
+        ("subscribe=/meta/connect", "can be subscribed to"),
+        ("subscribe=news", "can be subscribed to"),
+        ("unSubscribe=/b", "no such subscription"),
+    ],
+)
+def test_a_session_gets_no_subscription_that_it_could_not_have_by_itself(
+    command: str, why: str
+) -> None:
+    house = house_of()
+    client = receiver(house)
+    with pytest.raises(CommandRefused, match=why):
+        ask(house, f"client/joe/1/?{command}")
+    assert client.session.subscriptions == {"/a"}
+
+
+def test_a_session_gets_no_more_subscriptions_than_it_may_have() -> None:
+    house = house_of(max_subscriptions=1)
+    client = receiver(house)
+    with pytest.raises(CommandRefused, match="exceeded"):
+        ask(house, "client/joe/1/?subscribe=/b")
+    assert client.session.subscriptions == {"/a"}
+
+
+def test_a_client_is_sent_away_and_its_session_waits_for_it() -> None:
+    house = house_of()
+    client = receiver(house)
+    held = client.connect(ext={"ack": client.session.queue.batch})
+    ask(house, "client/joe/1/?disconnectClientKeepSession")
+    assert held.reply["error"].startswith("402")
+    assert held.reply["advice"]["reconnect"] == "handshake"
+    assert client.connect().reply["advice"]["reconnect"] == "handshake"
+    publish(house, 1)
+    # Once more there is nobody to be sent away.
+    ask(house, "client/joe/1/?disconnectClientKeepSession")
+    client.handshake(ext={"ack": True, "delivery": {"session": "joe/1"}})
+    assert connect(client) == [1]
+    assert house.balances()
+
+
+def test_nobody_is_sent_away_who_could_not_come_back() -> None:
+    house = house_of()
+    client = receiver(house, session=None)
+    with pytest.raises(CommandRefused, match="without a name"):
+        ask(house, f"{client.session.name}/?disconnectClientKeepSession")
+    assert connect(client) == []

@@ -1,0 +1,117 @@
+"""What can be asked, set and done, level by level, and what xmlBlaster has besides."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.bayeux.commands import run, understand
+from app.bayeux.grammar import CommandRefused, Level
+from app.bayeux.omissions import OMITTED
+from app.bayeux.properties import (
+    CLIENT,
+    NODE,
+    SESSION,
+    Listing,
+    Operation,
+    Property,
+    Reading,
+    Setting,
+    Takes,
+)
+from tests.unit.bayeux.paper_registry import Registry
+
+TABLES: Mapping[Level, Mapping[str, Property[Any]]] = {
+    Level.NODE: NODE,
+    Level.CLIENT: CLIENT,
+    Level.SESSION: SESSION,
+}
+PLACES = {Level.NODE: "?", Level.CLIENT: "client/joe/?", Level.SESSION: "client/joe/1/?"}
+TITLES = {Level.NODE: "node", Level.CLIENT: "subject", Level.SESSION: "session"}
+# What one may ask of xmlBlaster, as its own interfaces have it.
+XMLBLASTERS = {
+    Level.NODE: """
+        acceptWrongSenderAddress aliveCallbackClients checkConsistency clearLastError
+        clearLastWarning clientList clients dump exit freeMem freeMemStr gc hostname instanceId
+        lastError lastWarning maxClients maxFreeMem maxFreeMemStr maxMem maxMemStr nodeId nodeList
+        numClients numGet numNodes numPublish numSubscriptions numSysprop numTopics numUpdate port
+        revisionNumber runlevel serverTimestamp serverTimestampMillis startupDate subscriptionList
+        subscriptions syspropList topicList topics totalMem totalMemStr uptime usedMem usedMemStr
+        version
+        """,
+    Level.CLIENT: """
+        blockClientAndResetConnections blockClientLogin creationDate isBlockClientLogin killClient
+        maxSessions numSessions numUpdate peekSubjectMessages sessionList sessions
+        subjectQueueEntries subjectQueueMaxMsgs subjectQueueNumMsgs uptime
+        """,
+    Level.SESSION: """
+        acceptWrongSenderAddress addRemoteProperty aliveSinceDate blockClientSessionLogin
+        callbackQueueEntries cbQueueBytes cbQueueBytesCache cbQueueMaxMsgs cbQueueMaxMsgsCache
+        cbQueueNumMsgs cbQueueNumMsgsCache clearCallbackQueue clearLastCallbackException
+        clearRemoteProperties connectionState disconnectClientKeepSession dispatcherActive id
+        isCallbackConfigured isPersistent isPtpAllowed isStalled killSession lastCallbackException
+        loginDate loginName maxSessions numCallbackExceptions numErase numGet numPublish
+        numSubscribe numUnSubscribe numUpdate numUpdateOneway peekCallbackMessages
+        pingClientCallbackServer pingRoundTripDelay pollingSinceDate publicSessionId qos
+        reactivateDispatcherThread refreshSession remoteProperties removeFromCallbackQueue
+        rootSubscriptions roundTripDelay sessionTimeout sessionTimeoutExpireDate subscribe
+        subscribedTopics subscriptionDump subscriptions unSubscribe unSubscribeByIndex uptime
+        """,
+}
+EVERY_NAME = [(level, name) for level, names in XMLBLASTERS.items() for name in names.split()]
+
+
+@pytest.mark.parametrize("level", Level)
+def test_every_property_works(level: Level) -> None:
+    arguments = {Takes.COUNT: "=2", Takes.QUERY: "=maxEntries=2", Takes.CHANNEL: "=/news"}
+    for name, found in TABLES[level].items():
+        takes = found.takes if isinstance(found, Operation | Listing) else Takes.NOTHING
+        command = understand(PLACES[level] + name + arguments.get(takes, ""))
+        assert run(command, Registry(), "operator").command.endswith(name)
+
+
+@pytest.mark.parametrize(("level", "name"), EVERY_NAME)
+def test_whatever_xmlblaster_knows_is_there_or_told_to_be_missing(level: Level, name: str) -> None:
+    assert (name in TABLES[level]) is not (name in OMITTED[level])
+
+
+@pytest.mark.parametrize("level", Level)
+def test_what_is_missing_is_refused_as_missing_and_not_as_unknown(level: Level) -> None:
+    for name in OMITTED[level]:
+        for text in (name, name + "=1"):
+            with pytest.raises(CommandRefused) as caught:
+                understand(PLACES[level] + text)
+            assert caught.value.code == "internal.notImplemented"
+
+
+def test_tables_are_in_the_order_of_the_alphabet() -> None:
+    for table in TABLES.values():
+        assert list(table) == sorted(table)
+
+
+# The documentation
+
+
+def page() -> str:
+    return (Path(__file__).parents[3] / "docs" / "administration.md").read_text()
+
+
+@pytest.mark.parametrize("level", Level)
+def test_all_properties_are_in_the_documentation(level: Level) -> None:
+    (row,) = re.findall(rf"^\| {TITLES[level]} \|(.*)\|(.*)\|(.*)\|$", page(), re.MULTILINE)
+    read, put, done = (sorted(re.findall(r"`(\w+)`", cell)) for cell in row)
+    table = TABLES[level].items()
+    values = (Reading, Setting)
+    assert read == [name for name, found in table if isinstance(found, values)]
+    assert put == [name for name, found in table if isinstance(found, Setting)]
+    assert done == [name for name, found in table if not isinstance(found, values)]
+
+
+@pytest.mark.parametrize("level", Level)
+def test_what_is_missing_is_in_the_documentation_with_the_reason(level: Level) -> None:
+    rows = re.findall(rf"^\| {TITLES[level]} \|([^|]*)\|([^|]*)\|$", page(), re.MULTILINE)
+    told = [name for names, _ in rows for name in re.findall(r"`(\w+)`", names)]
+    assert sorted(told) == sorted(OMITTED[level])
+    assert all(reason.strip() for _, reason in rows)

@@ -1,0 +1,72 @@
+"""Replays into the queues of living sessions."""
+
+from app.bayeux.replaying import Replaying
+from app.delivery.messages import Message
+from tests.unit.bayeux.desk import connect, house_of, letters, publish, receiver
+from tests.unit.bayeux.harness import House
+
+
+def a_message(house: House, data: str = "7") -> Message:
+    wire = f'{{"channel":"/a","data":{data}}}'.encode()
+    message = Message(wire, id=house.bayeux.node.stamp(), channel="/a")
+    message.generation = 1
+    return message
+
+
+def test_a_replayed_message_waits_like_any_other_until_it_is_acknowledged() -> None:
+    house = house_of()
+    replaying = Replaying(house.bayeux)
+    client = receiver(house)
+    message = a_message(house)
+    assert replaying.is_durable("joe/1") is True
+    replaying.deliver("joe/1", message)
+    sent = [("joe/1", message.id), ("joe/1", 5)]
+    assert replaying.waiting(sent) == sent[:1]
+    (event,) = client.connect(advice={"timeout": 0}).events
+    assert (event["data"], event["ext"]["delivery"]["generation"]) == (7, 1)
+    assert replaying.waiting(sent) == sent[:1], "it is in the client's hands"
+    connect(client)
+    assert replaying.waiting(sent) == []
+    assert house.balances()
+
+
+def test_a_replayed_message_reaches_a_session_without_a_name_of_its_own() -> None:
+    house = house_of()
+    replaying = Replaying(house.bayeux)
+    client = receiver(house, session=None)
+    key = client.session.key
+    assert replaying.is_durable(key) is False
+    replaying.deliver(key, a_message(house))
+    assert connect(client) == [7]
+    house.bayeux.end_by_server(client.session)
+    assert replaying.is_durable(key) is None
+
+
+def test_sessions_that_came_later_are_found_too() -> None:
+    house = house_of()
+    replaying = Replaying(house.bayeux)
+    assert replaying.is_durable("anonymous/-1") is None
+    client = house.connected()
+    house.advance(1.1)
+    assert replaying.is_durable(client.session.key) is False
+    assert replaying.is_durable("anonymous/-1") is None
+
+
+def test_a_replayed_message_without_a_receiver_is_a_dead_letter_again() -> None:
+    house = house_of()
+    replaying = Replaying(house.bayeux)
+    message = a_message(house)
+    replaying.deliver("joe/1", message)
+    (letter,) = house.keeper.letters
+    assert (letter.key, letter.message, letter.generation) == ("joe/1", message.id, 1)
+    assert replaying.waiting([("joe/1", message.id)]) == []
+    assert house.balances()
+
+
+def test_a_replayed_message_that_finds_no_room_is_a_dead_letter_again() -> None:
+    house = house_of()
+    receiver(house, queue={"maxEntries": 1})
+    publish(house, 1)
+    Replaying(house.bayeux).deliver("joe/1", a_message(house))
+    assert letters(house) == [7]
+    assert house.balances()
