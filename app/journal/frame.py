@@ -31,7 +31,7 @@ class Head(NamedTuple):
     node: str
     # Events, all told.
     n: int
-    # The earliest and the latest.
+    # The earliest and the latest; if the clock was put back meanwhile, some may lie outside.
     t0: int
     t1: int
 

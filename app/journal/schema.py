@@ -4,47 +4,46 @@ Never data and never credentials. Readers keep kinds that they do not know and p
 that they do not know, so both may be added; the version changes when the meaning of one does.
 """
 
-from enum import StrEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 VERSION = 1
 # Events that may wait for company; a call to the store that brings more has them in one frame.
 FULL = 500
 
 
-class Kind(StrEnum):
-    """What happened."""
+class Kind:
+    """What happened: plain text, for an enum costs more than all the rest of an event."""
 
     # About a message: so many copies of it exist now, one for each receiver.
-    PUBLISHED = "published"
+    PUBLISHED: Final = "published"
 
     # About a message and its receiver.
     # In its hands for the first time, or again; what becomes of it is not known yet.
-    HANDED = "handed"
-    REDELIVERED = "redelivered"
+    HANDED: Final = "handed"
+    REDELIVERED: Final = "redelivered"
     # Handed over and acknowledged in one: the transport took the bytes, and no more is ever heard.
-    WRITTEN = "written"
-    ACKED = "acked"
+    WRITTEN: Final = "written"
+    ACKED: Final = "acked"
     # The delivery failed, with this code; what becomes of the copy is told by another event.
-    REFUSED = "refused"
+    REFUSED: Final = "refused"
     # Out of its hands without a word from it: it waits again.
-    RETURNED = "returned"
-    DEAD = "dead"
-    EXPIRED = "expired"
-    DISCARDED = "discarded"
+    RETURNED: Final = "returned"
+    DEAD: Final = "dead"
+    EXPIRED: Final = "expired"
+    DISCARDED: Final = "discarded"
     # A dead letter became one more copy, of the next generation.
-    REPLAYED = "replayed"
+    REPLAYED: Final = "replayed"
 
     # About a session, a channel, a node or the journal itself.
-    SESSION = "session"
-    DISPATCHER = "dispatcher"
-    HELD = "held"
-    RELEASED = "released"
-    NODE = "node"
+    SESSION: Final = "session"
+    DISPATCHER: Final = "dispatcher"
+    HELD: Final = "held"
+    RELEASED: Final = "released"
+    NODE: Final = "node"
     # One of the node's own books, to be compared with what events add up to.
-    BOOKS = "books"
+    BOOKS: Final = "books"
     # So many events found no room while the store was away; they are in no frame.
-    DROPPED = "dropped"
+    DROPPED: Final = "dropped"
 
 
 # What ends a copy: each copy has one of these at most.

@@ -117,15 +117,14 @@ happenings = st.tuples(
 
 @given(st.lists(happenings, min_size=1, max_size=30))
 def test_everything_that_was_told_is_read_again(
-    told_before: list[tuple[Kind, list[Message], str, int, int | None]],
+    told_before: list[tuple[str, list[Message], str, int, int | None]],
 ) -> None:
     builder = FrameBuilder("here")
     expected = []
     for kind, messages, receiver, after, attempt in told_before:
         builder.delivered(kind, messages, receiver, NOW + after, attempt)
         expected += [
-            of(each, kind.value, after)._replace(receiver=receiver, attempt=attempt)
-            for each in messages
+            of(each, kind, after)._replace(receiver=receiver, attempt=attempt) for each in messages
         ]
     assert builder.count == len(expected)
     found = told(builder)
@@ -202,3 +201,9 @@ def test_kinds_and_columns_of_later_are_kept_and_passed_over() -> None:
     assert [each.kind for each in unfold(decode(line + b"\n" + orjson.dumps(columns)))] == [
         "answered"
     ]
+
+
+def test_what_happened_to_no_message_is_no_event() -> None:
+    builder = FrameBuilder("here")
+    builder.delivered(Kind.ACKED, [], "ann/1", NOW)
+    assert builder.frame() == b""
