@@ -29,10 +29,13 @@ class BayeuxCollector(Collector):
         self._bayeux = bayeux
 
     def collect(self) -> Iterator[Metric]:
-        yield from self._messages()
+        yield from self._publishes()
+        yield from self._entries()
+        yield from self._failures()
+        yield from self._obstacles()
         yield from self._sessions()
 
-    def _messages(self) -> Iterator[Metric]:
+    def _publishes(self) -> Iterator[Metric]:
         counters = self._bayeux.hub.counters
         yield CounterMetricFamily(
             "holdfast_messages_published", "Messages accepted.", value=counters.published
@@ -47,6 +50,9 @@ class BayeuxCollector(Collector):
             "Keys of publishes that were forgotten before their time, for want of room.",
             value=self._bayeux.hub.keeper.keys_dropped,
         )
+
+    def _entries(self) -> Iterator[Metric]:
+        counters = self._bayeux.hub.counters
         yield CounterMetricFamily(
             "holdfast_entries_accepted", "Messages times receivers.", value=counters.accepted
         )
@@ -69,6 +75,9 @@ class BayeuxCollector(Collector):
         yield CounterMetricFamily(
             "holdfast_entries_redelivered", "Entries sent again.", value=counters.redelivered
         )
+
+    def _failures(self) -> Iterator[Metric]:
+        counters = self._bayeux.hub.counters
         yield CounterMetricFamily(
             "holdfast_acks_out_of_range",
             "Acknowledgements of batches that were never sent.",
@@ -87,23 +96,43 @@ class BayeuxCollector(Collector):
         for family in FAMILIES:
             failed.add_metric([family], counters.refused[family])
         yield failed
+
+    def _obstacles(self) -> Iterator[Metric]:
+        """What keeps everybody's messages."""
         yield GaugeMetricFamily(
             "holdfast_channels_held_back",
             "Channels whose delivery is held back.",
             value=len(self._bayeux.guard.held),
         )
-        keeper = self._bayeux.hub.keeper
         yield GaugeMetricFamily(
             "holdfast_store_available",
             "Whether durable work is possible.",
-            value=keeper.is_available,
+            value=self._bayeux.hub.keeper.is_available,
         )
 
     def _sessions(self) -> Iterator[Metric]:
+        yield from self._living()
         sessions = self._bayeux.sessions
+        yield CounterMetricFamily(
+            "holdfast_sessions_created", "Sessions that began.", value=sessions.created
+        )
+        ended = CounterMetricFamily(
+            "holdfast_sessions_ended", "Sessions that ended, and how.", labels=["how"]
+        )
+        for how in (Input.DISCONNECT, Input.EXPIRE, Input.FAIL):
+            ended.add_metric([how.value], sessions.ended[how.value])
+        yield ended
+        yield GaugeMetricFamily(
+            "holdfast_subscribed_channels",
+            "Channels and patterns with subscribers.",
+            value=len(self._bayeux.hub.routes),
+        )
+
+    def _living(self) -> Iterator[Metric]:
+        """All that is found by looking at each session, once."""
         waiting = handed = held = held_back = durable = polling = 0
         states = dict.fromkeys((State.HANDSHAKEN, State.CONNECTED, State.AWAY), 0)
-        for session in sessions:
+        for session in self._bayeux.sessions:
             queue = session.queue
             handed += len(queue.handed)
             waiting += queue.count - len(queue.handed)
@@ -128,20 +157,6 @@ class BayeuxCollector(Collector):
         for state, count in states.items():
             living.add_metric([state.value], count)
         yield living
-        yield CounterMetricFamily(
-            "holdfast_sessions_created", "Sessions that began.", value=sessions.created
-        )
-        ended = CounterMetricFamily(
-            "holdfast_sessions_ended", "Sessions that ended, and how.", labels=["how"]
-        )
-        for how in (Input.DISCONNECT, Input.EXPIRE, Input.FAIL):
-            ended.add_metric([how.value], sessions.ended[how.value])
-        yield ended
-        yield GaugeMetricFamily(
-            "holdfast_subscribed_channels",
-            "Channels and patterns with subscribers.",
-            value=len(self._bayeux.hub.routes),
-        )
 
     def _unaccounted(self, here: int) -> int:
         counters = self._bayeux.hub.counters
