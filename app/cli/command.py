@@ -11,7 +11,10 @@ from app.cli.options import AsJson, gathers, place
 from app.cli.output import print_json, visible
 from app.cli.remote import Json, Place, Remote, talk
 
+program = typer.Typer(add_completion=False, rich_markup_mode=None)
 
+
+@program.command()
 @gathers(place)
 def command(
     *,

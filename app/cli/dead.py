@@ -40,12 +40,14 @@ from app.cli.output import (
 from app.cli.remote import Json, Place, Remote, talk
 from app.cli.replay import replay, replays
 
-dead = typer.Typer(name="dead", help="Dead letters.", no_args_is_help=True, rich_markup_mode=None)
-dead.command("replay")(replay)
-dead.command("replays")(replays)
+program = typer.Typer(
+    help="Dead letters.", no_args_is_help=True, add_completion=False, rich_markup_mode=None
+)
+program.command("replay")(replay)
+program.command("replays")(replays)
 
 
-@dead.command("list")
+@program.command("list")
 @gathers(conditions, place)
 def list_letters(
     *,
@@ -89,7 +91,7 @@ def _cells(item: Json, names: tuple[str, ...]) -> list[object]:
     return [Moment(item[name]) if name in ("died", "last") else item[name] for name in names]
 
 
-@dead.command("show")
+@program.command("show")
 @gathers(place)
 def show_letter(
     *,
@@ -115,7 +117,7 @@ def show_letter(
         print_table(head, [[row[0], Moment(row[1]), *row[2:]] for row in rows])
 
 
-@dead.command("purge")
+@program.command("purge")
 @gathers(conditions, place)
 def purge(
     *,
@@ -150,7 +152,7 @@ def purge(
         raise typer.Exit(Exit.FAILED)
 
 
-@dead.command("export")
+@program.command("export")
 @gathers(conditions, place)
 def export(
     *,
@@ -192,7 +194,7 @@ async def _export(remote: Remote, conditions: Conditions, file: IO[bytes]) -> in
     return count
 
 
-@dead.command("import")
+@program.command("import")
 @gathers(place)
 def import_letters(
     *,

@@ -10,8 +10,8 @@ from app.cli.output import Moment, print_facts, print_json, print_table, when
 from app.cli.remote import Json, Place, Remote, talk
 from app.cli.session import hold_of
 
-dispatcher = typer.Typer(
-    name="dispatcher", help="Delivery to sessions.", no_args_is_help=True, rich_markup_mode=None
+program = typer.Typer(
+    help="Delivery to sessions.", no_args_is_help=True, add_completion=False, rich_markup_mode=None
 )
 
 _MANY = 1000
@@ -19,7 +19,7 @@ _MANY = 1000
 _FACTS = ("key", "state", "active", "connected", "waiting", "handed", "retry", "last_failure")
 
 
-@dispatcher.command("show")
+@program.command("show")
 @gathers(place)
 def show(
     *,
@@ -66,7 +66,7 @@ def _show_one(found: Json, *, as_json: bool) -> None:
     print_facts({**facts, "next attempt": when(found["next_attempt"]), "hold": hold_of(found)})
 
 
-@dispatcher.command("hold")
+@program.command("hold")
 @gathers(place)
 def hold(
     *,
@@ -91,7 +91,7 @@ def hold(
         sys.stdout.write(f"{found['key']} is held back, {found['waiting']} entries wait\n")
 
 
-@dispatcher.command("resume")
+@program.command("resume")
 @gathers(place)
 def resume(
     *,

@@ -2,7 +2,7 @@
 
 from enum import IntEnum
 
-from app.web.admin.routes import API
+from app.web.admin.address import API
 
 
 class Exit(IntEnum):

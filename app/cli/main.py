@@ -1,20 +1,43 @@
 """The command `holdfast`."""
 
 import sys
-from importlib.metadata import version
-from typing import Annotated
+from importlib import import_module
+from typing import Annotated, cast
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
-from app.cli.command import command
-from app.cli.dead import dead
-from app.cli.dispatcher import dispatcher
-from app.cli.flags import flags_of_settings
-from app.cli.serve import serve
-from app.cli.session import session
+# Where each command is, and what it says of itself. A module is imported when its command is used:
+# whoever asks what there is need not wait for the server, nor a script for what draws tables.
+COMMANDS = {
+    "serve": ("app.cli.serve", "Run the server until it gets SIGTERM or SIGINT."),
+    "command": ("app.cli.command", "Ask or run an administrative command."),
+    "dead": ("app.cli.dead", "Dead letters."),
+    "session": ("app.cli.session", "Sessions."),
+    "dispatcher": ("app.cli.dispatcher", "Delivery to sessions."),
+}
+
+
+def load(name: str) -> TyperCommand | TyperGroup:
+    """The command itself."""
+    module, _ = COMMANDS[name]
+    found = typer.main.get_command(import_module(module).program)
+    return cast("TyperCommand | TyperGroup", found)
+
+
+class _Commands(TyperGroup):
+    """Knows commands by name and description until one of them is used."""
+
+    def resolve_command(  # type: ignore[override]
+        self, context: typer.Context, words: list[str]
+    ) -> tuple[str | None, TyperCommand | TyperGroup | None, list[str]]:
+        name, known, rest = super().resolve_command(context, words)
+        return name, load(name) if name and known else None, rest
+
 
 program = typer.Typer(
     name="holdfast",
+    cls=_Commands,
     no_args_is_help=True,
     add_completion=False,
     # Tables would cut the longer flags short.
@@ -25,6 +48,8 @@ program = typer.Typer(
 
 def _show_version(wanted: bool) -> None:
     if wanted:
+        from importlib.metadata import version
+
         sys.stdout.write(f"holdfast {version('holdfast')}\n")
         raise typer.Exit
 
@@ -38,10 +63,14 @@ def about(
     """Reliable messages for browsers and scripts: a Bayeux/CometD server."""
 
 
-program.command("serve")(flags_of_settings(serve))
-for group in (dead, session, dispatcher):
-    program.add_typer(group)
-program.command("command")(command)
+def _describe(name: str, help: str) -> None:
+    @program.command(name, help=help)
+    def described() -> None:
+        """Stands for the command until it is used."""
+
+
+for name, (_, text) in COMMANDS.items():
+    _describe(name, text)
 
 
 def main() -> None:

@@ -18,8 +18,7 @@ from aiohttp import ClientResponse, ClientSession, ClientTimeout
 
 from app.cli.failures import EXITS, Exit, RemoteFailed, advice, reason
 from app.cli.output import complain
-from app.web.admin.ndjson import MEDIA
-from app.web.admin.routes import API
+from app.web.admin.address import API, LINES
 from app.web.admin.tokens import OPERATOR_FILE, OPERATOR_NAME
 
 DEFAULT_URL = "http://127.0.0.1:8080"
@@ -27,7 +26,7 @@ _API = "/admin" + API
 # Commands may wait for a minute.
 _TIMEOUT = ClientTimeout(total=None, sock_connect=5.0, sock_read=75.0)
 _JSON = {"Content-Type": "application/json"}
-_LINES = {"Content-Type": MEDIA}
+_LINES = {"Content-Type": LINES}
 
 Outcome = TypeVar("Outcome")
 Json = dict[str, Any]

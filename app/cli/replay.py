@@ -2,6 +2,8 @@
 
 import asyncio
 import sys
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -28,12 +30,7 @@ _POLL_S = 0.5
 _OVER = frozenset(["done", "stopped", "cancelled", "failed"])
 
 
-@gathers(conditions, place)
-def replay(
-    *,
-    ids: Ids = None,
-    conditions: Conditions,
-    everything: Everything = False,
+def options(
     rate: Annotated[int, typer.Option("--rate", min=1, help="Letters per second.")] = 50,
     canary: Annotated[
         int, typer.Option("--canary", min=0, help="So many go first and must be settled.")
@@ -47,6 +44,24 @@ def replay(
     to: Annotated[
         str | None, typer.Option("--to", metavar="SESSION", help="All to joe/2, not to their own.")
     ] = None,
+) -> Json:
+    """How the letters are to go, as the server takes it."""
+    return {
+        "rate": rate,
+        "canary": canary,
+        "stop_at": stop_at,
+        "max_replays": max_replays,
+        "to": to and to.removeprefix("client/"),
+    }
+
+
+@gathers(conditions, options, place)
+def replay(
+    *,
+    ids: Ids = None,
+    conditions: Conditions,
+    everything: Everything = False,
+    options: Json,
     dry_run: DryRun = False,
     detach: Annotated[bool, typer.Option("--detach", help="Do not wait for the end.")] = False,
     watch: Annotated[
@@ -61,38 +76,46 @@ def replay(
 
     Says first how many that would be, and asks. Ctrl-C ends a replay that is watched.
     """
-    if watch is not None or cancel is not None:
-        known = replay_of(watch or cancel or "")
-        job = talk(
-            place,
-            lambda remote: remote.delete(f"/replays/{known}") if cancel else _watch(remote, known),
-        )
-    else:
-        options = {
-            "rate": rate, "canary": canary, "stop_at": stop_at, "max_replays": max_replays,
-            "to": to and to.removeprefix("client/"),
-        }  # fmt: skip
+    if watch is None and cancel is None:
         letters = wanted(ids, conditions, everything=everything) | {"options": options}
-
-        async def conversation(remote: Remote) -> Json:
-            with patience("Counting"):
-                plan = await remote.post("/replays", {**letters, "dry_run": True})
-            if dry_run or not plan["total"]:
-                return dict(plan)
-            if not as_json:
-                note(_plan(plan))
-            whom = f" to {options['to']}" if to else ""
-            left = plan["total"] - plan["skipped"]
-            confirm(f"Deliver {left} dead letters again{whom}?", yes=yes)
-            job = await remote.post("/replays", {**letters, "dry_run": False})
-            if detach:
-                return dict(job)
-            if not as_json:
-                note(f"Replay {job['id']} has begun; Ctrl-C ends it")
-            return await _watch(remote, str(job["id"]))
-
-        job = talk(place, conversation)
+        begin = partial(_begin, letters=letters, detach=detach, yes=yes, is_quiet=as_json)
+        job = talk(place, partial(_plan, letters=letters) if dry_run else begin)
+    else:
+        job = talk(place, _known(watch, cancel))
     _report(job, as_json=as_json)
+
+
+async def _plan(remote: Remote, letters: Json) -> Json:
+    with patience("Counting"):
+        return await remote.post("/replays", {**letters, "dry_run": True})
+
+
+async def _begin(remote: Remote, letters: Json, *, detach: bool, yes: bool, is_quiet: bool) -> Json:
+    """Replay, if there is anything and whoever sits there wants it."""
+    plan = await _plan(remote, letters)
+    if not plan["total"]:
+        return plan
+    if not is_quiet:
+        note(_told(plan))
+    to = letters["options"]["to"]
+    whom = f" to {to}" if to else ""
+    confirm(f"Deliver {plan['total'] - plan['skipped']} dead letters again{whom}?", yes=yes)
+    job = await remote.post("/replays", {**letters, "dry_run": False})
+    if detach:
+        return job
+    if not is_quiet:
+        note(f"Replay {job['id']} has begun; Ctrl-C ends it")
+    return await _watch(remote, str(job["id"]))
+
+
+def _known(watch: str | None, cancel: str | None) -> Callable[[Remote], Awaitable[Json]]:
+    """What is wanted of a replay that has begun."""
+    if watch is not None and cancel is not None:
+        raise typer.BadParameter("a replay is watched or ended: --watch or --cancel")
+    id = replay_of(watch or cancel or "")
+    if cancel is not None:
+        return lambda remote: remote.delete(f"/replays/{id}")
+    return lambda remote: _watch(remote, id)
 
 
 @gathers(place)
@@ -116,7 +139,7 @@ def _report(job: Json, *, as_json: bool) -> None:
     if as_json:
         print_json(job, is_line=True)
     elif job["state"] == "planned":
-        sys.stdout.write(_plan(job) + "\n")
+        sys.stdout.write(_told(job) + "\n")
     else:
         told = f"Replay {job['id']} is {job['state']}: {job['sent']} of {job['total']} sent"
         told += f", {job['acked']} acked, {job['failed']} died again, {job['skipped']} left out"
@@ -127,7 +150,7 @@ def _report(job: Json, *, as_json: bool) -> None:
         raise typer.Exit(Exit.FAILED)
 
 
-def _plan(plan: Json) -> str:
+def _told(plan: Json) -> str:
     parts = [f"{plan['total']} dead letters match, {plan['skipped']} of them would be left out"]
     for name in ("channels", "receivers"):
         counts = ", ".join(f"{key} {count}" for key, count in plan[name].items())

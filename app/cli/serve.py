@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import orjson
+import typer
 import uvloop
 from pydantic import ValidationError
 from pydantic_settings import SettingsError
@@ -16,6 +17,7 @@ from rich.console import Console
 from rich.text import Text
 
 from app import logs, settings
+from app.cli.flags import flags_of_settings
 from app.compose import CannotStart, serving
 from app.settings import Settings
 from app.store.connection import StoreUnavailable
@@ -96,3 +98,7 @@ def _where(url: str, path: str) -> str:
     if url.startswith("unix:"):
         return url
     return f"{url}{path} - to try it out open {url}/"
+
+
+program = typer.Typer(add_completion=False, rich_markup_mode=None)
+program.command()(flags_of_settings(serve))

@@ -9,10 +9,12 @@ from app.cli.options import AsJson, Key, Limit, Yes, confirm, gathers, path_of, 
 from app.cli.output import Moment, brief, note, print_facts, print_json, print_table, when
 from app.cli.remote import Json, Place, Remote, talk
 
-session = typer.Typer(name="session", help="Sessions.", no_args_is_help=True, rich_markup_mode=None)
+program = typer.Typer(
+    help="Sessions.", no_args_is_help=True, add_completion=False, rich_markup_mode=None
+)
 
 
-@session.command("list")
+@program.command("list")
 @gathers(place)
 def list_sessions(
     *,
@@ -51,7 +53,7 @@ def list_sessions(
         note(f"These are {limit}; there may be more: --limit")
 
 
-@session.command("show")
+@program.command("show")
 @gathers(place)
 def show_session(
     *,
@@ -98,7 +100,7 @@ def hold_of(found: Json) -> str:
     return f"{hold['reason'] or 'no reason given'} ({hold['who']}, {when(hold['since'])}{until})"
 
 
-@session.command("kill")
+@program.command("kill")
 @gathers(place)
 def kill(*, key: Key, yes: Yes = False, as_json: AsJson = False, place: Place) -> None:
     """End a session.

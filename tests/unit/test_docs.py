@@ -5,9 +5,8 @@ import tomllib
 from pathlib import Path
 
 import pytest
-import typer.main
 
-from app.cli.main import program
+from app.cli.main import load
 from app.settings import ChannelSettings, Settings
 from docs import generate
 from tests.pages import ROOT, Block, anchors, blocks, links, pages
@@ -68,8 +67,8 @@ def test_the_readme_knows_the_limits() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_flags_are_flags(page: Path) -> None:
-    serve = typer.main.get_command(program).commands["serve"]  # type: ignore[attr-defined]
-    known = {name for option in serve.params for name in option.opts + option.secondary_opts}
+    options = load("serve").params
+    known = {name for option in options for name in option.opts + option.secondary_opts}
     lines = re.findall(r'(?:holdfast serve|make run ARGS=")([^\n"#]*)', page.read_text())
     flags = {word for line in lines for word in line.split() if word.startswith("--")}
     assert flags <= known | {"--help`"}

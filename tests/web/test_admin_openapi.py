@@ -8,9 +8,10 @@ import orjson
 import pytest
 from aiohttp import web
 
+from app.web.admin.address import API
 from app.web.admin.application import make_admin
 from app.web.admin.openapi import describe
-from app.web.admin.routes import API, ROUTES
+from app.web.admin.routes import ROUTES
 from app.web.admin.tokens import Tokens
 from tests.web.admin import Clock, admin_of
 from tests.web.fake_operations import FakeOperations, a_letter, a_session

@@ -13,10 +13,11 @@ from pydantic import BaseModel, ValidationError
 
 from app.bayeux.grammar import CommandRefused
 from app.web.admin import faults, ndjson
+from app.web.admin.address import API, LINES
 from app.web.admin.faults import RequestFault, illegal
 from app.web.admin.operations import ILLEGAL, TOO_LARGE, OperationFailed, Operations
 from app.web.admin.route import Call, Lines, Route
-from app.web.admin.routes import API, ROUTES
+from app.web.admin.routes import ROUTES
 from app.web.admin.throttle import STRANGERS, Rate, Throttle
 from app.web.admin.tokens import OPERATOR_NAME, Role, Tokens
 from app.web.origins import Origins, Standing
@@ -168,7 +169,7 @@ async def _body(request: web.Request, route: Route) -> BaseModel | AsyncIterator
         if request.body_exists:
             raise illegal("this request has no body")
         return None
-    media = ndjson.MEDIA if route.body is Lines else "application/json"
+    media = LINES if route.body is Lines else "application/json"
     is_plain = request.headers.get("Content-Encoding", "identity").lower() == "identity"
     if request.content_type != media or not is_plain:
         raise RequestFault(415, faults.WRONG_USE, f"the body must be {media}, not compressed")

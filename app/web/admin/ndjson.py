@@ -6,12 +6,12 @@ from collections.abc import AsyncIterator
 
 from aiohttp import ClientError, web
 
+from app.web.admin.address import LINES
 from app.web.admin.faults import TOO_SLOW, RequestFault, illegal
 from app.web.admin.operations import TOO_LARGE
 
 log = logging.getLogger(__name__)
 
-MEDIA = "application/x-ndjson"
 _LONGEST_LINE = 8 * 1024 * 1024
 _PATIENCE_S = 30.0
 # What is gathered before it is sent.
@@ -48,7 +48,7 @@ async def _part(request: web.Request) -> bytes:
 async def send_lines(request: web.Request, lines: AsyncIterator[bytes]) -> web.StreamResponse:
     """Answer with these lines. If they fail in their middle the answer has no end, as a warning."""
     first = await anext(lines, None)
-    response = web.StreamResponse(headers={"Content-Type": MEDIA})
+    response = web.StreamResponse(headers={"Content-Type": LINES})
     await response.prepare(request)
     try:
         portion = bytearray() if first is None else bytearray(first + b"\n")

@@ -5,6 +5,7 @@ from typing import Any
 
 from app.bayeux.commands import Result, understand
 from app.bayeux.grammar import Verb
+from app.web.admin.address import API
 from app.web.admin.faults import illegal
 from app.web.admin.openapi import describe
 from app.web.admin.requests import (
@@ -45,7 +46,6 @@ from app.web.admin.shapes import (
 )
 from app.web.admin.tokens import Role
 
-API = "/api/v1"
 _READER, _OPERATOR = Role.READER, Role.OPERATOR
 
 

@@ -160,6 +160,12 @@ def test_a_replay_is_left_alone_found_again_and_ended(
     assert shell.run("dead", "replay", "--watch", "r9").exit_code == 1
 
 
+def test_a_replay_is_watched_or_ended_and_not_both(shell: Shell) -> None:
+    done = shell.run("dead", "replay", "--watch", "r1", "--cancel", "r2")
+    assert done.exit_code == 2
+    assert "watched or ended" in done.stderr
+
+
 @pytest.mark.slow
 def test_who_interrupts_the_wait_ends_the_replay(shell: Shell) -> None:
     shell.operations.pace = 0
