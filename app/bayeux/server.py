@@ -114,8 +114,11 @@ class Bayeux:
     def flush(self, now: float) -> None:
         """The turn ends: tell all who have something waiting."""
         self.now = now
+        ready = self.hub.take_ready()
+        if not ready:
+            return
         self.answers.collect()
-        for session in self.hub.take_ready():
+        for session in ready:
             try:
                 self.answers.tell(session)
             except Exception:

@@ -26,7 +26,6 @@ from app.settings import Settings, is_loopback
 from app.web import fast_lane
 from app.web.admin.tokens import Tokens, TokensUnusable, open_tokens
 from app.web.application import make_application
-from app.web.burst import Burst
 from app.web.clockwork import Clockwork
 from app.web.endpoint import Endpoint
 from app.web.heads import Heads
@@ -56,16 +55,16 @@ async def serving(settings: Settings) -> AsyncIterator[str]:
         stack.enter_context(_own_directory(settings.data))
         tokens = _open_tokens(settings.data)
         storage = await open_storage(settings, stack, _stop_at_once)
-        heads, burst, tasks = Heads(), Burst(), Tasks()
+        heads, tasks = Heads(), Tasks()
         stack.push_async_callback(tasks.close)
-        clockwork = Clockwork(heads, burst)
+        clockwork = Clockwork(heads)
         bayeux = Bayeux(
             options_of(settings),
             node=Node(settings.node, storage.stamps),
             keeper=storage.store,
             new_id=_identifiers().__next__,
             random=random.random,
-            on_ready=clockwork.on_ready,
+            on_ready=clockwork.end_turn_soon,
             run_later=tasks,
         )
         _install_extensions(bayeux, settings)
@@ -75,7 +74,7 @@ async def serving(settings: Settings) -> AsyncIterator[str]:
         await storage.load(bayeux)
         await administration.replays.resume()
         intake = Intake(settings.max_unfinished_bytes)
-        endpoint = Endpoint(bayeux, web_options(settings), loop.time, intake, burst)
+        endpoint = Endpoint(bayeux, web_options(settings), loop.time, clockwork.burst, intake)
         door = WebSocketDoor(endpoint)
 
         async def readiness() -> str | None:

@@ -1,12 +1,11 @@
-"""What many clients are told in one turn is written when all of it is made, one behind the other.
+"""What is said in one turn of the event loop is written when all of it is made.
 
 A write wakes its reader, and the system has its say. Between two writes there should be nothing
-else: a turn that makes an answer, writes it and goes on to the next takes a sixth longer.
+else: a turn that reads, answers, writes and goes on to the next takes up to half as long again.
 """
 
 import asyncio
-from types import TracebackType
-from typing import Self
+from collections.abc import Callable
 
 # Only what is small leaves at once, if anything does: then nobody need ask whether it has.
 _SMALL = 16 * 1024
@@ -15,38 +14,27 @@ _MOST = 64
 
 
 class Burst:
-    """Writes at once; as a context it holds small things back until it ends."""
+    """Holds small things back until the turn ends; `on_first` says that there are any."""
 
-    def __init__(self) -> None:
+    def __init__(self, on_first: Callable[[], None]) -> None:
+        self._on_first = on_first
         self._waiting: list[tuple[asyncio.WriteTransport, bytes]] = []
-        self._is_holding = False
-
-    def __enter__(self) -> Self:
-        self._is_holding = True
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._is_holding = False
-        self._send()
 
     def write(self, transport: asyncio.WriteTransport, data: bytes) -> None:
         """Give the transport these bytes, behind all that it was given before."""
-        if not self._is_holding:
+        if len(data) > _SMALL or transport.get_write_buffer_size():
+            self.send()
             transport.write(data)
-        elif len(data) > _SMALL or transport.get_write_buffer_size():
-            self._send()
-            transport.write(data)
-        else:
-            self._waiting.append((transport, data))
-            if len(self._waiting) >= _MOST:
-                self._send()
+            return
+        self._waiting.append((transport, data))
+        present = len(self._waiting)
+        if present == 1:
+            self._on_first()
+        elif present >= _MOST:
+            self.send()
 
-    def _send(self) -> None:
+    def send(self) -> None:
+        """Nothing is held back any longer: the turn ends, or a connection is about to."""
         waiting, self._waiting = self._waiting, []
         for transport, data in waiting:
             # One that has been closed since must not cost the others what they are told.

@@ -1,4 +1,4 @@
-"""The core's sense of time: the end of a turn of the event loop, and the beat of a clock."""
+"""The server's sense of time: the end of a turn of the event loop, and the beat of a clock."""
 
 import asyncio
 
@@ -13,19 +13,22 @@ _CONGESTED_S = 1.0
 
 
 class Clockwork:
-    """Calls `Bayeux.flush` after turns that left something to say, `tick` ten times a second."""
+    """Ends turns that left something to say, and calls `Bayeux.tick` ten times a second."""
 
-    def __init__(self, heads: Heads, burst: Burst) -> None:
+    def __init__(self, heads: Heads) -> None:
         self._heads = heads
-        self._burst = burst
         self._loop = asyncio.get_running_loop()
+        self.burst = Burst(self.end_turn_soon)
         self._bayeux: Bayeux | None = None
         self._beat: asyncio.TimerHandle | None = None
         self._beats = 0
+        self._is_turn_ending = False
 
-    def on_ready(self) -> None:
-        """A receiver has something waiting: look at it when everything that came in was read."""
-        self._loop.call_soon(self._flush)
+    def end_turn_soon(self) -> None:
+        """Somebody is to be told something: do it when everything that came in was read."""
+        if not self._is_turn_ending:
+            self._is_turn_ending = True
+            self._loop.call_soon(self._end_turn)
 
     def start(self, bayeux: Bayeux) -> None:
         """Run from now on."""
@@ -48,10 +51,12 @@ class Clockwork:
             self._heads.refresh()
         if self._bayeux is not None:
             self._bayeux.admission.is_congested = now - due > _CONGESTED_S
-            with self._burst:
-                self._bayeux.tick(now)
+            self._bayeux.tick(now)
 
-    def _flush(self) -> None:
-        if self._bayeux is not None:
-            with self._burst:
+    def _end_turn(self) -> None:
+        try:
+            if self._bayeux is not None:
                 self._bayeux.flush(self._loop.time())
+        finally:
+            self._is_turn_ending = False
+            self.burst.send()

@@ -57,8 +57,8 @@ class Endpoint:
     bayeux: Bayeux
     options: WebOptions
     clock: Callable[[], float]
+    burst: Burst
     intake: Intake = field(default_factory=Intake)
-    burst: Burst = field(default_factory=Burst)
 
     def check_origin(self, origin: str | None, host: str | None) -> None:
         """Raises `RequestRefused` for pages that nobody allowed to use this server."""

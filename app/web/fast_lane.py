@@ -347,9 +347,8 @@ class FastLane(RequestHandler):
         if error is BayeuxError.REQUEST_TIMEOUT:
             headers["Connection"] = "close"
         body = error_body(error)
-        self.transport.write(
-            b"%b%d\r\n\r\n%b" % (self._heads.build(error.code, headers), len(body), body)
-        )
+        answer = b"%b%d\r\n\r\n%b" % (self._heads.build(error.code, headers), len(body), body)
+        self._endpoint.burst.write(self.transport, answer)
         self._free()
 
     def _free(self) -> None:
@@ -373,8 +372,14 @@ class FastLane(RequestHandler):
         if self._set_aside:
             self._take_up()
 
+    def force_close(self) -> None:
+        """What was said leaves first."""
+        self._endpoint.burst.send()
+        super().force_close()
+
     async def drain(self) -> None:
-        """Wait until everything that was written has left."""
+        """Wait until everything that was said has left."""
+        self._endpoint.burst.send()
         if self.transport is not None:
             self.transport.set_write_buffer_limits(0)
             await self._drain_helper()

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import struct
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from aiohttp import WSCloseCode, WSMsgType, web
 
@@ -134,7 +134,29 @@ class Socket:
         return [frame(b"[" + b",".join([m.wire for m in chunk]) + b"]") for chunk in chunks]
 
 
-async def _say_that_it_idled(response: web.WebSocketResponse) -> None:
+class _Response(web.WebSocketResponse[Literal[False]]):
+    """Closes its socket behind all that was said."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        options = endpoint.options
+        super().__init__(
+            max_msg_size=options.max_request_size,
+            # Whether the bytes are UTF-8 is found out when they are read as JSON.
+            decode_text=False,
+            # Compressed frames would have to be made for each receiver by itself.
+            compress=False,
+            protocols=() if options.ws_protocol is None else (options.ws_protocol,),
+        )
+        self._burst = endpoint.burst
+
+    async def close(
+        self, *, code: int = WSCloseCode.OK, message: bytes = b"", drain: bool = True
+    ) -> bool:
+        self._burst.send()
+        return await super().close(code=code, message=message, drain=drain)
+
+
+async def _say_that_it_idled(response: _Response) -> None:
     await response.close(code=WSCloseCode.GOING_AWAY, message=b"idle for too long", drain=False)
 
 
@@ -148,7 +170,7 @@ class WebSocketDoor:
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
-        self._open: dict[web.WebSocketResponse, Socket] = {}
+        self._open: dict[_Response, Socket] = {}
         self._watch: asyncio.Task[None] | None = None
 
     async def serve(self, request: web.Request) -> web.StreamResponse:
@@ -162,7 +184,7 @@ class WebSocketDoor:
             return refusal(request, BayeuxError.TRANSPORT_UNKNOWN, self._endpoint)
         known = options.cookie.find(request.headers.get("Cookie"))
         browser = known or self._endpoint.bayeux.new_id()
-        response = self._response()
+        response = _Response(self._endpoint)
         if known is None:
             response.headers["Set-Cookie"] = options.cookie.header(browser)
         writer = await response.prepare(request)
@@ -212,19 +234,7 @@ class WebSocketDoor:
         offered = request.headers.get("Sec-WebSocket-Protocol", "").split(",")
         return protocol in [name.strip() for name in offered]
 
-    def _response(self) -> web.WebSocketResponse:
-        options = self._endpoint.options
-        protocol = options.ws_protocol
-        return web.WebSocketResponse(
-            max_msg_size=options.max_request_size,
-            # Whether the bytes are UTF-8 is found out when they are read as JSON.
-            decode_text=False,
-            # Compressed frames would have to be made for each receiver by itself.
-            compress=False,
-            protocols=() if protocol is None else (protocol,),
-        )
-
-    async def _read(self, response: web.WebSocketResponse, socket: Socket) -> None:
+    async def _read(self, response: _Response, socket: Socket) -> None:
         bayeux, clock = self._endpoint.bayeux, self._endpoint.clock
         while True:
             received = await response.receive()

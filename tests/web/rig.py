@@ -16,6 +16,7 @@ from app.bayeux.options import Options
 from app.bayeux.server import Bayeux
 from app.delivery.node import Node
 from app.web.application import make_application
+from app.web.burst import Burst
 from app.web.endpoint import Endpoint, WebOptions
 from app.web.fast_lane import Lane
 from app.web.heads import Heads
@@ -231,7 +232,8 @@ class Rig:
             node=Node("test", count(1_700_000_000_000_000_000).__next__),
             keeper=self.keeper,
         )
-        self.endpoint = Endpoint(self.bayeux, web_options, self._clock)
+        self.burst = Burst(self._on_ready)
+        self.endpoint = Endpoint(self.bayeux, web_options, self._clock, self.burst)
         sockets = WebSocketDoor(self.endpoint)
         application = make_application(
             self.endpoint, sockets, Metrics(self.bayeux), _is_ready, ROOT / "static"
@@ -273,7 +275,11 @@ class Rig:
 
     def _on_ready(self) -> None:
         loop = asyncio.get_running_loop()
-        loop.call_soon(lambda: self.bayeux.flush(self._clock()))
+        loop.call_soon(self._end_turn)
+
+    def _end_turn(self) -> None:
+        self.bayeux.flush(self._clock())
+        self.burst.send()
 
 
 async def _is_ready() -> str | None:
