@@ -111,7 +111,10 @@ class Story:
         self.add(What.COUNTERS, "server", Phase.OK, 1, **counters)
 
 
-def told(tell: Callable[[Story], None]) -> Story:
+Tale = Callable[[Story], None]
+
+
+def told(tell: Tale) -> Story:
     """A story that begins as all do: somebody subscribes."""
     story = Story()
     story.subscribe()

@@ -1,0 +1,284 @@
+"""Histories in which something went wrong, and which invariant it breaks."""
+
+from tests.chaos.checker import Invariant
+from tests.chaos.history import Phase, What
+from tests.chaos.stories import JOE, Story, Tale
+
+ERROR, HOLDBACK = "user.update.error", "user.update.holdback"
+
+
+def the_last_is_missing(story: Story) -> None:
+    story.publish("p-1", "p-2")
+    story.get("p-1")
+    story.scan()
+
+
+def a_refused_one_is_nowhere(story: Story) -> None:
+    story.publish("p-1")
+    story.answer("p-1")
+    story.settle("p-1", code=ERROR)
+    story.pause(2000)
+    story.scan()
+
+
+def one_was_delivered_and_forgotten_when_the_receiver_said_nothing(story: Story) -> None:
+    story.publish("p-1")
+    story.answer("p-1")
+    story.settle("p-1", outcome=Phase.FAIL)
+    story.scan()
+
+
+def one_that_was_held_is_missing(story: Story) -> None:
+    story.hold()
+    story.publish("p-1", "p-2")
+    story.scan(waiting=("p-2",))
+
+
+def the_acknowledging_session_lost_one_while_it_lived(story: Story) -> None:
+    story.subscribe("ann/-1", is_durable=False)
+    story.publish("p-1")
+    story.get("p-1")
+
+
+def one_that_nobody_published_arrives(story: Story) -> None:
+    story.get("p-1")
+
+
+def one_arrives_changed(story: Story) -> None:
+    story.publish("p-1")
+    story.get("p-1", sha="another")
+
+
+def one_arrives_on_another_channel(story: Story) -> None:
+    story.subscribe(channel="/other")
+    story.publish("p-1", channel="/other")
+    story.get("p-1")
+
+
+def one_arrives_unasked(story: Story) -> None:
+    story.publish("p-1", channel="/other")
+    story.get("p-1", channel="/other")
+
+
+def one_arrives_before_it_was_published(story: Story) -> None:
+    story.get("p-1")
+    story.publish("p-1")
+
+
+def one_arrives_although_it_was_refused(story: Story) -> None:
+    story.publish("p-1", outcome=Phase.FAIL)
+    story.get("p-1")
+
+
+def one_comes_again_and_does_not_say_so(story: Story) -> None:
+    story.publish("p-1")
+    story.answer("p-1")
+    story.get("p-1")
+
+
+def one_comes_again_after_a_death_and_does_not_say_so(story: Story) -> None:
+    story.publish("p-1")
+    story.answer("p-1")
+    story.pause(100)
+    story.fault("kill server")
+    story.get("p-1")
+
+
+def one_comes_again_after_it_was_accepted(story: Story) -> None:
+    story.publish("p-1")
+    story.get("p-1")
+    story.answer("p-1", redelivered=1)
+
+
+def one_comes_again_in_the_answer_to_its_acceptance(story: Story) -> None:
+    story.publish("p-1")
+    story.get("p-1")
+    story.answer("p-1", redelivered=1, asked=story.operations[-1].begun_ns)
+
+
+def one_comes_again_long_after_it_was_accepted_when_the_server_dies(story: Story) -> None:
+    story.publish("p-1")
+    story.get("p-1")
+    story.pause(5000)
+    story.fault("kill server")
+    story.answer("p-1", redelivered=1)
+
+
+def one_overtakes_another(story: Story) -> None:
+    story.publish("p-1", "p-2")
+    story.get("p-2")
+    story.get("p-1")
+
+
+def what_was_held_back_comes_reversed(story: Story) -> None:
+    story.publish("p-1", "p-2")
+    story.answer("p-1", "p-2")
+    story.settle("p-1", code=HOLDBACK, seq=1)
+    story.answer("p-2", "p-1", redelivered=1)
+    story.settle("p-1", "p-2")
+
+
+def they_are_accepted_in_another_order(story: Story) -> None:
+    story.publish("p-1", "p-2")
+    story.answer("p-1", "p-2")
+    story.settle("p-2")
+    story.answer("p-1", redelivered=1)
+    story.settle("p-1")
+
+
+def a_batch_number_comes_twice(story: Story) -> None:
+    story.connect(1)
+    story.connect(2)
+    story.connect(1, client="2")
+    story.connect(2)
+
+
+def a_queue_is_longer_than_its_limit(story: Story) -> None:
+    story.publish("p-1", "p-2")
+    story.pause(100)
+    story.scan(waiting=("p-1", "p-2"), limits={JOE: 1})
+
+
+def an_entry_is_missing_from_the_books(story: Story) -> None:
+    story.count(accepted=2, acked=1)
+
+
+def one_is_dead_and_waits(story: Story) -> None:
+    story.publish("p-1")
+    story.scan(waiting=("p-1",), dead=("p-1",))
+    story.scan(dead=("p-1",))
+
+
+def one_died_twice(story: Story) -> None:
+    story.publish("p-1")
+    story.scan(dead=("p-1", "p-1"))
+
+
+def one_was_accepted_and_is_dead(story: Story) -> None:
+    story.publish("p-1")
+    story.get("p-1")
+    story.scan(dead=("p-1",))
+
+
+def one_was_accepted_and_still_waits(story: Story) -> None:
+    story.publish("p-1")
+    story.get("p-1")
+    story.pause(2000)
+    story.scan(waiting=("p-1",))
+
+
+def a_seq_comes_twice(story: Story) -> None:
+    story.publish("p-1", "p-2")
+    story.get("p-1", seq=5)
+    story.get("p-2", seq=5)
+
+
+def redeliveries_are_counted_down(story: Story) -> None:
+    story.publish("p-1")
+    story.answer("p-1", redelivered=2)
+    story.get("p-1", redelivered=1)
+
+
+def an_attempt_is_not_in_the_letter(story: Story) -> None:
+    story.publish("p-1")
+    story.answer("p-1")
+    story.answer("p-1", redelivered=1)
+    story.settle("p-1", code=ERROR)
+    story.scan(dead=({"tag": "p-1", "attempts": 1},))
+
+
+def an_attempt_is_not_in_the_queue(story: Story) -> None:
+    story.publish("p-1")
+    story.answer("p-1")
+    story.scan(pending={JOE: [{"tag": "p-1", "attempts": 0}]})
+
+
+def a_replay_repeats_what_was_accepted(story: Story) -> None:
+    story.publish("p-1")
+    story.add(What.REPLAY)
+    story.add(What.REPLAY)
+    story.get("p-1", generation=1)
+    story.get("p-1", generation=2)
+
+
+def one_was_replayed_more_often_than_asked(story: Story) -> None:
+    story.publish("p-1")
+    story.add(What.REPLAY)
+    story.answer("p-1", generation=1)
+    story.get("p-1", generation=2)
+
+
+def one_arrives_while_held_back(story: Story) -> None:
+    story.publish("p-1")
+    story.hold()
+    story.get("p-1")
+    story.resume()
+
+
+def one_arrives_late_on_a_request_from_before_the_hold(story: Story) -> None:
+    story.publish("p-1")
+    asked_ns = story.now_ns
+    story.hold()
+    story.pause(2000)
+    story.get("p-1", asked=asked_ns)
+
+
+def one_that_was_sent_twice_is_two_messages(story: Story) -> None:
+    story.publish("p-1", received="8")
+    story.get("p-1", received="7")
+    story.get("p-1", received="8", redelivered=1)
+
+
+def one_that_was_sent_twice_is_another_to_somebody_else(story: Story) -> None:
+    story.subscribe("ann/1")
+    story.publish("p-1", outcome=Phase.INFO)
+    story.get("p-1", received="7")
+    story.get("p-1", received="8", subscriber="ann/1")
+
+
+def one_that_is_sent_again_is_taken_for_a_new_one(story: Story) -> None:
+    story.publish("p-1", received="7")
+    story.get("p-1", received="7")
+    story.add(What.REPEAT, "p", tag="p-1", received="8")
+
+
+BAD: list[tuple[Tale, Invariant]] = [
+    (the_last_is_missing, Invariant.NO_LOSS),
+    (a_refused_one_is_nowhere, Invariant.NO_LOSS),
+    (one_was_delivered_and_forgotten_when_the_receiver_said_nothing, Invariant.NO_LOSS),
+    (one_that_was_held_is_missing, Invariant.NO_LOSS),
+    (the_acknowledging_session_lost_one_while_it_lived, Invariant.NO_LOSS),
+    (one_that_nobody_published_arrives, Invariant.FROM_SOMEWHERE),
+    (one_arrives_changed, Invariant.FROM_SOMEWHERE),
+    (one_arrives_on_another_channel, Invariant.FROM_SOMEWHERE),
+    (one_arrives_unasked, Invariant.FROM_SOMEWHERE),
+    (one_arrives_before_it_was_published, Invariant.FROM_SOMEWHERE),
+    (one_arrives_although_it_was_refused, Invariant.FROM_SOMEWHERE),
+    (one_comes_again_and_does_not_say_so, Invariant.NO_DUPLICATE),
+    (one_comes_again_after_a_death_and_does_not_say_so, Invariant.NO_DUPLICATE),
+    (one_comes_again_after_it_was_accepted, Invariant.NO_DUPLICATE),
+    (one_comes_again_in_the_answer_to_its_acceptance, Invariant.NO_DUPLICATE),
+    (one_comes_again_long_after_it_was_accepted_when_the_server_dies, Invariant.NO_DUPLICATE),
+    (one_overtakes_another, Invariant.ORDER),
+    (what_was_held_back_comes_reversed, Invariant.ORDER),
+    (they_are_accepted_in_another_order, Invariant.ORDER),
+    (a_batch_number_comes_twice, Invariant.ACKS),
+    (a_queue_is_longer_than_its_limit, Invariant.ACKS),
+    (an_entry_is_missing_from_the_books, Invariant.ACCOUNTS),
+    (a_refused_one_is_nowhere, Invariant.ONE_FATE),
+    (one_is_dead_and_waits, Invariant.ONE_FATE),
+    (one_died_twice, Invariant.ONE_FATE),
+    (one_was_accepted_and_is_dead, Invariant.ONE_FATE),
+    (one_was_accepted_and_still_waits, Invariant.ONE_FATE),
+    (a_seq_comes_twice, Invariant.ATTEMPTS),
+    (redeliveries_are_counted_down, Invariant.ATTEMPTS),
+    (an_attempt_is_not_in_the_letter, Invariant.ATTEMPTS),
+    (an_attempt_is_not_in_the_queue, Invariant.ATTEMPTS),
+    (a_replay_repeats_what_was_accepted, Invariant.REPLAY),
+    (one_was_replayed_more_often_than_asked, Invariant.REPLAY),
+    (one_arrives_while_held_back, Invariant.HOLD),
+    (one_arrives_late_on_a_request_from_before_the_hold, Invariant.HOLD),
+    (one_that_was_sent_twice_is_two_messages, Invariant.ONE_MESSAGE),
+    (one_that_was_sent_twice_is_another_to_somebody_else, Invariant.ONE_MESSAGE),
+    (one_that_is_sent_again_is_taken_for_a_new_one, Invariant.ONE_MESSAGE),
+]

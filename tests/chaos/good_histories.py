@@ -1,0 +1,210 @@
+"""Histories in which all went well, although much happened."""
+
+from tests.chaos.history import Phase, What
+from tests.chaos.stories import JOE, MS, Story, Tale
+
+ERROR, HOLDBACK = "user.update.error", "user.update.holdback"
+
+
+def everything_arrives(story: Story) -> None:
+    story.publish("p-1", "p-2", "q-1")
+    story.get("p-1", "q-1", "p-2")
+    story.scan()
+
+
+def a_reply_was_lost(story: Story) -> None:
+    story.publish("p-1", "p-2")
+    story.answer("p-1")
+    story.settle("p-1", outcome=Phase.INFO)
+    story.answer("p-1", "p-2", redelivered=1)
+    story.settle("p-1", "p-2")
+
+
+def unknown_publishes_turn_up_or_do_not(story: Story) -> None:
+    story.publish("p-1")
+    story.publish("p-2", "p-3", outcome=Phase.INFO)
+    story.publish("p-4")
+    story.get("p-1", "p-4", "p-3")
+
+
+def a_refused_one_is_dead(story: Story) -> None:
+    story.publish("p-1", "p-2")
+    story.answer("p-1", "p-2")
+    story.settle("p-1", code=ERROR)
+    story.settle("p-2")
+    story.scan(dead=("p-1",))
+
+
+def held_back_and_resumed(story: Story) -> None:
+    story.publish("p-1", "p-2", "p-3")
+    story.answer("p-1", "p-2", "p-3")
+    story.settle("p-1")
+    story.settle("p-2", code=HOLDBACK, seq=2)
+    story.hold()
+    story.publish("p-4")
+    story.resume()
+    story.answer("p-2", redelivered=1)
+    story.answer("p-3", "p-4")
+    story.settle("p-2", "p-3", "p-4")
+    story.scan()
+
+
+def behind_one_that_was_not_answered_in_time(story: Story) -> None:
+    story.publish("p-1", "p-2")
+    story.answer("p-1", "p-2", has_acks=False)
+    story.answer("p-1", redelivered=1, has_acks=False)
+    story.operations[-1].fields["asked"] += 1
+    story.answer("p-2", asked=story.operations[-1].fields["asked"], has_acks=False)
+    story.settle("p-1", "p-2")
+
+
+def a_connect_was_held_until_the_resumption(story: Story) -> None:
+    story.publish("p-1")
+    story.hold()
+    asked_ns = story.now_ns
+    story.resume()
+    story.get("p-1", asked=asked_ns)
+
+
+def without_acks_a_lost_answer_comes_later(story: Story) -> None:
+    story.publish("p-1", "p-2")
+    story.get("p-2", has_acks=False)
+    story.get("p-1", redelivered=1, has_acks=False)
+
+
+def held_back_for_ever(story: Story) -> None:
+    story.hold()
+    story.publish("p-1")
+    story.scan(waiting=("p-1",))
+
+
+def a_death_undid_an_acceptance(story: Story) -> None:
+    story.publish("p-1")
+    story.get("p-1")
+    story.fault("kill server")
+    story.answer("p-1", redelivered=1)
+    story.settle("p-1")
+
+
+def a_death_behind_a_pause_of_the_store_undid_an_acceptance(story: Story) -> None:
+    story.publish("p-1")
+    story.answer("p-1")
+    story.fault("pause store", lasts_ms=10_000)
+    story.operations[-1].begun_ns -= 1 * MS
+    story.settle("p-1")
+    story.fault("kill server")
+    story.answer("p-1", redelivered=1)
+    story.settle("p-1")
+
+
+def a_session_that_promises_nothing_ended(story: Story) -> None:
+    story.operations.clear()
+    story.subscribe(is_durable=False)
+    story.publish("p-1")
+    story.add(What.SESSION_LOST, subscriber=JOE)
+    story.publish("p-2")
+    story.subscribe(is_durable=False)
+    story.publish("p-3")
+    story.get("p-3", redelivered=None)
+
+
+def some_expired(story: Story) -> None:
+    story.publish("p-1", life_ms=10)
+    story.pause(20)
+    story.scan()
+
+
+def others_are_owed_nothing(story: Story) -> None:
+    story.publish("p-1", channel="/elsewhere")
+    story.add(What.UNSUBSCRIBE, subscriber=JOE, channel="/chaos")
+    story.publish("p-2")
+
+
+def a_letter_was_replayed(story: Story) -> None:
+    story.publish("p-1")
+    story.answer("p-1")
+    story.settle("p-1", code=ERROR)
+    story.scan(dead=("p-1",))
+    story.add(What.REPLAY)
+    story.get("p-1", generation=1)
+    story.scan(dead=({"tag": "p-1", "state": "replayed"},))
+
+
+def the_store_forgot_what_was_not_on_disk(story: Story) -> None:
+    story.publish("p-1")
+    story.answer("p-1", seq=7)
+    story.fault("kill store")
+    story.answer("p-1", seq=7)
+    story.settle("p-1")
+    story.scan()
+
+
+def an_acceptance_of_what_the_store_forgot_is_void(story: Story) -> None:
+    story.publish("p-1")
+    story.answer("p-1")
+    story.fault("lose power")
+    story.scan(pending={JOE: [{"tag": "p-1", "attempts": 0}]})
+    story.settle("p-1")
+    story.get("p-1")
+    story.scan()
+
+
+def nobody_read_of_the_hand_over_any_more(story: Story) -> None:
+    story.publish("p-1")
+    story.answer("p-1")
+    story.fault("kill server")
+    story.settle("p-1")
+    story.get("p-1")
+
+
+def urgent_ones_overtake(story: Story) -> None:
+    story.publish("p-1")
+    story.publish("p-2", priority=9)
+    story.get("p-2", "p-1")
+
+
+def one_was_sent_again_with_its_key(story: Story) -> None:
+    story.publish("p-1", received="7")
+    story.get("p-1", received="7")
+    story.add(What.REPEAT, "p", tag="p-1", received="7")
+    story.add(What.REPEAT, "p", Phase.INFO, tag="p-1")
+
+
+def what_finds_no_room_is_on_its_way_out(story: Story) -> None:
+    story.publish("p-1")
+    story.pause(100)
+    story.publish("p-2")
+    story.scan(waiting=("p-1", "p-2"), limits={JOE: 1})
+    story.scan(waiting=("p-1",), dead=("p-2",), limits={JOE: 1})
+
+
+def the_books_balance(story: Story) -> None:
+    story.count(
+        accepted=7, acked=1, waiting=1, handed=1, dead=1, expired=1, discarded=1, returned=1
+    )
+
+
+GOOD: list[Tale] = [
+    everything_arrives,
+    a_reply_was_lost,
+    unknown_publishes_turn_up_or_do_not,
+    a_refused_one_is_dead,
+    held_back_and_resumed,
+    behind_one_that_was_not_answered_in_time,
+    a_connect_was_held_until_the_resumption,
+    without_acks_a_lost_answer_comes_later,
+    held_back_for_ever,
+    a_death_undid_an_acceptance,
+    a_death_behind_a_pause_of_the_store_undid_an_acceptance,
+    a_session_that_promises_nothing_ended,
+    some_expired,
+    others_are_owed_nothing,
+    a_letter_was_replayed,
+    the_store_forgot_what_was_not_on_disk,
+    an_acceptance_of_what_the_store_forgot_is_void,
+    nobody_read_of_the_hand_over_any_more,
+    urgent_ones_overtake,
+    one_was_sent_again_with_its_key,
+    what_finds_no_room_is_on_its_way_out,
+    the_books_balance,
+]

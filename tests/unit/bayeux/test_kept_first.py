@@ -1,0 +1,161 @@
+"""What is to be kept is kept before anybody is answered, or shown it."""
+
+from app.delivery.keeper import Kept
+from tests.unit.bayeux.desk import house_of
+from tests.unit.bayeux.second_lives import (
+    connect,
+    named,
+    no,
+    publish,
+    seqs,
+)
+
+
+def test_a_durable_publish_is_answered_and_shown_when_it_is_kept() -> None:
+    house = house_of()
+    client = named(house)
+    waiting = client.connect(ext={"ack": 1})
+    publisher = house.connected()
+    asked = publisher.publish("/a", 1)
+    assert asked.is_held
+    assert waiting.is_held
+    house.turn()
+    assert asked.reply["successful"] is True
+    assert waiting.data == [1]
+
+
+def test_what_comes_behind_on_its_channel_waits_too_whoever_it_is_from() -> None:
+    house = house_of()
+    plain = house.connected()
+    plain.subscribe("/a", "/b")
+    client = named(house)
+    alice, bob = house.connected(), house.connected()
+    first = alice.publish("/a", 1)
+    second = bob.publish("/a", 2, ext={"delivery": {"persistent": False}})
+    other = bob.publish("/b", 3)
+    assert (first.is_held, second.is_held, other.is_held) == (True, True, False)
+    assert plain.connect().data == [3]
+    house.turn()
+    assert plain.connect().data == [1, 2]
+    assert connect(client, 1).data == [1, 2]
+
+
+def test_a_publish_that_the_store_refuses_is_refused_and_never_shown() -> None:
+    house = house_of()
+    client = named(house)
+    house.keeper.outcome = Kept.REFUSED
+    asked = house.connected().publish("/a", 1)
+    house.turn()
+    assert asked.reply["error"] == "503:communication.noConnection:store_unavailable"
+    house.keeper.is_available = False
+    asked = house.connected().publish("/a", 2)
+    assert asked.reply["error"] == "503:communication.noConnection:store_unavailable"
+    house.keeper.is_available = True
+    assert connect(client, 1).data == []
+    assert house.balances()
+
+
+def test_a_publish_of_which_nobody_knows_is_shown_when_it_turns_out_to_be_kept() -> None:
+    house = house_of()
+    client = named(house)
+    publisher = house.connected()
+    house.keeper.is_silent = True
+    asked = publisher.publish("/a", 1)
+    house.keeper.answer_late(Kept.UNKNOWN)
+    house.turn()
+    assert asked.reply["error"] == "503:communication.noConnection,unknown:store_unavailable"
+    behind = publisher.publish("/a", 2, ext={"delivery": {"persistent": False}})
+    assert behind.reply["successful"] is True
+    house.keeper.answer_late(Kept.KEPT)
+    assert connect(client, 1).data == [1, 2], "it takes the place that it has after a restart"
+
+
+def test_a_disconnect_waits_for_the_publishes_of_its_session() -> None:
+    house = house_of()
+    named(house)
+    publisher = house.connected()
+    session = publisher.session
+    asked = publisher.publish("/a", 1)
+    goodbye = publisher.disconnect()
+    assert goodbye.is_held
+    house.turn()
+    assert asked.reply["successful"] is True
+    assert goodbye.reply["successful"] is True
+    assert session.is_gone
+
+
+def test_too_many_publishes_that_wait_for_the_store_are_refused() -> None:
+    house = house_of()
+    named(house)
+    publisher = house.connected()
+    asked = [publisher.publish("/a", number) for number in range(300)]
+    refused = [each for each in asked if not each.is_held]
+    assert len(refused) == 300 - 256
+    assert refused[0].reply["error"] == "503:256:publishes_exceeded"
+
+
+def test_durable_entries_are_not_handed_over_while_the_store_is_away() -> None:
+    house = house_of()
+    client = named(house)
+    publish(house, 1)
+    house.keeper.is_available = False
+    assert connect(client, 1).data == []
+    house.keeper.is_available = True
+    assert connect(client, 2).data == [1]
+
+
+# Answers to receivers
+
+
+def test_the_response_to_a_second_attempt_waits_until_the_store_knows_of_it() -> None:
+    house = house_of()
+    client = named(house)
+    publish(house, 1)
+    connect(client, 1)
+    asked = client.connect(ext={"ack": 1}, advice={"timeout": 0})
+    assert asked.is_held
+    house.turn()
+    assert asked.data == [1]
+    (mark,) = house.keeper.queues["joe/1"].values()
+    assert (mark.attempts, mark.redelivered) == (2, 1)
+
+
+def test_a_connect_is_held_while_the_store_is_away_and_answered_when_it_is_back() -> None:
+    house = house_of()
+    client = named(house)
+    publish(house, 1)
+    house.keeper.is_available = False
+    asked = client.connect(ext={"ack": 1})
+    house.advance(1.0)
+    assert asked.is_held
+    house.keeper.is_available = True
+    house.bayeux.store_is_back()
+    house.turn()
+    assert asked.data == [1]
+
+
+def test_who_refuses_a_message_is_answered_when_the_letter_is_kept() -> None:
+    house = house_of()
+    client = named(house)
+    publish(house, 1)
+    (seq,) = seqs(connect(client, 1))
+    refusal = no(seq, "user.update.error")
+    ext = {"ack": 2, "delivery": {"verdicts": [refusal]}}
+    asked = client.connect(ext=ext, advice={"timeout": 0})
+    assert asked.is_held
+    house.turn()
+    assert asked.reply["successful"] is True
+    assert len(house.keeper.letters) == 1
+
+
+def test_a_held_connect_that_refused_a_message_is_answered_before_the_disconnect() -> None:
+    house = house_of()
+    client = named(house)
+    publish(house, 1)
+    (seq,) = seqs(connect(client, 1))
+    refusal = no(seq, "user.update.error")
+    asked = client.connect(ext={"ack": 2, "delivery": {"verdicts": [refusal]}})
+    house.turn()
+    assert asked.is_held
+    client.disconnect()
+    assert not asked.is_held

@@ -1,0 +1,88 @@
+"""Sessions with names: found again, left, ended, and how many there may be."""
+
+from app.bayeux.life import State
+from tests.unit.bayeux.desk import house_of
+from tests.unit.bayeux.second_lives import (
+    batch,
+    connect,
+    named,
+    publish,
+    take,
+)
+
+
+def test_a_handshake_with_the_name_of_a_living_session_takes_it_over() -> None:
+    house = house_of()
+    old = named(house)
+    publish(house, 1)
+    assert connect(old, 1).data == [1]
+    publish(house, 2)
+    new = house.guest()
+    told = take(new).elements[0]["ext"]["delivery"]
+    assert (told["resumed"], told["waiting"]) == (True, 2)
+    reply = connect(old, 2).elements[-1]
+    assert reply["error"].startswith("402")
+    assert reply["advice"]["reconnect"] == "none"
+    answer = connect(new, 0)
+    assert answer.data == [1, 2]
+    assert batch(answer) == 1
+    assert len(house.bayeux.sessions.of_subject("joe")) == 1
+    assert house.balances()
+
+
+def test_a_client_that_leaves_a_named_session_finds_everything_when_it_comes_back() -> None:
+    house = house_of()
+    old = named(house)
+    old.disconnect()
+    house.advance(600.0)
+    publish(house, 1)
+    assert old.session.state is State.AWAY
+    new = house.guest()
+    take(new)
+    assert connect(new, 0).data == [1]
+
+
+def test_a_client_can_end_a_named_session() -> None:
+    house = house_of()
+    client = named(house)
+    publish(house, 1)
+    session = client.session
+    client.send({"channel": "/meta/disconnect", "ext": {"delivery": {"end": True}}})
+    house.turn()
+    assert session.is_gone
+    assert house.keeper.sessions == {}
+    assert house.keeper.queues == {}
+    assert house.balances()
+
+
+def test_a_named_session_that_nobody_comes_back_to_ends_with_dead_letters() -> None:
+    house = house_of()
+    client = house.client(
+        ext={"ack": True, "delivery": {"session": {"name": "joe/1", "timeout": 60000}}}
+    )
+    client.subscribe("/a")
+    house.turn()
+    publish(house, 1)
+    house.advance(30.0)
+    assert not client.session.is_gone
+    house.advance(80.0)
+    assert client.session.is_gone
+    assert [letter.code for letter in house.keeper.letters] == ["communication.noConnection"]
+    assert house.keeper.sessions == {}
+    assert house.balances()
+
+
+def test_a_subject_has_no_more_sessions_than_it_may() -> None:
+    house = house_of()
+    for number in (1, 2):
+        name = {"name": f"joe/{number}", "maxSessions": 2}
+        assert house.guest().handshake(ext={"delivery": {"session": name}}).reply["successful"]
+    reply = (
+        house.guest()
+        .handshake(ext={"delivery": {"session": {"name": "joe/3", "maxSessions": 2}}})
+        .reply
+    )
+    assert reply["error"] == "403:user.configuration.maxSession:sessions_exceeded"
+    cleared = {"name": "joe/3", "clearSessions": True}
+    assert house.guest().handshake(ext={"delivery": {"session": cleared}}).reply["successful"]
+    assert [s.key for s in house.bayeux.sessions.of_subject("joe")] == ["joe/3"]

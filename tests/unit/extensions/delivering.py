@@ -1,0 +1,62 @@
+"""Clients that give verdicts, and a server that listens to them."""
+
+from functools import partial
+from typing import Any
+
+from extensions.ack import Ack
+from extensions.delivery import Delivery
+from tests.unit.bayeux.harness import Asked, Client, House, Json
+
+HOLDBACK = "user.update.holdback"
+
+
+def house_of(**options: Any) -> House:
+    return House(Delivery, partial(Ack, announces_batch=False), **options)
+
+
+def receiver(house: House, *, ack: bool = True, **options: Any) -> Client:
+    """A client with verdicts and, if nothing else is said, acknowledged batches."""
+    ext: Json = {"delivery": options or True}
+    if ack:
+        ext["ack"] = True
+    client = house.client(ext=ext)
+    connect(client)
+    client.subscribe("/a")
+    house.turn()
+    return client
+
+
+def connect(client: Client, *verdicts: Any, **fields: Any) -> Asked:
+    """A connect that does not wait; it acknowledges what came, if batches are acknowledged."""
+    ext: Json = {"delivery": {"verdicts": list(verdicts), **fields.pop("delivery", {})}}
+    ack = fields.pop("ack", client.session.queue.batch)
+    if ack is not None:
+        ext["ack"] = ack
+    fields.setdefault("advice", {"timeout": 0})
+    return client.connect(ext=ext, **fields)
+
+
+def publish(house: House, *numbers: object, channel: str = "/a") -> None:
+    for number in numbers:
+        house.bayeux.publish(channel, number)
+
+
+def ok(event: Json) -> Json:
+    return {"seq": event["ext"]["delivery"]["seq"], "state": "OK"}
+
+
+def no(event: Json, code: str, message: str = "", **fields: Any) -> Json:
+    seq = event["ext"]["delivery"]["seq"]
+    return {"seq": seq, "errorCode": code, "message": message, **fields}
+
+
+def codes(house: House) -> list[str]:
+    return [letter.code for letter in house.keeper.letters]
+
+
+def data_of(house: House) -> list[Any]:
+    return [letter.envelope()["content"] for letter in house.keeper.letters]
+
+
+def redelivered(asked: Asked) -> list[int]:
+    return [event["ext"]["delivery"].get("redelivered", 0) for event in asked.events]

@@ -1,0 +1,123 @@
+"""What is agreed on at handshake, and what events say because of it."""
+
+from typing import Any
+
+import pytest
+
+from tests.unit.extensions.delivering import (
+    codes,
+    connect,
+    house_of,
+    no,
+    publish,
+    receiver,
+)
+
+
+def test_the_reply_has_the_effective_values() -> None:
+    house = house_of()
+    ext = {"ack": True, "delivery": {"session": "joe/1", "delay": 1000}}
+    asked = house.guest().send(
+        {
+            "channel": "/meta/handshake",
+            "version": "1.0",
+            "supportedConnectionTypes": ["long-polling"],
+            "ext": ext,
+        }
+    )
+    assert asked.is_held, "what is promised to be kept is kept before it is promised"
+    house.turn()
+    told = asked.elements[0]["ext"]["delivery"]
+    assert told["session"]["name"] == "client/joe/1"
+    assert (told["retries"], told["delay"], told["resumed"], told["waiting"]) == (
+        -1,
+        1000,
+        False,
+        0,
+    )
+    assert house.keeper.sessions["joe/1"].client_id == asked.elements[0]["clientId"]
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"retries": "many"}, "retries"),
+        ({"delay": -1}, "delay"),
+        ({"session": "joe/0/1"}, "session"),
+        ({"session": {"name": "joe/1", "timeout": True}}, "timeout"),
+        ({"oneway": 1}, "oneway"),
+        ({"onUserException": "panic"}, "onUserException"),
+        ([], "delivery"),
+    ],
+)
+def test_options_that_make_no_sense_fail_the_handshake_and_are_named(
+    options: Any, named: str
+) -> None:
+    reply = house_of().guest().handshake(ext={"delivery": options}).reply
+    assert reply["error"] == f"400:user.illegalArgument,{named}:delivery_invalid"
+
+
+def test_events_say_what_their_receiver_is_to_know() -> None:
+    house = house_of()
+    client = receiver(house, secret="topsecret")
+    other = house.connected()
+    other.publish("/a", {"n": 1}, ext={"delivery": {"priority": 7, "properties": {"color": "red"}}})
+    (event,) = connect(client).events
+    told = event["ext"]["delivery"]
+    assert event["data"] == {"n": 1}
+    assert told["id"].startswith("test-17")
+    assert told["rcvTimestamp"] == told["id"].removeprefix("test-")
+    assert told["sender"] == other.session.name
+    assert (told["seq"], told["state"], told["priority"]) == (1, "OK", 7)
+    assert told["properties"] == {"color": "red"}
+    assert told["queue"] == {"index": 0, "size": 1}
+    assert (told["subscription"], told["cbSessionId"]) == ("/a", "topsecret")
+    assert "redelivered" not in told
+
+
+def test_a_client_without_the_agreement_sees_nothing_of_it() -> None:
+    house = house_of()
+    plain = house.connected()
+    plain.subscribe("/a")
+    house.connected().publish("/a", 1, ext={"delivery": {"priority": 7}, "mine": True})
+    (event,) = plain.connect().events
+    assert event["ext"] == {"mine": True}
+
+
+def test_other_fields_of_ext_stay_beside_the_servers_own() -> None:
+    house = house_of()
+    client = receiver(house)
+    house.connected().publish("/a", 1, ext={"mine": {"x": 1}})
+    (event,) = connect(client).events
+    assert event["ext"]["mine"] == {"x": 1}
+    assert event["ext"]["delivery"]["seq"] == 1
+
+
+# Receivers that say nothing
+
+
+def test_a_oneway_receiver_has_what_was_written_and_cannot_refuse() -> None:
+    house = house_of()
+    client = receiver(house, ack=False, oneway=True)
+    publish(house, 1)
+    (event,) = connect(client, ack=None).events
+    connect(client, no(event, "user.update.error"), ack=None)
+    assert codes(house) == []
+    assert house.bayeux.hub.counters.acked == 1
+
+
+def test_a_subscription_can_be_oneway_too() -> None:
+    house = house_of()
+    client = receiver(house)
+    ext = {"delivery": {"oneway": True}}
+    client.send({"channel": "/meta/subscribe", "subscription": "/b", "ext": ext})
+    publish(house, 1)
+    publish(house, 2, channel="/b")
+    assert connect(client, ack=0).data == [1, 2]
+    assert connect(client, ack=0).data == [1]
+    client.unsubscribe("/b")
+    client.subscribe("/b")
+    publish(house, 3, channel="/b")
+    connect(client, ack=0)
+    assert connect(client, ack=0).data == [1, 3]
+    assert house.balances()

@@ -1,0 +1,84 @@
+"""Receivers that are held back, by themselves or by an operator."""
+
+from app.delivery.dispatcher import State as Contact
+from tests.unit.extensions.delivering import (
+    HOLDBACK,
+    codes,
+    connect,
+    house_of,
+    no,
+    ok,
+    publish,
+    receiver,
+    redelivered,
+)
+
+
+def test_a_message_held_back_stays_first_and_all_behind_it_stays_too() -> None:
+    house = house_of()
+    client = receiver(house)
+    publish(house, 1, 2, 3)
+    events = connect(client).events
+    assert connect(client, no(events[0], HOLDBACK, "disk full")).events == []
+    publish(house, 4)
+    session = client.session
+    dispatcher = session.dispatcher
+    assert dispatcher is not None
+    assert not dispatcher.is_active
+    assert dispatcher.state is Contact.ALIVE
+    assert session.queue.count == 4
+    assert codes(house) == []
+    house.bayeux.resume(session)
+    answer = connect(client)
+    assert answer.data == [1, 2, 3, 4]
+    assert redelivered(answer) == [1, 0, 0, 0]
+    assert house.balances()
+
+
+def test_what_was_done_before_the_message_held_back_is_done() -> None:
+    house = house_of()
+    client = receiver(house)
+    publish(house, 1, 2, 3)
+    events = connect(client).events
+    connect(client, no(events[1], HOLDBACK), ok(events[2]))
+    assert client.session.queue.count == 1
+    house.bayeux.resume(client.session)
+    assert connect(client).data == [2]
+
+
+def test_a_holdback_is_not_counted_against_a_session_without_retries() -> None:
+    house = house_of()
+    client = receiver(house, retries=0)
+    publish(house, 1)
+    connect(client, no(connect(client).events[0], HOLDBACK))
+    house.advance(60.0)
+    assert not client.session.is_gone
+    assert codes(house) == []
+
+
+def test_a_holdback_can_end_by_itself() -> None:
+    house = house_of()
+    client = receiver(house)
+    until_ms = house.bayeux.node.now_ms() + 2000
+    house.bayeux.hold_back(client.session, "lunch", "operator", until_ms)
+    publish(house, 1)
+    asked = client.connect(ext={"ack": client.session.queue.batch})
+    house.advance(1.9)
+    assert asked.is_held
+    house.advance(0.3)
+    assert asked.data == [1]
+
+
+def test_a_plain_receiver_can_be_held_back_by_an_operator() -> None:
+    house = house_of()
+    client = house.connected()
+    client.subscribe("/a")
+    house.bayeux.hold_back(client.session, "maintenance", "operator")
+    asked = client.connect()
+    publish(house, 1)
+    house.turn()
+    assert asked.is_held
+    house.bayeux.resume(client.session)
+    house.turn()
+    assert asked.data == [1]
+    assert house.balances()

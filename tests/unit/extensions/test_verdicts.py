@@ -1,0 +1,169 @@
+"""What receivers say of single messages, and what becomes of these."""
+
+from typing import Any
+
+import pytest
+
+from app.bayeux.life import State
+from app.bayeux.options import ChannelRule
+from tests.unit.extensions.delivering import (
+    codes,
+    connect,
+    data_of,
+    house_of,
+    no,
+    ok,
+    publish,
+    receiver,
+)
+
+
+def test_ok_settles_one_message_and_leaves_the_others() -> None:
+    house = house_of()
+    client = receiver(house, ack=False)
+    publish(house, 1, 2)
+    first, _ = connect(client, ack=None).events
+    connect(client, ok(first), ack=None)
+    assert house.bayeux.hub.counters.acked == 1
+    assert client.session.queue.count == 1
+    assert house.balances()
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["user.update.error", "user.update.deadMessage", "user.clientCode", "user.illegalArgument"],
+)
+def test_a_refused_message_is_dead_and_the_next_ones_flow(code: str) -> None:
+    house = house_of()
+    client = receiver(house)
+    publish(house, 1, 2, 3)
+    events = connect(client).events
+    assert connect(client, no(events[1], code, "not mine")).events == []
+    assert codes(house) == [code]
+    assert data_of(house) == [2]
+    assert "not mine" in house.keeper.letters[0].reason
+    assert house.bayeux.hub.counters.acked == 2
+    assert client.session.state is State.CONNECTED
+    assert house.balances()
+
+
+@pytest.mark.parametrize("code", ["resource.exhaust", "internal.unknown", "nonsense", None, 7])
+def test_what_a_receiver_cannot_say_counts_as_its_internal_error(code: Any) -> None:
+    house = house_of()
+    client = receiver(house)
+    publish(house, 1)
+    connect(client, no(connect(client).events[0], code))
+    assert codes(house) == ["user.update.internalError"]
+
+
+def test_a_verdict_on_nothing_is_counted_and_changes_nothing() -> None:
+    house = house_of()
+    client = receiver(house)
+    publish(house, 1)
+    connect(client)
+    for element in ({"seq": 99, "state": "OK"}, {"state": "OK"}, "x", None, {"seq": True}):
+        connect(client, element, ack=0, delivery={"pending": [1]})
+    assert house.bayeux.hub.counters.verdicts_unknown == 5
+    assert client.session.queue.count == 1
+
+
+def test_verdicts_can_be_published_and_the_reply_waits_until_they_are_settled() -> None:
+    house = house_of()
+    client = receiver(house, ack=False, session="joe/1")
+    publish(house, 1)
+    house.turn()
+    (event,) = connect(client, ack=None).events
+    asked = client.publish("/service/delivery", [ok(event)])
+    assert asked.is_held
+    house.turn()
+    assert asked.reply["successful"] is True
+    assert house.keeper.queues["joe/1"] == {}
+
+
+def test_a_receiver_that_shows_the_wrong_credentials_is_ended_with_all_that_waits() -> None:
+    house = house_of()
+    client = receiver(house, retries=-1)
+    publish(house, 1, 2)
+    events = connect(client).events
+    publish(house, 3)
+    reply = connect(client, no(events[0], "user.security.authentication.accessDenied")).reply
+    assert reply["error"].startswith("402")
+    assert data_of(house) == [1, 2, 3]
+    assert client.session.is_gone
+    assert house.balances()
+
+
+def test_under_the_literal_table_a_refusal_ends_all_delivery_until_the_next_handshake() -> None:
+    house = house_of()
+    client = receiver(house, onUserException="dead")
+    publish(house, 1, 2)
+    events = connect(client).events
+    connect(client, no(events[0], "user.update.error"))
+    publish(house, 3)
+    assert data_of(house) == [1, 2, 3]
+    assert not client.session.is_gone
+    assert connect(client).events == []
+    assert house.balances()
+
+
+def test_a_channel_can_do_without_dead_letters() -> None:
+    house = house_of(channels={"/a": ChannelRule(dead_letters=False)})
+    client = receiver(house)
+    publish(house, 1)
+    connect(client, no(connect(client).events[0], "user.update.error"))
+    assert codes(house) == []
+    assert house.balances()
+
+
+def test_a_channel_can_have_refused_messages_tried_again_before_they_are_dead() -> None:
+    house = house_of(channels={"/a": ChannelRule(attempts=3, backoff_s=1.0)})
+    client = receiver(house)
+    publish(house, 1, 2)
+    (first, _) = connect(client).events
+    assert connect(client, no(first, "user.update.error")).data == []
+    house.advance(1.1)
+    answer = connect(client)
+    assert answer.data == [1, 2]
+    connect(client, no(answer.events[0], "user.update.error"))
+    house.advance(2.1)
+    answer = connect(client)
+    connect(client, no(answer.events[0], "user.update.error"))
+    assert data_of(house) == [1]
+    (letter,) = house.keeper.letters
+    assert [attempt.outcome for attempt in letter.attempts] == ["user.update.error"] * 3
+    assert house.balances()
+
+
+def test_dead_letters_are_told_to_those_who_listen_and_never_become_dead_letters() -> None:
+    house = house_of()
+    watcher = house.client(ext={"ack": True, "delivery": True})
+    connect(watcher)
+    assert watcher.subscribe("/sys/deadMessage").reply["error"].startswith("403")
+    watcher.session.role = "operator"
+    watcher.subscribe("/sys/deadMessage")
+    client = receiver(house)
+    publish(house, {"x": 1})
+    connect(client, no(connect(client).events[0], "user.update.error", "broken"))
+    house.turn()
+    (event,) = connect(watcher).events
+    told = event["data"]
+    assert told["content"] == {"x": 1}
+    assert (told["channel"], told["errorCode"]) == ("/a", "user.update.error")
+    assert told["receiver"] == client.session.name
+    assert "broken" in told["reason"]
+    assert event["ext"]["delivery"]["properties"]["__oid"] == "/a"
+    connect(watcher, no(event, "user.update.error"))
+    house.turn()
+    assert len(house.keeper.letters) == 1
+    assert house.balances()
+
+
+def test_a_wild_subscription_from_outside_does_not_reach_into_the_system() -> None:
+    house = house_of()
+    curious = house.connected()
+    curious.subscribe("/**")
+    client = receiver(house)
+    publish(house, 1)
+    connect(client, no(connect(client).events[0], "user.update.error"))
+    house.turn()
+    assert curious.connect().data == [1]
