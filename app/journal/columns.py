@@ -46,7 +46,7 @@ class Columns:
         self._first = first
         self._names: dict[str, int] = {}
         self._channels: dict[str, int] = {}
-        # Places of messages, or of their ids.
+        # Places of messages, by themselves and by their ids.
         self._places: dict[Message | int, int] = {}
         self._messages: Messages = {"id": [], "channel": []}
         self._body = Body()
@@ -140,16 +140,22 @@ class Columns:
     # What is said once
 
     def _place(self, message: "Message | int") -> int:
-        place = self._places.get(message)
+        places = self._places
+        place = places.get(message)
         if place is None:
-            block = self._messages
-            place = self._places[message] = len(block["id"])
-            if isinstance(message, int):
-                block["id"].append(message)
-                block["channel"].append(_NOBODY)
-            else:
-                block["id"].append(message.id)
-                block["channel"].append(self._channel(message.channel))
+            id, channel = (
+                (message, _NOBODY)
+                if isinstance(message, int)
+                else (message.id, self._channel(message.channel))
+            )
+            place = places.get(id)
+            if place is None:
+                place = places[id] = len(self._messages["id"])
+                self._messages["id"].append(id)
+                self._messages["channel"].append(channel)
+            elif channel != _NOBODY:
+                self._messages["channel"][place] = channel
+            places[message] = place
         return place
 
     def _name(self, name: str) -> int:

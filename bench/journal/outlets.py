@@ -1,0 +1,84 @@
+"""Where made-up frames go: streams as the server has them, or files."""
+
+from pathlib import Path
+from typing import BinaryIO, Protocol
+
+import orjson
+from redis import Redis
+
+from app.store.keys import Keys
+
+EPOCH = "made-up-1"
+# Entries of one write.
+_TOGETHER = 64
+
+
+class Outlet(Protocol):
+    """Takes the frames of nodes in the order of their numbers."""
+
+    def write(self, node: str, frame: bytes) -> None: ...
+
+    def close(self, truth: bytes) -> None:
+        """Everything was written; `truth` is what it must add up to."""
+        ...
+
+
+class Streams:
+    """A namespace of a store, as a server would leave it."""
+
+    def __init__(self, url: str, namespace: str) -> None:
+        self._redis = Redis.from_url(url)
+        self._keys = Keys(namespace)
+        self._pipe = self._redis.pipeline(transaction=False)
+        self._numbers: dict[str, int] = {}
+
+    def write(self, node: str, frame: bytes) -> None:
+        stream = self._keys.journal(node)
+        seq = self._numbers.get(stream, 0) + 1
+        self._numbers[stream] = seq
+        self._pipe.xadd(stream, {"epoch": EPOCH, "seq": seq, "frame": frame})
+        if len(self._pipe) >= _TOGETHER:
+            self._pipe.execute()
+
+    def close(self, truth: bytes) -> None:
+        for stream, seq in self._numbers.items():
+            self._pipe.hset(self._keys.meta, stream, seq)
+        self._pipe.set(self._keys.journal("truth"), truth)
+        self._pipe.execute()
+        self._redis.close()
+
+
+class Files:
+    """A file for each node. Before each frame its length with its line, in four bytes; the line."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._folder = folder
+        self._files: dict[str, BinaryIO] = {}
+        self._numbers: dict[str, int] = {}
+
+    def write(self, node: str, frame: bytes) -> None:
+        if node not in self._files:
+            self._files[node] = (self._folder / f"{node}.frames").open("wb")
+        seq = self._numbers[node] = self._numbers.get(node, 0) + 1
+        entry = orjson.dumps({"epoch": EPOCH, "seq": seq}) + b"\n" + frame
+        self._files[node].write(len(entry).to_bytes(4) + entry)
+
+    def close(self, truth: bytes) -> None:
+        for file in self._files.values():
+            file.close()
+        (self._folder / "truth.json").write_bytes(truth)
+
+
+class Nowhere:
+    """Counts."""
+
+    def __init__(self) -> None:
+        self.frames = self.bytes = 0
+
+    def write(self, node: str, frame: bytes) -> None:
+        self.frames += 1
+        self.bytes += len(frame)
+
+    def close(self, truth: bytes) -> None:
+        """Nothing is kept."""

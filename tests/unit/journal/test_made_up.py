@@ -1,0 +1,63 @@
+"""Made-up journals add up to what is said of them."""
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from app.journal.frame import decode
+from app.journal.schema import SETTLED, Event, Kind
+from app.journal.unfold import unfold
+from bench.journal.generate import generate
+from bench.journal.outlets import Files
+
+
+@pytest.fixture
+def truth(tmp_path: Path) -> dict[str, Any]:
+    return generate(Files(tmp_path), events=4000, nodes=2, hours=0.05, seed=1, receivers=60)
+
+
+def entries(file: Path) -> Iterator[tuple[int, bytes]]:
+    data = file.read_bytes()
+    while data:
+        length = int.from_bytes(data[:4])
+        line, _, frame = data[4 : 4 + length].partition(b"\n")
+        yield orjson.loads(line)["seq"], frame
+        data = data[4 + length :]
+
+
+def events(folder: Path) -> list[Event]:
+    found = []
+    for file in sorted(folder.glob("*.frames")):
+        numbers, frames = zip(*entries(file), strict=True)
+        assert numbers == tuple(range(1, len(numbers) + 1))
+        for frame in frames:
+            found += unfold(decode(frame))
+    return found
+
+
+def test_the_totals_are_those_of_the_events(tmp_path: Path, truth: dict[str, Any]) -> None:
+    found = events(tmp_path)
+    kinds = Counter(event.kind for event in found)
+    assert kinds == truth["kinds"]
+    assert len(found) == truth["events"]
+    opened = sum(event.copies or 0 for event in found) + kinds[Kind.REPLAYED]
+    assert opened - sum(kinds[kind] for kind in SETTLED) == truth["open"]
+
+
+def test_every_copy_has_one_end_at_most(tmp_path: Path, truth: dict[str, Any]) -> None:
+    ends: Counter[tuple[object, ...]] = Counter()
+    for event in events(tmp_path):
+        if event.kind in SETTLED:
+            ends[event.origin, event.msg, event.receiver] += 1
+        elif event.kind == Kind.REPLAYED:
+            ends[event.origin, event.msg, event.receiver] -= 1
+    assert max(ends.values()) == 1
+
+
+def test_times_rise_from_publish_to_end(tmp_path: Path, truth: dict[str, Any]) -> None:
+    for event in events(tmp_path):
+        assert event.msg is None or event.ts * 1000 >= event.msg - 1_000_000
