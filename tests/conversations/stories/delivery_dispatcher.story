@@ -202,3 +202,84 @@ alice <~ /s20 {"data": "nine", "ext": {"delivery": {"priority": 9, "queue": {"in
 alice -> /meta/connect {"ext": {"ack": 2}, "advice": {"timeout": 0}}
 alice <- /meta/connect ok {"ext": {"ack": 3}, "advice": <any>}
 alice ends the session
+
+# Of what waited while a session was held back the most urgent comes first, in order within a priority
+pins: S19
+olga operates
+alice takes /s19/all under {"session": "s19all/1"}
+alice ~> /meta/connect {"ext": {"ack": 1}}
+olga sets "client/s19all/1/?dispatcherActive" to "false"
+bob handshakes
+bob -> /s19/all {"data": "0", "ext": {"delivery": {"priority": 0}}}
+       /s19/all {"data": "1", "ext": {"delivery": {"priority": 1}}}
+       /s19/all {"data": "2", "ext": {"delivery": {"priority": 2}}}
+       /s19/all {"data": "3", "ext": {"delivery": {"priority": 3}}}
+       /s19/all {"data": "4", "ext": {"delivery": {"priority": 4}}}
+       /s19/all {"data": "5", "ext": {"delivery": {"priority": 5}}}
+       /s19/all {"data": "6", "ext": {"delivery": {"priority": 6}}}
+       /s19/all {"data": "7", "ext": {"delivery": {"priority": 7}}}
+       /s19/all {"data": "8", "ext": {"delivery": {"priority": 8}}}
+       /s19/all {"data": "9", "ext": {"delivery": {"priority": 9}}}
+       /s19/all {"data": "0 again", "ext": {"delivery": {"priority": 0}}}
+       /s19/all {"data": "1 again", "ext": {"delivery": {"priority": 1}}}
+       /s19/all {"data": "2 again", "ext": {"delivery": {"priority": 2}}}
+       /s19/all {"data": "3 again", "ext": {"delivery": {"priority": 3}}}
+       /s19/all {"data": "4 again", "ext": {"delivery": {"priority": 4}}}
+       /s19/all {"data": "5 again", "ext": {"delivery": {"priority": 5}}}
+       /s19/all {"data": "6 again", "ext": {"delivery": {"priority": 6}}}
+       /s19/all {"data": "7 again", "ext": {"delivery": {"priority": 7}}}
+       /s19/all {"data": "8 again", "ext": {"delivery": {"priority": 8}}}
+       /s19/all {"data": "9 again", "ext": {"delivery": {"priority": 9}}}
+bob <- 20 times /s19/all ok {"ext": {"delivery": {"state": "OK", "rcvTimestamp": <text>}}}
+olga asks "client/s19all/1/?cbQueueNumMsgs" and hears "20"
+alice is held for 100 ms
+olga sets "client/s19all/1/?dispatcherActive" to "true"
+alice <~ /s19/all {"data": "9", ...}
+         /s19/all {"data": "9 again", ...}
+         /s19/all {"data": "8", ...}
+         /s19/all {"data": "8 again", ...}
+         /s19/all {"data": "7", ...}
+         /s19/all {"data": "7 again", ...}
+         /s19/all {"data": "6", ...}
+         /s19/all {"data": "6 again", ...}
+         /s19/all {"data": "5", ...}
+         /s19/all {"data": "5 again", ...}
+         /s19/all {"data": "4", ...}
+         /s19/all {"data": "4 again", ...}
+         /s19/all {"data": "3", ...}
+         /s19/all {"data": "3 again", ...}
+         /s19/all {"data": "2", ...}
+         /s19/all {"data": "2 again", ...}
+         /s19/all {"data": "1", ...}
+         /s19/all {"data": "1 again", ...}
+         /s19/all {"data": "0", ...}
+         /s19/all {"data": "0 again", ...}
+         /meta/connect ok {"ext": {"ack": 2}}
+alice -> /meta/disconnect {"ext": {"ack": 2, "delivery": {"end": true}}}
+alice <- /meta/disconnect ok
+
+# An operator subscribes for a session, and sends its client away, which finds everything when it comes back
+olga operates
+alice takes /away/asked under {"session": "away/1"}
+alice ~> /meta/connect {"ext": {"ack": 1}}
+olga asks "client/away/1/?subscribe=/away/given" and hears ""
+bob handshakes
+bob publishes 1 to /away/given
+alice <~ /away/given {"data": 1, ...}
+         /meta/connect ok {"ext": {"ack": 2}}
+alice ~> /meta/connect {"ext": {"ack": 2}}
+alice is held
+olga asks "client/away/1/?disconnectClientKeepSession" and hears ""
+alice <~ /meta/connect error "402::session_unknown" {"advice": {"reconnect": "handshake", "interval": 0, "timeout": 30000}}
+bob publishes 2 to /away/given
+alice -> /meta/handshake {"ext": {"ack": true, "delivery": {"session": "away/1"}}}
+alice <- /meta/handshake ok {"clientId": new $alice, "ext": {"ack": true, "delivery": {"resumed": true, "waiting": 1, ...}}, ...}
+alice -> /meta/connect {"ext": {"ack": 0}}
+alice <- /away/given {"data": 2, "ext": {"delivery": {"redelivered": absent, ...}}}
+         /meta/connect ok {"ext": {"ack": 1}}
+-- Nobody can be subscribed to what is not theirs to hear.
+olga asks "client/away/1/?subscribe=/sys/deadMessage" in vain
+olga -> /service/admin {"data": {"cmd": "client/away/1/?subscriptionDump"}}
+olga <- /service/admin {"id": <text>, "data": {"code": "internal.notImplemented", "message": <text>}, "successful": false}
+        /service/admin ok
+alice ends the session
