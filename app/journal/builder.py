@@ -82,7 +82,7 @@ class FrameBuilder:
         """All that was told since the last one; b"" if that is nothing."""
         if not self.count:
             return b""
-        first, last = self._span()
+        first, last = self.span()
         columns = Columns(first)
         columns.publish(self._published)
         columns.deliver(self._delivered)
@@ -91,7 +91,7 @@ class FrameBuilder:
         self._begin()
         return encode(head, columns.body())
 
-    def _span(self) -> tuple[int, int]:
+    def span(self) -> tuple[int, int]:
         """The first and the last time; in each list times rise, unless the clock is put back."""
         ends = [row[1] for told in (self._published, self._changed) for row in told[:1] + told[-1:]]
         ends += [row[3] for row in self._delivered[:1] + self._delivered[-1:]]

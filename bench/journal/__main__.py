@@ -5,6 +5,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from bench.journal.cost import TRAFFIC, measure
 from bench.journal.generate import generate
 from bench.journal.outlets import Files, Nowhere, Outlet, Streams
 
@@ -21,6 +22,9 @@ def parse_arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
     where.add_argument("--redis", help="URL of a store that nothing else uses")
     where.add_argument("--files", type=Path, help="a folder")
     made.add_argument("--namespace", default="holdfast")
+    cost = commands.add_parser("cost", help="measure what an event costs the server")
+    cost.add_argument("--events", type=int, default=100_000, help="of each round")
+    cost.add_argument("--rounds", type=int, default=5)
     return parser.parse_args(words)
 
 
@@ -32,6 +36,22 @@ def outlet_of(options: argparse.Namespace) -> Outlet:
 
 def main() -> None:
     options = parse_arguments()
+    if options.command == "cost":
+        print_costs(options.events, options.rounds)
+    else:
+        print_made_up(options)
+
+
+def print_costs(events: int, rounds: int) -> None:
+    print("| traffic | us an event: best | median | worst | bytes an event |")
+    print("| --- | --- | --- | --- | --- |")
+    for traffic in TRAFFIC:
+        cost = measure(traffic, events=events, rounds=rounds)
+        us = " | ".join(f"{each:.2f}" for each in cost.us)
+        print(f"| {traffic.name} | {us} | {cost.bytes:.1f} |", flush=True)
+
+
+def print_made_up(options: argparse.Namespace) -> None:
     told = generate(
         outlet_of(options),
         events=options.events,

@@ -1,0 +1,125 @@
+"""The passing events of a node on their way into the store: in order, in frames, bounded."""
+
+import logging
+from collections import deque
+from collections.abc import Callable
+from typing import Protocol
+
+from app.journal.builder import FrameBuilder
+from app.journal.schema import FULL, Kind
+
+log = logging.getLogger(__name__)
+
+# What may wait for the store to come back.
+_MOST_BYTES = 8 * 1024 * 1024
+_US_PER_S = 1_000_000
+
+
+class Outlet(Protocol):
+    """Writes frames into the journal in the order in which it gets them, each once."""
+
+    @property
+    def has_room(self) -> bool:
+        """Whether the store is there and takes more."""
+        ...
+
+    def write(self, frame: bytes) -> None: ...
+
+
+class Journal(FrameBuilder):
+    """A builder whose frames leave by themselves.
+
+    The shell calls `turn_over` at the end of every turn of the event loop in which something may
+    have been told, and `flush` ten times a second. While the store is away frames wait; when they
+    fill their room, what comes then is dropped and counted, and the journal says so.
+
+    Args:
+        now: The loop's time; `wall_us` says what time that is.
+        wall_us: Microseconds since 1970.
+        most_bytes: How many bytes of frames may wait.
+    """
+
+    __slots__ = (
+        "_bytes",
+        "_dropped_at",
+        "_most_bytes",
+        "_now",
+        "_offset_us",
+        "_outlet",
+        "_waiting",
+        "_wall_us",
+        "at",
+        "dropped",
+        "dropped_untold",
+    )
+
+    def __init__(
+        self,
+        node: str,
+        outlet: Outlet,
+        *,
+        now: float,
+        wall_us: Callable[[], int],
+        most_bytes: int = _MOST_BYTES,
+    ) -> None:
+        super().__init__(node)
+        self._outlet = outlet
+        self._wall_us = wall_us
+        self._most_bytes = most_bytes
+        self._waiting: deque[bytes] = deque()
+        self._bytes = 0
+        # Events that are in no frame: ever, and those that the journal has not told of.
+        self.dropped = self.dropped_untold = 0
+        self._dropped_at = 0
+        # The present turn by the loop's clock and by the wall's, and what lies between the two.
+        self._now = -1.0
+        self._offset_us = wall_us() - int(now * _US_PER_S)
+        self.at = 0
+
+    def time(self, now: float) -> int:
+        """This turn's time in microseconds since 1970; to be asked before each event."""
+        if now is not self._now:
+            self._now = now
+            self.at = int(now * _US_PER_S) + self._offset_us
+        return self.at
+
+    def turn_over(self, now: float) -> None:
+        """The turn ends: what makes a whole frame leaves."""
+        if self.count >= FULL:
+            self.flush(now)
+
+    def flush(self, now: float) -> None:
+        """All that was told leaves, if the store is there."""
+        # Once for many events; the wall's clock may be put right at any time.
+        self._offset_us = self._wall_us() - int(now * _US_PER_S)
+        self._now = -1.0
+        if self._outlet.has_room:
+            self._send()
+        elif self.count:
+            self._keep()
+
+    def _send(self) -> None:
+        while self._waiting:
+            self._outlet.write(self._waiting.popleft())
+        self._bytes = 0
+        if self.dropped_untold:
+            log.error("%d events of the journal were lost", self.dropped_untold)
+            self.changed(Kind.DROPPED, self._dropped_at, "buffer", number=self.dropped_untold)
+            self.dropped_untold = 0
+        frame = self.frame()
+        if frame:
+            self._outlet.write(frame)
+
+    def _keep(self) -> None:
+        count, since = self.count, self.span()[0]
+        frame = self.frame()
+        if self._bytes + len(frame) <= self._most_bytes and not self.dropped_untold:
+            self._waiting.append(frame)
+            self._bytes += len(frame)
+            return
+        # What comes behind a gap goes as well: who reads may trust what came before it.
+        if not self.dropped_untold:
+            log.error("the journal has no room while the store is away: events are lost")
+            self._dropped_at = since
+        self.dropped += count
+        self.dropped_untold += count

@@ -1,0 +1,140 @@
+"""Passing events leave in order, wait for a store that is away, and are missed if they cannot."""
+
+from app.delivery.messages import Message
+from app.journal.frame import decode
+from app.journal.journal import Journal
+from app.journal.schema import FULL, Event, Kind
+from app.journal.unfold import unfold
+
+WALL = 1_763_600_000_000_000
+MESSAGE = Message(b"{}", id=WALL * 1000, channel="/a", sender="client/joe/1")
+
+
+class Shelf:
+    """An `Outlet` that can be shut."""
+
+    def __init__(self) -> None:
+        self.has_room = True
+        self.frames: list[bytes] = []
+
+    def write(self, frame: bytes) -> None:
+        assert self.has_room
+        self.frames.append(frame)
+
+    @property
+    def events(self) -> list[Event]:
+        return [event for frame in self.frames for event in unfold(decode(frame))]
+
+
+class Wall:
+    """A clock that can be put back, in microseconds."""
+
+    def __init__(self) -> None:
+        self.put_back_us = 0
+        self.now = 0.0
+
+    def __call__(self) -> int:
+        return WALL + int(self.now * 1e6) - self.put_back_us
+
+
+class Desk:
+    """A journal with what it needs."""
+
+    def __init__(self, most_bytes: int = 1_000_000) -> None:
+        self.shelf, self.wall = Shelf(), Wall()
+        self.journal = Journal(
+            "here", self.shelf, now=0.0, wall_us=self.wall, most_bytes=most_bytes
+        )
+
+    def tell(self, count: int, now: float = 0.0) -> None:
+        self.wall.now = now
+        for n in range(count):
+            self.journal.delivered(Kind.ACKED, [MESSAGE], f"r/{n}", self.journal.time(now))
+
+
+def test_a_turn_that_makes_a_whole_frame_sends_it() -> None:
+    at = Desk()
+    at.tell(FULL - 1)
+    at.journal.turn_over(0.0)
+    assert at.shelf.frames == []
+    at.tell(1)
+    at.journal.turn_over(0.0)
+    assert len(at.shelf.events) == FULL
+
+
+def test_the_beat_sends_what_there_is() -> None:
+    at = Desk()
+    at.journal.flush(0.0)
+    assert at.shelf.frames == []
+    at.tell(2)
+    at.journal.flush(0.1)
+    assert len(at.shelf.frames) == 1
+
+
+def test_times_are_those_of_the_wall() -> None:
+    at = Desk()
+    at.tell(1, now=1.5)
+    at.journal.flush(1.5)
+    at.wall.now, at.wall.put_back_us = 1.6, 1_000_000
+    at.journal.flush(1.6)
+    at.tell(1, now=2.5)
+    at.journal.flush(2.5)
+    assert [event.ts - WALL for event in at.shelf.events] == [1_500_000, 1_500_000]
+
+
+def test_what_happens_while_the_store_is_away_is_told_when_it_is_back_and_in_order() -> None:
+    at = Desk()
+    at.shelf.has_room = False
+    for n in range(3):
+        at.tell(n + 1, now=n)
+        at.journal.flush(n)
+    at.shelf.has_room = True
+    at.tell(4, now=3)
+    at.journal.flush(3)
+    assert [decode(frame).head.n for frame in at.shelf.frames] == [1, 2, 3, 4]
+    assert at.journal.dropped == 0
+
+
+def test_what_finds_no_room_is_missed_and_the_journal_says_how_much() -> None:
+    at = Desk(most_bytes=400)
+    at.shelf.has_room = False
+    for n in range(10):
+        at.tell(1, now=n)
+        at.journal.flush(n)
+    kept = 10 - at.journal.dropped
+    assert 0 < kept < 10
+    at.shelf.has_room = True
+    at.journal.flush(10.0)
+    assert [event.kind for event in at.shelf.events] == ["acked"] * kept + ["dropped"]
+    last = at.shelf.events[-1]
+    assert (last.number, last.what) == (10 - kept, "buffer")
+    assert last.ts == WALL + kept * 1_000_000
+    at.tell(1, now=11.0)
+    at.journal.flush(11.0)
+    assert [event.kind for event in at.shelf.events][-2:] == ["dropped", "acked"]
+
+
+def test_behind_a_gap_nothing_is_told_until_the_gap_is() -> None:
+    at = Desk(most_bytes=1500)
+    at.shelf.has_room = False
+    at.tell(1)
+    at.journal.flush(0.0)
+    for n in range(200):
+        at.journal.changed(Kind.SESSION, WALL, "opened", name=f"somebody/{n * 7919}")
+    at.journal.flush(0.0)
+    at.tell(1)
+    at.journal.flush(0.0)
+    assert at.journal.dropped == 201
+
+
+def test_memory_is_bounded_however_long_the_store_is_away() -> None:
+    at = Desk(most_bytes=3000)
+    at.shelf.has_room = False
+    for n in range(2000):
+        at.tell(3, now=n)
+        at.journal.flush(n)
+    at.shelf.has_room = True
+    at.journal.flush(2000.0)
+    assert sum(map(len, at.shelf.frames)) < 4000
+    acked = [event for event in at.shelf.events if event.kind == Kind.ACKED]
+    assert len(acked) + at.journal.dropped == 6000
