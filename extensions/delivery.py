@@ -18,7 +18,7 @@ from app.bayeux.extension_chain import ServerExtension, SessionExtension
 from app.bayeux.server import Bayeux
 from app.bayeux.services import Call
 from app.bayeux.sessions import Session
-from app.bayeux.terms import Terms, TermsInvalid
+from app.bayeux.terms import Terms, TermsInvalid, check_names
 from app.delivery.entries import Settling
 from app.delivery.messages import Event, Message
 from app.delivery.node import Node
@@ -52,6 +52,7 @@ class Delivery(ServerExtension):
         if asked is None or asked is False or asked == "false":
             return None
         try:
+            check_names(asked)
             terms = Terms.of(True if asked == "true" else asked)
         except TermsInvalid as invalid:
             error = BayeuxError.DELIVERY_INVALID

@@ -11,6 +11,18 @@ from app.delivery.dispatcher import Policy
 _NAME = re.compile(
     r"(?:client/)?([A-Za-z0-9][A-Za-z0-9.@+~-]{1,62})(?:/(?:session/)?([1-9][0-9]{0,8}))?"
 )
+# What a client may say; what receivers say of messages travels with anything.
+_OPTIONS = frozenset(
+    [
+        *("delay", "dispatcherActive", "maxEntries", "onUserException", "oneway", "ptp", "queue"),
+        *("responseTimeout", "retries", "secret", "session"),
+        *("pending", "verdicts"),
+    ]
+)
+_OF_SESSION = frozenset(["name", "timeout", "maxSessions", "clearSessions"])
+_OF_QUEUE = frozenset(["maxEntries", "maxBytes"])
+# Other names are not repeated in errors.
+_OPTION = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 _FOR_EVER = -1
 _LONGEST_MS = 10 * 365 * 24 * 3600 * 1000
 _MOST = 2**31 - 1
@@ -118,6 +130,23 @@ class Terms:
                 "maxSessions": self.max_sessions,
             }
         return told
+
+
+def check_names(asked: object) -> None:
+    """Every option is understood or refused; raises `TermsInvalid`.
+
+    Only where it is negotiated: what the store kept may be a later version's.
+    """
+    if not isinstance(asked, Mapping):
+        return
+    parts = (
+        (asked, _OPTIONS),
+        (asked.get("session"), _OF_SESSION),
+        (asked.get("queue"), _OF_QUEUE),
+    )
+    for part, known in parts:
+        for name in part.keys() - known if isinstance(part, Mapping) else ():
+            raise TermsInvalid(name if _OPTION.fullmatch(name) else "delivery")
 
 
 def patience_s(terms: Terms | None) -> float:
