@@ -119,7 +119,7 @@ lock: ## compute the lock files anew (needs the network)
 	    --python-version 3.11 --exclude-newer '$(COOL_DOWN)' --generate-hashes --no-annotate --no-emit-index-url \
 	    --custom-compile-command 'make lock' "$$@"; }; \
 	compile pyproject.toml -o requirements.lock; \
-	compile pyproject.toml --group dev -c requirements.lock -o requirements-dev.lock; \
+	compile pyproject.toml --extra pipeline --group dev -c requirements.lock -o requirements-dev.lock; \
 	compile --group build -c requirements-dev.lock -o requirements-build.lock
 
 .PHONY: clean

@@ -15,6 +15,7 @@ COMMANDS = {
     "dead": ("app.cli.dead", "Dead letters."),
     "session": ("app.cli.session", "Sessions."),
     "dispatcher": ("app.cli.dispatcher", "Delivery to sessions."),
+    "pipeline": ("app.cli.pipeline", "What became of messages: reports over the journal."),
 }
 
 

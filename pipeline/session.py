@@ -1,0 +1,148 @@
+"""The Spark session: here, on a cluster, or far away behind Spark Connect."""
+
+import os
+import sys
+import tempfile
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from pipeline.class_archive import options_for_archive
+from pipeline.failures import PipelineFailed
+from pipeline.java import find_java
+from pipeline.places import log_settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LOCAL = "local[*]"
+MASTERS = ("local", "spark://", "k8s://")
+# What keeps short work short, at the cost of a third of the speed of long work.
+_QUICK = "-XX:TieredStopAtLevel=1"
+_EVERYWHERE = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.adaptive.enabled": "true",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.parquet.compression.codec": "zstd",
+    # What is told of a batch is told whole, or not at all.
+    "spark.sql.sources.partitionOverwriteMode": "static",
+}
+_HERE = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """Where Spark computes.
+
+    Args:
+        quick: The work is short: rather begin soon than run fast.
+        settings: What Spark is told besides; it wins over what is said here.
+    """
+
+    master: str = LOCAL
+    remote: str | None = None
+    quick: bool = False
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.remote is not None and not self.remote.startswith("sc://"):
+            raise PipelineFailed(f"{self.remote!r} is no remote Spark: write sc://HOST:15002")
+        if not self.master.startswith(MASTERS):
+            raise PipelineFailed(
+                f"{self.master!r} is no master: write local[*], spark://HOST:7077 or k8s://URL"
+            )
+
+    @property
+    def is_local(self) -> bool:
+        return self.remote is None and self.master.startswith("local")
+
+
+def open_session(engine: Engine) -> "SparkSession":
+    """A session, which the caller stops.
+
+    Raises:
+        PipelineFailed: Spark or its Java is not there or does not start; the text says what to do.
+    """
+    _prepare_python()
+    if engine.remote is not None:
+        return _connect(engine)
+    return _start(engine)
+
+
+def settings_of(engine: Engine) -> dict[str, str]:
+    """What Spark is told."""
+    settings = dict(_EVERYWHERE)
+    if engine.is_local:
+        cores = _cores(engine.master)
+        settings |= _HERE | {"spark.sql.shuffle.partitions": str(cores)}
+        settings["spark.sql.warehouse.dir"] = str(Path(tempfile.gettempdir()) / "holdfast-spark")
+    return {**settings, **engine.settings}
+
+
+def _start(engine: Engine) -> "SparkSession":
+    from pyspark import SparkConf, SparkContext
+    from pyspark.java_gateway import launch_gateway
+    from pyspark.sql import SparkSession
+
+    java = find_java()
+    os.environ["JAVA_HOME"] = str(java.home)
+    if engine.is_local:
+        # Else the workers run whatever is called python3, which knows nothing of us.
+        os.environ["PYSPARK_PYTHON"] = sys.executable
+        os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    settings = settings_of(engine)
+    options = [settings.pop("spark.driver.extraJavaOptions", ""), *options_for_archive(java)]
+    # A directory for it on the class path would forbid the archive.
+    options.append(f"-Dlog4j2.configurationFile={log_settings().as_uri()}")
+    if engine.quick:
+        options.append(_QUICK)
+    settings["spark.driver.extraJavaOptions"] = " ".join(filter(None, options))
+    conf = SparkConf(loadDefaults=False).setMaster(engine.master).setAppName("holdfast")
+    conf.setAll([*settings.items()])
+    # What Java and the launcher tell is of use only where it does not start.
+    with tempfile.TemporaryFile(prefix="holdfast-spark-") as said:
+        try:
+            gateway = launch_gateway(conf, {"stdout": said, "stderr": said})  # type: ignore[no-untyped-call]
+            return SparkSession(SparkContext(conf=conf, gateway=gateway))
+        except Exception as error:
+            said.seek(0)
+            words = said.read().decode("utf-8", "replace").strip()
+            raise PipelineFailed(f"Spark does not start: {error}\n{words}".strip()) from error
+
+
+def _connect(engine: Engine) -> "SparkSession":
+    from pyspark.errors import PySparkException
+    from pyspark.sql.connect.session import SparkSession
+
+    try:
+        builder = SparkSession.builder.remote(cast("str", engine.remote))
+        for name, value in (_EVERYWHERE | dict(engine.settings)).items():
+            builder = builder.config(name, value)
+        far = builder.getOrCreate()
+    except (PySparkException, ImportError, OSError) as error:
+        raise PipelineFailed(f"{engine.remote}: {error}") from error
+    # It does all that is asked of the other, whose type it does not have.
+    return far  # type: ignore[return-value]
+
+
+def _prepare_python() -> None:
+    try:
+        import pyspark  # noqa: F401
+    except ImportError:
+        raise PipelineFailed("the pipeline needs Spark: pip install 'holdfast[pipeline]'") from None
+    # Spark talks of changes to come in the libraries that it uses.
+    warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")
+
+
+def _cores(master: str) -> int:
+    number = master.partition("[")[2].rstrip("]").partition(",")[0]
+    if number == "*":
+        return os.cpu_count() or 1
+    return int(number) if number.isdecimal() else 1

@@ -1,0 +1,149 @@
+"""The journal as a source of Spark: `spark.read.format("holdfast")`, or readStream.
+
+Options: url, namespace, cores (pieces of a batch), maxEvents (of a batch), consumer (whose
+progress lets the server cut frames off) and acceptLoss.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    InputPartition,
+)
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+
+from pipeline.schemas import JOURNAL
+from pipeline.source.planning import Offset, Planner
+from pipeline.source.reading import Piece, read_piece
+from pipeline.source.streams import Journals, answering
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql.types import StructType
+
+FORMAT = "holdfast"
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the source is told; the names of options do not tell capitals."""
+
+    url: str
+    namespace: str = "holdfast"
+    cores: int = 2
+    most: int | None = None
+    consumer: str | None = None
+    accepts_loss: bool = False
+
+    @classmethod
+    def of(cls, given: Mapping[str, str]) -> Self:
+        return cls(
+            given["url"],
+            given.get("namespace", "holdfast"),
+            int(given.get("cores", "2")),
+            int(given["maxEvents"]) if "maxEvents" in given else None,
+            given.get("consumer"),
+            given.get("acceptLoss", "false") == "true",
+        )
+
+    def journals(self) -> Journals:
+        return Journals(self.url, self.namespace)
+
+    def planner(self, journals: Journals) -> Planner:
+        return Planner(journals, cores=self.cores, accepts_loss=self.accepts_loss)
+
+
+def _read(options: Options, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
+    piece: Piece | None = partition.value
+    # Where there is nothing to read, Spark asks for that.
+    if piece is None:
+        return
+    with answering(options.url):
+        yield from read_piece(options.journals(), piece, accepts_loss=options.accepts_loss)
+
+
+class _Whole(DataSourceReader):
+    """All that is there now."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+
+    def partitions(self) -> Sequence[InputPartition]:
+        with answering(self._options.url):
+            planner = self._options.planner(self._options.journals())
+            end = planner.advance({}, planner.newest(), None)
+            return [InputPartition(piece) for piece in planner.pieces({}, end)]
+
+    def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
+        return _read(self._options, partition)
+
+
+class _Stream(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """What is there, batch by batch, each of it once."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._journals: Journals | None = None
+        self._goal: dict[str, str] | None = None
+
+    @property
+    def _planner(self) -> Planner:
+        if self._journals is None:
+            self._journals = self._options.journals()
+        return self._options.planner(self._journals)
+
+    def initialOffset(self) -> Offset:
+        return {}
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        most = self._options.most
+        return ReadAllAvailable() if most is None else ReadMaxRows(most)
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        with answering(self._options.url):
+            self._goal = self._planner.newest()
+
+    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
+        most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
+        with answering(self._options.url):
+            goal = self._planner.newest() if self._goal is None else self._goal
+            return self._planner.advance(start, goal, most)
+
+    def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
+        with answering(self._options.url):
+            return [InputPartition(piece) for piece in self._planner.pieces(start, end)]
+
+    def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
+        return _read(self._options, partition)
+
+    def commit(self, end: Offset) -> None:
+        consumer = self._options.consumer
+        if consumer is not None:
+            ids = {node: given["id"] for node, given in end.items()}
+            (self._journals or self._options.journals()).tell_read(consumer, ids)
+
+
+class JournalSource(DataSource):
+    """The journals of one namespace."""
+
+    @classmethod
+    def name(cls) -> str:
+        return FORMAT
+
+    def schema(self) -> str:
+        return JOURNAL
+
+    def reader(self, schema: "StructType") -> DataSourceReader:
+        return _Whole(Options.of(self.options))
+
+    def streamReader(self, schema: "StructType") -> DataSourceStreamReader:
+        return _Stream(Options.of(self.options))

@@ -1,0 +1,116 @@
+"""Who reads what: bounded batches of a journal, in pieces of like size."""
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+from pipeline.failures import PipelineFailed
+from pipeline.incidents import Incident
+from pipeline.source.outline import Finding, Position, Sight, advance, sights
+from pipeline.source.reading import Piece
+from pipeline.source.streams import Journals
+
+# Spark's word for how far all streams were read: by node, as JSON.
+Offset = dict[str, dict[str, Any]]
+# Smaller pieces cost more to begin with than they save.
+_SMALLEST = 100_000
+_FATAL = (Incident.GAP, Incident.REWIND)
+
+
+class Planner:
+    """Plans batches of at most so many events, each in about as many pieces as there are cores.
+
+    The same offsets give the same pieces, however often they are asked for.
+    """
+
+    def __init__(self, journals: Journals, *, cores: int, accepts_loss: bool) -> None:
+        self._journals = journals
+        self._cores = cores
+        self._accepts_loss = accepts_loss
+
+    def newest(self) -> dict[str, str]:
+        """The ids of the newest frames of all nodes."""
+        found = {node: self._journals.newest(node) for node in self._journals.nodes()}
+        return {node: id for node, id in found.items() if id is not None}
+
+    def advance(self, start: Offset, goal: Mapping[str, str], most: int | None) -> Offset:
+        """Where a batch ends that begins here: at the goal, or after so many events.
+
+        Raises:
+            PipelineFailed: Frames are missing, and nobody said that this is known.
+        """
+        end = dict(start)
+        share = None if most is None else max(1, most // max(1, len(goal)))
+        for node, upto in goal.items():
+            at = Position.of(start.get(node))
+            if _order(at.id) < _order(upto):
+                end[node] = self._walk(node, at, upto, share).as_json()
+        return end
+
+    def _walk(self, node: str, at: Position, upto: str, most: int | None) -> Position:
+        events = 0
+        for seen in sights(self._journals.redis, self._journals.stream(node), at.id, upto):
+            if most is not None and events and events + seen.events > most:
+                break
+            at, finding = advance(at, seen)
+            events += seen.events
+            self._check(node, finding)
+        return at
+
+    def _check(self, node: str, finding: Finding | None) -> None:
+        if finding is not None and finding.kind in _FATAL and not self._accepts_loss:
+            raise PipelineFailed(
+                f"the journal of node {node}: {finding.text}. --accept-loss goes on without them; "
+                "the audit keeps telling of it"
+            )
+
+    def pieces(self, start: Offset, end: Offset) -> list[Piece]:
+        """The frames between the offsets, in pieces."""
+        walks = {
+            node: self._steps(node, Position.of(start.get(node)), given["id"])
+            for node, given in end.items()
+            if Position.of(start.get(node)).id != given["id"]
+        }
+        events = sum(seen.events for steps in walks.values() for seen, _ in steps)
+        size = max(_SMALLEST, -(-events // max(1, self._cores)))
+        return [
+            piece
+            for node, steps in walks.items()
+            for piece in self._cut(node, Position.of(start.get(node)).id, steps, size)
+        ]
+
+    def _steps(self, node: str, at: Position, upto: str) -> list[tuple[Sight, Finding | None]]:
+        steps = []
+        for seen in sights(self._journals.redis, self._journals.stream(node), at.id, upto):
+            at, finding = advance(at, seen)
+            self._check(node, finding)
+            steps.append((seen, finding))
+        if at.id != upto:
+            raise PipelineFailed(
+                f"the journal of node {node} does not reach to {upto} any more: it was cut off "
+                "before it was read. --accept-loss does not help; ingest into a new --lake"
+            )
+        return steps
+
+    def _cut(
+        self, node: str, after: str, steps: Sequence[tuple[Sight, Finding | None]], size: int
+    ) -> list[Piece]:
+        ends, events = [0], 0
+        for number, (seen, _) in enumerate(steps, 1):
+            events += seen.events
+            if events >= size or number == len(steps):
+                ends.append(number)
+                events = 0
+        stream = self._journals.stream(node)
+        pieces = []
+        for first, last in pairwise(ends):
+            findings = tuple(found for _, found in steps[first:last] if found is not None)
+            upto = steps[last - 1][0].id
+            pieces.append(Piece(node, stream, after, upto, findings))
+            after = upto
+        return pieces
+
+
+def _order(id: str) -> tuple[int, int]:
+    ms, _, number = id.partition("-")
+    return int(ms), int(number)

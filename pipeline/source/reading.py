@@ -1,0 +1,139 @@
+"""What one task does: read a part of a stream, and turn it into columns."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from app.journal.frame import FrameUnreadable, decode, decode_head
+from app.journal.schema import VERSION
+from pipeline.failures import PipelineFailed
+from pipeline.incidents import Incident
+from pipeline.source.arrow import batch
+from pipeline.source.outline import BEGIN, Finding
+from pipeline.source.streams import Journals
+from pipeline.source.table import Numbered, tables
+
+if TYPE_CHECKING:
+    from redis import Redis
+
+# Frames that are asked for at once: half a megabyte.
+_PAGE = 64
+# Nothing is to be had from such entries, or nothing more.
+_PASSED = (Incident.REPEAT, Incident.UNREADABLE)
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """The frames behind one id, up to another, and what was found strange among them."""
+
+    node: str
+    stream: str
+    after: str
+    upto: str
+    findings: tuple[Finding, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    id: str
+    epoch: str
+    seq: int
+    frame: bytes
+
+
+def read_piece(journals: Journals, piece: Piece, *, accepts_loss: bool) -> Iterator[pa.RecordBatch]:
+    """The events of a piece, and a row for everything that is wrong with it."""
+    findings = [*piece.findings]
+    passed = {each.id for each in findings if each.kind in _PASSED}
+    last = piece.after
+    for page in _pages(journals.redis, piece):
+        last = page[-1].id
+        fresh = [entry for entry in page if entry.id not in passed]
+        made, unreadable = _unfold(fresh, accepts_loss=accepts_loss)
+        yield from made
+        findings += unreadable
+    if last != piece.upto:
+        raise PipelineFailed(
+            f"the journal of node {piece.node} was cut off while it was read, behind {last}"
+        )
+    if findings:
+        yield _rows(piece.node, findings)
+
+
+def _pages(redis: "Redis", piece: Piece) -> Iterator[list[_Entry]]:
+    after = piece.after
+    while True:
+        begin = "-" if after == BEGIN else f"({after}"
+        found: Any = redis.xrange(piece.stream, begin, piece.upto, count=_PAGE)
+        if not found:
+            return
+        yield [_entry(id, fields) for id, fields in found]
+        if len(found) < _PAGE:
+            return
+        after = found[-1][0].decode()
+
+
+def _entry(id: bytes, fields: dict[bytes, bytes]) -> _Entry:
+    seq = fields.get(b"seq", b"")
+    number = int(seq) if seq.isdigit() else 0
+    epoch = fields.get(b"epoch", b"").decode("utf-8", "replace")
+    return _Entry(id.decode(), epoch, number, fields.get(b"frame", b""))
+
+
+def _unfold(
+    entries: Sequence[_Entry], *, accepts_loss: bool
+) -> tuple[list[pa.RecordBatch], list[Finding]]:
+    """All together if that works; if not, one by one, and those that do not work left out."""
+    frames: list[Numbered] = []
+    findings: list[Finding] = []
+    for entry in entries:
+        try:
+            frames.append(Numbered(decode(entry.frame), entry.epoch, entry.seq))
+        except FrameUnreadable as error:
+            findings.append(_finding(entry, error, accepts_loss=accepts_loss))
+    try:
+        return ([*tables(frames)] if frames else []), findings
+    except FrameUnreadable as error:
+        if len(entries) == 1:
+            return [], [_finding(entries[0], error, accepts_loss=accepts_loss)]
+    made: list[pa.RecordBatch] = []
+    findings = []
+    for entry in entries:
+        tables_of_one, found = _unfold([entry], accepts_loss=accepts_loss)
+        made += tables_of_one
+        findings += found
+    return made, findings
+
+
+def _finding(entry: _Entry, error: FrameUnreadable, *, accepts_loss: bool) -> Finding:
+    is_newer = _is_newer(entry.frame)
+    if is_newer and not accepts_loss:
+        # Nothing is lost: whoever has the newer holdfast reads on from here.
+        raise PipelineFailed(f"frame {entry.seq}: {error}")
+    kind = Incident.NEWER if is_newer else Incident.UNREADABLE
+    return Finding(kind, entry.id, entry.epoch, entry.seq, 1, str(error))
+
+
+def _is_newer(frame: bytes) -> bool:
+    try:
+        return decode_head(frame).v > VERSION
+    except FrameUnreadable as error:
+        return "newer" in str(error)
+
+
+def _rows(node: str, findings: Sequence[Finding]) -> pa.RecordBatch:
+    ms = [int(each.id.partition("-")[0]) for each in findings]
+    columns = {
+        "node": pa.repeat(node, len(findings)),
+        "ts": pa.array([each * 1000 for each in ms], pa.timestamp("us", "UTC")),
+        "kind": pa.array([each.kind.value for each in findings]),
+        "what": pa.array([each.text for each in findings]),
+        "number": pa.array([each.number for each in findings]),
+        "epoch": pa.array([each.epoch for each in findings]),
+        "seq": pa.array([each.seq for each in findings]),
+        # They lie beside the events of the frame.
+        "pos": pa.array([-1] * len(findings)),
+    }
+    return batch(columns, len(findings))

@@ -1,0 +1,255 @@
+"""Frames unfolded into Arrow columns, many frames at a time and no object for an event.
+
+What comes out is what app.journal.unfold says, which is simple and slow.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+import numpy as np
+import pyarrow as pa
+
+from app.journal.frame import Frame, FrameUnreadable
+from pipeline.source.arrow import batch
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Numbers = NDArray[np.int64]
+
+_NS_PER_US = 1000
+# More than any server writes in one frame, and as late as a clock may be.
+_MOST_EVENTS = 1_000_000
+_LATEST_US = 4_102_444_800_000_000
+_MOST_NS = 2**62
+
+
+class Numbered(NamedTuple):
+    """A frame with its place in the journal."""
+
+    frame: Frame
+    epoch: str
+    seq: int
+
+
+def tables(frames: Sequence[Numbered]) -> Iterator[pa.RecordBatch]:
+    """All events of these frames.
+
+    Raises:
+        FrameUnreadable: The columns of one of them do not fit together.
+    """
+    try:
+        yield from _Page(frames).tables()
+    except (pa.ArrowException, ValueError, TypeError, KeyError, OverflowError) as error:
+        if isinstance(error, FrameUnreadable):
+            raise
+        raise FrameUnreadable("a frame whose columns do not fit together") from error
+
+
+class _Page:
+    """Some frames, whose lists are put behind each other; `bases` say where each one's begin."""
+
+    def __init__(self, frames: Sequence[Numbered]) -> None:
+        heads = [each.frame.head for each in frames]
+        if any(not 0 < head.n <= _MOST_EVENTS for head in heads):
+            raise FrameUnreadable("a frame with more events than there can be")
+        self._bodies: list[dict[str, Any]] = [cast("Any", each.frame.body) for each in frames]
+        self._t0 = _numbers([head.t0 for head in heads])
+        self._node = pa.array([head.node for head in heads], pa.string())
+        self._epoch = pa.array([each.epoch for each in frames], pa.string())
+        self._seq = _numbers([each.seq for each in frames])
+        self._names = _Words(self._bodies, "names")
+        self._channels = _Words(self._bodies, "channels")
+        self._read_messages()
+        self._first = np.zeros(len(frames), np.int64)
+
+    def _read_messages(self) -> None:
+        blocks = [body.get("messages", {}) for body in self._bodies]
+        ids, which = _joined(block.get("id", ()) for block in blocks)
+        places, same = _joined(block.get("channel", ()) for block in blocks)
+        _must(np.array_equal(which, same) and bool((np.abs(ids) < _MOST_NS).all()))
+        self._messages = np.bincount(which, minlength=len(blocks))
+        self._message_base = _begins(self._messages)
+        self._id = self._t0[which] * _NS_PER_US + ids
+        self._channel = self._channels.places(places, which)
+        origins: list[int] = []
+        for block, count in zip(blocks, self._messages, strict=True):
+            origins.extend(block.get("origin") or [-1] * int(count))
+        self._origin = self._names.places(_numbers(origins), which)
+        self._home = which
+
+    def tables(self) -> Iterator[pa.RecordBatch]:
+        for part in (self._published, self._delivered, self._changed):
+            made = part()
+            if made is not None:
+                yield made
+
+    def _published(self) -> pa.RecordBatch | None:
+        column, which = self._block("published", ("message", "t", *_PUBLISHED, "by"))
+        if not which.size:
+            return None
+        columns = self._about(self._place(column["message"], which))
+        columns |= {name: pa.array(column[name]) for name in _PUBLISHED}
+        columns["sender"] = self._names.take(self._names.places(column["by"], which))
+        kind = pa.repeat("published", which.size)
+        return self._batch(columns, kind, which, column["t"])
+
+    def _delivered(self) -> pa.RecordBatch | None:
+        blocks = [body.get("delivered", {}) for body in self._bodies]
+        kinds = [block.get("kind", ()) for block in blocks]
+        home = np.repeat(np.arange(len(blocks)), _lengths(kinds))
+        if not home.size:
+            return None
+        messages, per_message = _nested(block.get("messages", ()) for block in blocks)
+        receivers, per_receiver = _nested(block.get("receivers", ()) for block in blocks)
+        times, per_time = _nested(block.get("t", ()) for block in blocks)
+        _must(per_message.size == home.size and np.array_equal(per_receiver, per_time))
+        # Row by row, message by message, all receivers of each.
+        counts = per_message * per_receiver
+        row = np.repeat(np.arange(home.size), counts)
+        k = np.arange(row.size) - np.repeat(_begins(counts), counts)
+        of_message = _begins(per_message)[row] + k // per_receiver[row]
+        of_receiver = _begins(per_receiver)[row] + k % per_receiver[row]
+        which = home[row]
+        columns = self._about(self._place(messages[of_message], which))
+        columns["receiver"] = self._names.take(self._names.places(receivers[of_receiver], which))
+        for name, type in _WHY.items():
+            if any(name in block for block in blocks):
+                told = _optional(blocks, name, kinds)
+                columns[name] = pa.array(told, type).take(pa.array(row))
+        kind = pa.array([*chain.from_iterable(kinds)], pa.string()).take(pa.array(row))
+        return self._batch(columns, kind, which, times[of_receiver])
+
+    def _changed(self) -> pa.RecordBatch | None:
+        column, which = self._block("changed", ("t", "name", "channel"))
+        if not which.size:
+            return None
+        blocks = [body.get("changed", {}) for body in self._bodies]
+        numbers = chain.from_iterable(block.get("number", ()) for block in blocks)
+        columns = {
+            "receiver": self._names.take(self._names.places(column["name"], which)),
+            "channel": self._channels.take(self._channels.places(column["channel"], which)),
+            "what": _texts(blocks, "what"),
+            "number": pa.array([*numbers], pa.int64()),
+        }
+        return self._batch(columns, _texts(blocks, "kind"), which, column["t"])
+
+    # Parts of them
+
+    def _block(self, name: str, wanted: Sequence[str]) -> tuple[dict[str, "Numbers"], "Numbers"]:
+        blocks = [body.get(name, {}) for body in self._bodies]
+        joined = {each: _joined(block.get(each, ()) for block in blocks) for each in wanted}
+        which = joined[wanted[0]][1]
+        _must(all(np.array_equal(which, other) for _, other in joined.values()))
+        return {each: values for each, (values, _) in joined.items()}, which
+
+    def _place(self, places: "Numbers", which: "Numbers") -> "Numbers":
+        """Places of messages in their frames, as places on this page."""
+        _must(bool((places >= 0).all() and (places < self._messages[which]).all()))
+        return places + self._message_base[which]
+
+    def _about(self, place: "Numbers") -> dict[str, pa.Array]:
+        origin = self._origin[place]
+        own = self._node.take(pa.array(self._home[place]))
+        told = self._names.take(origin)
+        return {
+            "msg": pa.array(self._id[place]),
+            "origin": pa.compute.coalesce(told, own) if (origin >= 0).any() else own,
+            "channel": self._channels.take(self._channel[place]),
+        }
+
+    def _batch(
+        self, columns: dict[str, pa.Array], kind: pa.Array, which: "Numbers", t: "Numbers"
+    ) -> pa.RecordBatch:
+        ts = self._t0[which] + t
+        _must(bool((ts >= 0).all() and (ts < _LATEST_US).all()) and len(kind) == which.size)
+        counts = np.bincount(which, minlength=len(self._first))
+        pos = np.arange(which.size) + (self._first - _begins(counts))[which]
+        self._first += counts
+        home = pa.array(which)
+        columns |= {
+            "node": self._node.take(home),
+            "ts": pa.array(ts, pa.timestamp("us", "UTC")),
+            "kind": kind,
+            "epoch": self._epoch.take(home),
+            "seq": pa.array(self._seq[which]),
+            "pos": pa.array(pos),
+        }
+        return batch(columns, which.size)
+
+
+class _Words:
+    """The names, or channels, of all frames; a place of -1 is nobody."""
+
+    def __init__(self, bodies: Sequence[dict[str, Any]], name: str) -> None:
+        lists = [body.get(name, ()) for body in bodies]
+        self._words = pa.array([*chain.from_iterable(lists)], pa.string())
+        self._counts = _lengths(lists)
+        self._bases = _begins(self._counts)
+
+    def places(self, places: "Numbers", which: "Numbers") -> "Numbers":
+        """Places in the frames' lists as places in all of them."""
+        _must(places.size == which.size)
+        _must(bool((places >= -1).all() and (places < self._counts[which]).all()))
+        return np.where(places < 0, -1, places + self._bases[which])
+
+    def take(self, places: "Numbers") -> pa.Array:
+        return self._words.take(pa.array(places, mask=places < 0))
+
+
+_PUBLISHED = ("copies", "kept", "size", "priority")
+_WHY = {
+    "attempt": pa.int64(),
+    "code": pa.string(),
+    "letter": pa.int64(),
+    "fingerprint": pa.string(),
+    "generation": pa.int64(),
+}
+
+
+def _must(fits: bool) -> None:
+    if not fits:
+        raise FrameUnreadable("a frame whose columns do not fit together")
+
+
+def _numbers(values: Sequence[int]) -> "Numbers":
+    numbers = pa.array(values, pa.int64())
+    _must(not numbers.null_count)
+    return cast("Numbers", numbers.to_numpy())
+
+
+def _lengths(lists: Sequence[Sequence[Any]]) -> "Numbers":
+    return np.fromiter(map(len, lists), np.int64, len(lists))
+
+
+def _begins(counts: "Numbers") -> "Numbers":
+    return cast("Numbers", np.cumsum(counts) - counts)
+
+
+def _joined(lists: Iterator[Sequence[int]]) -> tuple["Numbers", "Numbers"]:
+    """All the numbers, and for each of them which list it is from."""
+    parts = list(lists)
+    which = np.repeat(np.arange(len(parts)), _lengths(parts))
+    return _numbers([*chain.from_iterable(parts)]), which
+
+
+def _nested(blocks: Iterator[Sequence[Sequence[int]]]) -> tuple["Numbers", "Numbers"]:
+    """All numbers of all rows, and how many each row has."""
+    rows = [*chain.from_iterable(blocks)]
+    return _numbers([*chain.from_iterable(rows)]), _lengths(rows)
+
+
+def _optional(
+    blocks: Sequence[dict[str, Any]], name: str, kinds: Sequence[Sequence[str]]
+) -> list[Any]:
+    told: list[Any] = []
+    for block, rows in zip(blocks, kinds, strict=True):
+        values = block.get(name)
+        _must(values is None or len(values) == len(rows))
+        told.extend([None] * len(rows) if values is None else values)
+    return told
+
+
+def _texts(blocks: Sequence[dict[str, Any]], name: str) -> pa.Array:
+    return pa.array([*chain.from_iterable(block.get(name, ()) for block in blocks)], pa.string())

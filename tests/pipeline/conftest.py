@@ -1,0 +1,54 @@
+"""One Spark for all tests of the pipeline, and one store."""
+
+import os
+import warnings
+from collections.abc import Iterator
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.store.servers import ValkeyServer
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# Some of Spark's own modules are behind their time.
+warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")
+warnings.filterwarnings("ignore", category=DeprecationWarning, module="pyspark")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Spark takes its time once, with whichever test comes first."""
+    for item in items:
+        if "tests/pipeline" in str(item.path):
+            item.add_marker(pytest.mark.timeout(120))
+
+
+@pytest.fixture(scope="session")
+def spark() -> "Iterator[SparkSession]":
+    if find_spec("pyspark") is None:
+        assert "CI" not in os.environ, "nothing may be skipped here"
+        pytest.skip("Spark is missing: make setup-test")
+    from pipeline.session import Engine, open_session
+    from pipeline.source.journal import JournalSource
+
+    spark = open_session(Engine("local[2]", quick=True, settings=SMALL))
+    spark.dataSource.register(JournalSource)
+    yield spark
+    spark.stop()
+
+
+SMALL = {"spark.sql.shuffle.partitions": "1", "spark.driver.memory": "1g"}
+
+
+@pytest.fixture(scope="session")
+def shared_store() -> Iterator[ValkeyServer]:
+    with ValkeyServer() as store:
+        yield store
+
+
+@pytest.fixture
+def store(shared_store: ValkeyServer) -> ValkeyServer:
+    shared_store.ask("FLUSHALL")
+    return shared_store

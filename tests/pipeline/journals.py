@@ -1,0 +1,149 @@
+"""Journals for tests: events put into frames, and frames into a store as the server puts them."""
+
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from typing import Any
+
+from app.journal.frame import Body, Head, count, encode
+from app.journal.schema import VERSION, Event
+from app.store.keys import Keys
+from tests.store.servers import ValkeyServer
+
+NODE = "n1"
+# A Thursday, at ten.
+START_US = 1_763_632_800_000_000
+SECOND = 1_000_000
+_WHY = ("attempt", "code", "letter", "fingerprint", "generation")
+
+
+def event(kind: str, after_s: float, msg: int | None = None, **more: Any) -> Event:
+    """An event so many seconds after the start, about the message published at such a second."""
+    ns = None if msg is None else (START_US + msg * SECOND) * 1000
+    origin = None if msg is None else NODE
+    given = {"node": NODE, "ts": START_US + int(after_s * SECOND), "kind": kind}
+    return Event(**{**given, "msg": ns, "origin": origin, **more})
+
+
+def published(msg: int, copies: int, channel: str = "/a", **more: Any) -> Event:
+    given = {"copies": copies, "kept": copies, "size": 100, "priority": 5, "sender": "pub/1"}
+    return event("published", msg, msg, channel=channel, **{**given, **more})
+
+
+def frame_of(events: Iterable[Event]) -> bytes:
+    """The events as they would come out again, if those of a kind stand together."""
+    return _Packing(list(events)).frame()
+
+
+class _Packing:
+    def __init__(self, events: Sequence[Event]) -> None:
+        self._events = events
+        self._names: list[str] = []
+        self._channels: list[str] = []
+        self._messages: list[tuple[int, str | None]] = []
+
+    def frame(self) -> bytes:
+        times = [each.ts for each in self._events]
+        self._t0 = min(times)
+        groups = {"published": [], "delivered": [], "changed": []}  # type: dict[str, list[Event]]
+        for each in self._events:
+            groups[_block(each)].append(each)
+        body: dict[str, Any] = {}
+        for name, pack in (
+            ("published", self._published),
+            ("delivered", self._delivered),
+            ("changed", self._changed),
+        ):
+            if groups[name]:
+                body[name] = pack(groups[name])
+        if self._messages:
+            body["messages"] = {
+                "id": [msg - self._t0 * 1000 for msg, _ in self._messages],
+                "channel": [_place(self._channels, channel) for _, channel in self._messages],
+            }
+        whole: Body = {"names": self._names, "channels": self._channels, **body}  # type: ignore[typeddict-item]
+        node = self._events[0].node
+        return encode(Head(VERSION, node, count(whole), self._t0, max(times)), whole)
+
+    def _message(self, each: Event) -> int:
+        assert each.msg is not None
+        return _place(self._messages, (each.msg, each.channel))
+
+    def _published(self, events: Sequence[Event]) -> dict[str, Any]:
+        columns = {name: [getattr(each, name) for each in events] for name in _OF_PUBLISHED}
+        return {
+            "message": [self._message(each) for each in events],
+            "t": [each.ts - self._t0 for each in events],
+            **columns,
+            "by": [_place(self._names, each.sender) for each in events],
+        }
+
+    def _delivered(self, events: Sequence[Event]) -> dict[str, Any]:
+        return {
+            "kind": [each.kind for each in events],
+            "messages": [[self._message(each)] for each in events],
+            "receivers": [[_place(self._names, each.receiver)] for each in events],
+            "t": [[each.ts - self._t0] for each in events],
+            **{name: [getattr(each, name) for each in events] for name in _WHY},
+        }
+
+    def _changed(self, events: Sequence[Event]) -> dict[str, Any]:
+        return {
+            "kind": [each.kind for each in events],
+            "t": [each.ts - self._t0 for each in events],
+            "name": [_place(self._names, each.receiver) for each in events],
+            "channel": [_place(self._channels, each.channel) for each in events],
+            "what": [each.what for each in events],
+            "number": [each.number for each in events],
+        }
+
+
+_OF_PUBLISHED = ("copies", "kept", "size", "priority")
+
+
+def _block(each: Event) -> str:
+    if each.kind == "published":
+        return "published"
+    return "changed" if each.msg is None else "delivered"
+
+
+def _place(known: list[Any], word: Any) -> int:
+    if word is None:
+        return -1
+    if word not in known:
+        known.append(word)
+    return int(known.index(word))
+
+
+class Writer:
+    """Writes frames of a node into a store, numbered as the server's script does it."""
+
+    def __init__(self, store: ValkeyServer, node: str = NODE, namespace: str = "holdfast") -> None:
+        self._store = store
+        self._keys = Keys(namespace)
+        self.stream = self._keys.journal(node)
+        self.epoch = "seed-1"
+
+    def write(self, *events: Event) -> str:
+        return self.write_frame(frame_of(events))
+
+    def write_frame(self, frame: bytes) -> str:
+        """The frame, with the next number; returns the entry's id."""
+        seq = self._store.ask("HINCRBY", self._keys.meta, self.stream, 1)
+        return self.append(seq, frame)
+
+    def append(self, seq: int, frame: bytes) -> str:
+        """The frame with a number that somebody chose."""
+        words = ("XADD", self.stream, "*", "epoch", self.epoch, "seq", seq, "frame", frame)
+        return str(self._store.ask(*words).decode())
+
+    def write_all(self, events: Iterable[Event], *, each: int = 5) -> None:
+        """The events, so many in a frame."""
+        for _, group in groupby(enumerate(events), lambda pair: pair[0] // each):
+            self.write(*(event for _, event in group))
+
+    def entries(self) -> list[str]:
+        """The ids of all entries."""
+        return [id.decode() for id, _ in self._store.ask("XRANGE", self.stream, "-", "+")]
+
+    def delete(self, *ids: str) -> None:
+        self._store.ask("XDEL", self.stream, *ids)

@@ -1,0 +1,264 @@
+"""Spark reads each event of a journal once, and says what is wrong with it."""
+
+from typing import TYPE_CHECKING, Any
+
+import orjson
+import pytest
+from pyspark.errors import PySparkException, StreamingQueryException
+
+from app.journal.frame import Head, encode
+from app.journal.schema import Event
+from app.store.keys import Keys
+from pipeline.source.streams import Journals
+from tests.pipeline.journals import Writer, event, frame_of, published
+from tests.store.servers import ValkeyServer
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def some_events(first: int, last: int) -> list[Event]:
+    return [
+        each
+        for n in range(first, last)
+        for each in (
+            published(n, 1),
+            event("handed", n + 0.1, n, channel="/a", receiver="joe/1", attempt=1),
+            event("acked", n + 0.2, n, channel="/a", receiver="joe/1"),
+        )
+    ]
+
+
+def read(spark: "SparkSession", store: ValkeyServer, **options: str) -> "DataFrame":
+    return spark.read.format("holdfast").options(url=store.url, **options).load()
+
+
+def incidents(rows: "DataFrame") -> list[tuple[str, int]]:
+    found = rows.where("kind like 'frame.%'").orderBy("seq", "kind").collect()
+    return [(row.kind, row.number) for row in found]
+
+
+def test_what_was_written_is_read(spark: "SparkSession", store: ValkeyServer) -> None:
+    told = some_events(0, 40)
+    Writer(store).write_all(told, each=6)
+    names = ", ".join(Event._fields)
+    rows = read(spark, store).withColumn("ts", _us()).orderBy("ts").select(*names.split(", "))
+    assert [Event(*row) for row in rows.collect()] == told
+
+
+def _us() -> Any:
+    from pyspark.sql import functions as F
+
+    return F.unix_micros("ts")
+
+
+def test_more_cores_than_nodes_share_a_journal(
+    spark: "SparkSession", store: ValkeyServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pipeline.source import planning
+
+    monkeypatch.setattr(planning, "_SMALLEST", 10)
+    Writer(store).write_all(some_events(0, 40), each=5)
+    journals = Journals(store.url, "holdfast")
+    planner = planning.Planner(journals, cores=3, accepts_loss=False)
+    pieces = planner.pieces({}, planner.advance({}, planner.newest(), None))
+    assert len(pieces) == 3
+    assert [piece.after for piece in pieces[1:]] == [piece.upto for piece in pieces[:-1]]
+
+
+def test_the_names_of_keys_are_those_of_the_server(store: ValkeyServer) -> None:
+    Writer(store).write(published(0, 1))
+    journals = Journals(store.url, "holdfast")
+    assert journals.numbered() == {"n1": 1}
+    assert journals.stream("n1") == Keys("holdfast").journal("n1")
+
+
+def test_missing_frames_stop_the_reading(spark: "SparkSession", store: ValkeyServer) -> None:
+    writer = Writer(store)
+    writer.write_all(some_events(0, 10), each=3)
+    writer.delete(*writer.entries()[4:6])
+    with pytest.raises(PySparkException, match=r"frames 5 to 6 are missing.*--accept-loss"):
+        read(spark, store).count()
+    assert incidents(read(spark, store, acceptLoss="true")) == [("frame.gap", 2)]
+
+
+def test_what_was_cut_off_long_ago_is_told(spark: "SparkSession", store: ValkeyServer) -> None:
+    writer = Writer(store)
+    writer.write_all(some_events(0, 10), each=3)
+    writer.delete(*writer.entries()[:3])
+    rows = read(spark, store)
+    assert incidents(rows) == [("frame.beginning", 3)]
+    assert rows.where("kind = 'acked'").count() == 7
+
+
+def test_a_frame_that_is_there_twice_counts_once(
+    spark: "SparkSession", store: ValkeyServer
+) -> None:
+    writer = Writer(store)
+    frame = frame_of(some_events(0, 2))
+    writer.append(1, frame)
+    writer.append(1, frame)
+    store.ask("HSET", Keys("holdfast").meta, writer.stream, 1)
+    rows = read(spark, store)
+    assert incidents(rows) == [("frame.repeat", 1)]
+    assert rows.where("kind = 'acked'").count() == 2
+
+
+def test_a_store_that_forgot_its_last_frames_is_noticed(
+    spark: "SparkSession", store: ValkeyServer
+) -> None:
+    writer = Writer(store)
+    writer.write_all(some_events(0, 4), each=3)
+    writer.epoch = "seed-2"
+    writer.append(3, frame_of(some_events(7, 8)))
+    with pytest.raises(PySparkException, match="forgot frames 3 to 4"):
+        read(spark, store).count()
+    rows = read(spark, store, acceptLoss="true")
+    assert incidents(rows) == [("frame.rewind", 2)]
+    assert rows.where("kind = 'acked'").count() == 5
+
+
+def test_numbers_begin_anew_in_a_store_that_was_emptied(
+    spark: "SparkSession", store: ValkeyServer
+) -> None:
+    writer = Writer(store)
+    writer.write_all(some_events(0, 3), each=3)
+    writer.epoch = "other-1"
+    writer.append(1, frame_of(some_events(7, 8)))
+    assert incidents(read(spark, store)) == [("frame.restart", 1)]
+
+
+def alien_frames() -> dict[str, bytes]:
+    whole = frame_of(some_events(0, 30))
+    head = Head(1, "n1", 1, 10**15, 10**15)
+    row = {"kind": ["acked"], "messages": [[7]], "receivers": [[0]], "t": [[0]]}
+    no_place = {"names": ["joe/1"], "channels": [], "messages": {"id": [], "channel": []}}
+    return {
+        "empty": b"",
+        "torn": whole[:-20],
+        "text": b"hello",
+        "places that are not there": encode(head, {**no_place, "delivered": row}),  # type: ignore[typeddict-item]
+        "a time far away": encode(
+            head._replace(t0=2**62, t1=2**62),
+            {
+                "changed": {
+                    "kind": ["node"],
+                    "t": [0],
+                    "name": [-1],
+                    "channel": [-1],
+                    "what": ["start"],
+                    "number": [0],
+                }
+            },
+        ),
+        "more events than there are": whole.replace(b'"n":90', b'"n":91', 1),
+    }
+
+
+@pytest.mark.parametrize("what", alien_frames())
+def test_a_frame_that_is_none_is_counted_and_costs_nobody_else(
+    what: str, store: ValkeyServer
+) -> None:
+    from pipeline.source import planning, reading
+
+    writer = Writer(store)
+    writer.write(*some_events(0, 2))
+    writer.write_frame(alien_frames()[what])
+    writer.write(*some_events(2, 4))
+    journals = Journals(store.url, "holdfast")
+    planner = planning.Planner(journals, cores=1, accepts_loss=False)
+    (piece,) = planner.pieces({}, planner.advance({}, planner.newest(), None))
+    rows = [
+        row
+        for table in reading.read_piece(journals, piece, accepts_loss=False)
+        for row in table.to_pylist()
+    ]
+    told = [row["kind"] for row in rows]
+    assert told.count("acked") == 4
+    assert [(row["kind"], row["seq"]) for row in rows if "frame" in row["kind"]] == [
+        ("frame.unreadable", 2)
+    ]
+
+
+def test_an_entry_of_somebody_else_is_counted(spark: "SparkSession", store: ValkeyServer) -> None:
+    writer = Writer(store)
+    writer.write(*some_events(0, 2))
+    store.ask("XADD", writer.stream, "*", "hello", "world")
+    writer.write(*some_events(2, 4))
+    rows = read(spark, store)
+    assert incidents(rows) == [("frame.unreadable", 1)]
+    assert rows.where("kind = 'acked'").count() == 4
+
+
+def test_a_frame_of_a_newer_server_is_not_lost(spark: "SparkSession", store: ValkeyServer) -> None:
+    writer = Writer(store)
+    writer.write(*some_events(0, 2))
+    line, _, body = frame_of(some_events(2, 3)).partition(b"\n")
+    writer.write_frame(orjson.dumps({**orjson.loads(line), "v": 2}) + b"\n" + body)
+    with pytest.raises(PySparkException, match="newer holdfast: update"):
+        read(spark, store).count()
+    assert incidents(read(spark, store, acceptLoss="true")) == [("frame.newer", 1)]
+
+
+def test_an_empty_store_has_no_events(spark: "SparkSession", store: ValkeyServer) -> None:
+    assert read(spark, store).count() == 0
+
+
+def test_a_store_that_is_away_is_named(spark: "SparkSession", tmp_path: "Path") -> None:
+    url = f"unix://{tmp_path}/nobody"
+    with pytest.raises(PySparkException, match=r"nobody.*does not answer"):
+        spark.read.format("holdfast").option("url", url).load().count()
+
+
+class Heap:
+    """What a query was given, batch by batch."""
+
+    def __init__(self) -> None:
+        self.batches: list[list[int]] = []
+
+    def take(self, rows: "DataFrame", number: int) -> None:
+        self.batches.append([row.seq for row in rows.select("seq").distinct().collect()])
+
+
+def run(
+    spark: "SparkSession", store: ValkeyServer, checkpoint: "Path", **options: str
+) -> list[list[int]]:
+    heap = Heap()
+    stream = spark.readStream.format("holdfast").options(url=store.url, **options).load()
+    query = (
+        stream.writeStream.foreachBatch(heap.take)
+        .option("checkpointLocation", str(checkpoint))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    return [sorted(batch) for batch in heap.batches]
+
+
+def test_batches_are_bounded_and_go_on_where_they_ended(
+    spark: "SparkSession", store: ValkeyServer, tmp_path: "Path"
+) -> None:
+    writer = Writer(store)
+    writer.write_all(some_events(0, 10), each=6)
+    limit = {"maxEvents": "12", "consumer": "test"}
+    assert run(spark, store, tmp_path, **limit) == [[1, 2], [3, 4], [5]]
+    writer.write_all(some_events(10, 12), each=6)
+    assert run(spark, store, tmp_path, **limit) == [[6]]
+    assert run(spark, store, tmp_path, **limit) == []
+    told = store.ask("HGETALL", f"{writer.stream}:read")
+    assert told[b"test"].decode() in writer.entries()
+
+
+def test_what_is_cut_off_between_two_runs_stops_the_second(
+    spark: "SparkSession", store: ValkeyServer, tmp_path: "Path"
+) -> None:
+    writer = Writer(store)
+    writer.write_all(some_events(0, 4), each=3)
+    run(spark, store, tmp_path)
+    writer.write_all(some_events(4, 10), each=3)
+    writer.delete(*writer.entries()[4:6])
+    with pytest.raises(StreamingQueryException, match="frames 5 to 6 are missing"):
+        run(spark, store, tmp_path)
+    assert run(spark, store, tmp_path, acceptLoss="true") == [[7, 8, 9, 10]]
