@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import orjson
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -33,8 +34,10 @@ _COLOURS = {
     **dict.fromkeys(("POLLING", "held", "no", "new", "canary", "running", "cancelled"), "yellow"),
     **dict.fromkeys(("DEAD", "stopped", "failed"), "red"),
 }
-# Columns of this width are shown whole.
+# Columns of this width are shown whole, wider ones are cut to no less than that.
 _SHORT = 12
+_LEAST = 6
+_BETWEEN = 2
 
 
 def complain(text: str) -> None:
@@ -77,30 +80,50 @@ class Moment(NamedTuple):
 
 
 def print_table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """A table on a terminal; elsewhere lines with tabs, of which nothing is cut.
-
-    The first column is what its row is called by: that is never cut, nor is what is short.
-    """
-    if not console.is_terminal:
-        for row in [head, *rows]:
-            exact = (when(cell.ms) if isinstance(cell, Moment) else cell for cell in row)
-            sys.stdout.write("\t".join(map(visible, exact)) + "\n")
+    """A table on a terminal; elsewhere lines with tabs, of which nothing is cut."""
+    rows = list(rows)
+    if console.is_terminal and not rows:
+        console.print(Text("None.", "dim"))
         return
     shown = [
         [_ago(cell.ms) if isinstance(cell, Moment) else visible(cell) for cell in row]
         for row in rows
     ]
-    if not shown:
-        console.print(Text("None.", "dim"))
+    widths = _widths([head, *shown], console.width) if console.is_terminal else None
+    if widths is None:
+        _print_lines([head, *rows])
         return
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
-    for number, name in enumerate(head):
-        longest = max(len(name), *(len(row[number]) for row in shown), 0)
-        is_cut = number > 0 and longest > _SHORT
-        table.add_column(name, no_wrap=True, min_width=0 if is_cut else longest)
+    for name, width in zip(head, widths, strict=True):
+        table.add_column(name, no_wrap=True, width=width)
     for cells in shown:
         table.add_row(*(_coloured(name, cell) for name, cell in zip(head, cells, strict=True)))
     console.print(table)
+
+
+def _print_lines(rows: Iterable[Sequence[object]]) -> None:
+    for row in rows:
+        exact = (when(cell.ms) if isinstance(cell, Moment) else cell for cell in row)
+        sys.stdout.write("\t".join(map(visible, exact)) + "\n")
+
+
+def _widths(rows: Sequence[Sequence[str]], room: int) -> list[int] | None:
+    """How wide columns may be, so that all are seen; None if there is too little room for that.
+
+    The first column is what its row is called by: that is never cut, nor is what is short. The
+    others share what is left.
+    """
+    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
+    long = [number for number, width in enumerate(widths) if number and width > _SHORT]
+    left = room - _BETWEEN * (len(widths) - 1)
+    left -= sum(width for number, width in enumerate(widths) if number not in long)
+    for place, number in enumerate(sorted(long, key=widths.__getitem__)):
+        share = left // (len(long) - place)
+        if share < _LEAST:
+            return None
+        widths[number] = min(widths[number], share)
+        left -= widths[number]
+    return widths if left >= 0 else None
 
 
 def _coloured(name: str, text: str) -> Text:

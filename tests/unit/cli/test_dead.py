@@ -259,6 +259,28 @@ def test_on_a_terminal_there_are_tables(shell: Shell, monkeypatch: pytest.Monkey
     assert re.search(r" \d+d ", lines[2])
 
 
+@pytest.mark.parametrize("width", [80, 100, 200])
+def test_on_a_terminal_every_column_is_seen_however_long_others_are(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    reason = "The receiver failed over the message: disk full on /dev/sda1, " * 3
+    shell.operations.by_id = {LETTER: a_letter(2, reason=reason, channel="/orders/of/the/day")}
+    terminal = Console(force_terminal=True, width=width, color_system=None)
+    monkeypatch.setattr(output, "console", terminal)
+    head, _, line = shell.run("dead", "list").stdout.splitlines()
+    assert head.split() == ["ID", "AGE", "CHANNEL", "RECEIVER", "STATE", "CODE", "REASON"]
+    assert re.fullmatch(rf"{LETTER} +\d+d +/orde\S+ +joe/1 +new +user\.\S+ +The .*", line)
+    assert len(line.rstrip()) <= width
+
+
+def test_on_a_terminal_that_is_too_narrow_for_a_table_nothing_is_cut(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    terminal = Console(force_terminal=True, width=40, color_system=None)
+    monkeypatch.setattr(output, "console", terminal)
+    assert shell.run("dead", "list").stdout.startswith("ID\tAGE\tCHANNEL")
+
+
 def test_on_a_terminal_colours_say_how_it_stands(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
