@@ -22,6 +22,7 @@ from app.delivery.channels import Channels, Kind
 Transport = Literal["websocket", "long-polling", "callback-polling"]
 Milliseconds = Annotated[int, Field(ge=0)]
 Limit = Annotated[int, Field(ge=1)]
+_ADDRESS = re.compile(r"(?:[^:\s]+|\[[0-9a-fA-F:]+\]):([0-9]{1,5})")
 # Paths as they stand in a request: nothing that could be spelt in another way.
 _PATH = re.compile(r"(?:/(?!\.\.?(?:/|$))[A-Za-z0-9._~!$&'()*+,;=:@-]+)+")
 # The first segments of the server's other paths.
@@ -73,7 +74,6 @@ class Settings(BaseSettings):
     unix: Path | None = Field(None, description="Listen on this Unix socket instead.")
     admin: str | None = Field(
         None,
-        pattern=r"^(?:[^:\s]+|\[[0-9a-fA-F:]+\]):[0-9]{1,5}$",
         description="Address of the administration, as HOST:PORT, if not that of the server; "
         "beyond loopback it speaks TLS if the server does.",
     )
@@ -288,8 +288,10 @@ class Settings(BaseSettings):
     @field_validator("admin")
     @classmethod
     def _check_admin(cls, address: str | None) -> str | None:
-        if address is not None and int(address.rpartition(":")[2]) > 65535:
-            raise ValueError("must have a port up to 65535")
+        if address is not None:
+            found = _ADDRESS.fullmatch(address)
+            if found is None or int(found[1]) > 65535:
+                raise ValueError("must be HOST:PORT, as 127.0.0.1:9000")
         return address
 
     @field_validator("redis")

@@ -60,6 +60,8 @@ def read_settings(config: Path | None, given: dict[str, Any]) -> Settings:
 def _complaint(fault: Any) -> str:
     setting = ".".join(str(part) for part in fault["loc"])
     text = fault["msg"].removeprefix("Value error, ")
+    if fault["type"] == "extra_forbidden":
+        text = "there is no such setting"
     return f"{setting}: {text}" if setting else text
 
 

@@ -323,7 +323,8 @@ def test_a_wrong_variable_stops_the_start_and_is_named(
     ("content", "named"),
     [
         ("timeout = [1]", "timeout"),
-        ("timout = 1", "timout"),
+        ("timout = 1", "timout: there is no such setting"),
+        ('admin = "9000"', "admin: must be HOST:PORT, as 127.0.0.1:9000"),
         ("transports = []", "transports"),
         ("paths = []", "paths"),
         ('paths = ["/a", "/a"]', "paths"),
