@@ -13,7 +13,8 @@ from tests.chaos.history import Phase, Recorder, What
 from tests.chaos.talker import Denied, Lost, Message, NotSent, Talker, reply_to
 
 _AGAIN_S = 0.1
-# One in so many messages with keys is followed by one of so many that were answered before.
+# One in so many messages with keys is followed by one of so many that were answered before, and
+# so is the first in each session.
 _FORGETS_ONE_IN = 5
 _REMEMBERED = 50
 
@@ -59,8 +60,12 @@ class Publisher:
         """Publish until told to stop; then give up what is not answered soon."""
         try:
             while not stop.is_set():
+                session = self._talker.client_id
                 outcome = await self.publish(self._random.choice(self._channels), stop)
-                if self._answered and not self._random.randrange(_FORGETS_ONE_IN):
+                # A server that has just begun is where keys may have been forgotten.
+                is_elsewhere = self._talker.client_id != session
+                forgets = is_elsewhere or not self._random.randrange(_FORGETS_ONE_IN)
+                if self._answered and forgets:
                     await self.publish_again(*self._random.choice(self._answered))
                 is_ok = outcome is Phase.OK
                 pause_s = self._random.expovariate(1 / self._pause_s) if is_ok else _AGAIN_S
