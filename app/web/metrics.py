@@ -142,7 +142,11 @@ class BayeuxCollector(Collector):
             if session.dispatcher is not None:
                 held_back += not session.dispatcher.is_active
                 polling += session.dispatcher.state is Contact.POLLING
-        yield GaugeMetricFamily("holdfast_entries_waiting", "Never handed over.", value=waiting)
+        yield GaugeMetricFamily(
+            "holdfast_entries_waiting",
+            "Waiting to be handed over, for the first time or again.",
+            value=waiting,
+        )
         yield GaugeMetricFamily("holdfast_entries_handed", "Not yet acknowledged.", value=handed)
         yield GaugeMetricFamily("holdfast_connects_held", "Connects held open.", value=held)
         yield GaugeMetricFamily(
