@@ -19,7 +19,6 @@ from app.delivery.messages import Event
 if TYPE_CHECKING:
     from app.bayeux.server import Bayeux
 
-_NO_MESSAGES: Sequence[Event] = ()
 _GONE, _AWAY = State.GONE, State.AWAY
 
 
@@ -84,13 +83,29 @@ class Answers:
             # It waited so long that the session is another client's, or nobody's.
             exchange.carrier.answer(exchange, ())
             return
-        messages = _NO_MESSAGES
-        if connect is not None or (session.queue.count and self._carries(exchange, session)):
-            messages = self.take(session)
+        travels = connect is not None or (session.queue.count and self._carries(exchange, session))
+        if travels and session.is_plain and not exchange.waits_for_store:
+            self._send_plainly(exchange, session)
+            return
+        messages = self.take(session) if travels else ()
         if session.is_durable or exchange.waits_for_store:
             self._send_durably(exchange, session, messages)
         else:
             self._send(exchange, session, messages, None)
+
+    def _send_plainly(self, exchange: Exchange, session: Session) -> None:
+        """What is written is done, and only what is not was ever in anybody's hands."""
+        carrier, queue = exchange.carrier, session.queue
+        if carrier.answer(exchange, queue.waiting):
+            session.lazy_due = 0.0
+            if queue.count:
+                queue.pour_out()
+        else:
+            self.take(session)
+            self._not_written(session, None)
+        if carrier.is_draining():
+            self._bayeux.sessions.timers.ring_by(session, self._bayeux.now)
+        self._rest(exchange, session)
 
     def _send_durably(
         self, exchange: Exchange, session: Session, messages: Sequence[Event]
@@ -140,10 +155,16 @@ class Answers:
                 self._not_written(session, carried)
             if carrier.is_draining():
                 self._bayeux.sessions.timers.ring_by(session, self._bayeux.now)
+        self._rest(exchange, session)
+
+    def _rest(self, exchange: Exchange, session: Session) -> None:
+        """The client has its answer, and its time runs."""
         if session.state is _GONE:
             session.queue.discard(Reason.SESSION_ENDED)
-        elif session.held is None and (exchange.connect is not None or exchange.is_handshake):
-            session.carrier = carrier
+        elif exchange.connect is None and not exchange.is_handshake:
+            self._bayeux.clock.touch(session)
+        elif session.held is None:
+            session.carrier = exchange.carrier
             self._bayeux.clock.rest(session)
 
     def _carries(self, exchange: Exchange, session: Session) -> bool:
@@ -164,7 +185,7 @@ class Answers:
         if queue.has_mortals:
             bayeux.exits.dropped(session, queue.expire(bayeux.now))
         if session.is_durable and self.lacks_store:
-            return _NO_MESSAGES
+            return ()
         limit = -1 if session.terms is None else session.terms.max_entries
         if session.dispatcher is not None and not session.dispatcher.flows(bayeux.now):
             limit = 0
@@ -275,6 +296,10 @@ class Answers:
 
     def _push(self, session: Session, pipe: Pipe) -> None:
         if pipe.is_draining():
+            return
+        if session.is_plain and pipe.push(session.queue.waiting):
+            session.lazy_due = 0.0
+            session.queue.pour_out()
             return
         messages = self.take(session)
         if not messages:

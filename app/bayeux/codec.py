@@ -35,28 +35,23 @@ def decode(body: bytes, limits: RequestLimits) -> list[Json]:
     """The messages of a request: an array of objects, or a single object."""
     if len(body) > limits.bytes:
         raise RequestRefused(BayeuxError.REQUEST_TOO_LARGE)
-    decoded = _parse(body, limits.depth)
-    messages = decoded if type(decoded) is list else [decoded]
-    if not 0 < len(messages) <= limits.messages:
-        error = BayeuxError.REQUEST_TOO_LARGE if messages else BayeuxError.REQUEST_MALFORMED
-        raise RequestRefused(error)
-    for message in messages:
-        if type(message) is not dict:
-            raise RequestRefused(BayeuxError.REQUEST_MALFORMED)
-    return messages
-
-
-def _parse(body: bytes, depth: int) -> Any:
     try:
         decoded = orjson.loads(body)
     except orjson.JSONDecodeError as error:
         raise RequestRefused(BayeuxError.REQUEST_MALFORMED) from error
     if _LONG_NUMBER in body.translate(_DIGITS_ALIKE) and _has_huge_integer(body):
         raise RequestRefused(BayeuxError.REQUEST_MALFORMED)
-    is_suspect = len(body) > depth and body.count(b"[") + body.count(b"{") > depth
-    if is_suspect and _is_deeper(decoded, depth):
+    if len(body) > limits.depth and _is_deeper(body, decoded, limits.depth):
         raise RequestRefused(BayeuxError.REQUEST_MALFORMED)
-    return decoded
+    messages = decoded if type(decoded) is list else [decoded]
+    if not messages:
+        raise RequestRefused(BayeuxError.REQUEST_MALFORMED)
+    if len(messages) > limits.messages:
+        raise RequestRefused(BayeuxError.REQUEST_TOO_LARGE)
+    for message in messages:
+        if type(message) is not dict:
+            raise RequestRefused(BayeuxError.REQUEST_MALFORMED)
+    return messages
 
 
 def _has_huge_integer(body: bytes) -> bool:
@@ -67,8 +62,10 @@ def _has_huge_integer(body: bytes) -> bool:
     return False
 
 
-def _is_deeper(decoded: Any, depth: int) -> bool:
+def _is_deeper(body: bytes, decoded: Any, depth: int) -> bool:
     """Whether arrays and objects are nested deeper than this; never recurses."""
+    if body.count(b"[") + body.count(b"{") <= depth:
+        return False
     level: list[Any] = [[decoded]]
     for _ in range(depth + 1):
         level = [

@@ -23,8 +23,9 @@ from app.delivery.error_codes import NO_CONNECTION
 _HANDSHAKE = "/meta/handshake"
 _CONNECT = "/meta/connect"
 _GONE, _META = State.GONE, Kind.META
-_AWAY = State.AWAY
+_LEFT = (State.GONE, State.AWAY)
 _NUMBER = (int, float)
+_OBJECT_OR_NULL = (dict, type(None))
 
 
 class MetaHandler(Protocol):
@@ -62,11 +63,10 @@ def receive(bayeux: Bayeux, body: bytes, exchange: Exchange, now: float) -> None
         _handle_batch(bayeux, messages, exchange)
     bayeux.present = None
     session = exchange.session
-    if session is not None:
-        if session.held is exchange:
-            return
-        bayeux.clock.touch(session)
-    if not exchange.owed:
+    if exchange.owed:
+        if session is not None:
+            bayeux.clock.touch(session)
+    elif session is None or session.held is not exchange:
         bayeux.answers.complete(exchange)
 
 
@@ -81,8 +81,7 @@ def _handle_batch(bayeux: Bayeux, messages: Sequence[Json], exchange: Exchange) 
 
 def _find_session(bayeux: Bayeux, first: Json, exchange: Exchange) -> Session | None:
     """Whose request this is: asked once, of its first message."""
-    channel = first.get("channel")
-    if channel == _HANDSHAKE:
+    if first.get("channel") == _HANDSHAKE:
         return None
     if exchange.pipe is not None:
         return _find_session_of_pipe(bayeux, first, exchange, exchange.pipe)
@@ -159,11 +158,9 @@ def _validate(bayeux: Bayeux, message: Json) -> Channel:
             raise Refused(BayeuxError.MESSAGE_ID_INVALID)
     elif message_id is not None and (type(message_id) is not int or message_id < 0):
         raise Refused(BayeuxError.MESSAGE_ID_INVALID)
-    ext = message.get("ext")
-    if ext is not None and type(ext) is not dict:
+    if "ext" in message and type(message["ext"]) not in _OBJECT_OR_NULL:
         raise Refused(BayeuxError.EXT_INVALID)
-    advice = message.get("advice")
-    if advice is not None and type(advice) is not dict:
+    if "advice" in message and type(message["advice"]) not in _OBJECT_OR_NULL:
         raise Refused(BayeuxError.ADVICE_INVALID)
     return channel
 
@@ -183,15 +180,13 @@ def _carry_out(
 ) -> bool:
     """Whether the reply is complete; a connect's is when it is known what travels with it."""
     session = exchange.session
-    if session is None or message.get("clientId") != session.client_id:
-        raise _unknown(bayeux, message, exchange)
-    if session.state is _GONE or session.state is _AWAY:
+    if session is None or message.get("clientId") != session.client_id or session.state in _LEFT:
         raise _unknown(bayeux, message, exchange)
     if session.terms is not None or session.is_durable:
         _check_store(bayeux, session)
     if session.extensions:
         run_incoming(session, message, bayeux.now)
-        if session.state is _GONE or session.state is _AWAY:
+        if session.state in _LEFT:
             raise _unknown(bayeux, message, exchange)
     if channel.kind is not _META:
         return publish(bayeux, exchange, session, channel, message, reply)
@@ -222,7 +217,6 @@ def _skeleton(message: Json) -> Json:
         reply["id"] = message_id
     elif type(message_id) in _NUMBER:
         reply["id"] = str(message_id)
-    subscription = message.get("subscription")
-    if subscription is not None:
-        reply["subscription"] = subscription
+    if "subscription" in message and message["subscription"] is not None:
+        reply["subscription"] = message["subscription"]
     return reply

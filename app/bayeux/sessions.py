@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from app.bayeux.exchange import Carrier, ConnectionType, Exchange, Pipe
 from app.bayeux.life import Input, State, step
 from app.delivery.channels import covers
+from app.delivery.entries import Settling
 from app.delivery.messages import Event, Message
 from app.delivery.queue import CallbackQueue
 from app.delivery.receivers import NOBODY, Receiver
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from app.bayeux.terms import Terms
 
 _GONE, _AWAY = State.GONE, State.AWAY
+_WRITTEN = Settling.WRITTEN
 # How many client ids are remembered that another client has taken the session from.
 _REPLACED = 10_000
 
@@ -133,6 +135,19 @@ class Session(Receiver):
     @property
     def is_gone(self) -> bool:
         return self.state is _GONE
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether what it gets need only be written: nothing else was agreed, nothing came back."""
+        queue = self.queue
+        return (
+            queue.settling is _WRITTEN
+            and queue.count == len(queue.waiting)
+            and not queue.has_mortals
+            and self.terms is None
+            and self.dispatcher is None
+            and self.dress is None
+        )
 
     @property
     def is_operator(self) -> bool:

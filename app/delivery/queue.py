@@ -99,6 +99,12 @@ class CallbackQueue(Hands):
             for entry in self.handed.values()
         )
 
+    def pour_out(self) -> None:
+        """All that waited, and nothing else was here, is settled: it was written."""
+        self._counters.acked += self.count
+        self._leave(self.waiting)
+        self.waiting = []
+
     def pass_on(self, now: float, held: Collection[str] = ()) -> Sequence[Message] | None:
         """The usual batch: all that waits, for the first time, while nothing else is here.
 
