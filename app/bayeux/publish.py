@@ -163,7 +163,9 @@ def _qos(ext: Json) -> Qos | None:
 
 def _event(bayeux: Bayeux, channel: Channel, message: Json) -> Json:
     """What receivers get: everything that the publisher sent but what is between it and us."""
-    event = {name: value for name, value in message.items() if name not in PROTOCOL_FIELDS}
+    event = message.copy()
+    for name in PROTOCOL_FIELDS.intersection(message):
+        del event[name]
     event["channel"] = channel.name
     if "ext" in event:
         sent = event["ext"] or {}

@@ -94,10 +94,10 @@ class Hub(Generic[R]):
 
     def _show(self, message: Message, receivers: Sequence[R], leave_out: R | None) -> None:
         is_lazy = message.linger_s is not None
+        if leave_out is not None:
+            receivers = [each for each in receivers if each is not leave_out]
+        self.counters.accepted += len(receivers)
         for receiver in receivers:
-            if receiver is leave_out:
-                continue
-            self.counters.accepted += 1
             if receiver.is_closed:
                 self.turned_away(receiver, message, Reason.SESSION_ENDED)
                 continue

@@ -55,7 +55,8 @@ class Message(Event):
         sender: str = "",
         linger_s: float | None = None,
     ) -> None:
-        super().__init__(wire)
+        self.wire = wire
+        self.frame = None
         # When it was received, in nanoseconds; rising, and no other message of this node has it.
         self.id = id
         self.channel = channel

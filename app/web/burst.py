@@ -26,11 +26,10 @@ class Burst:
             self.send()
             transport.write(data)
             return
-        self._waiting.append((transport, data))
-        present = len(self._waiting)
-        if present == 1:
+        if not self._waiting:
             self._on_first()
-        elif present >= _MOST:
+        self._waiting.append((transport, data))
+        if len(self._waiting) >= _MOST:
             self.send()
 
     def send(self) -> None:

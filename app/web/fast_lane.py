@@ -185,6 +185,9 @@ class FastLane(RequestHandler):
                 self._parser.message_consumed()
                 body = payload._buffer[0]
                 self._speaker = self._heard(message.headers)
+                if self._speaker.is_foreign:
+                    self._refuse(BayeuxError.ORIGIN_DENIED)
+                    return
                 if was_between:
                     self._remember(learn(data, body, self._speaker))
                 self._receive(body)
@@ -226,9 +229,6 @@ class FastLane(RequestHandler):
             self._known, self._known_before = head, self._known
 
     def _receive(self, body: bytes) -> None:
-        if self._speaker.is_foreign:
-            self._refuse(BayeuxError.ORIGIN_DENIED)
-            return
         self._exchange = exchange = Exchange(self, self._speaker.browser)
         try:
             receive(self._endpoint.bayeux, body, exchange, self._endpoint.clock())
