@@ -102,8 +102,9 @@ class CallbackQueue(Hands):
     def pour_out(self) -> None:
         """All that waited, and nothing else was here, is settled: it was written."""
         self._counters.acked += self.count
-        self._leave(self.waiting)
         self.waiting = []
+        self.count = self.size = 0
+        self.is_overflowing = self.is_mixed = False
 
     def pass_on(self, now: float, held: Collection[str] = ()) -> Sequence[Message] | None:
         """The usual batch: all that waits, for the first time, while nothing else is here.

@@ -72,16 +72,16 @@ class Socket:
             # Nobody waits for it: the client has sent the connect that overtook it.
             return False
         replies = frame(b"[" + b",".join(exchange.replies) + b"]")
+        if not messages:
+            return self._write(replies)
         frames = self._frames(messages)
-        if exchange.is_handshake:
-            return self._write([replies, *frames])
-        return self._write([*frames, replies])
+        return self._write(replies + frames if exchange.is_handshake else frames + replies)
 
     def push(self, messages: Sequence[Event]) -> bool:
         return self._write(self._frames(messages))
 
     def is_draining(self) -> bool:
-        if self._protocol.transport is None or not self._protocol.writing_paused:
+        if not self._protocol.writing_paused or self._protocol.transport is None:
             return False
         if self._draining is None:
             # Who is told so is owed a word when it is over.
@@ -119,19 +119,26 @@ class Socket:
             self._draining = None
         self._bayeux.drained(self)
 
-    def _write(self, frames: Sequence[bytes]) -> bool:
+    def _write(self, frames: bytes) -> bool:
         transport = self._protocol.transport
         if transport is None or transport.is_closing():
             return False
-        self._burst.write(transport, frames[0] if len(frames) == 1 else b"".join(frames))
+        self._burst.write(transport, frames)
         return True
 
-    def _frames(self, messages: Sequence[Event]) -> list[bytes]:
+    def _frames(self, messages: Sequence[Event]) -> bytes:
         if self._messages_per_frame == 1:
-            return [message.frame or _frame_once(message) for message in messages]
+            return b"".join([message.frame or _frame_once(message) for message in messages])
         step = self._messages_per_frame if self._messages_per_frame > 0 else max(1, len(messages))
         chunks = [messages[start : start + step] for start in range(0, len(messages), step)]
-        return [frame(b"[" + b",".join([m.wire for m in chunk]) + b"]") for chunk in chunks]
+        return b"".join(
+            [frame(b"[" + b",".join([m.wire for m in chunk]) + b"]") for chunk in chunks]
+        )
+
+
+def _frame_once(message: Event) -> bytes:
+    message.frame = frame(b"[" + message.wire + b"]")
+    return message.frame
 
 
 class _Response(web.WebSocketResponse[Literal[False]]):
@@ -158,11 +165,6 @@ class _Response(web.WebSocketResponse[Literal[False]]):
 
 async def _say_that_it_idled(response: _Response) -> None:
     await response.close(code=WSCloseCode.GOING_AWAY, message=b"idle for too long", drain=False)
-
-
-def _frame_once(message: Event) -> bytes:
-    message.frame = frame(b"[" + message.wire + b"]")
-    return message.frame
 
 
 class WebSocketDoor:
