@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, cast
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
+from app.web import unix_socket
 from app.web.endpoint import Endpoint
 from app.web.fast_lane import FastLane, Lane, is_supported
 from app.web.heads import Heads
@@ -63,6 +64,7 @@ class Listener:
             shutdown_timeout=shutdown_timeout_s,
         )
         self._server: asyncio.Server | None = None
+        self._place: unix_socket.Place | None = None
 
     async def open(self, endpoint: Endpoint, heads: Heads) -> str:
         """Listen; returns the URL by which the server is reached."""
@@ -73,9 +75,11 @@ class Listener:
             factory = Lane(endpoint, heads, manager)
         address = self._address
         if address.unix is not None:
+            unix_socket.check_free(address.unix)
             self._server = await asyncio.get_running_loop().create_unix_server(
                 factory, str(address.unix), ssl=address.tls, backlog=_BACKLOG
             )
+            self._place = unix_socket.Place(address.unix)
             return f"unix:{address.unix}"
         self._server = await self._bind(factory, address.port)
         port = self._server.sockets[0].getsockname()[1]
@@ -96,6 +100,9 @@ class Listener:
 
     def stop_accepting(self) -> None:
         """Nobody new comes in; those who are here stay."""
+        if self._place is not None:
+            self._place.give_up()
+            self._place = None
         if self._server is not None:
             self._server.close()
 

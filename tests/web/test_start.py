@@ -149,6 +149,7 @@ def test_it_listens_on_a_unix_socket(tmp_path: Path) -> None:
         assert running.place() == f"unix:{path}"
         ask_over_unix(path)
         assert running.stop()[0] == 0
+    assert not path.exists()
 
 
 def test_what_a_killed_server_left_is_no_obstacle(tmp_path: Path) -> None:
@@ -160,6 +161,26 @@ def test_what_a_killed_server_left_is_no_obstacle(tmp_path: Path) -> None:
     with program("--unix", str(path), home=tmp_path) as running:
         running.place()
         ask_over_unix(path)
+
+
+def test_a_unix_socket_is_taken_from_nobody(tmp_path: Path) -> None:
+    path = tmp_path / "socket"
+    with program("--unix", str(path), home=tmp_path) as first:
+        first.place()
+        with program("--unix", str(path), "--data", "other", home=tmp_path) as second:
+            assert second.ends() == 2
+            assert f"cannot listen on {path}: Address already in use" in second.errors()
+        ask_over_unix(path)
+
+
+def test_what_others_put_in_the_place_of_a_socket_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "socket"
+    with program("--unix", str(path), home=tmp_path) as running:
+        running.place()
+        path.unlink()
+        path.write_text("mine")
+        assert running.stop()[0] == 0
+    assert path.read_text() == "mine"
 
 
 def ask_over_unix(path: Path) -> None:
