@@ -190,7 +190,7 @@ async def test_what_is_not_there_is_said_to_be_unknown(house: LiveHouse) -> None
     ]
 
 
-@pytest.mark.parametrize("cursor", ["", "5", "x" * 19, "1-1-1", "+"])
+@pytest.mark.parametrize("cursor", ["", "5", "x" * 19, "1-1-1", "+", "0-0", "00-0"])
 async def test_a_cursor_that_is_none_of_ours_is_refused(house: LiveHouse, cursor: str) -> None:
     with refused_with("user.illegalArgument"):
         await house.live.letters(LetterFilter(), cursor, 10)

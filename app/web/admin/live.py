@@ -35,7 +35,8 @@ from app.web.admin.patience import Patience
 
 log = logging.getLogger(__name__)
 
-_CURSOR = re.compile(r"[0-9]{1,19}-[0-9]{1,19}")
+# Nothing is before 0-0, and Redis will not be asked for it.
+_CURSOR = re.compile(r"(?!0+-0+$)[0-9]{1,19}-[0-9]{1,19}")
 # Sessions looked at before others may go on.
 _STRETCH = 2000
 
