@@ -1,0 +1,58 @@
+"""All doors at once: they answer the same bytes alike, or this says where they do not."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from itertools import pairwise
+
+from app.bayeux.errors import BayeuxError
+from app.web.endpoint import FIXED_HEADERS, JSON_TYPE, WebOptions, error_body
+from app.web.origins import Origins
+from tests.web.requests import (
+    HANDSHAKE,
+    post_messages,
+)
+from tests.web.rig import Door, Response, Transcript, less, play
+
+ORIGINS = Origins(("https://friend.example", "http://other.example:8000"))
+WEB_OPTIONS = WebOptions(origins=ORIGINS, max_request_size=20_000)
+# The head's second, and what aiohttp says of the connection: HTTP/1.1 keeps it without a word.
+VOLATILE = ("date",)
+HELLO = post_messages(HANDSHAKE, cookie="")
+
+
+async def compare(*chunks: bytes) -> Transcript:
+    """What all doors answer to these chunks: the same."""
+    fast, ordinary, plain = [
+        less(await play(chunks, door=door, web_options=WEB_OPTIONS), *VOLATILE) for door in Door
+    ]
+    assert fast.lines() == ordinary.lines()
+    assert fast.lines() == in_our_words(plain).lines()
+    return fast
+
+
+def in_our_words(plain: Transcript) -> Transcript:
+    """What aiohttp says of its own to bytes that are no HTTP."""
+    malformed = Response(
+        400,
+        {
+            **{name.lower(): value for name, value in FIXED_HEADERS.items()},
+            "content-type": JSON_TYPE,
+            "content-length": "55",
+        },
+        error_body(BayeuxError.REQUEST_MALFORMED),
+    )
+    responses = [
+        malformed if each.headers.get("server", "").startswith("Python") else each
+        for each in plain.responses
+    ]
+    return replace(plain, responses=responses)
+
+
+def statuses(transcript: Transcript) -> list[int]:
+    return [response.status for response in transcript.responses]
+
+
+def pieces(data: bytes, ends: Iterable[int]) -> list[bytes]:
+    """The data cut at these places."""
+    cuts = sorted({0, len(data), *(end % (len(data) + 1) for end in ends)})
+    return [data[start:end] for start, end in pairwise(cuts)]
