@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from app.bayeux.exchange import ConnectionType
-from tests.unit.bayeux.harness import Client, House, Json, Socket, Wire
+from tests.unit.bayeux.harness import House, Json, Socket, Wire
 
 BARE: Json = {"channel": "/meta/connect", "successful": True}
 
@@ -326,107 +326,6 @@ def test_an_interval_that_a_client_asked_for_counts_once() -> None:
     client.connect(advice={"interval": 2000, "timeout": 0})
     reply = client.connect(advice={"timeout": 0}).reply
     assert reply["advice"]["interval"] == 500
-
-
-# Several sessions of one browser
-
-
-def crowd(number: int, **options: Any) -> tuple[House, list[Client]]:
-    house = House(**options)
-    return house, [house.connected(browser="shared") for _ in range(number)]
-
-
-def test_of_one_browser_only_one_connect_is_held_and_the_others_poll() -> None:
-    _, (alice, bob) = crowd(2)
-    assert alice.connect().is_held
-    assert bob.connect().reply == BARE | {
-        "id": "3",
-        "advice": {
-            "reconnect": "retry",
-            "interval": 2000,
-            "timeout": 30000,
-            "multiple-clients": True,
-        },
-    }
-
-
-def test_other_browsers_do_not_count() -> None:
-    house, (alice,) = crowd(1)
-    assert alice.connect().is_held
-    assert house.connected().connect().is_held
-
-
-def test_a_session_does_not_stand_in_its_own_way() -> None:
-    _, (alice,) = crowd(1)
-    alice.connect()
-    assert alice.connect().is_held
-
-
-@pytest.mark.parametrize("how", ["answered", "aborted", "disconnected", "timed out"])
-def test_when_the_held_one_ends_the_next_connect_of_another_session_is_held(how: str) -> None:
-    house, (alice, bob) = crowd(2)
-    alice.subscribe("/a")
-    asked = alice.connect()
-    assert not bob.connect().is_held
-    if how == "answered":
-        house.bayeux.publish("/a", 1)
-        house.turn()
-    elif how == "aborted":
-        house.abort(asked)
-    elif how == "disconnected":
-        alice.disconnect()
-    else:
-        bob.session.interval_s = 60.0
-        bob.connect()
-        house.advance(30.1)
-    assert bob.connect().is_held
-
-
-def test_without_an_interval_to_poll_by_others_are_turned_away() -> None:
-    _, (alice, bob) = crowd(2, multi_session_interval_s=0.0)
-    alice.connect()
-    reply = bob.connect().reply
-    assert (reply["successful"], "error" in reply) == (False, False)
-    assert reply["advice"] == {
-        "reconnect": "none",
-        "interval": 0,
-        "timeout": 30000,
-        "multiple-clients": True,
-    }
-
-
-@pytest.mark.parametrize(("limit", "held"), [(-1, 4), (0, 0), (1, 1), (2, 2)])
-def test_the_limit_of_sessions_per_browser_can_be_set(limit: int, held: int) -> None:
-    _, clients = crowd(4, max_sessions_per_browser=limit)
-    assert sum(client.connect().is_held for client in clients) == held
-
-
-def test_each_held_one_that_ends_makes_room_for_one() -> None:
-    _, (alice, bob, carol) = crowd(3, max_sessions_per_browser=2)
-    assert alice.connect().is_held
-    assert bob.connect().is_held
-    assert not carol.connect().is_held
-    alice.disconnect()
-    assert carol.connect().is_held
-    bob.disconnect()
-    carol.disconnect()
-
-
-def test_sockets_do_not_count() -> None:
-    house = House()
-    clients = [house.connected(browser="shared", socket=Socket()) for _ in range(3)]
-    for client in clients:
-        client.connect()
-    assert all(client.session.held is not None for client in clients)
-    assert house.connected(browser="shared").connect().is_held
-
-
-def test_trusted_clients_without_a_cookie_do_not_count() -> None:
-    house = House(trust_client_session=True)
-    clients = [house.connected() for _ in range(3)]
-    for client in clients:
-        client.browser = None
-    assert all(client.connect().is_held for client in clients)
 
 
 # When the server stops

@@ -1,22 +1,13 @@
 """`/meta/handshake`: who becomes a session, and what it is told."""
 
-import logging
-from collections.abc import Awaitable
 from typing import Any
 
 import pytest
 
-from app.bayeux.errors import BayeuxError, Refused
-from app.bayeux.extension_chain import ServerExtension, SessionExtension
-from app.bayeux.options import ChannelRule
 from app.bayeux.rights import Denial, SecurityPolicy
 from app.bayeux.sessions import Session
-from app.delivery.channels import Channel
-from tests.unit.bayeux.harness import ABSENT, TRANSPORTS, Asked, House, Json, Socket
-
-
-def sessions(house: House) -> list[Session]:
-    return list(house.bayeux.sessions)
+from tests.unit.bayeux.harness import ABSENT, TRANSPORTS, House, Json, Socket
+from tests.unit.bayeux.newcomers import assert_turned_away, greeting, sessions
 
 
 def test_a_client_gets_a_session_and_is_told_all_it_needs() -> None:
@@ -94,15 +85,6 @@ def test_version_and_client_id_of_the_request_do_not_matter() -> None:
 # When there is no room
 
 
-def assert_turned_away(asked: Asked, interval: int) -> None:
-    assert asked.reply["error"] == "503::server_busy"
-    assert asked.reply["advice"] == {
-        "reconnect": "handshake",
-        "interval": interval,
-        "timeout": 30000,
-    }
-
-
 def test_sessions_beyond_the_limit_are_turned_away_until_one_ends() -> None:
     house = House(max_sessions=1)
     first, second = house.client(), house.guest()
@@ -137,26 +119,6 @@ def test_only_sessions_that_came_into_being_are_counted_as_created() -> None:
 
 
 # Messages that come with the reply
-
-
-class Greeter(ServerExtension):
-    """Has something to say to every new client."""
-
-    def __init__(self, house: House) -> None:
-        self._house = house
-
-    def negotiate(
-        self, session: Session, handshake: Json, reply: Json, now: float
-    ) -> SessionExtension | None:
-        for number in (1, 2):
-            self._house.bayeux.deliver_event(session, {"channel": "/hello", "data": number})
-        return None
-
-
-def greeting(**options: Any) -> House:
-    house = House(**options)
-    house.bayeux.extend(Greeter(house))
-    return house
 
 
 def test_messages_wait_for_the_first_connect() -> None:
@@ -217,191 +179,6 @@ def test_the_policys_own_advice_and_ext_are_in_the_reply_and_the_advice_is_compl
     reply = house.guest().handshake().reply
     assert reply["advice"] == {"reconnect": "handshake", "interval": 5, "timeout": 30000}
     assert reply["ext"] == {"why": "no"}
-
-
-# Extensions that negotiate, some of which take their time
-
-
-class Mark(SessionExtension):
-    """Signs every reply."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def outgoing(self, session: Session, reply: Json, asked: Any, now: float) -> None:
-        reply.setdefault("marks", []).append(self._name)
-
-
-class Prompt(ServerExtension):
-    """Answers at once, with what it was given."""
-
-    def __init__(self, outcome: SessionExtension | Exception | None = None) -> None:
-        self._outcome = outcome
-
-    def negotiate(
-        self, session: Session, handshake: Json, reply: Json, now: float
-    ) -> SessionExtension | None:
-        if isinstance(self._outcome, Exception):
-            raise self._outcome
-        return self._outcome
-
-
-class Slow(ServerExtension):
-    """Answers when the test says so."""
-
-    def negotiate(
-        self, session: Session, handshake: Json, reply: Json, now: float
-    ) -> Awaitable[SessionExtension | None]:
-        return self._ask()
-
-    async def _ask(self) -> SessionExtension | None:
-        raise AssertionError("the test says what comes of it")
-
-
-def test_extensions_stay_with_the_session_and_see_the_reply_in_reversed_order() -> None:
-    house = House(Prompt(Mark("a")), Prompt(None), Prompt(Mark("b")))
-    assert house.guest().handshake().reply["marks"] == ["b", "a"]
-
-
-def test_a_handshake_is_answered_when_its_extension_is_done() -> None:
-    house = House(Prompt(Mark("a")), Slow(), Prompt(Mark("c")))
-    client = house.guest()
-    asked = client.handshake()
-    assert asked.is_held
-    assert sessions(house) == []
-    house.advance(1.0)
-    house.resolve(Mark("b"))
-    client.learn(asked)
-    assert asked.reply["marks"] == ["c", "b", "a"]
-    assert client.connect().reply["successful"]
-
-
-def test_several_extensions_may_take_their_time_one_after_the_other() -> None:
-    house = House(Slow(), Slow())
-    asked = house.guest().handshake()
-    assert len(house.pending) == 1
-    house.resolve(None)
-    assert asked.is_held
-    house.resolve(None)
-    assert asked.reply["successful"]
-
-
-def test_many_handshakes_may_be_pending_at_a_time() -> None:
-    house = House(Slow())
-    clients = [house.guest() for _ in range(3)]
-    asked = [client.handshake() for client in clients]
-    for _ in asked:
-        house.resolve(None)
-    assert len({each.reply["clientId"] for each in asked}) == 3
-
-
-def test_what_came_along_with_a_slow_handshake_is_answered_together_with_it() -> None:
-    house = House(Slow())
-    message: Json = {"channel": "/meta/handshake", "supportedConnectionTypes": TRANSPORTS}
-    asked = house.guest().send({"channel": "/a", "data": 1}, message)
-    assert asked.is_held
-    house.resolve(None)
-    assert [reply["id"] for reply in asked.elements] == ["2", "1"]
-    assert asked.elements[0]["successful"]
-
-
-def test_an_extension_can_refuse_at_once_or_later_with_words_of_its_own() -> None:
-    refused = Refused(BayeuxError.HANDSHAKE_DENIED, advice={"reconnect": "none"}, ext={"why": 1})
-    for house in (House(Prompt(Mark("a")), Prompt(refused)), House(Prompt(Mark("a")), Slow())):
-        asked = house.guest().handshake()
-        if asked.is_held:
-            house.resolve(refused)
-        assert asked.reply["error"] == "403::handshake_denied"
-        assert asked.reply["ext"] == {"why": 1}
-        assert "clientId" not in asked.reply
-        assert asked.exchange.new_browser is None
-        assert sessions(house) == []
-
-
-def test_an_extension_that_fails_at_once_or_later_lets_nobody_in_for_now(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    failure = ZeroDivisionError("a secret")
-    for house in (House(Prompt(failure)), House(Slow())):
-        caplog.clear()
-        with caplog.at_level(logging.ERROR):
-            asked = house.guest().handshake()
-            if asked.is_held:
-                house.resolve(failure)
-        assert_turned_away(asked, 3000)
-        assert "ZeroDivisionError" in caplog.text
-        assert sessions(house) == []
-
-
-def test_a_refusal_after_others_agreed_leaves_nothing_behind() -> None:
-    class Subscriber(ServerExtension):
-        def negotiate(
-            self, session: Session, handshake: Json, reply: Json, now: float
-        ) -> SessionExtension | None:
-            channel = house.bayeux.channels.get("/hello")
-            assert isinstance(channel, Channel)
-            house.bayeux.hub.routes.add(channel, session)
-            session.subscriptions.add("/hello")
-            return None
-
-    for last in (Prompt(Refused(BayeuxError.HANDSHAKE_DENIED)), Slow()):
-        house = greeting()
-        house.bayeux.extend(Subscriber())
-        house.bayeux.extend(last)
-        asked = house.guest().handshake()
-        if asked.is_held:
-            house.resolve(ZeroDivisionError())
-        assert not asked.reply["successful"]
-        assert "/hello" not in house.bayeux.hub.routes
-        assert house.balances()
-
-
-def test_a_client_that_is_not_yet_let_in_may_have_lazy_messages_waiting() -> None:
-    class Subscriber(ServerExtension):
-        def negotiate(
-            self, session: Session, handshake: Json, reply: Json, now: float
-        ) -> SessionExtension | None:
-            house.bayeux.hub.routes.add(house.bayeux.channels.named("/lazy"), session)
-            session.subscriptions.add("/lazy")
-            return None
-
-    house = House(Subscriber(), Slow(), channels={"/lazy": ChannelRule(lazy_timeout_s=1.0)})
-    client = house.guest()
-    asked = client.handshake()
-    house.bayeux.publish("/lazy", 1)
-    house.advance(5.0)
-    house.resolve(None)
-    client.learn(asked)
-    assert client.connect().data == [1]
-    assert house.balances()
-
-
-def test_a_client_that_left_meanwhile_leaves_a_session_that_expires() -> None:
-    house = House(Slow(), max_interval_s=10.0)
-    asked = house.guest().handshake()
-    house.abort(asked)
-    house.resolve(None)
-    assert len(sessions(house)) == 1
-    house.advance(9.9)
-    assert len(sessions(house)) == 1
-    house.advance(0.3)
-    assert sessions(house) == []
-
-
-def test_a_slow_handshake_keeps_its_room_while_it_takes_its_time() -> None:
-    house = House(Slow(), max_sessions=1)
-    first, second = house.guest().handshake(), house.guest().handshake()
-    assert_turned_away(second, 3000)
-    house.resolve(None)
-    assert first.reply["successful"]
-
-
-def test_a_slow_handshake_is_turned_away_if_the_server_stops_meanwhile() -> None:
-    house = House(Slow())
-    asked = house.guest().handshake()
-    house.stop()
-    house.resolve(None)
-    assert_turned_away(asked, 3000)
 
 
 # Over WebSocket

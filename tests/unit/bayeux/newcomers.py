@@ -1,0 +1,40 @@
+"""What becomes of handshakes, and a server that has something to say at once."""
+
+from typing import Any
+
+from app.bayeux.extension_chain import ServerExtension, SessionExtension
+from app.bayeux.sessions import Session
+from tests.unit.bayeux.harness import Asked, House, Json
+
+
+def sessions(house: House) -> list[Session]:
+    return list(house.bayeux.sessions)
+
+
+def assert_turned_away(asked: Asked, interval: int) -> None:
+    assert asked.reply["error"] == "503::server_busy"
+    assert asked.reply["advice"] == {
+        "reconnect": "handshake",
+        "interval": interval,
+        "timeout": 30000,
+    }
+
+
+class Greeter(ServerExtension):
+    """Has something to say to every new client."""
+
+    def __init__(self, house: House) -> None:
+        self._house = house
+
+    def negotiate(
+        self, session: Session, handshake: Json, reply: Json, now: float
+    ) -> SessionExtension | None:
+        for number in (1, 2):
+            self._house.bayeux.deliver_event(session, {"channel": "/hello", "data": number})
+        return None
+
+
+def greeting(**options: Any) -> House:
+    house = House(**options)
+    house.bayeux.extend(Greeter(house))
+    return house

@@ -1,0 +1,100 @@
+"""Operators at a server, and what they leave in its audit."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from app.bayeux.commands import Command
+from app.bayeux.records import restore
+from app.bayeux.registry import LiveRegistry, Process
+from extensions.ack import Ack
+from extensions.delivery import Delivery
+from extensions.operators import OPERATOR, READER, Operators
+from tests.unit.bayeux.harness import Asked, Client, House, Json
+
+ROLES = {"open-sesame": OPERATOR, "let-me-see": READER}
+MOST_GUESSES = 10
+
+
+class Audit(list[tuple[str, str, str, str]]):
+    """Who did what to whom, and what came of it."""
+
+    def note(
+        self,
+        who: str,
+        action: str,
+        target: str,
+        *,
+        outcome: str = "ok",
+        detail: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.append((who, action, target, outcome))
+
+
+class Waiting(list[tuple[Command, Callable[[float], None]]]):
+    """Commands whose time is not over."""
+
+    def wait(self, command: Command, done: Callable[[float], None]) -> None:
+        self.append((command, done))
+
+    def is_over(self, house: House) -> None:
+        """All go on, in the order in which they came."""
+        for _, done in self:
+            done(house.now)
+        self.clear()
+        house.turn()
+
+
+class Guesses(list[float]):
+    """When wrong tokens came; only so many may come at one time."""
+
+    def count_one(self, now: float) -> float:
+        self.append(now)
+        return 0.0 if len(self) <= MOST_GUESSES else 4.0
+
+
+def house_of(
+    audit: Audit | None = None,
+    waiting: Waiting | None = None,
+    *,
+    before: House | None = None,
+    seal: str = "",
+) -> House:
+    """A server; one that comes `before` another has left its store. Other tokens, another seal."""
+    wait = (waiting if waiting is not None else Waiting()).wait
+    note = (audit if audit is not None else Audit()).note
+
+    def operators(bayeux: Any) -> Operators:
+        return Operators(
+            bayeux,
+            role_of=ROLES.get,
+            warrant_of=lambda role: f"{role}{seal}",
+            guess=Guesses().count_one,
+            registry=partial(LiveRegistry, bayeux, Process("1.2", 0)),
+            note=note,
+            wait=wait,
+        )
+
+    keeper = None if before is None else before.keeper
+    house = House(
+        operators, Delivery, partial(Ack, announces_batch=False), keeper=keeper, after=before
+    )
+    if before is not None:
+        house.bayeux.now = house.now
+        for record in list(house.keeper.sessions.values()):
+            restore(house.bayeux, record, house.keeper.waiting(record.key))
+    return house
+
+
+def signed_in(house: House, token: str = "open-sesame", **ext: Any) -> Client:
+    return house.connected(ext={"authentication": {"token": token}, **ext})
+
+
+def command(client: Client, text: object, **fields: Any) -> Asked:
+    return client.publish("/service/admin", {"cmd": text, **fields})
+
+
+def answer_of(asked: Asked) -> tuple[bool, Json]:
+    """Whether the call succeeded, and what it gave."""
+    (answer,) = [element for element in asked.elements if "data" in element]
+    return answer["successful"], answer["data"]

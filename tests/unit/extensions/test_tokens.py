@@ -1,0 +1,203 @@
+"""Who shows a token at handshake is an operator, and stays one as long as the token is the same."""
+
+from typing import Any
+
+import pytest
+
+from app.bayeux.extension_chain import ServerExtension
+from app.bayeux.records import restore
+from app.bayeux.rights import Denial, SecurityPolicy
+from app.bayeux.sessions import Session
+from app.delivery.counters import Reason
+from extensions.delivery import Delivery
+from extensions.operators import OPERATOR
+from tests.unit.bayeux.harness import Client, House, Json
+from tests.unit.bayeux.second_lives import again
+from tests.unit.extensions.operating import MOST_GUESSES, ROLES, command, house_of, signed_in
+
+
+@pytest.mark.parametrize("token", ["open-sesam", "", "OPEN-SESAME", None, 5, ["open-sesame"], {}])
+def test_a_wrong_token_is_refused(token: Any, caplog: pytest.LogCaptureFixture) -> None:
+    house = house_of()
+    reply = house.guest().handshake(ext={"authentication": {"token": token}}).reply
+    assert reply["error"] == "403::handshake_denied"
+    assert reply["advice"]["reconnect"] == "none"
+    assert len(house.bayeux.sessions) == 0
+    assert caplog.messages == ["a wrong operators' token was presented at a handshake"]
+
+
+class Door(SecurityPolicy):
+    """Has tokens of its own."""
+
+    def can_handshake(self, session: Session, handshake: Json) -> Denial | None:
+        return None if handshake["ext"]["authentication"]["token"] == "a ticket" else Denial()
+
+
+class Names(SecurityPolicy):
+    def can_claim(
+        self, session: Session, subject: str, number: int, handshake: Json
+    ) -> Denial | None:
+        return None
+
+
+class Rooms(SecurityPolicy):
+    """Is about channels alone."""
+
+    def can_create(self, session: Session, channel: str, message: Json) -> Denial | None:
+        return None
+
+
+class Cloakroom(ServerExtension):
+    owns = frozenset({"authentication"})
+
+
+@pytest.mark.parametrize("other", [Door, Names, Cloakroom])
+def test_a_token_that_may_be_somebody_elses_gives_no_rights_and_is_refused_by_that_one_only(
+    other: type[SecurityPolicy | ServerExtension], caplog: pytest.LogCaptureFixture
+) -> None:
+    house = house_of()
+    if issubclass(other, ServerExtension):
+        house.bayeux.extend(other())
+    else:
+        house.bayeux.rights.policy = other()
+    clients = [signed_in(house, "a ticket") for _ in range(MOST_GUESSES + 1)]
+    assert not any(client.session.is_operator for client in clients)
+    assert clients[-1].subscribe("/sys/deadMessage").reply["error"].startswith("403")
+    assert caplog.messages == []
+
+
+def test_a_policy_about_channels_knows_no_tokens() -> None:
+    house = house_of()
+    house.bayeux.rights.policy = Rooms()
+    guessed = house.guest().handshake(ext={"authentication": {"token": "a ticket"}})
+    assert guessed.reply["error"] == "403::handshake_denied"
+
+
+def test_whoever_goes_on_guessing_is_told_to_wait_and_keeps_no_right_token_out(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    house = house_of()
+    replies = [
+        house.guest().handshake(ext={"authentication": {"token": f"guess-{n}"}}).reply
+        for n in range(30)
+    ]
+    errors = [reply["error"] for reply in replies]
+    assert errors == ["403::handshake_denied"] * MOST_GUESSES + ["503::server_busy"] * 20
+    advice = replies[-1]["advice"]
+    assert (advice["reconnect"], advice["interval"]) == ("handshake", 4000)
+    assert signed_in(house).session.role == OPERATOR
+    assert len(caplog.messages) == MOST_GUESSES
+    assert "guess-" not in caplog.text
+
+
+@pytest.mark.parametrize("ext", [None, {}, {"authentication": None}, {"authentication": "basic"}])
+def test_without_a_token_a_client_is_nobody_special(ext: Any) -> None:
+    client = house_of().connected(ext=ext)
+    assert not client.session.is_operator
+    assert client.subscribe("/sys/deadMessage").reply["error"].startswith("403")
+    asked = command(client, "?uptime")
+    assert asked.reply["error"] == "403:denied_by_security_policy:publish_denied"
+
+
+def test_credentials_of_another_kind_are_left_to_whoever_knows_them() -> None:
+    ext = {"authentication": {"user": "joe", "password": "secret"}}
+    assert not house_of().connected(ext=ext).session.is_operator
+
+
+@pytest.mark.parametrize("token", ROLES)
+def test_a_token_opens_what_the_system_tells(token: str) -> None:
+    client = signed_in(house_of(), token)
+    assert client.subscribe("/sys/deadMessage").reply["successful"]
+    assert not client.publish("/sys/deadMessage", {}).reply["successful"]
+
+
+def test_nobody_else_sees_a_token() -> None:
+    house = house_of()
+    curious = house.connected()
+    curious.subscribe("/a")
+    sender = signed_in(house)
+    sender.publish("/a", 1, ext={"authentication": {"token": "open-sesame"}})
+    assert curious.connect().events == [{"channel": "/a", "data": 1}]
+
+
+# After a restart
+
+
+def watching(house: House) -> Client:
+    """An operator whose session is kept, and two things that the system has told since."""
+    client = house.guest()
+    ext = {"ack": True, "delivery": {"session": "ops/1"}}
+    client.handshake(ext={"authentication": {"token": "open-sesame"}, **ext})
+    house.turn()
+    client.connect(advice={"timeout": 0}, ext={"ack": 0})
+    client.subscribe("/sys/alert", "/a")
+    house.turn()
+    tell(house, 1)
+    house.turn()
+    client.connect(advice={"timeout": 0}, ext={"ack": 1})
+    house.turn()
+    tell(house, 2)
+    return client
+
+
+def tell(house: House, number: int) -> None:
+    house.bayeux.ownership.alert("/a", f"trouble {number}")
+    house.bayeux.publish("/a", number)
+    house.turn()
+
+
+def heard(client: Client) -> list[str]:
+    asked = client.connect(advice={"timeout": 0}, ext={"ack": 0})
+    client.house.turn()
+    return [event["channel"] for event in asked.events]
+
+
+def test_an_operator_stays_one_after_a_restart_while_the_token_is_the_same() -> None:
+    before = house_of()
+    client = watching(before)
+    house = house_of(before=before)
+    client = again(client, house)
+    tell(house, 3)
+    assert sorted(heard(client)) == ["/a"] * 3 + ["/sys/alert"] * 3
+    assert command(client, "?nodeId").reply["successful"]
+    house = house_of(before=house)
+    assert again(client, house).session.role == OPERATOR
+
+
+def test_who_had_a_token_that_is_no_more_is_nobody_special_after_a_restart() -> None:
+    before = house_of()
+    client = watching(before)
+    house = house_of(before=before, seal="new")
+    client = again(client, house)
+    assert client.session.role == ""
+    assert client.session.subscriptions == {"/a"}
+    tell(house, 3)
+    assert heard(client) == ["/a"] * 3, "what it was not told before it is not told any more"
+    assert client.subscribe("/sys/alert").reply["error"].startswith("403")
+    assert command(client, "?nodeId").reply["error"].startswith("403")
+    assert house.bayeux.hub.counters.discarded == {Reason.NOT_ALLOWED: 2}
+    assert len(house.keeper.queues["ops/1"]) == 3
+    assert house.balances()
+
+
+def test_what_a_session_lost_with_its_token_does_not_come_back_with_its_next_client() -> None:
+    before = house_of()
+    watching(before)
+    house = house_of(before=before, seal="new")
+    stranger = house.guest()
+    asked = stranger.handshake(ext={"ack": True, "delivery": {"session": "ops/1"}})
+    house.turn()
+    stranger.learn(asked)
+    assert heard(stranger) == ["/a"] * 2
+    house = house_of(before=house)
+    assert again(stranger, house).session.role == ""
+
+
+def test_where_there_are_no_operators_nobody_is_one() -> None:
+    before = house_of()
+    watching(before)
+    house = House(Delivery, keeper=before.keeper, after=before)
+    house.bayeux.now = house.now
+    (record,) = house.keeper.sessions.values()
+    session = restore(house.bayeux, record, house.keeper.waiting(record.key))
+    assert session.role == ""
