@@ -1,8 +1,12 @@
 """When a queue may flow: contact, loss of it, refusals and the attempts after them."""
 
+from pathlib import Path
+
 import pytest
 
-from app.delivery.dispatcher import Dispatcher, Hold, Input, Policy, State, step
+from app.delivery.dispatcher import NEXT, Dispatcher, Hold, Input, Policy, State, step
+
+PAGE = Path(__file__).parents[3] / "docs" / "delivery.md"
 
 # Columns: contact, attempt, loss, refusal, hold, give up, end.
 TABLE = """
@@ -32,6 +36,13 @@ def attempts(dispatcher: Dispatcher) -> list[float | None]:
 def test_every_input_leads_where_the_table_says(line: str) -> None:
     state, *after = (State[name] for name in line.split())
     assert [step(state, seen) for seen in Input] == after
+
+
+def test_the_documentation_shows_the_table() -> None:
+    lines = ["stateDiagram-v2", "    [*] --> UNDEF"]
+    lines += [f"    {old.name} --> {new.name}: {seen.value}" for (old, seen), new in NEXT.items()]
+    picture = "\n".join(["```mermaid", *lines, "```", ""])
+    assert picture in PAGE.read_text("utf-8"), f"{PAGE.name} should contain:\n{picture}"
 
 
 def test_nothing_flows_before_the_first_connect() -> None:
