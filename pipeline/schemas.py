@@ -1,12 +1,5 @@
 """The tables' columns, with the names that they have in the journal."""
 
-from typing import TYPE_CHECKING
-
-from pipeline.incidents import INCIDENTS
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column
-
 # A row for each event, as app.journal.schema.Event has it, and the frame that it came in.
 EVENT = (
     "node string, ts timestamp, kind string, msg bigint, origin string, channel string, "
@@ -17,6 +10,19 @@ FRAME = "epoch string, seq bigint, pos int"
 JOURNAL = f"{EVENT}, {FRAME}"
 
 
-def is_incident(kind: "Column") -> "Column":
-    """Whether a row of the journal tells of the journal itself."""
-    return kind.isin(*INCIDENTS)
+# One copy of a message on its way to one receiver; each replay begins another life of it.
+LIFE = (
+    "origin string, msg bigint, receiver string, generation int, channel string, "
+    "handed_ts timestamp, ended_ts timestamp, attempts int, redelivered bigint, refused bigint, "
+    "code string, letter bigint, fingerprint string"
+)
+# A message, and how many of its copies have come to their ends.
+MESSAGE = (
+    "origin string, msg bigint, channel string, published bigint, copies bigint, kept bigint, "
+    "replayed bigint, ended bigint"
+)
+LATENCY = "hour timestamp, channel string, n bigint, delivery binary, acked bigint, answer binary"
+DEAD = (
+    "hour timestamp, code string, channel string, fingerprint string, n bigint, "
+    "first timestamp, last timestamp, receivers binary"
+)

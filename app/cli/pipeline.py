@@ -2,16 +2,25 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Annotated
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from app.cli.failures import Exit
-from app.cli.options import AsJson, gathers
-from app.cli.output import complain, patience, print_json, print_table
+from app.cli.journal_place import JournalPlace, journal
+from app.cli.options import AsJson, Limit, gathers
+from app.cli.output import complain, note, patience, print_json, print_table, progress
 from pipeline.doctor import Sight, examine, prepare, try_out
 from pipeline.failures import PipelineFailed
-from pipeline.session import LOCAL, Engine
+from pipeline.session import LOCAL, Engine, open_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from pipeline.ingest import Taken
+    from pipeline.reports.catalogue import Result
 
 program = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
 
@@ -92,3 +101,143 @@ def _show(sights: list[Sight], *, as_json: bool) -> None:
     words = {True: "yes", False: "no", None: "-"}
     rows = [(sight.thing, words[sight.ok], sight.text) for sight in sights]
     print_table(("WHAT", "OK", "WHICH"), rows)
+
+
+_ONCE = typer.Option("--once", help="Take what is there and end; else go on until ctrl-C.")
+_ACCEPT = typer.Option("--accept-loss", help="Go on where frames are missing; the audit tells.")
+_MOST = typer.Option("--max-events", min=1, metavar="N", help="Events in a batch, at most.")
+_PARQUET = typer.Option("--parquet", metavar="DIR", help="Write all rows there, too.")
+
+
+@program.command("ingest")
+@gathers(journal, engine)
+def ingest(
+    *,
+    once: Annotated[bool, _ONCE] = False,
+    accept_loss: Annotated[bool, _ACCEPT] = False,
+    max_events: Annotated[int, _MOST] = 5_000_000,
+    as_json: AsJson = False,
+    journal: JournalPlace,
+    engine: Callable[[bool], Engine],
+) -> None:
+    """Take events from the journal into the tables, each of them once."""
+    with failing(), journal.store() as url, _spark(engine(False)) as spark, progress() as bar:
+        from pipeline.ingest import Source, go_on, take_what_is_there
+        from pipeline.lake import Lake
+
+        task = bar.add_task("Events", total=None)
+
+        def tell(taken: "Taken") -> None:
+            bar.update(task, completed=taken.events)
+
+        source = Source(url, journal.namespace, max_events, accept_loss)
+        lake = Lake(journal.lake)
+        if not once:
+            try:
+                go_on(spark, source, lake, tell)
+            except KeyboardInterrupt:
+                return
+        taken = take_what_is_there(spark, source, lake, tell)
+    _tell_taken(taken, as_json=as_json)
+
+
+def _tell_taken(taken: "Taken", *, as_json: bool) -> None:
+    if as_json:
+        told = {"events": taken.events, "batches": taken.batches, "incidents": taken.incidents}
+        print_json(told, is_line=True)
+    else:
+        note(f"{taken.events} events in {taken.batches} batches")
+        for kind, frames in sorted(taken.incidents.items()):
+            complain(f"{kind}: {frames} frames")
+
+
+@contextmanager
+def _spark(engine: Engine) -> "Iterator[SparkSession]":
+    with patience("Starting Spark"):
+        spark = open_session(engine)
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+class Report(StrEnum):
+    """What there is to know; pipeline.reports.catalogue has how."""
+
+    LATENCY = "latency"
+    DEAD = "dead"
+    POISON = "poison"
+    REDELIVERY = "redelivery"
+    FUNNEL = "funnel"
+    FLAPPING = "flapping"
+    HOLDBACK_ADVICE = "holdback-advice"
+    THROUGHPUT = "throughput"
+
+
+@program.command("report")
+@gathers(journal, engine)
+def report(
+    *,
+    name: Annotated[Report, typer.Argument(metavar="REPORT", help=", ".join(Report))],
+    limit: Limit = 50,
+    parquet: Annotated[Path | None, _PARQUET] = None,
+    as_json: AsJson = False,
+    journal: JournalPlace,
+    engine: Callable[[bool], Engine],
+) -> None:
+    """Show one report over all that was ingested."""
+    with failing(), _spark(engine(True)) as spark, patience("Counting"):
+        from pipeline.lake import Lake
+        from pipeline.reports.catalogue import REPORTS, result_of
+        from pipeline.reports.tables import tables_of
+
+        found = REPORTS[name](tables_of(Lake(journal.lake), spark))
+        _keep(found, parquet)
+        result = result_of(found, limit)
+    _show_result(result, as_json=as_json)
+    if len(result.rows) == limit:
+        note(f"These are {limit}; there may be more: --limit")
+
+
+@program.command("audit")
+@gathers(journal, engine)
+def audit(
+    *,
+    limit: Limit = 50,
+    parquet: Annotated[Path | None, _PARQUET] = None,
+    as_json: AsJson = False,
+    journal: JournalPlace,
+    engine: Callable[[bool], Engine],
+) -> None:
+    """Prove that every copy came to one end, or show those that did not.
+
+    Ends with 1 if there is a violation.
+    """
+    with failing(), _spark(engine(True)) as spark, patience("Auditing"):
+        from pipeline.audit import violations
+        from pipeline.lake import Lake
+        from pipeline.reports.catalogue import result_of
+
+        found = violations(Lake(journal.lake).table(spark, "events")).cache()
+        _keep(found, parquet)
+        result = result_of(found, limit)
+        count = found.count()
+    if result.rows or as_json:
+        _show_result(result, as_json=as_json)
+    if count:
+        complain(f"{count} violations")
+        raise typer.Exit(Exit.FAILED)
+    note("No violations")
+
+
+def _keep(found: "DataFrame", place: Path | None) -> None:
+    if place is not None:
+        found.write.mode("error").parquet(f"file://{place.resolve()}")
+
+
+def _show_result(result: "Result", *, as_json: bool) -> None:
+    if as_json:
+        for row in result.rows:
+            print_json(dict(zip(result.columns, row, strict=True)), is_line=True)
+    else:
+        print_table([column.upper() for column in result.columns], result.rows)

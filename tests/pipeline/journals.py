@@ -20,7 +20,7 @@ def event(kind: str, after_s: float, msg: int | None = None, **more: Any) -> Eve
     """An event so many seconds after the start, about the message published at such a second."""
     ns = None if msg is None else (START_US + msg * SECOND) * 1000
     origin = None if msg is None else NODE
-    given = {"node": NODE, "ts": START_US + int(after_s * SECOND), "kind": kind}
+    given = {"node": NODE, "ts": START_US + round(after_s * SECOND), "kind": kind}
     return Event(**{**given, "msg": ns, "origin": origin, **more})
 
 

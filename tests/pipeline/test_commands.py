@@ -2,11 +2,24 @@
 
 import subprocess
 import sys
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import orjson
+import pytest
 from typer.testing import CliRunner, Result
 
+from app.cli import pipeline as commands
 from app.cli.main import program
+from tests.pipeline.journals import Writer
+from tests.pipeline.stories import acked, the_story
+from tests.store.servers import ValkeyServer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
 
 
 def run(*words: str) -> Result:
@@ -26,3 +39,45 @@ def test_the_server_starts_without_spark() -> None:
     check = f"import sys, app.cli.main; sys.exit(str({heavy} & {{*sys.modules}} or ''))"
     done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True)
     assert not done.stderr.strip()
+
+
+@pytest.fixture
+def lent(spark: "SparkSession", monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands take the Spark that runs already."""
+
+    @contextmanager
+    def lend(engine: object) -> "Iterator[SparkSession]":
+        yield spark
+
+    monkeypatch.setattr(commands, "_spark", lend)
+
+
+def lines(said: Result) -> list[Any]:
+    return [orjson.loads(line) for line in said.stdout.splitlines()]
+
+
+def test_from_a_journal_to_a_report(lent: None, store: ValkeyServer, tmp_path: Path) -> None:
+    Writer(store).write_all([*the_story(), acked(30, 1, "ann/1")], each=20)
+    place = ("--redis", store.url, "--lake", str(tmp_path / "lake"))
+    early = run("report", "funnel", *place)
+    assert (early.exit_code, "ingest first" in early.stderr) == (1, True)
+    taken = run("ingest", "--once", "--json", *place)
+    assert lines(taken) == [{"events": len(the_story()) + 1, "batches": 1, "incidents": {}}]
+    audit = run("audit", "--json", *place)
+    assert (audit.exit_code, "2 violations" in audit.stderr) == (1, True)
+    assert [row["kind"] for row in lines(audit)] == ["settled_twice", "too_many_ends"]
+    parquet = tmp_path / "throughput"
+    table = run("report", "throughput", "--parquet", str(parquet), *place).stdout.splitlines()
+    assert table[0].split("\t")[:4] == ["MINUTE", "NODE", "PUBLISHED", "COPIES"]
+    assert table[1].split("\t")[:4] == ["2025-11-20T10:00:00.000Z", "n1", "10", "20"]
+    assert [*parquet.glob("*.parquet")]
+
+
+def test_a_directory_without_a_store_is_named(tmp_path: Path) -> None:
+    said = run("ingest", "--once", "--data", str(tmp_path))
+    assert (said.exit_code, str(tmp_path) in said.stderr) == (2, True)
+
+
+def test_a_store_elsewhere_needs_a_place_for_the_tables() -> None:
+    said = run("ingest", "--once", "--redis", "redis://localhost:1")
+    assert (said.exit_code, "--lake" in said.stderr) == (2, True)

@@ -1,0 +1,100 @@
+"""The tables: folders of Parquet, a folder for each batch, which is written whole or anew.
+
+`events/batch=N/d=DAY`, `life/batch=N/state=STATE` and so on can be read by whatever reads Parquet;
+batches that are not committed yet are not part of it.
+"""
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pipeline import schemas
+from pipeline.failures import PipelineFailed
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+# What each table has, and what its folders say besides.
+TABLES = {
+    "events": (schemas.JOURNAL, "d date"),
+    "life": (schemas.LIFE, "state string"),
+    "open": (schemas.LIFE, ""),
+    "messages": (schemas.MESSAGE, ""),
+    "latency": (schemas.LATENCY, ""),
+    "dead": (schemas.DEAD, ""),
+}
+# What is carried from one batch to the next; older ones are of no use.
+CARRIED = ("open", "messages")
+
+
+class Lake:
+    """The tables in one folder; every batch is read from the one before and nothing else."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root.resolve()
+        self.checkpoint = self.root / "_checkpoint"
+
+    def committed(self) -> int | None:
+        """The newest batch that is there for good."""
+        commits = self.checkpoint / "commits"
+        found = [int(file.name) for file in commits.glob("*") if file.name.isdecimal()]
+        return max(found, default=None)
+
+    def check(self) -> None:
+        """Refuse tables without the memory of how far they go.
+
+        Raises:
+            PipelineFailed: It would count everything once more.
+        """
+        if (self.root / "events").exists() and not self.checkpoint.exists():
+            raise PipelineFailed(
+                f"{self.root} has tables but not their _checkpoint: name another --lake, or move "
+                "this one away"
+            )
+
+    def folder(self, table: str, batch: int) -> Path:
+        return self.root / table / f"batch={batch:08d}"
+
+    def write(self, frame: "DataFrame", table: str, batch: int, *, by: str | None = None) -> None:
+        """A batch of a table, instead of whatever an earlier try left there."""
+        writer = frame.write.mode("overwrite")
+        if by is not None:
+            writer = writer.partitionBy(by)
+        writer.parquet(_url(self.folder(table, batch)))
+
+    def batch(self, spark: "SparkSession", table: str, batch: int) -> "DataFrame":
+        """A batch of a table; empty if there is none."""
+        columns, in_name = TABLES[table]
+        schema = ", ".join(filter(None, (columns, in_name)))
+        folder = self.folder(table, batch)
+        if batch < 0 or not any(folder.rglob("*.parquet")):
+            return spark.createDataFrame([], schema)
+        return spark.read.schema(schema).parquet(_url(folder))
+
+    def table(self, spark: "SparkSession", table: str) -> "DataFrame":
+        """All committed batches of a table; of what is carried, the newest."""
+        newest = self.committed()
+        if newest is None:
+            raise PipelineFailed(f"{self.root} has no tables yet: holdfast pipeline ingest first")
+        if table in CARRIED:
+            return self.batch(spark, table, newest)
+        columns, in_name = TABLES[table]
+        schema = ", ".join(filter(None, (columns, in_name, "batch int")))
+        folder = self.root / table
+        if not any(folder.rglob("*.parquet")):
+            return spark.createDataFrame([], schema)
+        rows = spark.read.schema(schema).parquet(_url(folder)).where(f"batch <= {newest}")
+        # Those that were open when a batch ended have their ends in a later one, or in `open`.
+        return rows.where("state <> 'open'") if table == "life" else rows
+
+    def forget_carried(self, batch: int) -> None:
+        """A batch is begun: what was carried to the one before it is not needed any more."""
+        for table in CARRIED:
+            old = self.folder(table, batch - 2)
+            if old.exists():
+                shutil.rmtree(old)
+
+
+def _url(place: Path) -> str:
+    """As Spark spells it, who takes escapes in it for letters of the name."""
+    return f"file://{place}"

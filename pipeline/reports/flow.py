@@ -1,0 +1,61 @@
+"""How much goes through, and where it stays."""
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from app.journal.schema import Kind
+from pipeline.lives import ENDS, OPEN, is_kind
+from pipeline.reports.tables import Tables, share
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+_STATES = (Kind.DEAD, Kind.EXPIRED, Kind.DISCARDED)
+_ACKED = (Kind.ACKED, Kind.WRITTEN)
+
+
+def funnel(tables: Tables) -> "DataFrame":
+    """By channel: what was published, for how many, how much of it was handed over and acked."""
+    published = (
+        tables.events.where(is_kind(Kind.PUBLISHED))
+        .groupBy("channel")
+        .agg(F.count("*").alias("published"), F.sum("copies").alias("copies"))
+    )
+    state = F.col("state")
+    lived = tables.life.groupBy("channel").agg(
+        _count(F.col("generation") > 0).alias("replayed"),
+        _count(F.col("handed_ts").isNotNull()).alias("handed"),
+        _count(state.isin(*_ACKED)).alias("acked"),
+        *(_count(state == end).alias(end) for end in _STATES),
+        _count(state != OPEN).alias("ended"),
+    )
+    whole = published.join(lived, on="channel", how="full").na.fill(0)
+    return (
+        whole.withColumn("open", F.col("copies") + F.col("replayed") - F.col("ended"))
+        .withColumn("share", share(F.col("acked"), F.col("copies") + F.col("replayed")))
+        .drop("ended")
+        .orderBy(F.desc("copies"), "channel")
+    )
+
+
+def throughput(tables: Tables) -> "DataFrame":
+    """By minute and node, the newest last."""
+    handed = is_kind(Kind.HANDED, Kind.REDELIVERED, Kind.WRITTEN)
+    return (
+        tables.events.where(F.col("msg").isNotNull())
+        .groupBy(F.date_trunc("minute", "ts").alias("minute"), "node")
+        .agg(
+            _count(is_kind(Kind.PUBLISHED)).alias("published"),
+            F.coalesce(F.sum("copies"), F.lit(0)).alias("copies"),
+            F.coalesce(F.sum("size"), F.lit(0)).alias("bytes"),
+            _count(handed).alias("handed"),
+            _count(is_kind(*ENDS)).alias("ended"),
+            _count(is_kind(Kind.DEAD)).alias("dead"),
+        )
+        .orderBy("minute", "node")
+    )
+
+
+def _count(condition: "Column") -> "Column":
+    return F.count(F.when(condition, 1))

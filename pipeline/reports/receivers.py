@@ -1,0 +1,80 @@
+"""How it goes with receivers: who gets things twice, who comes and goes, who should wait longer."""
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from app.journal.schema import Kind
+from pipeline.lives import OPEN, is_kind
+from pipeline.reports.tables import Tables, ms, share
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+# Whose contact was lost so often within a rest of no longer than that.
+_FLAPS = 3
+_REST = "10 minutes"
+_LOSSES = ("polling", "dead", "left", "expired", "taken_over", "given_up")
+_ACKED = (Kind.ACKED, Kind.WRITTEN)
+
+
+def redelivery(tables: Tables) -> "DataFrame":
+    """By channel and receiver, those to whom most was handed more than once first."""
+    again = F.col("redelivered") > 0
+    return (
+        tables.life.where(F.col("handed_ts").isNotNull())
+        .groupBy("channel", "receiver")
+        .agg(
+            F.count("*").alias("copies"),
+            F.count(F.when(again, 1)).alias("repeated"),
+            F.sum("redelivered").alias("redeliveries"),
+            F.sum("refused").alias("refusals"),
+            F.max("attempts").alias("attempts"),
+        )
+        .withColumn("share", share(F.col("repeated"), F.col("copies")))
+        .orderBy(F.desc("redeliveries"), F.desc("refusals"), "receiver", "channel")
+    )
+
+
+def flapping(tables: Tables) -> "DataFrame":
+    """Receivers whose contact was lost again and again, and when that was."""
+    lost = tables.events.where(
+        is_kind(Kind.SESSION, Kind.DISPATCHER) & F.col("what").isin(*_LOSSES)
+    )
+    return (
+        lost.groupBy("receiver", F.session_window("ts", _REST).alias("span"))
+        .agg(
+            F.count("*").alias("losses"),
+            F.max("ts").alias("last"),
+            F.concat_ws(" ", F.sort_array(F.collect_set("what"))).alias("how"),
+        )
+        .where(F.col("losses") >= _FLAPS)
+        .select("receiver", F.col("span.start").alias("first"), "last", "losses", "how")
+        .orderBy(F.desc("losses"), "receiver", "first")
+    )
+
+
+def holdback_advice(tables: Tables) -> "DataFrame":
+    """By channel, what a second hand-over brings: how long to wait before it, when to give up.
+
+    The advice is the time in which nine of ten of those that got through at last did so, shared
+    among their attempts; and the attempts that were enough for 99 of 100 of them.
+    """
+    through = F.col("state").isin(*_ACKED)
+    took = F.unix_micros("ended_ts") - F.unix_micros("handed_ts")
+    extra = F.greatest(F.col("attempts") - 1, F.lit(1))
+    tried = tables.life.where(
+        (F.col("state") != OPEN) & ((F.col("attempts") > 1) | (F.col("refused") > 0))
+    )
+    return (
+        tried.groupBy("channel")
+        .agg(
+            F.count("*").alias("retried"),
+            F.count(F.when(through, 1)).alias("succeeded"),
+            ms(F.percentile(F.when(through, took), 0.5)).alias("success_p50"),
+            ms(F.percentile(F.when(through, took / extra), 0.9)).alias("backoff"),
+            F.ceil(F.percentile(F.when(through, F.col("attempts")), 0.99)).alias("max_attempts"),
+        )
+        .withColumn("share", share(F.col("succeeded"), F.col("retried")))
+        .orderBy(F.desc("retried"), "channel")
+    )

@@ -1,0 +1,139 @@
+"""The audit finds nothing where all is well, and every fault that was put there."""
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from app.journal.schema import Event
+from pipeline import schemas
+from pipeline.audit import violations
+from tests.pipeline.journals import event, published
+from tests.pipeline.stories import acked, books, delivery, died, handed, start, the_story
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+Rows = list[tuple[Any, ...]]
+Found = list[tuple[str, str | None, int]]
+
+
+def rows_of(events: Iterable[Event], node: str) -> Rows:
+    """Events as they come out of the journal, one frame each; but books stand together."""
+    rows: Rows = []
+    seq = pos = 0
+    before = ""
+    for each in events:
+        is_next = each.kind != "books" or before != "books"
+        seq, pos = (seq + 1, 0) if is_next else (seq, pos + 1)
+        own = each._replace(node=node, origin=each.origin and node)
+        rows.append((*own, "seed-1", seq, pos))
+        before = each.kind
+    return rows
+
+
+def frames(spark: "SparkSession", rows: Rows) -> "DataFrame":
+    schema = schemas.JOURNAL.replace("ts timestamp", "ts bigint")
+    told = spark.createDataFrame(rows, schema)
+    return told.selectExpr("* except (ts)", "timestamp_micros(ts) as ts")
+
+
+# The story's own sums.
+SUMS = {"accepted": 21, "acked": 18, "dead": 2, "expired": 0, "discarded": 0, "waiting": 1}
+
+
+Change = Callable[[list[Event]], list[Event]]
+
+
+def without(kind: str) -> Change:
+    def take_out(told: list[Event]) -> list[Event]:
+        place = next(n for n, each in enumerate(told) if each.kind == kind)
+        return told[:place] + told[place + 1 :]
+
+    return take_out
+
+
+FAULTS: dict[
+    str, tuple[Callable[[list[Event]], list[Event]], list[tuple[str, str | None, int]]]
+] = {
+    "an ack that was written twice": (
+        lambda told: [*told, acked(25, 1, "ann/1")],
+        [("books_acked", None, 1), ("settled_twice", "ann/1", 1), ("too_many_ends", None, 1)],
+    ),
+    "an end for somebody who had no copy": (
+        lambda told: [*told, acked(25, 1, "eve/1")],
+        [("books_acked", None, 1), ("too_many_ends", None, 1)],
+    ),
+    "a death after an ack": (
+        lambda told: [*told, *died(25, 1, "bob/1")],
+        [("books_dead", None, 1), ("settled_twice", "bob/1", 1), ("too_many_ends", None, 1)],
+    ),
+    "a hand-over after the end": (
+        lambda told: [*told, handed(25, 1, "ann/1", 2)],
+        [("handed_after_end", "ann/1", 1)],
+    ),
+    "a second first hand-over": (
+        lambda told: [*told, handed(25, 9, "bob/1")],
+        [("handed_twice", "bob/1", 1)],
+    ),
+    "a message that nobody published": (
+        lambda told: [*told, handed(25, 22, "bob/1")],
+        [("not_published", None, 1)],
+    ),
+    "a publish that is missing": (
+        without("published"),
+        [("books_accepted", None, -2), ("not_published", None, 5)],
+    ),
+    "an ack that is missing": (without("acked"), [("books_acked", None, -1)]),
+    "frames that are missing": (
+        lambda told: [*told, event("frame.gap", 25, what="frames 1 to 2 are missing", number=2)],
+        [("frame.gap", None, 2)],
+    ),
+    "events that were dropped": (
+        lambda told: [*without("acked")(told), event("dropped", 25, what="buffer", number=1)],
+        [("dropped", None, 1)],
+    ),
+}
+
+
+def changed(change: Change) -> list[Event]:
+    return [start(-1), *change(the_story()), *books(30, **SUMS)]
+
+
+def two_runs(accepted: int) -> list[Event]:
+    first = [start(0), published(1, 1), handed(1, 1, "ann/1"), *books(2, accepted=1, acked=0)]
+    return [*first, start(10), acked(11, 1, "ann/1"), *books(12, accepted=accepted, acked=1)]
+
+
+# Each is a node of its own, so that all are looked at together.
+CASES: dict[str, tuple[list[Event], Found]] = {
+    "all is well": (changed(lambda told: told), []),
+    "what was published before the journal began": (
+        [start(100), delivery("acked", 101, 5, "ann/1"), published(102, 0)],
+        [],
+    ),
+    "each run of a node has books of its own": (two_runs(0), []),
+    "the books of a later run": (two_runs(1), [("books_accepted", None, -1)]),
+    **{name: (changed(change), expected) for name, (change, expected) in FAULTS.items()},
+}
+
+
+@pytest.fixture(scope="module")
+def audited(spark: "SparkSession") -> dict[str, Found]:
+    """What is found in each case."""
+    rows: Rows = []
+    for number, (told, _) in enumerate(CASES.values()):
+        rows += rows_of(told, f"n{number}")
+    by_case: dict[str, Found] = {name: [] for name in CASES}
+    for row in violations(frames(spark, rows)).collect():
+        name = [*CASES][int(row.node[1:])]
+        by_case[name].append((row.kind, row.receiver, row.number))
+    return by_case
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_audit_finds_what_is_wrong_and_nothing_else(
+    case: str, audited: dict[str, Found]
+) -> None:
+    assert audited[case] == CASES[case][1]

@@ -1,0 +1,104 @@
+"""Each report, on stories whose numbers anyone can count."""
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pyspark.sql import functions as F
+
+from app.journal.schema import Event
+from pipeline import lives, schemas, summaries
+from pipeline.reports.dead import dead, poison
+from pipeline.reports.flow import funnel, throughput
+from pipeline.reports.latency import latency
+from pipeline.reports.receivers import flapping, holdback_advice, redelivery
+from pipeline.reports.tables import Tables
+from tests.pipeline.journals import event, published
+from tests.pipeline.stories import acked, died, handed, the_story
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def more() -> list[Event]:
+    """One message kills three of four; joe needs three attempts, and his line is bad."""
+    told = [published(40, 4, "/poison"), published(50, 1, "/slow")]
+    for who in ("a/1", "b/1", "c/1"):
+        told += [handed(40.1, 40, who), *died(40.2, 40, who, "user.update.internalError")]
+    told += [handed(50 + 2 * n, 50, "joe/1", n + 1) for n in range(3)]
+    told.append(acked(56, 50, "joe/1"))
+    told += [event("dispatcher", 60 + n, receiver="joe/1", what="polling") for n in range(3)]
+    told.append(event("session", 64, receiver="joe/1", what="resumed", number=0))
+    return told
+
+
+@pytest.fixture(scope="module")
+def tables(spark: "SparkSession") -> Tables:
+    rows = [(*each, "seed-1", seq, 0) for seq, each in enumerate([*the_story(), *more()], 1)]
+    schema = schemas.JOURNAL.replace("ts timestamp", "ts bigint")
+    told = spark.createDataFrame(rows, schema).withColumn("ts", F.timestamp_micros("ts"))
+    events = told.cache()
+    nothing = spark.createDataFrame([], schemas.MESSAGE)
+    nobody = spark.createDataFrame([], schemas.LIFE)
+    known = lives.messages(events, nothing)
+    life = lives.with_channels(lives.lives(events, nobody), known).cache()
+    closed = life.where("state <> 'open'")
+    return Tables(events, life, summaries.latency(closed), summaries.dead(closed))
+
+
+def rows(frame: "DataFrame", *names: str) -> list[tuple[Any, ...]]:
+    return [tuple(row) for row in frame.select(*names).collect()]
+
+
+def test_the_funnel_loses_nobody(tables: Tables) -> None:
+    columns = ("channel", "published", "copies", "replayed", "handed", "acked", "dead", "open")
+    assert rows(funnel(tables), *columns) == [
+        ("/chat", 5, 10, 0, 10, 9, 1, 0),
+        ("/orders", 5, 10, 1, 11, 9, 1, 1),
+        ("/poison", 1, 4, 0, 3, 0, 3, 1),
+        ("/slow", 1, 1, 0, 1, 1, 0, 0),
+    ]
+
+
+def test_deaths_that_are_alike_are_one_row(tables: Tables) -> None:
+    assert rows(dead(tables), "code", "channel", "dead", "receivers") == [
+        ("user.update.internalError", "/poison", 3, 3),
+        ("user.update.error", "/chat", 1, 1),
+        ("user.update.error", "/orders", 1, 1),
+    ]
+
+
+def test_what_most_die_of_is_poison(tables: Tables) -> None:
+    assert rows(poison(tables), "channel", "receivers", "dead", "share", "code") == [
+        ("/poison", 3, 3, 1.0, "user.update.internalError")
+    ]
+
+
+def test_latency_is_told_in_milliseconds(tables: Tables) -> None:
+    columns = ("channel", "n", "delivery_p50", "delivery_max", "acked", "answer_p50", "answer_max")
+    assert rows(latency(tables), *columns) == [
+        ("/chat", 10, 10.0, 10.0, 9, 40.0, 50.0),
+        ("/orders", 9, 10.0, 10.0, 8, 40.0, 50.0),
+        ("/poison", 3, 100.0, 100.0, 0, None, None),
+        ("/slow", 1, 0.0, 0.0, 1, 6000.0, 6000.0),
+    ]
+
+
+def test_who_gets_things_twice_is_at_the_top(tables: Tables) -> None:
+    found = rows(redelivery(tables), "receiver", "copies", "redeliveries", "attempts", "share")
+    assert found[0] == ("joe/1", 1, 2, 3, 1.0)
+    assert {row[2] for row in found[1:]} == {0}
+
+
+def test_who_comes_and_goes_is_flapping(tables: Tables) -> None:
+    assert rows(flapping(tables), "receiver", "losses", "how") == [("joe/1", 3, "polling")]
+
+
+def test_the_advice_is_what_helped(tables: Tables) -> None:
+    columns = ("channel", "retried", "succeeded", "backoff", "max_attempts", "share")
+    assert rows(holdback_advice(tables), *columns)[-1] == ("/slow", 1, 1, 3000.0, 3, 1.0)
+
+
+def test_throughput_adds_up(tables: Tables) -> None:
+    columns = ("minute", "published", "copies", "bytes", "handed", "ended", "dead")
+    found = rows(throughput(tables), *columns)
+    assert [row[1:] for row in found] == [(12, 25, 1200, 27, 24, 5)]
