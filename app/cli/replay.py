@@ -28,6 +28,15 @@ from app.cli.remote import Json, Place, Remote, talk
 
 _POLL_S = 0.5
 _OVER = frozenset(["done", "stopped", "cancelled", "failed"])
+# Why letters are left out.
+_WHY = {
+    "receiver": "whose receiver is not there",
+    "replayed": "replayed already",
+    "generation": "replayed too often",
+    "waiting": "waiting already",
+    "repeated": "of a message that goes once",
+    "gone": "gone meanwhile",
+}
 
 
 def options(
@@ -93,13 +102,14 @@ async def _plan(remote: Remote, letters: Json) -> Json:
 async def _begin(remote: Remote, letters: Json, *, detach: bool, yes: bool, is_quiet: bool) -> Json:
     """Replay, if there is anything and whoever sits there wants it."""
     plan = await _plan(remote, letters)
-    if not plan["total"]:
+    left = plan["total"] - plan["skipped"]
+    if not left:
         return plan
     if not is_quiet:
         note(_told(plan))
     to = letters["options"]["to"]
     whom = f" to {to}" if to else ""
-    confirm(f"Deliver {plan['total'] - plan['skipped']} dead letters again{whom}?", yes=yes)
+    confirm(f"Deliver {left} dead letters again{whom}?", yes=yes)
     job = await remote.post("/replays", {**letters, "dry_run": False})
     if detach:
         return job
@@ -143,19 +153,27 @@ def _report(job: Json, *, as_json: bool) -> None:
     else:
         told = f"Replay {job['id']} is {job['state']}: {job['sent']} of {job['total']} sent"
         told += f", {job['acked']} acked, {job['failed']} died again, {job['skipped']} left out"
+        told += _why(job)
         sys.stdout.write(told + "\n")
         if job["reason"]:
             complain(str(job["reason"]))
-    if not job["total"] or job["state"] in ("stopped", "failed"):
+    is_idle = job["state"] == "planned" and job["total"] == job["skipped"]
+    if is_idle or not job["total"] or job["state"] in ("stopped", "failed"):
         raise typer.Exit(Exit.FAILED)
 
 
 def _told(plan: Json) -> str:
-    parts = [f"{plan['total']} dead letters match, {plan['skipped']} of them would be left out"]
+    matching = f"{plan['total']} dead letters match, {plan['skipped']} of them would be left out"
+    parts = [matching + _why(plan)]
     for name in ("channels", "receivers"):
         counts = ", ".join(f"{key} {count}" for key, count in plan[name].items())
         parts.append(f"{name}: {counts or 'none'}")
     return "; ".join(parts)
+
+
+def _why(job: Json) -> str:
+    reasons = [f"{count} {_WHY.get(why, why)}" for why, count in job["skips"].items()]
+    return f" ({', '.join(reasons)})" if reasons else ""
 
 
 async def _watch(remote: Remote, id: str) -> Json:

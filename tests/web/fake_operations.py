@@ -146,6 +146,8 @@ class FakeOperations:
         self.changes: list[AuditEntry] = []
         # How far each look at a replay brings it.
         self.pace = 1
+        # What each replay leaves out, and why.
+        self.skips: dict[str, int] = {}
         # What every method raises, if it is set.
         self.fault: Exception | None = None
         # An export breaks off after so many lines.
@@ -288,7 +290,8 @@ class FakeOperations:
             sent=0,
             acked=0,
             failed=0,
-            skipped=0,
+            skipped=sum(self.skips.values()),
+            skips=self.skips,
             channels={"/orders": len(found)},
             receivers={"joe/1": len(found)},
             reason=None,

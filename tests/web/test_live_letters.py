@@ -232,7 +232,7 @@ async def test_a_session_without_a_name_gets_its_letters_again_while_it_lives(
 async def test_letters_of_those_who_are_gone_are_left_out(house: LiveHouse) -> None:
     await house.killed(1, 2)
     job = await in_state(house, await replayed(house), "done")
-    assert (job.sent, job.skipped) == (0, 2)
+    assert (job.sent, job.skipped, job.skips) == (0, 2, {"receiver": 2})
     assert {letter.state for letter in await house.dead()} == {"new"}
 
 

@@ -243,6 +243,13 @@ class Replay:
     skipped: Annotated[
         int, Field(ge=0, description="Receiver gone, replayed already or too often, or the like.")
     ]
+    skips: Annotated[
+        dict[str, int],
+        Field(
+            description="The same by reason: `receiver` (not there), `replayed` (already), "
+            "`generation` (too often), `waiting` (in the queue), `repeated` (same message), `gone`."
+        ),
+    ]
     channels: Annotated[dict[str, int], Field(description="Letters by channel, 20 at most.")]
     receivers: Annotated[dict[str, int], Field(description="Letters by receiver, 20 at most.")]
     reason: Annotated[str | None, Field(description="Why it stopped.")]

@@ -244,6 +244,7 @@ def replay(job: Job) -> shapes.Replay:
         acked=job.acked,
         failed=job.failed,
         skipped=sum(job.skipped.values()),
+        skips=dict(job.skipped),
         channels=job.channels,
         receivers=job.receivers,
         reason=job.reason or None,

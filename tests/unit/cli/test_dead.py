@@ -160,6 +160,21 @@ def test_a_replay_is_left_alone_found_again_and_ended(
     assert shell.run("dead", "replay", "--watch", "r9").exit_code == 1
 
 
+def test_what_would_be_left_out_is_told_with_the_reason(shell: Shell) -> None:
+    shell.operations.skips = {"receiver": 3, "replayed": 1}
+    done = shell.run("dead", "replay", "--all", "--dry-run")
+    assert done.exit_code == 0
+    told = "5 dead letters match, 4 of them would be left out "
+    assert done.stdout.startswith(told + "(3 whose receiver is not there, 1 replayed already); ")
+
+
+def test_where_all_would_be_left_out_nobody_is_asked_and_nothing_begins(shell: Shell) -> None:
+    shell.operations.skips = {"receiver": 5}
+    done = shell.run("dead", "replay", "--all")
+    assert (done.exit_code, shell.operations.jobs) == (1, {})
+    assert "5 of them would be left out (5 whose receiver is not there)" in done.stdout
+
+
 def test_a_replay_is_watched_or_ended_and_not_both(shell: Shell) -> None:
     done = shell.run("dead", "replay", "--watch", "r1", "--cancel", "r2")
     assert done.exit_code == 2
