@@ -52,7 +52,7 @@ class Hub(Generic[R]):
     @property
     def may_wait(self) -> bool:
         """Whether a publish may have to wait for the store."""
-        return self.durables > 0 or self._lanes.are_open
+        return self.durables > 0 or bool(self._lanes.open)
 
     def publish(
         self,
@@ -70,8 +70,10 @@ class Hub(Generic[R]):
         """
         receivers = self.routes.receivers(channel)
         is_keyed = message.key is not None
-        if not self.durables and not self._lanes.are_open and not is_keyed:
-            self._show_published(message, receivers, leave_out)
+        if not self.durables and not self._lanes.open and not is_keyed:
+            # As in `_show_published`.
+            self.counters.published += 1
+            self._show(message, receivers, leave_out)
             return Kept.KEPT
         keys: Sequence[str] = ()
         if self.durables and persistent is not False:

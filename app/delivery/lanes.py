@@ -49,16 +49,12 @@ class Lanes(Generic[R]):
 
     def __init__(self, show: Show[R]) -> None:
         self._show = show
-        self._lanes: dict[str, deque[Publication[R]]] = {}
-
-    @property
-    def are_open(self) -> bool:
-        """Whether anything waits at all."""
-        return bool(self._lanes)
+        # By channel, while anything waits there.
+        self.open: dict[str, deque[Publication[R]]] = {}
 
     def enter(self, channel: str, publication: Publication[R]) -> Kept | None:
         """Show what need not be kept, now or behind what waits on its channel."""
-        lane = self._lanes.get(channel)
+        lane = self.open.get(channel)
         if lane is None:
             self._show(publication.message, publication.receivers, publication.leave_out)
             return Kept.KEPT
@@ -71,7 +67,7 @@ class Lanes(Generic[R]):
 
         After UNKNOWN it is called once more, when the truth is known: nobody waits for that.
         """
-        self._lanes.setdefault(channel, deque()).append(publication)
+        self.open.setdefault(channel, deque()).append(publication)
         return partial(self._answered, channel, publication)
 
     def _answered(self, channel: str, publication: Publication[R], outcome: Kept) -> None:
@@ -80,7 +76,7 @@ class Lanes(Generic[R]):
                 self._show_late(publication)
             return
         publication.outcome = outcome
-        lane = self._lanes[channel]
+        lane = self.open[channel]
         while lane and (known := lane[0].outcome) is not None:
             first = lane.popleft()
             if known is Kept.KEPT:
@@ -89,7 +85,7 @@ class Lanes(Generic[R]):
                 first.done(known)
         if not lane:
             # Those who were told may have published meanwhile, into this very lane.
-            self._lanes.pop(channel, None)
+            self.open.pop(channel, None)
 
     def _show_late(self, publication: Publication[R]) -> None:
         """Who has not got yet what passed the message gets them in their order."""

@@ -128,6 +128,8 @@ class Socket:
 
     def _frames(self, messages: Sequence[Event]) -> bytes:
         if self._messages_per_frame == 1:
+            if len(messages) == 1:
+                return messages[0].frame or _frame_once(messages[0])
             return b"".join([message.frame or _frame_once(message) for message in messages])
         step = self._messages_per_frame if self._messages_per_frame > 0 else max(1, len(messages))
         chunks = [messages[start : start + step] for start in range(0, len(messages), step)]

@@ -53,7 +53,7 @@ def test_a_message_is_shown_to_those_whom_it_was_for_when_it_was_accepted() -> N
     assert street.shown == []
     answer(Kept.KEPT)
     assert (street.shown, street.told) == (shown("a"), ["a kept"])
-    assert not street.lanes.are_open
+    assert not street.lanes.open
 
 
 def test_what_need_not_be_kept_is_shown_at_once_where_nobody_waits() -> None:
@@ -74,7 +74,7 @@ def test_what_comes_behind_waits_until_all_before_it_is_answered() -> None:
     first(Kept.KEPT)
     assert street.shown == shown("a", "b", "c")
     assert street.told == ["a kept", "b kept", "c kept"]
-    assert not street.lanes.are_open
+    assert not street.lanes.open
 
 
 def test_what_is_refused_is_not_shown_and_keeps_nobody_waiting() -> None:
@@ -121,8 +121,8 @@ def test_who_is_told_may_publish_on_the_same_channel() -> None:
     more: list[Callable[[Kept], None]] = []
     publication.done = lambda _: more.append(street.keep("b"))
     street.lanes.keep("/a", publication)(Kept.KEPT)
-    assert street.lanes.are_open
+    assert street.lanes.open
     (answer,) = more
     answer(Kept.KEPT)
     assert street.shown == shown("a", "b")
-    assert not street.lanes.are_open
+    assert not street.lanes.open
