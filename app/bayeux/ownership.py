@@ -10,6 +10,7 @@ from app.bayeux.life import Input
 from app.bayeux.records import record_of
 from app.bayeux.sessions import Session
 from app.delivery import dead_letters
+from app.delivery.channels import Kind
 from app.delivery.counters import Reason
 from app.delivery.dead_letters import DeadLetter
 from app.delivery.entries import Settling
@@ -113,10 +114,12 @@ class Ownership:
     def wants_letters(self, session: Session, channel: str) -> bool:
         if session.terms is None and session.queue.settling is Settling.WRITTEN:
             return False
-        rules = self._bayeux.options.channels
-        if not rules or not channel:
-            return True
-        return self._bayeux.rule(self._bayeux.channels.named(channel)).dead_letters
+        found = self._bayeux.channels.get(channel)
+        if found is not None and found.kind is Kind.SERVICE:
+            # An answer is for who asked, and means nothing to anybody later.
+            return False
+        has_rules = bool(self._bayeux.options.channels)
+        return found is None or not has_rules or self._bayeux.rule(found).dead_letters
 
     def policy(self, session: Session) -> Mapping[str, Any] | None:
         if session.terms is None:

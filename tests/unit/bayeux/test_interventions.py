@@ -5,6 +5,7 @@ import logging
 import pytest
 
 from app.bayeux.grammar import CommandRefused
+from app.delivery.counters import Reason
 from tests.unit.bayeux.desk import (
     ask,
     connect,
@@ -60,6 +61,17 @@ def test_a_killed_session_leaves_dead_letters_and_its_client_is_told() -> None:
     assert "ended by operator" in house.keeper.letters[0].reason
     assert "joe/1" not in house.keeper.sessions
     assert client.connect().reply["error"].startswith("402")
+    assert house.balances()
+
+
+def test_answers_of_services_are_no_dead_letters() -> None:
+    house = house_of()
+    client = receiver(house)
+    house.bayeux.deliver_event(client.session, {"channel": "/service/echo", "data": "hello"})
+    publish(house, 1)
+    ask(house, "client/joe/1/?killSession")
+    assert letters(house) == [1]
+    assert house.bayeux.hub.counters.discarded[Reason.NO_LETTER] == 1
     assert house.balances()
 
 
