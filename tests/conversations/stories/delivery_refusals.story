@@ -110,6 +110,46 @@ olga asks "client/s07/1/?numCallbackExceptions" and hears "1"
 olga asks "client/s07/1/?lastCallbackException" and hears "user.update.error"
 alice ends the session
 
+# What one receiver refuses reaches the others, and each refusal is a dead letter of its own
+pins: S15
+walter watches the dead letters
+ann takes /s15
+ben takes /s15
+ann ~> /meta/connect {"ext": {"ack": 1}}
+ben ~> /meta/connect {"ext": {"ack": 1}}
+bob handshakes
+bob publishes "first" to /s15
+ann <~ /s15 {"data": "first", "ext": {"delivery": {"seq": 1, ...}}}
+       /meta/connect ok {"ext": {"ack": 2}}
+ben <~ /s15 {"data": "first", "ext": {"delivery": {"seq": 1, ...}}}
+       /meta/connect ok {"ext": {"ack": 2}}
+-- Ann refuses it, Ben takes it.
+ann ~> /meta/connect {"ext": {"ack": 2, "delivery": {"verdicts": [{"seq": 1, "errorCode": "user.update.error"}]}}}
+ben ~> /meta/connect {"ext": {"ack": 2}}
+walter <~ /sys/deadMessage {"data": {"content": "first", "errorCode": "user.update.error", "receiver": new $of_ann, ...}, ...}
+          /meta/connect ok {"ext": {"ack": 2}}
+walter ~> /meta/connect {"ext": {"ack": 2}}
+walter is held for 100 ms
+ben is held
+-- Both refuse the next one.
+bob publishes "second" to /s15
+ann <~ /s15 {"data": "second", "ext": {"delivery": {"seq": 2, "redelivered": absent, ...}}}
+       /meta/connect ok {"ext": {"ack": 3}}
+ben <~ /s15 {"data": "second", "ext": {"delivery": {"seq": 2, "redelivered": absent, ...}}}
+       /meta/connect ok {"ext": {"ack": 3}}
+ann ~> /meta/connect {"ext": {"ack": 3, "delivery": {"verdicts": [{"seq": 2, "errorCode": "user.update.error"}]}}}
+walter <~ /sys/deadMessage {"data": {"content": "second", "errorCode": "user.update.error", "receiver": $of_ann, ...}, ...}
+          /meta/connect ok {"ext": {"ack": 3}}
+walter ~> /meta/connect {"ext": {"ack": 3}}
+ben ~> /meta/connect {"ext": {"ack": 3, "delivery": {"verdicts": [{"seq": 2, "errorCode": "user.update.error"}]}}}
+walter <~ /sys/deadMessage {"data": {"content": "second", "errorCode": "user.update.error", "receiver": <text>, ...}, ...}
+          /meta/connect ok {"ext": {"ack": 4}}
+walter ~> /meta/connect {"ext": {"ack": 4}}
+walter is held for 100 ms
+ann leaves while waiting
+ben leaves while waiting
+walter leaves while waiting
+
 # A dead letter says what it was, who sent it, who refused it, and why
 pins: S11
 walter -> /meta/handshake {"ext": {"ack": true, "delivery": true, "authentication": {"token": $operator}}}
