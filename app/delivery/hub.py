@@ -111,9 +111,9 @@ class Hub(Generic[R]):
             elif not receiver.is_ready:
                 # As in `make_ready`.
                 receiver.is_ready = True
-                self._ready.append(receiver)
-                if len(self._ready) == 1:
+                if not self._ready:
                     self._on_ready()
+                self._ready.append(receiver)
 
     def deliver(self, receiver: R, message: Message) -> None:
         """Give the message to one receiver, whatever it subscribed to."""
@@ -124,9 +124,9 @@ class Hub(Generic[R]):
         if receiver.is_ready:
             return
         receiver.is_ready = True
-        self._ready.append(receiver)
-        if len(self._ready) == 1:
+        if not self._ready:
             self._on_ready()
+        self._ready.append(receiver)
 
     def take_ready(self) -> list[R]:
         """The receivers to be told now."""

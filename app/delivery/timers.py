@@ -31,14 +31,10 @@ class Timers(Generic[T]):
 
     def ring_by(self, item: T, due: float) -> None:
         """Make sure that the item rings soon after `due`, perhaps before."""
-        if due == _NEVER:
+        if 0 < item.alarm <= due * _PER_SECOND + 1 or due == _NEVER:
             return
-        bucket, alarm = int(due * _PER_SECOND) + 1, item.alarm
-        if alarm:
-            if alarm <= bucket:
-                return
-            self.drop(item)
-        item.alarm = bucket
+        self.drop(item)
+        item.alarm = bucket = int(due * _PER_SECOND) + 1
         if bucket not in self._buckets:
             self._buckets[bucket] = set()
             heappush(self._order, bucket)
