@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Unpack
 
-from app.journal.columns import Change, Columns, Delivery, Publication, Why
+from app.journal.columns import Change, Columns, Publication, Row, Why
 from app.journal.frame import Head, encode
 from app.journal.schema import VERSION
 
@@ -10,17 +10,18 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from app.delivery.messages import Message
+    from app.delivery.receivers import Receiver
 
 
 class FrameBuilder:
     """Collects events until `frame` is asked for, which begins the next one.
 
-    Times are microseconds since 1970. Receivers are told by their names in the store. Messages are
-    told by themselves, or by their ids where no more is known of them. Sequences must not change
-    any more: here they are only noted, which is cheaper by half than looking at each alone.
+    Times are microseconds since 1970. Receivers are told by themselves or by their names in the
+    store, messages by themselves or by their ids, where no more is known of them. Sequences must
+    not change any more: what is in them is looked at when the frame is made.
     """
 
-    __slots__ = ("_changed", "_delivered", "_published", "count", "node")
+    __slots__ = ("_changed", "_latest", "_published", "_rows", "count", "node")
 
     def __init__(self, node: str) -> None:
         self.node = node
@@ -30,7 +31,9 @@ class FrameBuilder:
         # How many events there are.
         self.count = 0
         self._published: list[Publication] = []
-        self._delivered: list[Delivery] = []
+        self._rows: list[Row] = []
+        # The row of each kind that the next event may join.
+        self._latest: dict[str, Row] = {}
         self._changed: list[Change] = []
 
     def published(self, message: "Message", at: int, copies: int, kept: int = 0) -> None:
@@ -41,28 +44,41 @@ class FrameBuilder:
     def delivered(
         self,
         kind: str,
-        messages: "Sequence[Message | int]",
-        receiver: str,
+        messages: "Sequence[Message] | Sequence[int]",
+        receiver: "Receiver | str",
         at: int,
         attempt: int | None = None,
     ) -> None:
         """This happened to these messages and this receiver."""
-        if messages:
-            self.count += len(messages)
-            self._delivered.append((kind, messages, receiver, at, attempt, None))
+        if not messages:
+            return
+        self.count += len(messages)
+        row = self._latest.get(kind)
+        if (
+            row is not None
+            # Looking at one spares looking at all where they are others.
+            and row[1][-1] is messages[-1]
+            and row[1] == messages
+            and row[2] == attempt
+        ):
+            row[4].append(receiver)
+            row[5].append(at)
+        else:
+            self._latest[kind] = row = (kind, messages, attempt, None, [receiver], [at])
+            self._rows.append(row)
 
     def explained(
         self,
         kind: str,
         message: "Message | int",
-        receiver: str,
+        receiver: "Receiver | str",
         at: int,
         attempt: int | None = None,
         **why: Unpack[Why],
     ) -> None:
         """This happened to one message and one receiver, and there is more to be said."""
         self.count += 1
-        self._delivered.append((kind, (message,), receiver, at, attempt, why))
+        self._rows.append((kind, (message,), attempt, why, [receiver], [at]))
 
     def changed(
         self,
@@ -78,6 +94,11 @@ class FrameBuilder:
         self.count += 1
         self._changed.append((kind, at, what, name, channel, number))
 
+    def add(self, count: int, rows: list[Row]) -> None:
+        """These rows happened, which are so many events."""
+        self.count += count
+        self._rows += rows
+
     def frame(self) -> bytes:
         """All that was told since the last one; b"" if that is nothing."""
         if not self.count:
@@ -85,7 +106,7 @@ class FrameBuilder:
         first, last = self.span()
         columns = Columns(first)
         columns.publish(self._published)
-        columns.deliver(self._delivered)
+        columns.deliver(self._rows)
         columns.change(self._changed)
         head = Head(VERSION, self.node, self.count, first, last)
         self._begin()
@@ -94,5 +115,6 @@ class FrameBuilder:
     def span(self) -> tuple[int, int]:
         """The first and the last time; in each list times rise, unless the clock is put back."""
         ends = [row[1] for told in (self._published, self._changed) for row in told[:1] + told[-1:]]
-        ends += [row[3] for row in self._delivered[:1] + self._delivered[-1:]]
+        ends += [row[5][0] for row in self._rows]
+        ends += [row[5][-1] for row in self._rows]
         return min(ends), max(ends)

@@ -1,6 +1,6 @@
 """Columns of a frame in the making."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypedDict
 
 from app.delivery.dead_letters import key_of
@@ -8,6 +8,7 @@ from app.journal.frame import Body, Delivered, Messages
 
 if TYPE_CHECKING:
     from app.delivery.messages import Message
+    from app.delivery.receivers import Receiver
 
 _NS_PER_US = 1000
 _NOBODY = -1
@@ -26,13 +27,12 @@ _NO_REASON: Why = {}
 
 # Message, time, copies, how many of these are kept.
 Publication = tuple["Message", int, int, int]
-# Kind, messages or their ids, receiver, time, attempt, reason.
-Delivery = tuple[str, Sequence["Message | int"], str, int, int | None, Why | None]
+# Kind, messages or their ids, attempt, reason, receivers and a time for each, or one for all.
+Row = tuple[
+    str, Sequence["Message | int"], int | None, Why | None, list["Receiver | str"], list[int]
+]
 # Kind, time, what, name, channel, number.
 Change = tuple[str, int, str | None, str | None, str | None, int | None]
-# The row that the same event of another receiver may join: its messages, its attempt, its receivers
-# and their times.
-_Row = tuple[Sequence["Message | int"], int | None, list[int], list[int]]
 
 
 class Columns:
@@ -45,8 +45,10 @@ class Columns:
     def __init__(self, first: int) -> None:
         self._first = first
         self._names: dict[str, int] = {}
+        # Places of receivers' names, by themselves.
+        self._receivers: dict[Receiver | str, int] = {}
         self._channels: dict[str, int] = {}
-        # Places of messages, by themselves and by their ids.
+        # Places of messages, by themselves or by their ids.
         self._places: dict[Message | int, int] = {}
         self._messages: Messages = {"id": [], "channel": []}
         self._body = Body()
@@ -68,47 +70,44 @@ class Columns:
             "by": [places[message.sender] for message in messages],
         }
 
-    def deliver(self, told: Iterable[Delivery]) -> None:
-        """Put in what happened to messages and receivers; what happened alike becomes one row."""
-        first, names, places = self._first, self._names, self._places
-        kinds: list[str] = []
-        rows: list[list[int]] = []
+    def deliver(self, told: Sequence[Row]) -> None:
+        """Put in what happened to messages and receivers."""
+        if not told:
+            return
+        first, message_at, receiver_at = self._first, self._places.get, self._receivers.get
+        messages: list[list[int]] = []
         receivers: list[list[int]] = []
         times: list[list[int]] = []
-        attempts: list[int | None] = []
-        reasons: dict[int, Why] = {}
-        latest: dict[str, _Row] = {}
-        for kind, messages, receiver, at, attempt, why in told:
-            name = names.setdefault(receiver, len(names))
-            row = latest.get(kind)
-            if (
-                row is not None
-                and row[0][-1] is messages[-1]
-                and row[0] == messages
-                and row[1] == attempt
-                and why is None
-            ):
-                row[2].append(name)
-                row[3].append(at - first)
-                continue
-            to, when = [name], [at - first]
-            if why is None:
-                latest[kind] = (messages, attempt, to, when)
+        for _, batch, _, _, to, at in told:
+            # Many rows have one message and one receiver; they are what costs most.
+            if len(batch) == 1:
+                place = message_at(batch[0])
+                messages.append([self._place(batch[0]) if place is None else place])
             else:
-                reasons[len(kinds)] = why
-            kinds.append(kind)
-            if len(messages) == 1:
-                place = places.get(messages[0])
-                rows.append([self._place(messages[0]) if place is None else place])
+                messages.append([self._place(message) for message in batch])
+            if len(to) == 1:
+                place = receiver_at(to[0])
+                receivers.append([self._name_of(to[0]) if place is None else place])
+                times.append([at[0] - first])
             else:
-                rows.append([self._place(message) for message in messages])
-            receivers.append(to)
-            times.append(when)
-            attempts.append(attempt)
-        if kinds:
-            block: Delivered = {"kind": kinds, "messages": rows, "receivers": receivers, "t": times}
-            self._body["delivered"] = block
-            _explain(block, attempts, reasons)
+                receivers.append(self._places_of(to))
+                times.append(_times(at, len(to), first))
+        self._body["delivered"] = block = Delivered(
+            kind=[row[0] for row in told], messages=messages, receivers=receivers, t=times
+        )
+        attempts = [row[2] for row in told]
+        if any(attempts):
+            block["attempt"] = attempts
+        reasons = [row[3] for row in told]
+        if any(reasons):
+            _explain(block, [why or _NO_REASON for why in reasons])
+
+    def _places_of(self, receivers: "Sequence[Receiver | str]") -> list[int]:
+        places = self._receivers
+        try:
+            return [places[receiver] for receiver in receivers]
+        except KeyError:
+            return [self._name_of(receiver) for receiver in receivers]
 
     def change(self, told: Sequence[Change]) -> None:
         """Put in what changed."""
@@ -140,22 +139,24 @@ class Columns:
     # What is said once
 
     def _place(self, message: "Message | int") -> int:
-        places = self._places
-        place = places.get(message)
+        place = self._places.get(message)
         if place is None:
-            id, channel = (
-                (message, _NOBODY)
-                if isinstance(message, int)
-                else (message.id, self._channel(message.channel))
-            )
-            place = places.get(id)
-            if place is None:
-                place = places[id] = len(self._messages["id"])
-                self._messages["id"].append(id)
-                self._messages["channel"].append(channel)
-            elif channel != _NOBODY:
-                self._messages["channel"][place] = channel
-            places[message] = place
+            place = self._places[message] = len(self._places)
+            ids, channels = self._messages["id"], self._messages["channel"]
+            if isinstance(message, int):
+                ids.append(message)
+                channels.append(_NOBODY)
+            else:
+                ids.append(message.id)
+                name = message.channel
+                channels.append(self._channels.setdefault(name, len(self._channels)))
+        return place
+
+    def _name_of(self, receiver: "Receiver | str") -> int:
+        place = self._receivers.get(receiver)
+        if place is None:
+            name = receiver if isinstance(receiver, str) else receiver.key
+            place = self._receivers[receiver] = self._name(name)
         return place
 
     def _name(self, name: str) -> int:
@@ -168,13 +169,15 @@ class Columns:
         return self._channels.setdefault(channel, len(self._channels))
 
 
-def _explain(block: Delivered, attempts: list[int | None], reasons: dict[int, Why]) -> None:
+def _explain(block: Delivered, reasons: Sequence[Why]) -> None:
     """The columns that most frames do without."""
-    if any(attempts):
-        block["attempt"] = attempts
-    if reasons:
-        why = [reasons.get(row, _NO_REASON) for row in range(len(attempts))]
-        block["code"] = [each.get("code") for each in why]
-        block["letter"] = [each.get("letter") for each in why]
-        block["fingerprint"] = [each.get("fingerprint") for each in why]
-        block["generation"] = [each.get("generation") for each in why]
+    block["code"] = [why.get("code") for why in reasons]
+    block["letter"] = [why.get("letter") for why in reasons]
+    block["fingerprint"] = [why.get("fingerprint") for why in reasons]
+    block["generation"] = [why.get("generation") for why in reasons]
+
+
+def _times(times: Sequence[int], count: int, first: int) -> list[int]:
+    if len(times) == count:
+        return [at - first for at in times]
+    return [times[0] - first] * count

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from app.journal.builder import FrameBuilder
-from app.journal.schema import FULL, Kind
+from app.journal.schema import FULL, PATIENCE_S, Kind
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ class Journal(FrameBuilder):
     """A builder whose frames leave by themselves.
 
     The shell calls `turn_over` at the end of every turn of the event loop in which something may
-    have been told, and `flush` ten times a second. While the store is away frames wait; when they
+    have been told, and `beat` ten times a second. While the store is away frames wait; when they
     fill their room, what comes then is dropped and counted, and the journal says so.
 
     Args:
@@ -42,15 +42,16 @@ class Journal(FrameBuilder):
     __slots__ = (
         "_bytes",
         "_dropped_at",
+        "_due",
         "_most_bytes",
         "_now",
-        "_offset_us",
         "_outlet",
         "_waiting",
         "_wall_us",
         "at",
         "dropped",
         "dropped_untold",
+        "offset_us",
     )
 
     def __init__(
@@ -73,14 +74,16 @@ class Journal(FrameBuilder):
         self._dropped_at = 0
         # The present turn by the loop's clock and by the wall's, and what lies between the two.
         self._now = -1.0
-        self._offset_us = wall_us() - int(now * _US_PER_S)
+        self.offset_us = wall_us() - int(now * _US_PER_S)
         self.at = 0
+        # When what there is leaves at the latest.
+        self._due = now + PATIENCE_S
 
     def time(self, now: float) -> int:
         """This turn's time in microseconds since 1970; to be asked before each event."""
         if now is not self._now:
             self._now = now
-            self.at = int(now * _US_PER_S) + self._offset_us
+            self.at = int(now * _US_PER_S) + self.offset_us
         return self.at
 
     def turn_over(self, now: float) -> None:
@@ -88,11 +91,17 @@ class Journal(FrameBuilder):
         if self.count >= FULL:
             self.flush(now)
 
+    def beat(self, now: float) -> None:
+        """Time has passed: what has waited for company long enough leaves."""
+        if now >= self._due:
+            self.flush(now)
+
     def flush(self, now: float) -> None:
         """All that was told leaves, if the store is there."""
         # Once for many events; the wall's clock may be put right at any time.
-        self._offset_us = self._wall_us() - int(now * _US_PER_S)
+        self.offset_us = self._wall_us() - int(now * _US_PER_S)
         self._now = -1.0
+        self._due = now + PATIENCE_S
         if self._outlet.has_room:
             self._send()
         elif self.count:
@@ -123,3 +132,11 @@ class Journal(FrameBuilder):
             self._dropped_at = since
         self.dropped += count
         self.dropped_untold += count
+
+    def miss(self, events: int) -> None:
+        """So many were in a frame that the store has refused."""
+        if not self.dropped_untold:
+            log.error("the store takes no frames of the journal: events are lost")
+            self._dropped_at = self._wall_us()
+        self.dropped += events
+        self.dropped_untold += events

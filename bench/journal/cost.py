@@ -8,8 +8,12 @@ from dataclasses import dataclass
 from itertools import count, islice
 from typing import NamedTuple
 
+from app.delivery.counters import Counters
 from app.delivery.messages import Message
+from app.delivery.queue import CallbackQueue, QueueLimits
+from app.delivery.receivers import Receiver
 from app.journal.builder import FrameBuilder
+from app.journal.notes import SingleNotes, TurnNotes
 from app.journal.schema import FULL, Kind
 
 _BEGINNING = 1_763_596_800_000_000
@@ -28,17 +32,13 @@ class Traffic:
     receivers: int
     # Receivers acknowledge, each at a time of its own; or the transport does for them.
     acks: bool = True
-    # Receivers are known by the ids of what they have, as in frames of scripts.
-    kept: bool = False
 
 
 TRAFFIC = (
     Traffic("one to one, acknowledged", 1, 1),
-    Traffic("one to one, kept", 1, 1, kept=True),
     Traffic("batches of 20 to one, acknowledged", 20, 1),
     Traffic("one to 10, acknowledged", 1, 10),
     Traffic("one to 100, acknowledged", 1, 100),
-    Traffic("one to 100, kept", 1, 100, kept=True),
     Traffic("one to 100, plain", 1, 100, acks=False),
     Traffic("five to 100, acknowledged", 5, 100),
     Traffic("one to 1000, acknowledged", 1, 1000),
@@ -69,18 +69,16 @@ def measure(traffic: Traffic, *, events: int = 100_000, rounds: int = 5) -> Cost
 def _round(traffic: Traffic, events: int) -> tuple[float, float, int]:
     told = size = 0
     spent = 0.0
-    builder = FrameBuilder("bench")
-    names = [f"anonymous/-{n}" for n in range(100_000, 100_000 + traffic.receivers)]
+    desk = _Desk(traffic)
     turns = _turns(traffic)
     while told < events:
         # Asking for the time costs as much as an event: once for many turns.
         present = list(islice(turns, max(_TOGETHER // traffic.receivers, 1)))
         began = time.process_time()
         for turn in present:
-            _tell(builder, traffic, turn, names)
-            if builder.count >= FULL:
-                told += builder.count
-                size += len(builder.frame())
+            count, frame = desk.tell(turn)
+            told += count
+            size += len(frame)
         spent += time.process_time() - began
     return spent / told * 1e6, size / told, told
 
@@ -90,7 +88,7 @@ class Turn(NamedTuple):
 
     at: int
     messages: list[Message]
-    batches: list[Sequence[Message | int]]
+    batches: list[Sequence[Message]]
 
 
 def _turns(traffic: Traffic) -> Iterator[Turn]:
@@ -106,19 +104,48 @@ def _turns(traffic: Traffic) -> Iterator[Turn]:
             )
             for n in range(traffic.publishes)
         ]
-        told = [message.id for message in messages] if traffic.kept else messages
-        yield Turn(at, messages, [list(told) for _ in range(traffic.receivers)])
+        yield Turn(at, messages, [list(messages) for _ in range(traffic.receivers)])
 
 
-def _tell(builder: FrameBuilder, traffic: Traffic, turn: Turn, names: Sequence[str]) -> None:
-    at, messages, batches = turn
-    for message in messages:
-        builder.published(message, at, len(names), len(names) if traffic.kept else 0)
-    if not traffic.acks:
-        for name, batch in zip(names, batches, strict=True):
-            builder.delivered(Kind.WRITTEN, batch, name, at, 1)
-        return
-    for name, batch in zip(names, batches, strict=True):
-        builder.delivered(Kind.HANDED, batch, name, at, 1)
-    for after, (name, batch) in enumerate(zip(names, batches, strict=True)):
-        builder.delivered(Kind.ACKED, batch, name, at + after)
+class _Desk:
+    """Tells turns as the server does."""
+
+    def __init__(self, traffic: Traffic) -> None:
+        self._traffic = traffic
+        self._builder = FrameBuilder("bench")
+        counters = Counters()
+        limits = QueueLimits()
+        self._receivers = [
+            Receiver(CallbackQueue(limits, counters), n)
+            for n in range(100_000, 100_000 + traffic.receivers)
+        ]
+        self._at = 0
+        self._handed = TurnNotes(Kind.HANDED, 1, self._now)
+        self._written = TurnNotes(Kind.WRITTEN, 1, self._now)
+        self._acked = SingleNotes(Kind.ACKED, self._now)
+
+    def _now(self) -> int:
+        return self._at
+
+    def tell(self, turn: Turn) -> tuple[int, bytes]:
+        """How many events have left, and in which frame."""
+        traffic, builder, receivers = self._traffic, self._builder, self._receivers
+        self._at, messages, batches = turn
+        for message in messages:
+            builder.published(message, self._at, traffic.receivers)
+        note = self._handed.note if traffic.acks else self._written.note
+        for receiver, batch in zip(receivers, batches, strict=True):
+            note(receiver, batch)
+        self._handed.end_turn()
+        self._written.end_turn()
+        if traffic.acks:
+            note = self._acked.note
+            for receiver, batch in zip(receivers, batches, strict=True):
+                self._at += 1
+                note(receiver, batch)
+        count = builder.count + self._handed.count + self._written.count + self._acked.count
+        if count < FULL:
+            return 0, b""
+        for notes in (self._handed, self._written, self._acked):
+            builder.add(*notes.take())
+        return count, builder.frame()

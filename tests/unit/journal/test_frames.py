@@ -207,12 +207,3 @@ def test_what_happened_to_no_message_is_no_event() -> None:
     builder = FrameBuilder("here")
     builder.delivered(Kind.ACKED, [], "ann/1", NOW)
     assert builder.frame() == b""
-
-
-def test_a_message_is_the_same_whether_it_is_told_by_its_id_or_not() -> None:
-    builder = FrameBuilder("here")
-    builder.delivered(Kind.HANDED, [MESSAGES[0].id], "ann/1", NOW)
-    builder.delivered(Kind.ACKED, [MESSAGES[0]], "ann/1", NOW)
-    frame = decode(builder.frame())
-    assert frame.body["messages"]["id"] == [0]
-    assert {event.channel for event in unfold(frame)} == {MESSAGES[0].channel}

@@ -3,7 +3,7 @@
 from app.delivery.messages import Message
 from app.journal.frame import decode
 from app.journal.journal import Journal
-from app.journal.schema import FULL, Event, Kind
+from app.journal.schema import FULL, PATIENCE_S, Event, Kind
 from app.journal.unfold import unfold
 
 WALL = 1_763_600_000_000_000
@@ -62,13 +62,33 @@ def test_a_turn_that_makes_a_whole_frame_sends_it() -> None:
     assert len(at.shelf.events) == FULL
 
 
-def test_the_beat_sends_what_there_is() -> None:
+def test_a_flush_sends_what_there_is() -> None:
     at = Desk()
     at.journal.flush(0.0)
     assert at.shelf.frames == []
     at.tell(2)
     at.journal.flush(0.1)
     assert len(at.shelf.frames) == 1
+
+
+def test_what_is_little_waits_for_company_but_not_for_long() -> None:
+    at = Desk()
+    at.tell(1)
+    at.journal.beat(PATIENCE_S - 0.1)
+    assert at.shelf.frames == []
+    at.journal.beat(PATIENCE_S)
+    assert len(at.shelf.frames) == 1
+    at.tell(1, now=PATIENCE_S)
+    at.journal.beat(PATIENCE_S + 0.1)
+    assert len(at.shelf.frames) == 1
+
+
+def test_what_a_store_refuses_is_missed_too() -> None:
+    at = Desk()
+    at.journal.miss(7)
+    at.journal.flush(0.0)
+    assert [(event.kind, event.number) for event in at.shelf.events] == [("dropped", 7)]
+    assert at.journal.dropped == 7
 
 
 def test_times_are_those_of_the_wall() -> None:

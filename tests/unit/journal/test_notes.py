@@ -1,0 +1,87 @@
+"""Notes of what happens to many become rows that unfold into each of them."""
+
+from collections import Counter
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.delivery.counters import Counters
+from app.delivery.messages import Message
+from app.delivery.queue import CallbackQueue, QueueLimits
+from app.delivery.receivers import Receiver
+from app.journal.builder import FrameBuilder
+from app.journal.frame import decode
+from app.journal.notes import SingleNotes, TurnNotes
+from app.journal.schema import Kind
+from app.journal.unfold import unfold
+
+NOW = 1_763_600_000_000_000
+MESSAGES = [Message(b"{}", id=NOW * 1000 + n, channel="/a", sender="") for n in range(4)]
+RECEIVERS = [Receiver(CallbackQueue(QueueLimits(), Counters()), n) for n in range(1, 6)]
+
+
+class Watch:
+    now = NOW
+
+    def __call__(self) -> int:
+        return self.now
+
+
+happenings = st.lists(
+    st.tuples(
+        st.sampled_from(RECEIVERS),
+        st.lists(st.sampled_from(MESSAGES), min_size=1, max_size=3),
+        st.booleans(),
+    ),
+    max_size=40,
+)
+
+
+def told(notes: TurnNotes | SingleNotes) -> Counter[tuple[object, ...]]:
+    builder = FrameBuilder("here")
+    builder.add(*notes.take())
+    frame = builder.frame()
+    events = unfold(decode(frame)) if frame else []
+    return Counter((e.msg, e.receiver, e.ts, e.kind, e.attempt) for e in events)
+
+
+@given(happenings)
+def test_what_many_are_handed_in_a_turn_is_read_again(
+    happened: list[tuple[Receiver, list[Message], bool]],
+) -> None:
+    watch = Watch()
+    notes = TurnNotes(Kind.HANDED, 1, watch)
+    expected: Counter[tuple[object, ...]] = Counter()
+    for receiver, messages, ends in happened:
+        notes.note(receiver, messages)
+        expected.update((m.id, receiver.key, watch.now, "handed", 1) for m in messages)
+        if ends:
+            notes.end_turn()
+            watch.now += 100
+    assert told(notes) == expected
+    assert told(notes) == Counter()
+
+
+@given(happenings)
+def test_what_each_says_at_a_time_of_its_own_is_read_again(
+    happened: list[tuple[Receiver, list[Message], bool]],
+) -> None:
+    watch = Watch()
+    notes = SingleNotes(Kind.ACKED, watch)
+    expected: Counter[tuple[object, ...]] = Counter()
+    for receiver, messages, _ in happened:
+        notes.note(receiver, messages)
+        expected.update((m.id, receiver.key, watch.now, "acked", None) for m in messages)
+        watch.now += 100
+    assert notes.count == sum(expected.values())
+    assert told(notes) == expected
+    assert (notes.count, told(notes)) == (0, Counter())
+
+
+def test_receivers_of_the_same_messages_share_a_row() -> None:
+    notes = TurnNotes(Kind.WRITTEN, 1, Watch())
+    for receiver in RECEIVERS:
+        notes.note(receiver, list(MESSAGES))
+    notes.end_turn()
+    count, rows = notes.take()
+    assert (count, len(rows)) == (20, 1)
