@@ -5,7 +5,7 @@ connect replies alone and carry `ext.delivery`; verdicts come in `ext.delivery.v
 message of the client, or as the data of a publish to `/service/delivery`.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -92,7 +92,7 @@ class _DeliveryOfSession(SessionExtension):
     def incoming(self, session: Session, message: Json, now: float) -> bool:
         ext = message.get("ext")
         said = ext.get("delivery") if ext else None
-        if isinstance(said, Mapping):
+        if said is not None and isinstance(said, Mapping):
             verdicts = said.get("verdicts")
             if isinstance(verdicts, list):
                 _judge(self._bayeux, session, verdicts, now)
@@ -139,27 +139,26 @@ def _judge(bayeux: Bayeux, session: Session, elements: Sequence[object], now: fl
 
 
 class Dress:
-    """Events of a batch as their receiver reads them; what all receivers read is made once."""
+    """Events as their receiver reads them; what all receivers read is made once."""
 
     def __init__(self, node: Node) -> None:
         self._node = node
 
     def __call__(
-        self, session: Session, batch: Iterable[tuple[Message, int, int]]
-    ) -> Sequence[Event]:
-        waiting = session.queue.count
-        events = []
-        for place, (message, seq, redelivered) in enumerate(batch):
-            stem = message.stem or self._stem(message)
-            own = self._own(session, message, redelivered)
-            events.append(Event(_EVENT % (stem, seq, place, waiting, own)))
-        return events
+        self, session: Session, message: Message, seq: int, place: int, redelivered: int
+    ) -> Event:
+        channel = message.channel
+        pattern = channel if channel in session.subscriptions else session.subscription(channel)
+        own = _subscription(pattern)
+        has_secret = session.terms is not None and session.terms.secret is not None
+        if redelivered or message.life_ms is not None or has_secret:
+            own += self._rarely(session, message, redelivered)
+        stem = message.stem or self._stem(message)
+        return Event(_EVENT % (stem, seq, place, session.queue.count, own))
 
-    def _own(self, session: Session, message: Message, redelivered: int) -> bytes:
-        """What is not said of every event."""
-        own = _subscription(session.subscription(message.channel))
-        if redelivered:
-            own += b',"redelivered":%d' % redelivered
+    def _rarely(self, session: Session, message: Message, redelivered: int) -> bytes:
+        """What is said of few events."""
+        own = b',"redelivered":%d' % redelivered if redelivered else b""
         if session.terms is not None and session.terms.secret is not None:
             own += b',"cbSessionId":' + orjson.dumps(session.terms.secret)
         if message.life_ms is not None:

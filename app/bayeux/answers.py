@@ -1,8 +1,6 @@
 """What leaves: answers to requests with the messages that travel along, and pushes."""
 
-from collections.abc import Callable, Sequence
-from functools import partial
-from itertools import count, repeat
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from app.bayeux.advice import reconnect_advice
@@ -27,34 +25,26 @@ class Answers:
 
     def __init__(self, bayeux: "Bayeux") -> None:
         self._bayeux = bayeux
-        # While a turn ends: what is sent when the store has heard of all its hand-overs, ...
-        self._outbox: list[tuple[Session, Callable[[], None]]] | None = None
-        # ... and whether the store is there, which is then asked once.
+        # Whether the store is there, while that is asked only once.
         self._has_store: bool | None = None
 
-    def collect(self) -> None:
-        """From now on what the store must hear of first is sent together, by `send_collected`."""
-        self._outbox = []
+    def begin_round(self) -> None:
+        """Many sessions are told something, one behind the other."""
         self._has_store = self._bayeux.hub.keeper.is_available
 
-    def send_collected(self) -> None:
-        """The store hears of all hand-overs at once; then they leave."""
-        outbox, self._outbox = self._outbox, None
+    def end_round(self) -> None:
+        """That was all for now."""
         self._has_store = None
-        if outbox:
-            self._bayeux.hub.keeper.flush()
-            for session, send in outbox:
-                try:
-                    send()
-                except Exception:
-                    self._bayeux.log_fault(session)
 
     def tell(self, session: Session) -> None:
         """The session has something waiting: let it know, if it can be reached and may be."""
         bayeux, queue = self._bayeux, session.queue
         if not queue.count:
             return
-        if (session.dispatcher is not None or session.is_durable) and not self.may_take(session):
+        dispatcher = session.dispatcher
+        if dispatcher is not None and not (dispatcher.is_calm or dispatcher.flows(bayeux.now)):
+            return
+        if session.is_durable and self.lacks_store:
             return
         if session.pipe is not None and not session.deliver_only:
             self._push(session, session.pipe)
@@ -88,8 +78,10 @@ class Answers:
             self._send_plainly(exchange, session)
             return
         messages = self.take(session) if travels else ()
-        if session.is_durable or exchange.waits_for_store:
-            self._send_durably(exchange, session, messages)
+        is_repeated = messages and session.is_durable and session.queue.carries_repeats
+        if is_repeated or exchange.waits_for_store:
+            # Another loss must be counted.
+            self._send_when_known(exchange, session, messages)
         else:
             self._send(exchange, session, messages, None)
 
@@ -106,20 +98,6 @@ class Answers:
         if carrier.is_draining():
             self._bayeux.sessions.timers.ring_by(session, self._bayeux.now)
         self._rest(exchange, session)
-
-    def _send_durably(
-        self, exchange: Exchange, session: Session, messages: Sequence[Event]
-    ) -> None:
-        """When the store knows what it must know before anybody else."""
-        if exchange.waits_for_store or (messages and session.queue.carries_repeats):
-            # Another loss must be counted.
-            self._send_when_known(exchange, session, messages)
-        elif self._outbox is not None and messages:
-            carried = session.queue.carried
-            send = partial(self._send, exchange, session, messages, carried)
-            self._outbox.append((session, send))
-        else:
-            self._send(exchange, session, messages, None)
 
     def _send_when_known(
         self, exchange: Exchange, session: Session, messages: Sequence[Event]
@@ -187,18 +165,19 @@ class Answers:
         if session.is_durable and self.lacks_store:
             return ()
         limit = -1 if session.terms is None else session.terms.max_entries
-        if session.dispatcher is not None and not session.dispatcher.flows(bayeux.now):
+        dispatcher = session.dispatcher
+        if dispatcher is not None and not (dispatcher.is_calm or dispatcher.flows(bayeux.now)):
             limit = 0
         messages = queue.pass_on(bayeux.now, bayeux.guard.held) if limit < 0 else None
         if messages is None:
             return self._take_again(session, limit)
         if session.is_durable:
             bayeux.settlement.mark_first(session, messages)
-            self._tell_store()
-        if session.dress is None:
+        dress = session.dress
+        if dress is None:
             return messages
         first = queue.seq - len(messages) + 1
-        return session.dress(session, zip(messages, count(first), repeat(0)))
+        return [dress(session, each, at, at - first, 0) for at, each in enumerate(messages, first)]
 
     def _take_again(self, session: Session, limit: int) -> Sequence[Event]:
         """As `take`, if something was handed over before, or not all may be handed over now."""
@@ -211,11 +190,13 @@ class Answers:
         if session.is_durable:
             bayeux.settlement.mark(session, entries)
             bayeux.settlement.mark(session, queue.returned)
-            self._tell_store()
-        if session.dress is None:
+        dress = session.dress
+        if dress is None:
             return [entry.message for entry in entries]
-        told = [(entry.message, entry.seq, entry.redelivered) for entry in entries]
-        return session.dress(session, told)
+        return [
+            dress(session, entry.message, entry.seq, place, entry.redelivered)
+            for place, entry in enumerate(entries)
+        ]
 
     def may_take(self, session: Session) -> bool:
         """Whether anything may be handed over now: what is kept waits while the store is away."""
@@ -232,11 +213,6 @@ class Answers:
         """
         has_store = self._has_store
         return not (self._bayeux.hub.keeper.is_available if has_store is None else has_store)
-
-    def _tell_store(self) -> None:
-        """The store hears of it before the bytes leave: who dies while working is counted."""
-        if self._outbox is None:
-            self._bayeux.hub.keeper.flush()
 
     def _written(self, session: Session, carried: Carried | None) -> None:
         queue = session.queue

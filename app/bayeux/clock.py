@@ -47,7 +47,8 @@ class Clock:
                 self.wind(session)
                 return
             # What was handed over a moment ago may have to be answered for before.
-            due = min(due, session.queue.first_due() or due)
+            if session.queue.response_timeout_s:
+                due = min(due, session.queue.first_due() or due)
         bayeux.sessions.timers.ring_by(session, due)
 
     def lie(self, session: Session) -> None:

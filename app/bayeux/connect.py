@@ -24,12 +24,13 @@ def connect(
     is_first = session.state is not _CONNECTED
     if is_first:
         session.advance(Input.CONNECT)
-    if session.dispatcher is not None:
-        session.ends_at = 0.0
-        session.dispatcher.contact(bayeux.now)
-        if session.dispatcher.is_dead and not session.is_closed:
+    dispatcher = session.dispatcher
+    if dispatcher is not None and not dispatcher.is_calm:
+        dispatcher.contact(bayeux.now)
+        if dispatcher.is_dead and not session.is_closed:
             bayeux.give_up(session, GIVEN_UP, "the last attempt failed")
             raise unknown_session(bayeux, exchange, message)
+    session.ends_at = 0.0
     session.rest_interval_s = session.interval_s
     advice = message.get("advice")
     timeout_s = _heed(advice, session) if advice else session.timeout_s

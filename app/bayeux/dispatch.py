@@ -182,8 +182,8 @@ def _carry_out(
     session = exchange.session
     if session is None or message.get("clientId") != session.client_id or session.state in _LEFT:
         raise _unknown(bayeux, message, exchange)
-    if session.terms is not None or session.is_durable:
-        _check_store(bayeux, session)
+    if (session.terms is not None or session.is_durable) and bayeux.exits.is_crowded:
+        raise _crowded(bayeux)
     if session.extensions:
         run_incoming(session, message, bayeux.now)
         if session.state in _LEFT:
@@ -196,11 +196,10 @@ def _carry_out(
     return handler(bayeux, exchange, session, message, reply)
 
 
-def _check_store(bayeux: Bayeux, session: Session) -> None:
+def _crowded(bayeux: Bayeux) -> Refused:
     """What cannot be written down must not happen: nothing is settled, the client comes back."""
-    if bayeux.exits.is_crowded:
-        advice = {"reconnect": "retry", "interval": milliseconds(bayeux.admission.delay_s())}
-        raise Refused(BayeuxError.STORE_UNAVAILABLE, NO_CONNECTION.text, advice=advice)
+    advice = {"reconnect": "retry", "interval": milliseconds(bayeux.admission.delay_s())}
+    return Refused(BayeuxError.STORE_UNAVAILABLE, NO_CONNECTION.text, advice=advice)
 
 
 def _unknown(bayeux: Bayeux, message: Json, exchange: Exchange) -> Refused:

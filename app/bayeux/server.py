@@ -117,13 +117,13 @@ class Bayeux:
         ready = self.hub.take_ready()
         if not ready:
             return
-        self.answers.collect()
+        self.answers.begin_round()
         for session in ready:
             try:
                 self.answers.tell(session)
             except Exception:
                 self.log_fault(session)
-        self.answers.send_collected()
+        self.answers.end_round()
 
     def tick(self, now: float) -> None:
         """Time has passed: held connects, lazy messages, expired sessions."""
@@ -367,7 +367,7 @@ class Bayeux:
         if session.dispatcher is not None:
             session.dispatcher.end()
         if session.is_durable:
-            self.hub.keeper.forget(session.key)
+            self.hub.keeper.forget(session.key, session.queue.ids())
             session.is_durable = False
         self.sessions.remove(session, seen)
         self.log.debug("session %d ended: %s", session.number, seen.value)

@@ -1,7 +1,7 @@
 """Sessions: who is connected, under which browser, until when."""
 
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Protocol
 
 from app.bayeux.exchange import Carrier, ConnectionType, Exchange, Pipe
@@ -24,14 +24,14 @@ _REPLACED = 10_000
 
 
 class Dress(Protocol):
-    """Gives each event of a batch what its receiver alone is to know of it.
+    """Gives an event what its receiver alone is to know of it.
 
-    Of each message it gets the number that the receiver is told, and how often it comes again.
+    That is its number for the receiver, its place in its batch, and how often it comes again.
     """
 
     def __call__(
-        self, session: "Session", batch: Iterable[tuple[Message, int, int]], /
-    ) -> Sequence[Event]: ...
+        self, session: "Session", message: Message, seq: int, place: int, redelivered: int, /
+    ) -> Event: ...
 
 
 class Session(Receiver):

@@ -107,6 +107,7 @@ class Dispatcher:
         "attempt",
         "deadline",
         "hold_record",
+        "is_calm",
         "policy",
         "since",
         "state",
@@ -121,6 +122,9 @@ class Dispatcher:
         self.hold_record = hold
         self._awaited: Awaited | None = None
         self._has_refused = False
+        # Whether all is well, certainly: then everything flows, and neither contact nor acks change
+        # anything. Most are never told of either.
+        self.is_calm = False
 
     @property
     def is_active(self) -> bool:
@@ -155,6 +159,12 @@ class Dispatcher:
             self.attempt = 0
         if self.state is not State.ALIVE:
             self._flow(Input.CONTACT, now)
+        self.is_calm = (
+            self.state is State.ALIVE
+            and self.hold_record is None
+            and self.deadline is None
+            and not self._has_refused
+        )
 
     def lost(self, now: float) -> None:
         """Nothing has been heard of the receiver for too long."""
@@ -169,6 +179,7 @@ class Dispatcher:
 
     def refused(self, now: float, delay_s: float | None = None) -> None:
         """The receiver could not take messages, or gave no verdict in time."""
+        self.is_calm = False
         self._has_refused = True
         if self.hold_record is not None or self.is_dead:
             return
@@ -189,6 +200,7 @@ class Dispatcher:
 
     def pause(self, now: float, pause_s: float) -> None:
         """Hand nothing over for a while; no failure is counted."""
+        self.is_calm = False
         if self.state is State.ALIVE:
             self.deadline = max(self.deadline or now, now + pause_s)
 
@@ -199,6 +211,7 @@ class Dispatcher:
 
     def hold(self, record: Hold) -> None:
         """Hold the queue back; who is held back is not given up, however long contact is lost."""
+        self.is_calm = False
         self.hold_record = record
         if self._awaited in (Awaited.CLIENT, Awaited.CLIENT_AND_TIME):
             self._lose_waiting()
@@ -249,3 +262,4 @@ class Dispatcher:
     def _enter(self, state: State, now: float | None) -> None:
         if state is not self.state:
             self.state, self.since = state, now
+            self.is_calm = False

@@ -66,13 +66,14 @@ class Exits(Generic[R]):
                 letters.append(self._letter(receiver, entry, code, text))
         if letters:
             self._counters.dead += len(letters)
-            self._keeper.bury(letters, receiver.key if receiver.is_durable else None)
+            is_kept = _may_be_kept(receiver, [entry.message for entry in entries])
+            self._keeper.bury(letters, receiver.key if is_kept else None)
             size = sum(len(letter.wire) for letter in letters)
             self._burying += size
             self._keeper.after(partial(self._buried, letters, size))
         if others:
             self._counters.discarded[Reason.NO_LETTER] += len(others)
-            if receiver.is_durable:
+            if _may_be_kept(receiver, [entry.message for entry in entries]):
                 self._keeper.settle(receiver.key, others)
 
     def _buried(self, letters: Sequence[DeadLetter], size: int) -> None:
@@ -120,5 +121,12 @@ class Exits(Generic[R]):
 
     def dropped(self, receiver: R, messages: Sequence[Message]) -> None:
         """The store need not keep these any more; what became of them has been counted."""
-        if receiver.is_durable and messages:
+        if messages and _may_be_kept(receiver, messages):
             self._keeper.settle(receiver.key, [message.id for message in messages])
+
+
+def _may_be_kept(receiver: Receiver, messages: Sequence[Message]) -> bool:
+    """Whether the store has entries of these: also if they were on their way to it at the end."""
+    if receiver.is_durable:
+        return True
+    return receiver.is_closed and any(message.is_durable for message in messages)

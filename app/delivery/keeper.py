@@ -39,12 +39,25 @@ class Mark(NamedTuple):
     trail: "Trail" = ()
 
 
+class Batch(NamedTuple):
+    """What a session was handed for the first time, while it had nothing else in hands."""
+
+    number: int
+    # Of the first message; the others follow.
+    seq: int
+    ids: Sequence[int]
+
+    def marks(self) -> list[Mark]:
+        """The same, of each entry."""
+        return [Mark(id, seq, self.number, 1, 0, seq) for seq, id in enumerate(self.ids, self.seq)]
+
+
 class Keeper(Protocol):
     """Keeps what it is told, at least once and in order; answers come as calls in later turns.
 
-    What one turn of the event loop brings goes out together: save, keep, mark, settle, bury,
-    forget. Repeating any of these changes nothing. While the store is away all but `keep` wait
-    for its return.
+    What one turn of the event loop brings goes out together: save, keep, hand over, mark, settle,
+    bury, forget. Repeating any of these changes nothing. While the store is away all but `keep`
+    wait for its return.
     """
 
     @property
@@ -74,6 +87,10 @@ class Keeper(Protocol):
         """Remember how far entries have come; of several marks for one entry the last one wins."""
         ...
 
+    def hand_over(self, key: str, batch: Batch) -> None:
+        """Remember the usual batch, which takes the place of the one before."""
+        ...
+
     def settle(self, key: str, ids: Sequence[int]) -> None:
         """Entries are acked, expired or discarded: they are gone."""
         ...
@@ -89,7 +106,7 @@ class Keeper(Protocol):
         """Create or replace what is known of a session."""
         ...
 
-    def forget(self, key: str) -> None:
+    def forget(self, key: str, ids: Sequence[int]) -> None:
         """The session is gone, and what is left of its queue."""
         ...
 
@@ -106,5 +123,5 @@ class Keeper(Protocol):
         ...
 
     def flush(self) -> None:
-        """Let everything leave now instead of at the end of the turn."""
+        """Let what must not wait leave now instead of at the end of the turn."""
         ...

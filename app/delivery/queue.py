@@ -170,6 +170,11 @@ class CallbackQueue(Hands):
         self.waiting = [message for message in self.waiting if id(message) not in gone]
         return map(Entry, taken)
 
+    def ids(self) -> list[int]:
+        """Of which messages there are entries."""
+        entries = [*self.handed.values(), *self.returned]
+        return [entry.message.id for entry in entries] + [message.id for message in self.waiting]
+
     # Ends
 
     def expire(self, now: float) -> list[Message]:

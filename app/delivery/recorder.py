@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from app.delivery.dead_letters import DeadLetter
-    from app.delivery.keeper import Mark
+    from app.delivery.keeper import Batch, Mark
     from app.delivery.messages import Message
 
 
@@ -26,20 +26,27 @@ class Recorder(Protocol):
         """
         ...
 
+    def handed_over(self, batches: Mapping[str, "Batch"]) -> bytes:
+        """These sessions were handed these messages for the first time."""
+        ...
+
     def marked(self, marks: Mapping[str, Mapping[int, "Mark"]]) -> bytes:
         """Entries of these sessions, by their messages' ids, have come so far."""
         ...
 
-    def settled(self, entries: Mapping[str, Sequence[int]]) -> bytes:
-        """Entries are acked, expired or discarded; or their keeping was refused after all."""
+    def settled(self, entries: Mapping[int, Sequence[str]]) -> bytes:
+        """For these sessions messages, by their ids, are acked, expired or discarded.
+
+        Or their keeping was refused after all.
+        """
         ...
 
     def buried(self, letters: Sequence[tuple["DeadLetter", str | None]]) -> bytes:
         """Entries are dead letters now; without a key there was none in the store."""
         ...
 
-    def forgotten(self, keys: Sequence[str]) -> bytes:
-        """Sessions are gone, and what was left of their queues."""
+    def forgotten(self, left: Mapping[str, Sequence[int]]) -> bytes:
+        """Sessions are gone, and these messages, which were left in their queues."""
         ...
 
 
@@ -47,6 +54,9 @@ class Silence:
     """Writes nothing down; a `Recorder`."""
 
     def kept(self, messages: object) -> bytes:
+        return b""
+
+    def handed_over(self, batches: object) -> bytes:
         return b""
 
     def marked(self, marks: object) -> bytes:
@@ -58,5 +68,5 @@ class Silence:
     def buried(self, letters: object) -> bytes:
         return b""
 
-    def forgotten(self, keys: object) -> bytes:
+    def forgotten(self, left: object) -> bytes:
         return b""

@@ -12,7 +12,7 @@ from app.delivery.error_codes import ErrorCode
 from app.delivery.exits import Exits
 from app.delivery.guard import Guard
 from app.delivery.history import History
-from app.delivery.keeper import Keeper, Mark
+from app.delivery.keeper import Batch, Keeper, Mark
 from app.delivery.messages import Message
 from app.delivery.node import Node
 from app.delivery.owner import Owner
@@ -51,8 +51,10 @@ class Settlement(Generic[R]):
             return
         if receiver.is_durable:
             self._keeper.settle(receiver.key, [message.id for message in messages])
-        if receiver.dispatcher is not None:
-            receiver.dispatcher.acked()
+        dispatcher = receiver.dispatcher
+        if dispatcher is not None:
+            if not dispatcher.is_calm:
+                dispatcher.acked()
             receiver.acked += len(messages)
             if now < self._watched_until and receiver.can_refuse:
                 self._guard.taken(messages, receiver.person, now)
@@ -235,13 +237,10 @@ class Settlement(Generic[R]):
 
     def mark_first(self, receiver: R, messages: Sequence[Message]) -> None:
         """Remember that these were handed over for the first time, in the last batch."""
-        batch, numbers = receiver.queue.carried
-        marks = [
-            Mark(message.id, seq, batch, 1, 0, seq)
-            for message, seq in zip(messages, numbers, strict=True)
-        ]
-        if marks:
-            self._keeper.mark(receiver.key, marks)
+        if messages:
+            queue = receiver.queue
+            ids = [message.id for message in messages]
+            self._keeper.hand_over(receiver.key, Batch(queue.batch, queue.seq - len(ids) + 1, ids))
 
 
 def _gravity(verdict: Verdict) -> tuple[bool, int]:

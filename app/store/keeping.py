@@ -3,13 +3,13 @@
 import asyncio
 import logging
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from enum import Enum
 from functools import partial
 
 from app.delivery.dead_letters import DeadLetter
 from app.delivery.guard import Held
-from app.delivery.keeper import Kept, Mark
+from app.delivery.keeper import Batch, Kept, Mark
 from app.delivery.messages import Message
 from app.delivery.recorder import Recorder
 from app.delivery.session_record import SessionRecord
@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 _PATIENCE_S, _PAUSE_S = 5.0, 1.0
 # How long acks wait for company on their way to the store.
-_LAZY_S = 0.01
+_LAZY_S = 0.05
 # How many keys of messages are remembered.
 _MOST_KEYS = 1_000_000
 # How many frames may wait in the journal to be read.
@@ -89,11 +89,11 @@ class Store:
         self._loop = asyncio.get_running_loop()
         self._state = State.NEW
         self.epoch = ""
-        # Entries that had no message any more when they were loaded.
+        # What was left of entries and sessions that were gone when the store was loaded.
         self.dangling = 0
         self._turns = Turns()
         self._is_due = False
-        # Calls `flush` for what is in no hurry, and for nothing else so far.
+        # Calls `_leave` for what is in no hurry, and for nothing else so far.
         self._lazy: asyncio.TimerHandle | None = None
         self._afters: list[Callable[[], None]] = []
         self._waiting = Waiting(self._loop, confirm)
@@ -112,19 +112,27 @@ class Store:
         self.line.script(call.script, call.keys, call.args, partial(hear, answer))
         reply = await answer
         if isinstance(reply, ScriptFailed) and reply.code == "VERSION":
-            raise StoreUnavailable(f"the store was written by a newer holdfast: {reply}")
+            raise StoreUnavailable(
+                f"the store was written by another version of holdfast ({reply}): "
+                "start that one, or use an empty store"
+            )
         if not isinstance(reply, list):
             raise StoreUnavailable(f"the store cannot be opened: {reply}")
         self._opened(reply)
-        self.flush()
+        self._leave()
         return int(reply[1] or 0)
 
     async def load(self) -> AsyncIterator[Loaded]:
         """All sessions with their entries, in no order; to be used once, before anything else."""
         loading = Loading(self.line, self.keys)
         async for loaded in loading.sessions():
+            self._turns.marked(loaded.record.key, loaded.marked)
             yield loaded
         self.dangling = loading.dangling
+
+    def marked(self, key: str, ids: Collection[int]) -> None:
+        """A script has put these entries back into a session's queue, and marked them."""
+        self._turns.marked(key, ids)
 
     async def held_channels(self) -> dict[str, Held]:
         """The channels that were held back, and why."""
@@ -169,12 +177,15 @@ class Store:
         self._turns.mark(key, marks)
         self._flush_soon()
 
+    def hand_over(self, key: str, batch: Batch) -> None:
+        self._turns.hand_over(key, batch)
+        self._flush_soon()
+
     def settle(self, key: str, ids: Sequence[int]) -> None:
         self._turns.settle(key, ids)
         # Nobody waits for it: the acks of some turns make one call.
-        if not self._is_due:
-            self._is_due = True
-            self._lazy = self._loop.call_later(_LAZY_S, self.flush)
+        if self._lazy is None:
+            self._lazy = self._loop.call_later(_LAZY_S, self._leave)
 
     def bury(self, letters: Sequence[DeadLetter], key: str | None) -> None:
         self._turns.bury(letters, key)
@@ -184,8 +195,8 @@ class Store:
         self._turns.save(record)
         self._flush_soon()
 
-    def forget(self, key: str) -> None:
-        self._turns.forget(key)
+    def forget(self, key: str, ids: Sequence[int]) -> None:
+        self._turns.forget(key, ids)
         self._flush_soon()
 
     def hold(self, channel: str, held: Held) -> None:
@@ -199,17 +210,31 @@ class Store:
         self._flush_soon()
 
     def flush(self) -> None:
+        if self._is_due:
+            self._is_due = False
+            self._send_turns(everything=bool(self._afters))
+
+    def _flush_soon(self) -> None:
         if not self._is_due:
-            return
+            self._is_due = True
+            self._loop.call_soon(self.flush)
+
+    def _leave(self) -> None:
+        """Acks that wait for company leave, too."""
+        self._send_turns(everything=True)
+
+    def _send_turns(self, *, everything: bool) -> None:
+        if everything and self._lazy is not None:
+            self._lazy.cancel()
+            self._lazy = None
         if self._state is State.FENCED:
-            self._turns, self._afters, self._is_due = Turns(), [], False
+            self._turns, self._afters = Turns(), []
         if self._state is not State.OPEN:
             return
-        self._is_due = False
-        self._hurry()
         if not self.line.is_up:
             self._refuse_messages()
-        for turn in self._turns.take():
+        turns = self._turns.take() if everything else self._turns.take_urgent()
+        for turn in turns:
             for outgoing in turn.calls(self.keys, self.epoch, self._most_keys, self._recorder):
                 self._send(outgoing)
         afters, self._afters = self._afters, []
@@ -220,23 +245,11 @@ class Store:
                 self._loop.call_soon(done)
         self.line.flush()
 
-    def _flush_soon(self) -> None:
-        if not self._is_due or self._lazy is not None:
-            self._is_due = True
-            self._hurry()
-            self._loop.call_soon(self.flush)
-
-    def _hurry(self) -> None:
-        """There is something now, or nothing any more, for which nobody need wait."""
-        if self._lazy is not None:
-            self._lazy.cancel()
-            self._lazy = None
-
     async def run(
         self, call: Callable[[str], Call], *, patience_s: float | None = _PATIENCE_S
     ) -> object:
         """The answer to a call, which is made for an epoch; behind all that came before."""
-        self.flush()
+        self._leave()
         if not self.is_available:
             raise StoreUnavailable("the store is away")
         answer: asyncio.Future[object] = self._loop.create_future()
@@ -251,7 +264,7 @@ class Store:
 
     def tell(self, call: Callable[[str], Call]) -> None:
         """Make a call that nobody waits for; behind all that came before."""
-        self.flush()
+        self._leave()
         if self._state is State.OPEN:
             self._call(call(self.epoch), _ignore)
 
@@ -310,7 +323,7 @@ class Store:
             self.bury(letters, None)
 
     def _refuse_messages(self) -> None:
-        self._loop.call_soon(tell, self._turns.take_messages(), Kept.REFUSED)
+        self._loop.call_soon(tell, self._turns.drop_messages(), Kept.REFUSED)
 
     # Who may write
 
@@ -342,7 +355,7 @@ class Store:
             return
         self._opened(reply)
         self._on_flushed()
-        self.flush()
+        self._leave()
 
 
 def _ignore(_: object) -> None:

@@ -2,23 +2,26 @@
 
 from app.delivery.dead_letters import DeadLetter
 
+# Of what stands under these names; a store with another one is not opened.
+LAYOUT = 2
+
 
 class Keys:
     """The keys of one namespace. Its tag in braces keeps them in one slot of a cluster."""
 
     def __init__(self, namespace: str) -> None:
-        self._prefix = prefix = f"{{{namespace}}}:"
+        self.prefix = prefix = f"{{{namespace}}}:"
         # Hash: version, seed, fence, epoch (who may write), node, newest and
         # confirmed (ids of messages); the journal of a node -> number of its newest frame.
         self.meta = prefix + "meta"
-        # Hash: id of a message -> its record, and how many queues refer to it if more than one.
+        # Hash: id of a message that somebody waits for -> its record.
         self.bodies = prefix + "bodies"
-        self.refs = prefix + "refs"
         # Hash: key of a message -> its id; list: "id:key" of these, the oldest first.
         self.keyed = prefix + "keyed"
         self.keyed_order = prefix + "keyed:order"
-        # Hash: key of a session -> its record.
+        # Hash: key of a session -> its record, and the last batch that it was handed.
         self.sessions = prefix + "sessions"
+        self.handed = prefix + "handed"
         # Hash: name of a channel that is held back -> since when and why.
         self.held = prefix + "held"
         # Hash: id of a dead letter -> its record; sorted set: fingerprint -> how many letters.
@@ -30,36 +33,40 @@ class Keys:
         # Sorted sets of ids of dead letters, score 0: all, and those with something in common.
         self.all_dead = prefix + "dead:all"
 
-    def queue(self, key: str) -> str:
-        """Hash: id of a message -> how far the entry has come."""
-        return f"{self._prefix}queue:{key}"
+    def receivers(self, id: int) -> str:
+        """Set: the keys of the sessions that wait for a message."""
+        return f"{self.prefix}to:{id}"
+
+    def marks(self, key: str) -> str:
+        """Hash: id of a message -> how far a session's entry has come, if `handed` is not all."""
+        return f"{self.prefix}marks:{key}"
 
     def replay(self, job: str) -> str:
         """Hash: the fields of a replay job."""
-        return f"{self._prefix}replay:{job}"
+        return f"{self.prefix}replay:{job}"
 
     def journal(self, node: str) -> str:
         """Stream: the frames of a node."""
-        return f"{self._prefix}journal:{node}"
+        return f"{self.prefix}journal:{node}"
 
     def journal_calls(self, node: str) -> str:
         """Sorted set: the latest calls whose frames are in the journal."""
-        return f"{self._prefix}journal-calls:{node}"
+        return f"{self.prefix}journal-calls:{node}"
 
     def by_channel(self, channel: str) -> str:
-        return f"{self._prefix}dead:channel:{channel}"
+        return f"{self.prefix}dead:channel:{channel}"
 
     def by_receiver(self, key: str) -> str:
-        return f"{self._prefix}dead:receiver:{key}"
+        return f"{self.prefix}dead:receiver:{key}"
 
     def by_subject(self, subject: str) -> str:
-        return f"{self._prefix}dead:subject:{subject}"
+        return f"{self.prefix}dead:subject:{subject}"
 
     def by_code(self, code: str) -> str:
-        return f"{self._prefix}dead:code:{code}"
+        return f"{self.prefix}dead:code:{code}"
 
     def by_fingerprint(self, fingerprint: str) -> str:
-        return f"{self._prefix}dead:print:{fingerprint}"
+        return f"{self.prefix}dead:print:{fingerprint}"
 
     def indexes(self, letter: DeadLetter) -> tuple[str, ...]:
         """Where a dead letter is listed; the last is the one of its fingerprint."""

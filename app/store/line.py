@@ -103,7 +103,10 @@ class Line:
     @property
     def is_full(self) -> bool:
         """Whether more waits for the store than should."""
-        return self._bytes > self._limits.bytes or self.unanswered > self._limits.calls
+        # Mostly nothing waits.
+        return self._bytes > 0 and (
+            self._bytes > self._limits.bytes or self.unanswered > self._limits.calls
+        )
 
     async def open(self) -> None:
         """Connect for the first time; a store that loads its data is waited for."""

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
 import orjson
@@ -19,12 +19,9 @@ from app.store.wire import Word
 
 log = logging.getLogger(__name__)
 
-# So much is held in memory at once, besides what was given away.
+# So much is asked for at once.
 _SESSIONS = 100
-_ENTRIES = 2000
-_BODIES = 500
-
-Entries = list[tuple[Mark, int]]
+_MESSAGES = 500
 
 
 class Loaded(NamedTuple):
@@ -35,6 +32,8 @@ class Loaded(NamedTuple):
 
     record: SessionRecord
     entries: list[tuple[Mark, Message]]
+    # The ids of those that have marks of their own.
+    marked: Set[int]
 
 
 class Loading:
@@ -44,28 +43,27 @@ class Loading:
         self._line = line
         self._keys = keys
         self._loop = asyncio.get_running_loop()
-        # Entries without a message, which were removed.
+        # Messages that nobody waits for, entries of sessions that are gone, and marks of entries
+        # that are: a process was killed before it had removed them all. They are removed.
         self.dangling = 0
-        # Messages that more sessions wait for, and how many.
-        self._shared: dict[int, tuple[Message, int]] = {}
+        self._messages: dict[int, Message] = {}
+        self._unreadable: set[int] = set()
+        # Which messages sessions wait for, by their keys.
+        self._queues: dict[bytes, list[int]] = {}
 
     async def sessions(self) -> AsyncIterator[Loaded]:
         """All sessions, in no order."""
+        async for page in self._pages(self._keys.bodies, _MESSAGES):
+            await self._read_messages({int(id): body for id, body in page.items()})
         seen: set[bytes] = set()
-        cursor: bytes | int = 0
-        while True:
-            page = await self._ask("HSCAN", self._keys.sessions, cursor, "COUNT", _SESSIONS)
-            cursor, pairs = page
-            found = dict(zip(pairs[::2], pairs[1::2], strict=True))
-            for key in seen & found.keys():
-                del found[key]
-            seen |= found.keys()
-            for known in _grouped(await self._entries(_readable(found))):
-                bodies = await self._bodies(known)
-                for record, entries in known:
-                    yield Loaded(record, self._in_order(record.key, entries, bodies))
-            if int(cursor) == 0:
-                return
+        async for page in self._pages(self._keys.sessions, _SESSIONS):
+            for key in seen & page.keys():
+                del page[key]
+            seen |= page.keys()
+            for loaded in await self._read_sessions(_readable(page)):
+                yield loaded
+        for key in self._queues.keys() - seen:
+            self._remove_entries(key)
 
     async def held_channels(self) -> dict[str, Held]:
         """The channels that were held back."""
@@ -78,63 +76,70 @@ class Loading:
                 log.error("a channel that was held back flows: %s", error)
         return held
 
-    async def _entries(self, found: list[SessionRecord]) -> list[tuple[SessionRecord, Entries]]:
-        queues = [self._ask("HGETALL", self._keys.queue(record.key)) for record in found]
-        known = []
-        for record, queue in zip(found, queues, strict=True):
-            entries = [records.unpack_entry(int(id), entry) for id, entry in (await queue).items()]
-            known.append((record, entries))
-        return known
-
-    async def _bodies(
-        self, known: Sequence[tuple[SessionRecord, Entries]]
-    ) -> dict[int, tuple[bytes, int]]:
-        """The records of the messages, and in how many queues each of them stands."""
-        wanted = {mark.id for _, entries in known for mark, _ in entries} - self._shared.keys()
-        ids = sorted(wanted)
-        asked = []
-        for at in range(0, len(ids), _BODIES):
-            part = ids[at : at + _BODIES]
-            bodies = self._ask("HMGET", self._keys.bodies, *part)
-            asked.append((part, bodies, self._ask("HMGET", self._keys.refs, *part)))
-        found = {}
-        for part, bodies, refs in asked:
-            for id, body, count in zip(part, await bodies, await refs, strict=True):
-                if body is not None:
-                    found[id] = (body, int(count or 1))
-        return found
-
-    def _in_order(
-        self, key: str, entries: Entries, bodies: dict[int, tuple[bytes, int]]
-    ) -> list[tuple[Mark, Message]]:
-        loaded = []
-        for mark, generation in entries:
-            try:
-                message = self._message(mark.id, generation, bodies)
-            except (RecordUnreadable, KeyError, orjson.JSONDecodeError) as error:
-                log.error("message %d of %s stays in the store: %s", mark.id, key, error)
+    async def _read_messages(self, bodies: Mapping[int, bytes]) -> None:
+        asked = {id: self._ask("SMEMBERS", self._keys.receivers(id)) for id in bodies}
+        for id, body in bodies.items():
+            receivers = await asked[id]
+            if id in self._messages:
+                # A scan may give something twice.
                 continue
-            if message is None:
-                self.dangling += 1
-                self._line.call(("HDEL", self._keys.queue(key), mark.id), _ignore)
-            else:
-                loaded.append((mark, message))
-        loaded.sort(key=_place)
-        return loaded
+            if not receivers:
+                self._remove("HDEL", self._keys.bodies, id)
+                continue
+            try:
+                self._messages[id] = records.unpack_message(id, body)
+            except (RecordUnreadable, KeyError, orjson.JSONDecodeError) as error:
+                log.error("message %d stays in the store: %s", id, error)
+                self._unreadable.add(id)
+                continue
+            for key in receivers:
+                self._queues.setdefault(key, []).append(id)
 
-    def _message(
-        self, id: int, generation: int, bodies: dict[int, tuple[bytes, int]]
-    ) -> Message | None:
-        if id in self._shared:
-            message, count = self._shared.pop(id)
-        elif id in bodies:
-            body, count = bodies[id]
-            message = records.unpack_message(id, body)
-        else:
-            return None
-        if count > 1:
-            self._shared[id] = (message, count - 1)
-        return records.replayed(message, generation) if generation else message
+    async def _read_sessions(self, found: Sequence[SessionRecord]) -> list[Loaded]:
+        asked = [
+            (
+                record,
+                self._ask("HGETALL", self._keys.marks(record.key)),
+                self._ask("HGET", self._keys.handed, record.key),
+            )
+            for record in found
+        ]
+        return [self._loaded(record, await marks, await batch) for record, marks, batch in asked]
+
+    def _loaded(
+        self, record: SessionRecord, marks: dict[bytes, bytes], batch: bytes | None
+    ) -> Loaded:
+        handed = {mark.id: mark for mark in _marks_of(batch, record.key)}
+        marked = dict(_entries_of(marks, record.key))
+        entries = []
+        for id in self._queues.get(record.key.encode(), ()):
+            # An entry's own mark wins: it is of later than the batch.
+            of_batch = handed.get(id, Mark(id))
+            mark, generation = marked.pop(id, (of_batch, 0))
+            message = self._messages[id]
+            entries.append((mark, records.replayed(message, generation) if generation else message))
+        for id in marked.keys() - self._unreadable:
+            self._remove("HDEL", self._keys.marks(record.key), id)
+        entries.sort(key=_place)
+        return Loaded(record, entries, {int(id) for id in marks} - marked.keys())
+
+    async def _pages(self, key: str, count: int) -> AsyncIterator[dict[bytes, bytes]]:
+        """What a hash has, in parts."""
+        cursor: bytes | int = 0
+        while True:
+            cursor, pairs = await self._ask("HSCAN", key, cursor, "COUNT", count)
+            yield dict(zip(pairs[::2], pairs[1::2], strict=True))
+            if int(cursor) == 0:
+                return
+
+    def _remove_entries(self, key: bytes) -> None:
+        """Those of a session that is gone; of messages that nobody waits for now the next load."""
+        for id in self._queues[key]:
+            self._remove("SREM", self._keys.receivers(id), key)
+
+    def _remove(self, *parts: Word) -> None:
+        self.dangling += 1
+        self._line.call(parts, _ignore)
 
     def _ask(self, *parts: Word) -> asyncio.Future[Any]:
         """The answer to a command; many may be asked before one is awaited."""
@@ -164,20 +169,25 @@ def _readable(found: dict[bytes, bytes]) -> list[SessionRecord]:
     return readable
 
 
-def _grouped(
-    known: list[tuple[SessionRecord, Entries]],
-) -> Iterator[list[tuple[SessionRecord, Entries]]]:
-    """Sessions that have few enough entries together, or one that has too many."""
-    group: list[tuple[SessionRecord, Entries]] = []
-    total = 0
-    for record, entries in known:
-        if group and total + len(entries) > _ENTRIES:
-            yield group
-            group, total = [], 0
-        group.append((record, entries))
-        total += len(entries)
-    if group:
-        yield group
+def _marks_of(batch: bytes | None, key: str) -> list[Mark]:
+    """How far entries have come that were handed over last."""
+    if batch is None:
+        return []
+    try:
+        return records.unpack_batch(batch).marks()
+    except RecordUnreadable as error:
+        # They come again as if they were new, rather than not at all.
+        log.error("what %s was handed is not known: %s", key, error)
+        return []
+
+
+def _entries_of(marks: Mapping[bytes, bytes], key: str) -> Iterator[tuple[int, tuple[Mark, int]]]:
+    """How far single entries have come, and how often their messages were replayed."""
+    for id, mark in marks.items():
+        try:
+            yield int(id), records.unpack_entry(int(id), mark)
+        except RecordUnreadable as error:
+            log.error("how far %s has come is not known: %s", key, error)
 
 
 def _place(entry: tuple[Mark, Message]) -> tuple[bool, int, int, int]:

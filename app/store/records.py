@@ -8,7 +8,7 @@ import orjson
 from app.delivery import attempts
 from app.delivery.dead_letters import DeadLetter, State, key_of, subject_of
 from app.delivery.guard import Held
-from app.delivery.keeper import Mark
+from app.delivery.keeper import Batch, Mark
 from app.delivery.messages import ORDINARY_PRIORITY, Message
 from app.delivery.session_record import RecordUnreadable, SessionRecord
 
@@ -78,14 +78,15 @@ def message_head(letter: DeadLetter) -> bytes:
     return pack_message(message)  # ends with the line break
 
 
-# Entries of queues: empty until they are handed over, then "position seq batch attempts
-# redelivered"; if attempts failed, with " t<version><history>" behind; after a replay, with
-# "g<generation>" behind.
+# Entries of queues: "position seq batch attempts redelivered"; if attempts failed, with
+# " t<version><history>" behind; after a replay, with "g<generation>" behind, or that alone. Most
+# have nothing of this: they wait, or were handed over in the session's last batch, of which the
+# store has "number seq id id ...".
 
 _TRAIL_VERSION = 1
 _ENTRY = re.compile(rb"(?:(\d+ \d+ \d+ \d+ \d+)(?: t(\d+)(\[.*\]))?)?(?:g(\d+))?", re.DOTALL)
 # What histories may take, in bytes; the reason of a dead letter is bounded elsewhere.
-_MOST_OF_ENTRY = 250
+_MOST_OF_ENTRY = 200
 _MOST_OF_LETTER = 300
 
 
@@ -121,6 +122,20 @@ def unpack_entry(id: int, entry: bytes) -> tuple[Mark, int]:
     # A history that cannot be read is no reason to lose the message.
     trail = attempts.unpack(history) if version == b"%d" % _TRAIL_VERSION else ()
     return Mark(id, seq, batch, tries, redelivered, position, trail), generation
+
+
+def pack_batch(batch: Batch) -> str:
+    """What a session was handed last."""
+    return f"{batch.number} {batch.seq} {' '.join(map(str, batch.ids))}"
+
+
+def unpack_batch(record: bytes) -> Batch:
+    """The same again."""
+    try:
+        number, seq, *ids = map(int, record.split())
+    except ValueError as error:
+        raise RecordUnreadable(f"batch {record!r}") from error
+    return Batch(number, seq, ids)
 
 
 # Dead letters: "state replays job", which scripts change; a line of JSON; the event.

@@ -171,6 +171,8 @@ class Run:
             if result != b"taken":
                 skipped[Skip(result.decode())] += 1
                 continue
+            if take.is_durable:
+                self._store.marked(take.key, (take.letter.message,))
             message = message_of(take.letter)
             message.is_durable = take.is_durable
             self._receivers.deliver(take.key, message)

@@ -1,17 +1,17 @@
 """The scripts, a typed function for each: what it is called with, ready for the line."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from importlib.resources import files
 from typing import NamedTuple
 
 from app.delivery.dead_letters import DeadLetter
 from app.delivery.guard import Held
-from app.delivery.keeper import Mark
+from app.delivery.keeper import Batch, Mark
 from app.delivery.messages import Message
 from app.delivery.publish_keys import LIFE_NS
 from app.delivery.session_record import SessionRecord
 from app.store import records
-from app.store.keys import Keys
+from app.store.keys import LAYOUT, Keys
 from app.store.script import Script
 from app.store.wire import Word
 
@@ -41,16 +41,18 @@ def _journalled(name: str, *preludes: str) -> Script:
 
 OPEN = Script("open", _source("open"))
 SAVE = Script("save", _source("save", "fence"))
-KEEP = _journalled("keep", "bodies", "enter")
-KEEP_KEYED = _journalled("keep_keyed", "bodies", "enter")
+KEEP = _journalled("keep", "arrays", "enter")
+KEEP_KEYED = _journalled("keep_keyed", "arrays", "enter")
 DISOWN = Script("disown", _source("disown", "fence"))
+HAND_OVER = _journalled("hand_over", "arrays")
 MARK = _journalled("mark")
-SETTLE = _journalled("settle", "bodies")
+SETTLE = _journalled("settle", "arrays", "bodies")
+UNMARK = Script("unmark", _source("unmark", "fence", "arrays"))
 BURY = _journalled("bury", "bodies")
-FORGET = _journalled("forget", "bodies")
+FORGET = _journalled("forget")
 HOLD = Script("hold", _source("hold", "fence"))
 LETTERS_REMOVE = Script("letters_remove", _source("letters_remove", "fence"))
-REPLAY_TAKE = Script("replay_take", _source("replay_take", "fence", "bodies"))
+REPLAY_TAKE = Script("replay_take", _source("replay_take", "fence"))
 REPLAY_NOTE = Script("replay_note", _source("replay_note", "fence"))
 REPLAY_FORGET = Script("replay_forget", _source("replay_forget", "fence"))
 
@@ -61,8 +63,10 @@ SCRIPTS = (
     KEEP,
     KEEP_KEYED,
     DISOWN,
+    HAND_OVER,
     MARK,
     SETTLE,
+    UNMARK,
     BURY,
     FORGET,
     HOLD,
@@ -113,7 +117,7 @@ class _Positions:
 
 def open_store(keys: Keys, *, seed: str, node: str) -> Call:
     """Become the one who may write."""
-    return Call(OPEN, [keys.meta], [records.VERSION, seed, node])
+    return Call(OPEN, [keys.meta, keys.handed], [LAYOUT, seed, node])
 
 
 def save(keys: Keys, epoch: str, sessions: Iterable[SessionRecord]) -> Call:
@@ -125,11 +129,11 @@ def save(keys: Keys, epoch: str, sessions: Iterable[SessionRecord]) -> Call:
 
 
 def keep(keys: Keys, epoch: str, messages: Sequence[tuple[Message, Sequence[str]]]) -> Call:
-    """Keep messages, each in these sessions' queues."""
-    positions = _Positions(keys.meta, keys.bodies, keys.refs)
+    """Keep messages, each for these sessions."""
+    positions = _Positions(keys.meta, keys.bodies)
     args: list[Word] = [epoch, _newest(messages)]
     for message, receivers in messages:
-        args += _entering(message, [positions.of(keys.queue(key)) for key in receivers])
+        args += _entering(keys, positions, message, receivers)
     return Call(KEEP, positions.keys, args)
 
 
@@ -137,11 +141,11 @@ def keep_keyed(
     keys: Keys, epoch: str, messages: Sequence[tuple[Message, Sequence[str]]], most: int
 ) -> Call:
     """Keep messages that have keys, unless they were kept before; remember so many keys."""
-    positions = _Positions(keys.meta, keys.bodies, keys.refs, keys.keyed, keys.keyed_order)
+    positions = _Positions(keys.meta, keys.bodies, keys.keyed, keys.keyed_order)
     args: list[Word] = [epoch, _newest(messages), LIFE_NS, most]
     for message, receivers in messages:
-        args.append("" if message.key is None else message.key.digest)
-        args += _entering(message, [positions.of(keys.queue(key)) for key in receivers])
+        entering = _entering(keys, positions, message, receivers)
+        args += ("" if message.key is None else message.key.digest, len(entering), *entering)
     return Call(KEEP_KEYED, positions.keys, args)
 
 
@@ -157,53 +161,80 @@ def _newest(messages: Sequence[tuple[Message, Sequence[str]]]) -> str:
     return _ID % max(message.id for message, _ in messages)
 
 
-def _entering(message: Message, queues: Sequence[int]) -> list[Word]:
+def _entering(
+    keys: Keys, positions: _Positions, message: Message, receivers: Sequence[str]
+) -> list[Word]:
     """A message on its way into queues."""
-    entry = records.pack_generation(message.generation)
-    return [message.id, entry, records.pack_message(message), len(queues), *queues]
+    receivers_at = positions.of(keys.receivers(message.id))
+    generation = records.pack_generation(message.generation)
+    body = records.pack_message(message)
+    words: list[Word] = [message.id, receivers_at, body, generation, len(receivers), *receivers]
+    if generation:
+        words += [positions.of(keys.marks(key)) for key in receivers]
+    return words
+
+
+def hand_over(keys: Keys, epoch: str, batches: Mapping[str, Batch]) -> Call:
+    """Remember the last batches of sessions."""
+    args: list[Word] = [epoch]
+    for key, batch in batches.items():
+        args += (key, records.pack_batch(batch))
+    return Call(HAND_OVER, [keys.meta, keys.handed], args)
 
 
 def mark(keys: Keys, epoch: str, marks: Mapping[str, Mapping[int, Mark]]) -> Call:
-    """Remember how far entries have come."""
-    queues = [keys.meta]
+    """Remember how far single entries have come."""
+    positions = _Positions(keys.meta)
     args: list[Word] = [epoch]
     for key, entries in marks.items():
-        queues.append(keys.queue(key))
-        args += (len(queues), len(entries))
+        args += (positions.of(keys.marks(key)), key, len(entries))
         for entry in entries.values():
-            args += (entry.id, records.pack_mark(entry))
-    return Call(MARK, queues, args)
+            receivers_at = positions.of(keys.receivers(entry.id))
+            args += (entry.id, receivers_at, records.pack_mark(entry))
+    return Call(MARK, positions.keys, args)
 
 
-def settle(keys: Keys, epoch: str, entries: Mapping[str, Sequence[int]]) -> Call:
-    """Remove entries."""
-    queues = [keys.meta, keys.bodies, keys.refs]
+def settle(keys: Keys, epoch: str, entries: Mapping[int, Sequence[str]]) -> Call:
+    """Remove entries: of each message those of some sessions."""
+    names = [keys.meta, keys.bodies]
+    args: list[Word] = [epoch]
+    for id, receivers in entries.items():
+        names.append(keys.receivers(id))
+        args += (id, len(receivers), *receivers)
+    return Call(SETTLE, names, args)
+
+
+def unmark(keys: Keys, epoch: str, entries: Mapping[str, Collection[int]]) -> Call:
+    """Forget how far entries had come that are gone."""
+    names = [keys.meta]
     args: list[Word] = [epoch]
     for key, ids in entries.items():
-        queues.append(keys.queue(key))
-        args += (len(queues), len(ids), *ids)
-    return Call(SETTLE, queues, args)
+        names.append(keys.marks(key))
+        args += (len(ids), *ids)
+    return Call(UNMARK, names, args)
 
 
 def bury(keys: Keys, epoch: str, letters: Sequence[tuple[DeadLetter, str | None]]) -> Call:
     """Make entries dead letters; without a key there is no entry to remove."""
-    positions = _Positions(keys.meta, keys.bodies, keys.refs, keys.dead, keys.prints)
+    positions = _Positions(keys.meta, keys.bodies, keys.dead, keys.prints)
     args: list[Word] = [epoch, max(letter.id for letter, _ in letters)]
     for letter, key in letters:
-        queue = 0 if key is None else positions.of(keys.queue(key))
-        args += (letter.id, records.pack_letter(letter), letter.message, queue)
-        args.append(letter.fingerprint)
+        args += (letter.id, records.pack_letter(letter), letter.fingerprint)
         args += [positions.of(index) for index in keys.indexes(letter)]
+        args += (letter.message, key or "")
+        if key is None:
+            args += (0, 0)
+        else:
+            args.append(positions.of(keys.receivers(letter.message)))
+            args.append(positions.of(keys.marks(key)))
     return Call(BURY, positions.keys, args)
 
 
 def forget(keys: Keys, epoch: str, sessions: Iterable[str]) -> Call:
-    """Remove sessions and what is left of their queues."""
+    """Remove sessions; what is left of their queues is to be settled behind it."""
     names = list(sessions)
-    queues = [keys.queue(key) for key in names]
-    return Call(
-        FORGET, [keys.meta, keys.bodies, keys.refs, keys.sessions, *queues], [epoch, *names]
-    )
+    marks = [keys.marks(key) for key in names]
+    return Call(FORGET, [keys.meta, keys.sessions, keys.handed, *marks], [epoch, *names])
 
 
 def hold(keys: Keys, epoch: str, channels: Mapping[str, Held | None]) -> Call:
@@ -226,14 +257,16 @@ def letters_remove(keys: Keys, epoch: str, letters: Iterable[DeadLetter]) -> Cal
 
 def replay_take(keys: Keys, epoch: str, job: str, takes: Iterable[Take]) -> Call:
     """Make dead letters messages again, for a job."""
-    positions = _Positions(
-        keys.meta, keys.bodies, keys.refs, keys.dead, keys.sessions, keys.replay(job)
-    )
+    positions = _Positions(keys.meta, keys.bodies, keys.dead, keys.sessions, keys.replay(job))
     args: list[Word] = [epoch, job]
     for letter, key, is_durable in takes:
         args += (letter.id, letter.message, records.pack_generation(letter.generation + 1))
         args += (records.message_head(letter), key)
-        args.append(positions.of(keys.queue(key)) if is_durable else 0)
+        if is_durable:
+            args.append(positions.of(keys.receivers(letter.message)))
+            args.append(positions.of(keys.marks(key)))
+        else:
+            args += (0, 0)
     return Call(REPLAY_TAKE, positions.keys, args)
 
 

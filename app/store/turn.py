@@ -1,11 +1,11 @@
 """What one turn of the event loop has for the store: few calls, however much it is."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice, repeat
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from app.delivery.dead_letters import DeadLetter
-from app.delivery.keeper import Kept, Mark
+from app.delivery.keeper import Batch, Kept, Mark
 from app.delivery.messages import Message
 from app.delivery.recorder import Recorder, Silence
 from app.store import scripts
@@ -21,11 +21,12 @@ T = TypeVar("T")
 # What one call may cost, in entries of queues, about 1 us each: nobody else is served meanwhile.
 _MOST = 5000
 _SESSION = 10
+_MESSAGE = 3
 _KEY = 5
 _LETTER = 20
-# A session that is forgotten may have a long queue.
-_FORGOTTEN = 500
 _BYTES = 1024
+# Longer batches are remembered entry by entry: a batch stays in the store until the next one.
+_MOST_OF_BATCH = 50
 _SILENCE = Silence()
 
 
@@ -48,18 +49,21 @@ class Outgoing(NamedTuple):
 
 
 class Turn:
-    """What goes out together: disown, save, keep, mark, settle, bury, forget."""
+    """What goes out together: disown, save, keep, hand over, mark, settle, bury, forget."""
 
     __slots__ = (
+        "batches",
         "disowned",
         "forgotten",
         "gone",
         "keyed",
+        "left",
         "letters",
         "marks",
         "messages",
         "sessions",
         "settled",
+        "unmarked",
     )
 
     def __init__(self) -> None:
@@ -67,10 +71,15 @@ class Turn:
         self.sessions: dict[str, SessionRecord] = {}
         self.messages: list[Keeping] = []
         self.keyed: list[Keeping] = []
+        self.batches: dict[str, Batch] = {}
         self.marks: dict[str, dict[int, Mark]] = {}
-        self.settled: dict[str, list[int]] = {}
+        # Messages with the sessions that are done with them; those of these that had marks.
+        self.settled: dict[int, list[str]] = {}
+        self.unmarked: dict[str, list[int]] = {}
         self.letters: list[tuple[DeadLetter, str | None]] = []
-        self.forgotten: dict[str, None] = {}
+        # Sessions with what was left of their queues, and the same by messages.
+        self.forgotten: dict[str, Sequence[int]] = {}
+        self.left: dict[int, list[str]] = {}
         # Messages that leave a queue in this turn.
         self.gone: set[int] = set()
 
@@ -81,21 +90,36 @@ class Turn:
             + len(self.sessions)
             + len(self.messages)
             + len(self.keyed)
+            + len(self.batches)
             + len(self.marks)
             + len(self.gone)
             + len(self.letters)
             + len(self.forgotten)
         )
 
+    @property
+    def is_coming(self) -> bool:
+        """Whether nothing was handed to anybody, and nothing ends but by acks."""
+        return not (self.batches or self.marks or self.letters or self.forgotten or self.left)
+
     def calls(
         self, keys: Keys, epoch: str, most_keys: int, recorder: Recorder | None = None
     ) -> Iterator[Outgoing]:
         """One call for each kind, unless that would take too long; with what is recorded of it."""
-        told = recorder or _SILENCE
         for claims in _parts(self.disowned, repeat(_KEY)):
             yield Outgoing(scripts.disown(keys, epoch, claims))
         for records in _parts(self.sessions.values(), repeat(_SESSION)):
             yield Outgoing(scripts.save(keys, epoch, records))
+        yield from self._coming(keys, epoch, most_keys, recorder)
+        told = recorder or _SILENCE
+        yield from self._handed(keys, epoch, told)
+        yield from self._leaving(keys, epoch, told)
+        yield from self._forgotten(keys, epoch, told)
+
+    def _coming(
+        self, keys: Keys, epoch: str, most_keys: int, recorder: Recorder | None
+    ) -> Iterator[Outgoing]:
+        told = recorder or _SILENCE
         for messages in _parts(self.messages, map(_cost_of_message, self.messages)):
             pairs = [(keeping.message, keeping.keys) for keeping in messages]
             call = scripts.keep(keys, epoch, pairs)
@@ -107,16 +131,31 @@ class Turn:
             pairs = [(keeping.message, keeping.keys) for keeping in messages]
             call = scripts.keep_keyed(keys, epoch, pairs, most_keys)
             yield Outgoing(call, kept=messages, frame=told.kept(pairs))
+
+    def _handed(self, keys: Keys, epoch: str, told: Recorder) -> Iterator[Outgoing]:
+        for batches in map(dict, _parts(self.batches.items(), repeat(_SESSION))):
+            call = scripts.hand_over(keys, epoch, batches)
+            yield Outgoing(call, frame=told.handed_over(batches))
         for marks in map(dict, _parts(self.marks.items(), map(len, self.marks.values()))):
             yield Outgoing(scripts.mark(keys, epoch, marks), frame=told.marked(marks))
-        for settled in map(dict, _parts(self.settled.items(), map(len, self.settled.values()))):
+
+    def _leaving(self, keys: Keys, epoch: str, told: Recorder) -> Iterator[Outgoing]:
+        for settled in map(dict, _parts(self.settled.items(), _costs_of_leaving(self.settled))):
             yield Outgoing(scripts.settle(keys, epoch, settled), frame=told.settled(settled))
+        for unmarked in map(dict, _parts(self.unmarked.items(), map(len, self.unmarked.values()))):
+            yield Outgoing(scripts.unmark(keys, epoch, unmarked))
         for letters in _parts(self.letters, map(_cost_of_letter, self.letters)):
             call = scripts.bury(keys, epoch, letters)
             dead = [letter for letter, _ in letters]
             yield Outgoing(call, letters=dead, frame=told.buried(letters))
-        for forgotten in _parts(self.forgotten, repeat(_FORGOTTEN)):
-            yield Outgoing(scripts.forget(keys, epoch, forgotten), frame=told.forgotten(forgotten))
+
+    def _forgotten(self, keys: Keys, epoch: str, told: Recorder) -> Iterator[Outgoing]:
+        for forgotten in map(dict, _parts(self.forgotten.items(), repeat(_SESSION))):
+            call = scripts.forget(keys, epoch, forgotten)
+            yield Outgoing(call, frame=told.forgotten(forgotten))
+        # Told with its session; the rest of a killed process's is removed by who loads next.
+        for left in map(dict, _parts(self.left.items(), _costs_of_leaving(self.left))):
+            yield Outgoing(scripts.settle(keys, epoch, left))
 
 
 class Turns:
@@ -127,6 +166,8 @@ class Turns:
 
     def __init__(self) -> None:
         self._turns = [Turn()]
+        # Entries that have marks of their own in the store, or will have.
+        self._marked: dict[str, set[int]] = {}
 
     def __len__(self) -> int:
         return sum(map(len, self._turns))
@@ -136,7 +177,17 @@ class Turns:
         turns, self._turns = self._turns, [Turn()]
         return turns
 
-    def take_messages(self) -> list[Keeping]:
+    def take_urgent(self) -> list[Turn]:
+        """The same; but with nothing besides messages, acks wait for more of their kind."""
+        turns = self.take()
+        if len(turns) == 1 and turns[0].is_coming:
+            turn, rest = turns[0], self._turns[0]
+            rest.settled, turn.settled = turn.settled, rest.settled
+            rest.unmarked, turn.unmarked = turn.unmarked, rest.unmarked
+            rest.gone = turn.gone
+        return turns
+
+    def drop_messages(self) -> list[Keeping]:
         """The messages, which are then no longer to be kept."""
         taken: list[Keeping] = []
         for turn in self._turns:
@@ -160,35 +211,73 @@ class Turns:
             turn = self._next()
         kind = turn.messages if message.key is None else turn.keyed
         kind.append(Keeping(message, keys, done))
+        if message.generation:
+            for key in keys:
+                self.marked(key, (message.id,))
 
     def disown(self, claims: Iterable[Claim]) -> None:
         """Messages that are not kept after all have no keys."""
         self._turns[-1].disowned += claims
+
+    def hand_over(self, key: str, batch: Batch) -> None:
+        """The last batch of a session counts, but for entries that have marks."""
+        if key in self._marked or len(batch.ids) > _MOST_OF_BATCH:
+            self.mark(key, batch.marks())
+        else:
+            self._turns[-1].batches[key] = batch
 
     def mark(self, key: str, marks: Sequence[Mark]) -> None:
         """The last mark of an entry wins."""
         entries = self._turns[-1].marks.setdefault(key, {})
         for mark in marks:
             entries[mark.id] = mark
+        self.marked(key, [mark.id for mark in marks])
+
+    def marked(self, key: str, ids: Collection[int]) -> None:
+        """These entries have marks in the store."""
+        if ids:
+            self._marked.setdefault(key, set()).update(ids)
 
     def settle(self, key: str, ids: Sequence[int]) -> None:
         """Entries are gone."""
         turn = self._turns[-1]
-        turn.settled.setdefault(key, []).extend(ids)
         turn.gone.update(ids)
+        settled = turn.settled
+        for id in ids:
+            if id in settled:
+                settled[id].append(key)
+            else:
+                settled[id] = [key]
+        if key in self._marked:
+            turn.unmarked.setdefault(key, []).extend(self._unmark(key, ids))
+
+    def _unmark(self, key: str, ids: Iterable[int]) -> Collection[int]:
+        """Those of these entries that had marks."""
+        marked = self._marked[key]
+        found = marked.intersection(ids)
+        marked -= found
+        if not marked:
+            del self._marked[key]
+        return found
 
     def bury(self, letters: Sequence[DeadLetter], key: str | None) -> None:
-        """Entries are dead."""
+        """Entries are dead, and their marks gone with them."""
         turn = self._turns[-1]
         for letter in letters:
             turn.letters.append((letter, key))
             turn.gone.add(letter.message)
+        if key is not None and key in self._marked:
+            self._unmark(key, [letter.message for letter in letters])
 
-    def forget(self, key: str) -> None:
-        """A session is gone."""
+    def forget(self, key: str, ids: Sequence[int]) -> None:
+        """A session is gone, and its marks with it."""
         turn = self._turns[-1]
         turn.sessions.pop(key, None)
-        turn.forgotten[key] = None
+        turn.forgotten[key] = ids
+        turn.gone.update(ids)
+        for id in ids:
+            turn.left.setdefault(id, []).append(key)
+        self._marked.pop(key, None)
 
     def _next(self) -> Turn:
         self._turns.append(Turn())
@@ -196,7 +285,11 @@ class Turns:
 
 
 def _cost_of_message(keeping: Keeping) -> int:
-    return len(keeping.keys) + len(keeping.message.wire) // _BYTES
+    return _MESSAGE + len(keeping.keys) + len(keeping.message.wire) // _BYTES
+
+
+def _costs_of_leaving(entries: Mapping[int, Sequence[str]]) -> list[int]:
+    return [_MESSAGE + len(keys) for keys in entries.values()]
 
 
 def _cost_of_letter(pair: tuple[DeadLetter, str | None]) -> int:

@@ -14,10 +14,14 @@ _MOST = 64
 
 
 class Burst:
-    """Holds small things back until the turn ends; `on_first` says that there are any."""
+    """Holds small things back until the turn ends; `on_first` says that there are any.
 
-    def __init__(self, on_first: Callable[[], None]) -> None:
+    `ahead` is called before any of them leaves.
+    """
+
+    def __init__(self, on_first: Callable[[], None], ahead: Callable[[], None]) -> None:
         self._on_first = on_first
+        self._ahead = ahead
         self._waiting: list[tuple[asyncio.WriteTransport, bytes]] = []
 
     def write(self, transport: asyncio.WriteTransport, data: bytes) -> None:
@@ -34,6 +38,7 @@ class Burst:
 
     def send(self) -> None:
         """Nothing is held back any longer: the turn ends, or a connection is about to."""
+        self._ahead()
         waiting, self._waiting = self._waiting, []
         for transport, data in waiting:
             # One that has been closed since must not cost the others what they are told.

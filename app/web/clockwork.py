@@ -18,7 +18,7 @@ class Clockwork:
     def __init__(self, heads: Heads) -> None:
         self._heads = heads
         self._loop = asyncio.get_running_loop()
-        self.burst = Burst(self.end_turn_soon)
+        self.burst = Burst(self.end_turn_soon, self._tell_store)
         self._bayeux: Bayeux | None = None
         self._beat: asyncio.TimerHandle | None = None
         self._beats = 0
@@ -52,6 +52,11 @@ class Clockwork:
         if self._bayeux is not None:
             self._bayeux.admission.is_congested = now - due > _CONGESTED_S
             self._bayeux.tick(now)
+
+    def _tell_store(self) -> None:
+        """Of what is handed over the store hears before: who dies while working is counted."""
+        if self._bayeux is not None:
+            self._bayeux.hub.keeper.flush()
 
     def _end_turn(self) -> None:
         try:

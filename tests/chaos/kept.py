@@ -1,6 +1,5 @@
 """What the store has at one moment, read past the server."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -8,43 +7,49 @@ import orjson
 from redis.asyncio import Redis
 
 from app.store.keys import Keys
-from app.store.records import unpack_entry, unpack_letter
+from app.store.records import unpack_batch, unpack_entry, unpack_letter
 
 _KEYS = Keys("holdfast")
 
 Record = dict[str, Any]
 
 
+# All at one moment: for every entry its session, message, body, mark and its session's last batch.
+_LOOK = """
+local found, bodies = {}, redis.call('HGETALL', KEYS[1])
+for i = 1, #bodies, 2 do
+    for _, key in ipairs(redis.call('SMEMBERS', ARGV[1] .. bodies[i])) do
+        local mark = redis.call('HGET', ARGV[2] .. key, bodies[i]) or ''
+        local batch = redis.call('HGET', KEYS[2], key) or ''
+        found[#found + 1] = { key, bodies[i], bodies[i + 1], mark, batch }
+    end
+end
+return { found, redis.call('HGETALL', KEYS[3]) }
+"""
+
+
 async def look(socket: Path) -> dict[str, Any]:
     """The fields of a scan: what waits for whom, and what is dead."""
     redis = Redis(unix_socket_path=str(socket))
+    names = (_KEYS.bodies, _KEYS.handed, _KEYS.dead)
     try:
-        prefix = _KEYS.queue("")
-        queues = [key.decode() async for key in redis.scan_iter(match=f"{prefix}*", count=1000)]
-        async with redis.pipeline(transaction=True) as moment:
-            for key in (*queues, _KEYS.bodies, _KEYS.dead):
-                moment.execute_command("HGETALL", key)
-            *entries, bodies, dead = await moment.execute()
+        receivers, marks = f"{_KEYS.prefix}to:", _KEYS.marks("")
+        entries, letters = await redis.eval(_LOOK, len(names), *names, receivers, marks)
     finally:
         await redis.aclose()
-    return {
-        "pending": {
-            queue.removeprefix(prefix): _pending(found, bodies)
-            for queue, found in zip(queues, entries, strict=True)
-        },
-        "dead": [_dead(letter.decode(), record) for letter, record in dead.items()],
-    }
+    pending: dict[str, list[Record]] = {}
+    for key, id, body, mark, batch in sorted(entries):
+        entry = _entry(int(id), body, mark, batch)
+        pending.setdefault(key.decode(), []).append(entry)
+    dead = zip(letters[::2], letters[1::2], strict=True)
+    return {"pending": pending, "dead": [_dead(letter.decode(), record) for letter, record in dead]}
 
 
-def _pending(entries: Mapping[bytes, bytes], bodies: Mapping[bytes, bytes]) -> list[Record]:
-    return [_entry(int(id), entry, bodies.get(id)) for id, entry in sorted(entries.items())]
-
-
-def _entry(id: int, entry: bytes, body: bytes | None) -> Record:
-    mark, generation = unpack_entry(id, entry)
-    # An entry whose body is gone is nobody's message; then it is missing.
-    tag = "" if body is None else tag_of(body.partition(b"\n")[2])
-    return {"tag": tag, "generation": generation, "attempts": mark.attempts}
+def _entry(id: int, body: bytes, mark: bytes, batch: bytes) -> Record:
+    found, generation = unpack_entry(id, mark)
+    was_handed = not mark and batch and id in unpack_batch(batch).ids
+    tag = tag_of(body.partition(b"\n")[2])
+    return {"tag": tag, "generation": generation, "attempts": 1 if was_handed else found.attempts}
 
 
 def _dead(letter: str, record: bytes) -> Record:

@@ -3,7 +3,7 @@
 import asyncio
 import itertools
 import random
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -12,7 +12,7 @@ from redis.asyncio import Redis
 
 from app.delivery.attempts import Attempt
 from app.delivery.dead_letters import DeadLetter
-from app.delivery.keeper import Kept, Mark
+from app.delivery.keeper import Batch, Kept, Mark
 from app.delivery.messages import Message
 from app.delivery.publish_keys import Key
 from app.delivery.recorder import Recorder
@@ -24,6 +24,7 @@ from app.store.keys import Keys
 from app.store.letters import Letters
 from app.store.line import Line
 from app.store.loading import Loaded
+from app.store.records import pack_mark, unpack_batch
 from app.store.scripts import SCRIPTS
 from tests.store.servers import ValkeyServer
 
@@ -132,19 +133,39 @@ class Desk:
         return {name.decode(): value.decode() for name, value in found.items()}
 
     def queue(self, key: str) -> dict[int, str]:
-        return {int(id) - BASE: entry for id, entry in self.hash(KEYS.queue(key)).items()}
+        """What is kept for a session, and how far it has come."""
+        found = queue_of(key, self.hash, lambda name: self.server.ask("SMEMBERS", name))
+        return {id - BASE: entry for id, entry in found.items()}
 
     def bodies(self) -> set[int]:
         return {int(id) - BASE for id in self.hash(KEYS.bodies)}
 
-    def refs(self) -> dict[int, int]:
-        return {int(id) - BASE: int(count) for id, count in self.hash(KEYS.refs).items()}
+    def receivers(self, n: int) -> set[str]:
+        return {key.decode() for key in self.server.ask("SMEMBERS", KEYS.receivers(BASE + n))}
 
     def dead(self) -> list[int]:
         return [int(id) - BASE for id in self.server.ask("ZRANGE", KEYS.all_dead, 0, -1)]
 
     def names(self) -> set[str]:
         return {key.decode() for key in self.server.ask("KEYS", "*")}
+
+
+def queue_of(
+    key: str,
+    hash_of: Callable[[str], dict[str, str]],
+    members: Callable[[str], Iterable[bytes]],
+    keys: Keys = KEYS,
+) -> dict[int, str]:
+    """The entries of a session in the store: what it says of them, or of its last batch."""
+    marks = hash_of(keys.marks(key))
+    batch = hash_of(keys.handed).get(key)
+    handed = {} if batch is None else {m.id: m for m in unpack_batch(batch.encode()).marks()}
+    queue = {}
+    for id in map(int, hash_of(keys.bodies)):
+        if key.encode() in members(keys.receivers(id)):
+            mark = pack_mark(handed[id]).decode() if id in handed else ""
+            queue[id] = marks.get(str(id), mark)
+    return queue
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -156,6 +177,11 @@ async def until(condition: Callable[[], bool]) -> None:
 
 def mark(n: int, seq: int = 0, *, batch: int = 0, position: int = 0) -> Mark:
     return Mark(BASE + n, seq, batch, attempts=1, redelivered=0, position=position)
+
+
+def batch(*numbers: int, number: int = 1, seq: int = 1) -> Batch:
+    """What a session was handed at once."""
+    return Batch(number, seq, ids(*numbers))
 
 
 def ids(*numbers: int) -> Sequence[int]:

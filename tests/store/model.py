@@ -1,14 +1,14 @@
 """What the store should hold, in the simplest of forms, beside what it holds."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from redis import Redis
 
-from app.delivery.keeper import Kept, Mark
+from app.delivery.keeper import Batch, Kept, Mark
 from app.store import records, scripts
 from app.store.scripts import Call, Take
-from tests.store.desk import BASE, KEYS, letter, message, session
+from tests.store.desk import BASE, KEYS, letter, message, queue_of, session
 
 if TYPE_CHECKING:
     from app.delivery.dead_letters import DeadLetter
@@ -34,7 +34,11 @@ class Told(Protocol):
 
     def bury(self, letters: Sequence["DeadLetter"], key: str | None) -> None: ...
 
-    def forget(self, key: str) -> None: ...
+    def hand_over(self, key: str, batch: Batch) -> None: ...
+
+    def marked(self, key: str, ids: Collection[int]) -> None: ...
+
+    def forget(self, key: str, ids: Sequence[int]) -> None: ...
 
 
 class Room:
@@ -55,6 +59,12 @@ class Room:
         found: Any = self.redis.hgetall(key)
         return {name.decode(): value.decode() for name, value in found.items()}
 
+    def queue(self, key: str) -> dict[int, str]:
+        def members(name: str) -> Any:
+            return self.redis.smembers(name)
+
+        return queue_of(key, self.hash, members)
+
     def members(self, key: str) -> set[str]:
         found: Any = self.redis.zrange(key, 0, -1)
         return {member.decode() for member in found}
@@ -70,19 +80,20 @@ class Model:
     def __init__(self) -> None:
         self.sessions: set[str] = set()
         self.queues: dict[str, dict[int, str]] = {key: {} for key in SESSIONS}
+        # What sessions were handed last, and all that they were handed as a batch.
+        self.batches: dict[str, set[int]] = {key: set() for key in SESSIONS}
+        self.known: dict[str, set[int]] = {key: set() for key in SESSIONS}
         self.letters: dict[str, DeadLetter] = {}
         self.replayed: set[str] = set()
 
     def check(self, room: Room) -> None:
         assert set(room.hash(KEYS.sessions)) == self.sessions
-        counts: dict[str, int] = {}
         for key, queue in self.queues.items():
-            assert room.hash(KEYS.queue(key)) == {str(id): entry for id, entry in queue.items()}
-            for id in queue:
-                counts[str(id)] = counts.get(str(id), 0) + 1
-        assert set(room.hash(KEYS.bodies)) == set(counts)
-        shared = {id: str(count) for id, count in counts.items() if count > 1}
-        assert room.hash(KEYS.refs) == shared
+            assert room.queue(key) == queue
+            assert {int(id) for id in room.hash(KEYS.marks(key))} <= set(queue)
+        wanted = {id for queue in self.queues.values() for id in queue}
+        assert {int(id) for id in room.hash(KEYS.bodies)} == wanted
+        assert room.names("{test}:to:*") == {KEYS.receivers(id) for id in wanted}
         self.check_letters(room)
 
     def check_letters(self, room: Room) -> None:
@@ -119,12 +130,26 @@ class Both:
         self.model.sessions.add(key)
 
     def keep(self, n: int, keys: Sequence[str]) -> None:
+        # A message that was handed over never comes again but as a replayed one.
+        keys = [key for key in keys if BASE + n not in self.model.known[key]]
         self.told.keep(message(n), keys, ignore)
         for key in keys:
             self.model.queues[key].setdefault(BASE + n, "")
 
+    def hand_over(self, key: str, seq: int) -> None:
+        queue, in_hands = self.model.queues[key], self.model.batches[key]
+        # Only who has nothing in hands gets a batch that needs no marks.
+        waiting = [id for id, entry in queue.items() if " " not in entry]
+        if waiting and in_hands.isdisjoint(queue):
+            self.told.hand_over(key, Batch(2, seq, waiting))
+            self.model.batches[key] = set(waiting)
+            self.model.known[key] |= self.model.batches[key]
+            for at, id in enumerate(waiting, seq):
+                queue[id] = f"{at} {at} 2 1 0{queue[id]}"
+
     def mark(self, n: int, key: str, seq: int) -> None:
         queue = self.model.queues[key]
+        self.model.batches[key].discard(BASE + n)
         # Nobody hands over what is not in the queue.
         if BASE + n in queue:
             self.told.mark(key, [Mark(BASE + n, seq, 1, 1, 0)])
@@ -144,9 +169,10 @@ class Both:
         self.model.letters[dead.id] = dead
 
     def forget(self, key: str) -> None:
-        self.told.forget(key)
+        queue = self.model.queues[key]
+        self.told.forget(key, list(queue))
         self.model.sessions.discard(key)
-        self.model.queues[key].clear()
+        queue.clear()
 
     def remove(self, at: int) -> Call | None:
         if not self.model.letters:
@@ -165,6 +191,7 @@ class Both:
         if is_there and id not in self.model.replayed:
             self.model.replayed.add(id)
             queue[dead.message] = "g1"
+            self.told.marked(dead.key, (dead.message,))
         # A job asks again for what it took only if it was not answered.
         self.jobs += 1
         return scripts.replay_take(KEYS, EPOCH, str(self.jobs), [Take(dead, dead.key, True)])

@@ -11,12 +11,24 @@ from hypothesis import strategies as st
 from redis import Redis
 
 from app.delivery.dead_letters import DeadLetter
-from app.delivery.keeper import Kept, Mark
+from app.delivery.keeper import Batch, Kept, Mark
 from app.delivery.messages import Message
 from app.store import keeping, scripts
 from app.store.journaling import Journaling
 from app.store.scripts import Call
-from tests.store.desk import BASE, KEYS, Desk, desk, ids, letter, mark, message, session, until
+from tests.store.desk import (
+    BASE,
+    KEYS,
+    Desk,
+    batch,
+    desk,
+    ids,
+    letter,
+    mark,
+    message,
+    session,
+    until,
+)
 from tests.store.model import EPOCH, Room
 from tests.store.servers import ValkeyServer
 
@@ -32,14 +44,18 @@ class Notebook:
     def marked(self, marks: Mapping[str, Mapping[int, Mark]]) -> bytes:
         return _words("marked", marks)
 
-    def settled(self, entries: Mapping[str, Sequence[int]]) -> bytes:
-        return _words("settled", entries)
+    def handed_over(self, batches: Mapping[str, Batch]) -> bytes:
+        return _words("handed over", {key: batch.ids for key, batch in batches.items()})
+
+    def settled(self, entries: Mapping[int, Sequence[str]]) -> bytes:
+        told = [f"{id - BASE} {' '.join(keys)}" for id, keys in entries.items()]
+        return f"settled {', '.join(told)}".encode()
 
     def buried(self, letters: Sequence[tuple[DeadLetter, str | None]]) -> bytes:
         return b"buried " + b" ".join(b"%d" % (int(letter.id) - BASE) for letter, _ in letters)
 
-    def forgotten(self, keys: Sequence[str]) -> bytes:
-        return f"forgotten {' '.join(keys)}".encode()
+    def forgotten(self, left: Mapping[str, Sequence[int]]) -> bytes:
+        return _words("forgotten", left)
 
 
 def _words(verb: str, entries: Mapping[str, Any]) -> bytes:
@@ -77,20 +93,24 @@ async def test_every_change_of_a_message_is_written_down_with_it(at: Desk) -> No
     at.keep(message(1), "joe/1", "ann/1")
     at.keep(message(2), "joe/1")
     at.keep(message(3, key="k"), "joe/1")
+    at.store.hand_over("ann/1", batch(1))
     at.store.mark("joe/1", [mark(1, 7)])
     at.store.settle("ann/1", ids(1))
+    at.store.settle("joe/1", ids(1))
     at.store.bury([letter(9, of=2)], "joe/1")
-    at.store.forget("ann/1")
+    at.keep(message(4), "ann/1")
+    at.store.forget("ann/1", ids(4))
     await at.answered()
     assert frames(at.server) == [
-        "kept 1 2",
+        "kept 1 2 4",
         "kept 3",
+        "handed over ann/1 1",
         "marked joe/1 1",
-        "settled ann/1 1",
+        "settled 1 ann/1 joe/1",
         "buried 9",
-        "forgotten ann/1",
+        "forgotten ann/1 4",
     ]
-    assert (at.queue("joe/1"), at.dead()) == ({1: "0 7 0 1 0", 3: ""}, [9])
+    assert (at.queue("joe/1"), at.bodies(), at.dead()) == ({3: ""}, {3}, [9])
 
 
 async def test_a_message_that_repeats_another_is_not_written_down(at: Desk) -> None:
@@ -113,7 +133,7 @@ async def test_what_is_refused_is_not_written_down(valkey: ValkeyServer) -> None
         assert (at.bodies(), at.dead()) == (set(), [7])
         # What might have been kept before the refusal is settled behind it.
         await at.answered()
-        assert frames(valkey) == ["kept 1", "buried 7", "settled joe/1 2"]
+        assert frames(valkey) == ["kept 1", "buried 7", "settled 2 joe/1"]
 
 
 async def test_who_may_not_write_any_more_writes_no_frame_either(

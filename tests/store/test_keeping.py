@@ -8,10 +8,22 @@ import pytest
 from redis import Redis
 
 from app.delivery.guard import Held
-from app.delivery.keeper import Kept
+from app.delivery.keeper import Kept, Mark
 from app.store import keeping, waiting
 from app.store.connection import StoreUnavailable
-from tests.store.desk import BASE, KEYS, Desk, desk, ids, letter, mark, message, session, until
+from tests.store.desk import (
+    BASE,
+    KEYS,
+    Desk,
+    batch,
+    desk,
+    ids,
+    letter,
+    mark,
+    message,
+    session,
+    until,
+)
 from tests.store.model import SESSIONS, Both, Room
 from tests.store.servers import ValkeyServer
 
@@ -30,7 +42,7 @@ async def test_a_message_is_kept_once_with_an_entry_for_each_receiver(at: Desk) 
     await at.answered()
     assert at.kept == {1: [Kept.KEPT]}
     assert (at.queue("joe/1"), at.queue("ann/1")) == ({1: ""}, {1: ""})
-    assert (at.bodies(), at.refs()) == ({1}, {1: 2})
+    assert (at.bodies(), at.receivers(1)) == ({1}, {"joe/1", "ann/1"})
 
 
 async def test_answers_never_come_before_the_next_turn(at: Desk) -> None:
@@ -47,7 +59,7 @@ async def test_what_one_turn_brings_is_one_call_of_each_kind(at: Desk) -> None:
         at.store.mark("joe/1", [mark(n, n + 1)])
         at.store.settle("ann/1", ids(n))
         at.store.bury([letter(100 + n, of=n)], "joe/1")
-    at.store.forget("ann/1")
+    at.store.forget("ann/1", [])
     await at.answered()
     after = await at.line.ask("INFO", "commandstats")
     assert count_of_scripts(after) - count_of_scripts(calls) == 6
@@ -74,13 +86,13 @@ async def test_the_body_goes_with_the_last_entry(at: Desk) -> None:
     at.keep(message(1), "joe/1", "ann/1", "eve/1")
     at.store.settle("joe/1", ids(1))
     await at.answered()
-    assert (at.bodies(), at.refs()) == ({1}, {1: 2})
+    assert (at.bodies(), at.receivers(1)) == ({1}, {"ann/1", "eve/1"})
     at.store.settle("ann/1", ids(1))
     await at.answered()
-    assert (at.bodies(), at.refs()) == ({1}, {})
+    assert (at.bodies(), at.receivers(1)) == ({1}, {"eve/1"})
     at.store.settle("eve/1", ids(1))
     await at.answered()
-    assert (at.bodies(), at.refs()) == (set(), {})
+    assert (at.bodies(), at.receivers(1)) == (set(), set())
 
 
 async def test_a_settled_entry_cannot_be_settled_again(at: Desk) -> None:
@@ -97,6 +109,54 @@ async def test_the_last_mark_wins(at: Desk) -> None:
     at.store.mark("joe/1", [mark(1, 6, batch=3, position=4)])
     await at.answered()
     assert at.queue("joe/1") == {1: "4 6 3 1 0"}
+
+
+async def test_a_batch_is_remembered_in_the_place_of_the_one_before(at: Desk) -> None:
+    for n in (1, 2, 3):
+        at.keep(message(n), "joe/1")
+    at.store.hand_over("joe/1", batch(1, 2, number=4, seq=7))
+    await at.answered()
+    assert at.queue("joe/1") == {1: "7 7 4 1 0", 2: "8 8 4 1 0", 3: ""}
+    at.store.settle("joe/1", ids(1, 2))
+    at.store.hand_over("joe/1", batch(3, number=5, seq=9))
+    await at.answered()
+    assert at.queue("joe/1") == {3: "9 9 5 1 0"}
+    assert KEYS.marks("joe/1") not in at.names()
+
+
+async def test_what_one_entry_says_of_itself_is_truer_than_its_batch(at: Desk) -> None:
+    at.keep(message(1), "joe/1")
+    at.keep(message(2), "joe/1")
+    at.store.hand_over("joe/1", batch(1, 2))
+    at.store.mark("joe/1", [mark(2, 0, position=2)])
+    await at.answered()
+    assert at.queue("joe/1") == {1: "1 1 1 1 0", 2: "2 0 0 1 0"}
+
+
+async def test_who_has_entries_with_marks_is_handed_more_of_them(at: Desk) -> None:
+    for n in (1, 2, 3):
+        at.keep(message(n), "joe/1")
+    at.store.mark("joe/1", [mark(1, 0, position=5)])
+    at.store.hand_over("joe/1", batch(2))
+    await at.answered()
+    assert set(at.hash(KEYS.marks("joe/1"))) == {str(id) for id in ids(1, 2)}
+    at.store.settle("joe/1", ids(1, 2))
+    at.store.hand_over("joe/1", batch(3))
+    await at.answered()
+    assert (at.queue("joe/1"), at.hash(KEYS.marks("joe/1"))) == ({3: "1 1 1 1 0"}, {})
+
+
+async def test_a_long_batch_does_not_stay_behind_its_entries(at: Desk) -> None:
+    numbers = range(1, 61)
+    for n in numbers:
+        at.keep(message(n), "joe/1")
+    at.store.hand_over("joe/1", batch(*numbers))
+    await at.answered()
+    assert at.queue("joe/1") == {n: f"{n} {n} 1 1 0" for n in numbers}
+    at.store.settle("joe/1", ids(*numbers))
+    await at.answered()
+    assert at.names() == {KEYS.meta, KEYS.handed}
+    assert set(at.hash(KEYS.handed)) == {""}
 
 
 async def test_an_entry_that_is_gone_is_not_marked(at: Desk) -> None:
@@ -125,17 +185,20 @@ async def test_a_forgotten_session_leaves_nothing(at: Desk) -> None:
     at.keep(message(1), "joe/1", "ann/1")
     at.keep(message(2), "joe/1")
     await at.answered()
-    at.store.forget("joe/1")
+    at.store.hand_over("joe/1", batch(1, 2))
+    at.store.mark("joe/1", [mark(1, 3)])
+    at.store.forget("joe/1", ids(1, 2))
     await at.answered()
-    assert (at.bodies(), at.refs(), at.hash(KEYS.sessions)) == ({1}, {}, {})
-    assert KEYS.queue("joe/1") not in at.names()
+    assert (at.bodies(), at.receivers(1)) == ({1}, {"ann/1"})
+    assert at.names() == {KEYS.meta, KEYS.handed, KEYS.bodies, KEYS.receivers(BASE + 1)}
+    assert set(at.hash(KEYS.handed)) == {""}
 
 
 async def test_calls_of_one_turn_take_effect_in_the_order_of_events(at: Desk) -> None:
     at.keep(message(1), "joe/1")
     at.store.settle("joe/1", ids(1))
     at.keep(message(1), "joe/1")
-    at.store.forget("ann/1")
+    at.store.forget("ann/1", [])
     at.store.save(session("ann/1"))
     at.keep(message(2), "ann/1")
     await at.answered()
@@ -230,17 +293,68 @@ async def test_a_long_queue_is_loaded_whole(at: Desk) -> None:
         assert [entry.id - BASE for entry, _ in loaded[key].entries] == [*range(5000)]
 
 
-async def test_an_entry_without_a_message_is_removed_and_counted(at: Desk) -> None:
+async def test_what_a_killed_process_had_not_removed_yet_is_removed_and_counted(at: Desk) -> None:
+    at.store.save(session("joe/1"))
+    for n in (1, 2, 3):
+        at.keep(message(n), "joe/1", "ann/1")
+    await at.answered()
+    for key in ("joe/1", "ann/1"):
+        at.server.ask("SREM", KEYS.receivers(BASE + 1), key)
+    at.server.ask("HSET", KEYS.marks("joe/1"), BASE + 1, "1 1 1 1 0")
+    loaded = await at.loaded()
+    assert [entry.id for entry, _ in loaded["joe/1"].entries] == ids(2, 3)
+    # A message that nobody waits for, its mark, and two entries of a session that is gone.
+    assert at.store.dangling == 4
+    await at.answered()
+    assert (at.queue("joe/1"), at.queue("ann/1"), at.bodies()) == ({2: "", 3: ""}, {}, {2, 3})
+    assert KEYS.marks("joe/1") not in at.names()
+
+
+async def test_another_process_finds_what_was_handed_over_last(shared_valkey: ValkeyServer) -> None:
+    async with desk(shared_valkey) as at:
+        at.store.save(session("joe/1"))
+        for n in (1, 2, 3):
+            at.keep(message(n), "joe/1", "ann/1")
+        at.store.hand_over("joe/1", batch(1, 2, number=4, seq=7))
+        at.store.mark("joe/1", [mark(2, 0, position=8)])
+        await at.answered()
+    async with desk(shared_valkey) as other:
+        [loaded] = (await other.loaded()).values()
+        assert [entry for entry, _ in loaded.entries] == [
+            mark(1, 7, batch=4, position=7),
+            mark(2, 0, position=8),
+            Mark(BASE + 3),
+        ]
+        other.store.settle("joe/1", ids(1, 2))
+        await other.answered()
+        assert (other.queue("joe/1"), other.hash(KEYS.marks("joe/1"))) == ({3: ""}, {})
+
+
+@pytest.mark.parametrize(("name", "value"), [("marks", "x"), ("handed", "x y")])
+async def test_an_entry_that_does_not_say_how_far_it_has_come_is_delivered_anew(
+    at: Desk, name: str, value: str
+) -> None:
     at.store.save(session("joe/1"))
     at.keep(message(1), "joe/1")
-    at.keep(message(2), "joe/1")
     await at.answered()
-    at.server.ask("HDEL", KEYS.bodies, BASE + 1)
+    if name == "marks":
+        at.server.ask("HSET", KEYS.marks("joe/1"), BASE + 1, value)
+    else:
+        at.server.ask("HSET", KEYS.handed, "joe/1", value)
     loaded = await at.loaded()
-    assert [entry.id for entry, _ in loaded["joe/1"].entries] == ids(2)
-    assert at.store.dangling == 1
+    assert [entry for entry, _ in loaded["joe/1"].entries] == [Mark(BASE + 1)]
+
+
+async def test_a_message_that_cannot_be_read_stays_where_it_is(at: Desk) -> None:
+    at.store.save(session("joe/1"))
+    at.keep(message(1), "joe/1")
+    at.store.mark("joe/1", [mark(1, 1)])
     await at.answered()
-    assert at.queue("joe/1") == {2: ""}
+    at.server.ask("HSET", KEYS.bodies, BASE + 1, '{"v": 99}\n{}')
+    loaded = await at.loaded()
+    await at.answered()
+    assert loaded["joe/1"].entries == []
+    assert at.queue("joe/1") == {1: "0 1 0 1 0"}
 
 
 @pytest.mark.parametrize("record", ["no json", '{"v": 99}', "{}"])
@@ -269,10 +383,13 @@ async def test_the_newest_id_is_remembered(shared_valkey: ValkeyServer) -> None:
         assert await at.store.open() == BASE + 9
 
 
-async def test_what_a_newer_version_wrote_is_refused(shared_valkey: ValkeyServer) -> None:
-    shared_valkey.ask("HSET", KEYS.meta, "version", 2)
+@pytest.mark.parametrize("version", [1, 3])
+async def test_what_another_version_wrote_is_refused(
+    shared_valkey: ValkeyServer, version: int
+) -> None:
+    shared_valkey.ask("HSET", KEYS.meta, "version", version)
     async with desk(shared_valkey, is_open=False) as at:
-        with pytest.raises(StoreUnavailable, match="newer"):
+        with pytest.raises(StoreUnavailable, match="another version of holdfast"):
             await at.store.open()
 
 
@@ -432,6 +549,8 @@ async def test_a_bad_connection_changes_nothing(at: Desk, seed: int) -> None:
                 both.keep(n, dice.sample(SESSIONS, dice.randint(1, 3)))
                 # Sent before the connection is known to be lost: from here on it must succeed.
                 at.store.flush()
+            case 5 if dice.random() < 0.5:
+                both.hand_over(key, dice.randint(1, 9))
             case 5:
                 both.mark(n, key, dice.randint(1, 9))
             case 6 | 7:

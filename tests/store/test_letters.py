@@ -185,7 +185,7 @@ def _forgetting(epoch: str) -> Call:
 
 
 def _nonsense(epoch: str) -> Call:
-    return Call(scripts.SETTLE, [KEYS.meta, KEYS.bodies, KEYS.refs], [epoch, "x", "y"])
+    return Call(scripts.SETTLE, [KEYS.meta, KEYS.bodies, "x"], [epoch, "x", "y"])
 
 
 async def test_a_purge_removes_what_is_meant_and_tells_how_far_it_is(at: Desk) -> None:
@@ -200,7 +200,7 @@ async def test_a_purge_removes_what_is_meant_and_tells_how_far_it_is(at: Desk) -
 async def test_a_purge_of_everything_leaves_no_trace(at: Desk) -> None:
     await bury(at, *VARIOUS)
     assert await at.letters.purge(ALL) == 5
-    assert at.names() == {KEYS.meta}
+    assert at.names() == {KEYS.meta, KEYS.handed}
 
 
 async def test_a_purge_goes_through_many_steps(at: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -371,6 +371,6 @@ async def test_changes_are_noted_the_latest_first(at: Desk) -> None:
 async def test_sessions_and_letters_do_not_mix(at: Desk) -> None:
     at.store.save(session("joe/1"))
     await bury(at, letter(1))
-    at.store.forget("joe/1")
+    at.store.forget("joe/1", [])
     await at.answered()
     assert await query(at) == [1]

@@ -11,7 +11,7 @@ from app.store import replay_run, replays
 from app.store.letter_search import LetterFilter
 from app.store.replay_jobs import JobState, ReplayOptions, Sent
 from app.store.replays import NotUnderWay, Replays
-from tests.store.desk import BASE, KEYS, Desk, letter, until
+from tests.store.desk import BASE, KEYS, Desk, ids, letter, until
 from tests.store.hall import ALL, FAST, Hall, ended, prepare, stage
 from tests.store.servers import ValkeyServer
 
@@ -343,7 +343,7 @@ async def test_a_session_that_ends_meanwhile_gets_nothing(scene: Scene) -> None:
     await prepare(at, *(letter(n, of=n) for n in range(10)))
     job = await jobs.start(ALL, ReplayOptions(rate=30, canary=0), "operator")
     await until(lambda: len(hall.delivered) > 2)
-    at.store.forget("joe/1")
+    at.store.forget("joe/1", ids(*(n for _, n in hall.delivered)))
     del hall.durable["joe/1"]
     assert await ended(job) is JobState.DONE
     assert job.sent == len(hall.delivered) < 10

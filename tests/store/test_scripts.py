@@ -10,7 +10,7 @@ from redis import Redis
 from redis.exceptions import ResponseError
 
 from app.delivery.guard import Held
-from app.delivery.keeper import Mark
+from app.delivery.keeper import Batch, Mark
 from app.store import records, scripts
 from app.store.journaling import Journaling
 from app.store.scripts import Call, Take
@@ -32,6 +32,7 @@ operations = st.one_of(
     st.tuples(st.just("save"), keys),
     st.tuples(st.just("keep"), numbers, st.lists(keys, min_size=1, unique=True)),
     st.tuples(st.just("keep"), numbers, st.lists(keys, min_size=1, unique=True)),
+    st.tuples(st.just("hand_over"), keys, st.integers(1, 9)),
     st.tuples(st.just("mark"), numbers, keys, st.integers(1, 9)),
     st.tuples(st.just("settle"), numbers, keys),
     st.tuples(st.just("bury"), numbers, keys, st.booleans()),
@@ -101,7 +102,9 @@ def everything() -> list[Call]:
         scripts.keep_keyed(KEYS, "other", [(message(1, key="k"), ["joe/1"])], 9),
         scripts.disown(KEYS, "other", [("k", 1)]),
         scripts.mark(KEYS, "other", {"joe/1": {1: Mark(1, 1)}}),
-        scripts.settle(KEYS, "other", {"joe/1": [1]}),
+        scripts.hand_over(KEYS, "other", {"joe/1": Batch(1, 1, [1])}),
+        scripts.settle(KEYS, "other", {1: ["joe/1"]}),
+        scripts.unmark(KEYS, "other", {"joe/1": [1]}),
         scripts.bury(KEYS, "other", [(letter(1), None)]),
         scripts.forget(KEYS, "other", ["joe/1"]),
         scripts.hold(KEYS, "other", {"/a": Held(1, "why")}),
@@ -126,7 +129,7 @@ def test_nobody_writes_without_the_epoch(room: Room, call: Call) -> None:
     room.redis.flushall()
     with pytest.raises(ResponseError, match="EPOCH gone"):
         room.call(call)
-    assert before == {KEYS.meta}
+    assert before == {KEYS.meta, KEYS.handed}
     assert room.names("*") == set()
 
 
@@ -148,7 +151,7 @@ def test_a_mark_leaves_it_known_that_the_message_was_replayed(room: Room) -> Non
     take = Take(letter(7, of=1, generation=11), "joe/1", True)
     assert room.call(scripts.replay_take(KEYS, EPOCH, "17", [take])) == [b"taken"]
     room.call(scripts.mark(KEYS, EPOCH, {"joe/1": {1: Mark(BASE + 1, 3, 2, 1, 0)}}))
-    assert room.hash(KEYS.queue("joe/1")) == {str(BASE + 1): "0 3 2 1 0g12"}
+    assert room.queue("joe/1") == {BASE + 1: "0 3 2 1 0g12"}
     mark, generation = records.unpack_entry(BASE + 1, b"0 3 2 1 0g12")
     assert (mark, generation) == (Mark(BASE + 1, 3, 2, 1, 0), 12)
 

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from app.delivery.dead_letters import DeadLetter
 from app.delivery.guard import Held
-from app.delivery.keeper import Keeper, Kept, Mark
+from app.delivery.keeper import Batch, Keeper, Kept, Mark
 from app.delivery.messages import Message
 from app.delivery.session_record import SessionRecord
 from app.store.address import Address
@@ -17,6 +17,7 @@ from app.store.keys import Keys
 from app.store.line import Line
 from app.store.records import unpack_entry, unpack_letter
 from app.store.scripts import SCRIPTS
+from tests.store.desk import queue_of
 from tests.store.servers import ValkeyServer
 from tests.unit.bayeux.delivery_store import Found, number_in
 
@@ -67,6 +68,9 @@ class Desk:
     def mark(self, key: str, marks: Sequence[Mark]) -> None:
         self.store.mark(key, marks)
 
+    def hand_over(self, key: str, batch: Batch) -> None:
+        self.store.hand_over(key, batch)
+
     def settle(self, key: str, ids: Sequence[int]) -> None:
         self.store.settle(key, ids)
 
@@ -76,8 +80,8 @@ class Desk:
     def save(self, record: SessionRecord) -> None:
         self.store.save(record)
 
-    def forget(self, key: str) -> None:
-        self.store.forget(key)
+    def forget(self, key: str, ids: Sequence[int]) -> None:
+        self.store.forget(key, ids)
 
     def hold(self, channel: str, held: Held) -> None:
         self.store.hold(channel, held)
@@ -197,8 +201,8 @@ class ValkeyBacking:
 
     def marks(self, key: str) -> list[tuple[int, Mark]]:
         self._run(self._all_answered())
-        entries = self._pairs(KEYS.queue(key))
-        marks = [unpack_entry(int(id), entry)[0] for id, entry in entries.items()]
+        entries = queue_of(key, self._texts, lambda name: self._server.ask("SMEMBERS", name))
+        marks = [unpack_entry(id, entry.encode())[0] for id, entry in entries.items()]
         bodies = self._pairs(KEYS.bodies)
         ordered = sorted(marks, key=lambda mark: (not mark.position, mark.position, mark.id))
         return [(number_in(bodies[b"%d" % mark.id].partition(b"\n")[2]), mark) for mark in ordered]
@@ -206,6 +210,9 @@ class ValkeyBacking:
     def dead(self) -> Sequence[DeadLetter]:
         self._run(self._all_answered())
         return [*map(unpack_letter, self._pairs(KEYS.dead).values())]
+
+    def _texts(self, key: str) -> dict[str, str]:
+        return {name.decode(): value.decode() for name, value in self._pairs(key).items()}
 
     def _pairs(self, key: str) -> dict[bytes, bytes]:
         found: dict[bytes, bytes] = self._server.ask("HGETALL", key)

@@ -232,7 +232,7 @@ class Rig:
             node=Node("test", count(1_700_000_000_000_000_000).__next__),
             keeper=self.keeper,
         )
-        self.burst = Burst(self._on_ready)
+        self.burst = Burst(self._on_ready, self.bayeux.hub.keeper.flush)
         self.endpoint = Endpoint(self.bayeux, web_options, self._clock, self.burst)
         sockets = WebSocketDoor(self.endpoint)
         application = make_application(

@@ -132,7 +132,7 @@ async def scene(valkey: ValkeyServer, tmp_path: Path) -> AsyncIterator[Scene]:
 
 def waiting(valkey: ValkeyServer) -> int:
     """How many messages the store has for the durable receiver."""
-    return int(valkey.ask("HLEN", KEYS.queue("joe/1")))
+    return int(valkey.ask("HLEN", KEYS.bodies))
 
 
 async def settled(valkey: ValkeyServer) -> None:

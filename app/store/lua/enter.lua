@@ -1,21 +1,31 @@
 -- Begins every script that keeps messages.
--- KEYS   1 meta   2 bodies   3 refs
+-- KEYS   1 meta   2 bodies
 -- ARGV   2 id of the newest message
 local newest = redis.call('HGET', KEYS[1], 'newest')
 if not newest or newest < ARGV[2] then
     redis.call('HSET', KEYS[1], 'newest', ARGV[2])
 end
 
--- A message in ARGV from here on: id, entry ('' or its generation), body, number of queues, their
--- positions in KEYS. It enters the queues where it is not yet; where in ARGV it ends is returned.
+-- A message in ARGV from here on: id, position of its receivers in KEYS, body, its generation ('' if
+-- it was never replayed), number of sessions, their keys; if it was replayed, the positions of their
+-- marks in KEYS. It is for those that do not have it yet; where in ARGV it ends is returned.
 local function enter(at)
-    local id, entry, behind = ARGV[at], ARGV[at + 1], at + 4 + tonumber(ARGV[at + 3])
-    local added = 0
-    for i = at + 4, behind - 1 do
-        added = added + redis.call('HSETNX', KEYS[tonumber(ARGV[i])], id, entry)
+    local id, receivers, generation = ARGV[at], KEYS[tonumber(ARGV[at + 1])], ARGV[at + 3]
+    local count = tonumber(ARGV[at + 4])
+    local first, behind, added = at + 5, at + 5 + count, 0
+    if generation == '' then
+        added = call('SADD', receivers, first, behind - 1)
+    else
+        for i = first, behind - 1 do
+            if redis.call('SADD', receivers, ARGV[i]) == 1 then
+                redis.call('HSET', KEYS[tonumber(ARGV[i + count])], id, generation)
+                added = added + 1
+            end
+        end
+        behind = behind + count
     end
     if added > 0 then
-        refer(id, ARGV[at + 2], added)
+        redis.call('HSETNX', KEYS[2], id, ARGV[at + 2])
     end
     return behind
 end

@@ -1,8 +1,7 @@
 #!lua
--- Keeps messages: each body once, and an entry in every receiver's queue.
--- KEYS   1 meta   2 bodies   3 refs, then queues
--- ARGV   1 epoch   2 id of the newest message, then for each message:
---        id, entry ('' or its generation), body, number of queues, their positions in KEYS
+-- Keeps messages: each once, with those who are to get it.
+-- KEYS   1 meta   2 bodies, then receivers of messages and marks of sessions
+-- ARGV   1 epoch   2 id of the newest message, then the messages, as enter has them
 -- Reply  OK
 -- Cost   O(entries)
 -- Repeat adds no entry that is still there, and leaves its mark alone. An entry that was settled

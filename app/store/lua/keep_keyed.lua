@@ -1,10 +1,10 @@
 #!lua
 -- Keeps messages that have keys, and the keys: of those with the same key the first alone.
--- KEYS   1 meta   2 bodies   3 refs   4 keyed   5 order of keys, then queues
+-- KEYS   1 meta   2 bodies   3 keyed   4 order of keys, then receivers of messages and marks
 -- ARGV   1 epoch   2 id of the newest message   3 how long keys are remembered, in ns
---        4 how many keys are, then for each message:
---        key, id, entry ('' or its generation), body, number of queues, their positions in KEYS
---        (one message alone if the call carries a frame, for that is about all of them)
+--        4 how many keys are, then for each message its key, how many words describe it, and
+--        these, as enter has them (one message alone if the call carries a frame, for that is
+--        about all of them)
 -- Reply  how many keys were forgotten before their time, then for each message '' if it is kept, or
 --        the id of the one that was kept before with its key
 -- Cost   O(entries); besides, keys that are too old or too many go, some more than may come
@@ -12,7 +12,7 @@
 --        what repeated a message whose key went just then is told that it is the first.
 --        Keys have no time to live in the store's sense: one that may throw away what has would
 --        throw away all of them. The ids of messages are times, by the clock of who receives them.
-local keyed, order = KEYS[4], KEYS[5]
+local keyed, order = KEYS[3], KEYS[4]
 local now, life, most = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 
 -- The message that was kept with this key before, or ''. If there is none, this one is from now on.
@@ -55,13 +55,12 @@ end
 
 local at = 5
 while at <= #ARGV do
-    local first = claim(ARGV[at], ARGV[at + 1])
+    local first = claim(ARGV[at], ARGV[at + 2])
     if first == '' then
-        at = enter(at + 1)
+        enter(at + 2)
         journal()
-    else
-        at = at + 5 + tonumber(ARGV[at + 4])
     end
+    at = at + 2 + tonumber(ARGV[at + 1])
     replies[#replies + 1] = first
 end
 local chances = 2 * #replies + 100

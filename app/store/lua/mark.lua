@@ -1,23 +1,23 @@
 #!lua flags=allow-oom
--- Remembers how far entries have come; entries that are not there stay away.
--- KEYS   1 meta, then queues
--- ARGV   1 epoch, then for each queue: its position in KEYS, number of entries, then for each of
---        them: id, mark
+-- Remembers how far single entries have come; entries that are not there stay away.
+-- KEYS   1 meta, then marks of sessions and receivers of messages
+-- ARGV   1 epoch, then for each session: position of its marks in KEYS, its key, number of entries,
+--        then for each of them: id, position of its receivers in KEYS, mark
 -- Reply  OK
 -- Cost   O(entries)
 -- Repeat changes nothing, if what is behind it is repeated too.
 local at = 2
 while at <= #ARGV do
-    local queue, count = KEYS[tonumber(ARGV[at])], tonumber(ARGV[at + 1])
-    at = at + 2
-    for i = at, at + 2 * count - 1, 2 do
-        local found = redis.call('HGET', queue, ARGV[i])
-        if found then
-            local generation = found ~= '' and string.match(found, 'g%d+$') or ''
-            redis.call('HSET', queue, ARGV[i], ARGV[i + 1] .. generation)
+    local marks, key, count = KEYS[tonumber(ARGV[at])], ARGV[at + 1], tonumber(ARGV[at + 2])
+    at = at + 3
+    for i = at, at + 3 * count - 1, 3 do
+        if redis.call('SISMEMBER', KEYS[tonumber(ARGV[i + 1])], key) == 1 then
+            local found = redis.call('HGET', marks, ARGV[i])
+            local generation = found and string.match(found, 'g%d+$') or ''
+            redis.call('HSET', marks, ARGV[i], ARGV[i + 2] .. generation)
         end
     end
-    at = at + 2 * count
+    at = at + 3 * count
 end
 journal()
 return redis.status_reply('OK')

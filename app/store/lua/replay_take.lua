@@ -1,23 +1,26 @@
 #!lua
 -- Makes dead letters messages again: each letter is marked as replayed and, if its receiver is a
--- durable session, stands in that session's queue, in one step.
--- KEYS   1 meta   2 bodies   3 refs   4 dead   5 sessions   6 the job, then queues
--- ARGV   1 epoch   2 id of the job, then for each letter: id, id of the message, entry, first line
---        of the message, key of the session, position of its queue in KEYS (0: not durable)
+-- durable session, that waits for the message, in one step.
+-- KEYS   1 meta   2 bodies   3 dead   4 sessions   5 the job, then receivers of messages and marks
+-- ARGV   1 epoch   2 id of the job, then for each letter: id, id of the message, its generation,
+--        first line of the message, key of the session, positions of the message's receivers (0: the
+--        session is not durable) and of the session's marks
 -- Reply  for each letter: taken; gone: there is no such letter; replayed: not new any more;
---        waiting: the message stands in the queue already; receiver: there is no such session
+--        waiting: the session waits for the message already; receiver: there is no such session
 -- Cost   O(letters)
 -- Repeat replies the same for what this job took, and brings back an entry that something repeated
 --        before this has removed. An entry that was settled meanwhile comes back for a moment: what
 --        settled it is repeated behind this.
-local dead, job = KEYS[4], ARGV[2]
+local dead, job = KEYS[3], ARGV[2]
 
--- Whether the message stands in the queue because of us.
-local function put(at, queue, record, head)
-    if redis.call('HSETNX', queue, ARGV[at + 1], ARGV[at + 2]) == 0 then
+-- Whether the session waits for the message because of us.
+local function put(at, receivers, record, head)
+    local id = ARGV[at + 1]
+    if redis.call('SADD', receivers, ARGV[at + 4]) == 0 then
         return false
     end
-    refer(ARGV[at + 1], ARGV[at + 3] .. string.sub(record, head + 1), 1)
+    redis.call('HSETNX', KEYS[2], id, ARGV[at + 3] .. string.sub(record, head + 1))
+    redis.call('HSET', KEYS[tonumber(ARGV[at + 6])], id, ARGV[at + 2])
     return true
 end
 
@@ -32,25 +35,25 @@ local function take(at)
         return 'replayed'
     end
     local status = string.find(record, '\n', 1, true)
-    local queue = KEYS[tonumber(ARGV[at + 5])]
-    if queue then
-        if redis.call('HEXISTS', KEYS[5], ARGV[at + 4]) == 0 then
+    local receivers = KEYS[tonumber(ARGV[at + 5])]
+    if receivers then
+        if redis.call('HEXISTS', KEYS[4], ARGV[at + 4]) == 0 then
             return is_ours and 'taken' or 'receiver'
         end
-        if not put(at, queue, record, string.find(record, '\n', status + 1, true)) then
+        if not put(at, receivers, record, string.find(record, '\n', status + 1, true)) then
             return is_ours and 'taken' or 'waiting'
         end
     end
     if not is_ours then
         status = 'replayed ' .. (replays + 1) .. ' ' .. job .. string.sub(record, status)
         redis.call('HSET', dead, ARGV[at], status)
-        redis.call('HINCRBY', KEYS[6], 'replayed', 1)
+        redis.call('HINCRBY', KEYS[5], 'replayed', 1)
     end
     return 'taken'
 end
 
 local results = {}
-for at = 3, #ARGV, 6 do
+for at = 3, #ARGV, 7 do
     results[#results + 1] = take(at)
 end
 return results

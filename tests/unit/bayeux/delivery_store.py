@@ -95,8 +95,8 @@ class SlowStore(FakeKeeper):
     def save(self, record: SessionRecord) -> None:
         self._do(partial(super().save, record))
 
-    def forget(self, key: str) -> None:
-        self._do(partial(super().forget, key))
+    def forget(self, key: str, ids: Sequence[int]) -> None:
+        self._do(partial(super().forget, key, ids))
 
     # What tests do
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from app.delivery.dead_letters import DeadLetter
 from app.delivery.guard import Held
-from app.delivery.keeper import Keeper, Kept, Mark
+from app.delivery.keeper import Batch, Keeper, Kept, Mark
 from app.delivery.messages import Message
 from app.delivery.publish_keys import LIFE_NS, Key
 from app.delivery.session_record import SessionRecord
@@ -53,6 +53,9 @@ class FakeKeeper:
         self.keyed[key.digest] = message.id
         return Kept.KEPT
 
+    def hand_over(self, key: str, batch: Batch) -> None:
+        self.mark(key, batch.marks())
+
     def mark(self, key: str, marks: Sequence[Mark]) -> None:
         queue = self.queues.get(key, {})
         for mark in marks:
@@ -72,7 +75,7 @@ class FakeKeeper:
         self.sessions[record.key] = record
         self.queues.setdefault(record.key, {})
 
-    def forget(self, key: str) -> None:
+    def forget(self, key: str, ids: Sequence[int]) -> None:
         self.sessions.pop(key, None)
         self.queues.pop(key, None)
 

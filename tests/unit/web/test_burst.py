@@ -30,8 +30,9 @@ class Street:
 
     def __init__(self) -> None:
         self.began = 0
-        self.burst = Burst(self._begin)
         self.left: list[str] = []
+        self.told: list[int] = []
+        self.burst = Burst(self._begin, ahead=lambda: self.told.append(len(self.left)))
         self.a, self.b = Wire("a", self.left), Wire("b", self.left)
 
     def _begin(self) -> None:
@@ -81,6 +82,15 @@ def test_in_a_long_turn_the_first_do_not_wait_for_the_last() -> None:
     assert len(street.left) == 64
     street.burst.send()
     assert len(street.left) == 100
+
+
+def test_whoever_must_know_first_is_told_before_anything_leaves() -> None:
+    street = Street()
+    for _ in range(65):
+        street.write(street.a, 1)
+    street.write(street.b, 100_000)
+    street.burst.send()
+    assert street.told == [0, 64, 66]
 
 
 def test_a_connection_that_is_closed_meanwhile_costs_the_others_nothing() -> None:
