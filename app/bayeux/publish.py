@@ -9,7 +9,7 @@ from app.bayeux.rights import Operation
 from app.bayeux.server import Bayeux
 from app.bayeux.services import Call
 from app.bayeux.sessions import Session
-from app.delivery.channels import SYSTEM, Channel, Kind
+from app.delivery.channels import Channel, Kind
 from app.delivery.error_codes import NO_CONNECTION
 from app.delivery.keeper import Kept
 
@@ -50,7 +50,7 @@ def publish(
         raise Refused(BayeuxError.CHANNEL_INVALID)
     if "data" not in message:
         raise Refused(BayeuxError.DATA_MISSING)
-    if channel.name.startswith(SYSTEM):
+    if channel.is_system:
         bayeux.rights.check_system(Operation.PUBLISH, session, channel)
     if not bayeux.rights.are_open:
         exists = bool(bayeux.hub.routes.receivers(channel)) or channel.kind is Kind.SERVICE

@@ -8,7 +8,7 @@ from typing import Any, Protocol, assert_never
 from app.bayeux.codec import Json
 from app.bayeux.errors import BayeuxError, Refused
 from app.bayeux.sessions import Session
-from app.delivery.channels import SYSTEM, Channel, Channels, covers, overlaps
+from app.delivery.channels import Channel, Channels, covers, overlaps
 
 _BY_POLICY = "denied_by_security_policy"
 _NOT_GRANTED = "denied_by_not_granting"
@@ -138,7 +138,7 @@ class Rights:
     def check_system(self, operation: Operation, session: Session, channel: Channel) -> None:
         """The system's own channels are the operators' to read, and nobody's to write."""
         may = session.is_operator and operation is Operation.SUBSCRIBE
-        if channel.name.startswith(SYSTEM) and not may:
+        if channel.is_system and not may:
             raise Refused(_ERRORS[operation, operation], _BY_POLICY)
 
     def check_publish(

@@ -117,7 +117,9 @@ class Bayeux:
         ready = self.hub.take_ready()
         if not ready:
             return
-        self.answers.begin_round()
+        if self.hub.durables:
+            # Of the others the store hears nothing.
+            self.answers.begin_round()
         for session in ready:
             try:
                 self.answers.tell(session)

@@ -30,6 +30,8 @@ class Channel:
     name: str
     kind: Kind
     is_wild: bool
+    # One of the system's own: who may read it is asked, and nobody else writes it.
+    is_system: bool
     # Every name under which a subscription that matches this channel can stand.
     lookups: tuple[str, ...]
 
@@ -86,7 +88,8 @@ class Channels:
             return None
         if any(segment in ("*", "**") for segment in segments[:-1]):
             return None
-        return Channel(name, kind, segments[-1] in ("*", "**"), _lookups(name, segments))
+        is_wild, is_system = segments[-1] in ("*", "**"), name.startswith(SYSTEM)
+        return Channel(name, kind, is_wild, is_system, _lookups(name, segments))
 
 
 def _kind(name: str) -> Kind:
