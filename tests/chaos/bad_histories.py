@@ -84,6 +84,13 @@ def one_comes_again_after_a_death_and_does_not_say_so(story: Story) -> None:
     story.get("p-1")
 
 
+def one_comes_again_after_an_orderly_restart(story: Story) -> None:
+    story.publish("p-1")
+    story.get("p-1")
+    story.fault("restart server")
+    story.answer("p-1", redelivered=1)
+
+
 def one_comes_again_after_it_was_accepted(story: Story) -> None:
     story.publish("p-1")
     story.get("p-1")
@@ -256,6 +263,7 @@ BAD: list[tuple[Tale, Invariant]] = [
     (one_arrives_although_it_was_refused, Invariant.FROM_SOMEWHERE),
     (one_comes_again_and_does_not_say_so, Invariant.NO_DUPLICATE),
     (one_comes_again_after_a_death_and_does_not_say_so, Invariant.NO_DUPLICATE),
+    (one_comes_again_after_an_orderly_restart, Invariant.NO_DUPLICATE),
     (one_comes_again_after_it_was_accepted, Invariant.NO_DUPLICATE),
     (one_comes_again_in_the_answer_to_its_acceptance, Invariant.NO_DUPLICATE),
     (one_comes_again_long_after_it_was_accepted_when_the_server_dies, Invariant.NO_DUPLICATE),

@@ -97,6 +97,20 @@ def a_death_behind_a_pause_of_the_store_undid_an_acceptance(story: Story) -> Non
     story.settle("p-1")
 
 
+def a_frozen_store_was_ended_with_its_server_and_had_not_read_everything(story: Story) -> None:
+    story.publish("p-1")
+    story.fault("pause store", lasts_ms=10_000)
+    story.fault("restart server", lasts_ms=10_000)
+    story.operations[-1].begun_ns = story.operations[-2].begun_ns
+    story.now_ns = story.operations[-2].begun_ns + 1 * MS
+    story.answer("p-1")
+    story.settle("p-1")
+    story.pause(20_000)
+    story.answer("p-1")
+    story.settle("p-1")
+    story.scan()
+
+
 def a_session_that_promises_nothing_ended(story: Story) -> None:
     story.operations.clear()
     story.subscribe(is_durable=False)
@@ -196,6 +210,7 @@ GOOD: list[Tale] = [
     held_back_for_ever,
     a_death_undid_an_acceptance,
     a_death_behind_a_pause_of_the_store_undid_an_acceptance,
+    a_frozen_store_was_ended_with_its_server_and_had_not_read_everything,
     a_session_that_promises_nothing_ended,
     some_expired,
     others_are_owed_nothing,

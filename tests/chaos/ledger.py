@@ -69,8 +69,19 @@ class Ledger:
     def died(self, since_ns: int, until_ns: int, kinds: frozenset[str] = DEATHS) -> bool:
         """Whether a process died then."""
         return any(
-            fault.kind in kinds and fault.ended_ns >= since_ns and fault.begun_ns <= until_ns
+            fault.ended_ns >= since_ns and fault.begun_ns <= until_ns and self._kills(fault, kinds)
             for fault in self.faults
+        )
+
+    def _kills(self, fault: Fault, kinds: frozenset[str]) -> bool:
+        """A store that is frozen is ended with its server, whatever it has not read by then."""
+        if fault.kind in kinds:
+            return True
+        return fault.kind == "restart server" and any(
+            other.kind == "pause store"
+            and other.begun_ns <= fault.ended_ns
+            and other.ended_ns >= fault.begun_ns
+            for other in self.faults
         )
 
     def forgot(self, delivery: Delivery, until_ns: int) -> bool:

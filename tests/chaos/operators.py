@@ -1,7 +1,8 @@
-"""An operator: holds receivers back, lets them go on, and has dead letters delivered again."""
+"""An operator: holds receivers back, sends them away, has dead letters delivered again."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from random import Random
 from typing import Any
 
@@ -13,6 +14,7 @@ from tests.chaos.talker import Lost
 
 _ANSWER_S = 5.0
 _AGAIN_S = 0.1
+_SENDS_AWAY_ONE_IN = 3
 NAME = "operator"
 
 
@@ -25,10 +27,13 @@ class Operator:
         self._random = random
 
     async def run(self, keys: Sequence[str], stop: asyncio.Event) -> None:
-        """Hold somebody back for a moment, now and then."""
+        """Hold somebody back for a moment, or send somebody away, now and then."""
         while not stop.is_set():
             await asyncio.sleep(self._random.uniform(0.5, 2.0))
             key = self._random.choice(keys)
+            if not self._random.randrange(_SENDS_AWAY_ONE_IN):
+                await self.send_away(key)
+                continue
             await self.hold(key)
             await asyncio.sleep(self._random.uniform(0.1, 1.0))
             await self.resume(key)
@@ -53,6 +58,12 @@ class Operator:
             else:
                 begun.ok()
                 return
+
+    async def send_away(self, key: str) -> None:
+        """Its client has to begin anew; nothing else is different."""
+        with suppress(Lost):
+            command = f"client/{key}/?disconnectClientKeepSession"
+            await self._ask("POST", "/commands", {"command": command})
 
     async def replay(self, **options: Any) -> str:
         """Begin to deliver all dead letters again; the replay's id, if that was answered."""

@@ -150,7 +150,9 @@ class Receiver:
             reply = reply_to(CONNECT, found)
         except Denied as denied:
             for each in (*said, begun):
-                each.fail(error=denied.error)
+                # Who is sent away while the connect is held had been listened to.
+                tell = each.info if denied.is_session_unknown else each.fail
+                tell(error=denied.error)
             raise
         except Lost as lost:
             for each in (*said, begun):
