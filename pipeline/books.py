@@ -27,39 +27,58 @@ def unbalanced(events: "DataFrame") -> "DataFrame":
     own = events.withColumn("seed", F.regexp_replace("epoch", "-[^-]*$", ""))
     runs = _runs(own)
     sums = _sums(own, runs)
-    # A map has a value for each of the books.
-    names = F.map_from_arrays(
-        F.array(*(F.lit(name) for name in ("accepted", *_KINDS))),
-        F.array(*(F.col(f"sum_{name}") for name in ("accepted", *_KINDS))),
-    )
     books = _last_books(own, runs)
-    compared = books.join(sums, on=["node", "seed", "begin"], how="inner").withColumn(
-        "told", F.try_element_at(names, F.col("what"))
+    compared = books.join(sums, on=["node", "seed", "begin"], how="inner").withColumns(
+        {"told": _named("before"), "timely": _named("timely")}
     )
-    differs = F.abs(F.col("told") - F.col("number")) > F.col("dropped")
-    return compared.where(differs).select(
+    number = F.col("number")
+    differs = F.least(F.abs(F.col("told") - number), F.abs(F.col("timely") - number))
+    return compared.where(differs > F.col("dropped")).select(
         F.concat(F.lit("books_"), "what").alias("kind"),
         "node",
         F.lit(None).cast("bigint").alias("msg"),
         F.lit(None).cast("string").alias("receiver"),
-        (F.col("told") - F.col("number")).alias("number"),
+        (F.col("told") - number).alias("number"),
         F.format_string("the events are %d, the node counted %d", "told", "number").alias("what"),
     )
+
+
+def _named(which: str) -> "Column":
+    """The sum that belongs to what a row of the books is about; none to what waits."""
+    names = ("accepted", *_KINDS)
+    sums = F.map_from_arrays(
+        F.array(*(F.lit(name) for name in names)),
+        F.array(*(F.col(f"{which}_{name}") for name in names)),
+    )
+    return F.try_element_at(sums, F.col("what"))
 
 
 def _runs(events: "DataFrame") -> "DataFrame":
     """Each run of a node: the frames of its start and of its last books."""
     is_start = is_kind(Kind.NODE) & (F.col("what") == "start")
-    starts = events.where(is_start).select("node", "seed", F.col("seq").alias("begin"))
-    books = events.where(is_kind(Kind.BOOKS)).select("node", "seed", F.col("seq").alias("end"))
+    starts = events.where(is_start).select(
+        "node",
+        "seed",
+        F.col("seq").alias("begin"),
+        F.col("ts").alias("begin_ts"),
+        F.col("epoch").alias("first_epoch"),
+    )
+    books = events.where(is_kind(Kind.BOOKS))
     of_run = (
-        books.distinct()
+        books.groupBy("node", "seed", F.col("seq").alias("end"))
+        .agg(F.max("ts").alias("taken_ts"), F.max("epoch").alias("last_epoch"))
         .join(starts, on=["node", "seed"], how="inner")
         .where("begin <= end")
-        .groupBy("node", "seed", "end")
-        .agg(F.max("begin").alias("begin"))
+        .groupBy("node", "seed", "end", "taken_ts", "last_epoch")
+        .agg(*_latest("begin", "begin", "begin_ts", "first_epoch"))
     )
-    return of_run.groupBy("node", "seed", "begin").agg(F.max("end").alias("end"))
+    return of_run.groupBy("node", "seed", "begin", "begin_ts", "first_epoch").agg(
+        *_latest("end", "end", "taken_ts", "last_epoch")
+    )
+
+
+def _latest(by: str, *names: str) -> list["Column"]:
+    return [F.max_by(name, by).alias(name) for name in names]
 
 
 def _last_books(events: "DataFrame", runs: "DataFrame") -> "DataFrame":
@@ -72,17 +91,38 @@ def _last_books(events: "DataFrame", runs: "DataFrame") -> "DataFrame":
 
 
 def _sums(events: "DataFrame", runs: "DataFrame") -> "DataFrame":
-    """What the events of each run are, up to its last books."""
-    is_inside = (F.col("seq") >= F.col("begin")) & (F.col("seq") < F.col("end"))
-    inside = events.join(F.broadcast(runs), on=["node", "seed"], how="inner").where(is_inside)
-    accepted = F.coalesce(F.sum("copies"), F.lit(0)) + _count(Kind.REPLAYED)
+    """What the events of each run are: those in frames before its last books, and those earlier.
+
+    Frames may overtake each other, and clocks may jump; not both at once.
+    """
+    seq, is_earlier = F.col("seq"), F.col("ts") <= F.col("taken_ts")
+    before = (seq < F.col("end")) | ((seq == F.col("end")) & is_earlier)
+    timely = is_earlier & ((seq <= F.col("end")) | (F.col("epoch") == F.col("last_epoch")))
+    # What was kept in the moment of the start may be in a frame before it.
+    after = (seq >= F.col("begin")) | (
+        (F.col("ts") >= F.col("begin_ts")) & (F.col("epoch") == F.col("first_epoch"))
+    )
+    of_runs = events.join(F.broadcast(runs), on=["node", "seed"], how="inner")
     dropped = F.sum(F.when(is_kind(Kind.DROPPED), F.col("number")))
-    return inside.groupBy("node", "seed", "begin").agg(
-        accepted.alias("sum_accepted"),
-        *(_count(*kinds).alias(f"sum_{name}") for name, kinds in _KINDS.items()),
-        F.coalesce(dropped, F.lit(0)).alias("dropped"),
+    return (
+        of_runs.where(after)
+        .groupBy("node", "seed", "begin")
+        .agg(
+            *_sums_of("before", before),
+            *_sums_of("timely", timely),
+            F.coalesce(dropped, F.lit(0)).alias("dropped"),
+        )
     )
 
 
-def _count(*kinds: str) -> "Column":
-    return F.count(F.when(is_kind(*kinds), 1))
+def _sums_of(name: str, counts: "Column") -> list["Column"]:
+    copies = F.coalesce(F.sum(F.when(counts, F.col("copies"))), F.lit(0))
+    accepted = copies + _count(counts, Kind.REPLAYED)
+    return [
+        accepted.alias(f"{name}_accepted"),
+        *(_count(counts, *kinds).alias(f"{name}_{each}") for each, kinds in _KINDS.items()),
+    ]
+
+
+def _count(counts: "Column", *kinds: str) -> "Column":
+    return F.count(F.when(counts & is_kind(*kinds), 1))
