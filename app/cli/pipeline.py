@@ -1,6 +1,6 @@
 """`holdfast pipeline`: what became of messages, read from the journal with Spark."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -106,6 +106,7 @@ def _show(sights: list[Sight], *, as_json: bool) -> None:
 _ONCE = typer.Option("--once", help="Take what is there and end; else go on until ctrl-C.")
 _ACCEPT = typer.Option("--accept-loss", help="Go on where frames are missing; the audit tells.")
 _MOST = typer.Option("--max-events", min=1, metavar="N", help="Events in a batch, at most.")
+_HTML = typer.Option("--html", metavar="FILE", help="Write a page with pictures instead.")
 _PARQUET = typer.Option("--parquet", metavar="DIR", help="Write all rows there, too.")
 
 
@@ -172,6 +173,22 @@ class Report(StrEnum):
     FLAPPING = "flapping"
     HOLDBACK_ADVICE = "holdback-advice"
     THROUGHPUT = "throughput"
+    ALL = "all"
+
+
+# Pictures are of all rows, and nobody reads more.
+_MOST_ON_PAGE = 20_000
+# In the order in which a person wants to know.
+_ON_PAGE = (
+    Report.THROUGHPUT,
+    Report.FUNNEL,
+    Report.LATENCY,
+    Report.DEAD,
+    Report.POISON,
+    Report.REDELIVERY,
+    Report.FLAPPING,
+    Report.HOLDBACK_ADVICE,
+)
 
 
 @program.command("report")
@@ -181,22 +198,42 @@ def report(
     name: Annotated[Report, typer.Argument(metavar="REPORT", help=", ".join(Report))],
     limit: Limit = 50,
     parquet: Annotated[Path | None, _PARQUET] = None,
+    html: Annotated[Path | None, _HTML] = None,
     as_json: AsJson = False,
     journal: JournalPlace,
     engine: Callable[[bool], Engine],
 ) -> None:
-    """Show one report over all that was ingested."""
-    with failing(), _spark(engine(True)) as spark, patience("Counting"):
+    """Show one report over all that was ingested, or all of them on a page."""
+    if name is Report.ALL and (html is None or parquet is not None or as_json):
+        raise typer.BadParameter("all reports together need --html FILE, and nothing else")
+    with failing(), _spark(engine(True)) as spark, progress() as bar:
         from pipeline.lake import Lake
-        from pipeline.reports.catalogue import REPORTS, result_of
+        from pipeline.reports.catalogue import REPORTS, Result, result_of
         from pipeline.reports.tables import tables_of
 
-        found = REPORTS[name](tables_of(Lake(journal.lake), spark))
-        _keep(found, parquet)
-        result = result_of(found, limit)
-    _show_result(result, as_json=as_json)
-    if len(result.rows) == limit:
+        tables = tables_of(Lake(journal.lake), spark)
+        results: dict[str, Result] = {}
+        for wanted in bar.track([*_ON_PAGE] if name is Report.ALL else [name]):
+            found = REPORTS[wanted](tables)
+            _keep(found, parquet)
+            results[wanted] = result_of(found, limit if html is None else _MOST_ON_PAGE)
+    if html is not None:
+        _write_page(results, html, journal)
+        return
+    _show_result(results[name], as_json=as_json)
+    if len(results[name].rows) == limit:
         note(f"These are {limit}; there may be more: --limit")
+
+
+def _write_page(results: "Mapping[str, Result]", place: Path, journal: JournalPlace) -> None:
+    from pipeline.html.page import page
+
+    try:
+        place.write_text(page(results, source=str(journal.lake.resolve())), "utf-8")
+    except OSError as error:
+        complain(f"{place}: {error.strerror}")
+        raise typer.Exit(Exit.FAILED) from None
+    note(f"Written to {place}")
 
 
 @program.command("audit")

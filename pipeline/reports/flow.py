@@ -40,7 +40,7 @@ def funnel(tables: Tables) -> "DataFrame":
 
 
 def throughput(tables: Tables) -> "DataFrame":
-    """By minute and node, the newest last."""
+    """By minute and node, the newest first."""
     handed = is_kind(Kind.HANDED, Kind.REDELIVERED, Kind.WRITTEN)
     return (
         tables.events.where(F.col("msg").isNotNull())
@@ -53,7 +53,7 @@ def throughput(tables: Tables) -> "DataFrame":
             _count(is_kind(*ENDS)).alias("ended"),
             _count(is_kind(Kind.DEAD)).alias("dead"),
         )
-        .orderBy("minute", "node")
+        .orderBy(F.desc("minute"), "node")
     )
 
 

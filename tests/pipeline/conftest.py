@@ -39,7 +39,13 @@ def spark() -> "Iterator[SparkSession]":
     spark.stop()
 
 
-SMALL = {"spark.sql.shuffle.partitions": "1", "spark.driver.memory": "1g"}
+# Plans for a few rows are not worth the time to better them.
+SMALL = {
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.driver.memory": "1g",
+}
 
 
 @pytest.fixture(scope="session")

@@ -57,19 +57,26 @@ def lines(said: Result) -> list[Any]:
 
 
 def test_from_a_journal_to_a_report(lent: None, store: ValkeyServer, tmp_path: Path) -> None:
-    Writer(store).write_all([*the_story(), acked(30, 1, "ann/1")], each=20)
+    writer = Writer(store)
+    writer.write_all([*the_story(), acked(30, 1, "ann/1")], each=14)
+    writer.delete(writer.entries()[2])
     place = ("--redis", store.url, "--lake", str(tmp_path / "lake"))
     early = run("report", "funnel", *place)
     assert (early.exit_code, "ingest first" in early.stderr) == (1, True)
-    taken = run("ingest", "--once", "--json", *place)
-    assert lines(taken) == [{"events": len(the_story()) + 1, "batches": 1, "incidents": {}}]
+    torn = run("ingest", "--once", "--json", *place)
+    assert torn.exit_code == 1
+    assert torn.stderr.startswith("holdfast: the journal of node n1: frames 3 to 3 are missing")
+    taken = run("ingest", "--once", "--accept-loss", "--json", *place)
+    incidents = {"frame.gap": 1}
+    assert lines(taken) == [{"events": 41, "batches": 1, "incidents": incidents}]
     audit = run("audit", "--json", *place)
-    assert (audit.exit_code, "2 violations" in audit.stderr) == (1, True)
-    assert [row["kind"] for row in lines(audit)] == ["settled_twice", "too_many_ends"]
+    assert audit.exit_code == 1
+    kinds = [row["kind"] for row in lines(audit)]
+    assert {"frame.gap", "settled_twice", "too_many_ends"} == {*kinds}
     parquet = tmp_path / "throughput"
     table = run("report", "throughput", "--parquet", str(parquet), *place).stdout.splitlines()
     assert table[0].split("\t")[:4] == ["MINUTE", "NODE", "PUBLISHED", "COPIES"]
-    assert table[1].split("\t")[:4] == ["2025-11-20T10:00:00.000Z", "n1", "10", "20"]
+    assert table[1].split("\t")[:4] == ["2025-11-20T10:00:00.000Z", "n1", "8", "16"]
     assert [*parquet.glob("*.parquet")]
 
 

@@ -1,0 +1,25 @@
+"""An ingest to be killed: `python -m tests.pipeline.mortal_ingest URL LAKE EVENTS`."""
+
+import sys
+from pathlib import Path
+
+from pipeline.ingest import Source, Taken, take_what_is_there
+from pipeline.lake import Lake
+from pipeline.session import Engine, open_session
+
+
+def tell(taken: Taken) -> None:
+    sys.stdout.write(f"{taken}\n")
+    sys.stdout.flush()
+
+
+def main() -> None:
+    url, lake, most = sys.argv[1:]
+    spark = open_session(Engine("local[1]", quick=True))
+    source = Source(url, most=int(most))
+    take_what_is_there(spark, source, Lake(Path(lake)), tell)
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main()

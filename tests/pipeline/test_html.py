@@ -1,0 +1,71 @@
+"""The page shows every report, needs nothing from outside, and runs nothing that it is told."""
+
+import re
+
+import pytest
+
+from app.cli.pipeline import Report
+from pipeline.html.charts import lines, number, ranges, stacked
+from pipeline.html.page import page
+from pipeline.html.sections import SECTIONS
+from pipeline.reports.catalogue import REPORTS, Result
+
+EVIL = "<script>alert('x')</script>"
+RESULTS = {
+    "latency": Result(
+        ["channel", "n", "delivery_p50", "delivery_p95", "delivery_p99"],
+        [[EVIL, 3, 0.0, 12.5, 100.0], [None, 1, 1.0, 1.0, 1.0]],
+    ),
+    "dead": Result(["code", "channel", "dead"], [["user.update.error", EVIL, 3]]),
+    "poison": Result(["msg", "dead"], []),
+    "redelivery": Result(["receiver", "redeliveries"], [[EVIL, 2]]),
+    "funnel": Result(
+        ["channel", "acked", "open", "dead", "expired", "discarded"], [[EVIL, 5, 1, 0, 0, 0]]
+    ),
+    "flapping": Result(["receiver", "losses"], [[EVIL, 4]]),
+    "holdback-advice": Result(["channel", "backoff"], [[EVIL, None]]),
+    "throughput": Result(
+        ["minute", "node", "published", "handed", "dead"],
+        [[f"2025-11-20T10:{n:02}:00.000Z", "n1", n, 2 * n, 0] for n in range(60)],
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def whole() -> str:
+    return page(RESULTS, source=EVIL)
+
+
+def test_every_report_has_a_place_on_the_page(whole: str) -> None:
+    assert {*REPORTS} == {*SECTIONS} == {*Report} - {"all"}
+    for name in REPORTS:
+        assert f'id="{name}"' in whole
+
+
+def test_the_page_asks_nobody_and_runs_nothing(whole: str) -> None:
+    assert "<script" not in whole
+    assert not re.findall(r'(?:src|href)="(?!#)', whole)
+    assert "default-src 'none'" in whole
+
+
+def test_what_is_not_known_or_not_there_is_said(whole: str) -> None:
+    assert "(unknown)" in whole
+    assert "No message is poison." in whole
+
+
+def test_pieces_of_a_bar_are_as_long_as_their_share() -> None:
+    drawn = stacked(["a", "b"], {"x": [30, 10], "y": [10, 0]})
+    widths = [float(width) for width in re.findall(r'width="([\d.]+)" height', drawn)]
+    assert widths[0] == pytest.approx(3 * widths[1], rel=0.01)
+    assert widths[0] == pytest.approx(3 * widths[2], rel=0.01)
+
+
+def test_nothing_and_one_thing_can_be_drawn_too() -> None:
+    assert "polyline" in lines(["10:00"], {"x": [1]})
+    assert "svg" in lines([], {"x": []})
+    assert "svg" in ranges([])
+
+
+@pytest.mark.parametrize(("value", "text"), [(1234567, "1,234,567"), (0.25, "0.25"), (3.0, "3")])
+def test_numbers_are_written_for_people(value: float, text: str) -> None:
+    assert number(value) == text
