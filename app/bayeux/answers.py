@@ -12,6 +12,7 @@ from app.bayeux.life import State
 from app.bayeux.sessions import Session
 from app.delivery.counters import Reason
 from app.delivery.entries import Carried
+from app.delivery.keeper import Batch
 from app.delivery.messages import Event
 
 if TYPE_CHECKING:
@@ -171,12 +172,13 @@ class Answers:
         messages = queue.pass_on(bayeux.now, bayeux.guard.held) if limit < 0 else None
         if messages is None:
             return self._take_again(session, limit)
-        if session.is_durable:
-            bayeux.settlement.mark_first(session, messages)
+        first = queue.seq - len(messages) + 1
+        if session.is_durable and messages:
+            ids = [message.id for message in messages]
+            bayeux.hub.keeper.hand_over(session.key, Batch(queue.batch, first, ids))
         dress = session.dress
         if dress is None:
             return messages
-        first = queue.seq - len(messages) + 1
         return [dress(session, each, at, at - first, 0) for at, each in enumerate(messages, first)]
 
     def _take_again(self, session: Session, limit: int) -> Sequence[Event]:

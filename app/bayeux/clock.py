@@ -47,7 +47,7 @@ class Clock:
                 self.wind(session)
                 return
             # What was handed over a moment ago may have to be answered for before.
-            if session.queue.response_timeout_s:
+            if 0.0 < session.queue.response_timeout_s < due - bayeux.now:
                 due = min(due, session.queue.first_due() or due)
         bayeux.sessions.timers.ring_by(session, due)
 

@@ -15,8 +15,6 @@ class Receiver:
     """One receiver: its queue, what lets that flow, and the patterns that it subscribed to."""
 
     __slots__ = (
-        "_key",
-        "_name",
         "acked",
         "dispatcher",
         "exceptions",
@@ -24,6 +22,7 @@ class Receiver:
         "is_durable",
         "is_given_up",
         "is_ready",
+        "key",
         "last_exception",
         "number",
         "queue",
@@ -49,28 +48,13 @@ class Receiver:
         self.last_exception = ""
         # Stands in the hub's list of receivers to be told something when this turn ends.
         self.is_ready = False
-        # Most are never asked for.
-        self._key: str | None = None
-        self._name: str | None = None
-
-    @property
-    def key(self) -> str:
-        """Its name within this deployment: `joe/1`, or one that the server made up."""
-        if self._key is None:
-            self._key = f"{NOBODY}/-{self.number}"
-        return self._key
-
-    @key.setter
-    def key(self, key: str) -> None:
-        self._key = key
-        self._name = None
+        # Its name within this deployment: `joe/1`, or one that the server made up.
+        self.key = f"{NOBODY}/-{number}"
 
     @property
     def name(self) -> str:
         """Its absolute name, as senders and receivers read it."""
-        if self._name is None:
-            self._name = f"client/{self.key}"
-        return self._name
+        return f"client/{self.key}"
 
     @property
     def subject(self) -> str:

@@ -12,7 +12,7 @@ from app.delivery.error_codes import ErrorCode
 from app.delivery.exits import Exits
 from app.delivery.guard import Guard
 from app.delivery.history import History
-from app.delivery.keeper import Batch, Keeper, Mark
+from app.delivery.keeper import Keeper, Mark
 from app.delivery.messages import Message
 from app.delivery.node import Node
 from app.delivery.owner import Owner
@@ -234,13 +234,6 @@ class Settlement(Generic[R]):
             for entry in entries
         ]
         self._keeper.mark(receiver.key, marks)
-
-    def mark_first(self, receiver: R, messages: Sequence[Message]) -> None:
-        """Remember that these were handed over for the first time, in the last batch."""
-        if messages:
-            queue = receiver.queue
-            ids = [message.id for message in messages]
-            self._keeper.hand_over(receiver.key, Batch(queue.batch, queue.seq - len(ids) + 1, ids))
 
 
 def _gravity(verdict: Verdict) -> tuple[bool, int]:
