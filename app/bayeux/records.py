@@ -99,6 +99,8 @@ def restore(
         session.connection_type = ConnectionType.LONG_POLLING
         bayeux.clock.rest(session)
     else:
+        # Of who had not left the record says only that it was there at some time before.
+        session.seen_ms = record.seen_ms
         session.advance(Input.LEAVE)
         bayeux.clock.lie(session)
     bayeux.clock.wind_hold(session)

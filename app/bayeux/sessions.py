@@ -68,6 +68,7 @@ class Session(Receiver):
         "quiet_until",
         "rest_interval_s",
         "role",
+        "seen_ms",
         "state",
         "terms",
         "timeout_s",
@@ -124,6 +125,8 @@ class Session(Receiver):
         self.hold_ends_at = 0.0
         # When it began, in nanoseconds since 1970.
         self.created = 0
+        # When its client left, in another life of this server; milliseconds since 1970.
+        self.seen_ms = 0
         # Publishes of this session that the store has not answered, and what waits for them.
         self.owed_publishes = 0
         self.when_published: Callable[[], None] | None = None

@@ -88,6 +88,9 @@ def last_seen_ms(bayeux: "Bayeux", session: Session) -> int:
     """When its client was heard of; rather too early, as far as the times that are kept tell."""
     if is_connected(session):
         return bayeux.node.now_ms()
+    if session.seen_ms and contact(session) is dispatcher.State.UNDEF:
+        # It had left before this server began, and its clocks with it.
+        return session.seen_ms
     if session.ends_at:
         seen = session.ends_at - patience_s(session.terms)
     elif session.deadline != float("inf"):

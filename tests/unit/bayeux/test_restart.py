@@ -1,6 +1,8 @@
 """Sessions that the store keeps are back after a restart."""
 
 from app.bayeux.options import Durable
+from app.bayeux.standing import last_seen_ms
+from tests.unit.bayeux.harness import Client
 from tests.unit.bayeux.second_lives import (
     KeptHouse,
     again,
@@ -50,6 +52,21 @@ def test_what_was_acknowledged_with_the_first_connect_after_a_restart_does_not_c
     assert batch(answer) > acked
     assert house.store.queues["joe/1"] == {}
     assert house.bayeux.hub.counters.acks_out_of_range == 0
+
+
+def test_who_had_left_before_a_restart_was_seen_before_it() -> None:
+    before = KeptHouse()
+    client = named(before)
+    before.advance(3.0)
+    client.disconnect()
+    left_ms = before.bayeux.node.now_ms()
+    before.turn()
+    before.advance(60.0)
+    house = before.reborn()
+    (session,) = house.bayeux.sessions
+    assert abs(last_seen_ms(house.bayeux, session) - left_ms) < 100
+    take(Client(house))
+    assert last_seen_ms(house.bayeux, session) > left_ms + 60_000
 
 
 def test_attempts_and_holdback_survive_a_restart() -> None:
