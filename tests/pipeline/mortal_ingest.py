@@ -6,6 +6,7 @@ from pathlib import Path
 from pipeline.ingest import Source, Taken, take_what_is_there
 from pipeline.lake import Lake
 from pipeline.session import Engine, open_session
+from tests.pipeline.conftest import SMALL
 
 
 def tell(taken: Taken) -> None:
@@ -15,7 +16,7 @@ def tell(taken: Taken) -> None:
 
 def main() -> None:
     url, lake, most = sys.argv[1:]
-    spark = open_session(Engine("local[1]", quick=True))
+    spark = open_session(Engine("local[2]", quick=True, settings=SMALL))
     source = Source(url, most=int(most))
     take_what_is_there(spark, source, Lake(Path(lake)), tell)
     spark.stop()

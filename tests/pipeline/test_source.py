@@ -4,11 +4,15 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 import pytest
-from pyspark.errors import PySparkException, StreamingQueryException
+from pyspark.errors import PySparkException
 
 from app.journal.frame import Head, encode
 from app.journal.schema import Event
 from app.store.keys import Keys
+from pipeline.failures import PipelineFailed
+from pipeline.source.outline import Position
+from pipeline.source.planning import Planner
+from pipeline.source.reading import read_piece
 from pipeline.source.streams import Journals
 from tests.pipeline.journals import Writer, event, frame_of, published
 from tests.store.servers import ValkeyServer
@@ -35,9 +39,25 @@ def read(spark: "SparkSession", store: ValkeyServer, **options: str) -> "DataFra
     return spark.read.format("holdfast").options(url=store.url, **options).load()
 
 
-def incidents(rows: "DataFrame") -> list[tuple[str, int]]:
-    found = rows.where("kind like 'frame.%'").orderBy("seq", "kind").collect()
-    return [(row.kind, row.number) for row in found]
+def taken(store: ValkeyServer, *, accepts_loss: bool = False) -> list[dict[str, Any]]:
+    """The rows that Spark would be given, by the parts that give them."""
+    journals = Journals(store.url, "holdfast")
+    planner = Planner(journals, cores=1, accepts_loss=accepts_loss)
+    return [
+        row
+        for piece in planner.pieces({}, planner.advance({}, planner.newest(), None))
+        for table in read_piece(journals, piece, accepts_loss=accepts_loss)
+        for row in table.to_pylist()
+    ]
+
+
+def incidents(rows: list[dict[str, Any]]) -> list[tuple[str, int, int]]:
+    """Kind, at which frame, and of how many."""
+    return [(row["kind"], row["seq"], row["number"]) for row in rows if "frame." in row["kind"]]
+
+
+def acks(rows: list[dict[str, Any]]) -> int:
+    return [row["kind"] for row in rows].count("acked")
 
 
 def test_what_was_written_is_read(spark: "SparkSession", store: ValkeyServer) -> None:
@@ -55,14 +75,12 @@ def _us() -> Any:
 
 
 def test_more_cores_than_nodes_share_a_journal(
-    spark: "SparkSession", store: ValkeyServer, monkeypatch: pytest.MonkeyPatch
+    store: ValkeyServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from pipeline.source import planning
-
-    monkeypatch.setattr(planning, "_SMALLEST", 10)
+    monkeypatch.setattr("pipeline.source.planning._SMALLEST", 10)
     Writer(store).write_all(some_events(0, 40), each=5)
     journals = Journals(store.url, "holdfast")
-    planner = planning.Planner(journals, cores=3, accepts_loss=False)
+    planner = Planner(journals, cores=3, accepts_loss=False)
     pieces = planner.pieces({}, planner.advance({}, planner.newest(), None))
     assert len(pieces) == 3
     assert [piece.after for piece in pieces[1:]] == [piece.upto for piece in pieces[:-1]]
@@ -75,59 +93,57 @@ def test_the_names_of_keys_are_those_of_the_server(store: ValkeyServer) -> None:
     assert journals.stream("n1") == Keys("holdfast").journal("n1")
 
 
-def test_missing_frames_stop_the_reading(spark: "SparkSession", store: ValkeyServer) -> None:
+def test_missing_frames_stop_the_reading(store: ValkeyServer) -> None:
     writer = Writer(store)
     writer.write_all(some_events(0, 10), each=3)
     writer.delete(*writer.entries()[4:6])
-    with pytest.raises(PySparkException, match=r"frames 5 to 6 are missing.*--accept-loss"):
-        read(spark, store).count()
-    assert incidents(read(spark, store, acceptLoss="true")) == [("frame.gap", 2)]
+    with pytest.raises(PipelineFailed, match=r"frames 5 to 6 are missing.*--accept-loss"):
+        taken(store)
+    assert incidents(taken(store, accepts_loss=True)) == [("frame.gap", 7, 2)]
 
 
-def test_what_was_cut_off_long_ago_is_told(spark: "SparkSession", store: ValkeyServer) -> None:
+def test_what_was_cut_off_long_ago_is_told(store: ValkeyServer) -> None:
     writer = Writer(store)
     writer.write_all(some_events(0, 10), each=3)
     writer.delete(*writer.entries()[:3])
-    rows = read(spark, store)
-    assert incidents(rows) == [("frame.beginning", 3)]
-    assert rows.where("kind = 'acked'").count() == 7
+    rows = taken(store)
+    assert (incidents(rows), acks(rows)) == ([("frame.beginning", 4, 3)], 7)
 
 
-def test_a_frame_that_is_there_twice_counts_once(
-    spark: "SparkSession", store: ValkeyServer
-) -> None:
+def test_a_frame_that_is_there_twice_counts_once(store: ValkeyServer) -> None:
     writer = Writer(store)
     frame = frame_of(some_events(0, 2))
+    writer.write_frame(frame)
     writer.append(1, frame)
-    writer.append(1, frame)
-    store.ask("HSET", Keys("holdfast").meta, writer.stream, 1)
-    rows = read(spark, store)
-    assert incidents(rows) == [("frame.repeat", 1)]
-    assert rows.where("kind = 'acked'").count() == 2
+    rows = taken(store)
+    assert (incidents(rows), acks(rows)) == ([("frame.repeat", 1, 1)], 2)
 
 
-def test_a_store_that_forgot_its_last_frames_is_noticed(
-    spark: "SparkSession", store: ValkeyServer
-) -> None:
+def test_a_store_that_forgot_its_last_frames_is_noticed(store: ValkeyServer) -> None:
     writer = Writer(store)
     writer.write_all(some_events(0, 4), each=3)
     writer.epoch = "seed-2"
     writer.append(3, frame_of(some_events(7, 8)))
-    with pytest.raises(PySparkException, match="forgot frames 3 to 4"):
-        read(spark, store).count()
-    rows = read(spark, store, acceptLoss="true")
-    assert incidents(rows) == [("frame.rewind", 2)]
-    assert rows.where("kind = 'acked'").count() == 5
+    with pytest.raises(PipelineFailed, match="forgot frames 3 to 4"):
+        taken(store)
+    rows = taken(store, accepts_loss=True)
+    assert (incidents(rows), acks(rows)) == ([("frame.rewind", 3, 2)], 5)
 
 
-def test_numbers_begin_anew_in_a_store_that_was_emptied(
-    spark: "SparkSession", store: ValkeyServer
-) -> None:
+def test_numbers_begin_anew_in_a_store_that_was_emptied(store: ValkeyServer) -> None:
     writer = Writer(store)
     writer.write_all(some_events(0, 3), each=3)
     writer.epoch = "other-1"
     writer.append(1, frame_of(some_events(7, 8)))
-    assert incidents(read(spark, store)) == [("frame.restart", 1)]
+    assert incidents(taken(store)) == [("frame.restart", 1, 1)]
+
+
+def test_numbers_run_on_when_the_server_starts_again(store: ValkeyServer) -> None:
+    writer = Writer(store)
+    writer.write_all(some_events(0, 3), each=3)
+    writer.epoch = "seed-2"
+    writer.write(*some_events(3, 4))
+    assert incidents(taken(store)) == []
 
 
 def alien_frames() -> dict[str, bytes]:
@@ -161,45 +177,41 @@ def alien_frames() -> dict[str, bytes]:
 def test_a_frame_that_is_none_is_counted_and_costs_nobody_else(
     what: str, store: ValkeyServer
 ) -> None:
-    from pipeline.source import planning, reading
-
     writer = Writer(store)
     writer.write(*some_events(0, 2))
     writer.write_frame(alien_frames()[what])
     writer.write(*some_events(2, 4))
-    journals = Journals(store.url, "holdfast")
-    planner = planning.Planner(journals, cores=1, accepts_loss=False)
-    (piece,) = planner.pieces({}, planner.advance({}, planner.newest(), None))
-    rows = [
-        row
-        for table in reading.read_piece(journals, piece, accepts_loss=False)
-        for row in table.to_pylist()
-    ]
-    told = [row["kind"] for row in rows]
-    assert told.count("acked") == 4
-    assert [(row["kind"], row["seq"]) for row in rows if "frame" in row["kind"]] == [
-        ("frame.unreadable", 2)
-    ]
+    rows = taken(store)
+    assert (incidents(rows), acks(rows)) == ([("frame.unreadable", 2, 1)], 4)
 
 
-def test_an_entry_of_somebody_else_is_counted(spark: "SparkSession", store: ValkeyServer) -> None:
+def test_an_entry_of_somebody_else_is_counted(store: ValkeyServer) -> None:
     writer = Writer(store)
     writer.write(*some_events(0, 2))
     store.ask("XADD", writer.stream, "*", "hello", "world")
     writer.write(*some_events(2, 4))
-    rows = read(spark, store)
-    assert incidents(rows) == [("frame.unreadable", 1)]
-    assert rows.where("kind = 'acked'").count() == 4
+    rows = taken(store)
+    assert (incidents(rows), acks(rows)) == ([("frame.unreadable", 1, 1)], 4)
 
 
-def test_a_frame_of_a_newer_server_is_not_lost(spark: "SparkSession", store: ValkeyServer) -> None:
+def test_a_frame_of_a_newer_server_is_not_lost(store: ValkeyServer) -> None:
     writer = Writer(store)
     writer.write(*some_events(0, 2))
     line, _, body = frame_of(some_events(2, 3)).partition(b"\n")
     writer.write_frame(orjson.dumps({**orjson.loads(line), "v": 2}) + b"\n" + body)
-    with pytest.raises(PySparkException, match="newer holdfast: update"):
-        read(spark, store).count()
-    assert incidents(read(spark, store, acceptLoss="true")) == [("frame.newer", 1)]
+    with pytest.raises(PipelineFailed, match="newer holdfast: update"):
+        taken(store)
+    assert incidents(taken(store, accepts_loss=True)) == [("frame.newer", 2, 1)]
+
+
+def test_an_offset_is_the_same_after_it_was_written_down(store: ValkeyServer) -> None:
+    Writer(store).write_all(some_events(0, 4), each=3)
+    planner = Planner(Journals(store.url, "holdfast"), cores=1, accepts_loss=False)
+    end = planner.advance({}, planner.newest(), 6)
+    again = orjson.loads(orjson.dumps(end))
+    assert Position.of(again["n1"]) == Position.of(end["n1"])
+    (piece,) = planner.pieces(again, planner.advance(again, planner.newest(), None))
+    assert piece.after == end["n1"]["id"]
 
 
 def test_an_empty_store_has_no_events(spark: "SparkSession", store: ValkeyServer) -> None:
@@ -251,14 +263,25 @@ def test_batches_are_bounded_and_go_on_where_they_ended(
     assert told[b"test"].decode() in writer.entries()
 
 
-def test_what_is_cut_off_between_two_runs_stops_the_second(
-    spark: "SparkSession", store: ValkeyServer, tmp_path: "Path"
-) -> None:
+def test_what_is_cut_off_between_two_runs_stops_the_second(store: ValkeyServer) -> None:
     writer = Writer(store)
     writer.write_all(some_events(0, 4), each=3)
-    run(spark, store, tmp_path)
+    planner = Planner(Journals(store.url, "holdfast"), cores=1, accepts_loss=False)
+    end = planner.advance({}, planner.newest(), None)
     writer.write_all(some_events(4, 10), each=3)
     writer.delete(*writer.entries()[4:6])
-    with pytest.raises(StreamingQueryException, match="frames 5 to 6 are missing"):
-        run(spark, store, tmp_path)
-    assert run(spark, store, tmp_path, acceptLoss="true") == [[7, 8, 9, 10]]
+    with pytest.raises(PipelineFailed, match="frames 5 to 6 are missing"):
+        planner.advance(end, planner.newest(), None)
+
+
+def test_a_batch_that_was_cut_off_before_it_was_read_is_an_error(store: ValkeyServer) -> None:
+    writer = Writer(store)
+    writer.write_all(some_events(0, 4), each=3)
+    planner = Planner(Journals(store.url, "holdfast"), cores=1, accepts_loss=True)
+    end = planner.advance({}, planner.newest(), None)
+    (piece,) = planner.pieces({}, end)
+    writer.delete(*writer.entries())
+    with pytest.raises(PipelineFailed, match="cut off before it was read"):
+        planner.pieces({}, end)
+    with pytest.raises(PipelineFailed, match="cut off while it was read"):
+        list(read_piece(Journals(store.url, "holdfast"), piece, accepts_loss=True))
