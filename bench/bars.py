@@ -13,10 +13,22 @@ SUBJECT = "holdfast"
 
 
 @dataclass(frozen=True, slots=True)
+class TimesAnother:
+    """A figure of a workload beside that of another workload, ours and the better peer's."""
+
+    workload: str
+    figure: str
+    ours: float
+    peers: float
+
+
+@dataclass(frozen=True, slots=True)
 class Bars:
     times_the_better_peer: Mapping[str, float]
+    times_another: Mapping[str, TimesAnother]
     at_most_the_better_peer: Mapping[str, str]
     at_most: Mapping[str, Mapping[str, float]]
+    at_least: Mapping[str, Mapping[str, float]]
     never: tuple[str, ...]
 
 
@@ -36,25 +48,48 @@ def read_bars(path: Path) -> Bars:
     rows = read_table(path)
     return Bars(
         times_the_better_peer=rows["times_the_better_peer"],
+        times_another={
+            workload: TimesAnother(**row) for workload, row in rows["times_another"].items()
+        },
         at_most_the_better_peer=rows["at_most_the_better_peer"],
         at_most=rows["at_most"],
+        at_least=rows["at_least"],
         never=tuple(rows["never"]["counts"]),
     )
 
 
 def judge(results: Iterable[Result], bars: Bars, *, peers: Collection[str]) -> list[Verdict]:
     """Verdicts on every workload that Holdfast took part in."""
-    return [
-        verdict
-        for workload, servers in group(results).items()
-        if SUBJECT in servers
-        for verdict in judge_workload(
-            workload,
-            ours=servers[SUBJECT],
-            theirs=[runs for name, runs in servers.items() if name in peers],
-            bars=bars,
-        )
-    ]
+    groups = group(results)
+    verdicts: list[Verdict] = []
+    for workload, servers in groups.items():
+        if SUBJECT not in servers:
+            continue
+        theirs = [runs for name, runs in servers.items() if name in peers]
+        verdicts += judge_workload(workload, ours=servers[SUBJECT], theirs=theirs, bars=bars)
+        bar = bars.times_another.get(workload)
+        if bar is not None and bar.workload in groups:
+            verdicts += judge_beside_another(workload, servers, groups[bar.workload], bar, peers)
+    return verdicts
+
+
+def judge_beside_another(
+    workload: str,
+    servers: Mapping[str, Runs],
+    others: Mapping[str, Runs],
+    bar: TimesAnother,
+    peers: Collection[str],
+) -> Iterator[Verdict]:
+    mine = servers[SUBJECT].median(bar.figure)
+    theirs = medians((runs for name, runs in others.items() if name in peers), bar.figure)
+    best = max(theirs, key=theirs.__getitem__, default="")
+    for name, least in ((SUBJECT, bar.ours), (best, bar.peers)):
+        beside = others[name].median(bar.figure) if name in others else None
+        ratio = divide(mine, beside)
+        met = None if ratio is None else ratio >= least
+        told = f"{name} {number(beside)}" if name else ""
+        figure = f"{bar.figure} / {bar.workload}"
+        yield Verdict(workload, figure, mine, told, ratio, f">= {least:.1f} x", met)
 
 
 def judge_workload(
@@ -66,6 +101,8 @@ def judge_workload(
         yield judge_beside(workload, ours, theirs, key=bars.at_most_the_better_peer[workload])
     for key, most in bars.at_most.get(workload, {}).items():
         yield judge_limit(workload, ours, key=key, most=most)
+    for key, least in bars.at_least.get(workload, {}).items():
+        yield judge_floor(workload, ours, key=key, least=least)
     yield judge_faults(workload, ours, counts=bars.never)
 
 
@@ -90,6 +127,12 @@ def judge_limit(workload: str, ours: Runs, *, key: str, most: float) -> Verdict:
     mine = ours.median(key)
     met = mine is not None and mine <= most
     return Verdict(workload, key, mine, "", None, f"<= {most:,.0f}", met)
+
+
+def judge_floor(workload: str, ours: Runs, *, key: str, least: float) -> Verdict:
+    mine = ours.median(key)
+    met = mine is not None and mine >= least
+    return Verdict(workload, key, mine, "", None, f">= {least:,.0f}", met)
 
 
 def judge_faults(workload: str, ours: Runs, *, counts: Iterable[str]) -> Verdict:

@@ -17,6 +17,8 @@ class Column(NamedTuple):
 
 
 DELIVERIES_PER_CPU = Column("deliveries_per_cpu_s", "deliv/CPU-s", "{:.0f}")
+# Without a store that the server has beside it.
+DELIVERIES_PER_OWN_CPU = Column("deliveries_per_first_cpu_s", "without store", "{:.0f}")
 DELIVERIES = Column("deliveries_per_s", "deliv/s", "{:.0f}")
 REQUESTS = Column("http_per_s", "req/s", "{:.0f}")
 REQUESTS_PER_CPU = Column("http_per_cpu_s", "req/CPU-s", "{:.0f}")
@@ -38,7 +40,7 @@ CLOSED_LOOP = (
 # The first column of a scenario is its main figure.
 COLUMNS: dict[str, tuple[Column, ...]] = {
     "chat": (
-        *(DELIVERIES_PER_CPU, DELIVERIES, REQUESTS),
+        *(DELIVERIES_PER_CPU, DELIVERIES_PER_OWN_CPU, DELIVERIES, REQUESTS),
         *(CPU, WAIT, *LATENCIES, BATCH, SESSION, MEMORY),
     ),
     "fanout": CLOSED_LOOP,

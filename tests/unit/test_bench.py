@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from bench.bars import Bars, Verdict, judge, read_bars
+from bench.bars import Bars, TimesAnother, Verdict, judge, read_bars
 from bench.measure import Result, figure
 from bench.plan import BENCH, ServerSpec, Workload, choose, read_servers, read_workloads
 from bench.run import turns
@@ -13,8 +13,10 @@ from bench.tables import group, table
 
 BARS = Bars(
     times_the_better_peer={"chat": 2.0},
+    times_another={"kept": TimesAnother("chat", "deliveries_per_cpu_s", ours=0.6, peers=1.0)},
     at_most_the_better_peer={"chat": "lat_ms.p99"},
     at_most={"chat": {"bytes_per_session": 20_000}},
+    at_least={"chat": {"deliveries": 100}},
     never=("lost", "duplicated"),
 )
 PEERS = {"faye", "cometd-node"}
@@ -66,6 +68,25 @@ def test_latency_may_not_be_higher_than_the_better_peers(p99: float, *, met: boo
 @pytest.mark.parametrize(("size", "met"), [(20_000, True), (20_001, False)])
 def test_memory_has_a_limit_of_its_own(size: int, *, met: bool) -> None:
     assert verdicts(result("holdfast", bytes_per_session=size))["bytes_per_session"].met is met
+
+
+@pytest.mark.parametrize(("deliveries", "met"), [(100, True), (99, False)])
+def test_there_is_a_least_that_must_be_done(deliveries: int, *, met: bool) -> None:
+    assert verdicts(result("holdfast", deliveries=deliveries))["deliveries"].met is met
+
+
+@pytest.mark.parametrize(("speed", "ours", "theirs"), [(30, True, True), (19, False, False)])
+def test_what_keeping_costs_is_told_beside_the_same_without(
+    speed: int, *, ours: bool, theirs: bool
+) -> None:
+    runs = (
+        result("holdfast", deliveries_per_cpu_s=40),
+        result("faye", deliveries_per_cpu_s=10),
+        result("cometd-node", deliveries_per_cpu_s=20),
+        result("holdfast", deliveries_per_cpu_s=speed, workload="kept"),
+    )
+    told = [v for v in judge(runs, BARS, peers=PEERS) if v.figure.endswith("/ chat")]
+    assert [(v.peer, v.met) for v in told] == [("holdfast 40", ours), ("cometd-node 20", theirs)]
 
 
 def test_one_lost_message_in_one_run_is_a_fault() -> None:
