@@ -13,6 +13,7 @@ from pipeline.incidents import INCIDENTS
 from pipeline.lake import Lake
 from pipeline.lives import OPEN, lives, messages, unsettled, with_channels
 from pipeline.source.journal import FORMAT, JournalSource
+from pipeline.source.streams import Journals, answering
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -32,6 +33,8 @@ class Taken:
     batches: int = 0
     events: int = 0
     incidents: dict[str, int] = field(default_factory=dict)
+    # By node, frames that were written and are not there, behind the last one that is.
+    lacking: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +65,18 @@ def take_what_is_there(
     Raises:
         PipelineFailed: The journal lacks something, or cannot be read; what is in the tables stays.
     """
+    with answering(source.url):
+        numbered = Journals(source.url, source.namespace).numbered()
     taken, query = _start(spark, source, lake, tell, once=True)
     _wait(query)
+    taken.lacking = _lacking(numbered, lake)
     return taken
+
+
+def _lacking(numbered: Mapping[str, int], lake: Lake) -> dict[str, int]:
+    positions = lake.positions()
+    read = {node: positions[node].seq if node in positions else 0 for node in numbered}
+    return {node: last - read[node] for node, last in numbered.items() if last > read[node]}
 
 
 def go_on(spark: "SparkSession", source: Source, lake: Lake, tell: Callable[[Taken], None]) -> None:

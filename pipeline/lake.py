@@ -4,12 +4,14 @@
 batches that are not committed yet are not part of it.
 """
 
+import json
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipeline import schemas
 from pipeline.failures import PipelineFailed
+from pipeline.source.outline import Position
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -39,6 +41,15 @@ class Lake:
         commits = self.checkpoint / "commits"
         found = [int(file.name) for file in commits.glob("*") if file.name.isdecimal()]
         return max(found, default=None)
+
+    def positions(self) -> dict[str, Position]:
+        """How far each node's journal was read."""
+        newest = self.committed()
+        if newest is None:
+            return {}
+        # A line with a version, one about the batch, and one for each source: we have one.
+        last = (self.checkpoint / "offsets" / str(newest)).read_text("utf-8").splitlines()[-1]
+        return {node: Position.of(given) for node, given in json.loads(last).items()}
 
     def check(self) -> None:
         """Refuse tables without the memory of how far they go.

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -144,12 +145,15 @@ def ingest(
 
 def _tell_taken(taken: "Taken", *, as_json: bool) -> None:
     if as_json:
-        told = {"events": taken.events, "batches": taken.batches, "incidents": taken.incidents}
-        print_json(told, is_line=True)
+        print_json(asdict(taken), is_line=True)
     else:
         note(f"{taken.events} events in {taken.batches} batches")
         for kind, frames in sorted(taken.incidents.items()):
             complain(f"{kind}: {frames} frames")
+    for node, frames in sorted(taken.lacking.items()):
+        complain(f"the journal of node {node} lacks its last {frames} frames")
+    if taken.lacking:
+        raise typer.Exit(Exit.FAILED)
 
 
 @contextmanager

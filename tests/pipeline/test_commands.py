@@ -1,17 +1,22 @@
 """`holdfast pipeline` as a person uses it."""
 
+import asyncio
 import subprocess
 import sys
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import orjson
 import pytest
+from redis import Redis
+from redis.exceptions import RedisError
 from typer.testing import CliRunner, Result
 
 from app.cli import pipeline as commands
+from app.cli.journal_place import JournalPlace
 from app.cli.main import program
+from app.store.embedded import Durability, EmbeddedValkey
 from tests.pipeline.journals import Writer
 from tests.pipeline.stories import acked, the_story
 from tests.store.servers import ValkeyServer
@@ -66,9 +71,12 @@ def test_from_a_journal_to_a_report(lent: None, store: ValkeyServer, tmp_path: P
     torn = run("ingest", "--once", "--json", *place)
     assert torn.exit_code == 1
     assert torn.stderr.startswith("holdfast: the journal of node n1: frames 3 to 3 are missing")
+    writer.write(*the_story()[:2])
+    writer.delete(writer.entries()[-1])
     taken = run("ingest", "--once", "--accept-loss", "--json", *place)
-    incidents = {"frame.gap": 1}
-    assert lines(taken) == [{"events": 41, "batches": 1, "incidents": incidents}]
+    told = {"events": 41, "batches": 1, "incidents": {"frame.gap": 1}, "lacking": {"n1": 1}}
+    assert (lines(taken), taken.exit_code) == ([told], 1)
+    assert "the journal of node n1 lacks its last 1 frames" in taken.stderr
     audit = run("audit", "--json", *place)
     assert audit.exit_code == 1
     kinds = [row["kind"] for row in lines(audit)]
@@ -88,3 +96,23 @@ def test_a_directory_without_a_store_is_named(tmp_path: Path) -> None:
 def test_a_store_elsewhere_needs_a_place_for_the_tables() -> None:
     said = run("ingest", "--once", "--redis", "redis://localhost:1")
     assert (said.exit_code, "--lake" in said.stderr) == (2, True)
+
+
+async def test_the_store_of_a_server_that_does_not_run_is_started_for_so_long(
+    tmp_path: Path,
+) -> None:
+    async with EmbeddedValkey(tmp_path, Durability.ALWAYS) as url:
+        Redis.from_url(url).set("key", "value")
+
+    def look() -> bytes | None:
+        place = JournalPlace(tmp_path, None, None, "holdfast")
+        with place.store() as url:
+            found: Any = Redis.from_url(url).get("key")
+            # Somebody else's is used as it is.
+            with place.store() as same:
+                assert same == url
+        with pytest.raises(RedisError):
+            Redis.from_url(url).ping()
+        return cast("bytes | None", found)
+
+    assert await asyncio.to_thread(look) == b"value"
