@@ -26,6 +26,7 @@ from app.cli.options import (
     wanted,
 )
 from app.cli.output import (
+    Brief,
     Moment,
     brief,
     complain,
@@ -39,6 +40,7 @@ from app.cli.output import (
 )
 from app.cli.remote import Json, Place, Remote, talk
 from app.cli.replay import replay, replays
+from app.delivery.error_codes import find
 
 program = typer.Typer(
     help="Dead letters.", no_args_is_help=True, add_completion=False, rich_markup_mode=None
@@ -88,7 +90,24 @@ def list_letters(
 
 
 def _cells(item: Json, names: tuple[str, ...]) -> list[object]:
-    return [Moment(item[name]) if name in ("died", "last") else item[name] for name in names]
+    return [_cell(item, name) for name in names]
+
+
+def _cell(item: Json, name: str) -> object:
+    match name:
+        case "died" | "last":
+            return Moment(item[name])
+        case "reason":
+            return _reason(item)
+        case _:
+            return item[name]
+
+
+def _reason(item: Json) -> Brief:
+    """What the receiver said; what its code means is known by the code."""
+    whole, code = str(item["reason"]), find(item["code"])
+    meaning = "" if code is None else f"{code.meaning}: "
+    return Brief(whole.removeprefix(meaning), whole)
 
 
 @program.command("show")

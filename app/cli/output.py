@@ -79,16 +79,20 @@ class Moment(NamedTuple):
     ms: int | None
 
 
+class Brief(NamedTuple):
+    """A text in a table: what matters of it for people, all of it for programs."""
+
+    text: str
+    whole: str
+
+
 def print_table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """A table on a terminal; elsewhere lines with tabs, of which nothing is cut."""
     rows = list(rows)
     if console.is_terminal and not rows:
         console.print(Text("None.", "dim"))
         return
-    shown = [
-        [_ago(cell.ms) if isinstance(cell, Moment) else visible(cell) for cell in row]
-        for row in rows
-    ]
+    shown = [[_for_people(cell) for cell in row] for row in rows]
     widths = _widths([head, *shown], console.width) if console.is_terminal else None
     if widths is None:
         _print_lines([head, *rows])
@@ -103,8 +107,27 @@ def print_table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
 
 def _print_lines(rows: Iterable[Sequence[object]]) -> None:
     for row in rows:
-        exact = (when(cell.ms) if isinstance(cell, Moment) else cell for cell in row)
-        sys.stdout.write("\t".join(map(visible, exact)) + "\n")
+        sys.stdout.write("\t".join(map(_for_programs, row)) + "\n")
+
+
+def _for_people(cell: object) -> str:
+    match cell:
+        case Moment(ms):
+            return _ago(ms)
+        case Brief(text):
+            return visible(text)
+        case _:
+            return visible(cell)
+
+
+def _for_programs(cell: object) -> str:
+    match cell:
+        case Moment(ms):
+            return when(ms)
+        case Brief(_, whole):
+            return visible(whole)
+        case _:
+            return visible(cell)
 
 
 def _widths(rows: Sequence[Sequence[str]], room: int) -> list[int] | None:

@@ -288,6 +288,20 @@ def test_on_a_terminal_every_column_is_seen_however_long_others_are(
     assert len(line.rstrip()) <= width
 
 
+def test_on_a_terminal_the_words_of_the_receiver_come_without_what_the_code_means(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reason = "The receiver failed over the message: disk full"
+    letter = a_letter(2, reason=reason, code="user.update.error")
+    shell.operations.by_id = {LETTER: letter}
+    assert shell.run("dead", "list").stdout.endswith(f"\t{reason}\n")
+    terminal = Console(force_terminal=True, width=100, color_system=None)
+    monkeypatch.setattr(output, "console", terminal)
+    line = shell.run("dead", "list").stdout.splitlines()[-1]
+    assert line.rstrip().endswith(" disk full")
+    assert "The receiver failed" not in line
+
+
 def test_on_a_terminal_that_is_too_narrow_for_a_table_nothing_is_cut(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
