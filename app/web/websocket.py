@@ -42,6 +42,21 @@ class Socket:
     Frames are written to the transport directly. aiohttp does the opening, reading and closing.
     """
 
+    __slots__ = (
+        "_bayeux",
+        "_burst",
+        "_draining",
+        "_ending",
+        "_flush",
+        "_hang_up",
+        "_messages_per_frame",
+        "_protocol",
+        "browser",
+        "heard",
+        "is_newcomer",
+        "session",
+    )
+
     connection_type = ConnectionType.WEBSOCKET
 
     def __init__(
