@@ -80,7 +80,7 @@ class Turn:
         # Sessions with what was left of their queues, and the same by messages.
         self.forgotten: dict[str, Sequence[int]] = {}
         self.left: dict[int, list[str]] = {}
-        # Messages that leave a queue in this turn.
+        # Messages that leave a queue in this turn, but not as settled ones.
         self.gone: set[int] = set()
 
     def __len__(self) -> int:
@@ -92,6 +92,7 @@ class Turn:
             + len(self.keyed)
             + len(self.batches)
             + len(self.marks)
+            + len(self.settled)
             + len(self.gone)
             + len(self.letters)
             + len(self.forgotten)
@@ -184,7 +185,6 @@ class Turns:
             turn, rest = turns[0], self._turns[0]
             rest.settled, turn.settled = turn.settled, rest.settled
             rest.unmarked, turn.unmarked = turn.unmarked, rest.unmarked
-            rest.gone = turn.gone
         return turns
 
     def drop_messages(self) -> list[Keeping]:
@@ -205,8 +205,10 @@ class Turns:
     def keep(self, message: Message, keys: Sequence[str], done: Callable[[Kept], None]) -> None:
         """A message, which may have left these queues before."""
         turn = self._turns[-1]
-        if message.id in turn.gone or (
-            turn.forgotten and not turn.forgotten.keys().isdisjoint(keys)
+        if (
+            message.id in turn.settled
+            or message.id in turn.gone
+            or (turn.forgotten and not turn.forgotten.keys().isdisjoint(keys))
         ):
             turn = self._next()
         kind = turn.messages if message.key is None else turn.keyed
@@ -241,7 +243,6 @@ class Turns:
     def settle(self, key: str, ids: Sequence[int]) -> None:
         """Entries are gone."""
         turn = self._turns[-1]
-        turn.gone.update(ids)
         settled = turn.settled
         for id in ids:
             if id in settled:
