@@ -91,6 +91,7 @@ class Settings(BaseSettings):
     durable: Literal["none", "named", "acked"] = Field(
         "named", description="Sessions that are kept in the store."
     )
+    journal: bool = Field(False, description="Write down what becomes of every message.")
     durability: str = Field(
         "everysec",
         pattern=r"^(?:memory|everysec|always|replicas:[1-9])$",

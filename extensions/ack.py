@@ -58,6 +58,8 @@ class _AckOfSession(SessionExtension):
                 acked = session.queue.acknowledge(batch if type(batch) is int else -1)
                 if acked and (session.is_durable or session.dispatcher is not None):
                     self._bayeux.settlement.acked(session, acked, now)
+                if acked and self._bayeux.witness is not None and not session.is_durable:
+                    self._bayeux.witness.acked(session, acked)
         return True
 
     def outgoing(self, session: Session, reply: Json, asked: Mapping[str, Any], now: float) -> None:

@@ -11,7 +11,7 @@ from app.bayeux.extension_chain import run_outgoing
 from app.bayeux.life import State
 from app.bayeux.sessions import Session
 from app.delivery.counters import Reason
-from app.delivery.entries import Carried
+from app.delivery.entries import Carried, Settling
 from app.delivery.keeper import Batch
 from app.delivery.messages import Event
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from app.bayeux.server import Bayeux
 
 _GONE, _AWAY = State.GONE, State.AWAY
+_WRITTEN = Settling.WRITTEN
 
 
 class Answers:
@@ -92,13 +93,19 @@ class Answers:
         if carrier.answer(exchange, queue.waiting):
             session.lazy_due = 0.0
             if queue.count:
-                queue.pour_out()
+                self._pour_out(session)
         else:
             self.take(session)
             self._not_written(session, None)
         if carrier.is_draining():
             self._bayeux.sessions.timers.ring_by(session, self._bayeux.now)
         self._rest(exchange, session)
+
+    def _pour_out(self, session: Session) -> None:
+        queue, witness = session.queue, self._bayeux.witness
+        if witness is not None:
+            witness.written(session, queue.waiting)
+        queue.pour_out()
 
     def _send_when_known(
         self, exchange: Exchange, session: Session, messages: Sequence[Event]
@@ -139,7 +146,7 @@ class Answers:
     def _rest(self, exchange: Exchange, session: Session) -> None:
         """The client has its answer, and its time runs."""
         if session.state is _GONE:
-            session.queue.discard(Reason.SESSION_ENDED)
+            self._bayeux.exits.discard(session, Reason.SESSION_ENDED)
         elif exchange.connect is None and not exchange.is_handshake:
             self._bayeux.clock.touch(session)
         elif session.held is None:
@@ -162,7 +169,7 @@ class Answers:
         """What is to be handed over now, in the form that this session gets it."""
         queue, bayeux = session.queue, self._bayeux
         if queue.has_mortals:
-            bayeux.exits.dropped(session, queue.expire(bayeux.now))
+            bayeux.exits.expire(session, bayeux.now)
         if session.is_durable and self.lacks_store:
             return ()
         limit = -1 if session.terms is None else session.terms.max_entries
@@ -173,9 +180,12 @@ class Answers:
         if messages is None:
             return self._take_again(session, limit)
         first = queue.seq - len(messages) + 1
-        if session.is_durable and messages:
-            ids = [message.id for message in messages]
-            bayeux.hub.keeper.hand_over(session.key, Batch(queue.batch, first, ids))
+        if session.is_durable:
+            if messages:
+                ids = [message.id for message in messages]
+                bayeux.hub.keeper.hand_over(session.key, Batch(queue.batch, first, ids))
+        elif bayeux.witness is not None and messages and queue.settling is not _WRITTEN:
+            bayeux.witness.handed(session, messages)
         dress = session.dress
         if dress is None:
             return messages
@@ -189,6 +199,8 @@ class Answers:
         if limit and (queue.returned or queue.handed):
             bayeux.settlement.bury_worn(session)
         entries = queue.hand_over(bayeux.now, limit, bayeux.guard.held)
+        if bayeux.witness is not None:
+            bayeux.witness.handed_again(session, entries)
         if session.is_durable:
             bayeux.settlement.mark(session, entries)
             bayeux.settlement.mark(session, queue.returned)
@@ -217,10 +229,15 @@ class Answers:
         return not (self._bayeux.hub.keeper.is_available if has_store is None else has_store)
 
     def _written(self, session: Session, carried: Carried | None) -> None:
-        queue = session.queue
+        queue, witness = session.queue, self._bayeux.witness
         settled = queue.written(carried)
+        if settled and witness is not None and not session.is_durable:
+            witness.written(session, settled)
         if session.oneway:
-            settled = [*settled, *queue.settle(self._oneway(session, session.oneway, carried))]
+            oneway = queue.settle(self._oneway(session, session.oneway, carried))
+            if oneway and witness is not None and not session.is_durable:
+                witness.acked(session, oneway)
+            settled = [*settled, *oneway]
         if settled and (session.is_durable or session.dispatcher is not None):
             self._bayeux.settlement.acked(session, settled, self._bayeux.now)
 
@@ -277,7 +294,7 @@ class Answers:
             return
         if session.is_plain and pipe.push(session.queue.waiting):
             session.lazy_due = 0.0
-            session.queue.pour_out()
+            self._pour_out(session)
             return
         messages = self.take(session)
         if not messages:

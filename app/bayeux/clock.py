@@ -120,7 +120,7 @@ class Clock:
         if dispatcher is None:
             return
         if session.hold_ends_at and session.hold_ends_at <= bayeux.now:
-            bayeux.resume(session)
+            bayeux.resume(session, "until")
         if dispatcher.deadline is not None and dispatcher.deadline <= bayeux.now:
             dispatcher.due(bayeux.now)
             if dispatcher.is_dead and not session.is_closed:
@@ -145,7 +145,7 @@ class Clock:
         bayeux = self._bayeux
         if session.terms is None and session.queue.settling is _WRITTEN:
             bayeux.end(session, Input.EXPIRE)
-            session.queue.discard(Reason.SESSION_EXPIRED)
+            bayeux.exits.discard(session, Reason.SESSION_EXPIRED)
             return
         if bayeux.exits.is_crowded:
             session.deadline = bayeux.now + _POSTPONED_S

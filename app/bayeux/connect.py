@@ -26,7 +26,10 @@ def connect(
         session.advance(Input.CONNECT)
     dispatcher = session.dispatcher
     if dispatcher is not None and not dispatcher.is_calm:
+        before = dispatcher.state
         dispatcher.contact(bayeux.now)
+        if dispatcher.state is not before and bayeux.witness is not None:
+            bayeux.witness.dispatcher(session, dispatcher.state)
         if dispatcher.is_dead and not session.is_closed:
             bayeux.give_up(session, GIVEN_UP, "the last attempt failed")
             raise unknown_session(bayeux, exchange, message)

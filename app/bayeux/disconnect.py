@@ -52,8 +52,8 @@ def _disconnect(bayeux: Bayeux, session: Session, message: Json, reply: Json) ->
         leave(bayeux, session)
         return
     # It had these, and may have acted on them: it is not told again while it leaves.
-    session.queue.discard_handed(Reason.SESSION_ENDED)
+    bayeux.exits.discard_handed(session, Reason.SESSION_ENDED)
     # Before this reply: cometd.js closes its socket only when no connect is outstanding.
     bayeux.answers.dismiss(session)
-    session.queue.discard_handed(Reason.SESSION_ENDED)
+    bayeux.exits.discard_handed(session, Reason.SESSION_ENDED)
     bayeux.end(session, Input.DISCONNECT)

@@ -104,7 +104,7 @@ class Handshake:
         bayeux, session = self._bayeux, self._session
         bayeux.hub.remove(session)
         bayeux.sessions.timers.drop(session)
-        session.queue.discard(Reason.SESSION_ENDED)
+        bayeux.exits.discard(session, Reason.SESSION_ENDED)
         if not isinstance(error, Refused):
             # Nobody gets in by a fault of ours, and nobody is sent away for good by one either.
             bayeux.log.error("an extension failed at handshake", exc_info=error)
@@ -159,6 +159,7 @@ class Handshake:
         bayeux, terms = self._bayeux, draft.terms
         if terms is None or not terms.is_named:
             bayeux.sessions.add(draft, browser)
+            self._tell_opened(draft)
             return draft
         known = claim(bayeux, draft, terms, self._message)
         if known is not None:
@@ -166,7 +167,12 @@ class Handshake:
             return known
         bayeux.sessions.add(draft, browser)
         bayeux.sessions.name(draft, terms.key)
+        self._tell_opened(draft)
         return draft
+
+    def _tell_opened(self, session: Session) -> None:
+        if self._bayeux.witness is not None:
+            self._bayeux.witness.session(session, "opened")
 
     def _keep(self, session: Session) -> None:
         bayeux = self._bayeux

@@ -53,7 +53,7 @@ class Ownership:
         bayeux.answers.refuse_held(session, Refused(BayeuxError.SESSION_UNKNOWN, advice=advice))
         bayeux.end(session, Input.FAIL)
         # What came for it while its last answer was being made.
-        session.queue.discard(Reason.SESSION_ENDED)
+        bayeux.exits.discard(session, Reason.SESSION_ENDED)
 
     def tell(self, letters: Sequence[DeadLetter]) -> None:
         for letter in letters:

@@ -40,7 +40,7 @@ class Replaying:
         if session is not None:
             # The store gives it the place of its first publication, and so does the queue.
             message.is_late = session.queue.is_mixed = True
-            self._bayeux.hub.deliver(session, message)
+            self._bayeux.hub.replay(session, message)
         else:
             self._bury(key, message)
 

@@ -32,9 +32,12 @@ from app.delivery.keeper import Keeper, Kept
 from app.delivery.messages import Message
 from app.delivery.node import Node
 from app.delivery.settlement import Settlement
+from app.delivery.witness import Witness
 
 _ORDINARY_RULE = ChannelRule()
 _GONE = State.GONE
+# What the journal calls them.
+_ENDINGS = {Input.DISCONNECT: "ended", Input.EXPIRE: "expired", Input.FAIL: "given_up"}
 
 Outcome = SessionExtension | Exception | None
 
@@ -67,6 +70,7 @@ class Bayeux:
         run_later: RunLater,
         node: Node,
         keeper: Keeper,
+        witness: Witness | None = None,
     ) -> None:
         self.options = options
         self.new_id = new_id
@@ -79,13 +83,16 @@ class Bayeux:
         self.handshakes_pending = 0
         self.channels = Channels(options.channel_limits)
         self.node = node
+        self.witness = witness
         self.clock = Clock(self)
         self.answers = Answers(self)
         self.guard = Guard(options.guard)
-        self.hub: Hub[Session] = Hub(on_ready=on_ready, linger=self.clock.linger, keeper=keeper)
+        self.hub: Hub[Session] = Hub(
+            on_ready=on_ready, linger=self.clock.linger, keeper=keeper, witness=witness
+        )
         self.ownership = Ownership(self, random)
         self.settlement: Settlement[Session] = Settlement(
-            self.ownership, keeper, self.hub.counters, node, self.guard
+            self.ownership, keeper, self.hub.counters, node, self.guard, witness
         )
         self.exits = self.settlement.exits
         self.hub.turned_away = self.exits.turned_away
@@ -126,6 +133,8 @@ class Bayeux:
             except Exception:
                 self.log_fault(session)
         self.answers.end_round()
+        if self.witness is not None:
+            self.witness.turn_over(now)
 
     def tick(self, now: float) -> None:
         """Time has passed: held connects, lazy messages, expired sessions."""
@@ -137,6 +146,8 @@ class Bayeux:
                 self.log_fault(session)
             if session.state is not _GONE:
                 self.clock.wind(session)
+        if self.witness is not None:
+            self.witness.beat(now)
 
     def abort(self, exchange: Exchange, now: float) -> None:
         """Nobody waits for this exchange any more; what its session did not get stays queued."""
@@ -284,7 +295,7 @@ class Bayeux:
         # As what the store has not answered yet.
         session.is_given_up = keeps
         if self.present is None or self.present.session is not session:
-            session.queue.discard(Reason.SESSION_ENDED)
+            self.exits.discard(session, Reason.SESSION_ENDED)
 
     def hold(self, session: Session, exchange: Exchange, timeout_s: float) -> None:
         """Keep the connect until a message comes or the time is over."""
@@ -323,14 +334,18 @@ class Bayeux:
         """Hand nothing over to the session until somebody resumes it, or until then."""
         dispatcher = self.settlement.dispatcher(session, self.now)
         dispatcher.hold(Hold(reason, who, self.node.now_ms(), until_ms))
+        if self.witness is not None:
+            self.witness.held("operator", receiver=session.key)
         self.ownership.note(session)
 
-    def resume(self, session: Session) -> None:
+    def resume(self, session: Session, by: str = "operator") -> None:
         """End a holdback."""
         dispatcher = session.dispatcher
         if dispatcher is None or dispatcher.hold_record is None:
             return
         dispatcher.resume(self.now)
+        if self.witness is not None:
+            self.witness.released(by, receiver=session.key)
         self.hub.make_ready(session)
         self.ownership.note(session)
 
@@ -339,6 +354,8 @@ class Bayeux:
         is_released = self.guard.release(name)
         if is_released:
             self.hub.keeper.release(name)
+            if self.witness is not None:
+                self.witness.released("operator", channel=name)
             for session in self.sessions:
                 if session.queue.count:
                     self.hub.make_ready(session)
@@ -366,6 +383,8 @@ class Bayeux:
     def end(self, session: Session, seen: Input) -> None:
         """The session is gone; what is still in its queue is the caller's to deliver or discard."""
         self.hub.remove(session)
+        if self.witness is not None:
+            self.witness.session(session, _ENDINGS.get(seen, seen.value))
         if session.dispatcher is not None:
             session.dispatcher.end()
         if session.is_durable:

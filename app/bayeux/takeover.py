@@ -28,6 +28,8 @@ def take_over(bayeux: "Bayeux", session: Session, draft: Session, browser: str) 
     session.ends_at = 0.0
     _take_queue(bayeux, session, draft)
     _take_dispatcher(bayeux, session, draft)
+    if bayeux.witness is not None:
+        bayeux.witness.session(session, "taken_over")
 
 
 def _take_queue(bayeux: "Bayeux", session: Session, draft: Session) -> None:
@@ -48,7 +50,7 @@ def _take_dispatcher(bayeux: "Bayeux", session: Session, draft: Session) -> None
     if new.hold_record is not None and old.hold_record is None:
         old.hold(new.hold_record)
     elif draft.terms is not None and draft.terms.dispatcher_active:
-        bayeux.resume(session)
+        bayeux.resume(session, "client")
 
 
 def leave(bayeux: "Bayeux", session: Session, reconnect: str = "none") -> None:
@@ -56,6 +58,8 @@ def leave(bayeux: "Bayeux", session: Session, reconnect: str = "none") -> None:
     _dismiss_client(bayeux, session, reconnect)
     bayeux.settlement.change_hands(session, bayeux.now)
     session.advance(Input.LEAVE)
+    if bayeux.witness is not None:
+        bayeux.witness.session(session, "left")
     bayeux.clock.lie(session)
     bayeux.ownership.note(session)
 

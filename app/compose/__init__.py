@@ -19,9 +19,11 @@ from pathlib import Path
 import app
 from app.bayeux.server import Bayeux
 from app.compose.administration import Administration, listen_apart, make_administration
+from app.compose.journal import begin_journal, open_journal
 from app.compose.options import options_of, web_options
-from app.compose.storage import open_storage
+from app.compose.storage import Storage, open_storage
 from app.delivery.node import Node
+from app.journal.clerk import Clerk
 from app.settings import Settings, is_loopback
 from app.web import fast_lane
 from app.web.admin.tokens import Tokens, TokensUnusable, open_tokens
@@ -58,20 +60,13 @@ async def serving(settings: Settings) -> AsyncIterator[str]:
         heads, tasks = Heads(), Tasks()
         stack.push_async_callback(tasks.close)
         clockwork = Clockwork(heads)
-        bayeux = Bayeux(
-            options_of(settings),
-            node=Node(settings.node, storage.stamps),
-            keeper=storage.store,
-            new_id=_identifiers().__next__,
-            random=random.random,
-            on_ready=clockwork.end_turn_soon,
-            run_later=tasks,
-        )
-        _install_extensions(bayeux, settings)
+        clerk = open_journal(settings, storage.store, loop.time())
+        bayeux = _make_bayeux(settings, storage, clockwork, tasks, clerk)
         administration = make_administration(settings, stack, bayeux, storage, tokens)
         # Clocks of the sessions that come back begin now.
         bayeux.now = loop.time()
         await storage.load(bayeux)
+        begin_journal(clerk, bayeux, loop.time, stack)
         await administration.replays.resume()
         intake = Intake(settings.max_unfinished_bytes)
         endpoint = Endpoint(bayeux, web_options(settings), loop.time, clockwork.burst, intake)
@@ -87,8 +82,11 @@ async def serving(settings: Settings) -> AsyncIterator[str]:
         application = make_application(endpoint, door, Metrics(bayeux), readiness, pages, admin)
         timeout_s = settings.shutdown_timeout / 1000
         tls = _tls(settings)
-        address = Address(settings.host, settings.port, settings.unix, tls)
-        listener = Listener(application, address, shutdown_timeout_s=timeout_s)
+        listener = Listener(
+            application,
+            Address(settings.host, settings.port, settings.unix, tls),
+            shutdown_timeout_s=timeout_s,
+        )
         clockwork.start(bayeux)
         stack.callback(clockwork.stop)
         await _listen_apart(settings, stack, administration, tls)
@@ -102,6 +100,29 @@ async def serving(settings: Settings) -> AsyncIterator[str]:
             # What was said leaves first; then nobody needs to wait for it while closing.
             await _within(timeout_s / 2, listener.drain())
             await _within(timeout_s / 2, _close(door, listener))
+
+
+def _make_bayeux(
+    settings: Settings,
+    storage: Storage,
+    clockwork: Clockwork,
+    tasks: Tasks,
+    clerk: Clerk | None,
+) -> Bayeux:
+    bayeux = Bayeux(
+        options_of(settings),
+        node=Node(settings.node, storage.stamps),
+        keeper=storage.store,
+        witness=clerk,
+        new_id=_identifiers().__next__,
+        random=random.random,
+        on_ready=clockwork.end_turn_soon,
+        run_later=tasks,
+    )
+    if clerk is not None:
+        clerk.follow(bayeux)
+    _install_extensions(bayeux, settings)
+    return bayeux
 
 
 async def _close(door: WebSocketDoor, listener: Listener) -> None:

@@ -77,7 +77,9 @@ class Storage:
         async for loaded in self.store.load():
             # Clocks of sessions begin now; nobody else has told the time yet.
             bayeux.now = loop.time()
-            restore(bayeux, loaded.record, loaded.entries)
+            session = restore(bayeux, loaded.record, loaded.entries)
+            if bayeux.witness is not None:
+                bayeux.witness.session(session, "resumed")
             count += 1
         if count:
             log.info("%d sessions were kept and are back", count)

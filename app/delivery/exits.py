@@ -16,6 +16,7 @@ from app.delivery.messages import Message
 from app.delivery.node import Node
 from app.delivery.owner import Owner
 from app.delivery.receivers import Receiver
+from app.delivery.witness import Witness
 
 R = TypeVar("R", bound=Receiver)
 
@@ -34,18 +35,20 @@ class Exits(Generic[R]):
         counters: Counters,
         node: Node,
         history: History[R],
+        witness: Witness | None = None,
     ) -> None:
         self._owner = owner
         self._keeper = keeper
         self._counters = counters
         self._node = node
         self._history = history
+        self._witness = witness
         # Bytes of letters on their way to the store.
         self._burying = 0
 
     def bury_all(self, receiver: R, code: ErrorCode, text: str, now: float) -> None:
         """Nothing of the queue will be delivered; what has outlived its time is no loss."""
-        self.dropped(receiver, receiver.queue.expire(now))
+        self.expire(receiver, now)
         self._history.note_failure(receiver, receiver.queue.handed.values(), now, code, text)
         self.bury(receiver, receiver.queue.clear(), code, text)
 
@@ -55,13 +58,17 @@ class Exits(Generic[R]):
         if self._keeper.is_full and entries:
             # Bounded above all; whoever could wait was told to come back.
             self._counters.discarded[Reason.STORE_AWAY] += len(entries)
+            if self._witness is not None and not receiver.is_durable:
+                # Of a durable receiver the store has them still.
+                lost = [entry.message for entry in entries]
+                self._witness.discarded(receiver, lost, Reason.STORE_AWAY, is_kept=False)
             log.error("%d dead letters of session %d were lost", len(entries), receiver.number)
             return
         for entry in entries:
             message = entry.message
             wanted = self._owner.wants_letters(receiver, message.channel)
             if message.is_dead_letter or not wanted:
-                others.append(message.id)
+                others.append(message)
             else:
                 letters.append(self._letter(receiver, entry, code, text))
         if letters:
@@ -72,9 +79,7 @@ class Exits(Generic[R]):
             self._burying += size
             self._keeper.after(partial(self._buried, letters, size))
         if others:
-            self._counters.discarded[Reason.NO_LETTER] += len(others)
-            if _may_be_kept(receiver, [entry.message for entry in entries]):
-                self._keeper.settle(receiver.key, others)
+            self.discarded(receiver, others, Reason.NO_LETTER)
 
     def _buried(self, letters: Sequence[DeadLetter], size: int) -> None:
         self._burying -= size
@@ -117,12 +122,36 @@ class Exits(Generic[R]):
     def discarded(self, receiver: R, messages: Sequence[Message], reason: Reason) -> None:
         """These have left the queue and nobody will ever get them, as agreed."""
         self._counters.discarded[reason] += len(messages)
-        self.dropped(receiver, messages)
-
-    def dropped(self, receiver: R, messages: Sequence[Message]) -> None:
-        """The store need not keep these any more; what became of them has been counted."""
-        if messages and _may_be_kept(receiver, messages):
+        is_kept = _may_be_kept(receiver, messages)
+        if self._witness is not None:
+            self._witness.discarded(receiver, messages, reason, is_kept=is_kept)
+        if is_kept:
             self._keeper.settle(receiver.key, [message.id for message in messages])
+
+    def discard(self, receiver: R, reason: Reason) -> None:
+        """The receiver has ended, and the store knows: nobody will get what is in its queue."""
+        if receiver.queue.count:
+            messages = [entry.message for entry in receiver.queue.clear()]
+            self._counters.discarded[reason] += len(messages)
+            if self._witness is not None:
+                self._witness.discarded(receiver, messages, reason, is_kept=False)
+
+    def discard_handed(self, receiver: R, reason: Reason) -> None:
+        """What the receiver has in hands will not be acknowledged any more, nor sent again."""
+        handed = receiver.queue.withdraw(list(receiver.queue.handed))
+        if handed:
+            self.discarded(receiver, [entry.message for entry in handed], reason)
+
+    def expire(self, receiver: R, now: float) -> None:
+        """What waits and has outlived its time leaves."""
+        over = receiver.queue.expire(now)
+        if not over:
+            return
+        is_kept = _may_be_kept(receiver, over)
+        if self._witness is not None:
+            self._witness.expired(receiver, over, is_kept=is_kept)
+        if is_kept:
+            self._keeper.settle(receiver.key, [message.id for message in over])
 
 
 def _may_be_kept(receiver: Receiver, messages: Sequence[Message]) -> bool:

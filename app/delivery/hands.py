@@ -4,7 +4,7 @@ from bisect import bisect_left
 from collections.abc import Collection, Iterable, Sequence
 from operator import attrgetter
 
-from app.delivery.counters import Counters, Reason
+from app.delivery.counters import Counters
 from app.delivery.entries import Carried, Entry, Settling
 from app.delivery.messages import Message
 
@@ -274,11 +274,6 @@ class Hands:
         for entry in self._handed.values():
             return entry.due
         return 0.0
-
-    def discard_handed(self, reason: Reason) -> None:
-        """What the receiver has in hands will not be acknowledged any more, nor sent again."""
-        if self.handed:
-            self._counters.discarded[reason] += len(self.withdraw(list(self.handed)))
 
     def _leave(self, messages: Sequence[Message]) -> None:
         if len(messages) == self.count:

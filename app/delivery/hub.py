@@ -11,6 +11,7 @@ from app.delivery.lanes import Lanes, Publication
 from app.delivery.messages import Message
 from app.delivery.receivers import Receiver
 from app.delivery.routes import Routes
+from app.delivery.witness import Witness
 
 R = TypeVar("R", bound=Receiver)
 R_contra = TypeVar("R_contra", bound=Receiver, contravariant=True)
@@ -37,10 +38,12 @@ class Hub(Generic[R]):
         on_ready: Callable[[], None],
         linger: Callable[[R, Message], None],
         keeper: Keeper,
+        witness: Witness | None = None,
     ) -> None:
         self.routes: Routes[R] = Routes()
         self.counters = Counters()
         self.keeper = keeper
+        self._witness = witness
         # How many receivers have their queue in the store; most deployments have none.
         self.durables = 0
         self.turned_away: TurnAway[R] = self._discard
@@ -98,6 +101,18 @@ class Hub(Generic[R]):
         is_lazy = message.linger_s is not None
         if leave_out is not None:
             receivers = [each for each in receivers if each is not leave_out]
+        if self._witness is not None:
+            self._witness.accepted(message, self._passing(message, receivers))
+        self._give(message, receivers, is_lazy=is_lazy)
+
+    def _passing(self, message: Message, receivers: Sequence[R]) -> int:
+        """How many copies there are that the store does not have."""
+        copies = len(receivers)
+        if message.is_durable:
+            copies -= sum([receiver.is_durable for receiver in receivers])
+        return copies
+
+    def _give(self, message: Message, receivers: Sequence[R], *, is_lazy: bool) -> None:
         self.counters.accepted += len(receivers)
         for receiver in receivers:
             if receiver.is_closed:
@@ -118,6 +133,12 @@ class Hub(Generic[R]):
     def deliver(self, receiver: R, message: Message) -> None:
         """Give the message to one receiver, whatever it subscribed to."""
         self._show(message, (receiver,), None)
+
+    def replay(self, receiver: R, message: Message) -> None:
+        """Give the receiver a message that was dead; if it is durable, the store has it already."""
+        if self._witness is not None:
+            self._witness.replayed(receiver, message)
+        self._give(message, (receiver,), is_lazy=False)
 
     def make_ready(self, receiver: R) -> None:
         """The receiver's queue is to be looked at when the turn ends."""

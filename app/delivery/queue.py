@@ -210,9 +210,3 @@ class CallbackQueue(Hands):
         left = [*(entry.message for entry in returned), *waiting]
         self._leave(left)
         return [*(entry.message for entry in taken), *left]
-
-    def discard(self, reason: Reason) -> None:
-        """Nothing here will be delivered any more."""
-        if self.count:
-            self._counters.discarded[reason] += self.count
-            self.clear()

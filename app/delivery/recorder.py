@@ -35,10 +35,11 @@ class Recorder(Protocol):
         ...
 
     def settled(self, entries: Mapping[int, Sequence[str]]) -> bytes:
-        """For these sessions messages, by their ids, are acked, expired or discarded.
+        """For these sessions messages, by their ids, are acked, expired or discarded."""
+        ...
 
-        Or their keeping was refused after all.
-        """
+    def refused(self, message: "Message", keys: Sequence[str]) -> None:
+        """Its keeping was refused after all: what is settled of it for these was never there."""
         ...
 
     def buried(self, letters: Sequence[tuple["DeadLetter", str | None]]) -> bytes:
@@ -64,6 +65,9 @@ class Silence:
 
     def settled(self, entries: object) -> bytes:
         return b""
+
+    def refused(self, message: object, keys: object) -> None:
+        pass
 
     def buried(self, letters: object) -> bytes:
         return b""

@@ -19,6 +19,7 @@ from app.delivery.owner import Owner
 from app.delivery.reactions import Failure, ForMessage, ForRest, Reaction
 from app.delivery.receivers import Receiver
 from app.delivery.verdicts import Verdict
+from app.delivery.witness import Witness
 
 R = TypeVar("R", bound=Receiver)
 
@@ -31,17 +32,24 @@ class Settlement(Generic[R]):
     """Settles each entry exactly once."""
 
     def __init__(
-        self, owner: Owner[R], keeper: Keeper, counters: Counters, node: Node, guard: Guard
+        self,
+        owner: Owner[R],
+        keeper: Keeper,
+        counters: Counters,
+        node: Node,
+        guard: Guard,
+        witness: Witness | None = None,
     ) -> None:
         self._owner = owner
         self._keeper = keeper
         self._counters = counters
         self._node = node
         self._guard = guard
+        self._witness = witness
         self._history: History[R] = History(node.name, node.now_ms, owner.transport)
         # Until then the guard is told what receivers take: not while nobody refuses anything.
         self._watched_until = 0.0
-        self.exits: Exits[R] = Exits(owner, keeper, counters, node, self._history)
+        self.exits: Exits[R] = Exits(owner, keeper, counters, node, self._history, witness)
 
     # What receivers say
 
@@ -66,7 +74,10 @@ class Settlement(Generic[R]):
             if receiver.queue.find(verdict.seq) is None:
                 self._counters.verdicts_unknown += 1
             elif verdict.ok:
-                self.acked(receiver, receiver.queue.settle((verdict.seq,)), now)
+                settled = receiver.queue.settle((verdict.seq,))
+                if settled and self._witness is not None and not receiver.is_durable:
+                    self._witness.acked(receiver, settled)
+                self.acked(receiver, settled, now)
             else:
                 failures.append(verdict)
         for verdict in sorted(failures, key=_gravity):
@@ -91,6 +102,8 @@ class Settlement(Generic[R]):
         held = self._guard.hold(channel, reached, now, self._node.now_ms())
         if held is not None:
             self._keeper.hold(channel, held)
+            if self._witness is not None:
+                self._witness.held("guard", channel=channel)
             self._owner.alert(channel, held.reason)
 
     # Failures
@@ -99,6 +112,9 @@ class Settlement(Generic[R]):
         """A delivery failed, or contact was lost; with no entry everything in hands is meant."""
         dispatcher = self.dispatcher(receiver, now)
         self._counters.refused[failure.code.family] += 1
+        if self._witness is not None:
+            failed = receiver.queue.handed.values() if entry is None else (entry,)
+            self._witness.refused(receiver, list(failed), failure.code)
         reaction = self._owner.handler(receiver, failure.channel).react(failure, dispatcher, now)
         if reaction.counts_exception:
             receiver.exceptions += 1
@@ -148,7 +164,12 @@ class Settlement(Generic[R]):
             for each in failed:
                 each.redelivered += 1
             self._counters.redelivered += len(failed)
+        self._tell_returned(receiver, back)
         self.mark(receiver, queue.returned)
+
+    def _tell_returned(self, receiver: R, entries: Sequence[Entry]) -> None:
+        if entries and self._witness is not None:
+            self._witness.returned(receiver, entries)
 
     def _steer(
         self,
@@ -158,10 +179,13 @@ class Settlement(Generic[R]):
         failure: Failure,
         now: float,
     ) -> None:
+        before = dispatcher.state
         match reaction.input:
             case Input.HOLD:
                 now_ms = self._node.now_ms()
                 dispatcher.hold(Hold(failure.text or failure.code.text, receiver.name, now_ms))
+                if self._witness is not None:
+                    self._witness.held("verdict", receiver=receiver.key)
             case Input.LOSS:
                 dispatcher.lost(now)
             case Input.REFUSAL:
@@ -173,6 +197,8 @@ class Settlement(Generic[R]):
                 pass
         if reaction.pause_s is not None:
             dispatcher.pause(now, reaction.pause_s)
+        if dispatcher.state is not before and self._witness is not None:
+            self._witness.dispatcher(receiver, dispatcher.state)
         self._owner.note(receiver)
 
     # What comes again
@@ -205,6 +231,7 @@ class Settlement(Generic[R]):
         back = receiver.queue.not_written(carried)
         if back and receiver.queue.settling is not Settling.WRITTEN:
             self._history.note(receiver, back, now, attempts.NOT_WRITTEN)
+        self._tell_returned(receiver, back)
         self.mark(receiver, back)
         return bool(back)
 
@@ -212,7 +239,9 @@ class Settlement(Generic[R]):
         """Another client gets what this one has in hands."""
         queue = receiver.queue
         self._history.note(receiver, queue.handed.values(), now, attempts.TAKEN_OVER)
-        self.mark(receiver, queue.change_hands())
+        back = queue.change_hands()
+        self._tell_returned(receiver, back)
+        self.mark(receiver, back)
 
     # The store and the dead letters
 

@@ -268,6 +268,18 @@ class Store:
         if self._state is State.OPEN:
             self._call(call(self.epoch), _ignore)
 
+    def record(self, recorder: Recorder) -> None:
+        """From now on this is asked for the journal's frames."""
+        self._recorder = recorder
+
+    def write_frame(self, frame: bytes, done: Callable[[object], None]) -> None:
+        """Write a frame that goes with no change, behind all that came before."""
+        self._leave()
+        if self._state is State.OPEN:
+            call, told = self._journaling.carry(scripts.frame(self.keys, self.epoch), frame, done)
+            self._call(call, told, may_be_refused=True)
+            self.line.flush()
+
     # Calls and answers
 
     def _send(self, outgoing: Outgoing) -> None:
@@ -307,6 +319,8 @@ class Store:
         if isinstance(reply, StoreRefused):
             # It may have been kept before its answer was lost and the call repeated.
             for keeping in messages:
+                if self._recorder is not None:
+                    self._recorder.refused(keeping.message, keeping.keys)
                 for key in keeping.keys:
                     self.settle(key, (keeping.message.id,))
             self._keyed.refuse(keeping.message for keeping in messages)

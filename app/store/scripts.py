@@ -50,6 +50,8 @@ SETTLE = _journalled("settle", "arrays", "bodies")
 UNMARK = Script("unmark", _source("unmark", "fence", "arrays"))
 BURY = _journalled("bury", "bodies")
 FORGET = _journalled("forget")
+FRAME = Script("frame", _source("frame", "fence", "journal"))
+WITH_FRAME[FRAME] = FRAME
 HOLD = Script("hold", _source("hold", "fence"))
 LETTERS_REMOVE = Script("letters_remove", _source("letters_remove", "fence"))
 REPLAY_TAKE = Script("replay_take", _source("replay_take", "fence"))
@@ -235,6 +237,11 @@ def forget(keys: Keys, epoch: str, sessions: Iterable[str]) -> Call:
     names = list(sessions)
     marks = [keys.marks(key) for key in names]
     return Call(FORGET, [keys.meta, keys.sessions, keys.handed, *marks], [epoch, *names])
+
+
+def frame(keys: Keys, epoch: str) -> Call:
+    """Nothing but what the journal's frame, which it is to carry, tells."""
+    return Call(FRAME, [keys.meta], [epoch])
 
 
 def hold(keys: Keys, epoch: str, channels: Mapping[str, Held | None]) -> Call:

@@ -51,6 +51,9 @@ class Notebook:
         told = [f"{id - BASE} {' '.join(keys)}" for id, keys in entries.items()]
         return f"settled {', '.join(told)}".encode()
 
+    def refused(self, message: Message, keys: Sequence[str]) -> None:
+        pass
+
     def buried(self, letters: Sequence[tuple[DeadLetter, str | None]]) -> bytes:
         return b"buried " + b" ".join(b"%d" % (int(letter.id) - BASE) for letter, _ in letters)
 
@@ -119,6 +122,14 @@ async def test_a_message_that_repeats_another_is_not_written_down(at: Desk) -> N
     await at.answered()
     assert at.kept == {1: [Kept.KEPT], 2: [Kept.REPEATED], 3: [Kept.KEPT]}
     assert frames(at.server) == ["kept 1", "kept 3"]
+
+
+async def test_a_frame_of_what_passes_has_its_place_among_the_others(at: Desk) -> None:
+    at.keep(message(1), "joe/1")
+    at.store.write_frame(b"alone", lambda _: None)
+    at.store.settle("joe/1", ids(1))
+    await at.answered()
+    assert frames(at.server) == ["kept 1", "alone", "settled 1 joe/1"]
 
 
 async def test_what_is_refused_is_not_written_down(valkey: ValkeyServer) -> None:

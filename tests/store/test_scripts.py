@@ -113,7 +113,9 @@ def everything() -> list[Call]:
         scripts.replay_note(KEYS, "other", "1", {"record": "{}"}),
         scripts.replay_forget(KEYS, "other", "1"),
     ]
-    return calls + [framed(call, b"frame") for call in calls if call.script in scripts.WITH_FRAME]
+    alone = framed(scripts.frame(KEYS, "other"), b"frame")
+    carrying = [framed(call, b"frame") for call in calls if call.script in scripts.WITH_FRAME]
+    return [*calls, *carrying, alone]
 
 
 def framed(call: Call, frame: bytes) -> Call:

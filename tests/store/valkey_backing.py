@@ -6,6 +6,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
+from app.bayeux.server import Bayeux
 from app.delivery.dead_letters import DeadLetter
 from app.delivery.guard import Held
 from app.delivery.keeper import Batch, Keeper, Kept, Mark
@@ -152,6 +153,13 @@ class ValkeyBacking:
                 await asyncio.sleep(0.005)
 
     # What the machine does
+
+    @property
+    def witness(self) -> None:
+        """Nobody writes a journal."""
+
+    def serve(self, server: Bayeux) -> None:
+        """It needs nothing of its server."""
 
     @property
     def keeper(self) -> Keeper:

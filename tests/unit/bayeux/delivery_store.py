@@ -6,10 +6,12 @@ from typing import Any, Protocol
 
 import orjson
 
+from app.bayeux.server import Bayeux
 from app.delivery.dead_letters import DeadLetter
 from app.delivery.keeper import Keeper, Kept, Mark
 from app.delivery.messages import Message
 from app.delivery.session_record import SessionRecord
+from app.delivery.witness import Witness
 from app.store.records import pack_message, unpack_message
 from tests.unit.delivery.fake_keeper import FakeKeeper
 
@@ -22,6 +24,15 @@ class Backing(Protocol):
     @property
     def keeper(self) -> Keeper:
         """What the server is given."""
+        ...
+
+    @property
+    def witness(self) -> Witness | None:
+        """Who writes the server's journal, if anybody does."""
+        ...
+
+    def serve(self, server: Bayeux) -> None:
+        """The server that was given them."""
         ...
 
     def answer(self) -> bool:
@@ -66,6 +77,7 @@ class SlowStore(FakeKeeper):
     def __init__(self) -> None:
         super().__init__()
         self.keeper = self
+        self.witness: Witness | None = None
         self._noted: list[Callable[[], None]] = []
         self._waiting: list[Callable[[Kept], None]] = []
 
@@ -99,6 +111,9 @@ class SlowStore(FakeKeeper):
         self._do(partial(super().forget, key, ids))
 
     # What tests do
+
+    def serve(self, server: Bayeux) -> None:
+        """It needs nothing of its server."""
 
     def answer(self) -> bool:
         return self.is_available and self.turn()

@@ -44,6 +44,7 @@ def new_house(backing: Backing, after: House | None = None) -> House:
         Delivery,
         partial(Ack, announces_batch=False),
         keeper=backing.keeper,
+        witness=backing.witness,
         after=after,
         timeout_s=TIMEOUT_S,
         max_interval_s=MAX_INTERVAL_S,
@@ -56,6 +57,7 @@ def new_house(backing: Backing, after: House | None = None) -> House:
         },
     )
     house.bayeux.now = house.now
+    backing.serve(house.bayeux)
     house.bayeux.log = _Loud("loud", logging.CRITICAL)
     for record, entries in found:
         restore(house.bayeux, record, entries)

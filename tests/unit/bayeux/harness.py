@@ -19,6 +19,7 @@ from app.bayeux.sessions import Session
 from app.delivery.keeper import Keeper
 from app.delivery.messages import Event
 from app.delivery.node import Node
+from app.delivery.witness import Witness
 from tests.unit.delivery.fake_keeper import FakeKeeper
 
 Json = dict[str, Any]
@@ -140,6 +141,7 @@ class House:
         self,
         *extensions: Installed,
         keeper: Keeper | None = None,
+        witness: Witness | None = None,
         after: "House | None" = None,
         **options: Any,
     ) -> None:
@@ -159,6 +161,7 @@ class House:
             run_later=self._run_later,
             node=Node("test", self._stamp),
             keeper=self.keeper,
+            witness=witness,
         )
         for extension in extensions:
             if not isinstance(extension, ServerExtension):

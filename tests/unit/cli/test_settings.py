@@ -26,6 +26,7 @@ SAMPLES: dict[str, tuple[Any, list[str]]] = {
     "namespace": ("shop", ["shop"]),
     "node": ("a-1", ["a-1"]),
     "durable": ("acked", ["acked"]),
+    "journal": (True, ["true"]),
     "durability": ("always", ["always"]),
     "paths": (["/a", "/b/c"], ["/a", "/b/c"]),
     "allow_origin": (["https://a.example", "*"], ["https://a.example", "*"]),

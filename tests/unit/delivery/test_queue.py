@@ -115,15 +115,6 @@ def test_only_messages_that_are_not_lazy_are_urgent() -> None:
     assert desk.queue.has_urgent()
 
 
-def test_discarded_entries_are_counted_by_reason() -> None:
-    desk = Desk()
-    desk.offer("a", "b", "c")
-    desk.queue.discard(Reason.SESSION_EXPIRED)
-    assert desk.waiting() == ""
-    assert desk.counters.discarded == {Reason.SESSION_EXPIRED: 3}
-    assert desk.balances()
-
-
 # Limits
 
 
@@ -264,15 +255,6 @@ def test_marks_of_batches_stay_few_when_a_client_never_acknowledges() -> None:
     desk = acknowledged("a", "b", *[""] * 50)
     desk.queue.acknowledge(51)
     assert desk.waiting() == ""
-    assert desk.balances()
-
-
-def test_discarding_counts_what_was_handed_over_too() -> None:
-    desk = acknowledged("a b")
-    desk.offer("c")
-    desk.queue.discard(Reason.SESSION_ENDED)
-    assert desk.counters.discarded == {Reason.SESSION_ENDED: 3}
-    assert len(desk.queue.handed) == 0
     assert desk.balances()
 
 

@@ -1,0 +1,128 @@
+"""Who writes the journal: told by the core what happens, in the core's own words."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
+
+from app.delivery.counters import Reason
+from app.delivery.dispatcher import State
+from app.delivery.entries import Entry
+from app.delivery.error_codes import ErrorCode
+from app.delivery.messages import Message
+from app.delivery.receivers import Receiver
+from app.journal.columns import Why
+from app.journal.journal import Journal, Outlet
+from app.journal.notes import SingleNotes, TurnNotes
+from app.journal.schema import FULL, Kind
+
+
+class Clock(Protocol):
+    """Knows the time of the present turn, by the loop's clock."""
+
+    now: float
+
+
+class _Stopped:
+    now = 0.0
+
+
+class Clerk(Journal):
+    """A `Witness`."""
+
+    __slots__ = ("_acked", "_clock", "_handed", "_written", "acked", "handed", "why", "written")
+
+    def __init__(
+        self, node: str, outlet: Outlet, *, now: float, wall_us: Callable[[], int]
+    ) -> None:
+        super().__init__(node, outlet, now=now, wall_us=wall_us)
+        self._clock: Clock = _Stopped()
+        # Of entries that the store is about to settle, if they were not acknowledged: the reason
+        # of a discard; without one, that they expired.
+        self.why: dict[tuple[str, int], Why] = {}
+        self._handed = TurnNotes(Kind.HANDED, 1, self.present)
+        self._written = TurnNotes(Kind.WRITTEN, 1, self.present)
+        self._acked = SingleNotes(Kind.ACKED, self.present)
+        self.handed, self.written = self._handed.note, self._written.note
+        self.acked = self._acked.note
+
+    def present(self) -> int:
+        """The time of this turn."""
+        now = self._clock.now
+        return self.at if now is self._now else self.time(now)
+
+    def turn_over(self, now: float) -> None:
+        self._handed.end_turn()
+        self._written.end_turn()
+        count = self.count + self._handed.count + self._written.count + self._acked.count
+        if count >= FULL:
+            self.flush(now)
+
+    def flush(self, now: float) -> None:
+        for notes in (self._handed, self._written, self._acked):
+            self.add(*notes.take())
+        super().flush(now)
+
+    def follow(self, clock: Clock) -> None:
+        """Whose turns they are that this is told of."""
+        self._clock = clock
+
+    def accepted(self, message: Message, copies: int) -> None:
+        self.count += 1
+        self._published.append((message, message.id // 1000, copies, 0))
+
+    def replayed(self, receiver: Receiver, message: Message) -> None:
+        at = self.time(self._clock.now)
+        self.explained(Kind.REPLAYED, message, receiver, at, generation=message.generation)
+
+    def handed_again(self, receiver: Receiver, entries: Iterable[Entry]) -> None:
+        if not receiver.is_durable:
+            at = self.time(self._clock.now)
+            for entry in entries:
+                kind = Kind.HANDED if entry.attempts == 1 else Kind.REDELIVERED
+                self.delivered(kind, (entry.message,), receiver, at, entry.attempts)
+
+    def refused(self, receiver: Receiver, entries: Iterable[Entry], code: ErrorCode) -> None:
+        at = self.time(self._clock.now)
+        for entry in entries:
+            self.explained(
+                Kind.REFUSED, entry.message, receiver, at, entry.attempts, code=code.text
+            )
+
+    def returned(self, receiver: Receiver, entries: Iterable[Entry]) -> None:
+        messages = [entry.message for entry in entries]
+        self.delivered(Kind.RETURNED, messages, receiver, self.time(self._clock.now))
+
+    def expired(self, receiver: Receiver, messages: Sequence[Message], *, is_kept: bool) -> None:
+        if is_kept:
+            self._remember(receiver, messages, Why())
+        else:
+            self.delivered(Kind.EXPIRED, messages, receiver, self.time(self._clock.now))
+
+    def discarded(
+        self, receiver: Receiver, messages: Sequence[Message], reason: Reason, *, is_kept: bool
+    ) -> None:
+        if is_kept:
+            self._remember(receiver, messages, Why(code=reason.value))
+            return
+        at = self.time(self._clock.now)
+        for message in messages:
+            self.explained(Kind.DISCARDED, message, receiver, at, code=reason.value)
+
+    def _remember(self, receiver: Receiver, messages: Sequence[Message], why: Why) -> None:
+        for message in messages:
+            self.why[receiver.key, message.id] = why
+
+    def session(self, receiver: Receiver, what: str) -> None:
+        at = self.time(self._clock.now)
+        self.changed(Kind.SESSION, at, what, name=receiver.key, number=receiver.queue.count)
+
+    def dispatcher(self, receiver: Receiver, state: State) -> None:
+        at = self.time(self._clock.now)
+        self.changed(Kind.DISPATCHER, at, state.value, name=receiver.key)
+
+    def held(self, who: str, *, receiver: str | None = None, channel: str | None = None) -> None:
+        self.changed(Kind.HELD, self.time(self._clock.now), who, name=receiver, channel=channel)
+
+    def released(
+        self, who: str, *, receiver: str | None = None, channel: str | None = None
+    ) -> None:
+        self.changed(Kind.RELEASED, self.time(self._clock.now), who, name=receiver, channel=channel)

@@ -1,0 +1,85 @@
+"""A server that keeps a journal tells in it what became of every message, over two lives."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from redis import Redis
+
+from app.journal.frame import decode
+from app.journal.schema import SETTLED, Event, Kind
+from app.journal.unfold import unfold
+from app.store.keys import Keys
+from tests.integration.talker import Talker
+from tests.serving import Server, end_whoever_lives_in
+
+Start = Callable[[], Server]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    servers: list[Server] = []
+
+    def start() -> Server:
+        servers.append(Server({"journal": True, "data": str(tmp_path)}))
+        return servers[-1]
+
+    yield start
+    for server in servers:
+        server.stop()
+    end_whoever_lives_in(tmp_path)
+
+
+def journal(data: Path) -> list[Event]:
+    """All events, of frames whose numbers have no gap."""
+    store = Redis(unix_socket_path=str(data / "store.sock"))
+    entries: Any = store.xrange(Keys("holdfast").journal("holdfast"))
+    store.close()
+    assert [int(fields[b"seq"]) for _, fields in entries] == [*range(1, len(entries) + 1)]
+    return [event for _, fields in entries for event in unfold(decode(fields[b"frame"]))]
+
+
+def books(events: list[Event]) -> dict[str, int | None]:
+    return {event.what or "": event.number for event in events if event.kind == Kind.BOOKS}
+
+
+def test_the_journal_goes_on_over_a_restart_and_agrees_with_the_books(
+    start: Start, tmp_path: Path
+) -> None:
+    server = start()
+    plain, named = Talker(server.url), Talker(server.url)
+    plain.handshake()
+    named.handshake(ext={"ack": True, "delivery": {"session": "joe/1"}})
+    for talker in (plain, named):
+        talker.connect(advice={"timeout": 0})
+        talker.send("/meta/subscribe", subscription="/a")
+    for n in range(3):
+        plain.send("/a", data=n)
+    plain.connect(advice={"timeout": 0})
+    got = named.connect(ext={"ack": 0}, advice={"timeout": 0})
+    assert [each["data"] for each in got if each["channel"] == "/a"] == [0, 1, 2]
+    assert server.stop() == 0
+    again = start()
+    named.go_to(again.url)
+    batch = got[-1]["ext"]["ack"] if "ext" in got[-1] else got[0]["ext"]["ack"]
+    named.connect(ext={"ack": batch}, advice={"timeout": 0})
+    assert again.stop() == 0
+    last = start()
+    events = journal(tmp_path)
+    assert last.stop() == 0
+    kinds = Counter(event.kind for event in events)
+    assert sum(event.copies or 0 for event in events) == 6
+    assert sum(kinds[kind] for kind in SETTLED) == 6
+    assert (kinds[Kind.WRITTEN], kinds[Kind.HANDED], kinds[Kind.ACKED]) == (3, 3, 3)
+    assert [e.what for e in events if e.kind == Kind.NODE] == ["start", "stop"] * 2 + ["start"]
+    assert books(events) == {
+        "restored": 0,
+        "accepted": 0,
+        "acked": 3,
+        "dead": 0,
+        "expired": 0,
+        "discarded": 0,
+        "open": 0,
+    }

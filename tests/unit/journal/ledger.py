@@ -1,0 +1,115 @@
+"""A store in memory that keeps a journal, and what can be said of messages by the journal alone."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+from app.bayeux.server import Bayeux
+from app.delivery.dead_letters import DeadLetter
+from app.delivery.keeper import Batch, Kept, Mark
+from app.delivery.messages import Message
+from app.journal.clerk import Clerk
+from app.journal.frame import decode
+from app.journal.schema import SETTLED, Event, Kind
+from app.journal.scribe import Scribe
+from app.journal.unfold import unfold
+from tests.unit.bayeux.delivery_store import SlowStore
+from tests.unit.delivery.fake_keeper import FakeKeeper
+
+WALL_US = 1_763_600_000_000_000
+# A receiver and a message.
+Copy = tuple[str, int]
+
+
+class Shelf:
+    """All frames in their order; an `Outlet`."""
+
+    has_room = True
+
+    def __init__(self) -> None:
+        self.frames: list[bytes] = []
+
+    def write(self, frame: bytes) -> None:
+        if frame:
+            self.frames.append(frame)
+
+
+class Watchful(Clerk):
+    """Remembers messages, too."""
+
+    def __init__(self, shelf: Shelf) -> None:
+        super().__init__("test", shelf, now=0.0, wall_us=lambda: WALL_US)
+        self.messages: dict[int, Message] = {}
+
+    def accepted(self, message: Message, copies: int) -> None:
+        self.messages[message.id] = message
+        super().accepted(message, copies)
+
+
+class Writing(FakeKeeper):
+    """Writes down what it does."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.shelf = Shelf()
+        self.clerk = Watchful(self.shelf)
+        self.scribe = Scribe("test", lambda: WALL_US, self.clerk.why)
+
+    def keep(self, message: Message, keys: Sequence[str], done: Callable[[Kept], None]) -> None:
+        if self.outcome is Kept.KEPT:
+            self.shelf.write(self.scribe.kept([(message, keys)]))
+        super().keep(message, keys, done)
+
+    def hand_over(self, key: str, batch: Batch) -> None:
+        self.shelf.write(self.scribe.handed_over({key: batch}))
+        super().mark(key, batch.marks())
+
+    def mark(self, key: str, marks: Sequence[Mark]) -> None:
+        self.shelf.write(self.scribe.marked({key: {mark.id: mark for mark in marks}}))
+        super().mark(key, marks)
+
+    def settle(self, key: str, ids: Sequence[int]) -> None:
+        self.shelf.write(self.scribe.settled({id: [key] for id in ids}))
+        super().settle(key, ids)
+
+    def bury(self, letters: Sequence[DeadLetter], key: str | None) -> None:
+        self.shelf.write(self.scribe.buried([(letter, key) for letter in letters]))
+        self.letters += letters
+        if key is not None:
+            super().settle(key, [letter.message for letter in letters])
+
+
+class JournaledStore(SlowStore, Writing):
+    """The store of the delivery machine, with a journal."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.witness = self.clerk
+        self.server: Bayeux | None = None
+
+    def serve(self, server: Bayeux) -> None:
+        self.server = server
+        self.clerk.follow(server)
+
+    def events(self) -> list[Event]:
+        """All that is in the journal."""
+        self.clerk.flush(0.0)
+        return [event for frame in self.shelf.frames for event in unfold(decode(frame))]
+
+
+def ends(events: Sequence[Event]) -> dict[Copy, list[str]]:
+    """How each copy ended, by the journal."""
+    found: dict[Copy, list[str]] = {}
+    for event in events:
+        if event.kind in SETTLED and event.receiver and event.msg:
+            kind = "acked" if event.kind == Kind.WRITTEN else event.kind
+            found.setdefault((event.receiver, event.msg), []).append(kind)
+    return found
+
+
+def copies(events: Sequence[Event]) -> Counter[int]:
+    """How many copies of each message there were."""
+    found: Counter[int] = Counter()
+    for event in events:
+        if event.msg and event.kind in (Kind.PUBLISHED, Kind.REPLAYED):
+            found[event.msg] += 1 if event.copies is None else event.copies
+    return found

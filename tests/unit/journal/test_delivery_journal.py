@@ -1,0 +1,56 @@
+"""Whatever happens, the journal says of every copy how it ended, and says it once."""
+
+import os
+from collections import Counter
+
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from tests.unit.bayeux.delivery_place import CHANNELS
+from tests.unit.bayeux.delivery_rules import DeliveryRules
+from tests.unit.bayeux.delivery_store import Backing, number_in
+from tests.unit.journal.ledger import JournaledStore, copies, ends
+
+TIMES = int(os.environ.get("HOLDFAST_TEST_TIMES", "1"))
+
+
+class JournaledMachine(DeliveryRules):
+    """The delivery machine with a journal, which is compared with the model at the end."""
+
+    def open_store(self) -> Backing:
+        self.store = JournaledStore()
+        return self.store
+
+    def repair(self) -> None:
+        super().repair()
+        events = self.store.events()
+        ended = ends(events)
+        assert [copy for copy, kinds in ended.items() if len(kinds) > 1] == []
+        totals = Counter(message for _, message in ended)
+        assert not totals - copies(events)
+        self.compare(ended)
+
+    def compare(self, ended: dict[tuple[str, int], list[str]]) -> None:
+        messages = self.store.bodies | self.store.clerk.messages
+        numbers = {
+            id: number_in(message.wire)
+            for id, message in messages.items()
+            if message.channel in CHANNELS
+        }
+        told = {(f"client/{key}", numbers.get(id)): kinds[0] for (key, id), kinds in ended.items()}
+        for copy, fate in self.stage.model.fates.items():
+            assert told.get(copy) == fate, (copy, told)
+
+
+def test_the_journal_says_once_of_every_copy_how_it_ended() -> None:
+    run_state_machine_as_test(
+        JournaledMachine,
+        settings=settings(
+            max_examples=60 * TIMES,
+            stateful_step_count=40,
+            deadline=None,
+            report_multiple_bugs=False,
+            phases=set(Phase) - {Phase.explain},
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
