@@ -11,7 +11,7 @@ from pipeline import summaries
 from pipeline.failures import PipelineFailed
 from pipeline.incidents import INCIDENTS
 from pipeline.lake import Lake
-from pipeline.lives import OPEN, lives, messages, unsettled, with_channels
+from pipeline.lives import OPEN, channels, lives, messages, unsettled
 from pipeline.source.journal import FORMAT, JournalSource
 from pipeline.source.streams import Journals, answering
 
@@ -156,9 +156,11 @@ def write_batch(rows: "DataFrame", batch: int, lake: Lake, taken: Taken) -> None
 
 def _write_lives(events: "DataFrame", batch: int, lake: Lake) -> None:
     spark = events.sparkSession
-    known = messages(events, lake.batch(spark, "messages", batch - 1))
-    told = lives(events, lake.batch(spark, "open", batch - 1))
-    lake.write(with_channels(told, known), "life", batch, by="state")
+    before = lake.batch(spark, "messages", batch - 1)
+    named = channels(events, before)
+    told = lives(events, lake.batch(spark, "open", batch - 1), named)
+    lake.write(told, "life", batch, by="state")
+    known = messages(events, before, named)
     lake.write(unsettled(known).coalesce(1), "messages", batch)
     life = lake.batch(spark, "life", batch)
     lake.write(life.where(F.col("state") == OPEN).drop("state").coalesce(1), "open", batch)

@@ -1,5 +1,6 @@
 """What became of copies and messages, from events and from what was open before."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
@@ -15,6 +16,8 @@ COPY = ("origin", "msg", "receiver")
 MESSAGE = ("origin", "msg")
 ENDS = sorted(SETTLED)
 OPEN = "open"
+# Room for the place of an end among all ends.
+_KINDS = 8
 _HANDED = (Kind.HANDED, Kind.REDELIVERED, Kind.WRITTEN)
 # What happens in the same microsecond happened in this order.
 _RANK = {
@@ -36,20 +39,40 @@ def in_order() -> list["Column"]:
     return [F.col("ts"), rank, F.col("seq"), F.col("pos")]
 
 
-def lives(events: "DataFrame", carried: "DataFrame") -> "DataFrame":
-    """The life of every copy that something happened to, or that was open: LIFE and its state."""
+def lives(events: "DataFrame", carried: "DataFrame", channels: "DataFrame") -> "DataFrame":
+    """The life of every copy that something happened to, or that was open: LIFE and its state.
+
+    Numbers are put together in one pass, for which Spark need not sort; words, of which there are
+    few, are added.
+    """
     happened = events.where(F.col("msg").isNotNull() & F.col("receiver").isNotNull())
-    begun = _with_generation(happened)
-    before = carried.select(*COPY, F.col("generation").alias("open_generation"))
-    numbered = _partly(begun).join(before, on=[*COPY], how="left")
-    told = numbered.withColumn(
-        "generation", F.coalesce("generation", "open_generation", F.lit(0))
-    ).drop("open_generation")
-    return _joined(told.unionByName(_of_open(carried)))
+    numbers = _numbers_of(_with_generation(happened, carried))
+    explained = happened.where(_is_explained() | is_kind(Kind.REPLAYED))
+    numbers = numbers.unionByName(_numbers_of_open(carried))
+    life = numbers.groupBy(*COPY, "generation").agg(
+        F.min("handed_us").alias("handed_us"),
+        F.max("end").alias("end"),
+        F.max("attempts").alias("attempts"),
+        F.sum("redelivered").alias("redelivered"),
+        F.sum("refused").alias("refused"),
+    )
+    place = F.col("end") % _KINDS
+    told = life.withColumns(
+        {
+            "handed_ts": F.timestamp_micros("handed_us"),
+            "ended_ts": F.timestamp_micros(F.floor(F.col("end") / _KINDS).cast("bigint")),
+            "state": F.coalesce(F.get(_texts(ENDS), place.cast("int")), F.lit(OPEN)),
+        }
+    )
+    words = _words(_with_generation(explained, carried), carried)
+    whole = told.join(words, on=[*COPY, "generation"], how="left").join(
+        channels, on=[*MESSAGE], how="left"
+    )
+    return whole.select(*_names(schemas.LIFE), "state")
 
 
-def _with_generation(events: "DataFrame") -> "DataFrame":
-    """Each event with the generation that a replay in this batch began; null: as it was before.
+def _with_generation(events: "DataFrame", carried: "DataFrame") -> "DataFrame":
+    """Each event with its life: of the replay before it, else the open one, else the first.
 
     Few copies are replayed, so only those are put in order.
     """
@@ -62,71 +85,82 @@ def _with_generation(events: "DataFrame") -> "DataFrame":
         "generation", F.last(told, ignorenulls=True).over(so_far)
     )
     nothing = F.lit(None).cast("int")
-    return others.withColumn("generation", nothing).unionByName(again)
+    both = others.withColumn("generation", nothing).unionByName(again)
+    before = carried.select(*COPY, F.col("generation").alias("open_generation"))
+    known = both.join(before, on=[*COPY], how="left")
+    generation = F.coalesce("generation", "open_generation", F.lit(0))
+    return known.withColumn("generation", generation).drop("open_generation")
 
 
-def _partly(events: "DataFrame") -> "DataFrame":
-    """What the events alone tell of each life."""
-    ts, code = F.col("ts"), F.col("code")
-    ended = is_kind(*ENDS)
-    return events.groupBy(*COPY, "generation").agg(
-        F.max("channel").alias("channel"),
-        F.min(F.when(is_kind(*_HANDED), ts)).alias("handed_ts"),
-        F.max(F.when(ended, ts)).alias("ended_ts"),
-        F.max("attempt").alias("attempts"),
-        F.count(F.when(is_kind(Kind.REDELIVERED), 1)).alias("redelivered"),
-        F.count(F.when(is_kind(Kind.REFUSED), 1)).alias("refused"),
-        F.max(F.when(code.isNotNull(), F.struct(ts, code))).alias("why"),
+def _numbers_of(events: "DataFrame") -> "DataFrame":
+    us = F.unix_micros("ts")
+    # The latest end, and which it was, in one number.
+    places = (F.when(is_kind(kind), us * _KINDS + place) for place, kind in enumerate(ENDS))
+    return events.select(
+        *COPY,
+        "generation",
+        F.when(is_kind(*_HANDED), us).alias("handed_us"),
+        F.coalesce(*places).alias("end"),
+        F.col("attempt").alias("attempts"),
+        is_kind(Kind.REDELIVERED).cast("bigint").alias("redelivered"),
+        is_kind(Kind.REFUSED).cast("bigint").alias("refused"),
+    )
+
+
+def _numbers_of_open(carried: "DataFrame") -> "DataFrame":
+    return carried.select(
+        *COPY,
+        "generation",
+        F.unix_micros("handed_ts").alias("handed_us"),
+        F.lit(None).cast("bigint").alias("end"),
+        "attempts",
+        "redelivered",
+        "refused",
+    )
+
+
+def _words(events: "DataFrame", carried: "DataFrame") -> "DataFrame":
+    """The latest code of each life that has one, and what else is told of failures."""
+    why = ("code", "letter", "fingerprint")
+    before = carried.withColumn("ts", F.col("handed_ts"))
+    columns = (*COPY, "generation", "ts", *why)
+    told = events.select(*columns).unionByName(before.select(*columns)).where(_is_explained())
+    coded = F.when(F.col("code").isNotNull(), F.struct("ts", "code"))
+    return told.groupBy(*COPY, "generation").agg(
+        F.max(coded).getField("code").alias("code"),
         F.max("letter").alias("letter"),
         F.max("fingerprint").alias("fingerprint"),
-        F.max(F.when(ended, F.struct(ts, F.col("kind")))).alias("end"),
     )
 
 
-def _of_open(carried: "DataFrame") -> "DataFrame":
-    """Open lives in the words of `_partly`."""
-    why = F.struct(F.col("handed_ts").alias("ts"), F.col("code"))
-    end = F.struct(F.col("ended_ts").alias("ts"), F.lit("").alias("kind"))
-    return (
-        carried.withColumn("why", F.when(F.col("code").isNotNull(), why))
-        .withColumn("end", F.when(F.lit(False), end))
-        .drop("code")
-    )
+def _is_explained() -> "Column":
+    return F.coalesce("code", "fingerprint").isNotNull() | F.col("letter").isNotNull()
 
 
-def _joined(told: "DataFrame") -> "DataFrame":
-    life = told.groupBy(*COPY, "generation").agg(
-        F.max("channel").alias("channel"),
-        F.min("handed_ts").alias("handed_ts"),
-        F.max("ended_ts").alias("ended_ts"),
-        F.max("attempts").alias("attempts"),
-        F.sum("redelivered").alias("redelivered"),
-        F.sum("refused").alias("refused"),
-        F.max("why").getField("code").alias("code"),
-        F.max("letter").alias("letter"),
-        F.max("fingerprint").alias("fingerprint"),
-        F.coalesce(F.max("end").getField("kind"), F.lit(OPEN)).alias("state"),
-    )
-    return life.select(*_names(schemas.LIFE), "state")
+def channels(events: "DataFrame", carried: "DataFrame") -> "DataFrame":
+    """The channel of each message that is known: acks do not tell it."""
+    told = events.where(is_kind(Kind.PUBLISHED)).select(*MESSAGE, "channel")
+    both = told.unionByName(carried.select(*MESSAGE, "channel"))
+    return both.groupBy(*MESSAGE).agg(F.max("channel").alias("channel"))
 
 
-def messages(events: "DataFrame", carried: "DataFrame") -> "DataFrame":
+def messages(events: "DataFrame", carried: "DataFrame", channels: "DataFrame") -> "DataFrame":
     """Every message that something happened to, or that was unsettled: MESSAGE."""
-    known = events.where(F.col("msg").isNotNull())
-    published = is_kind(Kind.PUBLISHED)
-    told = known.groupBy(*MESSAGE).agg(
-        F.max("channel").alias("channel"),
-        F.count(F.when(published, 1)).alias("published"),
-        _sum("copies").alias("copies"),
-        _sum("kept").alias("kept"),
-        F.count(F.when(is_kind(Kind.REPLAYED), 1)).alias("replayed"),
-        F.count(F.when(is_kind(*ENDS), 1)).alias("ended"),
+    published, zero = is_kind(Kind.PUBLISHED), F.lit(0)
+    told = events.where(F.col("msg").isNotNull()).select(
+        *MESSAGE,
+        published.cast("bigint").alias("published"),
+        F.coalesce("copies", zero).cast("bigint").alias("copies"),
+        F.coalesce("kept", zero).cast("bigint").alias("kept"),
+        is_kind(Kind.REPLAYED).cast("bigint").alias("replayed"),
+        is_kind(*ENDS).cast("bigint").alias("ended"),
     )
     numbers = ("published", "copies", "kept", "replayed", "ended")
     whole = (
-        told.unionByName(carried)
+        told.unionByName(carried.drop("channel"))
         .groupBy(*MESSAGE)
-        .agg(F.max("channel").alias("channel"), *(_sum(name).alias(name) for name in numbers))
+        .agg(*(F.sum(name).alias(name) for name in numbers))
+        .join(channels, on=[*MESSAGE], how="left")
     )
     return whole.select(*_names(schemas.MESSAGE))
 
@@ -136,17 +170,8 @@ def unsettled(messages: "DataFrame") -> "DataFrame":
     return messages.where(F.col("copies") + F.col("replayed") > F.col("ended"))
 
 
-def with_channels(life: "DataFrame", messages: "DataFrame") -> "DataFrame":
-    """Lives with the channels that only the publishes told."""
-    told = messages.select(*MESSAGE, F.col("channel").alias("told"))
-    whole = life.join(told, on=[*MESSAGE], how="left").withColumn(
-        "channel", F.coalesce("channel", "told")
-    )
-    return whole.select(*_names(schemas.LIFE), "state")
-
-
-def _sum(name: str) -> "Column":
-    return F.coalesce(F.sum(name), F.lit(0))
+def _texts(words: Sequence[str]) -> "Column":
+    return F.array(*(F.lit(word) for word in words))
 
 
 def _names(schema: str) -> list[str]:

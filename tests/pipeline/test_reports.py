@@ -39,8 +39,7 @@ def tables(spark: "SparkSession") -> Tables:
     events = told.cache()
     nothing = spark.createDataFrame([], schemas.MESSAGE)
     nobody = spark.createDataFrame([], schemas.LIFE)
-    known = lives.messages(events, nothing)
-    life = lives.with_channels(lives.lives(events, nobody), known).cache()
+    life = lives.lives(events, nobody, lives.channels(events, nothing)).cache()
     closed = life.where("state <> 'open'")
     return Tables(events, life, summaries.latency(closed), summaries.dead(closed))
 
