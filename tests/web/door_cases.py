@@ -98,6 +98,10 @@ CASES: dict[str, tuple[bytes, list[int]]] = {
     "deflate": (post(deflated(SAY), [JSON, PAGE, "Content-Encoding: deflate"]), [200]),
     "identity": (post(SAY, [JSON, PAGE, "Content-Encoding: identity"]), [200]),
     "an unknown encoding": (post(SAY, [JSON, "Content-Encoding: snappy"]), [415]),
+    "an encoding that needs more than is installed": (
+        post(SAY, [JSON, "Content-Encoding: br"]),
+        [415],
+    ),
     "two encodings": (post(gzipped(SAY), [JSON, "Content-Encoding: gzip, gzip"]), [415]),
     "gzip that is none": (post(SAY, [JSON, "Content-Encoding: gzip"]), [400]),
     "gzip cut short": (post(gzipped(SAY)[:40], [JSON, "Content-Encoding: gzip"]), [400]),

@@ -31,21 +31,24 @@ async def compare(*chunks: bytes) -> Transcript:
 
 
 def in_our_words(plain: Transcript) -> Transcript:
-    """What aiohttp says of its own to bytes that are no HTTP."""
-    malformed = Response(
-        400,
-        {
-            **{name.lower(): value for name, value in FIXED_HEADERS.items()},
-            "content-type": JSON_TYPE,
-            "content-length": "55",
-        },
-        error_body(BayeuxError.REQUEST_MALFORMED),
-    )
+    """What aiohttp says of its own to bytes that are no HTTP, or that it cannot decode."""
     responses = [
-        malformed if each.headers.get("server", "").startswith("Python") else each
+        _refusal_of(each) if each.headers.get("server", "").startswith("Python") else each
         for each in plain.responses
     ]
     return replace(plain, responses=responses)
+
+
+def _refusal_of(response: Response) -> Response:
+    is_encoded = b"content-encoding" in response.body
+    error = BayeuxError.MEDIA_TYPE_UNSUPPORTED if is_encoded else BayeuxError.REQUEST_MALFORMED
+    body = error_body(error)
+    headers = {
+        **{name.lower(): value for name, value in FIXED_HEADERS.items()},
+        "content-type": JSON_TYPE,
+        "content-length": str(len(body)),
+    }
+    return Response(error.code, headers, body)
 
 
 def statuses(transcript: Transcript) -> list[int]:
