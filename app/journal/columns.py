@@ -58,13 +58,13 @@ class Columns:
         if not told:
             return
         first = self._first
-        messages = [message for message, *_ in told]
+        messages, times, copies, kept = zip(*told, strict=True)
         places = {sender: self._sender(sender) for sender in {m.sender for m in messages}}
         self._body["published"] = {
             "message": [self._place(message) for message in messages],
-            "t": [at - first for _, at, _, _ in told],
-            "copies": [copies for _, _, copies, _ in told],
-            "kept": [kept for _, _, _, kept in told],
+            "t": [at - first for at in times],
+            "copies": list(copies),
+            "kept": list(kept),
             "size": [len(message.wire) for message in messages],
             "priority": [message.priority for message in messages],
             "by": [places[message.sender] for message in messages],

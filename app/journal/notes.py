@@ -23,7 +23,6 @@ class TurnNotes:
         "_kind",
         "_last",
         "_messages",
-        "_new",
         "_rows",
         "_time",
         "count",
@@ -33,11 +32,10 @@ class TurnNotes:
         self._kind = kind
         self._attempt = attempt
         self._time = time
-        # Events of turns that have ended.
+        # Events, but for those of the row that grows.
         self.count = 0
         self._rows: list[Row] = []
-        # How many of the rows have been counted.
-        self._new = 0
+        # Of the row that grows.
         self._last: Message | None = None
         self._messages: Sequence[Message] = ()
         self._join: Callable[[Receiver | str], None] = list["Receiver | str"]().append
@@ -47,25 +45,23 @@ class TurnNotes:
         if messages[-1] is self._last and messages == self._messages:
             self._join(receiver)
         else:
+            self.end_turn()
             receivers: list[Receiver | str] = [receiver]
             self._last, self._messages, self._join = messages[-1], messages, receivers.append
             row = (self._kind, messages, self._attempt, None, receivers, [self._time()])
             self._rows.append(row)
 
     def end_turn(self) -> None:
-        """What comes now has a time of its own."""
-        if self._last is None:
-            return
-        self._last = None
-        for row in self._rows[self._new :]:
-            self.count += len(row[1]) * len(row[4])
-        self._new = len(self._rows)
+        """What comes now has a time, and a row, of its own."""
+        if self._last is not None:
+            self._last = None
+            self.count += len(self._messages) * len(self._rows[-1][4])
 
     def take(self) -> "tuple[int, list[Row]]":
         """How many events there are, and their rows; others begin."""
         self.end_turn()
         count, rows = self.count, self._rows
-        self.count, self._rows, self._new = 0, [], 0
+        self.count, self._rows = 0, []
         return count, rows
 
 
