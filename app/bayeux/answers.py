@@ -27,6 +27,7 @@ class Answers:
 
     def __init__(self, bayeux: "Bayeux") -> None:
         self._bayeux = bayeux
+        self._witness = bayeux.witness
         # Whether the store is there, while that is asked only once.
         self._has_store: bool | None = None
 
@@ -93,19 +94,15 @@ class Answers:
         if carrier.answer(exchange, queue.waiting):
             session.lazy_due = 0.0
             if queue.count:
-                self._pour_out(session)
+                if self._witness is not None:
+                    self._witness.written(session, queue.waiting)
+                queue.pour_out()
         else:
             self.take(session)
             self._not_written(session, None)
         if carrier.is_draining():
             self._bayeux.sessions.timers.ring_by(session, self._bayeux.now)
         self._rest(exchange, session)
-
-    def _pour_out(self, session: Session) -> None:
-        queue, witness = session.queue, self._bayeux.witness
-        if witness is not None:
-            witness.written(session, queue.waiting)
-        queue.pour_out()
 
     def _send_when_known(
         self, exchange: Exchange, session: Session, messages: Sequence[Event]
@@ -184,8 +181,8 @@ class Answers:
             if messages:
                 ids = [message.id for message in messages]
                 bayeux.hub.keeper.hand_over(session.key, Batch(queue.batch, first, ids))
-        elif bayeux.witness is not None and messages and queue.settling is not _WRITTEN:
-            bayeux.witness.handed(session, messages)
+        elif self._witness is not None and messages and queue.settling is not _WRITTEN:
+            self._witness.handed(session, messages)
         dress = session.dress
         if dress is None:
             return messages
@@ -199,8 +196,8 @@ class Answers:
         if limit and (queue.returned or queue.handed):
             bayeux.settlement.bury_worn(session)
         entries = queue.hand_over(bayeux.now, limit, bayeux.guard.held)
-        if bayeux.witness is not None:
-            bayeux.witness.handed_again(session, entries)
+        if self._witness is not None:
+            self._witness.handed_again(session, entries)
         if session.is_durable:
             bayeux.settlement.mark(session, entries)
             bayeux.settlement.mark(session, queue.returned)
@@ -229,7 +226,7 @@ class Answers:
         return not (self._bayeux.hub.keeper.is_available if has_store is None else has_store)
 
     def _written(self, session: Session, carried: Carried | None) -> None:
-        queue, witness = session.queue, self._bayeux.witness
+        queue, witness = session.queue, self._witness
         settled = queue.written(carried)
         if settled and witness is not None and not session.is_durable:
             witness.written(session, settled)
@@ -292,9 +289,12 @@ class Answers:
     def _push(self, session: Session, pipe: Pipe) -> None:
         if pipe.is_draining():
             return
-        if session.is_plain and pipe.push(session.queue.waiting):
+        queue = session.queue
+        if session.is_plain and pipe.push(queue.waiting):
             session.lazy_due = 0.0
-            self._pour_out(session)
+            if self._witness is not None:
+                self._witness.written(session, queue.waiting)
+            queue.pour_out()
             return
         messages = self.take(session)
         if not messages:
