@@ -144,9 +144,7 @@ class Answers:
         """The client has its answer, and its time runs."""
         if session.state is _GONE:
             self._bayeux.exits.discard(session, Reason.SESSION_ENDED)
-        elif exchange.connect is None and not exchange.is_handshake:
-            self._bayeux.clock.touch(session)
-        elif session.held is None:
+        elif session.held is None and (exchange.connect is not None or exchange.is_handshake):
             session.carrier = exchange.carrier
             self._bayeux.clock.rest(session)
 

@@ -63,10 +63,12 @@ def receive(bayeux: Bayeux, body: bytes, exchange: Exchange, now: float) -> None
         _handle_batch(bayeux, messages, exchange)
     bayeux.present = None
     session = exchange.session
-    if exchange.owed:
-        if session is not None:
-            bayeux.clock.touch(session)
-    elif session is None or session.held is not exchange:
+    if session is not None and session.held is exchange:
+        return
+    if session is not None and (exchange.connect is None or exchange.owed):
+        # After a connect its time runs from the answer on.
+        bayeux.clock.touch(session)
+    if not exchange.owed:
         bayeux.answers.complete(exchange)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from redis import Redis
 from redis.exceptions import ResponseError
@@ -51,6 +51,22 @@ windows = st.lists(st.tuples(st.lists(many, max_size=3), clearing, st.lists(lost
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(windows)
+@example(
+    [
+        (
+            [
+                [
+                    ("keep", 0, ["joe/1", "ann/1"]),
+                    ("mark", 0, "ann/1", 1),
+                    ("bury", 0, "ann/1", True),
+                    ("settle", 0, "ann/1"),
+                ]
+            ],
+            None,
+            [],
+        )
+    ]
+)
 def test_repeated_calls_leave_what_the_model_has(
     redis: Redis, given: list[tuple[list[Any], Any, list[list[bool]]]]
 ) -> None:

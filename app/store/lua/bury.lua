@@ -20,8 +20,8 @@ local function leave(at)
     local id, receivers = ARGV[at], KEYS[tonumber(ARGV[at + 2])]
     if redis.call('SREM', receivers, ARGV[at + 1]) == 1 then
         release(id, receivers)
-        redis.call('HDEL', KEYS[tonumber(ARGV[at + 3])], id)
     end
+    redis.call('HDEL', KEYS[tonumber(ARGV[at + 3])], id)
 end
 
 local new = 0
