@@ -12,6 +12,7 @@ further bytes are set aside unparsed. Reading never stops, so the end of the str
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
@@ -45,6 +46,8 @@ _PARTS = (
 _ErrInfo: Any = getattr(web_protocol, "_ErrInfo", None)
 # What a client may send while its request is held: more than any that is not pipelining sends.
 _MAX_SET_ASIDE = 64 * 1024
+# What a piece of it takes besides its bytes.
+_PIECE = 64
 _SUFFIXES = ("", "/", "/handshake", "/connect", "/subscribe", "/publish", "/disconnect")
 # Content types that need no look: JSON in UTF-8, or said to be text, or nothing said.
 _PLAIN_TYPES = frozenset(
@@ -90,6 +93,7 @@ class FastLane(RequestHandler):
         "_ordinary",
         "_paths",
         "_set_aside",
+        "_size_aside",
         "_speaker",
         "_stall",
         "began_at",
@@ -107,7 +111,10 @@ class FastLane(RequestHandler):
         # Requests that aiohttp's own machinery has not answered yet, and the body of the last one.
         self._ordinary = 0
         self._body: StreamReader = EMPTY_PAYLOAD
-        self._set_aside = b""
+        # What came meanwhile, in the pieces in which it came: how aiohttp reads what is behind a
+        # refused upgrade depends on them.
+        self._set_aside: deque[bytes] | None = None
+        self._size_aside = 0
         # When the first byte of a request came that is still not complete.
         self.began_at: float | None = None
         self._deadline: asyncio.TimerHandle | None = None
@@ -157,16 +164,22 @@ class FastLane(RequestHandler):
         return self._ordinary > 0 and self._body.is_eof()
 
     def _put_aside(self, data: bytes) -> None:
-        self._set_aside += data
-        if len(self._set_aside) > _MAX_SET_ASIDE:
+        if self._set_aside is None:
+            self._set_aside = deque()
+        self._set_aside.append(data)
+        self._size_aside += len(data) + _PIECE
+        if self._size_aside > _MAX_SET_ASIDE:
             log.info("connection closed: too much sent while a request was held")
             self.force_close()
 
     def _take_up(self) -> None:
         """What was set aside has its turn, unless something came in between."""
-        if self._set_aside and not self._is_taken():
-            data, self._set_aside = self._set_aside, b""
-            self.data_received(data)
+        while self._set_aside and not self._is_taken():
+            pieces, self._set_aside = self._set_aside, None
+            first = pieces.popleft()
+            self._size_aside -= len(first) + _PIECE
+            self.data_received(first)
+            self._set_aside = pieces or None
 
     def _parse(self, data: bytes) -> None:
         if self._parser is None:
@@ -401,7 +414,7 @@ class FastLane(RequestHandler):
         super().connection_lost(exc)
         self._end_stall()
         self._finish_reading()
-        self._set_aside = b""
+        self._set_aside, self._size_aside = None, 0
         exchange, self._exchange = self._exchange, None
         if exchange is not None:
             self._endpoint.bayeux.abort(exchange, self._endpoint.clock())

@@ -40,7 +40,7 @@ def in_our_words(plain: Transcript) -> Transcript:
 
 
 def _refusal_of(response: Response) -> Response:
-    is_encoded = b"content-encoding" in response.body
+    is_encoded = b"Can not decode content-encoding" in response.body
     error = BayeuxError.MEDIA_TYPE_UNSUPPORTED if is_encoded else BayeuxError.REQUEST_MALFORMED
     body = error_body(error)
     headers = {
