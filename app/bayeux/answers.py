@@ -44,10 +44,7 @@ class Answers:
         bayeux, queue = self._bayeux, session.queue
         if not queue.count:
             return
-        dispatcher = session.dispatcher
-        if dispatcher is not None and not (dispatcher.is_calm or dispatcher.flows(bayeux.now)):
-            return
-        if session.is_durable and self.lacks_store:
+        if (session.dispatcher is not None or session.is_durable) and not self.may_take(session):
             return
         if session.pipe is not None and not session.deliver_only:
             self._push(session, session.pipe)
@@ -209,8 +206,10 @@ class Answers:
 
     def may_take(self, session: Session) -> bool:
         """Whether anything may be handed over now: what is kept waits while the store is away."""
-        bayeux = self._bayeux
-        if session.dispatcher is not None and not session.dispatcher.flows(bayeux.now):
+        dispatcher = session.dispatcher
+        if dispatcher is not None and not (
+            dispatcher.is_calm or dispatcher.flows(self._bayeux.now)
+        ):
             return False
         return not (session.is_durable and self.lacks_store)
 

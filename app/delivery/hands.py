@@ -270,7 +270,7 @@ class Hands:
     def first_due(self) -> float:
         """When the receiver must have said something of what it has; never, if zero."""
         if self._fresh:
-            return self._fresh_at + self.response_timeout_s if self.response_timeout_s else 0.0
+            return self._due(self._fresh_at)
         for entry in self._handed.values():
             return entry.due
         return 0.0

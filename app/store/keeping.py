@@ -93,7 +93,7 @@ class Store:
         self.dangling = 0
         self._turns = Turns()
         self._is_due = False
-        # Calls `_leave` for what is in no hurry, and for nothing else so far.
+        # Calls `_leave` for acks, which wait for company.
         self._lazy: asyncio.TimerHandle | None = None
         self._afters: list[Callable[[], None]] = []
         self._waiting = Waiting(self._loop, confirm)

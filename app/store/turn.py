@@ -111,22 +111,19 @@ class Turn:
             yield Outgoing(scripts.disown(keys, epoch, claims))
         for records in _parts(self.sessions.values(), repeat(_SESSION)):
             yield Outgoing(scripts.save(keys, epoch, records))
-        yield from self._coming(keys, epoch, most_keys, recorder)
         told = recorder or _SILENCE
+        yield from self._coming(keys, epoch, most_keys, told)
         yield from self._handed(keys, epoch, told)
         yield from self._leaving(keys, epoch, told)
         yield from self._forgotten(keys, epoch, told)
 
-    def _coming(
-        self, keys: Keys, epoch: str, most_keys: int, recorder: Recorder | None
-    ) -> Iterator[Outgoing]:
-        told = recorder or _SILENCE
+    def _coming(self, keys: Keys, epoch: str, most_keys: int, told: Recorder) -> Iterator[Outgoing]:
         for messages in _parts(self.messages, map(_cost_of_message, self.messages)):
             pairs = [(keeping.message, keeping.keys) for keeping in messages]
             call = scripts.keep(keys, epoch, pairs)
             yield Outgoing(call, kept=messages, frame=told.kept(pairs))
         # What is recorded of one that repeats another must not be written down.
-        alone = 0 if recorder is None else _MOST
+        alone = 0 if told is _SILENCE else _MOST
         costs = [_KEY + _cost_of_message(each) + alone for each in self.keyed]
         for messages in _parts(self.keyed, costs):
             pairs = [(keeping.message, keeping.keys) for keeping in messages]

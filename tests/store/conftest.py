@@ -2,12 +2,13 @@
 
 import asyncio
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import pytest
 import uvloop
 
+from tests.store.desk import Desk, desk
 from tests.store.places import end_whoever_lives_in
 from tests.store.servers import ValkeyServer
 
@@ -43,3 +44,10 @@ def shared_valkey(_running_valkey: ValkeyServer) -> ValkeyServer:
     _running_valkey.ask("FLUSHALL")
     _running_valkey.ask("SCRIPT", "FLUSH")
     return _running_valkey
+
+
+@pytest.fixture
+async def at(shared_valkey: ValkeyServer) -> AsyncIterator[Desk]:
+    """A process at work with an empty store."""
+    async with desk(shared_valkey) as at:
+        yield at

@@ -2,15 +2,12 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator
 
 import pytest
 from redis import Redis
 
-from app.delivery.guard import Held
-from app.delivery.keeper import Kept, Mark
+from app.delivery.keeper import Kept
 from app.store import keeping, waiting
-from app.store.connection import StoreUnavailable
 from tests.store.desk import (
     BASE,
     KEYS,
@@ -26,13 +23,6 @@ from tests.store.desk import (
 )
 from tests.store.model import SESSIONS, Both, Room
 from tests.store.servers import ValkeyServer
-
-
-@pytest.fixture
-async def at(shared_valkey: ValkeyServer) -> AsyncIterator[Desk]:
-    async with desk(shared_valkey) as at:
-        yield at
-
 
 # Keeping
 
@@ -227,201 +217,6 @@ async def test_a_receiver_of_the_answer_that_fails_harms_nobody_else(at: Desk) -
     at.keep(message(2), "joe/1")
     await at.answered()
     assert at.kept == {2: [Kept.KEPT]}
-
-
-# Loading
-
-
-async def test_another_process_finds_sessions_and_entries_in_their_order(
-    shared_valkey: ValkeyServer,
-) -> None:
-    async with desk(shared_valkey) as at:
-        at.store.save(session("joe/1", subscriptions=["/orders/*"], batch=3, seq=9))
-        urgent = message(4)
-        urgent.priority = 9
-        urgent.properties = {"shop": "north"}
-        urgent.life_ms = 60_000
-        for each in (message(1), message(2), message(3), urgent, message(5)):
-            at.keep(each, "joe/1")
-        at.store.mark("joe/1", [mark(5, 7, batch=2), mark(3, position=6)])
-        await at.answered()
-    async with desk(shared_valkey) as other:
-        [loaded] = (await other.loaded()).values()
-    assert loaded.record == session("joe/1", subscriptions=["/orders/*"], batch=3, seq=9)
-    assert [entry.id - BASE for entry, _ in loaded.entries] == [3, 5, 4, 1, 2]
-    assert loaded.entries[1][0] == mark(5, 7, batch=2)
-    found = loaded.entries[2][1]
-    assert (found.wire, found.channel, found.sender) == (urgent.wire, "/orders/new", "client/ann/2")
-    assert (found.priority, found.properties, found.life_ms) == (9, {"shop": "north"}, 60_000)
-    assert found.is_durable
-
-
-async def test_another_process_finds_the_channels_that_are_held_back(
-    at: Desk, shared_valkey: ValkeyServer
-) -> None:
-    why = Held(1_763_000_000_000, "3 of 3 receivers refused 11 of 11 messages")
-    at.store.hold("/a", why)
-    at.store.hold("/\N{LATIN SMALL LETTER E WITH ACUTE}", why)
-    at.store.hold("/b", why)
-    at.store.release("/b")
-    at.server.ask("HSET", KEYS.held, "/newer", '{"v": 99}')
-    at.server.ask("HSET", KEYS.held, "/rotten", "{")
-    await at.answered()
-    async with desk(shared_valkey) as other:
-        found = await other.store.held_channels()
-    assert found == {"/a": why, "/\N{LATIN SMALL LETTER E WITH ACUTE}": why}
-
-
-async def test_sessions_share_the_message_that_they_wait_for(at: Desk) -> None:
-    for n in range(250):
-        at.store.save(session(f"joe/{n + 1}"))
-    at.keep(message(1), *(f"joe/{n + 1}" for n in range(250)))
-    await at.answered()
-    loaded = await at.loaded()
-    assert len(loaded) == 250
-    assert len({id(each.entries[0][1]) for each in loaded.values()}) == 1
-
-
-async def test_a_long_queue_is_loaded_whole(at: Desk) -> None:
-    at.store.save(session("joe/1"))
-    at.store.save(session("ann/1"))
-    for n in range(5000):
-        at.keep(message(n), "joe/1", "ann/1")
-    await at.answered()
-    loaded = await at.loaded()
-    for key in ("joe/1", "ann/1"):
-        assert [entry.id - BASE for entry, _ in loaded[key].entries] == [*range(5000)]
-
-
-async def test_what_a_killed_process_had_not_removed_yet_is_removed_and_counted(at: Desk) -> None:
-    at.store.save(session("joe/1"))
-    for n in (1, 2, 3):
-        at.keep(message(n), "joe/1", "ann/1")
-    await at.answered()
-    for key in ("joe/1", "ann/1"):
-        at.server.ask("SREM", KEYS.receivers(BASE + 1), key)
-    at.server.ask("HSET", KEYS.marks("joe/1"), BASE + 1, "1 1 1 1 0")
-    loaded = await at.loaded()
-    assert [entry.id for entry, _ in loaded["joe/1"].entries] == ids(2, 3)
-    # A message that nobody waits for, its mark, and two entries of a session that is gone.
-    assert at.store.dangling == 4
-    await at.answered()
-    assert (at.queue("joe/1"), at.queue("ann/1"), at.bodies()) == ({2: "", 3: ""}, {}, {2, 3})
-    assert KEYS.marks("joe/1") not in at.names()
-
-
-async def test_another_process_finds_what_was_handed_over_last(shared_valkey: ValkeyServer) -> None:
-    async with desk(shared_valkey) as at:
-        at.store.save(session("joe/1"))
-        for n in (1, 2, 3):
-            at.keep(message(n), "joe/1", "ann/1")
-        at.store.hand_over("joe/1", batch(1, 2, number=4, seq=7))
-        at.store.mark("joe/1", [mark(2, 0, position=8)])
-        await at.answered()
-    async with desk(shared_valkey) as other:
-        [loaded] = (await other.loaded()).values()
-        assert [entry for entry, _ in loaded.entries] == [
-            mark(1, 7, batch=4, position=7),
-            mark(2, 0, position=8),
-            Mark(BASE + 3),
-        ]
-        other.store.settle("joe/1", ids(1, 2))
-        await other.answered()
-        assert (other.queue("joe/1"), other.hash(KEYS.marks("joe/1"))) == ({3: ""}, {})
-
-
-@pytest.mark.parametrize(("name", "value"), [("marks", "x"), ("handed", "x y")])
-async def test_an_entry_that_does_not_say_how_far_it_has_come_is_delivered_anew(
-    at: Desk, name: str, value: str
-) -> None:
-    at.store.save(session("joe/1"))
-    at.keep(message(1), "joe/1")
-    await at.answered()
-    if name == "marks":
-        at.server.ask("HSET", KEYS.marks("joe/1"), BASE + 1, value)
-    else:
-        at.server.ask("HSET", KEYS.handed, "joe/1", value)
-    loaded = await at.loaded()
-    assert [entry for entry, _ in loaded["joe/1"].entries] == [Mark(BASE + 1)]
-
-
-async def test_a_message_that_cannot_be_read_stays_where_it_is(at: Desk) -> None:
-    at.store.save(session("joe/1"))
-    at.keep(message(1), "joe/1")
-    at.store.mark("joe/1", [mark(1, 1)])
-    await at.answered()
-    at.server.ask("HSET", KEYS.bodies, BASE + 1, '{"v": 99}\n{}')
-    loaded = await at.loaded()
-    await at.answered()
-    assert loaded["joe/1"].entries == []
-    assert at.queue("joe/1") == {1: "0 1 0 1 0"}
-
-
-@pytest.mark.parametrize("record", ["no json", '{"v": 99}', "{}"])
-async def test_a_session_that_cannot_be_read_stays_where_it_is(at: Desk, record: str) -> None:
-    at.store.save(session("joe/1"))
-    await at.answered()
-    at.server.ask("HSET", KEYS.sessions, "eve/1", record)
-    assert set(await at.loaded()) == {"joe/1"}
-    assert set(at.hash(KEYS.sessions)) == {"joe/1", "eve/1"}
-
-
-# Opening
-
-
-async def test_the_newest_id_is_remembered(shared_valkey: ValkeyServer) -> None:
-    async with desk(shared_valkey, is_open=False) as at:
-        assert await at.store.open() == 0
-        at.keep(message(5), "joe/1")
-        at.keep(message(3), "joe/1")
-        await at.answered()
-    async with desk(shared_valkey, is_open=False) as at:
-        assert await at.store.open() == BASE + 5
-        at.store.bury([letter(9)], None)
-        await at.answered()
-    async with desk(shared_valkey, is_open=False) as at:
-        assert await at.store.open() == BASE + 9
-
-
-@pytest.mark.parametrize("version", [1, 3])
-async def test_what_another_version_wrote_is_refused(
-    shared_valkey: ValkeyServer, version: int
-) -> None:
-    shared_valkey.ask("HSET", KEYS.meta, "version", version)
-    async with desk(shared_valkey, is_open=False) as at:
-        with pytest.raises(StoreUnavailable, match="another version of holdfast"):
-            await at.store.open()
-
-
-async def test_a_server_that_may_throw_messages_away_is_refused(valkey: ValkeyServer) -> None:
-    valkey.set(maxmemory="100mb", maxmemory_policy="allkeys-lru")
-    async with desk(valkey, is_open=False) as at:
-        with pytest.raises(StoreUnavailable, match="noeviction"):
-            await at.store.open()
-        valkey.set(maxmemory_policy="volatile-lru")
-        await at.store.open()
-
-
-async def test_who_opened_the_store_before_cannot_write_any_more(
-    shared_valkey: ValkeyServer,
-) -> None:
-    async with desk(shared_valkey) as old, desk(shared_valkey) as new:
-        old.keep(message(1), "joe/1")
-        old.store.settle("joe/1", ids(9))
-        await asyncio.sleep(0.05)
-        assert old.kept == {1: [Kept.REFUSED]}
-        assert old.events == ["fenced"]
-        assert not old.store.is_available
-        old.keep(message(2), "joe/1")
-        await asyncio.sleep(0.01)
-        assert old.kept[2] == [Kept.REFUSED]
-        old.store.settle("joe/1", ids(3))
-        old.store.after(lambda: old.events.append("answered"))
-        await asyncio.sleep(0.01)
-        assert old.events == ["fenced"]
-        new.keep(message(3), "joe/1")
-        await new.answered()
-        assert (new.kept[3], new.queue("joe/1")) == ([Kept.KEPT], {3: ""})
 
 
 # The store away, full, emptied

@@ -1,7 +1,6 @@
 """Messages with keys: of those with the same key the store keeps one, whatever happens to it."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -17,12 +16,6 @@ from app.store.connection import StoreUnavailable
 from tests.store.desk import BASE, KEYS, Desk, desk, message, until
 from tests.store.model import EPOCH, Room
 from tests.store.servers import ValkeyServer
-
-
-@pytest.fixture
-async def at(shared_valkey: ValkeyServer) -> AsyncIterator[Desk]:
-    async with desk(shared_valkey) as at:
-        yield at
 
 
 def keyed(at: Desk) -> dict[str, int]:

@@ -22,12 +22,6 @@ NOW = BASE + 10**9
 SECOND = 1_000_000_000
 
 
-@pytest.fixture
-async def at(shared_valkey: ValkeyServer) -> AsyncIterator[Desk]:
-    async with desk(shared_valkey) as at:
-        yield at
-
-
 async def bury(at: Desk, *letters: DeadLetter) -> None:
     at.store.bury(letters, None)
     await at.answered()
