@@ -83,7 +83,7 @@ class Ownership:
         if not bayeux.hub.routes.receivers(channel):
             return
         message = Message(encode(event), id=bayeux.node.stamp(), channel=channel.name)
-        message.is_dead_letter = channel.name == dead_letters.CHANNEL
+        message.leaves_no_letter = channel.name == dead_letters.CHANNEL
         bayeux.hub.publish(channel, message)
 
     def note(self, session: Session) -> None:

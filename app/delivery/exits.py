@@ -67,7 +67,7 @@ class Exits(Generic[R]):
         for entry in entries:
             message = entry.message
             wanted = self._owner.wants_letters(receiver, message.channel)
-            if message.is_dead_letter or not wanted:
+            if message.leaves_no_letter or not wanted:
                 others.append(message)
             else:
                 letters.append(self._letter(receiver, entry, code, text))

@@ -33,11 +33,11 @@ class Message(Event):
         "expires_at",
         "generation",
         "id",
-        "is_dead_letter",
         "is_durable",
         "is_late",
         "is_mortal",
         "key",
+        "leaves_no_letter",
         "life_ms",
         "linger_s",
         "priority",
@@ -76,8 +76,8 @@ class Message(Event):
         self.properties: Mapping[str, Any] | None = None
         # How often it was replayed.
         self.generation = 0
-        # Tells of a message that was not delivered: it never becomes one of these itself.
-        self.is_dead_letter = False
+        # Tells of another message, or of a moment: it never becomes a dead letter itself.
+        self.leaves_no_letter = False
         self.stem: bytes | None = None
         # By which it is known again if its publisher sends it once more.
         self.key: Key | None = None

@@ -34,7 +34,7 @@ def pack_message(message: Message) -> bytes:
         head["w"] = message.linger_s
     if message.properties is not None:
         head["x"] = dict(message.properties)
-    if message.is_dead_letter:
+    if message.leaves_no_letter:
         head["d"] = True
     return orjson.dumps(head) + b"\n" + message.wire
 
@@ -50,7 +50,7 @@ def unpack_message(id: int, record: bytes) -> Message:
     message.life_ms = head.get("l")
     message.is_mortal = head.get("f", False)
     message.properties = head.get("x")
-    message.is_dead_letter = head.get("d", False)
+    message.leaves_no_letter = head.get("d", False)
     message.is_durable = True
     return message
 

@@ -13,11 +13,11 @@ from prometheus_client import (
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from app.bayeux.life import Input, State
+from app.bayeux.life import Input
 from app.bayeux.server import Bayeux
 from app.delivery.counters import Reason
-from app.delivery.dispatcher import State as Contact
 from app.delivery.error_codes import CODES
+from app.web.census import Census
 
 FAMILIES = sorted({code.family for code in CODES.values()})
 
@@ -129,42 +129,32 @@ class BayeuxCollector(Collector):
         )
 
     def _living(self) -> Iterator[Metric]:
-        """All that is found by looking at each session, once."""
-        waiting = handed = held = held_back = durable = polling = 0
-        states = dict.fromkeys((State.HANDSHAKEN, State.CONNECTED, State.AWAY), 0)
-        for session in self._bayeux.sessions:
-            queue = session.queue
-            handed += len(queue.handed)
-            waiting += queue.count - len(queue.handed)
-            held += session.held is not None
-            states[session.state] += 1
-            durable += session.is_durable
-            if session.dispatcher is not None:
-                held_back += not session.dispatcher.is_active
-                polling += session.dispatcher.state is Contact.POLLING
+        census = Census.of(self._bayeux)
         yield GaugeMetricFamily(
             "holdfast_entries_waiting",
             "Waiting to be handed over, for the first time or again.",
-            value=waiting,
+            value=census.waiting,
         )
-        yield GaugeMetricFamily("holdfast_entries_handed", "Not yet acknowledged.", value=handed)
-        yield GaugeMetricFamily("holdfast_connects_held", "Connects held open.", value=held)
+        yield GaugeMetricFamily(
+            "holdfast_entries_handed", "Not yet acknowledged.", value=census.handed
+        )
+        yield GaugeMetricFamily(
+            "holdfast_connects_held", "Connects held open.", value=census.connects_held
+        )
         yield GaugeMetricFamily(
             "holdfast_entries_unaccounted",
             "Accepted less settled, waiting and handed over: must be 0.",
-            value=self._unaccounted(waiting + handed),
+            value=census.unaccounted,
         )
-        yield GaugeMetricFamily("holdfast_sessions_durable", "Kept in the store.", value=durable)
-        yield GaugeMetricFamily("holdfast_sessions_held_back", "Held back.", value=held_back)
-        yield GaugeMetricFamily("holdfast_sessions_polling", "Awaited.", value=polling)
+        yield GaugeMetricFamily(
+            "holdfast_sessions_durable", "Kept in the store.", value=census.durable
+        )
+        yield GaugeMetricFamily("holdfast_sessions_held_back", "Held back.", value=census.held_back)
+        yield GaugeMetricFamily("holdfast_sessions_polling", "Awaited.", value=census.polling)
         living = GaugeMetricFamily("holdfast_sessions", "Living sessions.", labels=["state"])
-        for state, count in states.items():
+        for state, count in census.states.items():
             living.add_metric([state.value], count)
         yield living
-
-    def _unaccounted(self, here: int) -> int:
-        counters = self._bayeux.hub.counters
-        return counters.accepted - counters.settled() - here
 
 
 class Metrics:

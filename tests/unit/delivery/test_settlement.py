@@ -324,7 +324,7 @@ def test_letters_are_told_when_they_are_kept() -> None:
 def test_who_is_told_of_dead_letters_makes_none_of_them() -> None:
     court = Court()
     (entry,) = court.hand_over("a")
-    entry.message.is_dead_letter = True
+    entry.message.leaves_no_letter = True
     court.judge(no(1))
     assert court.letters() == []
     assert court.kept() == {}
