@@ -32,6 +32,7 @@ from app.delivery.keeper import Keeper, Kept
 from app.delivery.messages import Message
 from app.delivery.node import Node
 from app.delivery.settlement import Settlement
+from app.delivery.watch import LOOKS
 from app.delivery.witness import Witness
 
 _ORDINARY_RULE = ChannelRule()
@@ -124,6 +125,9 @@ class Bayeux:
         ready = self.hub.take_ready()
         if not ready:
             return
+        if self.hub.watch is not None:
+            reachable = [each for each in ready[:LOOKS] if each.is_reachable]
+            self.hub.watch.told(reachable, self.node.stamp())
         if self.hub.durables:
             # Of the others the store hears nothing.
             self.answers.begin_round()

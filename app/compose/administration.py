@@ -17,12 +17,16 @@ from app.compose.storage import Storage
 from app.settings import Settings, is_loopback
 from app.store.audit import Audit
 from app.store.connection import StoreUnavailable
+from app.store.journal_frames import JournalFrames
 from app.store.letters import Letters
 from app.store.reader import open_reader
 from app.store.replays import Replays
 from app.web.admin.application import make_admin
+from app.web.admin.feed import Feed
+from app.web.admin.figures import FigureDesk
 from app.web.admin.listener import AdminListener
 from app.web.admin.live import Live
+from app.web.admin.live_sights import Sources
 from app.web.admin.patience import Patience
 from app.web.admin.throttle import STRANGERS, Throttle
 from app.web.admin.tokens import Role, Tokens
@@ -67,6 +71,10 @@ def make_administration(
     stack.push_async_callback(replays.close)
     patience = Patience(bayeux, loop.time)
     stack.push_async_callback(patience.close)
+    desk = FigureDesk(
+        bayeux, clock=loop.time, version=version("holdfast"), letters=letters.search.total
+    )
+    stack.push_async_callback(_cancel, loop.create_task(Feed(bayeux, desk, loop.time).run()))
     operations = Live(
         bayeux,
         clock=loop.time,
@@ -76,6 +84,13 @@ def make_administration(
         replays=replays,
         audit=audit,
         patience=patience,
+        sources=Sources(
+            desk,
+            JournalFrames(redis, store.keys),
+            version=version("holdfast"),
+            bayeux_path=settings.paths[0],
+            keeps_journal=settings.journal,
+        ),
     )
     operators = Operators(
         bayeux,

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from app.delivery.channels import Channel
 from app.delivery.counters import Counters, Reason
@@ -12,6 +12,9 @@ from app.delivery.messages import Message
 from app.delivery.receivers import Receiver
 from app.delivery.routes import Routes
 from app.delivery.witness import Witness
+
+if TYPE_CHECKING:
+    from app.delivery.watch import Watch
 
 R = TypeVar("R", bound=Receiver)
 R_contra = TypeVar("R_contra", bound=Receiver, contravariant=True)
@@ -44,6 +47,8 @@ class Hub(Generic[R]):
         self.counters = Counters()
         self.keeper = keeper
         self._witness = witness
+        # Measures while somebody looks; usually nobody does.
+        self.watch: Watch | None = None
         # How many receivers have their queue in the store; most deployments have none.
         self.durables = 0
         self.turned_away: TurnAway[R] = self._discard
@@ -72,6 +77,8 @@ class Hub(Generic[R]):
         So is one with a key, durable or not: whether it came before is known to the store alone.
         """
         receivers = self.routes.receivers(channel)
+        if self.watch is not None:
+            self.watch.published(channel.name)
         is_keyed = message.key is not None
         if not self.durables and not self._lanes.open and not is_keyed:
             # As in `_show_published`.

@@ -1,6 +1,6 @@
 """From a channel to its receivers."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from typing import Generic, TypeVar
 
 from app.delivery.channels import Channel
@@ -25,6 +25,10 @@ class Routes(Generic[R]):
 
     def __len__(self) -> int:
         return len(self._subscribers)
+
+    def sizes(self) -> Iterator[tuple[str, int]]:
+        """Each pattern with how many subscribed to it."""
+        return ((pattern, len(each)) for pattern, each in self._subscribers.items())
 
     def add(self, pattern: Channel, receiver: R) -> None:
         self._subscribers.setdefault(pattern.name, {})[receiver] = None

@@ -19,6 +19,8 @@ WHOLE = 10
 # Of each group, so many are asked for their receivers.
 _SAMPLES = 100
 _NS_PER_MS = 1_000_000
+_NS_PER_HOUR = 3_600_000_000_000
+_HOURS = 24
 _LATEST = 10**19 - 1
 
 
@@ -76,6 +78,8 @@ class LetterGroup:
     receivers: int
     first: int
     last: int
+    # Deaths in each of the last 24 hours, the present one last.
+    hours: tuple[int, ...]
 
 
 class LetterSearch:
@@ -127,15 +131,15 @@ class LetterSearch:
             return int(await self._read(self._redis.zlexcount(index, f"[{first}", f"[{last}")))
         return sum([len(step) async for step, _ in self.scan(which)])
 
-    async def groups(self, limit: int) -> tuple[list[LetterGroup], int]:
+    async def groups(self, limit: int, now_ns: int) -> tuple[list[LetterGroup], int]:
         """The largest groups of letters that are alike, and how many letters there are in all."""
         largest = await self._read(
             self._redis.zrevrange(self._keys.prints, 0, limit - 1, withscores=True)
         )
-        groups = [await self._group(name.decode(), int(count)) for name, count in largest]
+        groups = [await self._group(name.decode(), int(count), now_ns) for name, count in largest]
         return [group for group in groups if group is not None], await self.total()
 
-    async def _group(self, fingerprint: str, count: int) -> LetterGroup | None:
+    async def _group(self, fingerprint: str, count: int, now_ns: int) -> LetterGroup | None:
         index = self._keys.by_fingerprint(fingerprint)
         latest = await self._letters(index, "+", "-", _SAMPLES, is_reverse=True)
         letters = [letter for _, letter in latest if letter is not None]
@@ -145,7 +149,19 @@ class LetterSearch:
         receivers = len({letter.key for letter in letters})
         first, last = int(oldest[0]), int(letters[0].id)
         sample = letters[0]
-        return LetterGroup(sample, count, receivers, first // _NS_PER_MS, last // _NS_PER_MS)
+        hours = await self._hours(index, now_ns)
+        return LetterGroup(sample, count, receivers, first // _NS_PER_MS, last // _NS_PER_MS, hours)
+
+    async def _hours(self, index: str, now_ns: int) -> tuple[int, ...]:
+        """How many letters of an index there are of each of the last hours."""
+        first = now_ns - now_ns % _NS_PER_HOUR - (_HOURS - 1) * _NS_PER_HOUR
+        asked = self._redis.pipeline(transaction=False)
+        for hour in range(_HOURS):
+            begin = first + hour * _NS_PER_HOUR
+            end = letter_id(begin + _NS_PER_HOUR)
+            # It is only noted here; the pipeline is asked for all of them at once.
+            _ = asked.zlexcount(index, f"[{letter_id(begin)}", f"({end}")
+        return tuple(map(int, await self._read(asked.execute())))
 
     async def total(self) -> int:
         """How many letters there are."""

@@ -9,7 +9,13 @@ from app.delivery.dead_letters import DeadLetter
 from app.store import letter_lines, scripts
 from app.store.keeping import Store
 from app.store.letter_lines import LineUnfit
-from app.store.letter_search import WHOLE, LetterFilter, LetterSearch, letter_id
+from app.store.letter_search import (
+    WHOLE,
+    LetterFilter,
+    LetterGroup,
+    LetterSearch,
+    letter_id,
+)
 
 _REFUSALS = 20
 _IMPORT = 100
@@ -34,6 +40,10 @@ class Letters:
         self._keys = store.keys
         self.search = LetterSearch(redis, store.keys)
         self._now_ns = now_ns
+
+    async def groups(self, limit: int) -> tuple[list[LetterGroup], int]:
+        """The largest groups of letters that are alike, and how many letters there are in all."""
+        return await self.search.groups(limit, self._now_ns())
 
     async def purge(
         self, which: LetterFilter, progress: Callable[[int], None] = lambda removed: None

@@ -138,12 +138,12 @@ async def test_groups_are_letters_that_are_alike(at: Desk) -> None:
         *(letter(n, receiver=f"joe/{n % 3 + 1}", reason=f"no order {n}") for n in range(10)),
         *(letter(n, reason="other") for n in range(10, 14)),
     )
-    groups, total = await at.letters.search.groups(10)
+    groups, total = await at.letters.groups(10)
     assert total == 14
     assert [(group.count, group.receivers) for group in groups] == [(10, 3), (4, 1)]
     assert groups[0].sample.id == str(BASE + 9)
     assert (groups[0].first, groups[0].last) == (BASE // 10**6, BASE // 10**6)
-    assert len((await at.letters.search.groups(1))[0]) == 1
+    assert len((await at.letters.groups(1))[0]) == 1
 
 
 async def test_a_store_that_is_away_says_so(valkey: ValkeyServer) -> None:

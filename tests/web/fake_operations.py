@@ -1,7 +1,7 @@
 """The port behind the administration, kept in memory: no server, no store, no waiting."""
 
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from typing import Any
 
 import orjson
@@ -37,6 +37,7 @@ from app.web.admin.shapes import (
     Session,
     SessionSummary,
 )
+from app.web.admin.sights import About, ChannelSummary, Figures, Trace, Whereabouts
 
 NOW_MS = 1_790_000_000_000
 HOLDBACK = "user.update.holdback"
@@ -135,6 +136,21 @@ def a_letter(number: int, **changes: Any) -> Letter:
     return replace(letter, **changes)
 
 
+def some_figures(**changes: Any) -> Figures:
+    counts = {each.name: 0 for each in fields(Figures)}
+    known: dict[str, Any] = {
+        **counts,
+        "time": NOW_MS,
+        "node": "holdfast",
+        "version": "1.2",
+        "started": NOW_MS - 60_000,
+        "oldest_ms": None,
+        "store_available": True,
+        "latency": None,
+    }
+    return Figures(**{**known, **changes})
+
+
 class FakeOperations:
     """Does what the port says with a few dictionaries; `changes` is what was asked of it."""
 
@@ -167,6 +183,7 @@ class FakeOperations:
             if key.startswith(which.prefix)
             and which.state in (None, each.state)
             and which.held in (None, each.hold is not None)
+            and which.channel in (None, *each.channels)
         ]
         names = SessionSummary.__dataclass_fields__
         summaries = [SessionSummary(**{n: getattr(each, n) for n in names}) for each in found]
@@ -205,6 +222,41 @@ class FakeOperations:
         self._changed(who, "session.clear", key)
         self.by_key[key] = replace(session, waiting=0, handed=0, bytes=0)
         return session.waiting + session.handed
+
+    async def figures(self) -> Figures:
+        self._fail()
+        return some_figures()
+
+    async def about(self, who: str) -> About:
+        self._fail()
+        return About(
+            role="reader" if who.startswith("reader") else "operator",
+            who=who,
+            node="holdfast",
+            version="1.2",
+            started=NOW_MS - 60_000,
+            now=NOW_MS,
+            bayeux="/cometd",
+            journal=True,
+        )
+
+    async def channels(self, prefix: str, cursor: str | None, limit: int) -> Page[ChannelSummary]:
+        self._fail()
+        known = [ChannelSummary(name, 2, 1.5, name in self.held) for name in ("/news", "/orders")]
+        return _page([each for each in known if each.name.startswith(prefix)], cursor, limit)
+
+    async def trace(self, message: str, cursor: str | None) -> Trace:
+        self._fail()
+        at = Whereabouts(receiver="joe/1", state="waiting", held=False, attempts=0, redelivered=0)
+        return Trace(
+            id=message,
+            published=NOW_MS,
+            journal=True,
+            queues=[at] if cursor is None else [],
+            letters=[],
+            happenings=[],
+            cursor=None if cursor else "7-0",
+        )
 
     async def held_channels(self) -> list[HeldChannel]:
         self._fail()
@@ -259,6 +311,7 @@ class FakeOperations:
                 first=min(letter.died for letter in letters),
                 last=max(letter.died for letter in letters),
                 sample=letters[0].id,
+                hours=[0] * 23 + [len(letters)],
             )
             for fingerprint, letters in found.items()
         ]

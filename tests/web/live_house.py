@@ -12,9 +12,12 @@ import pytest
 from app.bayeux.registry import LiveRegistry, Process
 from app.bayeux.replaying import Replaying
 from app.store.audit import Audit
+from app.store.journal_frames import JournalFrames
 from app.store.letters import Letters
 from app.store.replays import Replays
+from app.web.admin.figures import FigureDesk
 from app.web.admin.live import Live
+from app.web.admin.live_sights import Sources
 from app.web.admin.operations import LetterFilter, OperationFailed
 from app.web.admin.patience import Patience
 from app.web.admin.shapes import AuditEntry, Letter
@@ -63,6 +66,18 @@ class LiveHouse(House):
             replays=self.replays,
             audit=self.audit,
             patience=Patience(self.bayeux, lambda: self.now),
+            sources=Sources(
+                FigureDesk(
+                    self.bayeux,
+                    clock=lambda: self.now,
+                    version="1.2",
+                    letters=self.letters.search.total,
+                ),
+                JournalFrames(reader, here.store.keys),
+                version="1.2",
+                bayeux_path="/cometd",
+                keeps_journal=True,
+            ),
         )
 
     def _stamp(self) -> int:

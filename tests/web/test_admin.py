@@ -10,7 +10,7 @@ from app.web.admin import ndjson
 from app.web.admin.operations import OperationFailed
 from app.web.admin.shapes import AuditEntry
 from tests.web.admin import LINES, READER, Admin, admin_of
-from tests.web.fake_operations import FakeOperations, a_letter, a_session
+from tests.web.fake_operations import NOW_MS, FakeOperations, a_letter, a_session
 
 LETTER = f"{7:019}"
 
@@ -245,3 +245,29 @@ async def test_a_long_export_goes_in_portions(
     monkeypatch.setattr(ndjson, "_PORTION", 100)
     exported = await admin.ask("GET", "/dead-letters/export")
     assert len(exported.body.splitlines()) == 30
+
+
+async def test_it_says_which_server_it_is_and_who_asks(admin: Admin) -> None:
+    name = {"X-Operator": "ann"}
+    about = (await admin.ask("GET", "/about", token=READER, headers=name)).json
+    assert (about["role"], about["who"], about["bayeux"]) == ("reader", "reader/ann", "/cometd")
+    assert (await admin.ask("GET", "/about")).json["role"] == "operator"
+
+
+async def test_figures_channels_and_messages_are_looked_at(admin: Admin) -> None:
+    assert (await admin.ask("GET", "/figures", token=READER)).json["unaccounted"] == 0
+    channels = (await admin.ask("GET", "/channels?limit=1", token=READER)).json
+    assert [(each["name"], each["held"]) for each in channels["items"]] == [("/news", False)]
+    rest = (await admin.ask("GET", f"/channels?cursor={channels['cursor']}")).json
+    assert [(each["name"], each["held"]) for each in rest["items"]] == [("/orders", True)]
+    path = f"/messages/holdfast-{NOW_MS}000000"
+    trace = (await admin.ask("GET", path, token=READER)).json
+    assert (trace["queues"][0]["receiver"], trace["cursor"]) == ("joe/1", "7-0")
+    assert (await admin.ask("GET", f"{path}?cursor=7-0")).json["cursor"] is None
+
+
+@pytest.mark.parametrize(
+    "path", ["/messages/17", "/messages/x-17", "/messages/holdfast-1?cursor=x"]
+)
+async def test_ids_of_messages_have_their_form(admin: Admin, path: str) -> None:
+    assert (await admin.ask("GET", path)).status == 400

@@ -22,7 +22,7 @@ from app.store.letters import Letters
 from app.store.replays import Replays
 from app.web.admin import shapes, showing
 from app.web.admin.changes import asking, change, check_cursor
-from app.web.admin.live_letters import LiveLetters
+from app.web.admin.live_sights import LiveSights, Sources
 from app.web.admin.operations import (
     ILLEGAL,
     UNKNOWN_CHANNEL,
@@ -41,7 +41,7 @@ _CURSOR = re.compile(r"(?!0+-0+$)[0-9]{1,19}-[0-9]{1,19}")
 _STRETCH = 2000
 
 
-class Live(LiveLetters):
+class Live(LiveSights):
     """`Operations` over a Bayeux server and its store.
 
     Args:
@@ -61,10 +61,9 @@ class Live(LiveLetters):
         replays: Replays,
         audit: Audit,
         patience: Patience,
+        sources: Sources,
     ) -> None:
-        super().__init__(bayeux.node.name, letters, letter_age_ms, replays, audit)
-        self._bayeux = bayeux
-        self._clock = clock
+        super().__init__(bayeux, clock, letters, letter_age_ms, replays, audit, sources)
         self._registry = registry
         self._patience = patience
 
@@ -149,10 +148,6 @@ class Live(LiveLetters):
 
     # Helpers
 
-    def _wake(self) -> None:
-        """The server learns what time it is, as it does with every request."""
-        self._bayeux.now = self._clock()
-
     def _find(self, key: str) -> Session:
         self._wake()
         session = find(self._bayeux, key)
@@ -187,6 +182,7 @@ def _matching(
             and key.startswith(which.prefix)
             and which.state in (None, showing.state_of(session))
             and which.held in (None, hold_of(session) is not None)
+            and (which.channel is None or which.channel in session.subscriptions)
         ):
             yield key, session
 

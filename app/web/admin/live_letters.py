@@ -60,7 +60,7 @@ class LiveLetters:
 
     async def groups(self, limit: int) -> shapes.Groups:
         with asking():
-            groups, total = await self._search.groups(limit)
+            groups, total = await self._letters.groups(limit)
         return shapes.Groups([showing.group(each) for each in groups], total)
 
     async def purge(self, which: LetterFilter, *, dry_run: bool, who: str) -> shapes.Purge:

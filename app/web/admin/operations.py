@@ -25,6 +25,7 @@ from app.web.admin.shapes import (
     Session,
     SessionSummary,
 )
+from app.web.admin.sights import About, ChannelSummary, Figures, Trace
 
 # What is named does not exist.
 UNKNOWN_SESSION = "user.notConnected"
@@ -53,6 +54,8 @@ class SessionFilter:
     prefix: str = ""
     state: DispatcherState | None = None
     held: bool | None = None
+    # Exactly this is among its subscriptions.
+    channel: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +117,22 @@ class Operations(Protocol):
 
     async def clear(self, key: str, who: str) -> int:
         """Discard what is in the session's queue; says how many entries that were."""
+        ...
+
+    async def figures(self) -> Figures:
+        """What the server is doing at this moment."""
+        ...
+
+    async def about(self, who: str) -> About:
+        """Which server this is, and as whom it is asked."""
+        ...
+
+    async def channels(self, prefix: str, cursor: str | None, limit: int) -> Page[ChannelSummary]:
+        """Channels and patterns that somebody subscribed to or publishes on, by name."""
+        ...
+
+    async def trace(self, message: str, cursor: str | None) -> Trace:
+        """Where a message is, and what happened to it, as far as that is known."""
         ...
 
     async def held_channels(self) -> list[HeldChannel]: ...

@@ -15,6 +15,7 @@ Channel = Annotated[str, Field(max_length=1024, pattern=_VISIBLE)]
 Name = Annotated[str, Field(max_length=256, pattern=_VISIBLE)]
 Subject = Annotated[str, Field(max_length=128, pattern=_NO_SLASH)]
 LetterId = Annotated[str, Field(pattern=r"^[0-9]{19}$")]
+MessageId = Annotated[str, Field(pattern=r"^[a-z0-9-]{1,32}-[0-9]{19}$")]
 ReplayId = Annotated[str, Field(pattern=r"^[A-Za-z0-9-]{1,64}$")]
 Text = Annotated[str, Field(max_length=1024, pattern=r"^[^\x00-\x08\x0b-\x1f\x7f]*$")]
 Cursor = Annotated[str, Field(max_length=256, pattern=r"^[!-~]+$")]
@@ -41,9 +42,10 @@ class SessionsAsked(Paged):
     )
     state: DispatcherState | None = Field(default=None, description="Of the dispatcher.")
     held: bool | None = Field(default=None, description="Held back, or not.")
+    channel: Channel | None = Field(default=None, description="It subscribed to exactly this.")
 
     def filter(self) -> SessionFilter:
-        return SessionFilter(self.prefix, self.state, self.held)
+        return SessionFilter(self.prefix, self.state, self.held, self.channel)
 
 
 class SessionNamed(Asked):
@@ -183,6 +185,23 @@ class CommandWanted(CommandAsked):
     """A command of the administrative grammar."""
 
     value: Text | None = Field(default=None, description="To be set, if it is not in the command.")
+
+
+class ChannelsAsked(Paged):
+    """Which channels."""
+
+    prefix: Annotated[str, Field(max_length=1024, pattern=r"^[^\x00-\x1f\x7f]*$")] = Field(
+        default="", description="Beginning of the name."
+    )
+
+
+class MessageNamed(Asked):
+    """One message, and how far it was read what happened to it."""
+
+    id: MessageId
+    cursor: Annotated[str, Field(pattern=r"^[0-9]{1,19}-[0-9]{1,19}$")] | None = Field(
+        default=None, description="From the part before."
+    )
 
 
 class ChannelNamed(Asked):

@@ -11,6 +11,7 @@ from app.web.admin.openapi import describe
 from app.web.admin.requests import (
     Asked,
     ChannelNamed,
+    ChannelsAsked,
     CommandAsked,
     CommandWanted,
     GroupsAsked,
@@ -19,6 +20,7 @@ from app.web.admin.requests import (
     LettersAsked,
     LettersMeant,
     LettersWanted,
+    MessageNamed,
     Paged,
     PurgeWanted,
     QueueAsked,
@@ -44,9 +46,27 @@ from app.web.admin.shapes import (
     Session,
     SessionSummary,
 )
+from app.web.admin.sights import About, ChannelSummary, Figures, Trace
 from app.web.admin.tokens import Role
 
 _READER, _OPERATOR = Role.READER, Role.OPERATOR
+
+
+async def _about(call: Call[Asked, None]) -> About:
+    return await call.operations.about(call.who)
+
+
+async def _figures(call: Call[Asked, None]) -> Figures:
+    return await call.operations.figures()
+
+
+async def _channels(call: Call[ChannelsAsked, None]) -> Page[ChannelSummary]:
+    asked = call.params
+    return await call.operations.channels(asked.prefix, asked.cursor, asked.limit)
+
+
+async def _trace(call: Call[MessageNamed, None]) -> Trace:
+    return await call.operations.trace(call.params.id, call.params.cursor)
 
 
 async def _sessions(call: Call[SessionsAsked, None]) -> Page[SessionSummary]:
@@ -161,6 +181,16 @@ def _refuse_sweeping(wanted: LettersWanted) -> None:
 _SESSION = "/sessions/{subject}/{number}"
 
 ROUTES: tuple[Route, ...] = (
+    Route("GET", "/about", _READER, "This server, and who asks.", _about, About),
+    Route("GET", "/figures", _READER, "What the server is doing.", _figures, Figures),
+    Route(
+        "GET", "/channels", _READER, "Channels with subscribers or messages, by name.",
+        _channels, Page[ChannelSummary], ChannelsAsked,
+    ),
+    Route(
+        "GET", "/messages/{id}", _READER, "Where a message is, and what happened to it.",
+        _trace, Trace, MessageNamed,
+    ),
     Route(
         "GET", "/sessions", _READER, "Sessions, by key.",
         _sessions, Page[SessionSummary], SessionsAsked,

@@ -188,6 +188,9 @@ class Group:
     first: Ms
     last: Ms
     sample: Annotated[str, Field(description="Id of the latest letter.")]
+    hours: Annotated[
+        list[int], Field(description="Deaths in each of the last 24 hours, the present one last.")
+    ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -213,6 +213,7 @@ def group(found: LetterGroup) -> shapes.Group:
         first=found.first,
         last=found.last,
         sample=sample.id,
+        hours=list(found.hours),
     )
 
 

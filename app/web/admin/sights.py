@@ -1,0 +1,125 @@
+"""Shapes of what is looked at and not changed: the server itself, its channels, one message."""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from app.web.admin.shapes import Count, LetterSummary, Ms
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class About:
+    """This server, and who asks it."""
+
+    role: Literal["reader", "operator"]
+    who: str
+    node: str
+    version: str
+    started: Ms
+    now: Ms
+    bayeux: Annotated[str, Field(description="Path at which `/sys/figures` can be listened to.")]
+    journal: Annotated[bool, Field(description="Whether it is written down what happens.")]
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelSummary:
+    """A channel, or a pattern."""
+
+    name: str
+    subscribers: Annotated[int, Field(ge=0, description="Of exactly this name.")]
+    rate: Annotated[
+        float | None,
+        Field(description="Messages per second; null while nobody listens on `/sys/figures`."),
+    ]
+    held: Annotated[bool, Field(description="The server holds it back.")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Whereabouts:
+    """A message in the queue of one session."""
+
+    receiver: str
+    state: Literal["waiting", "handed"]
+    held: Annotated[bool, Field(description="The session is held back.")]
+    attempts: Count
+    redelivered: Count
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Happening:
+    """One line of the journal about a message."""
+
+    at_us: Annotated[int, Field(ge=0, description="Microseconds since 1970.")]
+    node: str
+    kind: Annotated[str, Field(description="Like `published`, `handed`, `acked`, `dead`.")]
+    receiver: str | None
+    channel: str | None
+    attempt: int | None
+    code: str | None
+    letter: str | None
+    copies: int | None
+    sender: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trace:
+    """Where a message is. The first part has what is known now, all parts what happened."""
+
+    id: Annotated[str, Field(description="The message: `<node>-<ns>`.")]
+    published: Ms
+    journal: Annotated[bool, Field(description="Whether it is written down what happens.")]
+    queues: Annotated[list[Whereabouts], Field(description="Where it is, the first 1000.")]
+    letters: Annotated[list[LetterSummary], Field(description="Where it died, the first 100.")]
+    happenings: list[Happening]
+    cursor: Annotated[str | None, Field(description="Reads on; null at the end of the journal.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """From the receipt of messages to their hand-over, in microseconds; of a sample."""
+
+    count: Count
+    p50: Count
+    p99: Count
+    longest: Count
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """One reading. Entries are messages times receivers, counted since the server began."""
+
+    time: Ms
+    node: str
+    version: str
+    started: Ms
+    published: Count
+    accepted: Count
+    acked: Count
+    dead: Count
+    expired: Count
+    discarded: Count
+    redelivered: Count
+    failed: Annotated[int, Field(ge=0, description="Deliveries that were refused or lost.")]
+    waiting: Annotated[int, Field(ge=0, description="Entries in nobody's hands.")]
+    handed: Annotated[int, Field(ge=0, description="Entries handed over and not settled.")]
+    unaccounted: Annotated[int, Field(description="Accepted less all the others: must be 0.")]
+    oldest_ms: Annotated[
+        int | None, Field(description="Age of what waits longest, but for what is held back.")
+    ]
+    sessions: Count
+    connected: Count
+    away: Count
+    durable: Count
+    held_back: Count
+    polling: Count
+    connects_held: Count
+    created: Annotated[int, Field(ge=0, description="Sessions that began.")]
+    ended: Count
+    channels: Annotated[int, Field(ge=0, description="Channels and patterns with subscribers.")]
+    channels_held_back: Count
+    store_available: bool
+    letters: Annotated[int | None, Field(description="Dead letters; null: the store is away.")]
+    latency: Annotated[
+        Latency | None, Field(description="Since the last reading; measured while somebody looks.")
+    ]

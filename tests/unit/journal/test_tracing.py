@@ -1,0 +1,33 @@
+"""What the journal tells of one message."""
+
+from app.delivery.messages import Message
+from app.journal.builder import FrameBuilder
+from app.journal.schema import Kind
+from app.journal.tracing import events_of
+
+NOW_US = 1_763_600_000_000_000
+
+
+def message(number: int) -> Message:
+    return Message(b"{}", id=NOW_US * 1000 + number, channel="/a", sender="client/joe/1")
+
+
+def frame(*messages: Message) -> bytes:
+    builder = FrameBuilder("here")
+    for each in messages:
+        builder.published(each, NOW_US + 1, copies=1)
+        builder.delivered(Kind.HANDED, [each], "ann/1", NOW_US + 2, 1)
+    return builder.frame()
+
+
+def test_events_of_one_message_are_found_over_many_frames() -> None:
+    one, other = message(1), message(2)
+    builder = FrameBuilder("here")
+    builder.delivered(Kind.ACKED, [one.id], "ann/1", NOW_US + 9)
+    found = events_of(one.id, [frame(one, other), frame(other), builder.frame()])
+    assert [event.kind for event in found] == ["published", "handed", "acked"]
+    assert {event.msg for event in found} == {one.id}
+
+
+def test_frames_that_cannot_be_read_tell_nothing() -> None:
+    assert events_of(1, [b"", b"{", b'{"v":99}\n{}']) == []

@@ -1,0 +1,195 @@
+"""What operators look at: figures and their feed, channels, and where a message is."""
+
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from app.delivery.messages import Message
+from app.delivery.watch import Watch
+from app.journal.builder import FrameBuilder
+from app.journal.schema import Kind
+from app.store.connection import StoreUnavailable
+from app.web.admin.feed import CHANNEL, Feed
+from app.web.admin.figures import FigureDesk
+from app.web.admin.operations import SessionFilter
+from app.web.admin.sights import Figures
+from tests.store.desk import until
+from tests.store.servers import ValkeyServer
+from tests.web.live_house import LiveHouse, house_at
+
+REFUSED = "user.update.error"
+
+
+@pytest.fixture
+async def house() -> AsyncIterator[LiveHouse]:
+    with ValkeyServer() as server:
+        async with house_at(server) as house:
+            yield house
+
+
+def desk(house: LiveHouse, letters: Any = None) -> FigureDesk:
+    return FigureDesk(
+        house.bayeux,
+        clock=lambda: house.now,
+        version="1",
+        letters=letters or house.letters.search.total,
+    )
+
+
+async def test_figures_say_where_everything_is(house: LiveHouse) -> None:
+    joe = await house.receiver("joe/1")
+    ann = await house.receiver("ann/1")
+    await house.publish(1, 2)
+    await house.refuse(joe, REFUSED)
+    await house.connect(ann)
+    await house.publish(3)
+    figures = await house.live.figures()
+    assert (figures.published, figures.accepted) == (3, 6)
+    assert (figures.dead, figures.letters, figures.failed) == (2, 2, 2)
+    assert (figures.waiting, figures.handed, figures.unaccounted) == (2, 2, 0)
+    assert (figures.sessions, figures.durable, figures.store_available) == (2, 2, True)
+    assert figures.oldest_ms is not None
+    assert figures.latency is None
+
+
+async def test_what_is_held_back_does_not_count_as_waiting_long(house: LiveHouse) -> None:
+    await house.receiver("joe/1")
+    await house.live.hold("joe/1", "", None, "operator")
+    await house.publish(1)
+    figures = await house.live.figures()
+    assert (figures.waiting, figures.held_back, figures.oldest_ms) == (1, 1, None)
+
+
+async def test_a_reading_is_taken_once_a_second_whoever_asks(house: LiveHouse) -> None:
+    first = await house.live.figures()
+    await house.publish(1)
+    assert await house.live.figures() is first
+    house.now += 1
+    assert (await house.live.figures()).published == 1
+
+
+async def test_figures_are_told_without_the_store(house: LiveHouse) -> None:
+    async def away() -> int:
+        raise StoreUnavailable("it is away")
+
+    assert (await desk(house, away).read()).letters is None
+
+
+class Told:
+    """A feed, and somebody who may hear it and acknowledges."""
+
+    def __init__(self, house: LiveHouse) -> None:
+        self.house = house
+        self.desk = desk(house)
+        self.feed = Feed(house.bayeux, self.desk, lambda: house.now)
+        self.client = house.guest()
+        self.client.learn(self.client.handshake(ext={"ack": True}))
+        self.client.session.role = "reader"
+        assert self.client.subscribe(CHANNEL).reply["successful"]
+
+    async def second(self) -> None:
+        self.house.now += 1
+        await self.feed.tell()
+
+    async def heard(self) -> list[Any]:
+        return (await self.house.connect(self.client)).data
+
+
+async def test_figures_are_told_once_a_second_to_who_listens(house: LiveHouse) -> None:
+    told = Told(house)
+    await told.second()
+    await told.feed.tell()
+    await told.second()
+    figures = await told.heard()
+    assert [each["node"] for each in figures] == ["test"] * 2
+    assert figures[0].keys() == Figures.__dataclass_fields__.keys()
+
+
+async def test_nothing_is_measured_while_nobody_listens(house: LiveHouse) -> None:
+    told = Told(house)
+    await told.second()
+    assert house.bayeux.hub.watch is not None
+    told.client.unsubscribe(CHANNEL)
+    await told.second()
+    assert house.bayeux.hub.watch is None
+    assert (await told.desk.read()).published == 1
+
+
+async def test_figures_that_nobody_came_for_are_gone_and_leave_no_letter(house: LiveHouse) -> None:
+    told = Told(house)
+    await told.second()
+    assert await told.heard()
+    for _ in range(9):
+        await told.second()
+    assert 4 <= told.client.session.queue.count <= 10
+    assert len(await told.heard()) <= 6
+    house.advance(60.0)
+    await house.desk.answered()
+    assert told.client.session.is_gone
+    assert await house.dead() == []
+    assert house.balances()
+
+
+async def test_latency_is_measured_while_somebody_listens(house: LiveHouse) -> None:
+    told = Told(house)
+    await told.second()
+    await told.heard()
+    told.client.connect(ext={"ack": 1})
+    await told.second()
+    await until(lambda: not told.client.session.queue.waiting)
+    house.now += 1
+    latency = (await told.desk.read()).latency
+    assert latency is not None
+    assert latency.count == 1
+    assert 0 <= latency.p50 <= latency.p99 <= latency.longest
+
+
+async def test_channels_come_by_name_with_subscribers_and_rates(house: LiveHouse) -> None:
+    await house.receiver("joe/1")
+    await house.receiver("ann/1")
+    house.bayeux.hub.watch = Watch(house.now)
+    house.bayeux.publish("/nobody", 1)
+    await house.publish(1, 2)
+    house.bayeux.hub.watch.read(house.now + 2)
+    first = await house.live.channels("", None, 1)
+    rest = await house.live.channels("", first.cursor, 9)
+    told = [
+        (each.name, each.subscribers, each.rate, each.held) for each in first.items + rest.items
+    ]
+    assert told == [("/a", 2, 1.0, False), ("/nobody", 0, 0.5, False)]
+    assert rest.cursor is None
+    assert (await house.live.channels("/x", None, 9)).items == []
+    found = await house.live.sessions(SessionFilter(channel="/a"), None, 9)
+    assert [each.key for each in found.items] == ["ann/1", "joe/1"]
+
+
+async def test_a_message_is_found_in_queues_in_hands_and_among_the_dead(house: LiveHouse) -> None:
+    joe, ann, _ = [await house.receiver(key) for key in ("joe/1", "ann/1", "zoe/1")]
+    await house.publish("lost")
+    [event] = (await house.connect(ann)).events
+    id = event["ext"]["delivery"]["id"]
+    await house.refuse(joe, REFUSED)
+    trace = await house.live.trace(id, None)
+    found = [(each.receiver, each.state, each.attempts) for each in trace.queues]
+    assert sorted(found) == [("ann/1", "handed", 1), ("zoe/1", "waiting", 0)]
+    assert [letter.receiver for letter in trace.letters] == ["joe/1"]
+    assert {letter.message for letter in trace.letters} == {id}
+    nothing = await house.live.trace(f"test-{time.time_ns()}", None)
+    assert (nothing.queues, nothing.letters, nothing.happenings) == ([], [], [])
+
+
+async def test_what_the_journal_tells_comes_part_by_part(house: LiveHouse) -> None:
+    now = time.time_ns()
+    message = Message(b"{}", id=now, channel="/a")
+    for number in range(101):
+        builder = FrameBuilder("test")
+        builder.delivered(Kind.HANDED, [message], "joe/1", now // 1000, number + 1)
+        house.desk.store.write_frame(builder.frame(), lambda _: None)
+    await house.desk.answered()
+    first = await house.live.trace(f"test-{now}", None)
+    rest = await house.live.trace(f"test-{now}", first.cursor)
+    attempts = [each.attempt for each in first.happenings + rest.happenings]
+    assert attempts == [*range(1, 102)]
+    assert (len(first.happenings), rest.cursor) == (100, None)
