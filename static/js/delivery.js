@@ -1,0 +1,143 @@
+// Verdicts for cometd.js: the server hears what became of each message when its listeners are done.
+
+import {Ledger} from "./ledger.js";
+import {Watch} from "./listeners.js";
+
+export {Refuse} from "./listeners.js";
+
+const SERVICE = "/service/delivery";
+
+/**
+ * An extension of cometd.js, to be registered before anything is subscribed to. The options are
+ * those of the handshake; with a storage it remembers what it has finished over a reload.
+ * "change" is dispatched when one of the fields below, or `pending`, may have changed.
+ */
+export class DeliveryExtension extends EventTarget {
+    /** The session's full name, whether it was there before, and how much waited for it. */
+    session;
+    isResumed = false;
+    waiting = 0;
+    /** Whether the server keeps messages back, as far as is known here. */
+    isHeldBack = false;
+    /** What the next handshake asks for, once: to be held back (false), or no longer (true). */
+    nextActive;
+
+    #options;
+    #ledger;
+    #cometd;
+    #watch;
+    #isAgreed = false;
+    #isWoken = false;
+    // The connect that is not answered yet.
+    #connect;
+
+    constructor(options = {}, memory = {}) {
+        super();
+        this.#options = options;
+        this.#ledger = new Ledger(memory);
+    }
+
+    /** How many messages listeners still work on. */
+    get pending() {
+        return this.#ledger.size;
+    }
+
+    registered(name, cometd) {
+        this.#cometd = cometd;
+        const find = ({ext}) => ext?.delivery && this.#ledger.find(ext.delivery);
+        this.#watch = new Watch(cometd, find, () => this.#wake());
+    }
+
+    unregistered() {
+        this.#watch.end();
+    }
+
+    outgoing(message) {
+        if (message.channel === "/meta/handshake") {
+            const active = this.nextActive !== undefined && {dispatcherActive: this.nextActive};
+            message.ext = {...message.ext, delivery: {...this.#options, ...active}};
+        } else if (message.channel === "/meta/connect" && this.#isAgreed) {
+            this.#tell(message);
+        }
+        return message;
+    }
+
+    incoming(message) {
+        const {channel, successful, ext} = message;
+        if (channel === "/meta/handshake") {
+            if (successful) {
+                this.#begin(ext ?? {});
+            }
+        } else if (channel === "/meta/connect") {
+            this.#hear(message);
+        } else if (this.#isAgreed && ext?.delivery?.seq !== undefined) {
+            return this.#take(ext.delivery) ? message : null;
+        }
+        return message;
+    }
+
+    #begin({delivery, ack}) {
+        this.#isAgreed = typeof delivery === "object";
+        this.#ledger.begin(ack === true || ack?.enabled === true);
+        this.nextActive = undefined;
+        this.session = delivery?.session?.name;
+        this.isResumed = delivery?.resumed === true;
+        this.waiting = delivery?.waiting ?? 0;
+        this.isHeldBack = delivery?.dispatcherActive === false;
+        this.#changed();
+    }
+
+    /** Whether listeners are to see this: not if they have finished it, or are still at it. */
+    #take(said) {
+        this.isHeldBack = false;
+        const isNew = this.#ledger.take(said);
+        this.#wake();
+        return isNew;
+    }
+
+    /** Settles when all that came along has been given to its listeners. */
+    #wake() {
+        if (!this.#isWoken) {
+            this.#isWoken = true;
+            queueMicrotask(() => this.#settle());
+        }
+    }
+
+    #settle() {
+        this.#isWoken = false;
+        this.isHeldBack = this.#ledger.settle() || this.isHeldBack;
+        this.#changed();
+        const {verdicts} = this.#ledger;
+        // While a connect is held the next one may be far away.
+        if (this.#connect !== undefined && verdicts.length > 0 && !this.#cometd.isDisconnected()) {
+            this.#cometd.publish(SERVICE, verdicts, ({successful}) => {
+                if (successful) {
+                    this.#ledger.forget(verdicts);
+                }
+            });
+        }
+    }
+
+    #tell(message) {
+        const {verdicts} = this.#ledger;
+        const pending = this.#ledger.pending();
+        this.#connect = {id: message.id, verdicts};
+        if (verdicts.length || pending.length) {
+            const said = {...(verdicts.length && {verdicts}), ...(pending.length && {pending})};
+            message.ext = {...message.ext, delivery: said};
+        }
+    }
+
+    #hear({id, successful}) {
+        if (id === this.#connect?.id) {
+            if (successful) {
+                this.#ledger.forget(this.#connect.verdicts);
+            }
+            this.#connect = undefined;
+        }
+    }
+
+    #changed() {
+        this.dispatchEvent(new Event("change"));
+    }
+}

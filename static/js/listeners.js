@@ -1,0 +1,83 @@
+// Listeners of cometd.js under watch: what they throw, now or later, is noted on the message.
+
+const FAILED = "user.update.error";
+
+/** Thrown in a listener: the message is refused with this error code, perhaps until later. */
+export class Refuse extends Error {
+    constructor(errorCode = FAILED, message = "", {delay} = {}) {
+        super(message || errorCode);
+        Object.assign(this, {name: "Refuse", errorCode, reason: message, delay});
+    }
+}
+
+/** Wraps listeners in the arguments of `subscribe` and `addListener`. */
+export class Watch {
+    #cometd;
+    #find;
+    #onDone;
+    #originals = {};
+
+    /** `find` knows the entry of a message; `onDone` hears when what took longer has ended. */
+    constructor(cometd, find, onDone) {
+        [this.#cometd, this.#find, this.#onDone] = [cometd, find, onDone];
+        for (const method of ["subscribe", "addListener"]) {
+            const original = cometd[method];
+            this.#originals[method] = original;
+            cometd[method] = (channel, ...rest) =>
+                original.call(cometd, channel, ...this.#watched(...rest));
+        }
+    }
+
+    end() {
+        Object.assign(this.#cometd, this.#originals);
+    }
+
+    #watched(scope, callback, ...rest) {
+        if (typeof scope === "function") {
+            return [this.#watch(scope), callback, ...rest];
+        }
+        const found = typeof callback === "string" ? scope?.[callback] : callback;
+        return [scope, typeof found === "function" ? this.#watch(found) : callback, ...rest];
+    }
+
+    #watch(listener) {
+        const watch = this;
+        return function (message) {
+            const entry = watch.#find(message);
+            try {
+                const result = listener.call(this, message);
+                if (entry !== undefined && typeof result?.then === "function") {
+                    watch.#await(entry, result, message);
+                }
+            } catch (error) {
+                refuse(entry, error);
+                if (!(error instanceof Refuse)) {
+                    throw error;
+                }
+            }
+        };
+    }
+
+    async #await(entry, result, message) {
+        entry.running += 1;
+        try {
+            await result;
+        } catch (error) {
+            refuse(entry, error);
+            if (!(error instanceof Refuse)) {
+                this.#cometd.onListenerException?.(error, undefined, false, message);
+            }
+        }
+        entry.running -= 1;
+        this.#onDone();
+    }
+}
+
+/** The first of several listeners that refuse has its way. */
+function refuse(entry, error) {
+    if (entry !== undefined) {
+        const {errorCode = FAILED, reason = String(error?.message ?? error), delay} =
+            error instanceof Refuse ? error : {};
+        entry.refusal ??= {errorCode, message: reason, delay};
+    }
+}

@@ -1,0 +1,33 @@
+export interface Reply {
+    successful: boolean;
+    channel: string;
+    error?: string;
+    ext?: Record<string, unknown>;
+}
+
+/** The server will not take this publish, however often it is sent. */
+export class PublishRefused extends Error {
+    constructor(reply: Reply);
+    readonly reply: Reply;
+}
+
+export interface Entry {
+    key: string;
+    channel: string;
+    data: unknown;
+    props: Record<string, unknown>;
+}
+
+export interface OutboxOptions {
+    /** People who share a browser need outboxes of different names. */
+    name?: string;
+    storage?: Storage;
+}
+
+/** Dispatches "change", and "refused" with an `Entry` and its `reply` as `detail`. */
+export class Outbox extends EventTarget {
+    constructor(cometd: object, options?: OutboxOptions);
+    readonly entries: Entry[];
+    publish(channel: string, data: unknown, props?: Record<string, unknown>): Promise<Reply>;
+    close(): void;
+}

@@ -1,0 +1,225 @@
+import assert from "node:assert/strict";
+import {test} from "node:test";
+import {DeliveryExtension, Refuse} from "../../../static/js/delivery.js";
+import {Client, event, FakeStorage, turn} from "./scripted.js";
+
+async function receiver(listener, {options = {session: "joe/1"}, memory, ...more} = {}) {
+    const delivery = new DeliveryExtension(options, memory);
+    const client = new Client({delivery, ...more});
+    const heard = [];
+    client.cometd.addListener("/meta/handshake", () => {
+        client.cometd.subscribe("/orders", (message) => {
+            heard.push(message.data.seq);
+            return listener?.(message);
+        });
+    });
+    await client.arrive(more.withAcks === false ? {delivery: {}} : undefined);
+    return {client, delivery, heard};
+}
+
+const refusing = (error) => () => {
+    throw error;
+};
+
+test("the handshake asks for verdicts with the options", async () => {
+    const {client} = await receiver();
+    assert.deepEqual(client.sent("/meta/handshake").ext, {ack: true, delivery: {session: "joe/1"}});
+});
+
+test("a batch whose listeners are done is acknowledged, and nothing is said besides", async () => {
+    const {client, heard} = await receiver();
+    await client.batch(2, [event(1), event(2)]);
+    assert.deepEqual(heard, [1, 2]);
+    assert.deepEqual(client.sent("/meta/connect").ext, {ack: 2});
+});
+
+test("an exception refuses its message alone", async () => {
+    const {client} = await receiver(({data}) => data.seq === 1 && refusing(new Error("no order"))());
+    await client.batch(2, [event(1), event(2)]);
+    const verdict = {seq: 1, errorCode: "user.update.error", message: "no order"};
+    assert.deepEqual(client.said, {verdicts: [verdict]});
+});
+
+test("an exception is still told to cometd.js, a refusal is none", async () => {
+    for (const [error, told] of [[new Error("oops"), 1], [new Refuse(), 0]]) {
+        const {client} = await receiver(refusing(error));
+        let count = 0;
+        client.cometd.onListenerException = () => (count += 1);
+        await client.batch(2, [event(1)]);
+        assert.equal(count, told);
+    }
+});
+
+test("a refusal has its code, its reason and its delay", async () => {
+    const refusal = new Refuse("communication.busy", "later", {delay: 50});
+    const {client} = await receiver(refusing(refusal));
+    await client.batch(2, [event(1)]);
+    const verdict = {seq: 1, errorCode: "communication.busy", message: "later", delay: 50};
+    assert.deepEqual(client.said, {verdicts: [verdict]});
+});
+
+test("what stands behind a holdback is said to be done, as the ack would take it back", async () => {
+    const hold = new Refuse("user.update.holdback");
+    const {client, delivery} = await receiver(({data}) => data.seq === 2 && refusing(hold)());
+    await client.batch(2, [event(1), event(2), event(3)]);
+    assert.deepEqual(client.said.verdicts.map(({seq, state}) => [seq, state]), [
+        [2, undefined],
+        [3, "OK"],
+    ]);
+    assert.equal(delivery.isHeldBack, true);
+    await client.batch(3, [event(4, {id: "node-2"})]);
+    assert.equal(delivery.isHeldBack, false, "somebody has resumed it");
+});
+
+test("a verdict is repeated until a connect with it was answered", async () => {
+    const {client} = await receiver(({data}) => data.seq === 1 && refusing(new Refuse())());
+    await client.batch(2, [event(1)]);
+    await client.fail("/meta/connect");
+    assert.equal(client.said.verdicts.length, 1);
+    await client.batch(3);
+    assert.deepEqual(client.said, {});
+});
+
+test("what a listener still works on is pending, and is said to be done at once", async () => {
+    let finish;
+    const {client, delivery} = await receiver(() => new Promise((resolve) => (finish = resolve)));
+    await client.batch(2, [event(1)]);
+    assert.deepEqual(client.said, {pending: [1]});
+    assert.equal(delivery.pending, 1);
+    finish();
+    await turn();
+    assert.deepEqual(client.sent("/service/delivery").data, [{seq: 1, state: "OK"}]);
+    await client.answer("/service/delivery");
+    await client.batch(3);
+    assert.deepEqual(client.said, {});
+});
+
+test("a promise that is rejected refuses", async () => {
+    const {client} = await receiver(async () => refusing(new Refuse("user.update.error", "bad"))());
+    await client.batch(2, [event(1)]);
+    const [verdict] = client.said.verdicts ?? client.sent("/service/delivery").data;
+    assert.deepEqual(verdict, {seq: 1, errorCode: "user.update.error", message: "bad"});
+});
+
+test("verdicts that did not arrive by themselves travel with the next connect", async () => {
+    let finish;
+    const {client} = await receiver(() => new Promise((resolve) => (finish = resolve)));
+    await client.batch(2, [event(1)]);
+    finish();
+    await turn();
+    await client.fail("/service/delivery");
+    await client.batch(3);
+    assert.deepEqual(client.said, {verdicts: [{seq: 1, state: "OK"}]});
+});
+
+test("what is handed over again is not listened to again", async () => {
+    const {client, heard} = await receiver();
+    await client.batch(2, [event(1)]);
+    await client.batch(3, [event(2, {id: "node-1", redelivered: 1}), event(3)]);
+    assert.deepEqual(heard, [1, 3]);
+    assert.deepEqual(client.sent("/meta/connect").ext, {ack: 3});
+});
+
+test("neither is it while the first listener is at work; its verdict has the latest number", async () => {
+    let finish;
+    const {client, heard} = await receiver(() => new Promise((resolve) => (finish = resolve)));
+    await client.batch(2, [event(1)]);
+    await client.batch(3, [event(2, {id: "node-1"})]);
+    assert.deepEqual(heard, [1]);
+    finish();
+    await turn();
+    assert.deepEqual(client.sent("/service/delivery").data, [{seq: 2, state: "OK"}]);
+});
+
+test("what was refused, or is replayed, is listened to again", async () => {
+    const {client, heard} = await receiver(({data}) => data.seq === 1 && refusing(new Refuse())());
+    await client.batch(2, [event(1), event(2)]);
+    await client.batch(3, [event(3, {id: "node-1"}), event(4, {id: "node-2", generation: 1})]);
+    assert.deepEqual(heard, [1, 2, 3, 4]);
+});
+
+test("what is finished is remembered over a reload", async () => {
+    const memory = {storage: new FakeStorage()};
+    const before = await receiver(undefined, {memory});
+    await before.client.batch(2, [event(1)]);
+    const after = await receiver(undefined, {memory});
+    await after.client.batch(2, [event(7, {id: "node-1"}), event(8)]);
+    assert.deepEqual(after.heard, [8]);
+});
+
+test("without acks every message has a verdict, repeats too", async () => {
+    const {client} = await receiver(undefined, {withAcks: false});
+    await client.batch(2, [event(1)]);
+    assert.deepEqual(client.said, {verdicts: [{seq: 1, state: "OK"}]});
+    await client.batch(3, [event(2, {id: "node-1"})]);
+    assert.deepEqual(client.said, {verdicts: [{seq: 2, state: "OK"}]});
+});
+
+test("numbers of another client id are forgotten", async () => {
+    let finish;
+    const {client} = await receiver(() => new Promise((resolve) => (finish = resolve)));
+    await client.batch(2, [event(1)]);
+    await client.answer("/meta/connect", {
+        successful: false,
+        error: "402::session_unknown",
+        advice: {reconnect: "handshake", interval: 0},
+    });
+    await client.handshake();
+    finish();
+    await turn();
+    assert.equal(client.said.verdicts, undefined);
+    assert.equal(client.count("/service/delivery"), 0);
+});
+
+test("the state of the session can be watched", async () => {
+    const {client, delivery} = await receiver();
+    let changes = 0;
+    delivery.addEventListener("change", () => (changes += 1));
+    delivery.nextActive = false;
+    client.cometd.disconnect();
+    await client.answer("/meta/disconnect");
+    client.cometd.handshake();
+    assert.equal(client.sent("/meta/handshake").ext.delivery.dispatcherActive, false);
+    const session = {name: "client/joe/1"};
+    await client.handshake({
+        ack: true,
+        delivery: {session, resumed: true, waiting: 3, dispatcherActive: false},
+    });
+    assert.ok(changes > 0);
+    const {isHeldBack, isResumed, waiting, nextActive} = delivery;
+    assert.deepEqual([delivery.session, isHeldBack, isResumed, waiting, nextActive], [
+        "client/joe/1",
+        true,
+        true,
+        3,
+        undefined,
+    ]);
+});
+
+test("a server that knows no verdicts is not told any", async () => {
+    const delivery = new DeliveryExtension();
+    const client = new Client({delivery});
+    client.cometd.addListener("/meta/handshake", () => {
+        client.cometd.subscribe("/orders", refusing(new Refuse()));
+    });
+    await client.arrive({ack: true});
+    await client.batch(2, [{channel: "/orders", data: {}}]);
+    assert.deepEqual(client.sent("/meta/connect").ext, {ack: 2});
+});
+
+test("listeners may have a scope, and names; what is unregistered watches no more", async () => {
+    const {client, delivery} = await receiver();
+    const scope = {
+        name: "scope",
+        listen() {
+            throw new Refuse("user.update.error", this.name);
+        },
+    };
+    client.cometd.subscribe("/orders", scope, "listen");
+    await client.batch(2, [event(1)]);
+    assert.equal(client.said.verdicts[0].message, "scope");
+    const watched = client.cometd.subscribe;
+    client.cometd.unregisterExtension("delivery");
+    assert.notEqual(client.cometd.subscribe, watched);
+    assert.equal(delivery.pending, 0);
+});
