@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from app.bayeux.codec import Json
-from app.bayeux.extension_chain import ServerExtension, SessionExtension
+from app.bayeux.extension import ServerExtension, SessionExtension
 from app.bayeux.server import Bayeux
 from app.bayeux.sessions import Session
 from app.delivery.entries import Settling

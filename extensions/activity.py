@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from app.bayeux.codec import Json
-from app.bayeux.extension_chain import ServerExtension, SessionExtension
+from app.bayeux.extension import ServerExtension, SessionExtension
 from app.bayeux.sessions import Session
 
 if TYPE_CHECKING:

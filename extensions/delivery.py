@@ -14,7 +14,7 @@ import orjson
 
 from app.bayeux.codec import Json
 from app.bayeux.errors import BayeuxError, Refused
-from app.bayeux.extension_chain import ServerExtension, SessionExtension
+from app.bayeux.extension import ServerExtension, SessionExtension
 from app.bayeux.server import Bayeux
 from app.bayeux.services import Call
 from app.bayeux.sessions import Session

@@ -13,7 +13,7 @@ from app.bayeux.advice import reconnect_advice
 from app.bayeux.codec import Json
 from app.bayeux.commands import Command, Registry, Result, run, understand
 from app.bayeux.errors import BayeuxError, Refused
-from app.bayeux.extension_chain import ServerExtension
+from app.bayeux.extension import ServerExtension
 from app.bayeux.grammar import ILLEGAL, CommandRefused
 from app.bayeux.server import Bayeux
 from app.bayeux.services import Call

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from app.bayeux.codec import Json
-from app.bayeux.extension_chain import ServerExtension, SessionExtension
+from app.bayeux.extension import ServerExtension, SessionExtension
 from app.bayeux.sessions import Session
 
 

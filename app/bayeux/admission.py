@@ -1,13 +1,14 @@
 """How many handshakes are let in: a token bucket, shut while the server is behind with its work."""
 
 from collections.abc import Callable
+from typing import ClassVar
 
 
 class Admission:
     """Spreads the clients that all come back at once after a restart."""
 
     # Those turned away come back within this time, each at a moment of its own.
-    SPREAD_S = 5.0
+    SPREAD_S: ClassVar[float] = 5.0
 
     def __init__(self, rate: float, random: Callable[[], float]) -> None:
         self._rate = rate

@@ -7,7 +7,7 @@ from app.bayeux.claims import claim
 from app.bayeux.codec import Json
 from app.bayeux.errors import BayeuxError, Refused
 from app.bayeux.exchange import Exchange
-from app.bayeux.extension_chain import SessionExtension
+from app.bayeux.extension import SessionExtension
 from app.bayeux.options import Durable
 from app.bayeux.server import Bayeux, Outcome
 from app.bayeux.sessions import Session

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeVar
-from weakref import WeakValueDictionary
 
 from app.bayeux.sessions import Session
 from app.delivery.dead_letters import DeadLetter
@@ -24,8 +23,9 @@ class Replaying:
 
     def __init__(self, bayeux: "Bayeux") -> None:
         self._bayeux = bayeux
-        # There may be a hundred thousand of them, and letters of sessions that are long gone.
-        self._unnamed: WeakValueDictionary[str, Session] = WeakValueDictionary()
+        # Client ids by keys. There may be a hundred thousand of them, and letters of sessions that
+        # are long gone.
+        self._unnamed: dict[str, str] = {}
         self._created = 0
         self._listed_at = float("-inf")
 
@@ -78,6 +78,6 @@ class Replaying:
             is_old = self._bayeux.now - self._listed_at >= _FRESH_S
             if is_old and sessions.created != self._created:
                 self._created, self._listed_at = sessions.created, self._bayeux.now
-                self._unnamed = WeakValueDictionary({each.key: each for each in sessions})
-            session = self._unnamed.get(key)
+                self._unnamed = {each.key: each.client_id for each in sessions}
+            session = sessions.of_client(self._unnamed.get(key))
         return None if session is None or session.is_gone else session

@@ -12,7 +12,7 @@ from app.bayeux.codec import Json, encode
 from app.bayeux.error_handlers import ErrorHandlers
 from app.bayeux.errors import BayeuxError, Refused
 from app.bayeux.exchange import Exchange, Pipe
-from app.bayeux.extension_chain import ServerExtension, SessionExtension
+from app.bayeux.extension import ServerExtension, SessionExtension
 from app.bayeux.life import Input, State
 from app.bayeux.options import ChannelRule, Options
 from app.bayeux.ownership import Ownership
@@ -59,8 +59,6 @@ class Bayeux:
     lost.
     """
 
-    log = logging.getLogger("app.bayeux")
-
     def __init__(
         self,
         options: Options,
@@ -73,6 +71,7 @@ class Bayeux:
         keeper: Keeper,
         witness: Witness | None = None,
     ) -> None:
+        self.log = logging.getLogger("app.bayeux")
         self.options = options
         self.new_id = new_id
         self.run_later = run_later

@@ -14,7 +14,7 @@ from app.delivery.receivers import NOBODY, Receiver
 from app.delivery.timers import Timers
 
 if TYPE_CHECKING:
-    from app.bayeux.extension_chain import SessionExtension
+    from app.bayeux.extension import SessionExtension
     from app.bayeux.terms import Terms
 
 _GONE, _AWAY = State.GONE, State.AWAY
@@ -38,7 +38,6 @@ class Session(Receiver):
     """One client: a receiver with an identity, a state and perhaps a held connect."""
 
     __slots__ = (
-        "__weakref__",
         "alarm",
         "attributes",
         "broadcast_to_publisher",
@@ -252,6 +251,10 @@ class Sessions:
     def named(self, key: str) -> Session | None:
         """The session of a name that its client chose."""
         return self._by_name.get(key)
+
+    def of_client(self, client_id: str | None) -> Session | None:
+        """The session of an id, whoever asks; not for what a client says."""
+        return None if client_id is None else self._by_id.get(client_id)
 
     def of_subject(self, subject: str) -> list[Session]:
         """The named sessions of a subject."""

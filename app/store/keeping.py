@@ -89,8 +89,6 @@ class Store:
         self._loop = asyncio.get_running_loop()
         self._state = State.NEW
         self.epoch = ""
-        # What was left of entries and sessions that were gone when the store was loaded.
-        self.dangling = 0
         self._turns = Turns()
         self._is_due = False
         # Calls `_leave` for acks, which wait for company.
@@ -122,13 +120,9 @@ class Store:
         self._leave()
         return int(reply[1] or 0)
 
-    async def load(self) -> AsyncIterator[Loaded]:
+    def load(self) -> AsyncIterator[Loaded]:
         """All sessions with their entries, in no order; to be used once, before anything else."""
-        loading = Loading(self.line, self.keys)
-        async for loaded in loading.sessions():
-            self._turns.marked(loaded.record.key, loaded.marked)
-            yield loaded
-        self.dangling = loading.dangling
+        return Loading(self.line, self.keys).sessions(self._turns.marked)
 
     def marked(self, key: str, ids: Collection[int]) -> None:
         """A script has put these entries back into a session's queue, and marked them."""

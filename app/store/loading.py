@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence, Set
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
 import orjson
@@ -45,14 +45,16 @@ class Loading:
         self._loop = asyncio.get_running_loop()
         # Messages that nobody waits for, entries of sessions that are gone, and marks of entries
         # that are: a process was killed before it had removed them all. They are removed.
-        self.dangling = 0
+        self._dangling = 0
         self._messages: dict[int, Message] = {}
         self._unreadable: set[int] = set()
         # Which messages sessions wait for, by their keys.
         self._queues: dict[bytes, list[int]] = {}
 
-    async def sessions(self) -> AsyncIterator[Loaded]:
-        """All sessions, in no order."""
+    async def sessions(
+        self, marked: Callable[[str, Collection[int]], None]
+    ) -> AsyncIterator[Loaded]:
+        """All sessions, in no order; `marked` is told whose entries have marks of their own."""
         async for page in self._pages(self._keys.bodies, _MESSAGES):
             await self._read_messages({int(id): body for id, body in page.items()})
         seen: set[bytes] = set()
@@ -61,9 +63,12 @@ class Loading:
                 del page[key]
             seen |= page.keys()
             for loaded in await self._read_sessions(_readable(page)):
+                marked(loaded.record.key, loaded.marked)
                 yield loaded
         for key in self._queues.keys() - seen:
             self._remove_entries(key)
+        if self._dangling:
+            log.info("%d remains of a killed process were removed", self._dangling)
 
     async def held_channels(self) -> dict[str, Held]:
         """The channels that were held back."""
@@ -138,7 +143,7 @@ class Loading:
             self._remove("SREM", self._keys.receivers(id), key)
 
     def _remove(self, *parts: Word) -> None:
-        self.dangling += 1
+        self._dangling += 1
         self._line.call(parts, _ignore)
 
     def _ask(self, *parts: Word) -> asyncio.Future[Any]:

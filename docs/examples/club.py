@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from app.bayeux.codec import Json
 from app.bayeux.errors import BayeuxError, Refused
-from app.bayeux.extension_chain import ServerExtension, SessionExtension
+from app.bayeux.extension import ServerExtension, SessionExtension
 from app.bayeux.rights import Denial, Operation, SecurityPolicy, Vote
 from app.bayeux.server import Bayeux
 from app.bayeux.services import Call

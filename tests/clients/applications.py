@@ -1,7 +1,7 @@
 """Applications inside the server, for the clients to talk with: `--extension MODULE:FACTORY`."""
 
 from app.bayeux.codec import Json
-from app.bayeux.extension_chain import ServerExtension, SessionExtension
+from app.bayeux.extension import ServerExtension, SessionExtension
 from app.bayeux.rights import Denial, SecurityPolicy
 from app.bayeux.server import Bayeux
 from app.bayeux.services import Call

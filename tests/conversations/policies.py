@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from app.bayeux.extension_chain import ServerExtension, SessionExtension
+from app.bayeux.extension import ServerExtension, SessionExtension
 from app.bayeux.rights import Denial, Operation, SecurityPolicy, Vote
 from app.bayeux.server import Bayeux
 from app.bayeux.services import Call

@@ -1,6 +1,7 @@
 """What another process finds in the store, and who may be that process."""
 
 import asyncio
+import logging
 
 import pytest
 
@@ -74,7 +75,10 @@ async def test_a_long_queue_is_loaded_whole(at: Desk) -> None:
         assert [entry.id - BASE for entry, _ in loaded[key].entries] == [*range(5000)]
 
 
-async def test_what_a_killed_process_had_not_removed_yet_is_removed_and_counted(at: Desk) -> None:
+async def test_what_a_killed_process_had_not_removed_yet_is_removed_and_counted(
+    at: Desk, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
     at.store.save(session("joe/1"))
     for n in (1, 2, 3):
         at.keep(message(n), "joe/1", "ann/1")
@@ -85,7 +89,7 @@ async def test_what_a_killed_process_had_not_removed_yet_is_removed_and_counted(
     loaded = await at.loaded()
     assert [entry.id for entry, _ in loaded["joe/1"].entries] == ids(2, 3)
     # A message that nobody waits for, its mark, and two entries of a session that is gone.
-    assert at.store.dangling == 4
+    assert "4 remains of a killed process were removed" in caplog.text
     await at.answered()
     assert (at.queue("joe/1"), at.queue("ann/1"), at.bodies()) == ({2: "", 3: ""}, {}, {2, 3})
     assert KEYS.marks("joe/1") not in at.names()

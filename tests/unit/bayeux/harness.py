@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from app.bayeux.dispatch import receive
 from app.bayeux.exchange import Carrier, ConnectionType, Exchange, Pipe
-from app.bayeux.extension_chain import ServerExtension
+from app.bayeux.extension import ServerExtension
 from app.bayeux.options import Options
 from app.bayeux.server import Bayeux, Outcome
 from app.bayeux.sessions import Session

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from app.bayeux.extension_chain import ServerExtension, SessionExtension
+from app.bayeux.extension import ServerExtension, SessionExtension
 from app.bayeux.sessions import Session
 from tests.unit.bayeux.harness import Asked, House, Json
 

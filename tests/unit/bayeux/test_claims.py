@@ -6,7 +6,7 @@ import pytest
 
 from app.bayeux.codec import Json
 from app.bayeux.errors import BayeuxError, Refused
-from app.bayeux.extension_chain import ServerExtension, SessionExtension
+from app.bayeux.extension import ServerExtension, SessionExtension
 from app.bayeux.rights import Denial, SecurityPolicy
 from app.bayeux.sessions import Session
 from tests.unit.bayeux.harness import Asked, Client

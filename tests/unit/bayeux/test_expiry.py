@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from app.bayeux.extension_chain import ServerExtension, SessionExtension
+from app.bayeux.extension import ServerExtension, SessionExtension
 from app.bayeux.sessions import Session
 from app.delivery.counters import Reason
 from extensions.ack import Ack

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import pytest
 
 from app.bayeux.errors import BayeuxError, Refused
-from app.bayeux.extension_chain import ServerExtension, SessionExtension
+from app.bayeux.extension import ServerExtension, SessionExtension
 from app.bayeux.sessions import Session
 from tests.unit.bayeux.harness import Client, House, Json
 

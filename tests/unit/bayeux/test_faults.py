@@ -9,7 +9,7 @@ import pytest
 
 from app.bayeux.codec import Json
 from app.bayeux.exchange import Exchange
-from app.bayeux.extension_chain import ServerExtension, SessionExtension
+from app.bayeux.extension import ServerExtension, SessionExtension
 from app.bayeux.options import ChannelRule
 from app.bayeux.rights import Vote
 from app.bayeux.sessions import Session

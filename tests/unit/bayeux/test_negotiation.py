@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from app.bayeux.errors import BayeuxError, Refused
-from app.bayeux.extension_chain import ServerExtension, SessionExtension
+from app.bayeux.extension import ServerExtension, SessionExtension
 from app.bayeux.options import ChannelRule
 from app.bayeux.sessions import Session
 from app.delivery.channels import Channel

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from app.bayeux.extension_chain import ServerExtension
+from app.bayeux.extension import ServerExtension
 from app.bayeux.options import ChannelRule
 from app.bayeux.publish import PROTOCOL_FIELDS
 from tests.unit.bayeux.harness import ABSENT, Client, House, Json

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from app.bayeux.extension_chain import ServerExtension
+from app.bayeux.extension import ServerExtension
 from app.bayeux.records import restore
 from app.bayeux.rights import Denial, SecurityPolicy
 from app.bayeux.sessions import Session
