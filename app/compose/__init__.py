@@ -14,11 +14,13 @@ import sys
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import app
 from app.bayeux.server import Bayeux
-from app.compose.administration import Administration, listen_apart, make_administration
+from app.compose.administration import listen_apart, make_administration
 from app.compose.journal import begin_journal, open_journal
 from app.compose.options import options_of, web_options
 from app.compose.storage import Storage, open_storage
@@ -41,6 +43,9 @@ from extensions.activity import Activity
 from extensions.delivery import Delivery
 from extensions.timestamp import Timestamp
 from extensions.timesync import TimeSync
+
+if TYPE_CHECKING:
+    from aiohttp import web
 
 log = logging.getLogger(__name__)
 
@@ -78,18 +83,18 @@ async def serving(settings: Settings) -> AsyncIterator[str]:
             return None if storage.line.is_up else "the store cannot be reached"
 
         pages = Path(app.__file__).parents[1] / "static"
-        admin = administration.application if _is_private(settings) else None
-        application = make_application(endpoint, door, Metrics(bayeux), readiness, pages, admin)
+        make = partial(make_application, endpoint, door, Metrics(bayeux), readiness, pages)
+        with_admin = partial(make, administration.application)
         timeout_s = settings.shutdown_timeout / 1000
         tls = _tls(settings)
         listener = Listener(
-            application,
+            with_admin() if _is_private(settings) else make(),
             Address(settings.host, settings.port, settings.unix, tls),
             shutdown_timeout_s=timeout_s,
         )
         clockwork.start(bayeux)
         stack.callback(clockwork.stop)
-        await _listen_apart(settings, stack, administration, tls)
+        await _listen_apart(settings, stack, with_admin, tls)
         url = await _listen(listener, endpoint, heads, settings)
         gc_for_a_server()
         try:
@@ -212,11 +217,11 @@ async def _listen(listener: Listener, endpoint: Endpoint, heads: Heads, settings
 async def _listen_apart(
     settings: Settings,
     stack: AsyncExitStack,
-    administration: Administration,
+    make: "Callable[[], web.Application]",
     tls: ssl.SSLContext | None,
 ) -> None:
     try:
-        await listen_apart(settings, stack, administration, tls)
+        await listen_apart(settings, stack, make, tls)
     except OSError as error:
         reason = error.strerror or error
         raise CannotStart(f"admin: cannot listen on {settings.admin}: {reason}") from error

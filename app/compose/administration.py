@@ -34,6 +34,7 @@ from extensions.operators import Operators
 
 if TYPE_CHECKING:
     import ssl
+    from collections.abc import Callable
 
     from aiohttp import web
 
@@ -140,19 +141,19 @@ def _role_of(tokens: Tokens, token: str) -> str | None:
 async def listen_apart(
     settings: Settings,
     stack: AsyncExitStack,
-    administration: Administration,
+    make: "Callable[[], web.Application]",
     tls: "ssl.SSLContext | None",
 ) -> None:
-    """Serve the API at the address that was set for it; who is here needs no TLS."""
+    """Serve the administration at the address that was set for it; who is here needs no TLS."""
     if settings.admin is None:
         return
     host, _, port = settings.admin.rpartition(":")
     host = host.strip("[]")
     is_private = is_loopback(host)
     secure = None if is_private else tls
-    listener = AdminListener(administration.application, host, int(port), secure)
+    listener = AdminListener(make(), host, int(port), secure)
     stack.push_async_callback(listener.close)
-    log.info("the administration is at %s/admin/", await listener.open())
+    log.info("the administration is at %s/console/", await listener.open())
     if not is_private and secure is None:
         log.warning(
             "admin: tokens can be read on their way to %s: set tls_cert and tls_key, or let only "

@@ -24,6 +24,16 @@ _PAGE_HEADERS = {
     "Server": "Holdfast",
 }
 
+# Scripts and styles of this server alone, nothing inline, and no way from a text to HTML.
+_CONSOLE_HEADERS = {
+    **_PAGE_HEADERS,
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
+    "img-src 'self'; connect-src 'self'; form-action 'none'; frame-ancestors 'none'; "
+    "base-uri 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "X-Frame-Options": "DENY",
+}
+
 
 def make_application(
     endpoint: Endpoint,
@@ -45,6 +55,7 @@ def make_application(
     _add_pages(application, pages)
     if admin is not None:
         application.add_subapp("/admin", admin)
+        _add_console(application, pages)
     return application
 
 
@@ -96,6 +107,19 @@ def _add_pages(application: web.Application, pages: Path) -> None:
 
     application.router.add_get("/", welcome)
     application.router.add_static("/static/", pages)
+
+
+def _add_console(application: web.Application, pages: Path) -> None:
+    """The operators' page, where the administration is: it shows what anybody may have written."""
+
+    async def console(_: web.Request) -> web.StreamResponse:
+        return web.FileResponse(pages / "console" / "index.html", headers=_CONSOLE_HEADERS)
+
+    async def moved(_: web.Request) -> web.StreamResponse:
+        raise web.HTTPPermanentRedirect("console/")
+
+    application.router.add_get("/console/", console)
+    application.router.add_get("/console", moved)
 
 
 async def _add_common_headers(request: web.Request, response: web.StreamResponse) -> None:

@@ -108,7 +108,7 @@ def ask_admin(home: Path, url: str, **connecting: Any) -> int:
 
 def admin_url(running: Program) -> str:
     """Where the log says that the administration is."""
-    (url,) = re.findall(r"the administration is at (\S+)/admin/", running.errors())
+    (url,) = re.findall(r"the administration is at (\S+)/console/", running.errors())
     return str(url)
 
 

@@ -1,4 +1,4 @@
-"""An address of its own for the administration, where the main one is reached from elsewhere."""
+"""An address of its own for operators, where the main one is reached from elsewhere."""
 
 import logging
 import ssl
@@ -9,14 +9,15 @@ _log = logging.getLogger("app.web.http")
 
 
 class AdminListener:
-    """Serves the administration and nothing else."""
+    """Serves an application by aiohttp's own means: operators are few."""
 
     def __init__(
-        self, admin: web.Application, host: str, port: int, tls: ssl.SSLContext | None
+        self, application: web.Application, host: str, port: int, tls: ssl.SSLContext | None
     ) -> None:
-        application = web.Application()
-        application.add_subapp("/admin", admin)
-        self._runner = web.AppRunner(application, access_log=None, logger=_log)
+        # The console's connect is held for long, and given up when its page is left.
+        self._runner = web.AppRunner(
+            application, access_log=None, logger=_log, handler_cancellation=True
+        )
         self._host = host
         self._port = port
         self._tls = tls

@@ -1,0 +1,46 @@
+// The administration over HTTP. The token is in a header, and nowhere else.
+const ROOT = new URL("../admin/api/v1/", location.href);
+
+export class Failure extends Error {
+    constructor(status, code, message) {
+        super(message);
+        Object.assign(this, {status, code});
+    }
+}
+
+export class Api {
+    #headers;
+
+    constructor(token, name) {
+        this.#headers = {Authorization: `Bearer ${token}`, ...(name && {"X-Operator": name})};
+    }
+
+    get = async (path, query = {}) => (await this.#ask("GET", path, {query})).json();
+    post = async (path, body) => (await this.#ask("POST", path, {body})).json();
+    put = async (path, body) => (await this.#ask("PUT", path, {body})).json();
+    blob = async (path, query = {}) => (await this.#ask("GET", path, {query})).blob();
+
+    async remove(path, query = {}) {
+        const response = await this.#ask("DELETE", path, {query});
+        return response.status === 204 ? null : response.json();
+    }
+
+    async #ask(method, path, {query = {}, body}) {
+        const url = new URL(path, ROOT);
+        url.search = new URLSearchParams(query);
+        const headers = {...this.#headers, ...(body && {"Content-Type": "application/json"})};
+        const request = {method, headers, body: body && JSON.stringify(body), cache: "no-store"};
+        const response = await fetch(url, request).catch(() => {
+            throw new Failure(0, "communication.noConnection", "The server cannot be reached.");
+        });
+        if (!response.ok) {
+            const {error} = await response.json().catch(() => ({error: {}}));
+            const message = error.message ?? `HTTP ${response.status}`;
+            throw new Failure(response.status, error.code ?? "", message);
+        }
+        return response;
+    }
+}
+
+/** The path of something with a name that may have any letter in it. */
+export const path = (...parts) => parts.map(encodeURIComponent).join("/");

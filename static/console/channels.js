@@ -1,0 +1,35 @@
+// Channels: who listens where, how much comes, and what the server holds back.
+import {at, h, known} from "./dom.js";
+import {count, rate} from "./format.js";
+import {actions, badge, card, chooser, parts, when} from "./parts.js";
+
+export async function show(app, _, chosen) {
+    const [{items}, found] = await Promise.all([app.api.get("held-channels"), list(app, chosen)]);
+    return [
+        h("h1", {}, "Channels"),
+        items.length ? heldBack(app, items) : null,
+        chooser([{name: "prefix", label: "Begins with", placeholder: "/orders"}], chosen,
+            (asked) => (location.hash = at("channels", asked))),
+        found,
+        h("p", {class: "faint small"}, "Rates are measured while a console is open. ",
+            "A pattern, such as /orders/**, counts those who subscribed to exactly that."),
+    ].filter(Boolean);
+}
+
+const list = (app, chosen) => parts("Channels", [
+    ["Channel", ({name, held}) => [h("span", {class: "mono"}, name), held ? [" ", badge("held back", "bad")] : ""]],
+    ["Subscribers", ({name, subscribers}) => (subscribers
+        ? h("a", {href: at("sessions", {channel: name})}, count(subscribers)) : "0"), "number"],
+    ["Messages a second", (channel) => (channel.rate === null ? "–" : rate(channel.rate)), "number"],
+    ["Dead letters", ({name}) => h("a", {href: at("dead", "letters", {channel: name})}, "look")],
+], (cursor) => app.api.get("channels", known({...chosen, cursor, limit: 100})), "No channel is like that.");
+
+const heldBack = (app, channels) => card("Held back, as most receivers refuse", channels.map((each) =>
+    h("div", {class: "held"},
+        h("p", {}, h("span", {class: "mono"}, each.channel), " ", when(each.since), h("br"),
+            h("span", {class: "faint small"}, each.reason)),
+        actions(app, ["Let it flow", async () => {
+            await app.api.remove("held-channels", {channel: each.channel});
+            app.tell(`${each.channel} flows again.`);
+            await app.show();
+        }, "primary"]))));

@@ -1,0 +1,86 @@
+// What the server tells of itself comes over Holdfast itself: Bayeux with acknowledgements.
+const CHANNEL = "/sys/figures";
+const PATIENCE_MS = 2000;
+const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+
+export class Feed {
+    #lastId = 0;
+    #clientId;
+    #batch;
+    #advice;
+    #isLeaving = false;
+
+    /** `hear` gets each reading, `state` whether they come: live, or why not. */
+    constructor(url, token, {hear, state}) {
+        Object.assign(this, {url, token, hear, state});
+        this.#begin();
+    }
+
+    /** Lives until it leaves. */
+    async run() {
+        while (!this.#isLeaving) {
+            try {
+                await (this.#clientId ? this.#connect() : this.#greet());
+                await pause(this.#advice.interval ?? 0);
+            } catch (error) {
+                this.state(false, error.message);
+                await pause(PATIENCE_MS);
+            }
+        }
+    }
+
+    leave() {
+        this.#isLeaving = true;
+        if (this.#clientId) {
+            this.#send([{channel: "/meta/disconnect"}], {keepalive: true}).catch(() => null);
+        }
+    }
+
+    #begin() {
+        this.#clientId = undefined;
+        this.#batch = 0;
+        this.#advice = {};
+    }
+
+    async #greet() {
+        const ext = {ack: true, authentication: {token: this.token}};
+        const hello = {channel: "/meta/handshake", version: "1.0", ext};
+        const [reply] = await this.#send([{...hello, supportedConnectionTypes: ["long-polling"]}]);
+        this.#clientId = this.#accepted(reply).clientId;
+        const [subscribed] = await this.#send([{channel: "/meta/subscribe", subscription: CHANNEL}]);
+        this.#accepted(subscribed);
+    }
+
+    /** Says which batch came last, and waits for the next one. */
+    async #connect() {
+        const connect = {channel: "/meta/connect", connectionType: "long-polling"};
+        const [reply] = await this.#send([{...connect, ext: {ack: this.#batch}}]);
+        this.#batch = this.#accepted(reply).ext?.ack ?? this.#batch;
+        this.state(true, "live");
+    }
+
+    #accepted(reply) {
+        this.#advice = reply?.advice ?? this.#advice;
+        if (!reply?.successful) {
+            if (this.#advice.reconnect !== "retry") {
+                this.#begin();
+            }
+            throw new Error(reply?.error ?? "The server gave no answer.");
+        }
+        return reply;
+    }
+
+    /** Sends messages; returns their replies. Events that come along are heard. */
+    async #send(messages, options) {
+        const sent = messages.map((each) => ({...each, id: String(++this.#lastId), clientId: this.#clientId}));
+        const headers = {"Content-Type": "application/json"};
+        const request = {method: "POST", headers, body: JSON.stringify(sent), ...options};
+        const response = await fetch(this.url, request).catch(() => null);
+        if (!response?.ok) {
+            throw new Error(response ? `HTTP ${response.status}` : "not reached");
+        }
+        const received = await response.json();
+        received.filter((each) => each.channel === CHANNEL).forEach((each) => this.hear(each.data));
+        return sent.map(({id}) => received.find((each) => each.id === id));
+    }
+}

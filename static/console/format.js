@@ -1,0 +1,65 @@
+// Numbers and times as people read them.
+const whole = new Intl.NumberFormat(undefined, {maximumFractionDigits: 0});
+const exact = new Intl.NumberFormat(undefined, {maximumFractionDigits: 1});
+const short = new Intl.NumberFormat(undefined, {notation: "compact", maximumFractionDigits: 1});
+const relative = new Intl.RelativeTimeFormat(undefined, {numeric: "always"});
+const moment = new Intl.DateTimeFormat(undefined, {dateStyle: "medium", timeStyle: "medium"});
+const clock = new Intl.DateTimeFormat(undefined, {hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23"});
+
+const UNITS = [[86_400_000, "day"], [3_600_000, "hour"], [60_000, "minute"], [1000, "second"]];
+
+export const count = (n) => (n === null || n === undefined ? "–" : whole.format(n));
+export const brief = (n) => (Math.abs(n) < 10_000 ? whole.format(n) : short.format(n));
+export const rate = (n) => (n < 100 ? exact.format(n) : brief(n));
+export const many = (n, one, more = `${one}s`) => `${count(n)} ${n === 1 ? one : more}`;
+export const time = (ms) => (ms ? moment.format(ms) : "–");
+
+export function ago(ms, now = Date.now()) {
+    if (!ms) {
+        return "–";
+    }
+    const passed = ms - now;
+    const [size, unit] = UNITS.find(([size]) => Math.abs(passed) >= size) ?? UNITS.at(-1);
+    return relative.format(Math.round(passed / size), unit);
+}
+
+/** Microseconds, in the unit that fits. */
+export function span(us) {
+    if (us === null || us === undefined) {
+        return "–";
+    }
+    if (us < 1000) {
+        return `${whole.format(us)} µs`;
+    }
+    return us < 1_000_000 ? `${exact.format(us / 1000)} ms` : lasting(us / 1000);
+}
+
+/** Milliseconds as the largest two units. */
+export function lasting(ms) {
+    if (ms < 1000) {
+        return `${whole.format(ms)} ms`;
+    }
+    const seconds = Math.floor(ms / 1000);
+    if (seconds < 60) {
+        return `${exact.format(ms / 1000)} s`;
+    }
+    const parts = [[86_400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
+    const from = parts.findIndex(([size]) => seconds >= size);
+    return parts.slice(from, from + 2).map(([size, unit], place) => {
+        const rest = place ? seconds % parts[from][0] : seconds;
+        return `${Math.floor(rest / size)} ${unit}`;
+    }).join(" ");
+}
+
+export function bytes(n) {
+    const units = ["B", "KiB", "MiB", "GiB"];
+    let place = 0;
+    while (n >= 1024 && place < units.length - 1) {
+        n /= 1024;
+        place += 1;
+    }
+    return `${exact.format(n)} ${units[place]}`;
+}
+
+/** The time of day with microseconds, which tell one step of a message from the next. */
+export const precise = (us) => `${clock.format(us / 1000)}.${String(us % 1_000_000).padStart(6, "0")}`;

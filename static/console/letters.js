@@ -1,0 +1,103 @@
+// Dead letters that something holds for: to look through, replay, purge, take away.
+import {at, h, known} from "./dom.js";
+import {count} from "./format.js";
+import {actions, ask, badge, chooser, facts, guarded, mono, parts, when} from "./parts.js";
+import {sessionLink} from "./sessions.js";
+
+const STATES = [["", "any"], ["new", "new"], ["replayed", "replayed"]];
+const FILE = "dead-letters.ndjson";
+
+export async function letters(app, chosen) {
+    const found = await parts("Dead letters, the latest first", [
+        ["Died", ({id, died}) => h("a", {href: at("dead", "letter", id)}, when(died))],
+        ["Channel", ({channel}) => mono(channel)],
+        ["Receiver", ({receiver}) => sessionLink(receiver)],
+        ["Why", ({code, reason}) => [mono(code), h("br"), h("span", {class: "faint small"}, reason)]],
+        ["Attempts", ({attempts}) => count(attempts), "number"],
+        ["State", ({state}) => badge(state, state === "new" ? "" : "good")],
+    ], (cursor) => app.api.get("dead-letters", known({...chosen, cursor, limit: 50})), "No letter is like that.");
+    const which = {filter: chosen, ...(Object.keys(chosen).length === 0 && {all: true})};
+    return [
+        h("p", {}, h("a", {href: at("dead")}, "Dead letters by what went wrong")),
+        h("h1", {}, chosen.fingerprint ? "Letters that failed alike" : "Dead letters"),
+        chooser([
+            {name: "channel", label: "Channel"},
+            {name: "receiver", label: "Receiver", placeholder: "joe/1"},
+            {name: "code", label: "Code"},
+            {name: "state", label: "State", options: STATES},
+            ...(chosen.fingerprint ? [{name: "fingerprint", label: "Fingerprint"}] : []),
+        ], chosen, (asked) => (location.hash = at("dead", "letters", asked))),
+        actions(app,
+            ["Replay these …", () => replay(app, which), "primary"],
+            ["Purge these …", () => purge(app, which), "danger"]),
+        h("div", {class: "actions"}, h("button", {type: "button", onclick: guarded(app, () => take(app, chosen))},
+            "Export these")),
+        found,
+    ];
+}
+
+/** First how it would go, then whether it shall. */
+export async function replay(app, which) {
+    const given = await ask({
+        title: "Replay dead letters",
+        text: "They go into their receivers' queues once more, with the same message ids. First it is shown what would happen.",
+        fields: [
+            {name: "rate", label: "Letters a second", type: "number", value: 50, min: 1, max: 10000, required: true},
+            {name: "canary", label: "So many go first", type: "number", value: 10, min: 0, max: 1000, required: true},
+            {name: "stop_at", label: "Stop when more than this part dies again", type: "number", value: 0.1, min: 0.01, max: 1, step: 0.01, required: true},
+            {name: "max_replays", label: "Leave out what was replayed so often", type: "number", value: 3, min: 1, max: 100, required: true},
+            {name: "to", label: "All to this session (else each to its own)", placeholder: "joe/2"},
+        ],
+        yes: "Show what would happen",
+    });
+    if (!given) {
+        return;
+    }
+    const {to, ...numbers} = given;
+    const options = Object.fromEntries(Object.entries(numbers).map(([name, value]) => [name, Number(value)]));
+    const wanted = {...which, options: {...options, ...(to && {to})}};
+    const plan = await app.api.post("replays", {...wanted, dry_run: true});
+    const title = `Replay ${count(plan.total - plan.skipped)} letters?`;
+    if (await ask({title, text: planned(plan), yes: "Replay"})) {
+        const {id} = await app.api.post("replays", {...wanted, dry_run: false});
+        location.hash = at("replays", id);
+    }
+}
+
+const REASONS = {
+    receiver: "receiver is not there", replayed: "replayed already", generation: "replayed too often",
+    waiting: "waits in the queue", repeated: "same message", gone: "gone",
+};
+
+export const skipped = (skips) =>
+    Object.entries(skips).map(([why, n]) => `${count(n)}: ${REASONS[why] ?? why}`).join(", ");
+
+function planned({total, skips, channels, receivers}) {
+    const all = (counts) => Object.entries(counts).map(([name, n]) => `${name} (${count(n)})`).join(", ") || "–";
+    return facts([
+        ["letters that match", count(total)],
+        ["left out", skipped(skips) || "none"],
+        ["channels", mono(all(channels))],
+        ["receivers", mono(all(receivers))],
+    ]);
+}
+
+export async function purge(app, which) {
+    const {matched} = await app.api.post("dead-letters/purge", {...which, dry_run: true});
+    const title = `Remove ${count(matched)} letters for good?`;
+    const text = "Nobody can read or replay them afterwards. An export keeps a copy.";
+    if (matched && await ask({title, text, yes: "Remove for good", kind: "danger"})) {
+        const {purged} = await app.api.post("dead-letters/purge", {...which, dry_run: false});
+        app.tell(`${count(purged)} letters were removed.`);
+        await app.show();
+    } else if (!matched) {
+        app.tell("There is nothing to remove.");
+    }
+}
+
+async function take(app, chosen) {
+    const url = URL.createObjectURL(await app.api.blob("dead-letters/export", chosen));
+    h("a", {href: url, download: FILE}).click();
+    setTimeout(() => URL.revokeObjectURL(url));
+    app.tell("The export is among your downloads.");
+}

@@ -1,0 +1,98 @@
+// Where is my message? In which queues, among the dead, and step by step what happened to it.
+import {at, h} from "./dom.js";
+import {count, many, precise, span, time} from "./format.js";
+import {badge, card, chooser, mono, when} from "./parts.js";
+import {sessionLink} from "./sessions.js";
+
+const MOODS = {acked: "good", written: "good", dead: "bad", refused: "bad", expired: "warn", discarded: "warn", returned: "warn"};
+const WORDS = {acked: "acknowledged", handed: "handed over", redelivered: "handed over again"};
+const FORM = "[a-z0-9\\-]{1,32}-[0-9]{19}";
+// Parts of the journal that are read at one go.
+const PARTS = 20;
+
+export async function show(app, [id]) {
+    const form = chooser([{
+        name: "id", label: "Id of the message", placeholder: "holdfast-1763000000000000000",
+        pattern: FORM, required: true, class: "mono",
+    }], {id}, (asked) => (location.hash = at("messages", asked.id.trim())));
+    const head = [h("h1", {}, "Where is my message?"), form];
+    if (id === undefined) {
+        return [...head, h("p", {class: "faint"},
+            "The id is in ", mono("ext.delivery.id"), " of the event, with each dead letter, and in every queue.")];
+    }
+    const trace = await app.api.get(`messages/${encodeURIComponent(id)}`);
+    return [...head, summary(trace), h("div", {class: "grid"}, queues(trace), letters(trace)), timeline(app, trace)];
+}
+
+function summary({published, queues, letters}) {
+    const where = [
+        queues.length && `in ${many(queues.length, "queue")}`,
+        letters.length && `dead for ${count(letters.length)}`,
+    ].filter(Boolean).join(", ");
+    return h("p", {class: `card panel state ${letters.length ? "bad" : where ? "" : "good"}`},
+        `Received ${time(published)}. `, where ? `It is ${where}.` : "It is nowhere any more: all who were to get it have it, or nobody was.");
+}
+
+const queues = ({queues}) => card("In queues", queues.length
+    ? h("ul", {class: "plain"}, queues.map((each) => h("li", {},
+        sessionLink(each.receiver), " ", badge(each.state === "handed" ? "in hands" : "waiting"), " ",
+        each.held ? badge("held back", "warn") : "",
+        h("span", {class: "faint small"}, ` ${many(each.attempts, "attempt")}`))))
+    : h("p", {class: "faint"}, "In none."));
+
+const letters = ({letters}) => card("Dead letters", letters.length
+    ? h("ul", {class: "plain"}, letters.map((each) => h("li", {},
+        h("a", {href: at("dead", "letter", each.id)}, each.receiver), " ", mono(each.code), " ", when(each.died))))
+    : h("p", {class: "faint"}, "None."));
+
+function timeline(app, first) {
+    const list = h("ol", {class: "timeline"});
+    const note = h("p", {class: "faint", role: "status"});
+    const more = h("button", {type: "button", hidden: true}, "Read on");
+    let cursor = first.cursor;
+    let all = [];
+    const add = (happenings) => {
+        // The store and what passes it tell of the same message, each in its own order.
+        all = [...all, ...happenings].sort((a, b) => a.at_us - b.at_us);
+        list.replaceChildren(...all.map((each) => h("li", {}, step(each, all[0].at_us))));
+    };
+    const readOn = async () => {
+        for (let part = 0; part < PARTS && cursor !== null; part += 1) {
+            const next = await app.api.get(`messages/${encodeURIComponent(first.id)}`, {cursor});
+            add(next.happenings);
+            cursor = next.cursor;
+        }
+        more.hidden = cursor === null;
+        note.textContent = told();
+    };
+    const told = () => {
+        if (cursor !== null) {
+            return "There is more of the journal to be read.";
+        }
+        if (list.children.length) {
+            return "That is all that the journal tells. What the pipeline has fetched is in its reports.";
+        }
+        return first.journal ? "The journal tells nothing of it: it was not here, or the pipeline has fetched it."
+            : "This server keeps no journal: with journal = true it would tell each step here.";
+    };
+    more.addEventListener("click", readOn);
+    add(first.happenings);
+    readOn();
+    return card("What happened", list, note, more);
+}
+
+function step(each, begin) {
+    const details = [
+        each.attempt ? `attempt ${count(each.attempt)}` : null,
+        each.copies === null ? null : `for ${many(each.copies, "receiver")}`,
+        each.sender === null ? null : `from ${each.sender}`,
+        each.code,
+    ].filter(Boolean).join(", ");
+    return [
+        h("span", {class: "faint mono at", title: time(each.at_us / 1000)}, precise(each.at_us)),
+        h("span", {class: "faint mono after"}, `+${span(Math.max(0, each.at_us - begin))}`),
+        badge(WORDS[each.kind] ?? each.kind, MOODS[each.kind]),
+        h("span", {}, each.receiver ? [sessionLink(each.receiver), " "] : "", h("span", {class: "faint"}, details),
+            each.letter ? [" ", h("a", {href: at("dead", "letter", each.letter)}, "the letter")] : ""),
+    ];
+}

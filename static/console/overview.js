@@ -1,0 +1,129 @@
+// The first page: is all well, how much goes through, and where everything is.
+import {LiveChart} from "./charts.js";
+import {at, h} from "./dom.js";
+import {brief, count, lasting, many, rate, span} from "./format.js";
+import {badge, card} from "./parts.js";
+
+export async function show(app) {
+    const page = new Overview(app);
+    page.hear(app.latest ?? await app.api.get("figures"));
+    app.listen((figures) => page.hear(figures));
+    return page.elements;
+}
+
+class Overview {
+    #before = null;
+    #charts = {
+        messages: new LiveChart("Messages a second", [{name: "published", kind: "one"}], rate),
+        deliveries: new LiveChart("Deliveries a second",
+            [{name: "acknowledged", kind: "one"}, {name: "failed", kind: "two"}], rate),
+        latency: new LiveChart("From receipt to hand-over",
+            [{name: "half below", kind: "one"}, {name: "99 % below", kind: "two"}], span),
+        queues: new LiveChart("In queues",
+            [{name: "waiting", kind: "one"}, {name: "in hands", kind: "two"}], brief),
+    };
+    #verdict = h("section", {class: "verdict", "aria-label": "What needs attention"});
+    #books = card("Where everything is");
+    #sessions = card("Sessions");
+    #letters = card("Dead letters");
+    #nodes = card("Nodes");
+
+    constructor() {
+        const charts = Object.values(this.#charts).map(({element}) => element);
+        this.elements = [
+            h("h1", {class: "hidden"}, "Overview"),
+            this.#verdict,
+            h("div", {class: "grid charts"}, charts),
+            this.#books,
+            h("div", {class: "grid"}, this.#sessions, this.#letters, this.#nodes),
+        ];
+    }
+
+    hear(now) {
+        const before = this.#before;
+        this.#before = now;
+        this.#judge(now, before);
+        this.#show(now);
+        // Counts that fell are those of another life of the server.
+        if (before && now.time > before.time && now.started === before.started) {
+            this.#draw(now, before);
+        }
+    }
+
+    #draw(now, before) {
+        const perSecond = (name) => (now[name] - before[name]) / ((now.time - before.time) / 1000);
+        this.#charts.messages.add({published: perSecond("published")});
+        this.#charts.deliveries.add({acknowledged: perSecond("acked"), failed: perSecond("failed")});
+        const {p50 = null, p99 = null} = now.latency ?? {};
+        this.#charts.latency.add({"half below": p50, "99 % below": p99});
+        this.#charts.queues.add({waiting: now.waiting, "in hands": now.handed});
+    }
+
+    #judge(now, before) {
+        const problems = [
+            !now.store_available && ["bad", "The store cannot be reached: nothing durable is taken.", null],
+            now.unaccounted !== 0 && ["bad", `${many(now.unaccounted, "entry is", "entries are")} not accounted for.`, null],
+            now.channels_held_back > 0 &&
+                ["bad", `${many(now.channels_held_back, "channel is", "channels are")} held back: most receivers refuse.`, at("channels")],
+            before && now.dead > before.dead && ["warn", "Messages are dying now.", at("dead")],
+            now.held_back > 0 &&
+                ["warn", `${many(now.held_back, "session is", "sessions are")} held back.`, at("sessions", {held: "true"})],
+            now.polling > 0 &&
+                ["warn", `${many(now.polling, "session is", "sessions are")} awaited.`, at("sessions", {state: "POLLING"})],
+        ].filter(Boolean);
+        const rows = problems.map(([mood, text, link]) =>
+            h("p", {class: `state ${mood}`}, link ? h("a", {href: link}, text) : text));
+        const key = problems.map(([, text]) => text).join();
+        if (key !== this.judged) {
+            this.judged = key;
+            this.#verdict.replaceChildren(...(rows.length ? rows :
+                [h("p", {class: "state good"}, "Nothing needs attention.")]));
+        }
+    }
+
+    #show(now) {
+        const term = (name, value, sign) =>
+            h("div", {class: "term"}, h("span", {class: "sign faint", "aria-hidden": "true"}, sign),
+                h("strong", {}, brief(value)), h("span", {class: "faint small"}, name));
+        replace(this.#books, [
+            h("div", {class: "identity"},
+                term("accepted", now.accepted, ""), term("acknowledged", now.acked, "="),
+                term("waiting", now.waiting, "+"), term("in hands", now.handed, "+"),
+                term("dead", now.dead, "+"), term("expired", now.expired, "+"),
+                term("discarded", now.discarded, "+")),
+            now.unaccounted === 0 ? badge("balanced", "good") : badge(`${count(now.unaccounted)} missing`, "bad"),
+            h("p", {class: "faint small"}, "Messages times receivers, since the server began. ",
+                now.oldest_ms === null ? "Nothing waits." : `What waits longest has waited ${lasting(now.oldest_ms)}.`),
+        ]);
+        replace(this.#sessions, [figures([
+            ["living", now.sessions, at("sessions")],
+            ["connected", now.connected],
+            ["named ones that are away", now.away],
+            ["awaited", now.polling, at("sessions", {state: "POLLING"})],
+            ["held back", now.held_back, at("sessions", {held: "true"})],
+            ["kept in the store", now.durable],
+        ])]);
+        replace(this.#letters, [figures([
+            ["kept", now.letters, at("dead")],
+            ["died since the server began", now.dead],
+            ["sent again", now.redelivered],
+            ["deliveries that failed", now.failed],
+        ])]);
+        replace(this.#nodes, [
+            h("p", {class: `state ${now.store_available ? "good" : "bad"}`}, h("strong", {}, now.node), " ",
+                h("span", {class: "faint"}, `version ${now.version}`)),
+            figures([
+                ["up", lasting(now.time - now.started)],
+                ["connects held", now.connects_held],
+                ["channels and patterns", now.channels, at("channels")],
+            ]),
+        ]);
+    }
+}
+
+const figures = (rows) => h("dl", {class: "figures"}, rows.map(([name, value, link]) => {
+    const text = typeof value === "string" ? value : count(value);
+    return h("div", {}, h("dt", {}, name), h("dd", {}, link ? h("a", {href: link}, text) : text));
+}));
+
+const replace = (panel, children) => panel.replaceChildren(panel.firstElementChild, ...children);

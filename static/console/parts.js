@@ -1,0 +1,109 @@
+// What the pages of the console are made of.
+import {h} from "./dom.js";
+import {ago, time} from "./format.js";
+
+const READERS = "This needs the operator's token.";
+
+export const badge = (text, mood = "") => h("span", {class: `badge ${mood}`}, text);
+export const when = (ms) => h("time", {title: time(ms)}, ago(ms));
+export const mono = (text) => h("span", {class: "mono"}, text);
+export const json = (value) => h("pre", {class: "json", tabindex: 0}, JSON.stringify(value, null, 2));
+
+/** Names and what they mean; null values are left out. */
+export const facts = (rows) =>
+    h("dl", {class: "facts"}, rows.filter(([, value]) => value !== null).map(([name, value]) =>
+        h("div", {}, h("dt", {}, name), h("dd", {}, value))));
+
+export const card = (title, ...children) =>
+    h("section", {class: "card panel"}, title && h("h2", {}, title), children);
+
+/** A table that becomes a list of cards where there is no room. Columns are `[name, cell, class]`. */
+export function table(caption, columns) {
+    const body = h("tbody");
+    const head = columns.map(([name, , kind]) => h("th", {scope: "col", class: kind}, name));
+    const element = h("table", {},
+        h("caption", {class: "hidden"}, caption), h("thead", {}, h("tr", {}, head)), body);
+    const row = (item) => h("tr", {}, columns.map(([name, cell, kind]) =>
+        h("td", {class: kind, "data-name": name}, cell(item))));
+    return {element, add: (items) => body.append(...items.map(row)), clear: () => body.replaceChildren()};
+}
+
+/** A list that comes in parts: `ask(cursor)` gives `{items, cursor}`. */
+export async function parts(caption, columns, ask, nothing) {
+    const {element, add} = table(caption, columns);
+    const more = h("button", {type: "button", hidden: true}, "Show more");
+    const none = h("p", {class: "faint empty", hidden: true}, nothing);
+    let shown = 0;
+    let cursor = null;
+    const go = async () => {
+        const part = await ask(cursor);
+        add(part.items);
+        shown += part.items.length;
+        cursor = part.cursor ?? null;
+        more.hidden = cursor === null;
+        none.hidden = shown > 0 || cursor !== null;
+        element.hidden = !shown;
+    };
+    more.addEventListener("click", go);
+    await go();
+    return h("div", {class: "list"}, h("div", {class: "card sheet"}, element, none), more);
+}
+
+/** Buttons that change something; who may not is told why. */
+export function actions(app, ...rows) {
+    const buttons = rows.filter(Boolean).map(([text, run, kind = ""]) =>
+        h("button", {type: "button", class: kind, onclick: guarded(app, run), disabled: !app.isOperator}, text));
+    const why = !app.isOperator && h("p", {class: "faint small"}, READERS);
+    return h("div", {class: "actions"}, buttons, why);
+}
+
+/** What fails is told. */
+export const guarded = (app, run) => async (event) => {
+    event?.preventDefault();
+    try {
+        await run(event);
+    } catch (error) {
+        app.tell(error.message, "bad");
+    }
+};
+
+/** Asks in a dialog; gives what was filled in, or null. Fields are `{name, label, …attributes}`. */
+export function ask({title, text, fields = [], yes, kind = "primary"}) {
+    return new Promise((resolve) => {
+        const inputs = fields.map(({name, label, hint, ...given}) => {
+            const control = given.options
+                ? h("select", {name}, given.options.map(([value, shown]) => h("option", {value}, shown)))
+                : h("input", {name, autocomplete: "off", ...given});
+            return h("label", {class: "field"}, label, control, hint && h("small", {}, hint));
+        });
+        const no = h("button", {type: "button", onclick: () => dialog.close()}, "Cancel");
+        const form = h("form", {onsubmit: (event) => {
+            event.preventDefault();
+            given = Object.fromEntries(new FormData(form));
+            dialog.close();
+        }}, h("h2", {id: "asked"}, title), text && h("div", {}, text), inputs,
+        h("div", {class: "actions"}, h("button", {class: kind}, yes), no));
+        const dialog = h("dialog", {"aria-labelledby": "asked", onclose: () => {
+            dialog.remove();
+            resolve(given);
+        }}, form);
+        let given = null;
+        document.body.append(dialog);
+        dialog.showModal();
+    });
+}
+
+/** A form that chooses what a list has: it goes to the same page with what was filled in. */
+export function chooser(fields, chosen, go) {
+    const controls = fields.map(({name, label, options, ...given}) => {
+        const control = options
+            ? h("select", {name}, options.map(([value, shown]) =>
+                h("option", {value, selected: value === (chosen[name] ?? "")}, shown)))
+            : h("input", {name, value: chosen[name] ?? "", autocomplete: "off", spellcheck: "false", ...given});
+        return h("label", {class: "field"}, label, control);
+    });
+    return h("form", {class: "chooser", role: "search", onsubmit: (event) => {
+        event.preventDefault();
+        go(Object.fromEntries(new FormData(event.target)));
+    }}, controls, h("button", {class: "primary"}, "Find"));
+}

@@ -1,0 +1,82 @@
+"""Receivers, messages and dead letters for the console to show, made over the wire alone."""
+
+import json
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+from tests.integration.talker import Talker
+
+FAILED = "user.update.error"
+
+
+class World:
+    """What happened on a server before an operator looks at it."""
+
+    def __init__(self, url: str, data: Path) -> None:
+        self.url = url
+        self.operator = (data / "admin-token").read_text("ascii").strip()
+        self.reader = (data / "reader-token").read_text("ascii").strip()
+        self.publisher = Talker(url)
+        self.publisher.handshake()
+
+    def receiver(self, name: str, *channels: str) -> Talker:
+        """A named session that gives verdicts, with nothing in its hands."""
+        talker = Talker(self.url)
+        talker.handshake(ext={"ack": True, "delivery": {"session": name}})
+        self._connect(talker, 0)
+        talker.send("/meta/subscribe", subscription=list(channels))
+        return talker
+
+    def publish(self, channel: str, *data: Any, **options: Any) -> None:
+        ext = {"delivery": options} if options else {}
+        self.publisher.send_all([{"channel": channel, "data": each, "ext": ext} for each in data])
+
+    def take(self, talker: Talker, ack: int = 0) -> list[Any]:
+        """What is handed over, not yet acknowledged."""
+        return [each for each in self._connect(talker, ack) if "data" in each]
+
+    def refuse(self, talker: Talker, text: str, code: str = FAILED) -> list[str]:
+        """The receiver says this of all that it gets; the messages' ids."""
+        deliveries = [event["ext"]["delivery"] for event in self.take(talker)]
+        verdicts = [
+            {"seq": each["seq"], "errorCode": code, "message": text} for each in deliveries
+        ]
+        talker.send("/service/delivery", data=verdicts)
+        return [each["id"] for each in deliveries]
+
+    def ask(self, method: str, path: str, body: Any = None) -> Any:
+        """The administration, as the operator."""
+        request = urllib.request.Request(
+            f"{self.url}/admin/api/v1/{path}",
+            None if body is None else json.dumps(body).encode(),
+            {"Authorization": f"Bearer {self.operator}", "Content-Type": "application/json"},
+            method=method,
+        )
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        with opener.open(request, timeout=10) as response:
+            text = response.read()
+        return json.loads(text) if text else None
+
+    def _connect(self, talker: Talker, ack: int) -> list[Any]:
+        return talker.connect(advice={"timeout": 0}, ext={"ack": ack})
+
+
+def ordinary(world: World) -> World:
+    """A shop on an ordinary day: most is well, some of it is not."""
+    stock = world.receiver("stock/1", "/orders/**")
+    bills = world.receiver("bills/1", "/orders/paid", "/orders/cancelled")
+    world.receiver("mail/1", "/orders/shipped")
+    world.receiver("mail/2", "/orders/shipped", "/news")
+    for number in range(5):
+        world.publish("/orders/paid", {"order": 4711 + number, "total": 19.9 + number, "lines": 2})
+    world.refuse(stock, "no such article: 17")
+    world.refuse(bills, "total does not match the lines")
+    world.publish("/orders/cancelled", {"order": 4712, "by": "customer"})
+    world.refuse(bills, "bill 4712 was never written", "user.update.deadMessage")
+    world.publish("/orders/shipped", *[{"order": 4700 + n, "parcel": f"P-{n:05}"} for n in range(8)])
+    world.take(stock)
+    world.publish("/news", {"headline": "Closed on Monday"})
+    hold = {"reason": "the mail relay is down until noon", "until": None}
+    world.ask("PUT", "sessions/mail/1/hold", hold)
+    return world
