@@ -1,7 +1,7 @@
 """`holdfast pipeline`: what became of messages, read from the journal with Spark."""
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
@@ -9,16 +9,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from app.cli import pipeline_results as results
+from app.cli import spark
 from app.cli.failures import Exit
 from app.cli.journal_place import JournalPlace, journal
 from app.cli.options import AsJson, Limit, gathers
 from app.cli.output import complain, note, patience, print_json, print_table, progress
+from app.cli.spark import engine, failing
 from pipeline.doctor import Sight, examine, prepare, try_out
-from pipeline.failures import PipelineFailed
-from pipeline.session import LOCAL, Engine, open_session
+from pipeline.session import Engine
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
     from pipeline.ingest import Taken
     from pipeline.reports.catalogue import Result
@@ -31,42 +33,7 @@ def about() -> None:
     """What became of messages: reports over the journal."""
 
 
-_MASTER = typer.Option(
-    "--master", metavar="URL", help="Where Spark computes: local[2], spark://HOST:7077, k8s://URL."
-)
-_REMOTE = typer.Option("--remote", metavar="URL", help="A Spark Connect server: sc://HOST:15002.")
-_CONF = typer.Option("--conf", metavar="NAME=VALUE", help="A setting of Spark's own.")
-
-
-@contextmanager
-def failing() -> Iterator[None]:
-    """What keeps the pipeline from working is said, not shown as a fault of ours."""
-    try:
-        yield
-    except PipelineFailed as failed:
-        complain(str(failed))
-        raise typer.Exit(Exit.FAILED) from None
-
-
-def engine(
-    master: Annotated[str, _MASTER] = LOCAL,
-    remote: Annotated[str | None, _REMOTE] = None,
-    conf: Annotated[list[str] | None, _CONF] = None,
-) -> Callable[[bool], Engine]:
-    """Where Spark computes, once it is known whether the work is short."""
-    settings = dict(_setting(word) for word in conf or [])
-
-    def make(quick: bool) -> Engine:
-        return Engine(master, remote, quick, settings)
-
-    return make
-
-
-def _setting(word: str) -> tuple[str, str]:
-    name, equals, value = word.partition("=")
-    if not equals:
-        raise typer.BadParameter(f"{word!r} is no setting: write spark.some.name=value")
-    return name, value
+program.command("results")(results.results)
 
 
 @program.command("doctor")
@@ -123,7 +90,12 @@ def ingest(
     engine: Callable[[bool], Engine],
 ) -> None:
     """Take events from the journal into the tables, each of them once."""
-    with failing(), journal.store() as url, _spark(engine(False)) as spark, progress() as bar:
+    with (
+        failing(),
+        journal.store() as url,
+        spark.session(engine(False)) as session,
+        progress() as bar,
+    ):
         from pipeline.ingest import Source, go_on, take_what_is_there
         from pipeline.lake import Lake
 
@@ -135,11 +107,15 @@ def ingest(
         source = Source(url, journal.namespace, max_events, accept_loss)
         lake = Lake(journal.lake)
         if not once:
-            try:
-                go_on(spark, source, lake, tell)
-            except KeyboardInterrupt:
-                return
-        taken = take_what_is_there(spark, source, lake, tell)
+            with (
+                results.keeping(session, lake, url, journal.namespace),
+                suppress(KeyboardInterrupt),
+            ):
+                go_on(session, source, lake, tell)
+            return
+        taken = take_what_is_there(session, source, lake, tell)
+        if taken.batches:
+            results.write(session, lake, url, journal.namespace)
     _tell_taken(taken, as_json=as_json)
 
 
@@ -154,16 +130,6 @@ def _tell_taken(taken: "Taken", *, as_json: bool) -> None:
         complain(f"the journal of node {node} lacks its last {frames} frames")
     if taken.lacking:
         raise typer.Exit(Exit.FAILED)
-
-
-@contextmanager
-def _spark(engine: Engine) -> "Iterator[SparkSession]":
-    with patience("Starting Spark"):
-        spark = open_session(engine)
-    try:
-        yield spark
-    finally:
-        spark.stop()
 
 
 class Report(StrEnum):
@@ -210,22 +176,22 @@ def report(
     """Show one report over all that was ingested, or all of them on a page."""
     if name is Report.ALL and (html is None or parquet is not None or as_json):
         raise typer.BadParameter("all reports together need --html FILE, and nothing else")
-    with failing(), _spark(engine(True)) as spark, progress() as bar:
+    with failing(), spark.session(engine(True)) as session, progress() as bar:
         from pipeline.lake import Lake
         from pipeline.reports.catalogue import REPORTS, Result, result_of
         from pipeline.reports.tables import tables_of
 
-        tables = tables_of(Lake(journal.lake), spark)
-        results: dict[str, Result] = {}
+        tables = tables_of(Lake(journal.lake), session)
+        found_by: dict[str, Result] = {}
         for wanted in bar.track([*_ON_PAGE] if name is Report.ALL else [name]):
             found = REPORTS[wanted](tables)
             _keep(found, parquet)
-            results[wanted] = result_of(found, limit if html is None else _MOST_ON_PAGE)
+            found_by[wanted] = result_of(found, limit if html is None else _MOST_ON_PAGE)
     if html is not None:
-        _write_page(results, html, journal)
+        _write_page(found_by, html, journal)
         return
-    _show_result(results[name], as_json=as_json)
-    if len(results[name].rows) == limit:
+    _show_result(found_by[name], as_json=as_json)
+    if len(found_by[name].rows) == limit:
         note(f"These are {limit}; there may be more: --limit")
 
 
@@ -254,12 +220,12 @@ def audit(
 
     Ends with 1 if there is a violation.
     """
-    with failing(), _spark(engine(True)) as spark, patience("Auditing"):
+    with failing(), spark.session(engine(True)) as session, patience("Auditing"):
         from pipeline.audit import violations
         from pipeline.lake import Lake
         from pipeline.reports.catalogue import result_of
 
-        found = violations(Lake(journal.lake).table(spark, "events")).cache()
+        found = violations(Lake(journal.lake).table(session, "events")).cache()
         _keep(found, parquet)
         result = result_of(found, limit)
         count = found.count()

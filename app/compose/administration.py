@@ -19,6 +19,7 @@ from app.store.audit import Audit
 from app.store.connection import StoreUnavailable
 from app.store.journal_frames import JournalFrames
 from app.store.letters import Letters
+from app.store.pipeline_results import PipelineResults
 from app.store.reader import open_reader
 from app.store.replays import Replays
 from app.web.admin.application import make_admin
@@ -88,6 +89,7 @@ def make_administration(
         sources=Sources(
             desk,
             JournalFrames(redis, store.keys),
+            PipelineResults(redis, store.keys),
             version=version("holdfast"),
             bayeux_path=settings.paths[0],
             keeps_journal=settings.journal,

@@ -53,6 +53,10 @@ class Keys:
         """Sorted set: the latest calls whose frames are in the journal."""
         return f"{self.prefix}journal-calls:{node}"
 
+    def pipeline_result(self, name: str) -> str:
+        """JSON: what the pipeline has found out last, see docs/pipeline.md."""
+        return f"{self.prefix}pipeline:{name}"
+
     def by_channel(self, channel: str) -> str:
         return f"{self.prefix}dead:channel:{channel}"
 

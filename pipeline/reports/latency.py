@@ -15,7 +15,16 @@ _NAMES = ("p50", "p95", "p99", "max")
 
 def latency(tables: Tables) -> "DataFrame":
     """By channel, the busiest first; times in ms, from sketches that are off by a percent or so."""
-    merged = tables.latency.groupBy("channel").agg(
+    return _merged(tables, "channel").orderBy(F.desc("n"), "channel")
+
+
+def by_hour(tables: Tables) -> "DataFrame":
+    """By hour of publish, the newest first, and channel."""
+    return _merged(tables, "hour", "channel").orderBy(F.desc("hour"), F.desc("n"), "channel")
+
+
+def _merged(tables: Tables, *by: str) -> "DataFrame":
+    merged = tables.latency.groupBy(*by).agg(
         F.sum("n").alias("n"),
         F.sum("acked").alias("acked"),
         F.expr(f"kll_sketch_get_quantile_bigint(kll_merge_agg_bigint(delivery), {_PARTS})").alias(
@@ -26,9 +35,7 @@ def latency(tables: Tables) -> "DataFrame":
             f"kll_sketch_get_quantile_bigint(kll_merge_agg_bigint(answer), {_PARTS}) end"
         ).alias("answer"),
     )
-    return merged.select("channel", "n", *_parts("delivery"), "acked", *_parts("answer")).orderBy(
-        F.desc("n"), "channel"
-    )
+    return merged.select(*by, "n", *_parts("delivery"), "acked", *_parts("answer"))
 
 
 def _parts(name: str) -> list["Column"]:

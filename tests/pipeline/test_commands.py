@@ -13,7 +13,7 @@ from redis import Redis
 from redis.exceptions import RedisError
 from typer.testing import CliRunner, Result
 
-from app.cli import pipeline as commands
+from app.cli import spark as sparks
 from app.cli.journal_place import JournalPlace
 from app.cli.main import program
 from app.store.embedded import Durability, EmbeddedValkey
@@ -54,7 +54,7 @@ def lent(spark: "SparkSession", monkeypatch: pytest.MonkeyPatch) -> None:
     def lend(engine: object) -> "Iterator[SparkSession]":
         yield spark
 
-    monkeypatch.setattr(commands, "_spark", lend)
+    monkeypatch.setattr(sparks, "session", lend)
 
 
 def lines(said: Result) -> list[Any]:
@@ -77,6 +77,12 @@ def test_from_a_journal_to_a_report(lent: None, store: ValkeyServer, tmp_path: P
     told = {"events": 41, "batches": 1, "incidents": {"frame.gap": 1}, "lacking": {"n1": 1}}
     assert (lines(taken), taken.exit_code) == ([told], 1)
     assert "the journal of node n1 lacks its last 1 frames" in taken.stderr
+    shown = orjson.loads(store.ask("GET", "{holdfast}:pipeline:dead"))
+    assert [row["dead"] for row in shown["rows"]] == [1]
+    store.ask("DEL", "{holdfast}:pipeline:dead")
+    [row, *_] = lines(run("results", "--json", *place))
+    again = orjson.loads(store.ask("GET", "{holdfast}:pipeline:dead"))
+    assert {**again, "at": 0} == {**shown, "at": 0} == {"v": 1, **row, "at": 0}
     audit = run("audit", "--json", *place)
     assert audit.exit_code == 1
     kinds = [row["kind"] for row in lines(audit)]

@@ -12,7 +12,8 @@ from pipeline.reports.flow import funnel, throughput
 from pipeline.reports.latency import latency
 from pipeline.reports.receivers import flapping, holdback_advice, redelivery
 from pipeline.reports.tables import Tables
-from tests.pipeline.journals import event, published
+from pipeline.results import find_out
+from tests.pipeline.journals import START_US, event, published
 from tests.pipeline.stories import acked, died, handed, the_story
 
 if TYPE_CHECKING:
@@ -80,6 +81,27 @@ def test_latency_is_told_in_milliseconds(tables: Tables) -> None:
         ("/poison", 3, 100.0, 100.0, 0, None, None),
         ("/slow", 1, 0.0, 0.0, 1, 6000.0, 6000.0),
     ]
+
+
+def test_what_the_console_shows_is_told_as_the_administration_tells_things(tables: Tables) -> None:
+    found = find_out(tables)
+    assert {name: len(value["rows"]) for name, value in found.items()} == {
+        "dead": 3,
+        "latency": 4,
+        "poison": 1,
+        "holdback-advice": 4,
+    }
+    assert {value["since"] for value in found.values()} == {START_US // 1000}
+    hour = found["latency"]["rows"][0]
+    assert (hour["hour"], hour["channel"], hour["n"]) == (START_US // 1000, "/chat", 10)
+    assert found["poison"]["rows"][0] == {
+        "message": f"n1-{START_US * 1000 + 40 * 10**9}",
+        "channel": "/poison",
+        "receivers": 3,
+        "dead": 3,
+        "share": 1.0,
+        "code": "user.update.internalError",
+    }
 
 
 def test_who_gets_things_twice_is_at_the_top(tables: Tables) -> None:

@@ -12,6 +12,7 @@ from app.web.admin.operations import (
     UNKNOWN_CHANNEL,
     UNKNOWN_LETTER,
     UNKNOWN_REPLAY,
+    UNKNOWN_RESULT,
     UNKNOWN_SESSION,
     LetterFilter,
     OperationFailed,
@@ -37,7 +38,14 @@ from app.web.admin.shapes import (
     Session,
     SessionSummary,
 )
-from app.web.admin.sights import About, ChannelSummary, Figures, Trace, Whereabouts
+from app.web.admin.sights import (
+    About,
+    ChannelSummary,
+    Figures,
+    PipelineResult,
+    Trace,
+    Whereabouts,
+)
 
 NOW_MS = 1_790_000_000_000
 HOLDBACK = "user.update.holdback"
@@ -257,6 +265,12 @@ class FakeOperations:
             happenings=[],
             cursor=None if cursor else "7-0",
         )
+
+    async def pipeline_result(self, name: str) -> PipelineResult:
+        self._fail()
+        if name != "dead":
+            raise OperationFailed(UNKNOWN_RESULT, f"there is no {name}")
+        return PipelineResult(name, NOW_MS, None, None, [{"code": HOLDBACK, "dead": 3}])
 
     async def held_channels(self) -> list[HeldChannel]:
         self._fail()

@@ -14,6 +14,7 @@ from app.bayeux.replaying import Replaying
 from app.store.audit import Audit
 from app.store.journal_frames import JournalFrames
 from app.store.letters import Letters
+from app.store.pipeline_results import PipelineResults
 from app.store.replays import Replays
 from app.web.admin.figures import FigureDesk
 from app.web.admin.live import Live
@@ -74,6 +75,7 @@ class LiveHouse(House):
                     letters=self.letters.search.total,
                 ),
                 JournalFrames(reader, here.store.keys),
+                PipelineResults(reader, here.store.keys),
                 version="1.2",
                 bayeux_path="/cometd",
                 keeps_journal=True,

@@ -266,6 +266,13 @@ async def test_figures_channels_and_messages_are_looked_at(admin: Admin) -> None
     assert (await admin.ask("GET", f"{path}?cursor=7-0")).json["cursor"] is None
 
 
+async def test_what_the_pipeline_found_out_is_shown(admin: Admin) -> None:
+    found = (await admin.ask("GET", "/pipeline/dead", token=READER)).json
+    assert found["rows"] == [{"code": "user.update.holdback", "dead": 3}]
+    assert (await admin.ask("GET", "/pipeline/poison")).status == 404
+    assert (await admin.ask("GET", "/pipeline/secrets")).status == 400
+
+
 @pytest.mark.parametrize(
     "path", ["/messages/17", "/messages/x-17", "/messages/holdfast-1?cursor=x"]
 )

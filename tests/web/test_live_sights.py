@@ -2,8 +2,10 @@
 
 import time
 from collections.abc import AsyncIterator
+from dataclasses import asdict
 from typing import Any
 
+import orjson
 import pytest
 
 from app.delivery.messages import Message
@@ -13,7 +15,7 @@ from app.journal.schema import Kind
 from app.store.connection import StoreUnavailable
 from app.web.admin.feed import CHANNEL, Feed
 from app.web.admin.figures import FigureDesk
-from app.web.admin.operations import SessionFilter
+from app.web.admin.operations import OperationFailed, SessionFilter
 from app.web.admin.sights import Figures
 from tests.store.desk import until
 from tests.store.servers import ValkeyServer
@@ -193,3 +195,14 @@ async def test_what_the_journal_tells_comes_part_by_part(house: LiveHouse) -> No
     attempts = [each.attempt for each in first.happenings + rest.happenings]
     assert attempts == [*range(1, 102)]
     assert (len(first.happenings), rest.cursor) == (100, None)
+
+
+async def test_what_the_pipeline_wrote_back_is_shown_as_it_is(house: LiveHouse) -> None:
+    told = {"result": "dead", "at": 3, "since": 1, "until": 2, "rows": [{"dead": 7}]}
+    key = house.desk.store.keys.pipeline_result("dead")
+    await house.desk.redis.set(key, orjson.dumps({"v": 1, **told}))
+    assert asdict(await house.live.pipeline_result("dead")) == told
+    await house.desk.redis.set(key, orjson.dumps({"v": 2, "shape": "nobody knows"}))
+    for name in ("dead", "poison"):
+        with pytest.raises(OperationFailed):
+            await house.live.pipeline_result(name)

@@ -16,17 +16,20 @@ from app.store.audit import Audit
 from app.store.journal_frames import JournalFrames
 from app.store.letter_search import LetterFilter
 from app.store.letters import Letters
+from app.store.pipeline_results import PipelineResults
 from app.store.replays import Replays
 from app.web.admin import showing
 from app.web.admin.changes import asking
 from app.web.admin.figures import FigureDesk
 from app.web.admin.live_letters import LiveLetters
+from app.web.admin.operations import UNKNOWN_RESULT, OperationFailed
 from app.web.admin.shapes import LetterSummary, Page
 from app.web.admin.sights import (
     About,
     ChannelSummary,
     Figures,
     Happening,
+    PipelineResult,
     Trace,
     Whereabouts,
 )
@@ -47,6 +50,7 @@ class Sources:
 
     desk: FigureDesk
     frames: JournalFrames
+    results: PipelineResults
     version: str
     bayeux_path: str
     keeps_journal: bool
@@ -90,6 +94,14 @@ class LiveSights(LiveLetters):
             bayeux=self._sources.bayeux_path,
             journal=self._sources.keeps_journal,
         )
+
+    async def pipeline_result(self, name: str) -> PipelineResult:
+        with asking():
+            found = await self._sources.results.get(name)
+        if found is None:
+            text = f"the pipeline has not written {name} yet: holdfast pipeline ingest"
+            raise OperationFailed(UNKNOWN_RESULT, text)
+        return PipelineResult(**found)
 
     # Channels
 

@@ -25,11 +25,11 @@ from app.web.admin.shapes import (
     Session,
     SessionSummary,
 )
-from app.web.admin.sights import About, ChannelSummary, Figures, Trace
+from app.web.admin.sights import About, ChannelSummary, Figures, PipelineResult, Trace
 
 # What is named does not exist.
 UNKNOWN_SESSION = "user.notConnected"
-UNKNOWN_LETTER = UNKNOWN_REPLAY = UNKNOWN_CHANNEL = "user.oid.unknown"
+UNKNOWN_LETTER = UNKNOWN_REPLAY = UNKNOWN_CHANNEL = UNKNOWN_RESULT = "user.oid.unknown"
 # What is asked for cannot be done now, such as cancelling what is over.
 CONFLICT = "user.wrongApiUsage"
 ILLEGAL = "user.illegalArgument"
@@ -133,6 +133,10 @@ class Operations(Protocol):
 
     async def trace(self, message: str, cursor: str | None) -> Trace:
         """Where a message is, and what happened to it, as far as that is known."""
+        ...
+
+    async def pipeline_result(self, name: str) -> PipelineResult:
+        """What the pipeline has written back under this name."""
         ...
 
     async def held_channels(self) -> list[HeldChannel]: ...

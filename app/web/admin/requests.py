@@ -1,6 +1,6 @@
 """What requests may say: parameters and bodies with their bounds. More than that is an error."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -193,6 +193,12 @@ class ChannelsAsked(Paged):
     prefix: Annotated[str, Field(max_length=1024, pattern=r"^[^\x00-\x1f\x7f]*$")] = Field(
         default="", description="Beginning of the name."
     )
+
+
+class ResultNamed(Asked):
+    """Something that the pipeline finds out."""
+
+    result: Literal["dead", "latency", "poison", "holdback-advice"]
 
 
 class MessageNamed(Asked):

@@ -26,6 +26,7 @@ from app.web.admin.requests import (
     QueueAsked,
     ReplayNamed,
     ReplayWanted,
+    ResultNamed,
     SessionNamed,
     SessionsAsked,
 )
@@ -46,7 +47,7 @@ from app.web.admin.shapes import (
     Session,
     SessionSummary,
 )
-from app.web.admin.sights import About, ChannelSummary, Figures, Trace
+from app.web.admin.sights import About, ChannelSummary, Figures, PipelineResult, Trace
 from app.web.admin.tokens import Role
 
 _READER, _OPERATOR = Role.READER, Role.OPERATOR
@@ -67,6 +68,10 @@ async def _channels(call: Call[ChannelsAsked, None]) -> Page[ChannelSummary]:
 
 async def _trace(call: Call[MessageNamed, None]) -> Trace:
     return await call.operations.trace(call.params.id, call.params.cursor)
+
+
+async def _pipeline_result(call: Call[ResultNamed, None]) -> PipelineResult:
+    return await call.operations.pipeline_result(call.params.result)
 
 
 async def _sessions(call: Call[SessionsAsked, None]) -> Page[SessionSummary]:
@@ -190,6 +195,10 @@ ROUTES: tuple[Route, ...] = (
     Route(
         "GET", "/messages/{id}", _READER, "Where a message is, and what happened to it.",
         _trace, Trace, MessageNamed,
+    ),
+    Route(
+        "GET", "/pipeline/{result}", _READER, "What the pipeline has found out last.",
+        _pipeline_result, PipelineResult, ResultNamed,
     ),
     Route(
         "GET", "/sessions", _READER, "Sessions, by key.",

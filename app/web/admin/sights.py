@@ -1,7 +1,7 @@
 """Shapes of what is looked at and not changed: the server itself, its channels, one message."""
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -73,6 +73,17 @@ class Trace:
     letters: Annotated[list[LetterSummary], Field(description="Where it died, the first 100.")]
     happenings: list[Happening]
     cursor: Annotated[str | None, Field(description="Reads on; null at the end of the journal.")]
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineResult:
+    """What the pipeline found out, as it wrote it back; docs/pipeline.md has the columns."""
+
+    result: str
+    at: Annotated[int, Field(ge=0, description="When it was computed.")]
+    since: Annotated[int | None, Field(description="The first event that it is made from.")]
+    until: Annotated[int | None, Field(description="The last one.")]
+    rows: list[dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,63 @@
+"""Where Spark computes for a command, and what is said when it cannot."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from app.cli.failures import Exit
+from app.cli.output import complain, patience
+from pipeline.failures import PipelineFailed
+from pipeline.session import LOCAL, Engine, open_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_MASTER = typer.Option(
+    "--master", metavar="URL", help="Where Spark computes: local[2], spark://HOST:7077, k8s://URL."
+)
+_REMOTE = typer.Option("--remote", metavar="URL", help="A Spark Connect server: sc://HOST:15002.")
+_CONF = typer.Option("--conf", metavar="NAME=VALUE", help="A setting of Spark's own.")
+
+
+def engine(
+    master: Annotated[str, _MASTER] = LOCAL,
+    remote: Annotated[str | None, _REMOTE] = None,
+    conf: Annotated[list[str] | None, _CONF] = None,
+) -> Callable[[bool], Engine]:
+    """Where Spark computes, once it is known whether the work is short."""
+    settings = dict(_setting(word) for word in conf or [])
+
+    def make(quick: bool) -> Engine:
+        return Engine(master, remote, quick, settings)
+
+    return make
+
+
+def _setting(word: str) -> tuple[str, str]:
+    name, equals, value = word.partition("=")
+    if not equals:
+        raise typer.BadParameter(f"{word!r} is no setting: write spark.some.name=value")
+    return name, value
+
+
+@contextmanager
+def failing() -> Iterator[None]:
+    """What keeps the pipeline from working is said, not shown as a fault of ours."""
+    try:
+        yield
+    except PipelineFailed as failed:
+        complain(str(failed))
+        raise typer.Exit(Exit.FAILED) from None
+
+
+@contextmanager
+def session(engine: Engine) -> "Iterator[SparkSession]":
+    """Spark, while a command needs it."""
+    with patience("Starting Spark"):
+        spark = open_session(engine)
+    try:
+        yield spark
+    finally:
+        spark.stop()
