@@ -74,7 +74,8 @@ def ordinary(world: World) -> World:
     world.refuse(bills, "total does not match the lines")
     world.publish("/orders/cancelled", {"order": 4712, "by": "customer"})
     world.refuse(bills, "bill 4712 was never written", "user.update.deadMessage")
-    world.publish("/orders/shipped", *[{"order": 4700 + n, "parcel": f"P-{n:05}"} for n in range(8)])
+    parcels = [{"order": 4700 + n, "parcel": f"P-{n:05}"} for n in range(8)]
+    world.publish("/orders/shipped", *parcels)
     world.take(stock)
     world.publish("/news", {"headline": "Closed on Monday"})
     hold = {"reason": "the mail relay is down until noon", "until": None}
