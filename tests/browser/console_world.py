@@ -39,9 +39,7 @@ class World:
     def refuse(self, talker: Talker, text: str, code: str = FAILED) -> list[str]:
         """The receiver says this of all that it gets; the messages' ids."""
         deliveries = [event["ext"]["delivery"] for event in self.take(talker)]
-        verdicts = [
-            {"seq": each["seq"], "errorCode": code, "message": text} for each in deliveries
-        ]
+        verdicts = [{"seq": each["seq"], "errorCode": code, "message": text} for each in deliveries]
         talker.send("/service/delivery", data=verdicts)
         return [each["id"] for each in deliveries]
 
