@@ -4,7 +4,7 @@ import {time} from "./format.js";
 import {badge, json, mono, parts} from "./parts.js";
 
 export async function show(app) {
-    const found = await parts("Changes, the latest first", [
+    const found = await parts(app, "Changes, the latest first", [
         ["When", (entry) => time(entry.time)],
         ["Who", ({who}) => who],
         ["What", ({action}) => mono(action)],

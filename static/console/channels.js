@@ -16,7 +16,7 @@ export async function show(app, _, chosen) {
     ].filter(Boolean);
 }
 
-const list = (app, chosen) => parts("Channels", [
+const list = (app, chosen) => parts(app, "Channels", [
     ["Channel", ({name, held}) => [h("span", {class: "mono"}, name), held ? [" ", badge("held back", "bad")] : ""]],
     ["Subscribers", ({name, subscribers}) => (subscribers
         ? h("a", {href: at("sessions", {channel: name})}, count(subscribers)) : "0"), "number"],

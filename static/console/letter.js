@@ -1,7 +1,7 @@
 // One dead letter: what it was, all that was tried, and how it differs from one that failed alike.
 import {at, h, say} from "./dom.js";
 import {bytes, count, lasting, time} from "./format.js";
-import {actions, badge, card, facts, json, mono, table, when} from "./parts.js";
+import {actions, badge, card, facts, guarded, json, mono, table, when} from "./parts.js";
 import {purge, replay} from "./letters.js";
 import {sessionLink} from "./sessions.js";
 import {differences} from "./differences.js";
@@ -64,7 +64,7 @@ function history(attempts) {
 function difference(app, it, others) {
     const shown = h("div", {class: "difference mono", tabindex: 0, role: "region", "aria-label": "Difference"});
     const state = h("p", {class: "faint small", role: "status"});
-    const compare = async (id) => {
+    const compare = guarded(app, async (id) => {
         const other = await app.api.get(path(id));
         const lines = differences(
             {data: other.data, properties: other.properties}, {data: it.data, properties: it.properties});
@@ -72,7 +72,7 @@ function difference(app, it, others) {
         shown.replaceChildren(...lines.map(([sign, text]) =>
             h("div", {class: {"+": "added", "-": "removed"}[sign]}, `${sign} ${text}`)));
         say(state, changed ? `${count(changed)} lines differ: − the other, + this one.` : "They are the same.");
-    };
+    });
     const choice = h("select", {onchange: (event) => compare(event.target.value)},
         others.map((each) => h("option", {value: each.id}, `${each.receiver}, ${time(each.died)}`)));
     compare(others[0].id);

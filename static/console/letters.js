@@ -8,7 +8,7 @@ const STATES = [["", "any"], ["new", "new"], ["replayed", "replayed"]];
 const FILE = "dead-letters.ndjson";
 
 export async function letters(app, chosen) {
-    const found = await parts("Dead letters, the latest first", [
+    const found = await parts(app, "Dead letters, the latest first", [
         ["Died", ({id, died}) => h("a", {href: at("dead", "letter", id)}, when(died))],
         ["Channel", ({channel}) => mono(channel)],
         ["Receiver", ({receiver}) => sessionLink(receiver)],

@@ -1,7 +1,7 @@
 // Where is my message? In which queues, among the dead, and step by step what happened to it.
 import {at, h} from "./dom.js";
 import {count, many, precise, span, time} from "./format.js";
-import {badge, card, chooser, mono, when} from "./parts.js";
+import {badge, card, chooser, guarded, mono, when} from "./parts.js";
 import {sessionLink} from "./sessions.js";
 
 const MOODS = {acked: "good", written: "good", dead: "bad", refused: "bad", expired: "warn", discarded: "warn", returned: "warn"};
@@ -56,7 +56,7 @@ function timeline(app, first) {
         all = [...all, ...happenings].sort((a, b) => a.at_us - b.at_us);
         list.replaceChildren(...all.map((each) => h("li", {}, step(each, all[0].at_us))));
     };
-    const readOn = async () => {
+    const readOn = guarded(app, async () => {
         for (let part = 0; part < PARTS && cursor !== null; part += 1) {
             const next = await app.api.get(`messages/${encodeURIComponent(first.id)}`, {cursor});
             add(next.happenings);
@@ -64,7 +64,7 @@ function timeline(app, first) {
         }
         more.hidden = cursor === null;
         note.textContent = told();
-    };
+    });
     const told = () => {
         if (cursor !== null) {
             return "There is more of the journal to be read.";

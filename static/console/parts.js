@@ -29,7 +29,7 @@ export function table(caption, columns) {
 }
 
 /** A list that comes in parts: `ask(cursor)` gives `{items, cursor}`. */
-export async function parts(caption, columns, ask, nothing) {
+export async function parts(app, caption, columns, ask, nothing) {
     const {element, add} = table(caption, columns);
     const more = h("button", {type: "button", hidden: true}, "Show more");
     const none = h("p", {class: "faint empty", hidden: true}, nothing);
@@ -44,7 +44,7 @@ export async function parts(caption, columns, ask, nothing) {
         none.hidden = shown > 0 || cursor !== null;
         element.hidden = !shown;
     };
-    more.addEventListener("click", go);
+    more.addEventListener("click", guarded(app, go));
     await go();
     return h("div", {class: "list"}, h("div", {class: "card sheet"}, element, none), more);
 }
@@ -58,10 +58,9 @@ export function actions(app, ...rows) {
 }
 
 /** What fails is told. */
-export const guarded = (app, run) => async (event) => {
-    event?.preventDefault();
+export const guarded = (app, run) => async (about) => {
     try {
-        await run(event);
+        await run(about);
     } catch (error) {
         app.tell(error.message, "bad");
     }

@@ -11,7 +11,7 @@ const LOOK_MS = 1000;
 export const show = (app, [id]) => (id === undefined ? list(app) : one(app, id));
 
 async function list(app) {
-    const found = await parts("Replays, the latest first", [
+    const found = await parts(app, "Replays, the latest first", [
         ["Began", ({id, started}) => h("a", {href: at("replays", id)}, when(started))],
         ["State", ({state}) => badge(state, MOODS[state])],
         ["Who", ({who}) => who],

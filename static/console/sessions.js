@@ -24,7 +24,7 @@ function standing(session) {
 }
 
 async function list(app, chosen) {
-    const found = await parts("Sessions", [
+    const found = await parts(app, "Sessions", [
         ["Session", ({key}) => sessionLink(key)],
         ["State", standing],
         ["Over", ({transport, connected}) => [transport ?? "–", connected ? "" : h("span", {class: "faint"}, ", away")]],

@@ -17,12 +17,14 @@ class World:
         self.url = url
         self.operator = (data / "admin-token").read_text("ascii").strip()
         self.reader = (data / "reader-token").read_text("ascii").strip()
+        self.talkers: dict[str, Talker] = {}
         self.publisher = Talker(url)
-        self.publisher.handshake()
+        # One with a name lives on while nobody connects.
+        self.publisher.handshake(ext={"delivery": {"session": "shop/1"}})
 
     def receiver(self, name: str, *channels: str) -> Talker:
         """A named session that gives verdicts, with nothing in its hands."""
-        talker = Talker(self.url)
+        talker = self.talkers[name] = Talker(self.url)
         talker.handshake(ext={"ack": True, "delivery": {"session": name}})
         self._connect(talker, 0)
         talker.send("/meta/subscribe", subscription=list(channels))
@@ -42,6 +44,12 @@ class World:
         verdicts = [{"seq": each["seq"], "errorCode": code, "message": text} for each in deliveries]
         talker.send("/service/delivery", data=verdicts)
         return [each["id"] for each in deliveries]
+
+    def settle(self, name: str) -> None:
+        """The session takes all that there is for it."""
+        talker = self.talkers[name]
+        replies = self._connect(talker, 0)
+        self._connect(talker, replies[-1]["ext"]["ack"])
 
     def ask(self, method: str, path: str, body: Any = None) -> Any:
         """The administration, as the operator."""
