@@ -35,7 +35,8 @@ class Server:
         self._home = tempfile.TemporaryDirectory(prefix="holdfast-test-")
         home = Path(self._home.name)
         config = home / "holdfast.toml"
-        config.write_text(as_toml({"port": 0, "data": str(home / "data"), **settings}), "utf-8")
+        self.data = home / "data"
+        config.write_text(as_toml({"port": 0, "data": str(self.data), **settings}), "utf-8")
         self._log: IO[bytes] = (home / "log").open("a+b")
         self.process = subprocess.Popen(
             [sys.executable, "-m", "app", "serve", "--config", str(config)],

@@ -71,13 +71,26 @@ def conditions(
     until: Annotated[str | None, _UNTIL] = None,
 ) -> Conditions:
     """Which dead letters are meant, as the server takes it."""
+    given = deaths(channel, receiver, subject, code, fingerprint, since, until)
+    return given if state is None else {**given, "state": state}
+
+
+def deaths(
+    channel: Annotated[str | None, _CHANNEL] = None,
+    receiver: Annotated[str | None, _RECEIVER] = None,
+    subject: Annotated[str | None, _SUBJECT] = None,
+    code: Annotated[str | None, _CODE] = None,
+    fingerprint: Annotated[str | None, _FINGERPRINT] = None,
+    since: Annotated[str | None, _SINCE] = None,
+    until: Annotated[str | None, _UNTIL] = None,
+) -> Conditions:
+    """Which deaths are meant, whatever became of their letters."""
     given = {
         "channel": channel,
         "receiver": receiver and receiver.removeprefix("client/"),
         "subject": subject,
         "code": code,
         "fingerprint": fingerprint,
-        "state": state,
         "since": moment(since, ago=True),
         "until": moment(until, ago=True),
     }

@@ -15,13 +15,13 @@ from app.cli.failures import Exit
 from app.cli.journal_place import JournalPlace, journal
 from app.cli.options import AsJson, Limit, gathers
 from app.cli.output import complain, note, patience, print_json, print_table, progress
+from app.cli.pipeline_replay import replay
+from app.cli.rows import Parquet, keep, show_result
 from app.cli.spark import engine, failing
 from pipeline.doctor import Sight, examine, prepare, try_out
 from pipeline.session import Engine
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
     from pipeline.ingest import Taken
     from pipeline.reports.catalogue import Result
 
@@ -34,6 +34,7 @@ def about() -> None:
 
 
 program.command("results")(results.results)
+program.command("replay")(replay)
 
 
 @program.command("doctor")
@@ -75,7 +76,6 @@ _ONCE = typer.Option("--once", help="Take what is there and end; else go on unti
 _ACCEPT = typer.Option("--accept-loss", help="Go on where frames are missing; the audit tells.")
 _MOST = typer.Option("--max-events", min=1, metavar="N", help="Events in a batch, at most.")
 _HTML = typer.Option("--html", metavar="FILE", help="Write a page with pictures instead.")
-_PARQUET = typer.Option("--parquet", metavar="DIR", help="Write all rows there, too.")
 
 
 @program.command("ingest")
@@ -167,7 +167,7 @@ def report(
     *,
     name: Annotated[Report, typer.Argument(metavar="REPORT", help=", ".join(Report))],
     limit: Limit = 50,
-    parquet: Annotated[Path | None, _PARQUET] = None,
+    parquet: Parquet = None,
     html: Annotated[Path | None, _HTML] = None,
     as_json: AsJson = False,
     journal: JournalPlace,
@@ -185,12 +185,12 @@ def report(
         found_by: dict[str, Result] = {}
         for wanted in bar.track([*_ON_PAGE] if name is Report.ALL else [name]):
             found = REPORTS[wanted](tables)
-            _keep(found, parquet)
+            keep(found, parquet)
             found_by[wanted] = result_of(found, limit if html is None else _MOST_ON_PAGE)
     if html is not None:
         _write_page(found_by, html, journal)
         return
-    _show_result(found_by[name], as_json=as_json)
+    show_result(found_by[name], as_json=as_json)
     if len(found_by[name].rows) == limit:
         note(f"These are {limit}; there may be more: --limit")
 
@@ -211,7 +211,7 @@ def _write_page(results: "Mapping[str, Result]", place: Path, journal: JournalPl
 def audit(
     *,
     limit: Limit = 50,
-    parquet: Annotated[Path | None, _PARQUET] = None,
+    parquet: Parquet = None,
     as_json: AsJson = False,
     journal: JournalPlace,
     engine: Callable[[bool], Engine],
@@ -226,25 +226,12 @@ def audit(
         from pipeline.reports.catalogue import result_of
 
         found = violations(Lake(journal.lake).table(session, "events")).cache()
-        _keep(found, parquet)
+        keep(found, parquet)
         result = result_of(found, limit)
         count = found.count()
     if result.rows or as_json:
-        _show_result(result, as_json=as_json)
+        show_result(result, as_json=as_json)
     if count:
         complain(f"{count} violations")
         raise typer.Exit(Exit.FAILED)
     note("No violations")
-
-
-def _keep(found: "DataFrame", place: Path | None) -> None:
-    if place is not None:
-        found.write.mode("error").parquet(f"file://{place.resolve()}")
-
-
-def _show_result(result: "Result", *, as_json: bool) -> None:
-    if as_json:
-        for row in result.rows:
-            print_json(dict(zip(result.columns, row, strict=True)), is_line=True)
-    else:
-        print_table([column.upper() for column in result.columns], result.rows)

@@ -91,7 +91,7 @@ def replay(
         job = talk(place, partial(_plan, letters=letters) if dry_run else begin)
     else:
         job = talk(place, _known(watch, cancel))
-    _report(job, as_json=as_json)
+    report(job, as_json=as_json)
 
 
 async def _plan(remote: Remote, letters: Json) -> Json:
@@ -115,7 +115,7 @@ async def _begin(remote: Remote, letters: Json, *, detach: bool, yes: bool, is_q
         return job
     if not is_quiet:
         note(f"Replay {job['id']} has begun; Ctrl-C ends it")
-    return await _watch(remote, str(job["id"]))
+    return await watch_job(remote, str(job["id"]))
 
 
 def _known(watch: str | None, cancel: str | None) -> Callable[[Remote], Awaitable[Json]]:
@@ -125,7 +125,7 @@ def _known(watch: str | None, cancel: str | None) -> Callable[[Remote], Awaitabl
     id = replay_of(watch or cancel or "")
     if cancel is not None:
         return lambda remote: remote.delete(f"/replays/{id}")
-    return lambda remote: _watch(remote, id)
+    return lambda remote: watch_job(remote, id)
 
 
 @gathers(place)
@@ -145,7 +145,7 @@ def replays(*, as_json: AsJson = False, place: Place) -> None:
     print_table(head, rows)
 
 
-def _report(job: Json, *, as_json: bool) -> None:
+def report(job: Json, *, as_json: bool) -> None:
     if as_json:
         print_json(job, is_line=True)
     elif job["state"] == "planned":
@@ -176,7 +176,7 @@ def _why(job: Json) -> str:
     return f" ({', '.join(reasons)})" if reasons else ""
 
 
-async def _watch(remote: Remote, id: str) -> Json:
+async def watch_job(remote: Remote, id: str) -> Json:
     """Wait for the end of a replay; whoever interrupts that ends the replay."""
     try:
         with progress() as bar:

@@ -3,11 +3,13 @@
 import os
 import warnings
 from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import pytest
 
+from app.cli import spark as commands
 from tests.store.servers import ValkeyServer
 
 if TYPE_CHECKING:
@@ -37,6 +39,17 @@ def spark() -> "Iterator[SparkSession]":
     spark.dataSource.register(JournalSource)
     yield spark
     spark.stop()
+
+
+@pytest.fixture
+def lent(spark: "SparkSession", monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands take the Spark that runs already."""
+
+    @contextmanager
+    def lend(engine: object) -> "Iterator[SparkSession]":
+        yield spark
+
+    monkeypatch.setattr(commands, "session", lend)
 
 
 # Plans for a few rows are not worth the time to better them.

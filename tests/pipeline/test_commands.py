@@ -3,9 +3,8 @@
 import asyncio
 import subprocess
 import sys
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import orjson
 import pytest
@@ -13,18 +12,12 @@ from redis import Redis
 from redis.exceptions import RedisError
 from typer.testing import CliRunner, Result
 
-from app.cli import spark as sparks
 from app.cli.journal_place import JournalPlace
 from app.cli.main import program
 from app.store.embedded import Durability, EmbeddedValkey
 from tests.pipeline.journals import Writer
 from tests.pipeline.stories import acked, the_story
 from tests.store.servers import ValkeyServer
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pyspark.sql import SparkSession
 
 
 def run(*words: str) -> Result:
@@ -44,17 +37,6 @@ def test_the_server_starts_without_spark() -> None:
     check = f"import sys, app.cli.main; sys.exit(str({heavy} & {{*sys.modules}} or ''))"
     done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True)
     assert not done.stderr.strip()
-
-
-@pytest.fixture
-def lent(spark: "SparkSession", monkeypatch: pytest.MonkeyPatch) -> None:
-    """Commands take the Spark that runs already."""
-
-    @contextmanager
-    def lend(engine: object) -> "Iterator[SparkSession]":
-        yield spark
-
-    monkeypatch.setattr(sparks, "session", lend)
 
 
 def lines(said: Result) -> list[Any]:

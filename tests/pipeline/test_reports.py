@@ -7,6 +7,8 @@ from pyspark.sql import functions as F
 
 from app.journal.schema import Event
 from pipeline import lives, schemas, summaries
+from pipeline.replay import Wanted, plan, summary
+from pipeline.replay import letters as planned_letters
 from pipeline.reports.dead import dead, poison
 from pipeline.reports.flow import funnel, throughput
 from pipeline.reports.latency import latency
@@ -102,6 +104,32 @@ def test_what_the_console_shows_is_told_as_the_administration_tells_things(table
         "share": 1.0,
         "code": "user.update.internalError",
     }
+
+
+LATER_MS = START_US // 1000 + 40_000
+
+
+@pytest.mark.parametrize(
+    ("wanted", "letters"),
+    [
+        (Wanted(without_poison=True), [0]),
+        (Wanted(subject="b", code="user.update.internalError"), [40]),
+        (Wanted(receiver="bob/1", channel="/chat", fingerprint="f", until=LATER_MS), [0]),
+        (Wanted(since=LATER_MS), [40, 40, 40]),
+    ],
+)
+def test_a_plan_has_what_is_wanted_and_was_not_replayed(
+    tables: Tables, wanted: Wanted, letters: list[int]
+) -> None:
+    assert [int(letter) for letter in planned_letters(plan(tables, wanted))] == letters
+
+
+def test_a_plan_is_told_by_what_went_wrong(tables: Tables) -> None:
+    columns = ("channel", "code", "letters", "receivers")
+    assert rows(summary(plan(tables, Wanted())), *columns) == [
+        ("/poison", "user.update.internalError", 3, 3),
+        ("/chat", "user.update.error", 1, 1),
+    ]
 
 
 def test_who_gets_things_twice_is_at_the_top(tables: Tables) -> None:
