@@ -31,7 +31,7 @@ help: ## this list
 setup: $(STAMPS)/holdfast ## make the environment; afterwards .venv/bin/holdfast works
 
 .PHONY: run
-run: setup ## serve on 127.0.0.1:8080; more flags by ARGS="--port 9090"
+run: setup setup-pages ## serve on 127.0.0.1:8080; more flags by ARGS="--port 9090"
 	$(BIN)/holdfast serve $(ARGS)
 
 .PHONY: test
@@ -45,7 +45,7 @@ check: setup-test ## linters, types and import contracts only
 	$(BIN)/lint-imports
 
 .PHONY: cover
-cover: setup-test setup-clients setup-browser ## all tests with the coverage gates; ARGS go to pytest
+cover: setup-test setup-pages setup-clients setup-browser ## all tests with the coverage gates; ARGS go to pytest
 	$(BIN)/coverage erase
 	$(BIN)/coverage run -m pytest $(ARGS)
 	$(BIN)/coverage combine --quiet
@@ -79,6 +79,17 @@ $(STAMPS)/dev: requirements-dev.lock $(STAMPS)/run
 $(STAMPS)/holdfast: pyproject.toml $(STAMPS)/run
 	$(PIP) install --no-index --no-deps --no-build-isolation --editable .
 	@mkdir -p $(@D) && touch $@
+
+# What pages take from npm. Compressed beside, as the server sends it where it can.
+.PHONY: setup-pages
+setup-pages:
+	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory static/cometd/.installed; \
+	else echo 'node and npm are missing: no cometd.js for the pages at /chat/ and /console/' >&2; fi
+
+static/cometd/.installed: static/npm/package-lock.json
+	npm ci --prefix static/npm --no-audit --no-fund --loglevel=error
+	@mkdir -p $(@D) && cp static/npm/node_modules/cometd/*.js static/npm/node_modules/cometd/LICENSE $(@D)
+	@gzip -9fk $(@D)/*.js && touch $@
 
 .PHONY: setup-clients
 setup-clients:
@@ -125,5 +136,6 @@ lock: ## compute the lock files anew (needs the network)
 .PHONY: clean
 clean: ## remove everything that make made here
 	rm -rf $(VENV) dist htmlcov .coverage .coverage.* .hypothesis .import_linter_cache \
-	    .mypy_cache .pytest_cache .ruff_cache tests/clients/node_modules
+	    .mypy_cache .pytest_cache .ruff_cache tests/clients/node_modules \
+	    static/cometd static/npm/node_modules
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -26,7 +26,7 @@ _ADDRESS = re.compile(r"(?:[^:\s]+|\[[0-9a-fA-F:]+\]):([0-9]{1,5})")
 # Paths as they stand in a request: nothing that could be spelt in another way.
 _PATH = re.compile(r"(?:/(?!\.\.?(?:/|$))[A-Za-z0-9._~!$&'()*+,;=:@-]+)+")
 # The first segments of the server's other paths.
-_TAKEN = frozenset({"admin", "console", "healthz", "readyz", "metrics", "static"})
+_TAKEN = frozenset({"admin", "chat", "console", "healthz", "readyz", "metrics", "static"})
 # What Kubernetes tells the containers beside a Service of this name, in variables like ours.
 _LINK = re.compile(r"(?:tcp|udp|sctp)://")
 _LINKS = re.compile(
@@ -166,6 +166,7 @@ class Settings(BaseSettings):
 
     ack: bool = Field(True, description="Offer acknowledged messages.")
     timesync: bool = Field(True, description="Offer the synchronisation of clocks.")
+    chat: bool = Field(True, description="Offer the chat demo at /chat/.")
     timestamp: bool = Field(False, description="Add a timestamp to whatever is sent.")
     max_inactivity: Milliseconds = Field(
         0, description="End sessions that only connect for this long; 0 never."

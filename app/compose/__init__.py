@@ -40,6 +40,7 @@ from app.web.tasks import Tasks
 from app.web.websocket import WebSocketDoor
 from extensions.ack import Ack
 from extensions.activity import Activity
+from extensions.chat import Chat
 from extensions.delivery import Delivery
 from extensions.timestamp import Timestamp
 from extensions.timesync import TimeSync
@@ -48,6 +49,8 @@ if TYPE_CHECKING:
     from aiohttp import web
 
 log = logging.getLogger(__name__)
+
+Pause = Callable[[float, Callable[[float], None]], None]
 
 
 class CannotStart(Exception):
@@ -83,7 +86,11 @@ async def serving(settings: Settings) -> AsyncIterator[str]:
             return None if storage.line.is_up else "the store cannot be reached"
 
         pages = Path(app.__file__).parents[1] / "static"
-        make = partial(make_application, endpoint, door, Metrics(bayeux), readiness, pages)
+        make = partial(
+            make_application,
+            *(endpoint, door, Metrics(bayeux), readiness, pages),
+            chat=settings.chat,
+        )
         with_admin = partial(make, administration.application)
         timeout_s = settings.shutdown_timeout / 1000
         tls = _tls(settings)
@@ -126,7 +133,11 @@ def _make_bayeux(
     )
     if clerk is not None:
         clerk.follow(bayeux)
-    _install_extensions(bayeux, settings)
+
+    def pause(seconds: float, done: Callable[[float], None]) -> None:
+        tasks(asyncio.sleep(seconds), lambda _, now: done(now))
+
+    _install_extensions(bayeux, settings, pause)
     return bayeux
 
 
@@ -169,7 +180,7 @@ def _tls(settings: Settings) -> ssl.SSLContext | None:
     return tls
 
 
-def _install_extensions(bayeux: Bayeux, settings: Settings) -> None:
+def _install_extensions(bayeux: Bayeux, settings: Settings, pause: Pause) -> None:
     if settings.delivery:
         # Before the acknowledgements: verdicts on single messages count more than whole batches.
         bayeux.extend(Delivery(bayeux))
@@ -178,6 +189,8 @@ def _install_extensions(bayeux: Bayeux, settings: Settings) -> None:
         bayeux.extend(Ack(bayeux, announces_batch=announces_batch))
     if settings.timesync:
         bayeux.extend(TimeSync(_wall_ms))
+    if settings.chat:
+        bayeux.extend(Chat(bayeux, pause))
     if settings.timestamp:
         bayeux.extend(Timestamp(_wall_ms))
     if settings.max_inactivity:

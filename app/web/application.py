@@ -1,6 +1,6 @@
 """The routes: Bayeux at its paths, pages and probes beside it."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 
 from aiohttp import web
@@ -16,8 +16,13 @@ from app.web.websocket import WebSocketDoor
 # Says whether the server can do its work; a word about what is missing, or None.
 Readiness = Callable[[], Awaitable[str | None]]
 
+_CHAT = "/chat/"
+_PAGES = ("/", _CHAT)
+
 _PAGE_HEADERS = {
-    "Content-Security-Policy": "default-src 'self'; frame-ancestors 'none'; base-uri 'none'",
+    # cometd.js keeps its timers in a worker, which browsers do not slow down behind other tabs.
+    "Content-Security-Policy": "default-src 'self'; worker-src blob:; frame-ancestors 'none'; "
+    "base-uri 'none'; form-action 'self'",
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
     "Cache-Control": "no-cache",
@@ -42,6 +47,8 @@ def make_application(
     readiness: Readiness,
     pages: Path,
     admin: web.Application | None = None,
+    *,
+    chat: bool = True,
 ) -> web.Application:
     """One application for everything that this server answers over HTTP."""
     # The doors bound what they read themselves: aiohttp's own limit would be a second one.
@@ -52,7 +59,7 @@ def make_application(
         application.router.add_route("*", path, bayeux)
         application.router.add_route("*", path + "/{suffix:.*}", bayeux)
     _add_probes(application, metrics, readiness)
-    _add_pages(application, pages)
+    _add_pages(application, pages, [page for page in _PAGES if chat or page != _CHAT])
     if admin is not None:
         application.add_subapp("/admin", admin)
         _add_console(application, pages)
@@ -101,11 +108,18 @@ def _add_probes(application: web.Application, metrics: Metrics, readiness: Readi
     application.router.add_get("/metrics", figures)
 
 
-def _add_pages(application: web.Application, pages: Path) -> None:
-    async def welcome(_: web.Request) -> web.StreamResponse:
-        return web.FileResponse(pages / "index.html", headers=_PAGE_HEADERS)
+def _add_pages(application: web.Application, pages: Path, offered: Iterable[str]) -> None:
+    async def page(request: web.Request) -> web.StreamResponse:
+        file = pages / request.path.removeprefix("/") / "index.html"
+        return web.FileResponse(file, headers=_PAGE_HEADERS)
 
-    application.router.add_get("/", welcome)
+    async def to_folder(request: web.Request) -> web.StreamResponse:
+        raise web.HTTPPermanentRedirect(request.path.rpartition("/")[2] + "/")
+
+    for path in offered:
+        application.router.add_get(path, page)
+        if path != "/":
+            application.router.add_get(path.rstrip("/"), to_folder)
     application.router.add_static("/static/", pages)
 
 

@@ -1,6 +1,6 @@
 // Verdicts for cometd.js: the server hears what became of each message when its listeners are done.
 
-import {Ledger} from "./ledger.js";
+import {HOLDBACK, Ledger} from "./ledger.js";
 import {Watch} from "./listeners.js";
 
 export {Refuse} from "./listeners.js";
@@ -105,11 +105,17 @@ export class DeliveryExtension extends EventTarget {
 
     #settle() {
         this.#isWoken = false;
-        this.isHeldBack = this.#ledger.settle() || this.isHeldBack;
+        const done = this.#ledger.settle();
+        this.isHeldBack ||= done.some(({refusal}) => refusal?.errorCode === HOLDBACK);
         this.#changed();
-        const {verdicts} = this.#ledger;
-        // While a connect is held the next one may be far away.
-        if (this.#connect !== undefined && verdicts.length > 0 && !this.#cometd.isDisconnected()) {
+        // The others go with the connect that acknowledges their batch: that one is about to leave.
+        this.#tellAtOnce(done.filter(({isTold}) => isTold).map(({seq}) => seq));
+    }
+
+    #tellAtOnce(seqs) {
+        const verdicts = this.#ledger.verdicts.filter(({seq}) => seqs.includes(seq));
+        const isHeld = this.#connect !== undefined && !this.#cometd.isDisconnected();
+        if (isHeld && verdicts.length > 0) {
             this.#cometd.publish(SERVICE, verdicts, ({successful}) => {
                 if (successful) {
                     this.#ledger.forget(verdicts);

@@ -51,14 +51,14 @@ export class Ledger {
         return false;
     }
 
-    /** Judges what is done; returns whether anything of it held the receiver back. */
+    /** Judges what is done, and returns it. */
     settle() {
         const done = [...this.#entries.values()].filter(({running}) => running === 0);
         done.forEach((entry) => this.#judge(entry));
         if (done.length > 0) {
             this.#memory?.storage.setItem(this.#memory.name, JSON.stringify([...this.#finished]));
         }
-        return done.some(({refusal}) => refusal?.errorCode === HOLDBACK);
+        return done;
     }
 
     get verdicts() {

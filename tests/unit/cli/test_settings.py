@@ -61,6 +61,7 @@ SAMPLES: dict[str, tuple[Any, list[str]]] = {
     "guard_messages": (30, ["30"]),
     "ack": (False, []),
     "timesync": (False, []),
+    "chat": (False, []),
     "timestamp": (True, []),
     "max_inactivity": (6, ["6"]),
     "browser_cookie_name": ("__Host-b", ["__Host-b"]),

@@ -1,0 +1,158 @@
+"""The server's part of the chat demo: who is in which room, and words for one person alone.
+
+Rooms are channels, `/chat/room/NAME`, and need nothing of this. Who has subscribed to one publishes
+`{name}` to `/service/chat/here`; then everybody in its rooms hears on `/chat/members/NAME` who is
+there, who is away or held back, and how much waits for them. Data for `/service/chat/private` is
+`{id, to, text}`; it reaches all sessions of that name, and its sender with how many those were.
+"""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from app.bayeux.codec import Json
+from app.bayeux.errors import BayeuxError, Refused
+from app.bayeux.extension import ServerExtension, SessionExtension
+from app.bayeux.qos import Qos
+from app.bayeux.server import Bayeux
+from app.bayeux.services import Call
+from app.bayeux.sessions import Session
+from app.delivery.receivers import NOBODY
+
+HERE = "/service/chat/here"
+PRIVATE = "/service/chat/private"
+ROOMS = "/chat/room/"
+MEMBERS = "/chat/members/"
+UNKNOWN = "user.ptp.unknownDestination"
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9.@+~-]{1,62}")
+_LONGEST_TEXT = 4000
+_LOOK_S = 1.0
+# Who has no connect held in so many looks is away: between two connects nobody has.
+_PATIENCE = 4
+# Who is away need not hear later who was there meanwhile.
+_LIFE_MS = 5000
+
+Wait = Callable[[float, Callable[[float], None]], None]
+
+
+class Chat(ServerExtension):
+    """Knows who chats.
+
+    Args:
+        wait: Waits so many seconds, and calls back with the time.
+    """
+
+    def __init__(self, bayeux: Bayeux, wait: Wait) -> None:
+        self._bayeux = bayeux
+        self._wait = wait
+        # How many looks ago each was seen.
+        self._unseen: dict[Session, int] = {}
+        self._told: dict[str, list[Json]] = {}
+        self._is_looking = False
+        bayeux.services.add(HERE, self._welcome)
+        bayeux.services.add(PRIVATE, self._whisper)
+
+    def resume(self, session: Session, now: float) -> SessionExtension | None:
+        """Which rooms it is in is known in a moment; until it connects it is away."""
+        if session.subject != NOBODY:
+            self._unseen[session] = _PATIENCE
+            self._look_soon(0.0)
+        return None
+
+    def _welcome(self, call: Call) -> None:
+        session = call.session
+        name = call.data.get("name") if isinstance(call.data, dict) else None
+        if session.subject == NOBODY:
+            if not isinstance(name, str) or not _NAME.fullmatch(name):
+                raise Refused(BayeuxError.PUBLISH_DENIED, "name")
+            session.attributes = {**(session.attributes or {}), "chat": name}
+        self._unseen[session] = 0
+        for room in _rooms(session):
+            # A newcomer has not heard who is there, even if nothing has changed.
+            self._told.pop(room, None)
+        self._look(self._bayeux.now)
+
+    def _look_soon(self, seconds: float = _LOOK_S) -> None:
+        if not self._is_looking:
+            self._is_looking = True
+            self._wait(seconds, self._look_again)
+
+    def _look_again(self, now: float) -> None:
+        self._is_looking = False
+        self._bayeux.now = now
+        self._look(now)
+
+    def _look(self, now: float) -> None:
+        """Tell each room who is in it, if that is new."""
+        rooms: dict[str, list[Session]] = {}
+        for session, unseen in list(self._unseen.items()):
+            own = [] if session.is_gone else _rooms(session)
+            if not own:
+                del self._unseen[session]
+            else:
+                self._unseen[session] = 0 if session.held is not None else unseen + 1
+            for room in own:
+                rooms.setdefault(room, []).append(session)
+        for room, sessions in rooms.items():
+            self._tell(room, sessions)
+        for room in self._told.keys() - rooms.keys():
+            del self._told[room]
+        if rooms:
+            self._look_soon()
+
+    def _tell(self, room: str, sessions: list[Session]) -> None:
+        members = self._members(sessions)
+        if self._told.get(room) == members:
+            return
+        self._told[room] = members
+        channel = self._bayeux.channels.get(MEMBERS + room)
+        if channel is not None:
+            event: Json = {"channel": channel.name, "data": {"members": members}}
+            qos = Qos(persistent=False, life_ms=_LIFE_MS, force_destroy=True)
+            self._bayeux.broadcast(channel, event, qos=qos)
+
+    def _members(self, sessions: list[Session]) -> list[Json]:
+        """Each name once, as what is best known of its sessions."""
+        members: dict[str, Json] = {}
+        for session in sorted(sessions, key=lambda each: self._unseen[each], reverse=True):
+            state = self._state(session)
+            waiting = 0 if state == "here" else session.queue.count
+            name = _name(session)
+            members[name] = {"name": name, "state": state, "waiting": waiting}
+        return [members[name] for name in sorted(members)]
+
+    def _state(self, session: Session) -> str:
+        if session.dispatcher is not None and not session.dispatcher.is_active:
+            return "held"
+        return "away" if session.has_left or self._unseen[session] >= _PATIENCE else "here"
+
+    def _whisper(self, call: Call) -> None:
+        sender = call.session
+        data = call.data if isinstance(call.data, dict) else {}
+        told: dict[str, Any] = {key: data.get(key) for key in ("id", "to", "text")}
+        is_text = all(isinstance(value, str) for value in told.values())
+        if sender not in self._unseen or not is_text or len(told["text"]) > _LONGEST_TEXT:
+            raise Refused(BayeuxError.PUBLISH_DENIED, "private")
+        receivers = [each for each in self._unseen if _name(each) == told["to"]]
+        receivers = [each for each in receivers if not each.is_gone]
+        if not receivers:
+            call.fail({**told, "error": UNKNOWN})
+            return
+        told["from"] = _name(sender)
+        for each in receivers:
+            if each is not sender:
+                self._bayeux.deliver_event(each, {"channel": PRIVATE, "data": told})
+        call.answer({**told, "receivers": len(receivers)})
+
+
+def _name(session: Session) -> str:
+    """A session's subject; what it said of itself, if it has none."""
+    if session.subject != NOBODY:
+        return session.subject
+    return str((session.attributes or {}).get("chat", NOBODY))
+
+
+def _rooms(session: Session) -> list[str]:
+    names = (name[len(ROOMS) :] for name in session.subscriptions if name.startswith(ROOMS))
+    return [name for name in names if "*" not in name]

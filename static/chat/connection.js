@@ -1,0 +1,171 @@
+// One person in some rooms: cometd.js with the extensions, and what can be done to them.
+import {DeliveryExtension, Refuse} from "../js/delivery.js";
+import {Outbox} from "../js/outbox.js";
+import {Acks, Cable} from "./faults.js";
+
+export const PRIVATE = "/service/chat/private";
+const HERE = "/service/chat/here";
+const TRANSPORTS = ["websocket", "long-polling", "callback-polling"];
+const TYPING_LIFE_MS = 3000;
+// When a message comes again that was refused for a passing reason.
+const PAUSE_MS = 3000;
+const ONEWAY = {ext: {delivery: {oneway: true}}};
+// What nobody needs later is not kept, and leaves the queues in which it waits.
+const VOLATILE = {
+    ext: {delivery: {persistent: false, expiration: {lifeTime: TYPING_LIFE_MS, forceDestroy: true}}},
+};
+
+export const roomChannel = (room) => `/chat/room/${room}`;
+
+/** `show` is told of everything that somebody may want to see. */
+export class Connection {
+    outbox;
+    delivery;
+    /** The error code with which the next message of somebody else is refused. */
+    refuseNext;
+    #cometd;
+    #cable;
+    #acks;
+    #me;
+    #show;
+
+    constructor(library, me, {show, wire, url}) {
+        [this.#me, this.#show] = [me, show];
+        this.#cometd = new library.CometD();
+        if (me.transport) {
+            TRANSPORTS.filter((type) => type !== me.transport).forEach((type) =>
+                this.#cometd.unregisterTransport(type),
+            );
+        }
+        this.#cometd.configure({url, logLevel: "error", backoffIncrement: 250, maxBackoff: 2000});
+        this.#cable = new Cable(this.#cometd);
+        this.#cometd.registerExtension("wire", wire);
+        if (me.reliable) {
+            this.#makeReliable(library);
+        }
+        this.#cometd.addListener("/meta/handshake", (reply) => this.#onHandshake(reply));
+        this.#cometd.addListener("/meta/connect", (reply) => this.#onConnect(reply));
+        this.#cometd.addListener(PRIVATE, ({data}) => show.whisper(data));
+        this.outbox = new Outbox(this.#cometd, {name: me.name});
+    }
+
+    #makeReliable(library) {
+        const session = {name: `${this.#me.name}/1`};
+        const memory = {storage: sessionStorage, name: `holdfast.finished.${this.#me.name}`};
+        this.delivery = new DeliveryExtension({session}, memory);
+        this.#acks = new Acks((id, count) => this.#show.again(id, count));
+        // Replies pass them in this order, what is sent in the opposite one.
+        this.#cometd.registerExtension("acks given", this.#acks);
+        this.#cometd.registerExtension("ack", new library.AckExtension());
+        this.#cometd.registerExtension("delivery", this.delivery);
+    }
+
+    join() {
+        this.#cometd.handshake();
+    }
+
+    /** Ends the session, too: nothing waits for anybody any more. */
+    leave() {
+        this.outbox.close();
+        this.#cable.pull(false);
+        const props = this.#me.reliable ? {ext: {delivery: {end: true}}} : {};
+        this.#cometd.disconnect(props);
+    }
+
+    openRoom(room) {
+        if (!this.#cometd.isDisconnected()) {
+            this.#cometd.batch(() => {
+                this.#enter(room);
+                this.#cometd.publish(HERE, {name: this.#me.name});
+            });
+        }
+    }
+
+    say(room, text) {
+        const data = {id: crypto.randomUUID(), from: this.#me.name, text};
+        this.outbox.publish(roomChannel(room), data);
+    }
+
+    whisper(to, text, room) {
+        this.outbox.publish(PRIVATE, {id: crypto.randomUUID(), to, text, room});
+    }
+
+    typing(room) {
+        if (this.#cometd.getStatus() === "connected") {
+            const data = {from: this.#me.name};
+            this.#cometd.publish(`/chat/typing/${room}`, data, VOLATILE);
+        }
+    }
+
+    /** A handshake says whether this receiver wants to be given messages. */
+    hold(isHeld) {
+        this.delivery.nextActive = !isHeld;
+        this.again();
+    }
+
+    again() {
+        if (this.#cometd.isDisconnected()) {
+            this.#cometd.handshake();
+        } else {
+            this.#cometd.disconnect(() => this.#cometd.handshake());
+        }
+    }
+
+    acknowledge(areGiven) {
+        this.#acks.areGiven = areGiven;
+    }
+
+    goOffline(isOffline) {
+        this.#cable.pull(isOffline);
+        this.#show.state(isOffline ? "Offline, as you wish" : "Connecting …", "warn");
+    }
+
+    kill() {
+        this.#cable.cut();
+    }
+
+    #onHandshake(reply) {
+        if (!reply.successful) {
+            this.#show.state("No connection, trying again", "warn");
+            if (reply.error !== undefined && !reply.error.startsWith("5")) {
+                this.#show.failed(reply.error);
+            }
+            return;
+        }
+        this.#cometd.batch(() => {
+            this.#me.rooms.forEach((room) => this.#enter(room));
+            this.#cometd.publish(HERE, {name: this.#me.name});
+        });
+    }
+
+    #onConnect({successful, advice}) {
+        if (successful) {
+            const type = this.#cometd.getTransport()?.type;
+            this.#show.state(`Connected by ${type}`, "good");
+        } else if (advice?.reconnect === "none") {
+            this.#show.taken();
+        } else if (!this.#cable.isPulled) {
+            this.#show.state("Connection lost, trying again", "warn");
+        }
+    }
+
+    #enter(room) {
+        const show = this.#show;
+        this.#cometd.subscribe(roomChannel(room), (message) => this.#hear(room, message));
+        const members = ({data}) => show.members(room, data.members);
+        this.#cometd.subscribe(`/chat/members/${room}`, members, ONEWAY);
+        const typing = ({data}) => data.from !== this.#me.name && show.typing(room, data.from);
+        this.#cometd.subscribe(`/chat/typing/${room}`, typing, ONEWAY);
+    }
+
+    #hear(room, {data, ext}) {
+        const {id, from, text} = data;
+        const code = this.refuseNext;
+        if (code && from !== this.#me.name) {
+            this.refuseNext = undefined;
+            this.#show.refused(room, {id: `refused ${ext.delivery.seq}`, from, code});
+            throw new Refuse(code, "refused by hand", {delay: PAUSE_MS});
+        }
+        this.#show.line(room, {id, from, text, again: ext?.delivery?.redelivered ?? 0});
+    }
+}

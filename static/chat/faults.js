@@ -1,0 +1,67 @@
+// Faults to be seen at work: a network that is away, acks that are not given.
+
+/** Stands between cometd.js and its transports, as a cable that can be pulled. */
+export class Cable {
+    #cometd;
+    #isPulled = false;
+
+    constructor(cometd) {
+        this.#cometd = cometd;
+        for (const type of cometd.getTransportTypes()) {
+            const transport = cometd.findTransport(type);
+            const send = transport.send.bind(transport);
+            transport.send = (envelope, isConnect) => {
+                if (this.#isPulled) {
+                    const fail = () => envelope.onFailure({}, envelope.messages, {reason: "offline"});
+                    setTimeout(fail, 0);
+                } else {
+                    send(envelope, isConnect);
+                }
+            };
+        }
+    }
+
+    get isPulled() {
+        return this.#isPulled;
+    }
+
+    pull(isPulled) {
+        this.#isPulled = isPulled;
+        if (isPulled) {
+            this.cut();
+        }
+    }
+
+    /** The connection breaks, and may be made again at once. */
+    cut() {
+        this.#cometd.getTransport()?.abort();
+    }
+}
+
+/** An extension before that for acks: it can keep them back, so that messages come again. */
+export class Acks {
+    areGiven = true;
+    #last = 0;
+    #onRepeat;
+
+    constructor(onRepeat) {
+        this.#onRepeat = onRepeat;
+    }
+
+    outgoing(message) {
+        if (message.channel === "/meta/handshake") {
+            this.#last = 0;
+        } else if (message.channel === "/meta/connect" && message.ext?.ack !== undefined) {
+            this.#last = this.areGiven ? message.ext.ack : this.#last;
+            message.ext.ack = this.#last;
+        }
+        return message;
+    }
+
+    incoming(message) {
+        if (message.ext?.delivery?.redelivered > 0 && message.data?.id !== undefined) {
+            this.#onRepeat(message.data.id, message.ext.delivery.redelivered);
+        }
+        return message;
+    }
+}

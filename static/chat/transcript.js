@@ -1,0 +1,51 @@
+// What was said in the rooms, as far as this page has seen it; it outlives a reload.
+const LONGEST = 200;
+
+export class Transcript {
+    #storage;
+    #name;
+    #rooms;
+
+    constructor(storage, name) {
+        [this.#storage, this.#name] = [storage, `holdfast.chat.${name}`];
+        this.#rooms = JSON.parse(storage.getItem(this.#name) ?? "{}");
+    }
+
+    lines(room) {
+        return this.#rooms[room] ?? [];
+    }
+
+    /** Adds a line or, if it is there, what is newly known of it; returns whether it is new. */
+    put(room, line) {
+        const lines = (this.#rooms[room] ??= []);
+        const known = lines.find(({id}) => id === line.id);
+        if (known !== undefined) {
+            Object.assign(known, line);
+        } else {
+            lines.push(line);
+            lines.splice(0, lines.length - LONGEST);
+        }
+        this.#save();
+        return known === undefined;
+    }
+
+    /** The room and the line of an id, if it was seen. */
+    find(id) {
+        for (const [room, lines] of Object.entries(this.#rooms)) {
+            const line = lines.find((each) => each.id === id);
+            if (line !== undefined) {
+                return {room, line};
+            }
+        }
+        return undefined;
+    }
+
+    clear() {
+        this.#rooms = {};
+        this.#storage.removeItem(this.#name);
+    }
+
+    #save() {
+        this.#storage.setItem(this.#name, JSON.stringify(this.#rooms));
+    }
+}

@@ -1,0 +1,99 @@
+"""Pictures of every page, on a desk and on a phone, in light and dark: `make screenshots`."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+
+from tests.browser import chatting
+from tests.browser.conftest import ARGUMENTS, CHROMIUM
+from tests.serving import Server
+
+SIZES = {"desk": (1280, 800), "phone": (390, 780)}
+SCHEMES = ("light", "dark")
+
+
+class Studio:
+    """A server and a browser; each picture is taken by a visitor of its own."""
+
+    def __init__(self, browser: Browser, server: Server, out: Path) -> None:
+        self.server = server
+        self._browser = browser
+        self._out = out
+
+    def visitor(self, size: str = "desk", scheme: str = "light") -> BrowserContext:
+        width, height = SIZES[size]
+        dark = scheme == "dark"
+        return self._browser.new_context(
+            viewport={"width": width, "height": height}, color_scheme="dark" if dark else "light"
+        )
+
+    def shoot(self, name: str, pose: Callable[["Studio", Page, str], None]) -> None:
+        for size in SIZES:
+            for scheme in SCHEMES:
+                with self.visitor(size, scheme) as context:
+                    page = context.new_page()
+                    pose(self, page, f"{size}-{scheme}")
+                    page.screenshot(path=self._out / f"{name}-{size}-{scheme}.png")
+
+
+def welcome(studio: Studio, page: Page, _: str) -> None:
+    page.goto(studio.server.url, wait_until="networkidle")
+
+
+def chat_door(studio: Studio, page: Page, _: str) -> None:
+    page.goto(f"{studio.server.url}/chat/", wait_until="networkidle")
+
+
+def chat(studio: Studio, page: Page, kind: str) -> None:
+    """A conversation in which something went wrong, and nothing was lost."""
+    room, url = kind, studio.server.url
+    with studio.visitor() as context:
+        grace = context.new_page()
+        chatting.join(page, url, "ada", room=room)
+        chatting.join(grace, url, "grace", room=room)
+        chatting.say(grace, "Did the deployment reach everybody?")
+        chatting.say(page, "All but the laptop on the train. It was in a tunnel.")
+        chatting.say(grace, "And now?")
+        expect(chatting.lines(page)).to_have_count(3)
+        refuse = page.locator("#refuse")
+        refuse.evaluate("button => button.click()")
+        chatting.say(grace, "This one is refused on purpose.")
+        expect(page.locator(".refused")).to_have_count(1)
+        chatting.say(page, "It is back, and has got every message, once.")
+        chatting.say(grace, "Good. Not one is missing.", to="ada")
+        expect(chatting.lines(page)).to_have_count(6)
+        page.evaluate("document.getElementById('wire').scrollTop = 1e6")
+
+
+def chat_wire(studio: Studio, page: Page, kind: str) -> None:
+    chat(studio, page, f"{kind}-wire")
+    if page.locator("#views").is_visible():
+        page.get_by_role("button", name="Wire").click()
+
+
+POSES: dict[str, Callable[[Studio, Page, str], None]] = {
+    "welcome": welcome,
+    "chat-door": chat_door,
+    "chat": chat,
+    "chat-wire": chat_wire,
+}
+
+
+def main() -> None:
+    out, chosen = Path(sys.argv[1]), sys.argv[2:] or list(POSES)
+    out.mkdir(parents=True, exist_ok=True)
+    server = Server({})
+    try:
+        with sync_playwright() as playwright:
+            browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+            for name in chosen:
+                Studio(browser, server, out).shoot(name, POSES[name])
+            browser.close()
+    finally:
+        server.stop()
+
+
+if __name__ == "__main__":
+    main()
