@@ -137,7 +137,7 @@ class Bayeux:
                 self.log_fault(session)
         self.answers.end_round()
         if self.witness is not None:
-            self.witness.turn_over(now)
+            self.witness.turn_over()
 
     def tick(self, now: float) -> None:
         """Time has passed: held connects, lazy messages, expired sessions."""

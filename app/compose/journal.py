@@ -1,7 +1,8 @@
 """The journal of a server, if it keeps one."""
 
+import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
 
@@ -13,6 +14,9 @@ from app.journal.scribe import Scribe
 from app.settings import Settings
 from app.store.keeping import Store
 from app.store.refusals import StoreRefused
+
+# How long a server that stops waits for what its books are compared with.
+_PATIENCE_S = 2.0
 
 
 class StoreOutlet:
@@ -26,15 +30,15 @@ class StoreOutlet:
     def has_room(self) -> bool:
         return self._store.is_available
 
-    def write(self, frame: bytes) -> None:
-        self._store.write_frame(frame, partial(self._written, decode_head(frame).n))
+    def write(self, frame: bytes, notes: Sequence[int]) -> None:
+        self._store.write_frame(frame, partial(self._written, decode_head(frame).n), notes)
 
     def _written(self, events: int, reply: object) -> None:
         if isinstance(reply, StoreRefused):
             self._on_lost(events)
 
 
-def open_journal(settings: Settings, store: Store, now: float) -> Clerk | None:
+async def open_journal(settings: Settings, store: Store, now: float) -> Clerk | None:
     """Who writes it from now on; None if nobody does."""
     if not settings.journal:
         return None
@@ -44,27 +48,51 @@ def open_journal(settings: Settings, store: Store, now: float) -> Clerk | None:
         now=now,
         wall_us=_wall_us,
     )
-    store.record(Scribe(settings.node, _wall_us, clerk.why))
+    scribe = Scribe(clerk, _wall_us, clerk.why)
+    store.record(scribe)
+    scribe.find(await store.left_notes())
+    # Ahead of everything that happens now.
+    clerk.flush(now)
     clerk.changed(Kind.NODE, _wall_us(), "start")
-    # Ahead of everything that the store is told.
     clerk.flush(now)
     return clerk
 
 
 def begin_journal(
-    clerk: Clerk | None, bayeux: Bayeux, clock: Callable[[], float], stack: AsyncExitStack
+    clerk: Clerk | None,
+    bayeux: Bayeux,
+    store: Store,
+    clock: Callable[[], float],
+    stack: AsyncExitStack,
 ) -> None:
     """The server has all that it had before; when it stops, its books are closed."""
     if clerk is not None:
         restored = bayeux.hub.counters.accepted
         clerk.changed(Kind.BOOKS, _wall_us(), "restored", number=restored)
         clerk.flush(clock())
-        stack.callback(_close_books, clerk, bayeux, restored, clock)
+        stack.push_async_callback(_close_books, clerk, bayeux, store, restored, clock)
 
 
-def _close_books(clerk: Clerk, bayeux: Bayeux, restored: int, clock: Callable[[], float]) -> None:
+async def _close_books(
+    clerk: Clerk, bayeux: Bayeux, store: Store, restored: int, clock: Callable[[], float]
+) -> None:
+    # They are compared with all that was told before, by the store's notes, too.
+    answered = asyncio.Event()
+    store.after(answered.set)
+    try:
+        await asyncio.wait_for(answered.wait(), _PATIENCE_S)
+    except TimeoutError:
+        return
+    clerk.flush(clock())
+    for what, number in _books(bayeux, restored).items():
+        clerk.changed(Kind.BOOKS, _wall_us(), what, number=number)
+    clerk.changed(Kind.NODE, _wall_us(), "stop")
+    clerk.flush(clock())
+
+
+def _books(bayeux: Bayeux, restored: int) -> dict[str, int]:
     counters = bayeux.hub.counters
-    books = {
+    return {
         # By what happened in this life of the server.
         "accepted": counters.accepted - restored,
         "acked": counters.acked,
@@ -73,12 +101,6 @@ def _close_books(clerk: Clerk, bayeux: Bayeux, restored: int, clock: Callable[[]
         "discarded": counters.discarded.total(),
         "open": sum(session.queue.count for session in bayeux.sessions),
     }
-    # They are compared with all that was told before.
-    clerk.flush(clock())
-    for what, number in books.items():
-        clerk.changed(Kind.BOOKS, _wall_us(), what, number=number)
-    clerk.changed(Kind.NODE, _wall_us(), "stop")
-    clerk.flush(clock())
 
 
 def _wall_us() -> int:

@@ -83,7 +83,7 @@ class Hub(Generic[R]):
         if not self.durables and not self._lanes.open and not is_keyed:
             # As in `_show_published`.
             self.counters.published += 1
-            self._show(message, receivers, leave_out)
+            self._show(message, receivers, leave_out, 0)
             return Kept.KEPT
         keys: Sequence[str] = ()
         if self.durables and persistent is not False:
@@ -93,31 +93,27 @@ class Hub(Generic[R]):
         if not self.keeper.is_available:
             return Kept.REFUSED
         message.is_durable = bool(keys)
-        publication = Publication(message, receivers, leave_out, done)
+        publication = Publication(message, receivers, leave_out, done, len(keys))
         answered = self._lanes.keep(channel.name, publication)
         self.keeper.keep(message, keys, answered)
         return None
 
     def _show_published(
-        self, message: Message, receivers: Sequence[R], leave_out: R | None
+        self, message: Message, receivers: Sequence[R], leave_out: R | None, kept: int
     ) -> None:
         self.counters.published += 1
-        self._show(message, receivers, leave_out)
+        self._show(message, receivers, leave_out, kept)
 
-    def _show(self, message: Message, receivers: Sequence[R], leave_out: R | None) -> None:
+    def _show(
+        self, message: Message, receivers: Sequence[R], leave_out: R | None, kept: int
+    ) -> None:
         is_lazy = message.linger_s is not None
         if leave_out is not None:
             receivers = [each for each in receivers if each is not leave_out]
         if self._witness is not None:
-            self._witness.accepted(message, self._passing(message, receivers))
+            # The others are in the store, which has told of them.
+            self._witness.accepted(message, len(receivers) - kept)
         self._give(message, receivers, is_lazy=is_lazy)
-
-    def _passing(self, message: Message, receivers: Sequence[R]) -> int:
-        """How many copies there are that the store does not have."""
-        copies = len(receivers)
-        if message.is_durable:
-            copies -= sum([receiver.is_durable for receiver in receivers])
-        return copies
 
     def _give(self, message: Message, receivers: Sequence[R], *, is_lazy: bool) -> None:
         self.counters.accepted += len(receivers)
@@ -139,7 +135,7 @@ class Hub(Generic[R]):
 
     def deliver(self, receiver: R, message: Message) -> None:
         """Give the message to one receiver, whatever it subscribed to."""
-        self._show(message, (receiver,), None)
+        self._show(message, (receiver,), None, 0)
 
     def replay(self, receiver: R, message: Message) -> None:
         """Give the receiver a message that was dead; if it is durable, the store has it already."""

@@ -21,6 +21,7 @@ class Show(Protocol[R_contra]):
         message: Message,
         receivers: Sequence[R_contra],
         leave_out: R_contra | None,
+        kept: int,
         /,
     ) -> None: ...
 
@@ -28,7 +29,7 @@ class Show(Protocol[R_contra]):
 class Publication(Generic[R]):
     """A message on its way, with what was decided when it was accepted."""
 
-    __slots__ = ("done", "leave_out", "message", "outcome", "receivers")
+    __slots__ = ("done", "kept", "leave_out", "message", "outcome", "receivers")
 
     def __init__(
         self,
@@ -36,11 +37,14 @@ class Publication(Generic[R]):
         receivers: Sequence[R],
         leave_out: R | None,
         done: Callable[[Kept], None] | None,
+        kept: int = 0,
     ) -> None:
         self.message = message
         self.receivers = receivers
         self.leave_out = leave_out
         self.done = done
+        # How many of the receivers have it in the store, if it is kept.
+        self.kept = kept
         self.outcome: Kept | None = None
 
 
@@ -56,7 +60,7 @@ class Lanes(Generic[R]):
         """Show what need not be kept, now or behind what waits on its channel."""
         lane = self.open.get(channel)
         if lane is None:
-            self._show(publication.message, publication.receivers, publication.leave_out)
+            self._show(publication.message, publication.receivers, publication.leave_out, 0)
             return Kept.KEPT
         publication.outcome = Kept.KEPT
         lane.append(publication)
@@ -80,7 +84,7 @@ class Lanes(Generic[R]):
         while lane and (known := lane[0].outcome) is not None:
             first = lane.popleft()
             if known is Kept.KEPT:
-                self._show(first.message, first.receivers, first.leave_out)
+                self._show(first.message, first.receivers, first.leave_out, first.kept)
             if first.done is not None:
                 first.done(known)
         if not lane:
@@ -92,4 +96,6 @@ class Lanes(Generic[R]):
         publication.message.is_late = True
         for receiver in publication.receivers:
             receiver.queue.is_mixed = True
-        self._show(publication.message, publication.receivers, publication.leave_out)
+        self._show(
+            publication.message, publication.receivers, publication.leave_out, publication.kept
+        )

@@ -1,4 +1,4 @@
-"""The port to the journal: the frames that calls to the store carry."""
+"""The port to the journal: the notes that calls to the store carry."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
@@ -12,17 +12,16 @@ if TYPE_CHECKING:
 class Recorder(Protocol):
     """Writes down what becomes of messages, in the same step in which it becomes of them.
 
-    Asked for a frame whenever a call is about to leave, with what that call changes, in the order
-    of the calls; b"" if there is nothing to write down. The frame is in the journal if, and only
-    if, the change is in the store; it is there once, however often the call is repeated, and its
-    number is one more than that of the frame before. A store that was emptied is told everything
-    again, and then this is asked again.
+    Asked for a note whenever a call is about to leave, with what that call changes, in the order
+    of the calls; b"" if there is nothing to write down. The note is in the store if, and only if,
+    the change is; who writes the journal takes it from there, this process or the next. A store
+    that was emptied is told everything again, and then this is asked again.
     """
 
     def kept(self, messages: Sequence[tuple["Message", Sequence[str]]]) -> bytes:
         """Messages enter these sessions' queues, or none.
 
-        One that has a key is asked for alone; if it repeats another, there is no frame.
+        One that has a key is asked for alone; if it repeats another, there is no note.
         """
         ...
 
@@ -46,8 +45,8 @@ class Recorder(Protocol):
         """Entries are dead letters now; without a key there was none in the store."""
         ...
 
-    def forgotten(self, left: Mapping[str, Sequence[int]]) -> bytes:
-        """Sessions are gone, and these messages, which were left in their queues."""
+    def answered(self, number: int, *, is_there: bool) -> None:
+        """Whether the store has the oldest note that was not told of; its number there."""
         ...
 
 
@@ -72,5 +71,5 @@ class Silence:
     def buried(self, letters: object) -> bytes:
         return b""
 
-    def forgotten(self, left: object) -> bytes:
-        return b""
+    def answered(self, number: int, *, is_there: bool) -> None:
+        pass

@@ -20,7 +20,7 @@ class Witness(Protocol):
     receiver nothing need be told that is not about failures.
     """
 
-    def turn_over(self, now: float) -> None:
+    def turn_over(self) -> None:
         """A turn ends in which somebody was told something."""
         ...
 

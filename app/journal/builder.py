@@ -1,5 +1,6 @@
 """Events of one node on their way into a frame: what happens alike becomes one row."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Unpack
 
 from app.journal.columns import Change, Columns, Publication, Row, Why
@@ -7,21 +8,18 @@ from app.journal.frame import Head, encode
 from app.journal.schema import VERSION
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from app.delivery.messages import Message
-    from app.delivery.receivers import Receiver
 
 
 class FrameBuilder:
     """Collects events until `frame` is asked for, which begins the next one.
 
-    Times are microseconds since 1970. Receivers are told by themselves or by their names in the
-    store, messages by themselves or by their ids, where no more is known of them. Sequences must
-    not change any more: what is in them is looked at when the frame is made.
+    Times are microseconds since 1970, receivers are told by their names in the store. Of messages
+    no more than their ids and channels is remembered. Sequences must not change any more: what is
+    in them is looked at when the frame is made.
     """
 
-    __slots__ = ("_changed", "_latest", "_published", "_rows", "count", "node")
+    __slots__ = ("_changed", "_latest", "_published", "_rows", "channels", "count", "node")
 
     def __init__(self, node: str) -> None:
         self.node = node
@@ -30,55 +28,70 @@ class FrameBuilder:
     def _begin(self) -> None:
         # How many events there are.
         self.count = 0
+        # Of messages, by their ids; what was told by ids alone has its channel from here, too.
+        self.channels: dict[int, str] = {}
         self._published: list[Publication] = []
         self._rows: list[Row] = []
         # The row of each kind that the next event may join.
         self._latest: dict[str, Row] = {}
         self._changed: list[Change] = []
 
+    @property
+    def weight(self) -> int:
+        """How much there is to be written, in rows."""
+        return len(self._published) + len(self._rows) + len(self._changed)
+
     def published(self, message: "Message", at: int, copies: int, kept: int = 0) -> None:
         """So many receivers are to get it; so many of them have it in the store."""
+        self.publish(publication_of(message, at, copies, kept))
+
+    def publish(self, told: Publication) -> None:
+        """The same, in words of the journal."""
         self.count += 1
-        self._published.append((message, at, copies, kept))
+        self.channels[told[0]] = told[7]
+        self._published.append(told)
 
     def delivered(
         self,
         kind: str,
-        messages: "Sequence[Message] | Sequence[int]",
-        receiver: "Receiver | str",
+        messages: Sequence["Message"],
+        receiver: str,
         at: int,
         attempt: int | None = None,
     ) -> None:
         """This happened to these messages and this receiver."""
-        if not messages:
+        for message in messages:
+            self.channels[message.id] = message.channel
+        self.happened(kind, [message.id for message in messages], receiver, at, attempt)
+
+    def happened(
+        self, kind: str, ids: Sequence[int], receiver: str, at: int, attempt: int | None = None
+    ) -> None:
+        """The same, of messages of which nothing else is known here."""
+        if not ids:
             return
-        self.count += len(messages)
+        self.count += len(ids)
         row = self._latest.get(kind)
-        if (
-            row is not None
-            # Looking at one spares looking at all where they are others.
-            and row[1][-1] is messages[-1]
-            and row[1] == messages
-            and row[2] == attempt
-        ):
+        if row is not None and row[1] == ids and row[2] == attempt:
             row[4].append(receiver)
             row[5].append(at)
         else:
-            self._latest[kind] = row = (kind, messages, attempt, None, [receiver], [at])
+            self._latest[kind] = row = (kind, ids, attempt, None, [receiver], [at])
             self._rows.append(row)
 
     def explained(
         self,
         kind: str,
-        message: "Message | int",
-        receiver: "Receiver | str",
+        message: "Message",
+        receiver: str,
         at: int,
         attempt: int | None = None,
         **why: Unpack[Why],
     ) -> None:
         """This happened to one message and one receiver, and there is more to be said."""
         self.count += 1
-        self._rows.append((kind, (message,), attempt, why, [receiver], [at]))
+        self.channels[message.id] = message.channel
+        self._rows.append((kind, [message.id], attempt, why, [receiver], [at]))
 
     def changed(
         self,
@@ -104,7 +117,7 @@ class FrameBuilder:
         if not self.count:
             return b""
         first, last = self.span()
-        columns = Columns(first)
+        columns = Columns(first, self.channels)
         columns.publish(self._published)
         columns.deliver(self._rows)
         columns.change(self._changed)
@@ -114,7 +127,14 @@ class FrameBuilder:
 
     def span(self) -> tuple[int, int]:
         """The first and the last time; in each list times rise, unless the clock is put back."""
-        ends = [row[1] for told in (self._published, self._changed) for row in told[:1] + told[-1:]]
+        ends = [row[1] for row in self._published[:1] + self._published[-1:]]
+        ends += [row[1] for row in self._changed[:1] + self._changed[-1:]]
         ends += [row[5][0] for row in self._rows]
         ends += [row[5][-1] for row in self._rows]
         return min(ends), max(ends)
+
+
+def publication_of(message: "Message", at: int, copies: int, kept: int) -> Publication:
+    """What the journal says of a publish."""
+    size, priority = len(message.wire), message.priority
+    return message.id, at, copies, kept, size, priority, message.sender, message.channel

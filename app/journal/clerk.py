@@ -12,7 +12,7 @@ from app.delivery.receivers import Receiver
 from app.journal.columns import Why
 from app.journal.journal import Journal, Outlet
 from app.journal.notes import SingleNotes, TurnNotes
-from app.journal.schema import FULL, Kind
+from app.journal.schema import Kind
 
 
 class Clock(Protocol):
@@ -49,16 +49,19 @@ class Clerk(Journal):
         now = self._clock.now
         return self.at if now is self._now else self.time(now)
 
-    def turn_over(self, now: float) -> None:
+    @property
+    def weight(self) -> int:
+        own = len(self._published) + len(self._rows) + len(self._changed)
+        return own + self._handed.weight + self._written.weight + self._acked.weight
+
+    def turn_over(self) -> None:
         self._handed.end_turn()
         self._written.end_turn()
-        count = self.count + self._handed.count + self._written.count + self._acked.count
-        if count >= FULL:
-            self.flush(now)
 
     def flush(self, now: float) -> None:
-        for notes in (self._handed, self._written, self._acked):
-            self.add(*notes.take())
+        self.add(*self._handed.take(self.channels))
+        self.add(*self._written.take(self.channels))
+        self.add(*self._acked.take(self.channels))
         super().flush(now)
 
     def follow(self, clock: Clock) -> None:
@@ -66,36 +69,36 @@ class Clerk(Journal):
         self._clock = clock
 
     def accepted(self, message: Message, copies: int) -> None:
-        self.count += 1
-        self._published.append((message, message.id // 1000, copies, 0))
+        if copies or not message.is_durable:
+            self.published(message, message.id // 1000, copies)
 
     def replayed(self, receiver: Receiver, message: Message) -> None:
         at = self.time(self._clock.now)
-        self.explained(Kind.REPLAYED, message, receiver, at, generation=message.generation)
+        self.explained(Kind.REPLAYED, message, receiver.key, at, generation=message.generation)
 
     def handed_again(self, receiver: Receiver, entries: Iterable[Entry]) -> None:
         if not receiver.is_durable:
             at = self.time(self._clock.now)
             for entry in entries:
                 kind = Kind.HANDED if entry.attempts == 1 else Kind.REDELIVERED
-                self.delivered(kind, (entry.message,), receiver, at, entry.attempts)
+                self.delivered(kind, (entry.message,), receiver.key, at, entry.attempts)
 
     def refused(self, receiver: Receiver, entries: Iterable[Entry], code: ErrorCode) -> None:
         at = self.time(self._clock.now)
         for entry in entries:
             self.explained(
-                Kind.REFUSED, entry.message, receiver, at, entry.attempts, code=code.text
+                Kind.REFUSED, entry.message, receiver.key, at, entry.attempts, code=code.text
             )
 
     def returned(self, receiver: Receiver, entries: Iterable[Entry]) -> None:
         messages = [entry.message for entry in entries]
-        self.delivered(Kind.RETURNED, messages, receiver, self.time(self._clock.now))
+        self.delivered(Kind.RETURNED, messages, receiver.key, self.time(self._clock.now))
 
     def expired(self, receiver: Receiver, messages: Sequence[Message], *, is_kept: bool) -> None:
         if is_kept:
             self._remember(receiver, messages, Why())
         else:
-            self.delivered(Kind.EXPIRED, messages, receiver, self.time(self._clock.now))
+            self.delivered(Kind.EXPIRED, messages, receiver.key, self.time(self._clock.now))
 
     def discarded(
         self, receiver: Receiver, messages: Sequence[Message], reason: Reason, *, is_kept: bool
@@ -105,7 +108,7 @@ class Clerk(Journal):
             return
         at = self.time(self._clock.now)
         for message in messages:
-            self.explained(Kind.DISCARDED, message, receiver, at, code=reason.value)
+            self.explained(Kind.DISCARDED, message, receiver.key, at, code=reason.value)
 
     def _remember(self, receiver: Receiver, messages: Sequence[Message], why: Why) -> None:
         for message in messages:

@@ -1,14 +1,10 @@
 """Columns of a frame in the making."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypedDict
+from collections.abc import Mapping, Sequence
+from typing import TypedDict
 
 from app.delivery.dead_letters import key_of
-from app.journal.frame import Body, Delivered, Messages
-
-if TYPE_CHECKING:
-    from app.delivery.messages import Message
-    from app.delivery.receivers import Receiver
+from app.journal.frame import Body, Delivered
 
 _NS_PER_US = 1000
 _NOBODY = -1
@@ -25,32 +21,33 @@ class Why(TypedDict, total=False):
 
 _NO_REASON: Why = {}
 
-# Message, time, copies, how many of these are kept.
-Publication = tuple["Message", int, int, int]
-# Kind, messages or their ids, attempt, reason, receivers and a time for each, or one for all.
-Row = tuple[
-    str, Sequence["Message | int"], int | None, Why | None, list["Receiver | str"], list[int]
-]
+# Id of the message, time, copies, how many of these are kept, bytes, priority, sender, channel.
+Publication = tuple[int, int, int, int, int, int, str, str]
+# Kind, ids of messages, attempt, reason, names of receivers and a time for each, or one for all.
+Row = tuple[str, Sequence[int], int | None, Why | None, list[str], list[int]]
 # Kind, time, what, name, channel, number.
 Change = tuple[str, int, str | None, str | None, str | None, int | None]
 
 
 class Columns:
-    """Says names, channels and messages once; everything else has their places.
+    """Says names, groups of them, channels and messages once; everything else has their places.
 
     Args:
         first: The time from which others are told, in microseconds since 1970.
+        channels: Of the messages, by their ids, as far as is known.
     """
 
-    def __init__(self, first: int) -> None:
+    def __init__(self, first: int, channels: Mapping[int, str]) -> None:
         self._first = first
+        self._channel_of = channels
         self._names: dict[str, int] = {}
-        # Places of receivers' names, by themselves.
-        self._receivers: dict[Receiver | str, int] = {}
+        self._groups: list[list[int]] = []
+        # Groups of one, and by their first name others, as they were told.
+        self._singles: dict[str, int] = {}
+        self._crowds: dict[str, tuple[list[str], int]] = {}
         self._channels: dict[str, int] = {}
-        # Places of messages, by themselves or by their ids.
-        self._places: dict[Message | int, int] = {}
-        self._messages: Messages = {"id": [], "channel": []}
+        # Places of messages.
+        self._places: dict[int, int] = {}
         self._body = Body()
 
     def publish(self, told: Sequence[Publication]) -> None:
@@ -58,42 +55,28 @@ class Columns:
         if not told:
             return
         first = self._first
-        messages, times, copies, kept = zip(*told, strict=True)
-        places = {sender: self._sender(sender) for sender in {m.sender for m in messages}}
+        ids, times, copies, kept, sizes, priorities, senders, _ = zip(*told, strict=True)
+        places = {sender: self._sender(sender) for sender in set(senders)}
         self._body["published"] = {
-            "message": [self._place(message) for message in messages],
+            "message": self._places_of(ids),
             "t": [at - first for at in times],
             "copies": list(copies),
             "kept": list(kept),
-            "size": [len(message.wire) for message in messages],
-            "priority": [message.priority for message in messages],
-            "by": [places[message.sender] for message in messages],
+            "size": list(sizes),
+            "priority": list(priorities),
+            "by": [places[sender] for sender in senders],
         }
 
     def deliver(self, told: Sequence[Row]) -> None:
         """Put in what happened to messages and receivers."""
         if not told:
             return
-        first, message_at, receiver_at = self._first, self._places.get, self._receivers.get
-        messages: list[list[int]] = []
-        receivers: list[list[int]] = []
-        times: list[list[int]] = []
-        for _, batch, _, _, to, at in told:
-            # Many rows have one message and one receiver; they are what costs most.
-            if len(batch) == 1:
-                place = message_at(batch[0])
-                messages.append([self._place(batch[0]) if place is None else place])
-            else:
-                messages.append([self._place(message) for message in batch])
-            if len(to) == 1:
-                place = receiver_at(to[0])
-                receivers.append([self._name_of(to[0]) if place is None else place])
-                times.append([at[0] - first])
-            else:
-                receivers.append(self._places_of(to))
-                times.append(_times(at, len(to), first))
+        first = self._first
         self._body["delivered"] = block = Delivered(
-            kind=[row[0] for row in told], messages=messages, receivers=receivers, t=times
+            kind=[row[0] for row in told],
+            messages=[self._places_of(row[1]) for row in told],
+            receivers=[self._group(row[4]) for row in told],
+            t=[[at - first for at in row[5]] for row in told],
         )
         attempts = [row[2] for row in told]
         if any(attempts):
@@ -101,13 +84,6 @@ class Columns:
         reasons = [row[3] for row in told]
         if any(reasons):
             _explain(block, [why or _NO_REASON for why in reasons])
-
-    def _places_of(self, receivers: "Sequence[Receiver | str]") -> list[int]:
-        places = self._receivers
-        try:
-            return [places[receiver] for receiver in receivers]
-        except KeyError:
-            return [self._name_of(receiver) for receiver in receivers]
 
     def change(self, told: Sequence[Change]) -> None:
         """Put in what changed."""
@@ -125,39 +101,44 @@ class Columns:
 
     def body(self) -> Body:
         """All columns."""
-        body, messages = self._body, self._messages
-        if messages["id"]:
+        body = self._body
+        if self._places:
             base = self._first * _NS_PER_US
-            messages["id"] = [id - base for id in messages["id"]]
-            body["messages"] = messages
+            known = self._channel_of
+            channels = [self._channel(known[id]) if id in known else _NOBODY for id in self._places]
+            body["messages"] = {"id": [id - base for id in self._places], "channel": channels}
         if self._channels:
             body["channels"] = list(self._channels)
+        if self._groups:
+            body["groups"] = self._groups
         if self._names:
             body["names"] = list(self._names)
         return body
 
     # What is said once
 
-    def _place(self, message: "Message | int") -> int:
-        place = self._places.get(message)
-        if place is None:
-            place = self._places[message] = len(self._places)
-            ids, channels = self._messages["id"], self._messages["channel"]
-            if isinstance(message, int):
-                ids.append(message)
-                channels.append(_NOBODY)
-            else:
-                ids.append(message.id)
-                name = message.channel
-                channels.append(self._channels.setdefault(name, len(self._channels)))
+    def _places_of(self, ids: Sequence[int]) -> list[int]:
+        places = self._places
+        return [places.setdefault(id, len(places)) for id in ids]
+
+    def _group(self, names: list[str]) -> int:
+        """The place of a group; crowds that are told again come in the same order."""
+        if len(names) == 1:
+            place = self._singles.get(names[0])
+            if place is None:
+                place = self._singles[names[0]] = self._new_group(names)
+            return place
+        known = self._crowds.get(names[0])
+        if known is not None and known[0] == names:
+            return known[1]
+        place = self._new_group(names)
+        self._crowds[names[0]] = (names, place)
         return place
 
-    def _name_of(self, receiver: "Receiver | str") -> int:
-        place = self._receivers.get(receiver)
-        if place is None:
-            name = receiver if isinstance(receiver, str) else receiver.key
-            place = self._receivers[receiver] = self._name(name)
-        return place
+    def _new_group(self, names: list[str]) -> int:
+        places = self._names
+        self._groups.append([places.setdefault(name, len(places)) for name in names])
+        return len(self._groups) - 1
 
     def _name(self, name: str) -> int:
         return self._names.setdefault(name, len(self._names))
@@ -175,9 +156,3 @@ def _explain(block: Delivered, reasons: Sequence[Why]) -> None:
     block["letter"] = [why.get("letter") for why in reasons]
     block["fingerprint"] = [why.get("fingerprint") for why in reasons]
     block["generation"] = [why.get("generation") for why in reasons]
-
-
-def _times(times: Sequence[int], count: int, first: int) -> list[int]:
-    if len(times) == count:
-        return [at - first for at in times]
-    return [times[0] - first] * count

@@ -65,13 +65,15 @@ class Published(TypedDict, total=False):
 class Delivered(TypedDict, total=False):
     """A row for what happened alike to some messages and some receivers.
 
-    It is as many events as it has messages, times receivers: message by message, all receivers of
-    each. `t` has a time for each receiver. From `attempt` on, columns that no row has are missing.
+    It is as many events as it has messages, times receivers in its group: message by message, all
+    receivers of each. `t` has a time for each receiver, or one for all. From `attempt` on, columns
+    that no row has are missing.
     """
 
     kind: list[str]
     messages: list[list[int]]
-    receivers: list[list[int]]
+    # The place of a group.
+    receivers: list[int]
     t: list[list[int]]
     attempt: list[int | None]
     code: list[str | None]
@@ -95,6 +97,8 @@ class Body(TypedDict, total=False):
     """Blocks that have no rows are missing."""
 
     names: list[str]
+    # Receivers to whom things happen together: places among the names.
+    groups: list[list[int]]
     channels: list[str]
     messages: Messages
     published: Published
@@ -146,7 +150,7 @@ def decode(frame: bytes) -> Frame:
     body = cast("Body", given)
     try:
         told = count(body)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
         raise FrameUnreadable("a frame whose columns do not fit together") from error
     if told != head.n:
         raise FrameUnreadable(f"a frame of {head.n} events has {told}")
@@ -174,6 +178,7 @@ def count(body: Body) -> int:
     told = len(body["published"]["message"]) if "published" in body else 0
     told += len(body["changed"]["kind"]) if "changed" in body else 0
     if delivered is not None:
+        sizes = [len(group) for group in body["groups"]]
         pairs = zip(delivered["messages"], delivered["receivers"], strict=True)
-        told += sum(len(messages) * len(receivers) for messages, receivers in pairs)
+        told += sum(len(messages) * sizes[group] for messages, group in pairs)
     return told

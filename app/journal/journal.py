@@ -1,11 +1,12 @@
-"""The passing events of a node on their way into the store: in order, in frames, bounded."""
+"""The events of a node on their way into the journal: in frames, bounded."""
 
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from app.journal.builder import FrameBuilder
+from app.journal.columns import Publication, Row
 from app.journal.schema import FULL, PATIENCE_S, Kind
 
 log = logging.getLogger(__name__)
@@ -23,14 +24,15 @@ class Outlet(Protocol):
         """Whether the store is there and takes more."""
         ...
 
-    def write(self, frame: bytes) -> None: ...
+    def write(self, frame: bytes, notes: Sequence[int]) -> None:
+        """The frame tells of these notes, too, which then go."""
+        ...
 
 
 class Journal(FrameBuilder):
     """A builder whose frames leave by themselves.
 
-    The shell calls `turn_over` at the end of every turn of the event loop in which something may
-    have been told, and `beat` ten times a second. While the store is away frames wait; when they
+    The shell calls `beat` ten times a second. While the store is away frames wait; when they
     fill their room, what comes then is dropped and counted, and the journal says so.
 
     Args:
@@ -44,6 +46,7 @@ class Journal(FrameBuilder):
         "_dropped_at",
         "_due",
         "_most_bytes",
+        "_notes",
         "_now",
         "_outlet",
         "_waiting",
@@ -67,17 +70,26 @@ class Journal(FrameBuilder):
         self._outlet = outlet
         self._wall_us = wall_us
         self._most_bytes = most_bytes
-        self._waiting: deque[bytes] = deque()
+        self._waiting: deque[tuple[bytes, list[int]]] = deque()
         self._bytes = 0
         # Events that are in no frame: ever, and those that the journal has not told of.
         self.dropped = self.dropped_untold = 0
         self._dropped_at = 0
+        # Notes in the store that the next frame takes the place of.
+        self._notes: list[int] = []
         # The present turn by the loop's clock and by the wall's, and what lies between the two.
         self._now = -1.0
         self.offset_us = wall_us() - int(now * _US_PER_S)
         self.at = 0
         # When what there is leaves at the latest.
         self._due = now + PATIENCE_S
+
+    def replace(self, note: int, count: int, published: list[Publication], rows: list[Row]) -> None:
+        """Tell what this note in the store tells, so many events, in its place."""
+        self._notes.append(note)
+        for publication in published:
+            self.publish(publication)
+        self.add(count - len(published), rows)
 
     def time(self, now: float) -> int:
         """This turn's time in microseconds since 1970; to be asked before each event."""
@@ -86,14 +98,9 @@ class Journal(FrameBuilder):
             self.at = int(now * _US_PER_S) + self.offset_us
         return self.at
 
-    def turn_over(self, now: float) -> None:
-        """The turn ends: what makes a whole frame leaves."""
-        if self.count >= FULL:
-            self.flush(now)
-
     def beat(self, now: float) -> None:
-        """Time has passed: what has waited for company long enough leaves."""
-        if now >= self._due:
+        """Time has passed: what makes a whole frame leaves, or has waited for company."""
+        if now >= self._due or self.weight >= FULL:
             self.flush(now)
 
     def flush(self, now: float) -> None:
@@ -109,7 +116,7 @@ class Journal(FrameBuilder):
 
     def _send(self) -> None:
         while self._waiting:
-            self._outlet.write(self._waiting.popleft())
+            self._outlet.write(*self._waiting.popleft())
         self._bytes = 0
         if self.dropped_untold:
             log.error("%d events of the journal were lost", self.dropped_untold)
@@ -117,13 +124,15 @@ class Journal(FrameBuilder):
             self.dropped_untold = 0
         frame = self.frame()
         if frame:
-            self._outlet.write(frame)
+            notes, self._notes = self._notes, []
+            self._outlet.write(frame, notes)
 
     def _keep(self) -> None:
         count, since = self.count, self.span()[0]
         frame = self.frame()
         if self._bytes + len(frame) <= self._most_bytes and not self.dropped_untold:
-            self._waiting.append(frame)
+            notes, self._notes = self._notes, []
+            self._waiting.append((frame, notes))
             self._bytes += len(frame)
             return
         # What comes behind a gap goes as well: who reads may trust what came before it.

@@ -1,10 +1,9 @@
 """What most deliveries tell: rows that grow while the server works, receiver by receiver."""
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from app.delivery.messages import Message
     from app.delivery.receivers import Receiver
     from app.journal.columns import Row
@@ -19,80 +18,101 @@ class TurnNotes:
 
     __slots__ = (
         "_attempt",
-        "_join",
+        "_channels",
         "_kind",
         "_last",
         "_messages",
+        "_receivers",
         "_rows",
         "_time",
         "count",
     )
 
-    def __init__(self, kind: str, attempt: int, time: "Callable[[], int]") -> None:
+    def __init__(self, kind: str, attempt: int, time: Callable[[], int]) -> None:
         self._kind = kind
         self._attempt = attempt
         self._time = time
         # Events, but for those of the row that grows.
         self.count = 0
         self._rows: list[Row] = []
+        self._channels: dict[int, str] = {}
         # Of the row that grows.
         self._last: Message | None = None
         self._messages: Sequence[Message] = ()
-        self._join: Callable[[Receiver | str], None] = list["Receiver | str"]().append
+        self._receivers: list[str] = []
+
+    @property
+    def weight(self) -> int:
+        """How much there is to be written, in rows."""
+        return len(self._rows)
 
     def note(self, receiver: "Receiver", messages: "Sequence[Message]") -> None:
         """It happened to these, of which there is one at least; they must not change any more."""
         if messages[-1] is self._last and messages == self._messages:
-            self._join(receiver)
+            self._receivers.append(receiver.key)
         else:
             self.end_turn()
-            receivers: list[Receiver | str] = [receiver]
-            self._last, self._messages, self._join = messages[-1], messages, receivers.append
-            row = (self._kind, messages, self._attempt, None, receivers, [self._time()])
+            self._last, self._messages = messages[-1], messages
+            self._receivers = [receiver.key]
+            for message in messages:
+                self._channels[message.id] = message.channel
+            ids = [message.id for message in messages]
+            row = (self._kind, ids, self._attempt, None, self._receivers, [self._time()])
             self._rows.append(row)
 
     def end_turn(self) -> None:
-        """What comes now has a time, and a row, of its own."""
+        """What comes now has a time, and a row, of its own; messages are not needed any more."""
         if self._last is not None:
-            self._last = None
-            self.count += len(self._messages) * len(self._rows[-1][4])
+            self.count += len(self._messages) * len(self._receivers)
+            self._last, self._messages = None, ()
 
-    def take(self) -> "tuple[int, list[Row]]":
-        """How many events there are, and their rows; others begin."""
+    def take(self, channels: dict[int, str]) -> "tuple[int, list[Row]]":
+        """How many events there are, and their rows, and channels besides; others begin."""
         self.end_turn()
         count, rows = self.count, self._rows
-        self.count, self._rows = 0, []
+        channels.update(self._channels)
+        self.count, self._rows, self._channels = 0, [], {}
         return count, rows
 
 
 class SingleNotes:
     """What happens to many with the same messages, but to each at a time of its own."""
 
-    __slots__ = ("_kind", "_open", "_rows", "_time", "count")
+    __slots__ = ("_channels", "_kind", "_open", "_rows", "_time", "count", "weight")
 
-    def __init__(self, kind: str, time: "Callable[[], int]") -> None:
+    def __init__(self, kind: str, time: Callable[[], int]) -> None:
         self._kind = kind
         self._time = time
-        self.count = 0
+        # Events, and how often it happened.
+        self.count = self.weight = 0
         self._rows: list[Row] = []
+        self._channels: dict[int, str] = {}
         # By the last of their messages.
-        self._open: dict[Message, Row] = {}
+        self._open: dict[int, Row] = {}
 
     def note(self, receiver: "Receiver", messages: "Sequence[Message]") -> None:
-        """It happened to these, of which there is one at least; they must not change any more."""
+        """It happened to these, of which there is one at least."""
         self.count += len(messages)
-        row = self._open.get(messages[-1])
-        if row is not None and row[1] == messages:
-            row[4].append(receiver)
+        self.weight += 1
+        last = messages[-1].id
+        row = self._open.get(last)
+        if row is not None and (
+            len(messages) == len(row[1]) == 1 or row[1] == [message.id for message in messages]
+        ):
+            row[4].append(receiver.key)
             row[5].append(self._time())
         else:
-            row = (self._kind, messages, None, None, [receiver], [self._time()])
-            self._open[messages[-1]] = row
+            for message in messages:
+                self._channels[message.id] = message.channel
+            ids = [message.id for message in messages]
+            row = (self._kind, ids, None, None, [receiver.key], [self._time()])
+            self._open[last] = row
             self._rows.append(row)
 
-    def take(self) -> "tuple[int, list[Row]]":
-        """How many events there are, and their rows; others begin."""
+    def take(self, channels: dict[int, str]) -> "tuple[int, list[Row]]":
+        """How many events there are, and their rows, and channels besides; others begin."""
         count, rows = self.count, self._rows
-        self.count, self._rows = 0, []
+        channels.update(self._channels)
+        self.count, self.weight, self._rows, self._channels = 0, 0, [], {}
         self._open.clear()
         return count, rows

@@ -7,8 +7,7 @@ that they do not know, so both may be added; the version changes when the meanin
 from typing import Final, NamedTuple
 
 VERSION = 1
-# Events that may wait for company; a call to the store that brings more has them in one frame. A
-# frame costs as much as a hundred events, and those of fan-out take little room.
+# Rows that make a frame, a tenth of a second later: by itself it costs as much as a hundred rows.
 FULL = 2000
 # How long (seconds) they may: what an ordinary store may lose, too, when its machine dies.
 PATIENCE_S = 1.0

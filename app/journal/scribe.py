@@ -1,23 +1,58 @@
-"""Who writes down what the store is told, in frames that the store keeps with the change."""
+"""Who writes down what the store is told, in notes that the store keeps with the change.
 
+A note is JSON: the version, publications, and rows, as the builder of the frame that will tell of
+them has them.
+"""
+
+import logging
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from app.journal.builder import FrameBuilder
-from app.journal.columns import Why
-from app.journal.schema import Kind
+import orjson
+
+from app.journal.builder import publication_of
+from app.journal.columns import Publication, Row, Why
+from app.journal.schema import VERSION, Kind
 
 if TYPE_CHECKING:
     from app.delivery.dead_letters import DeadLetter
     from app.delivery.keeper import Batch, Mark
     from app.delivery.messages import Message
+    from app.journal.journal import Journal
+
+log = logging.getLogger(__name__)
 
 # It never was.
 _NOTHING = Why(code="")
 
 
+class Note(NamedTuple):
+    """What one call tells: so many events."""
+
+    events: int
+    published: list[Publication]
+    rows: list[Row]
+
+    def packed(self) -> bytes:
+        """As the store keeps it."""
+        return orjson.dumps((VERSION, self.published, self.rows))
+
+    @classmethod
+    def unpacked(cls, packed: bytes) -> "Note":
+        """The note again; raises ValueError if it is none, or one of another version."""
+        version, published, rows = orjson.loads(packed)
+        if version != VERSION:
+            raise ValueError(f"a note of version {version}")
+        count = len(published) + sum(len(row[1]) * len(row[4]) for row in rows)
+        return cls(count, [(*row,) for row in published], [(*row,) for row in rows])
+
+
+_NO_NOTE = Note(0, [], [])
+
+
 class Scribe:
-    """A `Recorder`.
+    """A `Recorder`: notes that are in the store go on into the journal's next frame.
 
     Args:
         now_us: Microseconds since 1970.
@@ -25,70 +60,110 @@ class Scribe:
     """
 
     def __init__(
-        self, node: str, now_us: Callable[[], int], why: dict[tuple[str, int], Why]
+        self, journal: "Journal", now_us: Callable[[], int], why: dict[tuple[str, int], Why]
     ) -> None:
-        self._builder = FrameBuilder(node)
+        self._journal = journal
         self._now_us = now_us
         self._why = why
+        # Of calls that have not been answered.
+        self._notes: deque[Note] = deque()
+
+    def _note(self, count: int, published: list[Publication], rows: list[Row]) -> bytes:
+        if not count:
+            return b""
+        note = Note(count, published, rows)
+        self._notes.append(note)
+        return note.packed()
+
+    def answered(self, number: int, *, is_there: bool) -> None:
+        note = self._notes.popleft()
+        # If it is not there now, it may have been before its call was repeated.
+        self._journal.replace(number, *(note if is_there else _NO_NOTE))
+
+    def find(self, left: Mapping[int, bytes]) -> None:
+        """Tell what a process before this one has written down and not told."""
+        for number in sorted(left):
+            try:
+                note = Note.unpacked(left[number])
+            except (ValueError, TypeError, IndexError) as error:
+                log.error("what the journal was to tell is lost: %s", error)
+                self._journal.miss(1)
+                note = _NO_NOTE
+            self._journal.replace(number, *note)
 
     def kept(self, messages: "Sequence[tuple[Message, Sequence[str]]]") -> bytes:
         at = self._now_us()
-        for message, keys in messages:
-            if keys:
-                self._builder.published(message, at, len(keys), len(keys))
-        return self._builder.frame()
+        published = [
+            publication_of(message, at, len(keys), len(keys)) for message, keys in messages if keys
+        ]
+        return self._note(len(published), published, [])
 
     def handed_over(self, batches: "Mapping[str, Batch]") -> bytes:
-        at = self._now_us()
+        at = [self._now_us()]
+        rows: list[Row] = []
+        last: Sequence[int] = ()
+        keys: list[str] = []
+        count = 0
         for key, batch in batches.items():
-            self._builder.delivered(Kind.HANDED, batch.ids, key, at, 1)
-        return self._builder.frame()
+            ids = batch.ids
+            count += len(ids)
+            if ids == last:
+                keys.append(key)
+            else:
+                last, keys = ids, [key]
+                rows.append((Kind.HANDED, ids, 1, None, keys, at))
+        return self._note(count, [], rows)
 
     def marked(self, marks: "Mapping[str, Mapping[int, Mark]]") -> bytes:
-        at = self._now_us()
+        at = [self._now_us()]
+        rows: list[Row] = []
         for key, entries in marks.items():
             for mark in entries.values():
                 if mark.seq:
                     kind = Kind.HANDED if mark.attempts == 1 else Kind.REDELIVERED
-                    self._builder.delivered(kind, (mark.id,), key, at, mark.attempts)
-        return self._builder.frame()
+                    rows.append((kind, [mark.id], mark.attempts, None, [key], at))
+        return self._note(len(rows), [], rows)
 
     def refused(self, message: "Message", keys: Sequence[str]) -> None:
         for key in keys:
             self._why[key, message.id] = _NOTHING
 
     def settled(self, entries: "Mapping[int, Sequence[str]]") -> bytes:
-        at = self._now_us()
+        at = [self._now_us()]
+        rows: list[Row] = []
+        others: list[Row] = []
+        count = 0
+        last: Sequence[str] = ()
+        ids: list[int] = []
         for id, keys in entries.items():
-            for key in keys:
-                why = self._why.pop((key, id), None) if self._why else None
-                if why is None:
-                    self._builder.delivered(Kind.ACKED, (id,), key, at)
-                elif why is not _NOTHING:
-                    self._tell_why(id, key, at, why)
-        return self._builder.frame()
+            acked = self._take_others(id, keys, at, others) if self._why else [*keys]
+            count += len(acked)
+            if acked == last:
+                ids.append(id)
+            elif acked:
+                last, ids = acked, [id]
+                rows.append((Kind.ACKED, ids, None, None, acked, at))
+        return self._note(count + len(others), [], rows + others)
 
-    def _tell_why(self, id: int, key: str, at: int, why: Why) -> None:
-        if why:
-            self._builder.explained(Kind.DISCARDED, id, key, at, **why)
-        else:
-            self._builder.delivered(Kind.EXPIRED, (id,), key, at)
+    def _take_others(
+        self, id: int, keys: Sequence[str], at: list[int], others: list[Row]
+    ) -> list[str]:
+        """Tell of those who have not acknowledged; who has."""
+        acked = []
+        for key in keys:
+            why = self._why.pop((key, id), None)
+            if why is None:
+                acked.append(key)
+            elif why is not _NOTHING:
+                kind = Kind.DISCARDED if why else Kind.EXPIRED
+                others.append((kind, [id], None, why or None, [key], at))
+        return acked
 
     def buried(self, letters: "Sequence[tuple[DeadLetter, str | None]]") -> bytes:
-        at = self._now_us()
+        at = [self._now_us()]
+        rows: list[Row] = []
         for letter, _ in letters:
-            self._builder.explained(
-                Kind.DEAD,
-                letter.message,
-                letter.key,
-                at,
-                letter.attempt_count,
-                code=letter.code,
-                letter=int(letter.id),
-                fingerprint=letter.fingerprint,
-            )
-        return self._builder.frame()
-
-    def forgotten(self, left: object) -> bytes:
-        """Nothing: what becomes of their entries has been told."""
-        return b""
+            why = Why(code=letter.code, letter=int(letter.id), fingerprint=letter.fingerprint)
+            attempts = letter.attempt_count
+            rows.append((Kind.DEAD, [letter.message], attempts, why, [letter.key], at))
+        return self._note(len(rows), [], rows)

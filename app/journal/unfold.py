@@ -25,6 +25,7 @@ class _Unfolding:
         self._names = [*self._body.get("names", ()), None]
         self._channels = [*self._body.get("channels", ()), None]
         self._messages = list(self._known_messages())
+        self._groups = self._body.get("groups", [])
 
     def events(self) -> Iterator[Event]:
         yield from self._published()
@@ -67,7 +68,7 @@ class _Unfolding:
 
     def _delivered(self, block: Delivered) -> Iterator[Event]:
         missing = [None] * len(block["kind"])
-        for kind, places, receivers, times, *why in zip(
+        for kind, places, group, times, *why in zip(
             block["kind"],
             block["messages"],
             block["receivers"],
@@ -80,8 +81,10 @@ class _Unfolding:
             strict=True,
         ):
             attempt, code, letter, fingerprint, generation = why
+            receivers = self._groups[group]
+            each = times * len(receivers) if len(times) == 1 else times
             for place in places:
-                for receiver, after in zip(receivers, times, strict=True):
+                for receiver, after in zip(receivers, each, strict=True):
                     yield self._event(kind, after)._replace(
                         **self._messages[place],
                         receiver=self._names[receiver],

@@ -1,14 +1,23 @@
-"""Frames on their way into the journal: each in one call, each with the number of that call."""
+"""What goes into the journal: notes that calls carry, and the frames that take their place.
 
-from collections.abc import Callable
+A frame costs as much as a hundred events, whoever reads it pays for each one, too, and most calls
+tell of few. So a call leaves only a note in the store, in the same step as what it changes. Soon
+one frame tells of many, and their notes go in the step in which it comes: whenever a process is
+killed, the next finds the notes that are in no frame.
+"""
 
+from collections.abc import Callable, Sequence
+from typing import cast
+
+from app.delivery.recorder import Recorder
 from app.store import scripts
 from app.store.keys import Keys
+from app.store.line import Line
 from app.store.scripts import Call
 
 
 class Journaling:
-    """Numbers calls that carry frames, so that the store knows one that is repeated.
+    """Numbers notes, and calls that write frames, so that the store knows one that is repeated.
 
     Args:
         most: How many frames there may be before somebody has read and cut off the oldest; then
@@ -16,26 +25,39 @@ class Journaling:
     """
 
     def __init__(self, keys: Keys, node: str, most: int) -> None:
-        self._stream = keys.journal(node)
-        self._recent = keys.journal_calls(node)
+        self._keys = keys
+        self._node = node
+        self._notes = keys.notes(node)
         self._most = most
         self._number = 0
-        # Answers come in the order of the calls.
-        self._answered = 0
 
     def carry(
-        self, call: Call, frame: bytes, done: Callable[[object], None]
+        self, call: Call, note: bytes, recorder: Recorder, done: Callable[[object], None]
     ) -> tuple[Call, Callable[[object], None]]:
-        """The call with the frame, and what is to be called with its answer."""
+        """The call with the note, and what is to be called with its answer."""
         self._number = number = self._number + 1
-        carrying = Call(
-            scripts.WITH_FRAME[call.script],
-            [*call.keys, self._stream, self._recent],
-            [*call.args, number, self._answered, self._most, frame],
-        )
+        script, keys, args = call
+        carrying = Call(scripts.WITH_NOTE[script], [*keys, self._notes], [*args, number, note])
+        is_keyed = script is scripts.KEEP_KEYED
 
         def answered(reply: object) -> None:
-            self._answered = number
+            is_there = not isinstance(reply, Exception)
+            if is_keyed and isinstance(reply, list):
+                # What repeats another message is not there.
+                is_there = not reply[1]
+            recorder.answered(number, is_there=is_there)
             done(reply)
 
         return carrying, answered
+
+    async def left_notes(self, line: Line) -> dict[int, bytes]:
+        """The notes that a process before this one has left, by their numbers."""
+        found = cast("dict[bytes, bytes]", await line.ask("HGETALL", self._notes))
+        return {int(number): note for number, note in found.items() if number.isdigit()}
+
+    def frame(self, epoch: str, frame: bytes, notes: Sequence[int]) -> Call:
+        """The call that writes a frame, which takes the place of these notes."""
+        self._number = number = self._number + 1
+        return scripts.frame(
+            self._keys, epoch, self._node, number, frame=frame, notes=notes, most=self._most
+        )

@@ -61,7 +61,7 @@ class Store:
         on_fenced: Another process has opened the store. Nothing is kept any more: stop.
         confirm: Whether what the store has kept is kept elsewhere, too, if it must be.
         most_keys: How many keys of messages are remembered; then the oldest go.
-        recorder: Gives the journal's frames, if anybody keeps a journal.
+        recorder: Gives the journal's notes, if anybody keeps a journal.
     """
 
     def __init__(
@@ -263,28 +263,33 @@ class Store:
             self._call(call(self.epoch), _ignore)
 
     def record(self, recorder: Recorder) -> None:
-        """From now on this is asked for the journal's frames."""
+        """From now on this is asked for the journal's notes."""
         self._recorder = recorder
 
-    def write_frame(self, frame: bytes, done: Callable[[object], None]) -> None:
-        """Write a frame that goes with no change, behind all that came before."""
+    async def left_notes(self) -> dict[int, bytes]:
+        """What the journal was to tell when the process before this one ended, by number."""
+        return await self._journaling.left_notes(self.line)
+
+    def write_frame(
+        self, frame: bytes, done: Callable[[object], None], notes: Sequence[int] = ()
+    ) -> None:
+        """Write a frame of the journal, which takes the place of these notes."""
         self._leave()
         if self._state is State.OPEN:
-            call, told = self._journaling.carry(scripts.frame(self.keys, self.epoch), frame, done)
-            self._call(call, told, may_be_refused=True)
+            self._call(self._journaling.frame(self.epoch, frame, notes), done, may_be_refused=True)
             self.line.flush()
 
     # Calls and answers
 
     def _send(self, outgoing: Outgoing) -> None:
-        call, kept, letters, frame = outgoing
+        call, kept, letters, note = outgoing
         done: Callable[[object], None] = _ignore
         if kept:
             done = partial(self._kept, kept, self._waiting.begin(kept))
         elif letters:
             done = partial(self._buried, letters)
-        if frame:
-            call, done = self._journaling.carry(call, frame, done)
+        if note and self._recorder is not None:
+            call, done = self._journaling.carry(call, note, self._recorder, done)
         self._call(call, done, may_be_refused=bool(kept))
 
     def _call(

@@ -49,9 +49,9 @@ class Keys:
         """Stream: the frames of a node."""
         return f"{self.prefix}journal:{node}"
 
-    def journal_calls(self, node: str) -> str:
-        """Sorted set: the latest calls whose frames are in the journal."""
-        return f"{self.prefix}journal-calls:{node}"
+    def notes(self, node: str) -> str:
+        """Hash: number -> what a frame will tell soon; call -> the one that wrote a frame last."""
+        return f"{self.prefix}notes:{node}"
 
     def pipeline_result(self, name: str) -> str:
         """JSON: what the pipeline has found out last, see docs/pipeline.md."""

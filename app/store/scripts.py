@@ -26,16 +26,14 @@ def _source(name: str, *preludes: str) -> str:
     return "\n".join((first, *parts, rest))
 
 
-# What a call with a frame calls instead.
-WITH_FRAME: dict[Script, Script] = {}
+# What a call with a note calls instead.
+WITH_NOTE: dict[Script, Script] = {}
 
 
 def _journalled(name: str, *preludes: str) -> Script:
-    """A script that writes the journal's frame, if its call carries one, in the same step."""
-    script = Script(name, _source(name, "fence", "no_journal", *preludes))
-    WITH_FRAME[script] = Script(
-        f"{name} with a frame", _source(name, "fence", "journal", *preludes)
-    )
+    """A script that leaves its call's note for the journal, if there is one, in the same step."""
+    script = Script(name, _source(name, "fence", "no_note", *preludes))
+    WITH_NOTE[script] = Script(f"{name} with a note", _source(name, "fence", "note", *preludes))
     return script
 
 
@@ -49,9 +47,8 @@ MARK = _journalled("mark")
 SETTLE = _journalled("settle", "arrays", "bodies")
 UNMARK = Script("unmark", _source("unmark", "fence", "arrays"))
 BURY = _journalled("bury", "bodies")
-FORGET = _journalled("forget")
-FRAME = Script("frame", _source("frame", "fence", "journal"))
-WITH_FRAME[FRAME] = FRAME
+FORGET = Script("forget", _source("forget", "fence"))
+FRAME = Script("frame", _source("frame", "fence", "arrays"))
 HOLD = Script("hold", _source("hold", "fence"))
 LETTERS_REMOVE = Script("letters_remove", _source("letters_remove", "fence"))
 REPLAY_TAKE = Script("replay_take", _source("replay_take", "fence"))
@@ -71,12 +68,13 @@ SCRIPTS = (
     UNMARK,
     BURY,
     FORGET,
+    FRAME,
     HOLD,
     LETTERS_REMOVE,
     REPLAY_TAKE,
     REPLAY_NOTE,
     REPLAY_FORGET,
-    *WITH_FRAME.values(),
+    *WITH_NOTE.values(),
 )
 # Reads only, on whatever connection.
 LETTERS_PAGE = Script("letters_page", _source("letters_page"))
@@ -239,9 +237,19 @@ def forget(keys: Keys, epoch: str, sessions: Iterable[str]) -> Call:
     return Call(FORGET, [keys.meta, keys.sessions, keys.handed, *marks], [epoch, *names])
 
 
-def frame(keys: Keys, epoch: str) -> Call:
-    """Nothing but what the journal's frame, which it is to carry, tells."""
-    return Call(FRAME, [keys.meta], [epoch])
+def frame(
+    keys: Keys,
+    epoch: str,
+    node: str,
+    number: int,
+    *,
+    frame: bytes,
+    notes: Iterable[int],
+    most: int,
+) -> Call:
+    """Write a frame of the journal, which tells of these notes."""
+    names = [keys.meta, keys.journal(node), keys.notes(node)]
+    return Call(FRAME, names, [epoch, number, most, frame, *notes])
 
 
 def hold(keys: Keys, epoch: str, channels: Mapping[str, Held | None]) -> Call:

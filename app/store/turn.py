@@ -44,8 +44,8 @@ class Outgoing(NamedTuple):
     call: Call
     kept: Sequence[Keeping] = ()
     letters: Sequence[DeadLetter] = ()
-    # What goes into the journal with it.
-    frame: bytes = b""
+    # What the journal will tell of it.
+    note: bytes = b""
 
 
 class Turn:
@@ -115,42 +115,41 @@ class Turn:
         yield from self._coming(keys, epoch, most_keys, told)
         yield from self._handed(keys, epoch, told)
         yield from self._leaving(keys, epoch, told)
-        yield from self._forgotten(keys, epoch, told)
+        yield from self._forgotten(keys, epoch)
 
     def _coming(self, keys: Keys, epoch: str, most_keys: int, told: Recorder) -> Iterator[Outgoing]:
         for messages in _parts(self.messages, map(_cost_of_message, self.messages)):
             pairs = [(keeping.message, keeping.keys) for keeping in messages]
             call = scripts.keep(keys, epoch, pairs)
-            yield Outgoing(call, kept=messages, frame=told.kept(pairs))
+            yield Outgoing(call, kept=messages, note=told.kept(pairs))
         # What is recorded of one that repeats another must not be written down.
         alone = 0 if told is _SILENCE else _MOST
         costs = [_KEY + _cost_of_message(each) + alone for each in self.keyed]
         for messages in _parts(self.keyed, costs):
             pairs = [(keeping.message, keeping.keys) for keeping in messages]
             call = scripts.keep_keyed(keys, epoch, pairs, most_keys)
-            yield Outgoing(call, kept=messages, frame=told.kept(pairs))
+            yield Outgoing(call, kept=messages, note=told.kept(pairs))
 
     def _handed(self, keys: Keys, epoch: str, told: Recorder) -> Iterator[Outgoing]:
         for batches in map(dict, _parts(self.batches.items(), repeat(_SESSION))):
             call = scripts.hand_over(keys, epoch, batches)
-            yield Outgoing(call, frame=told.handed_over(batches))
+            yield Outgoing(call, note=told.handed_over(batches))
         for marks in map(dict, _parts(self.marks.items(), map(len, self.marks.values()))):
-            yield Outgoing(scripts.mark(keys, epoch, marks), frame=told.marked(marks))
+            yield Outgoing(scripts.mark(keys, epoch, marks), note=told.marked(marks))
 
     def _leaving(self, keys: Keys, epoch: str, told: Recorder) -> Iterator[Outgoing]:
         for settled in map(dict, _parts(self.settled.items(), _costs_of_leaving(self.settled))):
-            yield Outgoing(scripts.settle(keys, epoch, settled), frame=told.settled(settled))
+            yield Outgoing(scripts.settle(keys, epoch, settled), note=told.settled(settled))
         for unmarked in map(dict, _parts(self.unmarked.items(), map(len, self.unmarked.values()))):
             yield Outgoing(scripts.unmark(keys, epoch, unmarked))
         for letters in _parts(self.letters, map(_cost_of_letter, self.letters)):
             call = scripts.bury(keys, epoch, letters)
             dead = [letter for letter, _ in letters]
-            yield Outgoing(call, letters=dead, frame=told.buried(letters))
+            yield Outgoing(call, letters=dead, note=told.buried(letters))
 
-    def _forgotten(self, keys: Keys, epoch: str, told: Recorder) -> Iterator[Outgoing]:
+    def _forgotten(self, keys: Keys, epoch: str) -> Iterator[Outgoing]:
         for forgotten in map(dict, _parts(self.forgotten.items(), repeat(_SESSION))):
-            call = scripts.forget(keys, epoch, forgotten)
-            yield Outgoing(call, frame=told.forgotten(forgotten))
+            yield Outgoing(scripts.forget(keys, epoch, forgotten))
         # Told with its session; the rest of a killed process's is removed by who loads next.
         for left in map(dict, _parts(self.left.items(), _costs_of_leaving(self.left))):
             yield Outgoing(scripts.settle(keys, epoch, left))

@@ -143,9 +143,10 @@ class _Desk:
             for receiver, batch in zip(receivers, batches, strict=True):
                 self._at += 1
                 note(receiver, batch)
-        count = builder.count + self._handed.count + self._written.count + self._acked.count
-        if count < FULL:
+        notes = (self._handed, self._written, self._acked)
+        weight = builder.weight + sum(each.weight for each in notes)
+        if weight < FULL:
             return 0, b""
-        for notes in (self._handed, self._written, self._acked):
-            builder.add(*notes.take())
-        return count, builder.frame()
+        for each in notes:
+            builder.add(*each.take(builder.channels))
+        return builder.count, builder.frame()

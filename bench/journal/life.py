@@ -1,7 +1,6 @@
 """Made-up days of a node: publishes, and what becomes of every copy, told as a server tells it.
 
-What is about sessions whose queues are kept goes into frames of its own, as scripts write them, and
-knows messages by their ids; everything else into those of the passing.
+What is about sessions whose queues are kept is told as scripts do, who know messages by their ids.
 """
 
 import random
@@ -109,7 +108,7 @@ class Life:
         self._dice = dice
         self._write = write
         self._step_us = step_us
-        self._passing, self._kept = FrameBuilder(node), FrameBuilder(node)
+        self._builder = FrameBuilder(node)
         self._turn = 0
         self._now = BEGINNING
         self._last_id = 0
@@ -153,7 +152,7 @@ class Life:
         self._now += self._dice.randint(50, 800)
         for receiver, messages in waiting.items():
             self._hand_over(receiver, messages)
-        if self._passing.count + self._kept.count >= FULL:
+        if self._builder.weight >= FULL:
             self._flush()
         hour = (self._now - BEGINNING) // _HOUR_US
         if hour > self._told_hour:
@@ -161,12 +160,10 @@ class Life:
             self._tell_books()
 
     def _flush(self) -> None:
-        # What is kept first: messages are shown when they are kept.
-        for builder in (self._kept, self._passing):
-            frame = builder.frame()
-            if frame:
-                self.frames += 1
-                self._write(frame)
+        frame = self._builder.frame()
+        if frame:
+            self.frames += 1
+            self._write(frame)
 
     # Messages
 
@@ -176,8 +173,7 @@ class Life:
         message = self._message(town.channels[place])
         receivers = town.subscribers[place]
         kept = sum([receiver.is_kept for receiver in receivers])
-        builder = self._kept if kept else self._passing
-        builder.published(message, self._now, len(receivers), kept)
+        self._builder.published(message, self._now, len(receivers), kept)
         self.kinds[Kind.PUBLISHED] += 1
         self.copies += len(receivers)
         message.priority = 9 if dice.random() < 0.05 else 5
@@ -280,27 +276,25 @@ class Life:
 
     # What is told
 
-    def _builder(self, receiver: Receiver) -> FrameBuilder:
-        return self._kept if receiver.is_kept else self._passing
-
     def _happen(
         self, kind: str, receiver: Receiver, messages: list[Message], attempt: int | None = None
     ) -> None:
-        told = [message.id for message in messages] if receiver.is_kept else messages
-        self._builder(receiver).delivered(kind, told, receiver.name, self._now, attempt)
+        if receiver.is_kept:
+            ids = [message.id for message in messages]
+            self._builder.happened(kind, ids, receiver.name, self._now, attempt)
+        else:
+            self._builder.delivered(kind, messages, receiver.name, self._now, attempt)
         self.kinds[kind] += len(messages)
 
     def _refuse(self, receiver: Receiver, message: Message, code: str, attempt: int) -> None:
-        self._builder(receiver).explained(
-            Kind.REFUSED, message, receiver.name, self._now, attempt, code=code
-        )
+        self._builder.explained(Kind.REFUSED, message, receiver.name, self._now, attempt, code=code)
         self.kinds[Kind.REFUSED] += 1
 
     def _end(
         self, kind: str, receiver: Receiver, message: Message, code: str, attempt: int | None = None
     ) -> None:
         self.kinds[kind] += 1
-        builder = self._builder(receiver)
+        builder = self._builder
         if kind == Kind.DEAD:
             self.codes[code] += 1
             self._last_id += 1
@@ -322,7 +316,7 @@ class Life:
             builder.delivered(kind, [message], receiver.name, self._now)
 
     def _replay(self, receiver: Receiver, message: Message, letter: int) -> None:
-        self._builder(receiver).explained(
+        self._builder.explained(
             Kind.REPLAYED, message, receiver.name, self._now, letter=letter, generation=1
         )
         self.kinds[Kind.REPLAYED] += 1
@@ -333,7 +327,7 @@ class Life:
     def _change(
         self, kind: str, what: str, *, name: str | None = None, number: int | None = None
     ) -> None:
-        self._passing.changed(kind, self._now, what, name=name, number=number)
+        self._builder.changed(kind, self._now, what, name=name, number=number)
         self.kinds[kind] += 1
 
     def _tell_books(self) -> None:

@@ -102,15 +102,21 @@ class _Page:
         if not home.size:
             return None
         messages, per_message = _nested(block.get("messages", ()) for block in blocks)
-        receivers, per_receiver = _nested(block.get("receivers", ()) for block in blocks)
+        group = self._group([block.get("receivers", ()) for block in blocks], home)
         times, per_time = _nested(block.get("t", ()) for block in blocks)
-        _must(per_message.size == home.size and np.array_equal(per_receiver, per_time))
+        _must(per_message.size == per_time.size == home.size)
+        receivers, per_group = _nested(body.get("groups", ()) for body in self._bodies)
+        per_receiver = per_group[group]
+        # One time for each receiver, or one for all.
+        _must(bool(((per_time == per_receiver) | (per_time == 1)).all()))
         # Row by row, message by message, all receivers of each.
         counts = per_message * per_receiver
         row = np.repeat(np.arange(home.size), counts)
         k = np.arange(row.size) - np.repeat(_begins(counts), counts)
         of_message = _begins(per_message)[row] + k // per_receiver[row]
-        of_receiver = _begins(per_receiver)[row] + k % per_receiver[row]
+        n = k % per_receiver[row]
+        of_receiver = _begins(per_group)[group][row] + n
+        of_time = _begins(per_time)[row] + np.where(per_time[row] == 1, 0, n)
         which = home[row]
         columns = self._about(self._place(messages[of_message], which))
         columns["receiver"] = self._names.take(self._names.places(receivers[of_receiver], which))
@@ -119,7 +125,15 @@ class _Page:
                 told = _optional(blocks, name, kinds)
                 columns[name] = pa.array(told, type).take(pa.array(row))
         kind = pa.array([*chain.from_iterable(kinds)], pa.string()).take(pa.array(row))
-        return self._batch(columns, kind, which, times[of_receiver])
+        return self._batch(columns, kind, which, times[of_time])
+
+    def _group(self, places: Sequence[Sequence[int]], home: "Numbers") -> "Numbers":
+        """Places of groups in their frames, as places on this page."""
+        group, which = _joined(iter(places))
+        counts = _lengths([body.get("groups", ()) for body in self._bodies])
+        _must(np.array_equal(which, home))
+        _must(bool((group >= 0).all() and (group < counts[home]).all()))
+        return group + _begins(counts)[home]
 
     def _changed(self) -> pa.RecordBatch | None:
         column, which = self._block("changed", ("t", "name", "channel"))

@@ -39,6 +39,7 @@ class _Packing:
         self._events = events
         self._names: list[str] = []
         self._channels: list[str] = []
+        self._groups: list[list[int]] = []
         self._messages: list[tuple[int, str | None]] = []
 
     def frame(self) -> bytes:
@@ -60,6 +61,8 @@ class _Packing:
                 "id": [msg - self._t0 * 1000 for msg, _ in self._messages],
                 "channel": [_place(self._channels, channel) for _, channel in self._messages],
             }
+        if self._groups:
+            body["groups"] = self._groups
         whole: Body = {"names": self._names, "channels": self._channels, **body}  # type: ignore[typeddict-item]
         node = self._events[0].node
         return encode(Head(VERSION, node, count(whole), self._t0, max(times)), whole)
@@ -81,10 +84,14 @@ class _Packing:
         return {
             "kind": [each.kind for each in events],
             "messages": [[self._message(each)] for each in events],
-            "receivers": [[_place(self._names, each.receiver)] for each in events],
+            "receivers": [self._group(each) for each in events],
             "t": [[each.ts - self._t0] for each in events],
             **{name: [getattr(each, name) for each in events] for name in _WHY},
         }
+
+    def _group(self, each: Event) -> int:
+        self._groups.append([_place(self._names, each.receiver)])
+        return len(self._groups) - 1
 
     def _changed(self, events: Sequence[Event]) -> dict[str, Any]:
         return {

@@ -149,8 +149,13 @@ def test_numbers_run_on_when_the_server_starts_again(store: ValkeyServer) -> Non
 def alien_frames() -> dict[str, bytes]:
     whole = frame_of(some_events(0, 30))
     head = Head(1, "n1", 1, 10**15, 10**15)
-    row = {"kind": ["acked"], "messages": [[7]], "receivers": [[0]], "t": [[0]]}
-    no_place = {"names": ["joe/1"], "channels": [], "messages": {"id": [], "channel": []}}
+    row = {"kind": ["acked"], "messages": [[7]], "receivers": [0], "t": [[0]]}
+    no_place = {
+        "names": ["joe/1"],
+        "groups": [[0]],
+        "channels": [],
+        "messages": {"id": [], "channel": []},
+    }
     return {
         "empty": b"",
         "torn": whole[:-20],

@@ -1,4 +1,4 @@
-"""The journal's frames: in the store with what they tell of, once, whatever the connection does."""
+"""The journal: in the store with what it tells of, once, whatever the connection does."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
@@ -13,6 +13,7 @@ from redis import Redis
 from app.delivery.dead_letters import DeadLetter
 from app.delivery.keeper import Batch, Kept, Mark
 from app.delivery.messages import Message
+from app.delivery.recorder import Silence
 from app.store import keeping, scripts
 from app.store.journaling import Journaling
 from app.store.scripts import Call
@@ -38,6 +39,13 @@ STREAM = KEYS.journal("test")
 class Notebook:
     """Tells of every change in words; a `Recorder`."""
 
+    def __init__(self) -> None:
+        # Numbers of notes, and whether they are in the store.
+        self.heard: list[tuple[int, bool]] = []
+
+    def answered(self, number: int, *, is_there: bool) -> None:
+        self.heard.append((number, is_there))
+
     def kept(self, messages: Sequence[tuple[Message, Sequence[str]]]) -> bytes:
         return b"kept " + b" ".join(b"%d" % (message.id - BASE) for message, _ in messages)
 
@@ -57,9 +65,6 @@ class Notebook:
     def buried(self, letters: Sequence[tuple[DeadLetter, str | None]]) -> bytes:
         return b"buried " + b" ".join(b"%d" % (int(letter.id) - BASE) for letter, _ in letters)
 
-    def forgotten(self, left: Mapping[str, Sequence[int]]) -> bytes:
-        return _words("forgotten", left)
-
 
 def _words(verb: str, entries: Mapping[str, Any]) -> bytes:
     told = [f"{key} {' '.join(str(id - BASE) for id in ids)}" for key, ids in entries.items()]
@@ -67,8 +72,8 @@ def _words(verb: str, entries: Mapping[str, Any]) -> bytes:
 
 
 @asynccontextmanager
-async def writing(server: ValkeyServer) -> AsyncIterator[Desk]:
-    async with desk(server, recorder=Notebook()) as at:
+async def writing(server: ValkeyServer, notebook: Notebook | None = None) -> AsyncIterator[Desk]:
+    async with desk(server, recorder=notebook or Notebook()) as at:
         yield at
 
 
@@ -76,6 +81,13 @@ async def writing(server: ValkeyServer) -> AsyncIterator[Desk]:
 async def at(shared_valkey: ValkeyServer) -> AsyncIterator[Desk]:
     async with writing(shared_valkey) as at:
         yield at
+
+
+def notes(server: ValkeyServer) -> list[str]:
+    """What is written down and in no frame yet."""
+    found = server.ask("HGETALL", KEYS.notes("test"))
+    found.pop(b"call", None)
+    return [found[number].decode() for number in sorted(found, key=int)]
 
 
 def journal(server: ValkeyServer) -> list[tuple[int, str]]:
@@ -101,39 +113,54 @@ async def test_every_change_of_a_message_is_written_down_with_it(at: Desk) -> No
     at.store.settle("ann/1", ids(1))
     at.store.settle("joe/1", ids(1))
     at.store.bury([letter(9, of=2)], "joe/1")
-    at.keep(message(4), "ann/1")
-    at.store.forget("ann/1", ids(4))
     await at.answered()
-    assert frames(at.server) == [
-        "kept 1 2 4",
+    assert notes(at.server) == [
+        "kept 1 2",
         "kept 3",
         "handed over ann/1 1",
         "marked joe/1 1",
         "settled 1 ann/1 joe/1",
         "buried 9",
-        "forgotten ann/1 4",
     ]
     assert (at.queue("joe/1"), at.bodies(), at.dead()) == ({3: ""}, {3}, [9])
 
 
-async def test_a_message_that_repeats_another_is_not_written_down(at: Desk) -> None:
-    for n in (1, 2, 3):
-        at.keep(message(n, key="k" if n < 3 else "other"), "joe/1")
-    await at.answered()
-    assert at.kept == {1: [Kept.KEPT], 2: [Kept.REPEATED], 3: [Kept.KEPT]}
-    assert frames(at.server) == ["kept 1", "kept 3"]
+async def test_a_message_that_repeats_another_is_not_written_down(
+    shared_valkey: ValkeyServer,
+) -> None:
+    notebook = Notebook()
+    async with writing(shared_valkey, notebook) as at:
+        for n in (1, 2, 3):
+            at.keep(message(n, key="k" if n < 3 else "other"), "joe/1")
+        await at.answered()
+        assert at.kept == {1: [Kept.KEPT], 2: [Kept.REPEATED], 3: [Kept.KEPT]}
+        assert notes(at.server) == ["kept 1", "kept 3"]
+    assert notebook.heard == [(1, True), (2, False), (3, True)]
 
 
-async def test_a_frame_of_what_passes_has_its_place_among_the_others(at: Desk) -> None:
-    at.keep(message(1), "joe/1")
-    at.store.write_frame(b"alone", lambda _: None)
-    at.store.settle("joe/1", ids(1))
+async def test_a_frame_takes_the_place_of_the_notes_that_it_tells_of(at: Desk) -> None:
+    for n in range(1, 4):
+        at.store.bury([letter(n)], None)
+        at.store.flush()
+    at.store.write_frame(b"the first two", lambda _: None, [1, 2])
     await at.answered()
-    assert frames(at.server) == ["kept 1", "alone", "settled 1 joe/1"]
+    assert (frames(at.server), notes(at.server)) == (["the first two"], ["buried 3"])
+    assert await at.store.left_notes() == {3: b"buried 3"}
+
+
+async def test_a_frame_may_take_the_place_of_very_many_notes(at: Desk) -> None:
+    count = 2500
+    for n in range(count):
+        at.store.bury([letter(n)], None)
+        at.store.flush()
+    at.store.write_frame(b"all", lambda _: None, [*range(1, count + 1)])
+    await at.answered()
+    assert (frames(at.server), notes(at.server)) == (["all"], [])
 
 
 async def test_what_is_refused_is_not_written_down(valkey: ValkeyServer) -> None:
-    async with writing(valkey) as at:
+    notebook = Notebook()
+    async with writing(valkey, notebook) as at:
         at.keep(message(1), "joe/1")
         await at.answered()
         valkey.set(maxmemory="1", maxmemory_policy="noeviction")
@@ -144,65 +171,89 @@ async def test_what_is_refused_is_not_written_down(valkey: ValkeyServer) -> None
         assert (at.bodies(), at.dead()) == (set(), [7])
         # What might have been kept before the refusal is settled behind it.
         await at.answered()
-        assert frames(valkey) == ["kept 1", "buried 7", "settled 2 joe/1"]
+        assert notes(valkey) == ["kept 1", "buried 7", "settled 2 joe/1"]
+        # Frames are smaller than the notes that go with them.
+        at.store.write_frame(b"frame", lambda _: None, [1, 2, 3, 4])
+        await at.answered()
+        assert (frames(valkey), notes(valkey)) == (["frame"], [])
+    assert notebook.heard == [(1, True), (2, False), (3, True), (4, True)]
 
 
-async def test_who_may_not_write_any_more_writes_no_frame_either(
+async def test_who_may_not_write_any_more_writes_nothing_down_either(
     shared_valkey: ValkeyServer,
 ) -> None:
     async with writing(shared_valkey) as old, writing(shared_valkey) as new:
         old.store.bury([letter(1)], None)
+        old.store.write_frame(b"old", lambda _: None)
         await until(lambda: old.events == ["fenced"])
         new.store.bury([letter(2)], None)
+        new.store.write_frame(b"new", lambda _: None)
         await new.answered()
-        assert (frames(shared_valkey), new.dead()) == (["buried 2"], [2])
+        assert (frames(shared_valkey), new.dead()) == (["new"], [2])
+        assert notes(shared_valkey) == ["buried 2"]
 
 
 async def test_a_lost_connection_writes_nothing_twice(at: Desk) -> None:
     for n in range(200):
         at.store.bury([letter(n)], None)
         at.store.flush()
+        if n % 10 == 9:
+            at.store.write_frame(b"%d" % (n // 10), lambda _: None)
         if n % 40 == 20:
             at.server.ask("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
             await asyncio.sleep(0)
     await at.answered()
-    assert frames(at.server) == [f"buried {n}" for n in range(200)]
+    assert notes(at.server) == [f"buried {n}" for n in range(200)]
+    assert frames(at.server) == [str(n) for n in range(20)]
     assert at.dead() == [*range(200)]
 
 
-async def test_a_crash_of_the_store_leaves_letters_with_their_frames() -> None:
+async def test_a_crash_of_the_store_leaves_letters_with_what_is_told_of_them() -> None:
+    notebook = Notebook()
+
+    def tell(at: Desk) -> None:
+        """Frames of what was answered."""
+        for number, _ in notebook.heard:
+            at.store.write_frame(b"buried %d" % (number - 1), lambda _: None, [number])
+        notebook.heard.clear()
+
     with ValkeyServer(appendonly="yes", appendfsync="always") as valkey:
-        async with writing(valkey) as at:
+        async with writing(valkey, notebook) as at:
             for n in range(500):
                 at.store.bury([letter(n)], None)
                 at.store.flush()
                 if n == 250:
-                    await asyncio.sleep(0)
+                    await asyncio.sleep(0.01)
                     valkey.kill()
             valkey.start()
-            found = [f"buried {n}" for n in at.dead()]
-            assert frames(valkey) == found
+            assert notes(valkey) == [f"buried {n}" for n in at.dead()]
+            tell(at)
             await at.answered()
+            tell(at)
+            await at.answered()
+            assert at.dead() == [*range(500)]
             assert frames(valkey) == [f"buried {n}" for n in range(500)]
+            assert notes(valkey) == []
 
 
 async def test_numbers_go_on_in_the_next_process(shared_valkey: ValkeyServer) -> None:
     for n in range(3):
         async with writing(shared_valkey) as at:
-            at.store.bury([letter(n)], None)
+            at.store.write_frame(b"%d" % n, lambda _: None)
             await at.answered()
-    assert frames(shared_valkey) == ["buried 0", "buried 1", "buried 2"]
+    assert frames(shared_valkey) == ["0", "1", "2"]
 
 
 async def test_an_emptied_store_numbers_anew_under_another_epoch(at: Desk) -> None:
-    at.store.bury([letter(1)], None)
+    at.store.write_frame(b"before", lambda _: None)
     await at.answered()
     [(_, before)] = at.server.ask("XRANGE", STREAM, "-", "+")
     at.server.ask("FLUSHALL")
     at.store.bury([letter(2)], None)
     await until(lambda: at.events == ["flushed"])
+    at.store.write_frame(b"after", lambda _: None)
     await at.answered()
-    assert frames(at.server) == ["buried 2"]
+    assert frames(at.server) == ["after"]
     [(_, after)] = at.server.ask("XRANGE", STREAM, "-", "+")
     assert before[b"epoch"] != after[b"epoch"]
 
@@ -213,20 +264,12 @@ async def test_frames_that_nobody_reads_are_bounded(
     monkeypatch.setattr(keeping, "_MOST_FRAMES", 50)
     async with writing(shared_valkey) as at:
         for n in range(1000):
-            at.store.mark("joe/1", [mark(n, 1)])
-            at.store.flush()
+            at.store.write_frame(b"%d" % n, lambda _: None)
         await at.answered()
     found = journal(shared_valkey)
     assert 50 <= len(found) <= 150
     # Whoever reads now sees that he has missed some.
     assert [number for number, _ in found] == [*range(1001 - len(found), 1001)]
-
-
-async def test_calls_are_remembered_only_while_they_may_come_again(at: Desk) -> None:
-    for n in range(100):
-        at.store.bury([letter(n)], None)
-        await at.answered()
-    assert at.server.ask("ZCARD", KEYS.journal_calls("test")) == 1
 
 
 async def test_without_a_journal_there_is_no_trace_of_one(shared_valkey: ValkeyServer) -> None:
@@ -248,11 +291,19 @@ def redis(shared_valkey: ValkeyServer) -> Iterator[Redis]:
 
 
 def calls(journaling: Journaling, count: int) -> list[Call]:
-    return [journaling.carry(made(n), b"%d" % n, lambda _: None)[0] for n in range(count)]
+    """Some that carry notes; now and then one writes a frame, and the notes before it go."""
+    made: list[Call] = []
+    for n in range(count):
+        if n % 4 == 3:
+            made.append(journaling.frame(EPOCH, b"%d" % n, range(n - 2, n + 1)))
+        else:
+            call, _ = journaling.carry(change(n), b"%d" % n, Silence(), lambda _: None)
+            made.append(call)
+    return made
 
 
-def made(n: int) -> Call:
-    match n % 3:
+def change(n: int) -> Call:
+    match n % 4:
         case 0:
             return scripts.keep(KEYS, EPOCH, [(message(n), ["joe/1"])])
         case 1:
@@ -261,8 +312,15 @@ def made(n: int) -> Call:
             return scripts.bury(KEYS, EPOCH, [(letter(n), None)])
 
 
-# Of the calls, those that the store has carried out before their connection was lost.
-attempts = st.lists(st.lists(st.booleans(), max_size=12), max_size=3)
+def told(server: ValkeyServer) -> set[int]:
+    """What frames or notes tell of."""
+    changes = {n for frame in frames(server) for n in range(int(frame) - 3, int(frame))}
+    return changes | set(map(int, notes(server)))
+
+
+# How many more calls the store has carried out before the connection is lost, and how many of these
+# were answered.
+attempts = st.lists(st.tuples(st.integers(0, 12), st.integers(0, 12)), max_size=4)
 
 
 @settings(
@@ -271,19 +329,22 @@ attempts = st.lists(st.lists(st.booleans(), max_size=12), max_size=3)
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(attempts)
-def test_whichever_calls_are_repeated_each_frame_is_there_once(
-    redis: Redis, shared_valkey: ValkeyServer, given: list[list[bool]]
+def test_whichever_calls_are_repeated_each_change_is_told_once(
+    redis: Redis, shared_valkey: ValkeyServer, given: list[tuple[int, int]]
 ) -> None:
     room = Room(redis)
     room.open()
     repeated = calls(Journaling(KEYS, "test", 1000), 12)
-    for attempt in given:
-        for call, was_carried_out in zip(repeated, attempt, strict=False):
-            if was_carried_out:
-                room.call(call)
-                # And what they tell of is there with them.
-                there = {*room.hash(KEYS.dead), *room.hash(KEYS.bodies)}
-                assert set(frames(shared_valkey)) == {str(int(id) - BASE) for id in there}
-    for call in repeated:
-        room.call(call)
-    assert sorted(map(int, frames(shared_valkey))) == [*range(12)]
+    answered = 0
+    for carried_out, heard_of in [*given, *[(12, 12)] * 4]:
+        end = min(answered + carried_out, 12)
+        # A frame is written when what it tells of has been answered.
+        end = min(end, next((n for n in range(answered + 1, 12) if n % 4 == 3), 12))
+        for call in repeated[answered:end]:
+            room.call(call)
+            # And what they tell of is there with them.
+            there = {*room.hash(KEYS.dead), *room.hash(KEYS.bodies)}
+            assert told(shared_valkey) == {int(id) - BASE for id in there}
+        answered = min(answered + heard_of, end)
+    assert frames(shared_valkey) == ["3", "7", "11"]
+    assert notes(shared_valkey) == []

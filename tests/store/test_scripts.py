@@ -11,6 +11,7 @@ from redis.exceptions import ResponseError
 
 from app.delivery.guard import Held
 from app.delivery.keeper import Batch, Mark
+from app.delivery.recorder import Silence
 from app.store import records, scripts
 from app.store.journaling import Journaling
 from app.store.scripts import Call, Take
@@ -129,14 +130,13 @@ def everything() -> list[Call]:
         scripts.replay_note(KEYS, "other", "1", {"record": "{}"}),
         scripts.replay_forget(KEYS, "other", "1"),
     ]
-    alone = framed(scripts.frame(KEYS, "other"), b"frame")
-    carrying = [framed(call, b"frame") for call in calls if call.script in scripts.WITH_FRAME]
-    return [*calls, *carrying, alone]
-
-
-def framed(call: Call, frame: bytes) -> Call:
-    """The call with the first frame of a process."""
-    return Journaling(KEYS, "test", 10).carry(call, frame, lambda _: None)[0]
+    journaling = Journaling(KEYS, "test", 10)
+    carrying = [
+        journaling.carry(call, b"note", Silence(), lambda _: None)[0]
+        for call in calls
+        if call.script in scripts.WITH_NOTE
+    ]
+    return [*calls, *carrying, journaling.frame("other", b"frame", [1])]
 
 
 @pytest.mark.parametrize("call", everything(), ids=lambda call: call.script.name)

@@ -3,7 +3,7 @@
 -- KEYS   1 meta   2 bodies   3 keyed   4 order of keys, then receivers of messages and marks
 -- ARGV   1 epoch   2 id of the newest message   3 how long keys are remembered, in ns
 --        4 how many keys are, then for each message its key, how many words describe it, and
---        these, as enter has them (one message alone if the call carries a frame, for that is
+--        these, as enter has them (one message alone if the call carries a note, for that is
 --        about all of them)
 -- Reply  how many keys were forgotten before their time, then for each message '' if it is kept, or
 --        the id of the one that was kept before with its key

@@ -19,7 +19,12 @@ class Street:
         self.told: list[str] = []
 
     def _show(
-        self, message: Message, receivers: Sequence[Receiver], leave_out: Receiver | None, /
+        self,
+        message: Message,
+        receivers: Sequence[Receiver],
+        leave_out: Receiver | None,
+        kept: int,
+        /,
     ) -> None:
         left_out = "" if leave_out is None else f" but {leave_out.number}"
         others = "".join(str(receiver.number) for receiver in receivers)

@@ -28,9 +28,8 @@ class Shelf:
     def __init__(self) -> None:
         self.frames: list[bytes] = []
 
-    def write(self, frame: bytes) -> None:
-        if frame:
-            self.frames.append(frame)
+    def write(self, frame: bytes, notes: Sequence[int]) -> None:
+        self.frames.append(frame)
 
 
 class Watchful(Clerk):
@@ -52,27 +51,34 @@ class Writing(FakeKeeper):
         super().__init__()
         self.shelf = Shelf()
         self.clerk = Watchful(self.shelf)
-        self.scribe = Scribe("test", lambda: WALL_US, self.clerk.why)
+        self.scribe = Scribe(self.clerk, lambda: WALL_US, self.clerk.why)
+        self.notes = 0
+
+    def note(self, packed: bytes) -> None:
+        """The store has it at once."""
+        if packed:
+            self.notes += 1
+            self.scribe.answered(self.notes, is_there=True)
 
     def keep(self, message: Message, keys: Sequence[str], done: Callable[[Kept], None]) -> None:
         if self.outcome is Kept.KEPT:
-            self.shelf.write(self.scribe.kept([(message, keys)]))
+            self.note(self.scribe.kept([(message, keys)]))
         super().keep(message, keys, done)
 
     def hand_over(self, key: str, batch: Batch) -> None:
-        self.shelf.write(self.scribe.handed_over({key: batch}))
+        self.note(self.scribe.handed_over({key: batch}))
         super().mark(key, batch.marks())
 
     def mark(self, key: str, marks: Sequence[Mark]) -> None:
-        self.shelf.write(self.scribe.marked({key: {mark.id: mark for mark in marks}}))
+        self.note(self.scribe.marked({key: {mark.id: mark for mark in marks}}))
         super().mark(key, marks)
 
     def settle(self, key: str, ids: Sequence[int]) -> None:
-        self.shelf.write(self.scribe.settled({id: [key] for id in ids}))
+        self.note(self.scribe.settled({id: [key] for id in ids}))
         super().settle(key, ids)
 
     def bury(self, letters: Sequence[DeadLetter], key: str | None) -> None:
-        self.shelf.write(self.scribe.buried([(letter, key) for letter in letters]))
+        self.note(self.scribe.buried([(letter, key) for letter in letters]))
         self.letters += letters
         if key is not None:
             super().settle(key, [letter.message for letter in letters])

@@ -59,7 +59,7 @@ def test_many_receivers_of_the_same_messages_are_one_row_with_a_time_for_each() 
 
 def test_what_is_known_by_its_id_alone_has_no_channel() -> None:
     builder = FrameBuilder("here")
-    builder.delivered(Kind.ACKED, [MESSAGES[0].id], "ann/1", NOW)
+    builder.happened(Kind.ACKED, [MESSAGES[0].id], "ann/1", NOW)
     assert told(builder) == [of(MESSAGES[0], "acked", 0)._replace(channel=None, receiver="ann/1")]
 
 

@@ -1,5 +1,7 @@
 """Passing events leave in order, wait for a store that is away, and are missed if they cannot."""
 
+from collections.abc import Sequence
+
 from app.delivery.messages import Message
 from app.journal.frame import decode
 from app.journal.journal import Journal
@@ -16,10 +18,12 @@ class Shelf:
     def __init__(self) -> None:
         self.has_room = True
         self.frames: list[bytes] = []
+        self.notes: list[int] = []
 
-    def write(self, frame: bytes) -> None:
+    def write(self, frame: bytes, notes: Sequence[int]) -> None:
         assert self.has_room
         self.frames.append(frame)
+        self.notes += notes
 
     @property
     def events(self) -> list[Event]:
@@ -52,14 +56,39 @@ class Desk:
             self.journal.delivered(Kind.ACKED, [MESSAGE], f"r/{n}", self.journal.time(now))
 
 
-def test_a_turn_that_makes_a_whole_frame_sends_it() -> None:
+def test_what_makes_a_whole_frame_does_not_wait() -> None:
     at = Desk()
-    at.tell(FULL - 1)
-    at.journal.turn_over(0.0)
-    assert at.shelf.frames == []
-    at.tell(1)
-    at.journal.turn_over(0.0)
+    for n in range(FULL):
+        at.journal.changed(Kind.SESSION, WALL, "opened", name=f"r/{n}")
+        if n == FULL - 2:
+            at.journal.beat(0.1)
+            assert at.shelf.frames == []
+    at.journal.beat(0.1)
     assert len(at.shelf.events) == FULL
+
+
+def test_what_a_note_tells_takes_its_place_in_the_next_frame() -> None:
+    at = Desk()
+    at.journal.replace(5, 2, [], [(Kind.ACKED, [MESSAGE.id], None, None, ["a/1", "b/1"], [WALL])])
+    at.journal.replace(7, 0, [], [])
+    at.journal.flush(0.0)
+    assert (at.shelf.notes, [event.receiver for event in at.shelf.events]) == (
+        [5, 7],
+        ["a/1", "b/1"],
+    )
+
+
+def test_notes_of_frames_that_wait_go_with_them_and_those_of_dropped_ones_with_the_next() -> None:
+    at = Desk(most_bytes=400)
+    at.shelf.has_room = False
+    for n in range(10):
+        row = (Kind.ACKED, [MESSAGE.id], None, None, ["a/1"], [WALL])
+        at.journal.replace(n, 1, [], [row])
+        at.journal.flush(n)
+    assert at.journal.dropped
+    at.shelf.has_room = True
+    at.journal.flush(11.0)
+    assert at.shelf.notes == [*range(10)]
 
 
 def test_a_flush_sends_what_there_is() -> None:

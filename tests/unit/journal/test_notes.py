@@ -39,7 +39,7 @@ happenings = st.lists(
 
 def told(notes: TurnNotes | SingleNotes) -> Counter[tuple[object, ...]]:
     builder = FrameBuilder("here")
-    builder.add(*notes.take())
+    builder.add(*notes.take(builder.channels))
     frame = builder.frame()
     events = unfold(decode(frame)) if frame else []
     return Counter((e.msg, e.receiver, e.ts, e.kind, e.attempt) for e in events)
@@ -83,5 +83,5 @@ def test_receivers_of_the_same_messages_share_a_row() -> None:
     for receiver in RECEIVERS:
         notes.note(receiver, list(MESSAGES))
     notes.end_turn()
-    count, rows = notes.take()
+    count, rows = notes.take({})
     assert (count, len(rows)) == (20, 1)

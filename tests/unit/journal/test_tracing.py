@@ -23,7 +23,7 @@ def frame(*messages: Message) -> bytes:
 def test_events_of_one_message_are_found_over_many_frames() -> None:
     one, other = message(1), message(2)
     builder = FrameBuilder("here")
-    builder.delivered(Kind.ACKED, [one.id], "ann/1", NOW_US + 9)
+    builder.happened(Kind.ACKED, [one.id], "ann/1", NOW_US + 9)
     found = events_of(one.id, [frame(one, other), frame(other), builder.frame()])
     assert [event.kind for event in found] == ["published", "handed", "acked"]
     assert {event.msg for event in found} == {one.id}

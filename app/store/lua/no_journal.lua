@@ -1,3 +1,0 @@
--- The call carries no frame.
-local function journal()
-end

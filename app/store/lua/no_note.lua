@@ -1,0 +1,3 @@
+-- The call carries no note.
+local function journal()
+end

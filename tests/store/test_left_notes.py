@@ -1,0 +1,93 @@
+"""What a process had written down when it was killed is told by the next."""
+
+from app.compose.journal import StoreOutlet
+from app.journal.clerk import Clerk
+from app.journal.frame import decode
+from app.journal.schema import Event
+from app.journal.scribe import Scribe
+from app.journal.unfold import unfold
+from tests.store.desk import BASE, KEYS, Desk, batch, desk, ids, letter, message
+from tests.store.servers import ValkeyServer
+
+NOW_US = BASE // 1000
+
+
+class Office:
+    """The journal of one process."""
+
+    def __init__(self, at: Desk) -> None:
+        self.lost = 0
+        self.clerk = Clerk("test", StoreOutlet(at.store, self.lose), now=0.0, wall_us=self.wall)
+        self.scribe = Scribe(self.clerk, self.wall, self.clerk.why)
+        at.store.record(self.scribe)
+
+    def wall(self) -> int:
+        return NOW_US
+
+    def lose(self, events: int) -> None:
+        self.lost += events
+
+
+def told(server: ValkeyServer) -> list[Event]:
+    entries = server.ask("XRANGE", KEYS.journal("test"), "-", "+")
+    return [event for _, fields in entries for event in unfold(decode(fields[b"frame"]))]
+
+
+def live(at: Desk) -> None:
+    """Something happens."""
+    at.keep(message(1), "joe/1", "ann/1")
+    at.keep(message(2, key="k"), "joe/1")
+    at.store.hand_over("ann/1", batch(1))
+    at.store.settle("ann/1", ids(1))
+    at.store.bury([letter(9, of=2)], "joe/1")
+
+
+async def test_what_was_written_down_and_not_told_is_told_by_the_next_once(
+    shared_valkey: ValkeyServer,
+) -> None:
+    async with desk(shared_valkey) as at:
+        Office(at)
+        live(at)
+        await at.answered()
+    assert told(shared_valkey) == []
+    for _ in range(2):
+        async with desk(shared_valkey) as at:
+            office = Office(at)
+            office.scribe.find(await at.store.left_notes())
+            office.clerk.flush(0.0)
+            await at.answered()
+            assert await at.store.left_notes() == {}
+    found = [(e.kind, (e.msg or 0) - BASE, e.receiver, e.copies) for e in told(shared_valkey)]
+    assert found == [
+        ("published", 1, None, 2),
+        ("published", 2, None, 1),
+        ("handed", 1, "ann/1", None),
+        ("acked", 1, "ann/1", None),
+        ("dead", 2, "joe/1", None),
+    ]
+
+
+async def test_what_was_told_in_time_is_not_told_again(shared_valkey: ValkeyServer) -> None:
+    async with desk(shared_valkey) as at:
+        office = Office(at)
+        live(at)
+        await at.answered()
+        office.clerk.flush(0.0)
+        at.store.settle("joe/1", ids(1))
+        await at.answered()
+    assert len(told(shared_valkey)) == 5
+    async with desk(shared_valkey) as at:
+        office = Office(at)
+        office.scribe.find(await at.store.left_notes())
+        office.clerk.flush(0.0)
+        await at.answered()
+    assert [event.kind for event in told(shared_valkey)[5:]] == ["acked"]
+
+
+async def test_a_note_that_cannot_be_read_is_missed_and_goes(shared_valkey: ValkeyServer) -> None:
+    async with desk(shared_valkey) as at:
+        office = Office(at)
+        office.scribe.find({1: b"", 2: b"[99,[],[]]", 3: b"[1,[],[[1]]]", 4: b"[1,2]"})
+        office.clerk.flush(0.0)
+        await at.answered()
+    assert [(event.kind, event.number) for event in told(shared_valkey)] == [("dropped", 4)]
