@@ -31,7 +31,7 @@ export function span(us) {
     if (us < 1000) {
         return `${whole.format(us)} µs`;
     }
-    return us < 1_000_000 ? `${exact.format(us / 1000)} ms` : lasting(us / 1000);
+    return us < 1_000_000 ? `${(us < 10_000 ? exact : whole).format(us / 1000)} ms` : lasting(us / 1000);
 }
 
 /** Milliseconds as the largest two units. */

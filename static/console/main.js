@@ -12,6 +12,7 @@ const PAGES = {
     dead: ["Dead letters", () => import("./dead.js")],
     replays: ["Replays", () => import("./replays.js")],
     messages: ["Messages", () => import("./messages.js")],
+    results: ["Results", () => import("./results.js")],
     audit: ["Audit", () => import("./audit.js")],
 };
 const TOKEN = "holdfast.token";

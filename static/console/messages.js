@@ -54,7 +54,9 @@ function timeline(app, first) {
     const add = (happenings) => {
         // The store and what passes it tell of the same message, each in its own order.
         all = [...all, ...happenings].sort((a, b) => a.at_us - b.at_us);
-        list.replaceChildren(...all.map((each) => h("li", {}, step(each, all[0].at_us))));
+        const publishes = all.filter(({kind}) => kind === "published");
+        const shown = all.filter((each) => each.copies !== 0 || publishes.length === 1);
+        list.replaceChildren(...shown.map((each) => h("li", {}, step(each, all[0].at_us))));
     };
     const readOn = guarded(app, async () => {
         for (let part = 0; part < PARTS && cursor !== null; part += 1) {

@@ -1,13 +1,21 @@
 """Receivers, messages and dead letters for the console to show, made over the wire alone."""
 
 import json
+import time
 import urllib.request
 from pathlib import Path
 from typing import Any
 
+from redis import Redis
+
+from app.store.keys import Keys
 from tests.integration.talker import Talker
 
 FAILED = "user.update.error"
+
+
+HOUR_MS = 3_600_000
+CHANNELS = ("/orders/paid", "/orders/shipped", "/orders/cancelled", "/news")
 
 
 class World:
@@ -17,6 +25,7 @@ class World:
         self.url = url
         self.operator = (data / "admin-token").read_text("ascii").strip()
         self.reader = (data / "reader-token").read_text("ascii").strip()
+        self._store = str(data / "store.sock")
         self.talkers: dict[str, Talker] = {}
         self.publisher = Talker(url)
         # One with a name lives on while nobody connects.
@@ -50,6 +59,14 @@ class World:
         talker = self.talkers[name]
         replies = self._connect(talker, 0)
         self._connect(talker, replies[-1]["ext"]["ack"])
+
+    def results(self, name: str, rows: list[dict[str, Any]]) -> None:
+        """As the pipeline writes back what it found out."""
+        now = time.time_ns() // 1_000_000
+        told = {"result": name, "at": now, "since": now - 24 * HOUR_MS, "until": now, "rows": rows}
+        store = Redis(unix_socket_path=self._store)
+        store.set(Keys("holdfast").pipeline_result(name), json.dumps({"v": 1, **told}))
+        store.close()
 
     def ask(self, method: str, path: str, body: Any = None) -> Any:
         """The administration, as the operator."""
@@ -87,3 +104,33 @@ def ordinary(world: World) -> World:
     hold = {"reason": "the mail relay is down until noon", "until": None}
     world.ask("PUT", "sessions/mail/1/hold", hold)
     return world
+
+
+def examined(world: World) -> None:
+    """The pipeline has been here."""
+    now = time.time_ns() // 1_000_000
+    hour = now - now % HOUR_MS
+    [letter] = world.ask("GET", "dead-letters?limit=1")["items"]
+    world.results(
+        "latency",
+        [
+            {
+                "hour": hour - past * HOUR_MS, "channel": channel, "n": 900 - 100 * place,
+                "delivery_p50": 0.4, "delivery_p95": 2.0, "delivery_p99": 3.1 * 7 ** (past % 5),
+                "delivery_max": 9000.0,
+            }
+            for past in range(20)
+            for place, channel in enumerate(CHANNELS)
+            if (past + place) % 6
+        ],
+    )  # fmt: skip
+    known = {"message": letter["message"], "channel": letter["channel"], "code": letter["code"]}
+    world.results("poison", [{**known, "receivers": 2, "dead": 2, "share": 1.0}])
+    advice = {"channel": "/orders/paid", "retried": 40, "succeeded": 31, "share": 0.775}
+    world.results(
+        "holdback-advice",
+        [{**advice, "success_p50": 4200.0, "backoff": 5000, "max_attempts": 6}],
+    )
+    cause = {name: letter[name] for name in ("code", "channel", "fingerprint")}
+    span = {"first": now - 9 * HOUR_MS, "last": now - 60_000}
+    world.results("dead", [{**cause, "dead": 11, "receivers": 2, **span}])

@@ -12,14 +12,23 @@ from playwright.sync_api import Browser, BrowserContext, Page, Route, expect
 
 from tests.browser.axe import findings
 from tests.browser.conftest import TIMEOUT_MS
-from tests.browser.console_world import World, ordinary
+from tests.browser.console_world import World, examined, ordinary
 from tests.serving import Server, end_whoever_lives_in
 
 pytestmark = pytest.mark.timeout(60)
 
 PHONE = {"width": 390, "height": 800}
 MOST_BYTES = 150 * 1024
-PLACES = ["Overview", "Sessions", "Channels", "Dead letters", "Replays", "Messages", "Audit"]
+PLACES = [
+    "Overview",
+    "Sessions",
+    "Channels",
+    "Dead letters",
+    "Replays",
+    "Messages",
+    "Results",
+    "Audit",
+]
 
 # What operators must be able to look at without anything happening.
 ATTACK = (
@@ -98,7 +107,7 @@ def addresses(world: World) -> list[str]:
         "#/", "#/sessions", "#/sessions/mail/1", "#/channels", "#/dead",
         f"#/dead/letters?fingerprint={letter['fingerprint']}", f"#/dead/letter/{letter['id']}",
         "#/replays", *(f"#/replays/{each['id']}" for each in replays[:1]),
-        "#/messages", f"#/messages/{letter['message']}", "#/audit",
+        "#/messages", f"#/messages/{letter['message']}", "#/results", "#/audit",
     ]  # fmt: skip
 
 
@@ -270,6 +279,22 @@ def test_a_message_is_followed_from_its_receipt_on(page: Page, world: World) -> 
     expect(steps.filter(has_text="bills/1").last).to_contain_text("user.update.error")
     steps.filter(has_text="bills/1").get_by_role("link", name="the letter").click()
     expect(page.get_by_role("heading", name="Dead letter")).to_be_visible()
+
+
+def test_what_the_pipeline_found_out_leads_to_messages_and_letters(
+    page: Page, world: World, complaints: list[str]
+) -> None:
+    go(page, "Results")
+    expect(page.get_by_text("There are none yet")).to_be_visible()
+    # It was asked for in vain.
+    complaints.clear()
+    examined(world)
+    look_at(page, "#/results")
+    warm = page.get_by_role("cell", name="3.1 ms").first
+    expect(warm).to_have_attribute("title", re.compile("99 % below 3.1 ms"))
+    expect(page.get_by_role("row").filter(has_text="78 %")).to_contain_text("5 s")
+    page.get_by_role("row").filter(has_text="100 %").get_by_role("link").click()
+    expect(page.get_by_role("heading", name="Where is my message?")).to_be_visible()
 
 
 def test_whoever_changed_something_stands_in_the_audit(page: Page) -> None:

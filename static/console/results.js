@@ -1,0 +1,110 @@
+// What the pipeline found out from the journal: where time goes, what kills, how long to wait.
+import {at, h} from "./dom.js";
+import {count, lasting, span, time} from "./format.js";
+import {card, mono, table, when} from "./parts.js";
+
+const HOUR_MS = 3_600_000;
+const HOURS = 24;
+const CHANNELS = 20;
+const UNKNOWN = "not known";
+// A cell is as warm as its time is long: from a millisecond to ten seconds, by powers of ten.
+const WARMEST = 4;
+
+const hours = new Intl.DateTimeFormat(undefined, {hour: "2-digit", hourCycle: "h23"});
+const share = (part) => `${count(part * 100)} %`;
+const took = (ms) => (ms === null || ms === undefined ? "–" : span(ms * 1000));
+const channelOf = ({channel}) => mono(channel ?? UNKNOWN);
+
+export async function show(app) {
+    const found = await Promise.all(["latency", "dead", "poison", "holdback-advice"].map((name) =>
+        app.api.get(`pipeline/${name}`).catch((error) => {
+            if (error.status !== 404) {
+                throw error;
+            }
+            return null;
+        })));
+    const [latency, dead, poison, advice] = found;
+    const head = h("h1", {}, "Results of the pipeline");
+    if (found.every((each) => each === null)) {
+        return [head, card(null, h("p", {}, "There are none yet: the pipeline reads the journal and writes here what it finds."),
+            h("p", {class: "faint"}, "With journal = true on the server, run ", mono("holdfast pipeline ingest --once"), "."))];
+    }
+    return [
+        head, h("p", {class: "faint"}, told(found.find((each) => each !== null))),
+        latency && section("Time from receipt to hand-over, by channel and hour", heat(latency.rows), latency),
+        poison && section("Poison: messages that kill most who get them", poisonTable(poison.rows), poison),
+        advice && section("How long to wait before another attempt", adviceTable(advice.rows), advice),
+        dead && section("What died, and why", deadTable(dead.rows), dead),
+    ].filter(Boolean);
+}
+
+const told = ({at, since, until}) => [
+    "Computed ", when(at), since === null ? "." : `, from events between ${time(since)} and ${time(until)}.`];
+
+const section = (title, content, {rows}) => h("section", {}, h("h2", {}, title),
+    h("div", {class: "card sheet", tabindex: 0, role: "region", "aria-label": title}, rows.length ? content : h("p", {class: "faint empty"}, "Nothing of the kind.")));
+
+/** A row for each channel, the busiest first; a column for each of the latest hours. */
+function heat(rows) {
+    const latest = Math.max(...rows.map(({hour}) => hour), 0);
+    const columns = Array.from({length: HOURS}, (_, n) => latest - n * HOUR_MS);
+    const channels = new Map();
+    for (const row of rows.filter(({hour}) => hour > latest - HOURS * HOUR_MS)) {
+        const known = channels.get(row.channel) ?? {n: 0, hours: new Map()};
+        known.n += row.n;
+        known.hours.set(row.hour, row);
+        channels.set(row.channel, known);
+    }
+    const busiest = [...channels].sort(([, a], [, b]) => b.n - a.n).slice(0, CHANNELS);
+    const cell = (row) => {
+        if (!row) {
+            return h("td", {});
+        }
+        const {n, delivery_p50, delivery_p95, delivery_p99, delivery_max} = row;
+        const title = `${count(n)} deliveries: half below ${took(delivery_p50)}, 95 % below ${took(delivery_p95)}, ` +
+            `99 % below ${took(delivery_p99)}, the longest ${took(delivery_max)}`;
+        return h("td", {class: `heat-${warmth(delivery_p99)}`, title}, took(delivery_p99));
+    };
+    return h("table", {class: "heat"},
+        h("caption", {class: "faint small"}, "99 % of the deliveries were faster than this. The latest hour comes first."),
+        h("thead", {}, h("tr", {}, h("th", {scope: "col"}, "Channel"),
+            columns.map((hour) => h("th", {scope: "col", title: time(hour)}, hours.format(hour))))),
+        h("tbody", {}, busiest.map(([channel, known]) => h("tr", {},
+            h("th", {scope: "row"}, mono(channel ?? UNKNOWN)), columns.map((hour) => cell(known.hours.get(hour)))))));
+}
+
+const warmth = (ms) => Math.min(WARMEST, Math.max(0, Math.ceil(Math.log10(Math.max(ms, 0.001)))));
+
+function filled(caption, columns, rows) {
+    const {element, add} = table(caption, columns);
+    add(rows);
+    return element;
+}
+
+const poisonTable = (rows) => filled("Poison", [
+    ["Message", ({message}) => h("a", {href: at("messages", message), class: "mono"}, message)],
+    ["Channel", channelOf],
+    ["Dead", ({dead}) => count(dead), "number"],
+    ["Of receivers", ({receivers}) => count(receivers), "number"],
+    ["Share", (row) => share(row.share), "number"],
+    ["Why", ({code}) => mono(code ?? UNKNOWN)],
+], rows);
+
+const adviceTable = (rows) => filled("Advice on attempts", [
+    ["Channel", channelOf],
+    ["Tried again", ({retried}) => count(retried), "number"],
+    ["With success", (row) => `${count(row.succeeded)} (${share(row.share)})`, "number"],
+    ["Half of these after", ({success_p50}) => took(success_p50), "number"],
+    ["Wait between attempts", ({backoff}) => (backoff === null ? "–" : lasting(backoff)), "number"],
+    ["Attempts at most", ({max_attempts}) => count(max_attempts), "number"],
+], rows);
+
+const deadTable = (rows) => filled("Dead letters by cause", [
+    ["Channel", channelOf],
+    ["Why", ({code, fingerprint}) => (fingerprint
+        ? h("a", {href: at("dead", "letters", {fingerprint}), class: "mono"}, code) : mono(code ?? UNKNOWN))],
+    ["Dead", ({dead}) => count(dead), "number"],
+    ["Receivers, about", ({receivers}) => count(receivers), "number"],
+    ["First", ({first}) => when(first)],
+    ["Last", ({last}) => when(last)],
+], rows);
