@@ -5,7 +5,7 @@ connect replies alone and carry `ext.delivery`; verdicts come in `ext.delivery.v
 message of the client, or as the data of a publish to `/service/delivery`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -19,7 +19,7 @@ from app.bayeux.server import Bayeux
 from app.bayeux.services import Call
 from app.bayeux.sessions import Session
 from app.bayeux.terms import Terms, TermsInvalid, check_names
-from app.delivery.entries import Settling
+from app.delivery.entries import Entry, Settling
 from app.delivery.messages import Event, Message
 from app.delivery.node import Node
 from app.delivery.verdicts import parse
@@ -144,17 +144,37 @@ class Dress:
     def __init__(self, node: Node) -> None:
         self._node = node
 
-    def __call__(
-        self, session: Session, message: Message, seq: int, place: int, redelivered: int
-    ) -> Event:
-        channel = message.channel
-        pattern = channel if channel in session.subscriptions else session.subscription(channel)
-        own = _subscription(pattern)
+    def first(self, session: Session, messages: Sequence[Message], seq: int) -> Sequence[Event]:
+        subscriptions, size = session.subscriptions, session.queue.count
+        has_secret = session.terms is not None and session.terms.secret is not None
+        events = []
+        for place, message in enumerate(messages):
+            channel = message.channel
+            if channel not in subscriptions or message.life_ms is not None or has_secret:
+                own = self._own(session, message, 0)
+            else:
+                own = _subscription(channel)
+            stem = message.stem or self._stem(message)
+            events.append(Event(_EVENT % (stem, seq + place, place, size, own)))
+        return events
+
+    def again(self, session: Session, entries: Iterable[Entry]) -> Sequence[Event]:
+        size = session.queue.count
+        events = []
+        for place, entry in enumerate(entries):
+            message = entry.message
+            own = self._own(session, message, entry.redelivered)
+            stem = message.stem or self._stem(message)
+            events.append(Event(_EVENT % (stem, entry.seq, place, size, own)))
+        return events
+
+    def _own(self, session: Session, message: Message, redelivered: int) -> bytes:
+        """What is this receiver's alone."""
+        own = _subscription(session.subscription(message.channel))
         has_secret = session.terms is not None and session.terms.secret is not None
         if redelivered or message.life_ms is not None or has_secret:
             own += self._rarely(session, message, redelivered)
-        stem = message.stem or self._stem(message)
-        return Event(_EVENT % (stem, seq, place, session.queue.count, own))
+        return own
 
     def _rarely(self, session: Session, message: Message, redelivered: int) -> bytes:
         """What is said of few events."""

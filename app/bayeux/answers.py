@@ -179,9 +179,7 @@ class Answers:
         elif self._witness is not None and messages and queue.settling is not _WRITTEN:
             self._witness.handed(session, messages)
         dress = session.dress
-        if dress is None:
-            return messages
-        return [dress(session, each, at, at - first, 0) for at, each in enumerate(messages, first)]
+        return messages if dress is None else dress.first(session, messages, first)
 
     def _take_again(self, session: Session, limit: int) -> Sequence[Event]:
         """As `take`, if something was handed over before, or not all may be handed over now."""
@@ -199,10 +197,7 @@ class Answers:
         dress = session.dress
         if dress is None:
             return [entry.message for entry in entries]
-        return [
-            dress(session, entry.message, entry.seq, place, entry.redelivered)
-            for place, entry in enumerate(entries)
-        ]
+        return dress.again(session, entries)
 
     def may_take(self, session: Session) -> bool:
         """Whether anything may be handed over now: what is kept waits while the store is away."""

@@ -1,13 +1,13 @@
 """Sessions: who is connected, under which browser, until when."""
 
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from app.bayeux.exchange import Carrier, ConnectionType, Exchange, Pipe
 from app.bayeux.life import Input, State, step
 from app.delivery.channels import covers
-from app.delivery.entries import Settling
+from app.delivery.entries import Entry, Settling
 from app.delivery.messages import Event, Message
 from app.delivery.queue import CallbackQueue
 from app.delivery.receivers import NOBODY, Receiver
@@ -24,14 +24,17 @@ _REPLACED = 10_000
 
 
 class Dress(Protocol):
-    """Gives an event what its receiver alone is to know of it.
+    """Gives the events of a batch what their receiver alone is to know of them."""
 
-    That is its number for the receiver, its place in its batch, and how often it comes again.
-    """
+    def first(
+        self, session: "Session", messages: Sequence[Message], seq: int, /
+    ) -> Sequence[Event]:
+        """All come for the first time, numbered from `seq` on."""
+        ...
 
-    def __call__(
-        self, session: "Session", message: Message, seq: int, place: int, redelivered: int, /
-    ) -> Event: ...
+    def again(self, session: "Session", entries: Iterable[Entry], /) -> Sequence[Event]:
+        """Some may have come before."""
+        ...
 
 
 class Session(Receiver):

@@ -99,8 +99,7 @@ async def serving(settings: Settings) -> AsyncIterator[str]:
             Address(settings.host, settings.port, settings.unix, tls),
             shutdown_timeout_s=timeout_s,
         )
-        clockwork.start(bayeux)
-        stack.callback(clockwork.stop)
+        _start(clockwork, bayeux, storage, stack)
         await _listen_apart(settings, stack, with_admin, tls)
         url = await _listen(listener, endpoint, heads, settings)
         gc_for_a_server()
@@ -112,6 +111,13 @@ async def serving(settings: Settings) -> AsyncIterator[str]:
             # What was said leaves first; then nobody needs to wait for it while closing.
             await _within(timeout_s / 2, listener.drain())
             await _within(timeout_s / 2, _close(door, listener))
+
+
+def _start(clockwork: Clockwork, bayeux: Bayeux, storage: Storage, stack: AsyncExitStack) -> None:
+    """Time passes from now on, and turns end."""
+    clockwork.start(bayeux)
+    stack.callback(clockwork.stop)
+    storage.store.flush_by(clockwork.end_turn_soon)
 
 
 def _make_bayeux(

@@ -50,6 +50,9 @@ class State(Enum):
     FENCED = "fenced"
 
 
+_OPEN = State.OPEN
+
+
 class Store:
     """Everything that must survive this process, on one line; a `Keeper`.
 
@@ -91,6 +94,7 @@ class Store:
         self.epoch = ""
         self._turns = Turns()
         self._is_due = False
+        self._end_turn_soon: Callable[[], None] = self._end_turn_soon_alone
         # Calls `_leave` for acks, which wait for company.
         self._lazy: asyncio.TimerHandle | None = None
         self._afters: list[Callable[[], None]] = []
@@ -108,6 +112,7 @@ class Store:
         call = scripts.open_store(self.keys, seed=self._seed(), node=self._node)
         answer: asyncio.Future[object] = self._loop.create_future()
         self.line.script(call.script, call.keys, call.args, partial(hear, answer))
+        self.line.flush()
         reply = await answer
         if isinstance(reply, ScriptFailed) and reply.code == "VERSION":
             raise StoreUnavailable(
@@ -148,13 +153,11 @@ class Store:
 
     @property
     def is_available(self) -> bool:
-        return self._state is State.OPEN and self.line.has_room
+        return self._state is _OPEN and self.line.has_room
 
     @property
     def is_full(self) -> bool:
-        if self._state is State.OPEN:
-            return self.line.is_full
-        return len(self._turns) > _MAX_WAITING
+        return self.line.is_full if self._state is _OPEN else len(self._turns) > _MAX_WAITING
 
     @property
     def keys_dropped(self) -> int:
@@ -208,10 +211,17 @@ class Store:
             self._is_due = False
             self._send_turns(everything=bool(self._afters))
 
+    def flush_by(self, end_turn_soon: Callable[[], None]) -> None:
+        """Whoever ends turns calls `flush` then; nobody else need do it."""
+        self._end_turn_soon = end_turn_soon
+
     def _flush_soon(self) -> None:
         if not self._is_due:
             self._is_due = True
-            self._loop.call_soon(self.flush)
+            self._end_turn_soon()
+
+    def _end_turn_soon_alone(self) -> None:
+        self._loop.call_soon(self.flush)
 
     def _leave(self) -> None:
         """Acks that wait for company leave, too."""
@@ -248,6 +258,7 @@ class Store:
             raise StoreUnavailable("the store is away")
         answer: asyncio.Future[object] = self._loop.create_future()
         self._call(call(self.epoch), partial(hear, answer), may_be_refused=True)
+        self.line.flush()
         try:
             reply = await asyncio.wait_for(answer, patience_s)
         except TimeoutError as error:
@@ -261,6 +272,7 @@ class Store:
         self._leave()
         if self._state is State.OPEN:
             self._call(call(self.epoch), _ignore)
+            self.line.flush()
 
     def record(self, recorder: Recorder) -> None:
         """From now on this is asked for the journal's notes."""

@@ -68,6 +68,8 @@ class Line:
         self._sent: deque[_Call] = deque()
         self._queued: list[_Call] = []
         self._bytes = 0
+        # Whether more waits for the store than should: read far more often than it changes.
+        self.is_full = False
         self._wire: Wire | None = None
         # Whether it is of use, and whether somebody was told that it was not.
         self._is_up = False
@@ -92,21 +94,13 @@ class Line:
     def has_room(self) -> bool:
         """Whether the store is there and more can be asked of it."""
         wire = self._wire
-        return (
-            self._is_up
-            and wire is not None
-            and not wire.lost.done()
-            and self._bytes <= self._limits.bytes
-            and len(self._sent) + len(self._queued) <= self._limits.calls
-        )
+        return self._is_up and wire is not None and not wire.lost.done() and not self.is_full
 
-    @property
-    def is_full(self) -> bool:
-        """Whether more waits for the store than should."""
-        # Mostly nothing waits.
-        return self._bytes > 0 and (
-            self._bytes > self._limits.bytes or self.unanswered > self._limits.calls
-        )
+    def _weigh(self, change: int) -> None:
+        """So many bytes more wait for the store, or fewer."""
+        self._bytes += change
+        waiting = len(self._sent) + len(self._queued)
+        self.is_full = self._bytes > self._limits.bytes or waiting > self._limits.calls
 
     async def open(self) -> None:
         """Connect for the first time; a store that loads its data is waited for."""
@@ -137,20 +131,15 @@ class Line:
         waiting = [*self._sent, *self._queued]
         self._sent.clear()
         self._queued.clear()
-        self._bytes = 0
+        self._weigh(-self._bytes)
         for call in waiting:
             self._tell(call.done, LineClosed())
 
     # Calls
 
     def call(self, parts: Sequence[Word], done: Answer, *, may_be_refused: bool = True) -> None:
-        """Queue a command; its answer comes in a later turn."""
-        if self._is_closed:
-            self._loop.call_soon(self._tell, done, LineClosed())
-            return
-        packed = pack(parts)
-        self._bytes += len(packed)
-        self._queued.append(_Call(packed, done, may_be_refused))
+        """Queue a command, which leaves when the turn ends; its answer comes in a later one."""
+        self._queue(parts, done, may_be_refused)
         if not self._is_flush_due:
             self._is_flush_due = True
             self._loop.call_soon(self._flush_at_end_of_turn)
@@ -164,9 +153,19 @@ class Line:
         *,
         may_be_refused: bool = False,
     ) -> None:
-        """Queue a call of one of this line's scripts; unless it may be refused, it must happen."""
-        parts = ("EVALSHA", script.sha, len(keys), *keys, *args)
-        self.call(parts, done, may_be_refused=may_be_refused)
+        """Queue a call of one of this line's scripts, which leaves with the next `flush`.
+
+        Unless it may be refused, it must happen.
+        """
+        self._queue(("EVALSHA", script.sha, len(keys), *keys, *args), done, may_be_refused)
+
+    def _queue(self, parts: Sequence[Word], done: Answer, may_be_refused: bool) -> None:
+        if self._is_closed:
+            self._loop.call_soon(self._tell, done, LineClosed())
+            return
+        packed = pack(parts)
+        self._queued.append(_Call(packed, done, may_be_refused))
+        self._weigh(len(packed))
 
     async def ask(self, *parts: Word) -> object:
         """The answer to a command."""
@@ -213,7 +212,7 @@ class Line:
                 self._leave(str(reply))
                 return
         self._sent.popleft()
-        self._bytes -= len(packed)
+        self._weigh(-len(packed))
         self._pause_s = _SHORTEST_PAUSE_S
         if not self._is_up:
             self._rise()

@@ -126,7 +126,8 @@ def unpack_entry(id: int, entry: bytes) -> tuple[Mark, int]:
 
 def pack_batch(batch: Batch) -> str:
     """What a session was handed last."""
-    return f"{batch.number} {batch.seq} {' '.join(map(str, batch.ids))}"
+    number, seq, ids = batch
+    return f"{number} {seq} {ids[0] if len(ids) == 1 else ' '.join(map(str, ids))}"
 
 
 def unpack_batch(record: bytes) -> Batch:

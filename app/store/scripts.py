@@ -177,8 +177,10 @@ def _entering(
 def hand_over(keys: Keys, epoch: str, batches: Mapping[str, Batch]) -> Call:
     """Remember the last batches of sessions."""
     args: list[Word] = [epoch]
+    pack = records.pack_batch
     for key, batch in batches.items():
-        args += (key, records.pack_batch(batch))
+        args.append(key)
+        args.append(pack(batch))
     return Call(HAND_OVER, [keys.meta, keys.handed], args)
 
 

@@ -16,6 +16,7 @@ from app.store.scripts import Call
 if TYPE_CHECKING:
     from app.delivery.session_record import SessionRecord
 
+K = TypeVar("K")
 T = TypeVar("T")
 
 # What one call may cost, in entries of queues, about 1 us each: nobody else is served meanwhile.
@@ -107,21 +108,38 @@ class Turn:
         self, keys: Keys, epoch: str, most_keys: int, recorder: Recorder | None = None
     ) -> Iterator[Outgoing]:
         """One call for each kind, unless that would take too long; with what is recorded of it."""
+        told = recorder or _SILENCE
+        # Most turns have one kind or two.
+        if self.disowned or self.sessions:
+            yield from self._first(keys, epoch)
+        if self.messages:
+            yield from self._coming(keys, epoch, told)
+        if self.keyed:
+            yield from self._coming_keyed(keys, epoch, most_keys, told)
+        if self.batches or self.marks:
+            yield from self._handed(keys, epoch, told)
+        if self.settled:
+            yield from self._settled(keys, epoch, told)
+        if self.unmarked or self.letters:
+            yield from self._leaving(keys, epoch, told)
+        if self.forgotten or self.left:
+            yield from self._forgotten(keys, epoch)
+
+    def _first(self, keys: Keys, epoch: str) -> Iterator[Outgoing]:
         for claims in _parts(self.disowned, repeat(_KEY)):
             yield Outgoing(scripts.disown(keys, epoch, claims))
         for records in _parts(self.sessions.values(), repeat(_SESSION)):
             yield Outgoing(scripts.save(keys, epoch, records))
-        told = recorder or _SILENCE
-        yield from self._coming(keys, epoch, most_keys, told)
-        yield from self._handed(keys, epoch, told)
-        yield from self._leaving(keys, epoch, told)
-        yield from self._forgotten(keys, epoch)
 
-    def _coming(self, keys: Keys, epoch: str, most_keys: int, told: Recorder) -> Iterator[Outgoing]:
+    def _coming(self, keys: Keys, epoch: str, told: Recorder) -> Iterator[Outgoing]:
         for messages in _parts(self.messages, map(_cost_of_message, self.messages)):
             pairs = [(keeping.message, keeping.keys) for keeping in messages]
             call = scripts.keep(keys, epoch, pairs)
             yield Outgoing(call, kept=messages, note=told.kept(pairs))
+
+    def _coming_keyed(
+        self, keys: Keys, epoch: str, most_keys: int, told: Recorder
+    ) -> Iterator[Outgoing]:
         # What is recorded of one that repeats another must not be written down.
         alone = 0 if told is _SILENCE else _MOST
         costs = [_KEY + _cost_of_message(each) + alone for each in self.keyed]
@@ -131,16 +149,18 @@ class Turn:
             yield Outgoing(call, kept=messages, note=told.kept(pairs))
 
     def _handed(self, keys: Keys, epoch: str, told: Recorder) -> Iterator[Outgoing]:
-        for batches in map(dict, _parts(self.batches.items(), repeat(_SESSION))):
+        for batches in _shares(self.batches, [_SESSION] * len(self.batches)):
             call = scripts.hand_over(keys, epoch, batches)
             yield Outgoing(call, note=told.handed_over(batches))
-        for marks in map(dict, _parts(self.marks.items(), map(len, self.marks.values()))):
+        for marks in _shares(self.marks, map(len, self.marks.values())):
             yield Outgoing(scripts.mark(keys, epoch, marks), note=told.marked(marks))
 
-    def _leaving(self, keys: Keys, epoch: str, told: Recorder) -> Iterator[Outgoing]:
-        for settled in map(dict, _parts(self.settled.items(), _costs_of_leaving(self.settled))):
+    def _settled(self, keys: Keys, epoch: str, told: Recorder) -> Iterator[Outgoing]:
+        for settled in _shares(self.settled, _costs_of_leaving(self.settled)):
             yield Outgoing(scripts.settle(keys, epoch, settled), note=told.settled(settled))
-        for unmarked in map(dict, _parts(self.unmarked.items(), map(len, self.unmarked.values()))):
+
+    def _leaving(self, keys: Keys, epoch: str, told: Recorder) -> Iterator[Outgoing]:
+        for unmarked in _shares(self.unmarked, map(len, self.unmarked.values())):
             yield Outgoing(scripts.unmark(keys, epoch, unmarked))
         for letters in _parts(self.letters, map(_cost_of_letter, self.letters)):
             call = scripts.bury(keys, epoch, letters)
@@ -148,10 +168,10 @@ class Turn:
             yield Outgoing(call, letters=dead, note=told.buried(letters))
 
     def _forgotten(self, keys: Keys, epoch: str) -> Iterator[Outgoing]:
-        for forgotten in map(dict, _parts(self.forgotten.items(), repeat(_SESSION))):
+        for forgotten in _shares(self.forgotten, [_SESSION] * len(self.forgotten)):
             yield Outgoing(scripts.forget(keys, epoch, forgotten))
         # Told with its session; the rest of a killed process's is removed by who loads next.
-        for left in map(dict, _parts(self.left.items(), _costs_of_leaving(self.left))):
+        for left in _shares(self.left, _costs_of_leaving(self.left)):
             yield Outgoing(scripts.settle(keys, epoch, left))
 
 
@@ -291,6 +311,15 @@ def _costs_of_leaving(entries: Mapping[int, Sequence[str]]) -> list[int]:
 
 def _cost_of_letter(pair: tuple[DeadLetter, str | None]) -> int:
     return _LETTER + pair[0].size // _BYTES
+
+
+def _shares(entries: Mapping[K, T], costs: Iterable[int]) -> Iterator[Mapping[K, T]]:
+    """A table in parts, as below; mostly it is one call's."""
+    known = list(costs)
+    if sum(known) > _MOST:
+        yield from map(dict, _parts(entries.items(), known))
+    elif entries:
+        yield entries
 
 
 def _parts(items: Collection[T], costs: Iterable[int]) -> Iterator[list[T]]:

@@ -40,6 +40,8 @@ class Caller:
                 NOTE, ["list", "set"], [number], self.answers.append, may_be_refused=may_be_refused
             )
         self.noted += count
+        # As at the end of a turn.
+        asyncio.get_running_loop().call_soon(self.line.flush)
 
     async def answered(self) -> list[object]:
         """All answers, when all have come."""
