@@ -1,14 +1,18 @@
 """Pictures of every page, on a desk and on a phone, in light and dark: `make screenshots`."""
 
 import sys
+import tempfile
 from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from tests.browser import chatting
 from tests.browser.conftest import ARGUMENTS, CHROMIUM
-from tests.serving import Server
+from tests.browser.console_world import World, examined, ordinary
+from tests.serving import Server, end_whoever_lives_in
 
 SIZES = {"desk": (1280, 800), "phone": (390, 780)}
 SCHEMES = ("light", "dark")
@@ -17,10 +21,16 @@ SCHEMES = ("light", "dark")
 class Studio:
     """A server and a browser; each picture is taken by a visitor of its own."""
 
-    def __init__(self, browser: Browser, server: Server, out: Path) -> None:
+    def __init__(self, browser: Browser, server: Server, data: Path, out: Path) -> None:
         self.server = server
+        self.data = data
         self._browser = browser
         self._out = out
+
+    @cached_property
+    def world(self) -> World:
+        """A shop for the console to show."""
+        return examined(ordinary(World(self.server.url, self.data)))
 
     def visitor(self, size: str = "desk", scheme: str = "light") -> BrowserContext:
         width, height = SIZES[size]
@@ -73,26 +83,63 @@ def chat_wire(studio: Studio, page: Page, kind: str) -> None:
         page.get_by_role("button", name="Wire").click()
 
 
+def console(address: Callable[[World], str]) -> Callable[[Studio, Page, str], None]:
+    """What an operator sees there, after some seconds in which messages flowed."""
+
+    def pose(studio: Studio, page: Page, _: str) -> None:
+        world = studio.world
+        page.goto(f"{world.url}/console/")
+        page.get_by_label("Token").fill(world.operator)
+        page.get_by_role("button", name="Sign in").click()
+        expect(page.get_by_text("live", exact=True)).to_be_visible()
+        page.goto(f"{world.url}/console/{address(world)}")
+        for load in range(12 if address(world) == "#/" else 1):
+            world.publish("/news", *[{"visitors": n} for n in range(20 + 15 * (load % 5))])
+            page.wait_for_timeout(500)
+
+    return pose
+
+
+def console_door(studio: Studio, page: Page, _: str) -> None:
+    page.goto(f"{studio.world.url}/console/", wait_until="networkidle")
+
+
+def _letter(world: World) -> Any:
+    return world.ask("GET", "dead-letters?code=user.update.error&limit=1")["items"][0]
+
+
 POSES: dict[str, Callable[[Studio, Page, str], None]] = {
     "welcome": welcome,
     "chat-door": chat_door,
     "chat": chat,
     "chat-wire": chat_wire,
+    "console-door": console_door,
+    "console": console(lambda _: "#/"),
+    "console-session": console(lambda _: "#/sessions/mail/1"),
+    "console-dead": console(lambda _: "#/dead"),
+    "console-letter": console(lambda world: f"#/dead/letter/{_letter(world)['id']}"),
+    "console-message": console(lambda world: f"#/messages/{_letter(world)['message']}"),
+    "console-results": console(lambda _: "#/results"),
 }
 
 
 def main() -> None:
     out, chosen = Path(sys.argv[1]), sys.argv[2:] or list(POSES)
     out.mkdir(parents=True, exist_ok=True)
-    server = Server({})
+    home = tempfile.TemporaryDirectory(prefix="holdfast-shots-")
+    data = Path(home.name)
+    server = Server({"journal": True, "data": home.name})
     try:
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+            studio = Studio(browser, server, data, out)
             for name in chosen:
-                Studio(browser, server, out).shoot(name, POSES[name])
+                studio.shoot(name, POSES[name])
             browser.close()
     finally:
         server.stop()
+        end_whoever_lives_in(data)
+        home.cleanup()
 
 
 if __name__ == "__main__":
