@@ -109,6 +109,10 @@ setup-browser:
 	    DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -qq --no-install-recommends chromium >/dev/null; \
 	else echo 'chromium is missing: no test in a browser' >&2; fi
 
+.PHONY: screenshots
+screenshots: setup-test setup-pages setup-browser ## pictures of every page, light and dark, desk and phone; OUT=dir
+	$(BIN)/python -m tests.browser.shots $(or $(OUT),screenshots)
+
 .PHONY: bench
 bench: setup $(BENCH_HOME)/bayeux_load bench/load/peers/node_modules/.installed ## measure beside the peers; SET=quick REPS=1 ONLY=holdfast,faye
 	$(BIN)/python -m bench.run --set $(SET) --reps $(REPS) --only "$(ONLY)" \

@@ -8,7 +8,7 @@ const HERE = "/service/chat/here";
 const TRANSPORTS = ["websocket", "long-polling", "callback-polling"];
 const TYPING_LIFE_MS = 3000;
 // When a message comes again that was refused for a passing reason.
-const PAUSE_MS = 3000;
+const PAUSE_MS = 1000;
 const ONEWAY = {ext: {delivery: {oneway: true}}};
 // What nobody needs later is not kept, and leaves the queues in which it waits.
 const VOLATILE = {
@@ -107,7 +107,8 @@ export class Connection {
         if (this.#cometd.isDisconnected()) {
             this.#cometd.handshake();
         } else {
-            this.#cometd.disconnect(() => this.#cometd.handshake());
+            // In a moment: cometd.js is still letting go of its connection when it calls back.
+            this.#cometd.disconnect(() => setTimeout(() => this.#cometd.handshake(), 0));
         }
     }
 
@@ -142,6 +143,8 @@ export class Connection {
         if (successful) {
             const type = this.#cometd.getTransport()?.type;
             this.#show.state(`Connected by ${type}`, "good");
+        } else if (this.#cometd.getStatus() === "disconnecting") {
+            this.#show.state("Connecting …", "warn");
         } else if (advice?.reconnect === "none") {
             this.#show.taken();
         } else if (!this.#cable.isPulled) {

@@ -46,28 +46,30 @@ function lineItem(line) {
     return item;
 }
 
-/** Draws the lines of a room; what is there already and unchanged stays as it is. */
-export function drawLines(lines) {
-    const list = find("lines");
-    const isAtEnd = list.scrollHeight - list.scrollTop - list.clientHeight < 60;
-    list.replaceChildren(...lines.map(lineItem));
+/** Who reads the end goes on reading the end; who has scrolled back is left there. */
+function atItsEnd(scroller, change) {
+    const isAtEnd = scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < 60;
+    change();
     if (isAtEnd) {
-        list.scrollTop = list.scrollHeight;
+        scroller.scrollTop = scroller.scrollHeight;
     }
 }
 
+export function drawLines(lines) {
+    atItsEnd(find("log"), () => find("lines").replaceChildren(...lines.map(lineItem)));
+}
+
+/** Adds a line, or draws it anew. */
 export function drawLine(line) {
     const list = find("lines");
     const known = [...list.children].find(({dataset}) => dataset.id === line.id);
-    const isAtEnd = list.scrollHeight - list.scrollTop - list.clientHeight < 60;
-    if (known === undefined) {
-        list.append(lineItem(line));
-    } else {
-        known.replaceWith(lineItem(line));
-    }
-    if (isAtEnd) {
-        list.scrollTop = list.scrollHeight;
-    }
+    atItsEnd(find("log"), () => {
+        if (known === undefined) {
+            list.append(lineItem(line));
+        } else {
+            known.replaceWith(lineItem(line));
+        }
+    });
 }
 
 export function drawUnsent(texts) {
