@@ -92,6 +92,12 @@ class Settings(BaseSettings):
         "named", description="Sessions that are kept in the store."
     )
     journal: bool = Field(False, description="Write down what becomes of every message.")
+    journal_age: Milliseconds = Field(
+        7 * 24 * 3600 * 1000, description="How long the journal is kept, read or not."
+    )
+    journal_size: Limit = Field(
+        128 * 1024**2, description="Bytes of the journal in the store; then the oldest goes."
+    )
     durability: str = Field(
         "everysec",
         pattern=r"^(?:memory|everysec|always|replicas:[1-9])$",

@@ -74,7 +74,7 @@ async def serving(settings: Settings) -> AsyncIterator[str]:
         # Clocks of the sessions that come back begin now.
         bayeux.now = loop.time()
         await storage.load(bayeux)
-        begin_journal(clerk, bayeux, storage.store, loop.time, stack)
+        begin_journal(clerk, bayeux, storage.store, settings, stack)
         await administration.replays.resume()
         intake = Intake(settings.max_unfinished_bytes)
         endpoint = Endpoint(bayeux, web_options(settings), loop.time, clockwork.burst, intake)

@@ -14,6 +14,7 @@ from app.bayeux.registry import LiveRegistry, Process
 from app.bayeux.replaying import Replaying
 from app.bayeux.server import Bayeux
 from app.compose.storage import Storage
+from app.compose.tasks import cancel
 from app.settings import Settings, is_loopback
 from app.store.audit import Audit
 from app.store.connection import StoreUnavailable
@@ -76,7 +77,7 @@ def make_administration(
     desk = FigureDesk(
         bayeux, clock=loop.time, version=version("holdfast"), letters=letters.search.total
     )
-    stack.push_async_callback(_cancel, loop.create_task(Feed(bayeux, desk, loop.time).run()))
+    stack.push_async_callback(cancel, loop.create_task(Feed(bayeux, desk, loop.time).run()))
     operations = Live(
         bayeux,
         clock=loop.time,
@@ -105,7 +106,7 @@ def make_administration(
         wait=patience.wait,
     )
     bayeux.extend(operators)
-    stack.push_async_callback(_cancel, loop.create_task(_retire(letters, settings)))
+    stack.push_async_callback(cancel, loop.create_task(_retire(letters, settings)))
     return Administration(make_admin(operations, tokens, loop.time), replays)
 
 
@@ -126,13 +127,6 @@ async def _retire(letters: Letters, settings: Settings) -> None:
             if removed:
                 log.info("%d old dead letters were removed", removed)
         await asyncio.sleep(_RETIRE_EVERY_S)
-
-
-async def _cancel(task: asyncio.Task[None]) -> None:
-    # A library that makes a timeout of a cancellation may have swallowed it.
-    while not task.done():
-        task.cancel()
-        await asyncio.wait([task], timeout=0.1)
 
 
 def _role_of(tokens: Tokens, token: str) -> str | None:

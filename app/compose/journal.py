@@ -1,20 +1,27 @@
 """The journal of a server, if it keeps one."""
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
 
 from app.bayeux.server import Bayeux
+from app.compose.tasks import cancel
 from app.journal.clerk import Clerk
 from app.journal.frame import decode_head
 from app.journal.schema import Kind
 from app.journal.scribe import Scribe
 from app.settings import Settings
+from app.store.connection import StoreUnavailable
 from app.store.keeping import Store
 from app.store.refusals import StoreRefused
+from app.store.trimming import trim
 
+log = logging.getLogger(__name__)
+
+_TRIM_EVERY_S = 60.0
 # How long a server that stops waits for what its books are compared with.
 _PATIENCE_S = 2.0
 
@@ -62,15 +69,37 @@ def begin_journal(
     clerk: Clerk | None,
     bayeux: Bayeux,
     store: Store,
-    clock: Callable[[], float],
+    settings: Settings,
     stack: AsyncExitStack,
 ) -> None:
     """The server has all that it had before; when it stops, its books are closed."""
     if clerk is not None:
         restored = bayeux.hub.counters.accepted
         clerk.changed(Kind.BOOKS, _wall_us(), "restored", number=restored)
+        clock = asyncio.get_running_loop().time
         clerk.flush(clock())
+        stack.push_async_callback(cancel, asyncio.create_task(_trim(clerk, store, settings)))
         stack.push_async_callback(_close_books, clerk, bayeux, store, restored, clock)
+
+
+async def _trim(clerk: Clerk, store: Store, settings: Settings) -> None:
+    """What is no more to be read goes, now and then."""
+    while True:
+        try:
+            trimmed = await trim(
+                store,
+                settings.node,
+                now_ms=_wall_us() // 1000,
+                age_ms=settings.journal_age,
+                size=settings.journal_size,
+            )
+        except StoreUnavailable as error:
+            log.info("the journal is not trimmed for a while: %s", error)
+        else:
+            clerk.unread += trimmed.unread
+            if trimmed.unread and trimmed.readers:
+                log.warning("%d frames of the journal went unread", trimmed.unread)
+        await asyncio.sleep(_TRIM_EVERY_S)
 
 
 async def _close_books(

@@ -20,6 +20,10 @@ class Witness(Protocol):
     receiver nothing need be told that is not about failures.
     """
 
+    # Events that are in no frame, and frames that went before everybody had read them.
+    dropped: int
+    unread: int
+
     def turn_over(self) -> None:
         """A turn ends in which somebody was told something."""
         ...

@@ -28,13 +28,25 @@ class _Stopped:
 class Clerk(Journal):
     """A `Witness`."""
 
-    __slots__ = ("_acked", "_clock", "_handed", "_written", "acked", "handed", "why", "written")
+    __slots__ = (
+        "_acked",
+        "_clock",
+        "_handed",
+        "_written",
+        "acked",
+        "handed",
+        "unread",
+        "why",
+        "written",
+    )
 
     def __init__(
         self, node: str, outlet: Outlet, *, now: float, wall_us: Callable[[], int]
     ) -> None:
         super().__init__(node, outlet, now=now, wall_us=wall_us)
         self._clock: Clock = _Stopped()
+        # Frames that went before everybody had read them.
+        self.unread = 0
         # Of entries that the store is about to settle, if they were not acknowledged: the reason
         # of a discard; without one, that they expired.
         self.why: dict[tuple[str, int], Why] = {}

@@ -17,18 +17,12 @@ from app.store.scripts import Call
 
 
 class Journaling:
-    """Numbers notes, and calls that write frames, so that the store knows one that is repeated.
+    """Numbers notes, and calls that write frames, so that the store knows one that is repeated."""
 
-    Args:
-        most: How many frames there may be before somebody has read and cut off the oldest; then
-            those go unread, about a hundred at a time.
-    """
-
-    def __init__(self, keys: Keys, node: str, most: int) -> None:
+    def __init__(self, keys: Keys, node: str) -> None:
         self._keys = keys
         self._node = node
         self._notes = keys.notes(node)
-        self._most = most
         self._number = 0
 
     def carry(
@@ -58,6 +52,4 @@ class Journaling:
     def frame(self, epoch: str, frame: bytes, notes: Sequence[int]) -> Call:
         """The call that writes a frame, which takes the place of these notes."""
         self._number = number = self._number + 1
-        return scripts.frame(
-            self._keys, epoch, self._node, number, frame=frame, notes=notes, most=self._most
-        )
+        return scripts.frame(self._keys, epoch, self._node, number, frame=frame, notes=notes)

@@ -33,8 +33,6 @@ _PATIENCE_S, _PAUSE_S = 5.0, 1.0
 _LAZY_S = 0.05
 # How many keys of messages are remembered.
 _MOST_KEYS = 1_000_000
-# How many frames may wait in the journal to be read.
-_MOST_FRAMES = 100_000
 # What may wait while a store that lost its state is opened again.
 _MAX_WAITING = 100_000
 
@@ -88,7 +86,7 @@ class Store:
         self._on_fenced = on_fenced
         self._most_keys = most_keys
         self._recorder = recorder
-        self._journaling = Journaling(keys, node, _MOST_FRAMES)
+        self._journaling = Journaling(keys, node)
         self._loop = asyncio.get_running_loop()
         self._state = State.NEW
         self.epoch = ""

@@ -49,6 +49,10 @@ class Keys:
         """Stream: the frames of a node."""
         return f"{self.prefix}journal:{node}"
 
+    def journal_read(self, node: str) -> str:
+        """Hash: name of a reader -> id of the last entry of the journal that it has for good."""
+        return f"{self.journal(node)}:read"
+
     def notes(self, node: str) -> str:
         """Hash: number -> what a frame will tell soon; call -> the one that wrote a frame last."""
         return f"{self.prefix}notes:{node}"

@@ -49,6 +49,7 @@ UNMARK = Script("unmark", _source("unmark", "fence", "arrays"))
 BURY = _journalled("bury", "bodies")
 FORGET = Script("forget", _source("forget", "fence"))
 FRAME = Script("frame", _source("frame", "fence", "arrays"))
+TRIM = Script("trim", _source("trim", "fence"))
 HOLD = Script("hold", _source("hold", "fence"))
 LETTERS_REMOVE = Script("letters_remove", _source("letters_remove", "fence"))
 REPLAY_TAKE = Script("replay_take", _source("replay_take", "fence"))
@@ -69,6 +70,7 @@ SCRIPTS = (
     BURY,
     FORGET,
     FRAME,
+    TRIM,
     HOLD,
     LETTERS_REMOVE,
     REPLAY_TAKE,
@@ -247,11 +249,16 @@ def frame(
     *,
     frame: bytes,
     notes: Iterable[int],
-    most: int,
 ) -> Call:
     """Write a frame of the journal, which tells of these notes."""
     names = [keys.meta, keys.journal(node), keys.notes(node)]
-    return Call(FRAME, names, [epoch, number, most, frame, *notes])
+    return Call(FRAME, names, [epoch, number, frame, *notes])
+
+
+def trim(keys: Keys, epoch: str, node: str, *, read_ms: int, oldest_ms: int, size: int) -> Call:
+    """Cut off the beginning of a journal; frames are as old as their ids say."""
+    names = [keys.meta, keys.journal(node), keys.journal_read(node)]
+    return Call(TRIM, names, [epoch, f"{read_ms}-0", f"{oldest_ms}-0", size])
 
 
 def hold(keys: Keys, epoch: str, channels: Mapping[str, Held | None]) -> Call:

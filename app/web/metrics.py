@@ -33,6 +33,7 @@ class BayeuxCollector(Collector):
         yield from self._entries()
         yield from self._failures()
         yield from self._obstacles()
+        yield from self._journal()
         yield from self._sessions()
 
     def _publishes(self) -> Iterator[Metric]:
@@ -109,6 +110,20 @@ class BayeuxCollector(Collector):
             "Whether durable work is possible.",
             value=self._bayeux.hub.keeper.is_available,
         )
+
+    def _journal(self) -> Iterator[Metric]:
+        witness = self._bayeux.witness
+        if witness is not None:
+            yield CounterMetricFamily(
+                "holdfast_journal_events_dropped",
+                "Events that are in no frame of the journal: the store was away, or refused them.",
+                value=witness.dropped,
+            )
+            yield CounterMetricFamily(
+                "holdfast_journal_frames_unread",
+                "Frames of the journal that went for their age or its size before all had them.",
+                value=witness.unread,
+            )
 
     def _sessions(self) -> Iterator[Metric]:
         yield from self._living()

@@ -14,7 +14,7 @@ from app.delivery.dead_letters import DeadLetter
 from app.delivery.keeper import Batch, Kept, Mark
 from app.delivery.messages import Message
 from app.delivery.recorder import Silence
-from app.store import keeping, scripts
+from app.store import scripts
 from app.store.journaling import Journaling
 from app.store.scripts import Call
 from tests.store.desk import (
@@ -258,20 +258,6 @@ async def test_an_emptied_store_numbers_anew_under_another_epoch(at: Desk) -> No
     assert before[b"epoch"] != after[b"epoch"]
 
 
-async def test_frames_that_nobody_reads_are_bounded(
-    shared_valkey: ValkeyServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(keeping, "_MOST_FRAMES", 50)
-    async with writing(shared_valkey) as at:
-        for n in range(1000):
-            at.store.write_frame(b"%d" % n, lambda _: None)
-        await at.answered()
-    found = journal(shared_valkey)
-    assert 50 <= len(found) <= 150
-    # Whoever reads now sees that he has missed some.
-    assert [number for number, _ in found] == [*range(1001 - len(found), 1001)]
-
-
 async def test_without_a_journal_there_is_no_trace_of_one(shared_valkey: ValkeyServer) -> None:
     async with desk(shared_valkey) as at:
         at.keep(message(1), "joe/1")
@@ -334,7 +320,7 @@ def test_whichever_calls_are_repeated_each_change_is_told_once(
 ) -> None:
     room = Room(redis)
     room.open()
-    repeated = calls(Journaling(KEYS, "test", 1000), 12)
+    repeated = calls(Journaling(KEYS, "test"), 12)
     answered = 0
     for carried_out, heard_of in [*given, *[(12, 12)] * 4]:
         end = min(answered + carried_out, 12)

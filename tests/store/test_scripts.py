@@ -124,13 +124,14 @@ def everything() -> list[Call]:
         scripts.unmark(KEYS, "other", {"joe/1": [1]}),
         scripts.bury(KEYS, "other", [(letter(1), None)]),
         scripts.forget(KEYS, "other", ["joe/1"]),
+        scripts.trim(KEYS, "other", "test", read_ms=1, oldest_ms=0, size=1),
         scripts.hold(KEYS, "other", {"/a": Held(1, "why")}),
         scripts.letters_remove(KEYS, "other", [letter(1)]),
         scripts.replay_take(KEYS, "other", "1", [Take(letter(1), "joe/1", True)]),
         scripts.replay_note(KEYS, "other", "1", {"record": "{}"}),
         scripts.replay_forget(KEYS, "other", "1"),
     ]
-    journaling = Journaling(KEYS, "test", 10)
+    journaling = Journaling(KEYS, "test")
     carrying = [
         journaling.carry(call, b"note", Silence(), lambda _: None)[0]
         for call in calls

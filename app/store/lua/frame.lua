@@ -3,8 +3,7 @@
 -- tell by the number what was lost or cut off, and by the epoch a store that was emptied, where
 -- numbers begin anew.
 -- KEYS   1 meta   2 the node's stream   3 its notes
--- ARGV   1 epoch   2 number of the call   3 how many frames there may be   4 the frame, then the
---        numbers of its notes
+-- ARGV   1 epoch   2 number of the call   3 the frame, then the numbers of its notes
 -- Reply  OK
 -- Cost   O(bytes of the frame + notes)
 -- Repeat writes nothing: calls come in the order of their numbers, and the latest is known.
@@ -13,8 +12,7 @@ local epoch, number = string.match(redis.call('HGET', notes, 'call') or '', '^(.
 if epoch ~= ARGV[1] or tonumber(number) < tonumber(ARGV[2]) then
     local seq = redis.call('HINCRBY', meta, stream, 1)
     redis.call('HSET', notes, 'call', ARGV[1] .. ':' .. ARGV[2])
-    redis.call('XADD', stream, 'MAXLEN', '~', ARGV[3], '*',
-        'epoch', ARGV[1], 'seq', seq, 'frame', ARGV[4])
-    call('HDEL', notes, 5, #ARGV)
+    redis.call('XADD', stream, '*', 'epoch', ARGV[1], 'seq', seq, 'frame', ARGV[3])
+    call('HDEL', notes, 4, #ARGV)
 end
 return redis.status_reply('OK')

@@ -27,6 +27,8 @@ SAMPLES: dict[str, tuple[Any, list[str]]] = {
     "node": ("a-1", ["a-1"]),
     "durable": ("acked", ["acked"]),
     "journal": (True, ["true"]),
+    "journal_age": (5000, ["5000"]),
+    "journal_size": (5000, ["5000"]),
     "durability": ("always", ["always"]),
     "paths": (["/a", "/b/c"], ["/a", "/b/c"]),
     "allow_origin": (["https://a.example", "*"], ["https://a.example", "*"]),

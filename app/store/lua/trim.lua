@@ -1,0 +1,41 @@
+#!lua flags=allow-oom
+-- Cuts off the beginning of a journal.
+-- KEYS   1 meta   2 stream   3 who has read how far: name -> id of an entry
+-- ARGV   1 epoch   2 entries before this id go if all who read have read them   3 entries before
+--        this id go   4 how many bytes the journal may take
+-- Reply  how many frames went that all had read, how many others, how many read
+-- Cost   O(frames that go + names)
+-- Repeat cuts off no more, unless somebody has read on.
+local stream = KEYS[2]
+
+local function is_before(id, other)
+    local ms, n = string.match(id, '^(%d+)-(%d+)$')
+    local other_ms, other_n = string.match(other, '^(%d+)-(%d+)$')
+    ms, other_ms = tonumber(ms), tonumber(other_ms)
+    return ms < other_ms or (ms == other_ms and tonumber(n) < tonumber(other_n))
+end
+
+-- The first entry that somebody has not read, but none that is too young; nil if nobody reads.
+local function unread()
+    local first
+    for _, id in ipairs(redis.call('HVALS', KEYS[3])) do
+        if string.match(id, '^%d+-%d+$') and (not first or is_before(id, first)) then
+            first = id
+        end
+    end
+    if not first or not is_before(first, ARGV[2]) then
+        return first and ARGV[2]
+    end
+    local ms, n = string.match(first, '^(%d+)-(%d+)$')
+    return string.format('%s-%.0f', ms, tonumber(n) + 1)
+end
+
+local from = unread()
+local read = from and redis.call('XTRIM', stream, 'MINID', from) or 0
+local others = redis.call('XTRIM', stream, 'MINID', ARGV[3])
+local size, most = redis.call('MEMORY', 'USAGE', stream) or 0, tonumber(ARGV[4])
+if size > most then
+    local left = math.floor(redis.call('XLEN', stream) * most / size)
+    others = others + redis.call('XTRIM', stream, 'MAXLEN', left)
+end
+return { read, others, redis.call('HLEN', KEYS[3]) }
