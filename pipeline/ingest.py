@@ -144,7 +144,7 @@ def write_batch(rows: "DataFrame", batch: int, lake: Lake, taken: Taken) -> None
     lake.forget_carried(batch)
     lake.write(rows.withColumn("d", F.to_date("ts")), "events", batch, by="d")
     events = lake.batch(spark, "events", batch)
-    _write_lives(events, batch, lake)
+    write_lives(events, batch, lake)
     counted = events.groupBy("kind").agg(F.count("*").alias("n"), F.sum("number").alias("frames"))
     for row in counted.collect():
         if row.kind in INCIDENTS:
@@ -154,7 +154,8 @@ def write_batch(rows: "DataFrame", batch: int, lake: Lake, taken: Taken) -> None
     taken.batches += 1
 
 
-def _write_lives(events: "DataFrame", batch: int, lake: Lake) -> None:
+def write_lives(events: "DataFrame", batch: int, lake: Lake) -> None:
+    """What is made from the events of a batch, and from what the one before has carried."""
     spark = events.sparkSession
     before = lake.batch(spark, "messages", batch - 1)
     named = channels(events, before)

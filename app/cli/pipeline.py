@@ -16,10 +16,13 @@ from app.cli.journal_place import JournalPlace, journal
 from app.cli.options import AsJson, Limit, gathers
 from app.cli.output import complain, note, patience, print_json, print_table, progress
 from app.cli.pipeline_replay import replay
+from app.cli.pipeline_upkeep import backfill, compact, retain
 from app.cli.rows import Parquet, keep, show_result
 from app.cli.spark import engine, failing
 from pipeline.doctor import Sight, examine, prepare, try_out
+from pipeline.lake import Lake
 from pipeline.session import Engine
+from pipeline.swap import reading
 
 if TYPE_CHECKING:
     from pipeline.ingest import Taken
@@ -35,6 +38,9 @@ def about() -> None:
 
 program.command("results")(results.results)
 program.command("replay")(replay)
+program.command("compact")(compact)
+program.command("retain")(retain)
+program.command("backfill")(backfill)
 
 
 @program.command("doctor")
@@ -97,7 +103,6 @@ def ingest(
         progress() as bar,
     ):
         from pipeline.ingest import Source, go_on, take_what_is_there
-        from pipeline.lake import Lake
 
         task = bar.add_task("Events", total=None)
 
@@ -176,12 +181,12 @@ def report(
     """Show one report over all that was ingested, or all of them on a page."""
     if name is Report.ALL and (html is None or parquet is not None or as_json):
         raise typer.BadParameter("all reports together need --html FILE, and nothing else")
-    with failing(), spark.session(engine(True)) as session, progress() as bar:
-        from pipeline.lake import Lake
+    lake = Lake(journal.lake)
+    with failing(), reading(lake), spark.session(engine(True)) as session, progress() as bar:
         from pipeline.reports.catalogue import REPORTS, Result, result_of
         from pipeline.reports.tables import tables_of
 
-        tables = tables_of(Lake(journal.lake), session)
+        tables = tables_of(lake, session)
         found_by: dict[str, Result] = {}
         for wanted in bar.track([*_ON_PAGE] if name is Report.ALL else [name]):
             found = REPORTS[wanted](tables)
@@ -220,12 +225,12 @@ def audit(
 
     Ends with 1 if there is a violation.
     """
-    with failing(), spark.session(engine(True)) as session, patience("Auditing"):
+    lake = Lake(journal.lake)
+    with failing(), reading(lake), spark.session(engine(True)) as session, patience("Auditing"):
         from pipeline.audit import violations
-        from pipeline.lake import Lake
         from pipeline.reports.catalogue import result_of
 
-        found = violations(Lake(journal.lake).table(session, "events")).cache()
+        found = violations(lake.table(session, "events")).cache()
         keep(found, parquet)
         result = result_of(found, limit)
         count = found.count()

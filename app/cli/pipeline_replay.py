@@ -25,7 +25,9 @@ from app.cli.remote import Json, Place, Remote, talk
 from app.cli.replay import options, report, watch_job
 from app.cli.rows import Parquet, keep, show_result
 from app.cli.spark import engine, failing
+from pipeline.lake import Lake
 from pipeline.session import Engine
+from pipeline.swap import reading
 
 # As many as the server takes by their ids.
 _PART = 1000
@@ -57,14 +59,14 @@ def replay(
     """
     if bool(deaths) is everything:
         raise typer.BadParameter("name conditions, or else --all")
-    with failing(), spark.session(engine(True)) as session, patience("Planning"):
-        from pipeline.lake import Lake
+    lake = Lake(journal.lake)
+    with failing(), reading(lake), spark.session(engine(True)) as session, patience("Planning"):
         from pipeline.replay import Wanted, letters, plan, summary
         from pipeline.reports.catalogue import result_of
         from pipeline.reports.tables import tables_of
 
         wanted = Wanted(**deaths, without_poison=without_poison)
-        planned = plan(tables_of(Lake(journal.lake), session), wanted).cache()
+        planned = plan(tables_of(lake, session), wanted).cache()
         keep(planned, parquet)
         about = result_of(summary(planned), _MOST_ROWS)
         ids = [*letters(planned)]

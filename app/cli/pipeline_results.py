@@ -11,12 +11,12 @@ from app.cli.options import AsJson, gathers
 from app.cli.output import complain, patience, print_json, print_table, when
 from app.cli.spark import engine, failing
 from pipeline.failures import PipelineFailed
+from pipeline.lake import Lake
 from pipeline.session import Engine
+from pipeline.swap import reading
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-    from pipeline.lake import Lake
 
 # Whoever looks at the console need not see the last minute of it.
 _EVERY_S = 60.0
@@ -30,11 +30,9 @@ def results(
 
     Ingest does so, too. What was written before is replaced.
     """
+    lake = Lake(journal.lake)
     with failing(), journal.store() as url, spark.session(engine(True)) as session:
-        from pipeline.lake import Lake
-
-        with patience("Finding out"):
-            found = write(session, Lake(journal.lake), url, journal.namespace)
+        found = write(session, lake, url, journal.namespace)
     if as_json:
         for value in found.values():
             print_json(value, is_line=True)
@@ -47,19 +45,20 @@ def results(
 
 
 def write(
-    session: "SparkSession", lake: "Lake", url: str, namespace: str
+    session: "SparkSession", lake: Lake, url: str, namespace: str
 ) -> dict[str, dict[str, Any]]:
     """All results over the tables as they are now."""
     from pipeline.reports.tables import tables_of
     from pipeline.results import find_out, write_back
 
-    found = find_out(tables_of(lake, session))
+    with patience("Finding out"), reading(lake):
+        found = find_out(tables_of(lake, session))
     write_back(found, url, namespace)
     return found
 
 
 @contextmanager
-def keeping(session: "SparkSession", lake: "Lake", url: str, namespace: str) -> Iterator[None]:
+def keeping(session: "SparkSession", lake: Lake, url: str, namespace: str) -> Iterator[None]:
     """Write them back once a minute, if there is something new, while an ingest goes on."""
     is_over = threading.Event()
 

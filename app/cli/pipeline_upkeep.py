@@ -1,0 +1,119 @@
+"""`holdfast pipeline compact`, `retain` and `backfill`: the tables kept small, or made anew."""
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from app.cli import spark
+from app.cli.journal_place import JournalPlace, journal
+from app.cli.options import AsJson, DryRun, Yes, confirm, gathers
+from app.cli.output import note, patience, print_json, print_table, progress
+from app.cli.spark import engine, failing
+from pipeline.lake import Lake
+from pipeline.session import Engine
+
+if TYPE_CHECKING:
+    from pipeline.upkeep import Step
+
+_HEAD = ("table", "day", "folders", "files", "bytes")
+
+
+@gathers(journal, engine)
+def compact(
+    *,
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
+    journal: JournalPlace,
+    engine: Callable[[bool], Engine],
+) -> None:
+    """Put the batches of a day together: few large files are read sooner than many small ones."""
+    with failing(), spark.session(engine(True)) as session:
+        from pipeline.upkeep import alone, to_compact
+        from pipeline.upkeep import compact as take
+
+        lake = Lake(journal.lake)
+        with alone(lake), progress() as bar:
+            steps = to_compact(session, lake)
+            _show(steps, as_json=as_json)
+            if dry_run:
+                return
+            task = bar.add_task("Days", total=len(steps))
+            take(session, lake, steps, lambda: bar.advance(task))
+    note(f"{len(steps)} days of tables put together" if steps else "There is nothing to do")
+
+
+@gathers(journal, engine)
+def retain(
+    *,
+    days: Annotated[int, typer.Option("--days", min=1, help="So many days stay.")],
+    events_days: Annotated[
+        int | None, typer.Option("--events-days", min=1, help="Of events; else as many.")
+    ] = None,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    as_json: AsJson = False,
+    journal: JournalPlace,
+    engine: Callable[[bool], Engine],
+) -> None:
+    """Remove days that are older from the tables. Says first which, and asks.
+
+    The newest batch stays, and copies that are on their way.
+    """
+    today = datetime.now(UTC).date()
+    before, events_before = (
+        today - timedelta(days=kept - 1) for kept in (days, events_days or days)
+    )
+    with failing(), spark.session(engine(True)) as session:
+        from pipeline.upkeep import alone, forget, to_forget
+
+        lake = Lake(journal.lake)
+        with alone(lake):
+            with patience("Looking"):
+                steps = to_forget(session, lake, before=before, events_before=events_before)
+            _show(steps, as_json=as_json)
+            if dry_run or not steps:
+                return
+            confirm(f"Remove {len(steps)} days of tables?", yes=yes)
+            forget(lake, steps)
+    note(f"{len(steps)} days of tables removed")
+
+
+def _show(steps: "Sequence[Step]", *, as_json: bool) -> None:
+    rows = [
+        (step.table, step.day and str(step.day), len(step.folders), step.files, step.bytes)
+        for step in steps
+    ]
+    if as_json:
+        for row in rows:
+            print_json(dict(zip(_HEAD, row, strict=True)), is_line=True)
+    else:
+        print_table([name.upper() for name in _HEAD], rows)
+
+
+@gathers(journal, engine)
+def backfill(
+    *, as_json: AsJson = False, journal: JournalPlace, engine: Callable[[bool], Engine]
+) -> None:
+    """Make everything anew that is made from events, day by day.
+
+    If it is broken off, the next one goes on behind the last whole day.
+    """
+    with failing(), spark.session(engine(False)) as session:
+        from pipeline.backfill import backfill as make
+        from pipeline.backfill import begin
+        from pipeline.upkeep import alone
+
+        lake = Lake(journal.lake)
+        with alone(lake), progress() as bar:
+            plan = begin(session, lake)
+            total = len(plan.steps)
+            task = bar.add_task("Days", total=total, completed=plan.done)
+            make(session, lake, plan, lambda done: bar.update(task, completed=done))
+    days = [day for step in plan.steps for day in step]
+    told = {"first": days[0], "last": days[-1], "days": len(days), "found_done": plan.done}
+    if as_json:
+        print_json(told, is_line=True)
+    else:
+        note(f"{len(days)} days made anew, {days[0]} to {days[-1]}")

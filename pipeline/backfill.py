@@ -1,0 +1,118 @@
+"""Everything that is made from events, made anew: day by day, and then put in place as a whole.
+
+Each day is a batch of tables beside the others, made as an ingest makes its own. Whoever is killed
+goes on behind the last whole day; nobody sees the new tables before all of them are there.
+"""
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from pipeline.failures import PipelineFailed
+from pipeline.ingest import write_lives
+from pipeline.lake import Lake
+from pipeline.swap import changing, replace
+from pipeline.upkeep import BACKFILL
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_PLAN = "plan.json"
+_MADE = ("life", "open", "messages", "latency", "dead")
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Which days are made, one step after the other; up to which batch."""
+
+    newest: int
+    steps: tuple[tuple[str, ...], ...]
+    # Steps that an earlier try has taken.
+    done: int
+
+
+def begin(spark: "SparkSession", lake: Lake) -> Plan:
+    """The plan; that of an earlier try, if one was not ended.
+
+    Raises:
+        PipelineFailed: There are lives of days whose events are gone: these would be lost.
+    """
+    place = lake.root / BACKFILL / _PLAN
+    if not place.exists():
+        _write_plan(place, _new_plan(spark, lake))
+    told = json.loads(place.read_text("utf-8"))
+    done = Lake(lake.root / BACKFILL).committed()
+    return Plan(told["newest"], tuple(map(tuple, told["steps"])), 0 if done is None else done + 1)
+
+
+def _write_plan(place: Path, plan: Plan) -> None:
+    shutil.rmtree(place.parent, ignore_errors=True)
+    place.parent.mkdir()
+    draft = place.with_suffix(".draft")
+    draft.write_text(json.dumps({"newest": plan.newest, "steps": plan.steps}), "utf-8")
+    draft.rename(place)
+
+
+def _new_plan(spark: "SparkSession", lake: Lake) -> Plan:
+    found = lake.table(spark, "events").select("d").distinct().orderBy("d").collect()
+    days = [row.d for row in found if row.d is not None]
+    newest = lake.committed()
+    if not days or newest is None:
+        raise PipelineFailed(f"{lake.root} has no events to make anything from")
+    _check_reach(spark, lake, days[0])
+    # Tables have no more batches than events have; then a step is no larger than a batch was.
+    count = min(len(days), newest + 1)
+    bounds = [place * len(days) // count for place in range(count + 1)]
+    steps = (days[first:last] for first, last in pairwise(bounds))
+    return Plan(newest, tuple(tuple(map(str, step)) for step in steps), 0)
+
+
+def _check_reach(spark: "SparkSession", lake: Lake, first: date) -> None:
+    [(oldest,)] = lake.table(spark, "life").agg(F.to_date(F.min("ended_ts"))).collect()
+    if oldest is not None and oldest < first:
+        raise PipelineFailed(
+            f"events go back to {first}, lives to {oldest}: these would be lost. If that is meant, "
+            "holdfast pipeline retain removes them"
+        )
+
+
+def backfill(spark: "SparkSession", lake: Lake, plan: Plan, tell: Callable[[int], None]) -> None:
+    """Take the steps that are left, and put the tables in place; `tell` hears how many are done."""
+    scratch = Lake(lake.root / BACKFILL)
+    events = lake.table(spark, "events").where(F.col("batch") <= plan.newest)
+    for step in range(plan.done, len(plan.steps)):
+        scratch.forget_carried(step)
+        of_days = events.where(F.col("d").isin(*map(date.fromisoformat, plan.steps[step])))
+        write_lives(of_days, step, scratch)
+        commits = scratch.checkpoint / "commits"
+        commits.mkdir(parents=True, exist_ok=True)
+        (commits / str(step)).touch()
+        tell(step + 1)
+    _put_in_place(lake, scratch, plan)
+
+
+def _put_in_place(lake: Lake, scratch: Lake, plan: Plan) -> None:
+    """The last step becomes the newest batch, from which the next ingest goes on."""
+    shift = plan.newest + 1 - len(plan.steps)
+    old = [folder for _, folder in _folders(lake) if _number(folder) <= plan.newest]
+    new = {
+        folder: lake.folder(table, _number(folder) + shift) for table, folder in _folders(scratch)
+    }
+    with changing(lake):
+        replace(lake, old, new)
+        shutil.rmtree(scratch.root)
+
+
+def _folders(lake: Lake) -> list[tuple[str, Path]]:
+    return [(table, each) for table in _MADE for each in (lake.root / table).glob("batch=*")]
+
+
+def _number(folder: Path) -> int:
+    return int(folder.name.partition("=")[2])

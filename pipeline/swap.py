@@ -1,0 +1,90 @@
+"""Folders of tables replaced by others: whoever is killed meanwhile leaves none of it half done.
+
+What is to be done is written down first. Whoever opens the tables next does the rest of it; and as
+long as it is done, nobody reads them.
+"""
+
+import json
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from fcntl import LOCK_EX, LOCK_SH, flock
+from pathlib import Path
+
+from pipeline.lake import Lake
+
+# Names that begin like this are nothing to whoever reads tables.
+_NOTE = "_swap.json"
+_LOCK = "_lock"
+
+
+@contextmanager
+def reading(lake: Lake) -> Iterator[None]:
+    """Folders stay where they are meanwhile; several may read, and one may ingest."""
+    if not lake.root.exists():
+        yield
+        return
+    while True:
+        with _locked(lake, LOCK_SH):
+            if not (lake.root / _NOTE).exists():
+                yield
+                return
+        with changing(lake):
+            pass
+
+
+@contextmanager
+def changing(lake: Lake) -> Iterator[None]:
+    """Nobody else reads or changes folders meanwhile; what was left half done is done first."""
+    with _locked(lake, LOCK_EX):
+        _finish(lake)
+        yield
+
+
+@contextmanager
+def _locked(lake: Lake, how: int) -> Iterator[None]:
+    lake.root.mkdir(parents=True, exist_ok=True)
+    with (lake.root / _LOCK).open("a") as file:
+        flock(file, how)
+        yield
+
+
+def replace(lake: Lake, old: Sequence[Path], new: Mapping[Path, Path]) -> None:
+    """Remove these folders and put new ones, from where they are, where they are to be.
+
+    All of them are below the lake's; the caller has it to itself.
+    """
+    told = {
+        "old": [_name(lake, place) for place in old],
+        "new": {_name(lake, place): _name(lake, aim) for place, aim in new.items()},
+    }
+    note = lake.root / _NOTE
+    draft = note.with_suffix(".draft")
+    draft.write_text(json.dumps(told), "utf-8")
+    draft.rename(note)
+    _finish(lake)
+
+
+def _name(lake: Lake, place: Path) -> str:
+    return str(place.relative_to(lake.root))
+
+
+def _finish(lake: Lake) -> None:
+    """Do what is written down, or the rest of it."""
+    note = lake.root / _NOTE
+    if not note.exists():
+        return
+    told = json.loads(note.read_text("utf-8"))
+    for name in told["old"]:
+        # It may be the new one already, if that has the old one's place.
+        if name not in told["new"].values() or _is_to_come(lake, told["new"], name):
+            shutil.rmtree(lake.root / name, ignore_errors=True)
+    for name, aim in told["new"].items():
+        if (lake.root / name).exists():
+            (lake.root / aim).parent.mkdir(parents=True, exist_ok=True)
+            (lake.root / name).rename(lake.root / aim)
+    note.unlink()
+
+
+def _is_to_come(lake: Lake, new: Mapping[str, str], aim: str) -> bool:
+    return any(place == aim and (lake.root / name).exists() for name, place in new.items())

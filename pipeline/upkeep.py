@@ -1,0 +1,171 @@
+"""Keeping the tables small: batches of a day put together, and old days removed.
+
+What the next ingest reads is never touched: neither the newest batch nor what is carried.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import date
+from fcntl import LOCK_EX, LOCK_NB, flock
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from pipeline.failures import PipelineFailed
+from pipeline.lake import Lake
+from pipeline.swap import changing, replace
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+# Tables that grow: by which column their rows are of a day, and by which their folders are cut.
+_TIMES = {"events": "d", "life": "ended_ts", "latency": "hour", "dead": "last"}
+_CUT = {"events": "d", "life": "state"}
+# Files are about as large as this.
+_FILE_BYTES = 128 * 1024**2
+_WORK = "_compact"
+_LOCK = "_upkeep"
+BACKFILL = "_backfill"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Folders of one table and day that become one, or none."""
+
+    table: str
+    # None: of folders without a row.
+    day: date | None
+    folders: tuple[Path, ...]
+
+    @property
+    def files(self) -> int:
+        return sum(1 for _ in self._files())
+
+    @property
+    def bytes(self) -> int:
+        return sum(file.stat().st_size for file in self._files())
+
+    def _files(self) -> Iterator[Path]:
+        for folder in self.folders:
+            yield from folder.rglob("*.parquet")
+
+
+@contextmanager
+def alone(lake: Lake) -> Iterator[None]:
+    """Only one keeps up the tables at a time; ingest and reports go on.
+
+    Raises:
+        PipelineFailed: Somebody does already.
+    """
+    _newest(lake)
+    with (lake.root / _LOCK).open("a") as file:
+        try:
+            flock(file, LOCK_EX | LOCK_NB)
+        except BlockingIOError:
+            raise PipelineFailed(f"{lake.root}: another compact, retain or backfill runs") from None
+        yield
+
+
+def _newest(lake: Lake) -> int:
+    newest = lake.committed()
+    if newest is None:
+        raise PipelineFailed(f"{lake.root} has no tables yet: holdfast pipeline ingest first")
+    return newest
+
+
+def last_days(rows: "DataFrame", column: str) -> "DataFrame":
+    """The last day of each batch: batch int, day date."""
+    return rows.groupBy("batch").agg(F.max(F.to_date(column)).alias("day"))
+
+
+def to_compact(spark: "SparkSession", lake: Lake) -> list[Step]:
+    """Days that are in several folders, and folders in which nothing is."""
+    _refuse_half_filled(lake)
+    steps = []
+    for table in _TIMES:
+        by_day = _by_day(spark, lake, table)
+        for day, folders in sorted(by_day.items(), key=lambda item: str(item[0])):
+            if day is None or len(folders) > 1:
+                steps.append(Step(table, day, tuple(folders)))
+    return steps
+
+
+def _refuse_half_filled(lake: Lake) -> None:
+    if (lake.root / BACKFILL).exists():
+        raise PipelineFailed("a backfill was begun and not ended: holdfast pipeline backfill")
+
+
+def _by_day(spark: "SparkSession", lake: Lake, table: str) -> dict[date | None, list[Path]]:
+    """The folders of a table's closed batches by the last day that each has."""
+    newest = _newest(lake)
+    rows = lake.table(spark, table).where(F.col("batch") < newest)
+    days = {row.batch: row.day for row in last_days(rows, _TIMES[table]).collect()}
+    by_day: dict[date | None, list[Path]] = {}
+    for number, folder in _folders(lake, table):
+        if number < newest:
+            by_day.setdefault(days.get(number), []).append(folder)
+    return by_day
+
+
+def _folders(lake: Lake, table: str) -> list[tuple[int, Path]]:
+    found = (lake.root / table).glob("batch=*")
+    return sorted((int(folder.name.partition("=")[2]), folder) for folder in found)
+
+
+def compact(
+    spark: "SparkSession", lake: Lake, steps: Sequence[Step], tell: Callable[[], None]
+) -> None:
+    """Take these steps; `tell` hears of each."""
+    for step in steps:
+        if step.day is None:
+            _remove(lake, step.folders)
+        else:
+            _merge(spark, lake, step)
+        tell()
+
+
+def _merge(spark: "SparkSession", lake: Lake, step: Step) -> None:
+    numbers = [int(folder.name.partition("=")[2]) for folder in step.folders]
+    rows = lake.table(spark, step.table).where(F.col("batch").isin(numbers)).drop("batch")
+    pieces = max(1, -(-step.bytes // _FILE_BYTES))
+    work = Lake(lake.root / _WORK)
+    work.write(rows.coalesce(pieces), step.table, numbers[-1], by=_CUT.get(step.table))
+    made, aim = (each.folder(step.table, numbers[-1]) for each in (work, lake))
+    with changing(lake):
+        replace(lake, step.folders, {made: aim})
+
+
+def to_forget(
+    spark: "SparkSession", lake: Lake, *, before: date, events_before: date
+) -> list[Step]:
+    """What is of earlier days: single days of events, of the other tables whole batches."""
+    _refuse_half_filled(lake)
+    steps = [*_old_events(lake, events_before)]
+    for table in ("life", "latency", "dead"):
+        for day, folders in _by_day(spark, lake, table).items():
+            if day is not None and day < before:
+                steps.append(Step(table, day, tuple(folders)))
+    return sorted(steps, key=lambda step: (step.table, str(step.day)))
+
+
+def _old_events(lake: Lake, before: date) -> Iterator[Step]:
+    newest, by_day = _newest(lake), dict[date, list[Path]]()
+    for number, folder in _folders(lake, "events"):
+        for place in folder.glob("d=*") if number <= newest else ():
+            name = place.name.partition("=")[2]
+            # What has no time at all is of no day, and stays.
+            if name[:1].isdigit() and (day := date.fromisoformat(name)) < before:
+                by_day.setdefault(day, []).append(place)
+    return (Step("events", day, tuple(places)) for day, places in by_day.items())
+
+
+def forget(lake: Lake, steps: Sequence[Step]) -> None:
+    """Remove what these steps are about."""
+    _remove(lake, [folder for step in steps for folder in step.folders])
+
+
+def _remove(lake: Lake, folders: Sequence[Path]) -> None:
+    with changing(lake):
+        replace(lake, folders, {})

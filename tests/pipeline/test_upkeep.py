@@ -1,0 +1,171 @@
+"""Tables are kept small and made anew, and tell the same afterwards."""
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import orjson
+import pytest
+from pyspark.sql import functions as F
+from typer.testing import CliRunner, Result
+
+from app.cli.main import program
+from app.journal.schema import Event
+from pipeline import backfill as backfills
+from pipeline import schemas
+from pipeline.failures import PipelineFailed
+from pipeline.lake import Lake
+from pipeline.swap import changing, reading, replace
+from pipeline.upkeep import alone
+from tests.pipeline.journals import SECOND
+from tests.pipeline.stories import acked, the_story
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LATER_US = 3 * 86_400 * SECOND
+
+
+class Killed(BaseException):
+    """As if the process was."""
+
+
+def later(event: Event) -> Event:
+    msg = None if event.msg is None else event.msg + LATER_US * 1000
+    return event._replace(ts=event.ts + LATER_US, msg=msg)
+
+
+def write_events(spark: "SparkSession", lake: Lake, batch: int, events: list[Event]) -> None:
+    """As an ingest leaves them."""
+    rows = [(*each, "seed-1", 100 * batch + pos, pos) for pos, each in enumerate(events)]
+    schema = schemas.JOURNAL.replace("ts timestamp", "ts bigint")
+    told = spark.createDataFrame(rows, schema).withColumn("ts", F.timestamp_micros("ts"))
+    lake.write(told.withColumn("d", F.to_date("ts")).coalesce(1), "events", batch, by="d")
+    commits = lake.checkpoint / "commits"
+    commits.mkdir(parents=True, exist_ok=True)
+    (commits / str(batch)).touch()
+
+
+@pytest.fixture
+def lake(spark: "SparkSession", tmp_path: Path) -> Lake:
+    """A Thursday in two batches, and a Sunday on which bob acks what he got on Thursday."""
+    lake = Lake(tmp_path / "lake")
+    told = the_story()
+    write_events(spark, lake, 0, told[:30])
+    write_events(spark, lake, 1, told[30:])
+    sunday = [later(each) for each in told]
+    write_events(spark, lake, 2, [*sunday, acked(3 * 86_400, 9, "bob/1")])
+    return lake
+
+
+def run(lake: Lake, *words: str) -> Result:
+    return CliRunner().invoke(program, ["pipeline", *words, "--json", "--lake", str(lake.root)])
+
+
+def folders(lake: Lake, table: str) -> list[int]:
+    return sorted(int(each.name[-8:]) for each in (lake.root / table).glob("batch=*"))
+
+
+def states(spark: "SparkSession", lake: Lake) -> dict[tuple[int, str], int]:
+    """Lives by batch and state."""
+    counted = lake.table(spark, "life").groupBy("batch", "state").count().collect()
+    return {(row["batch"], row["state"]): row["count"] for row in counted}
+
+
+def test_tables_are_made_anew_put_together_and_forgotten(
+    spark: "SparkSession", lent: None, lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as fate:
+        fate.setattr(backfills, "_put_in_place", _die)
+        with pytest.raises(Killed):
+            run(lake, "backfill")
+    assert not (lake.root / "life").exists()
+    assert "backfill" in run(lake, "compact").stderr
+    done = orjson.loads(run(lake, "backfill").stdout)
+    assert done == {"first": "2025-11-20", "last": "2025-11-23", "days": 2, "found_done": 2}
+    assert states(spark, lake) == {
+        **{(1, "acked"): 18, (1, "dead"): 2},
+        **{(2, "acked"): 19, (2, "dead"): 2},
+    }
+    # From this the next ingest goes on.
+    assert [row.receiver for row in lake.table(spark, "open").collect()] == ["bob/1"]
+    assert lake.table(spark, "messages").count() == 1
+
+    [step] = map(orjson.loads, run(lake, "compact").stdout.splitlines())
+    assert (step["table"], step["day"], step["folders"]) == ("events", "2025-11-20", 2)
+    assert folders(lake, "events") == [1, 2]
+    assert lake.table(spark, "events").count() == 2 * len(the_story()) + 1
+    assert not run(lake, "compact").stdout
+
+    assert run(lake, "retain", "--days", "1").exit_code == 2
+    gone = run(lake, "retain", "--days", "1", "--events-days", "9999", "--yes")
+    tables = [orjson.loads(line)["table"] for line in gone.stdout.splitlines()]
+    assert tables == ["dead", "latency", "life"]
+    assert {batch for batch, _ in states(spark, lake)} == {2}
+    run(lake, "retain", "--days", "1", "--yes")
+    assert lake.table(spark, "events").isEmpty()
+    assert [row.receiver for row in lake.table(spark, "open").collect()] == ["bob/1"]
+
+
+def _die(*_: object) -> None:
+    raise Killed
+
+
+def test_lives_of_days_whose_events_are_gone_are_not_lost(
+    spark: "SparkSession", lent: None, tmp_path: Path
+) -> None:
+    lake = Lake(tmp_path / "lake")
+    write_events(spark, lake, 0, [later(each) for each in the_story()[:4]])
+    life = spark.sql(
+        "select 'n1' origin, 1L msg, 'a/1' receiver, 0 generation, '/a' channel, "
+        "timestamp'2025-11-01' handed_ts, timestamp'2025-11-01' ended_ts, 1 attempts, "
+        "0L redelivered, 0L refused, null code, null letter, null fingerprint, 'acked' state"
+    )
+    lake.write(life, "life", 0, by="state")
+    said = run(lake, "backfill")
+    assert (said.exit_code, "2025-11-01" in said.stderr) == (1, True)
+
+
+@pytest.fixture
+def shelf(tmp_path: Path) -> Lake:
+    """Folders that Spark need not look into."""
+    lake = Lake(tmp_path / "lake")
+    for name in ("life/batch=00000001", "life/batch=00000002", "_compact/life/batch=00000002"):
+        (lake.root / name).mkdir(parents=True)
+        (lake.root / name / "rows").write_text(name)
+    return lake
+
+
+@pytest.mark.parametrize("survived", range(5))
+def test_who_reads_after_a_kill_does_the_rest_first(
+    shelf: Lake, monkeypatch: pytest.MonkeyPatch, survived: int
+) -> None:
+    old = [shelf.root / "life/batch=00000001", shelf.root / "life/batch=00000002"]
+    steps = iter(range(survived))
+    for whose, name in ((shutil, "rmtree"), (Path, "rename"), (Path, "unlink")):
+        monkeypatch.setattr(whose, name, _dying(getattr(whose, name), steps))
+    with pytest.raises(Killed), changing(shelf):
+        replace(shelf, old, {shelf.root / "_compact/life/batch=00000002": old[1]})
+    monkeypatch.undo()
+    with reading(shelf):
+        left = {str(each.relative_to(shelf.root)) for each in (shelf.root / "life").glob("*/*")}
+        [new] = left if survived else ["life/batch=00000002/rows"]
+        assert new == "life/batch=00000002/rows"
+        text = (shelf.root / new).read_text()
+    assert ("_compact" in text) == (survived > 0)
+
+
+def _dying(real: Any, steps: Any) -> Any:
+    def step(*given: Any, **more: Any) -> None:
+        if next(steps, None) is None:
+            raise Killed
+        real(*given, **more)
+
+    return step
+
+
+def test_only_one_keeps_the_tables_up(shelf: Lake) -> None:
+    (shelf.checkpoint / "commits").mkdir(parents=True)
+    (shelf.checkpoint / "commits/2").touch()
+    with alone(shelf), pytest.raises(PipelineFailed, match="another"), alone(shelf):
+        pass
