@@ -53,6 +53,7 @@ class Turn:
     """What goes out together: disown, save, keep, hand over, mark, settle, bury, forget."""
 
     __slots__ = (
+        "acking",
         "batches",
         "disowned",
         "forgotten",
@@ -74,8 +75,9 @@ class Turn:
         self.keyed: list[Keeping] = []
         self.batches: dict[str, Batch] = {}
         self.marks: dict[str, dict[int, Mark]] = {}
-        # Messages with the sessions that are done with them; those of these that had marks.
+        # Messages with the sessions that are done with them; all these; what of it had marks.
         self.settled: dict[int, list[str]] = {}
+        self.acking: set[str] = set()
         self.unmarked: dict[str, list[int]] = {}
         self.letters: list[tuple[DeadLetter, str | None]] = []
         # Sessions with what was left of their queues, and the same by messages.
@@ -100,9 +102,14 @@ class Turn:
         )
 
     @property
-    def is_coming(self) -> bool:
-        """Whether nothing was handed to anybody, and nothing ends but by acks."""
-        return not (self.batches or self.marks or self.letters or self.forgotten or self.left)
+    def may_leave_acks(self) -> bool:
+        """Whether acks may follow later.
+
+        A batch takes the place of the one before: of whoever gets one, the store must know what it
+        has taken, or that would come again as new.
+        """
+        others = self.marks or self.letters or self.forgotten or self.left
+        return not others and self.acking.isdisjoint(self.batches)
 
     def calls(
         self, keys: Keys, epoch: str, most_keys: int, recorder: Recorder | None = None
@@ -195,10 +202,11 @@ class Turns:
         return turns
 
     def take_urgent(self) -> list[Turn]:
-        """The same; but with nothing besides messages, acks wait for more of their kind."""
+        """The same; but acks wait for more of their kind if they may."""
         turns = self.take()
-        if len(turns) == 1 and turns[0].is_coming:
+        if len(turns) == 1 and turns[0].may_leave_acks:
             turn, rest = turns[0], self._turns[0]
+            rest.acking, turn.acking = turn.acking, rest.acking
             rest.settled, turn.settled = turn.settled, rest.settled
             rest.unmarked, turn.unmarked = turn.unmarked, rest.unmarked
         return turns
@@ -259,6 +267,7 @@ class Turns:
     def settle(self, key: str, ids: Sequence[int]) -> None:
         """Entries are gone."""
         turn = self._turns[-1]
+        turn.acking.add(key)
         settled = turn.settled
         for id in ids:
             if id in settled:

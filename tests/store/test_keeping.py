@@ -114,6 +114,29 @@ async def test_a_batch_is_remembered_in_the_place_of_the_one_before(at: Desk) ->
     assert KEYS.marks("joe/1") not in at.names()
 
 
+async def test_acks_wait_but_for_those_of_who_is_handed_more(
+    at: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keeping, "_LAZY_S", 60.0)
+    for n in (1, 2):
+        at.keep(message(n), "joe/1", "ann/1")
+    at.store.hand_over("joe/1", batch(1))
+    await at.answered()
+    at.store.settle("joe/1", ids(1))
+    at.store.hand_over("ann/1", batch(1))
+    at.store.flush()
+    await at.answered_line()
+    assert (at.queue("joe/1"), at.queue("ann/1")) == (
+        {1: "1 1 1 1 0", 2: ""},
+        {1: "1 1 1 1 0", 2: ""},
+    )
+    # Its batch takes the place of the one that tells of the first.
+    at.store.hand_over("joe/1", batch(2, number=2, seq=2))
+    at.store.flush()
+    await at.answered_line()
+    assert at.queue("joe/1") == {2: "2 2 2 1 0"}
+
+
 async def test_what_one_entry_says_of_itself_is_truer_than_its_batch(at: Desk) -> None:
     at.keep(message(1), "joe/1")
     at.keep(message(2), "joe/1")
