@@ -13,7 +13,7 @@ function append(list, text, kind) {
 }
 
 function say(element, text, mood) {
-    element.className = mood;
+    element.className = `state ${mood}`;
     // Only what is new is written, and so read aloud.
     element.textContent === text || (element.textContent = text);
 }
@@ -37,7 +37,7 @@ async function visit({path, channel}) {
     await client.run();
     client = null;
     settle();
-    if (find("#state").className === "good") {
+    if (find("#state").classList.contains("good")) {
         show.state("Not connected.", "");
     }
 }

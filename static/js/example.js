@@ -1,0 +1,32 @@
+import {AckExtension, CometD} from "../cometd/cometd.js";
+import {DeliveryExtension, Refuse} from "./delivery.js";
+import {Outbox} from "./outbox.js";
+
+const cometd = new CometD();
+cometd.registerExtension("ack", new AckExtension());
+cometd.registerExtension("delivery", new DeliveryExtension({session: "shop/1"}));
+cometd.configure({url: new URL("/cometd", location.href).href});
+
+async function onOrder({data}) {
+    if (!(data.pieces > 0)) {
+        throw new Refuse("user.update.illegalArgument", "how many?");
+    }
+    const item = document.createElement("li");
+    item.textContent = `${data.pieces} pieces`;
+    document.getElementById("orders").append(item);
+}
+
+cometd.addListener("/meta/handshake", ({successful}) => {
+    if (successful) {
+        cometd.subscribe("/orders", onOrder);
+    }
+});
+cometd.handshake();
+
+const outbox = new Outbox(cometd, {name: "shop"});
+const order = (pieces) => outbox.publish("/orders", {pieces});
+outbox.addEventListener("change", () => {
+    document.getElementById("waiting").value = outbox.entries.length;
+});
+document.getElementById("order").addEventListener("click", () => order(3));
+document.getElementById("odd").addEventListener("click", () => order("nonsense"));
