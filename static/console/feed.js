@@ -1,5 +1,6 @@
 // What the server tells of itself comes over Holdfast itself: Bayeux with acknowledgements.
-const CHANNEL = "/sys/figures";
+const FIGURES = "/sys/figures";
+const ALERT = "/sys/alert";
 const PATIENCE_MS = 2000;
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
@@ -10,9 +11,10 @@ export class Feed {
     #advice;
     #isLeaving = false;
 
-    /** `hear` gets each reading, `state` whether they come: live, or why not. */
-    constructor(url, token, {hear, state}) {
-        Object.assign(this, {url, token, hear, state});
+    /** `hear` gets each reading, `alert` what the server warns of, `state` whether they come. */
+    constructor(url, token, {hear, alert, state}) {
+        Object.assign(this, {url, token, state});
+        this.listeners = {[FIGURES]: hear, [ALERT]: alert};
         this.#begin();
     }
 
@@ -47,7 +49,7 @@ export class Feed {
         const hello = {channel: "/meta/handshake", version: "1.0", ext};
         const [reply] = await this.#send([{...hello, supportedConnectionTypes: ["long-polling"]}]);
         this.#clientId = this.#accepted(reply).clientId;
-        const [subscribed] = await this.#send([{channel: "/meta/subscribe", subscription: CHANNEL}]);
+        const [subscribed] = await this.#send([{channel: "/meta/subscribe", subscription: Object.keys(this.listeners)}]);
         this.#accepted(subscribed);
     }
 
@@ -80,7 +82,7 @@ export class Feed {
             throw new Error(response ? `HTTP ${response.status}` : "not reached");
         }
         const received = await response.json();
-        received.filter((each) => each.channel === CHANNEL).forEach((each) => this.hear(each.data));
+        received.forEach(({channel, data}) => data && this.listeners[channel]?.(data));
         return sent.map(({id}) => received.find((each) => each.id === id));
     }
 }

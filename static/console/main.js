@@ -36,6 +36,7 @@ class App {
                 this.latest = figures;
                 this.#listeners.forEach((hear) => hear(figures));
             },
+            alert: ({kind, channel, reason}) => this.tell(`${kind}: ${channel}, ${reason}`, "bad"),
             state: (isLive, why) => this.#showFeed(isLive, why),
         });
     }

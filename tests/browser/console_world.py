@@ -106,6 +106,14 @@ def ordinary(world: World) -> World:
     return world
 
 
+def troubled(world: World) -> None:
+    """Nobody can take the messages of a channel, and the server notices."""
+    receivers = [world.receiver(f"disk-{n}/1", "/faulty") for n in "abc"]
+    world.publish("/faulty", *range(5))
+    for receiver in receivers:
+        world.refuse(receiver, "the disk is full")
+
+
 def examined(world: World) -> World:
     """The pipeline has been here."""
     now = time.time_ns() // 1_000_000

@@ -12,13 +12,14 @@ from playwright.sync_api import Browser, BrowserContext, Page, Route, expect
 
 from tests.browser.axe import findings
 from tests.browser.conftest import TIMEOUT_MS
-from tests.browser.console_world import World, examined, ordinary
+from tests.browser.console_world import World, examined, ordinary, troubled
 from tests.serving import Server, end_whoever_lives_in
 
 pytestmark = pytest.mark.timeout(60)
 
 PHONE = {"width": 390, "height": 800}
 MOST_BYTES = 150 * 1024
+INTERACTIVE_MS = 1000
 PLACES = [
     "Overview",
     "Sessions",
@@ -142,6 +143,8 @@ def test_it_is_small_and_asks_nobody_else(desk: BrowserContext, world: World) ->
     files = [url for url in bodies if "/static/" in url or url.endswith("/console/")]
     size = sum(len(gzip.compress(page.request.get(url).body())) for url in files)
     assert 0 < size <= MOST_BYTES
+    navigation = "performance.getEntriesByType('navigation')[0]"
+    assert page.evaluate(f"{navigation}.domInteractive") <= INTERACTIVE_MS
     page.close()
 
 
@@ -223,6 +226,19 @@ def test_channels_have_their_subscribers(page: Page) -> None:
     expect(page.get_by_role("link", name="stock/1")).to_be_visible()
 
 
+def test_an_alert_is_shown_and_the_channel_flows_when_somebody_says_so(
+    page: Page, world: World
+) -> None:
+    go(page, "Channels")
+    troubled(world)
+    expect(page.get_by_role("status").get_by_text("/faulty")).to_be_visible()
+    look_at(page, "#/channels")
+    expect(page.get_by_role("row").filter(has_text="/faulty")).to_contain_text("held back")
+    page.get_by_role("button", name="Let it flow").click()
+    expect(page.get_by_text("/faulty flows again.")).to_be_visible()
+    assert world.ask("GET", "held-channels")["items"] == []
+
+
 def test_dead_letters_are_together_that_failed_alike(page: Page) -> None:
     go(page, "Dead letters")
     group = page.get_by_role("listitem").filter(has_text="total does not match")
@@ -269,7 +285,7 @@ def test_letters_are_purged_when_it_was_said_how_many(page: Page, world: World) 
 
 
 def test_a_message_is_followed_from_its_receipt_on(page: Page, world: World) -> None:
-    [letter] = world.ask("GET", "dead-letters?code=user.update.error&limit=1")["items"]
+    [letter] = world.ask("GET", "dead-letters?channel=/orders/paid&limit=1")["items"]
     go(page, "Messages")
     page.get_by_label("Id of the message").fill(letter["message"])
     page.get_by_role("button", name="Find").click()

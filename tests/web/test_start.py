@@ -143,6 +143,23 @@ def test_an_administration_that_others_reach_without_tls_is_warned_of(tmp_path: 
         assert "tokens can be read on their way to 0.0.0.0:0" in running.errors()
 
 
+def test_the_console_has_all_that_it_needs_where_the_administration_is(tmp_path: Path) -> None:
+    with program("--port", "0", "--admin", "127.0.0.1:0", home=tmp_path) as running:
+        main, apart = urlsplit(running.place()).netloc, urlsplit(admin_url(running)).netloc
+
+        def status(netloc: str, method: str, path: str, body: bytes | None = None) -> int:
+            with closing(http.client.HTTPConnection(netloc)) as connection:
+                connection.request(method, path, body)
+                return connection.getresponse().status
+
+        assert status(apart, "GET", "/console/") == 200
+        assert status(apart, "GET", "/static/console/main.js") == 200
+        assert status(apart, "POST", "/cometd", HELLO) == 200
+        assert status(main, "POST", "/cometd", HELLO) == 200
+        assert status(main, "GET", "/console/") == 404
+        assert running.stop()[0] == 0
+
+
 def test_it_listens_on_a_unix_socket(tmp_path: Path) -> None:
     path = tmp_path / "socket"
     with program("--unix", str(path), home=tmp_path) as running:
