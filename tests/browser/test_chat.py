@@ -10,6 +10,7 @@ from playwright.sync_api import BrowserContext, Page, Response, expect
 
 from tests.browser.axe import findings
 from tests.browser.chatting import is_connected, join, line, lines, press, say, wire
+from tests.browser.publishing import publish
 from tests.clients.node_client import require
 from tests.serving import ROOT, Server, end_whoever_lives_in
 
@@ -296,31 +297,17 @@ def test_on_a_phone_one_part_is_seen_at_a_time(
 def test_text_stays_text_wherever_it_comes_from(two: tuple[Page, Page], room: str) -> None:
     ada, bob = two
     forged = [{"id": text, "from": text, "text": text} for text in INJECTIONS]
-    ada.evaluate(PUBLISH, [f"/chat/room/{room}", forged])
-    ada.evaluate(PUBLISH, [f"/chat/typing/{room}", forged[:1]])
+    publish(ada, f"/chat/room/{room}", *forged)
+    publish(ada, f"/chat/typing/{room}", forged[0])
     members = [{"name": text, "state": text, "waiting": 0} for text in INJECTIONS]
     expect(line(bob, INJECTIONS[0]).first).to_be_visible()
     expect(lines(bob)).to_have_text(INJECTIONS)
-    ada.evaluate(PUBLISH, [f"/chat/members/{room}", [{"members": members}]])
+    publish(ada, f"/chat/members/{room}", {"members": members})
     expect(bob.locator("#members .name").first).to_have_text(INJECTIONS[0])
     expect(bob.locator("#typing")).to_contain_text(INJECTIONS[0])
     assert bob.evaluate("window.hacked") is None
     made = "#room :is(script, img, svg, iframe, style, a)"
     expect(bob.locator(made)).to_have_count(0)
-
-
-PUBLISH = """async ([channel, all]) => {
-    const ask = async (messages) => (await fetch("/cometd", {
-        method: "POST",
-        headers: {"Content-Type": "application/json"},
-        body: JSON.stringify(messages),
-    })).json();
-    const supportedConnectionTypes = ["long-polling"];
-    const [{clientId}] = await ask(
-        [{channel: "/meta/handshake", version: "1.0", supportedConnectionTypes}]);
-    await ask(all.map((data) => ({channel, clientId, data})));
-    await ask([{channel: "/meta/disconnect", clientId}]);
-}"""
 
 
 def test_it_loads_fast_and_from_here_only(profile: BrowserContext, server: Server) -> None:

@@ -7,13 +7,17 @@ export class Visitor {
     #inbox = [];
     #wake = () => {};
 
-    constructor(library, {url, transport, channel, withAck = false, withReload = false}) {
+    /** `delivery` is an extension that gives verdicts. */
+    constructor(library, {url, transport, channel, delivery, withAck = false, withReload = false}) {
         this.#cometd = new library.CometD();
         TRANSPORTS.filter((name) => name !== transport).forEach((name) => {
             this.#cometd.unregisterTransport(name);
         });
         if (withAck) {
             this.#cometd.registerExtension("ack", new library.AckExtension());
+        }
+        if (delivery) {
+            this.#cometd.registerExtension("delivery", delivery);
         }
         if (withReload) {
             this.#cometd.registerExtension("reload", new library.ReloadExtension());
@@ -22,7 +26,8 @@ export class Visitor {
         if (channel !== undefined) {
             this.#cometd.addListener("/meta/handshake", () => this.listen(channel));
         }
-        this.#cometd.configure({url, logLevel: "warn", backoffIncrement: 50});
+        const patience = {backoffIncrement: 50, maxNetworkDelay: 2000};
+        this.#cometd.configure({url, logLevel: "warn", ...patience});
     }
 
     /** Handshakes and connects, or gives up at the first failure. */
