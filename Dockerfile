@@ -1,3 +1,8 @@
+FROM node:20.20.2-bookworm-slim AS pages
+WORKDIR /src
+COPY static/npm ./
+RUN npm ci --no-audit --no-fund
+
 FROM python:3.11.14-slim-bookworm AS build
 WORKDIR /src
 COPY requirements.lock requirements-build.lock ./
@@ -6,6 +11,7 @@ RUN python -m venv /opt/holdfast \
     && python -m venv /opt/build \
     && /opt/build/bin/pip install --no-cache-dir --require-hashes -r requirements-build.lock
 COPY . .
+COPY --from=pages /src/node_modules/cometd/*.js static/cometd/
 RUN /opt/build/bin/hatchling build -t wheel -d /opt/dist \
     && /opt/holdfast/bin/pip install --no-cache-dir --no-index --no-deps /opt/dist/*.whl \
     && /opt/holdfast/bin/pip uninstall --yes pip setuptools
