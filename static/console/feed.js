@@ -8,6 +8,7 @@ export class Feed {
     #lastId = 0;
     #clientId;
     #batch;
+    #isListening;
     #advice;
     #isLeaving = false;
 
@@ -25,6 +26,9 @@ export class Feed {
                 await (this.#clientId ? this.#connect() : this.#greet());
                 await pause(this.#advice.interval ?? 0);
             } catch (error) {
+                if (!this.#isListening) {
+                    this.#begin();
+                }
                 this.state(false, error.message);
                 await pause(PATIENCE_MS);
             }
@@ -40,6 +44,7 @@ export class Feed {
 
     #begin() {
         this.#clientId = undefined;
+        this.#isListening = false;
         this.#batch = 0;
         this.#advice = {};
     }
@@ -51,6 +56,7 @@ export class Feed {
         this.#clientId = this.#accepted(reply).clientId;
         const [subscribed] = await this.#send([{channel: "/meta/subscribe", subscription: Object.keys(this.listeners)}]);
         this.#accepted(subscribed);
+        this.#isListening = true;
     }
 
     /** Says which batch came last, and waits for the next one. */
