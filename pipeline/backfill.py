@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 from pipeline.failures import PipelineFailed
 from pipeline.ingest import write_lives
 from pipeline.lake import Lake
+from pipeline.runs import starts
 from pipeline.swap import changing, replace
 from pipeline.upkeep import BACKFILL
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _PLAN = "plan.json"
-_MADE = ("life", "open", "messages", "latency", "dead")
+_MADE = ("life", "messages", "lost", "latency", "dead")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +91,8 @@ def backfill(spark: "SparkSession", lake: Lake, plan: Plan, tell: Callable[[int]
     for step in range(plan.done, len(plan.steps)):
         scratch.forget_carried(step)
         of_days = events.where(F.col("d").isin(*map(date.fromisoformat, plan.steps[step])))
-        write_lives(of_days, step, scratch)
+        was_restarted = not starts(of_days).isEmpty()
+        write_lives(of_days, step, scratch, was_restarted=was_restarted)
         commits = scratch.checkpoint / "commits"
         commits.mkdir(parents=True, exist_ok=True)
         (commits / str(step)).touch()

@@ -8,12 +8,13 @@ import os
 import subprocess
 import sys
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 
 from pipeline.java import Java
 from pipeline.places import cache
 
-_MAKE_LIMIT_S = 120
+_MAKE_LIMIT_S = 600
 
 
 def options_for_archive(java: Java) -> list[str]:
@@ -32,9 +33,10 @@ _SILENT = ["-Xlog:cds=off", "-Xlog:cds+dynamic=off"]
 
 
 def archive_for(java: Java) -> Path:
-    """Where the archive is, if it was made."""
-    key = hashlib.sha256(f"{java.home} {java.version}".encode()).hexdigest()[:12]
-    return cache() / f"classes-{version('pyspark')}-{key}.jsa"
+    """Where the archive is, if it was made: one for each Java and each place where Spark is."""
+    spec = find_spec("pyspark")
+    key = hashlib.sha256(f"{java.home} {java.version} {spec and spec.origin}".encode())
+    return cache() / f"classes-{version('pyspark')}-{key.hexdigest()[:12]}.jsa"
 
 
 def make_archive(java: Java) -> bool:

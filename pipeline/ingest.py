@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 from pyspark.errors import PySparkAttributeError, StreamingQueryException
 from pyspark.sql import functions as F
 
+from app.journal.schema import Kind
 from pipeline import summaries
 from pipeline.failures import PipelineFailed
 from pipeline.incidents import INCIDENTS
-from pipeline.lake import Lake
-from pipeline.lives import OPEN, channels, lives, messages, unsettled
+from pipeline.lake import OPEN, Lake
+from pipeline.lives import known, less, lives, messages, passing, unsettled
+from pipeline.runs import NEVER, carried_with_runs, starts, with_runs
 from pipeline.source.journal import FORMAT, JournalSource
 from pipeline.source.streams import Journals, answering
 
@@ -140,31 +142,43 @@ def _reason(text: str) -> str:
 
 def write_batch(rows: "DataFrame", batch: int, lake: Lake, taken: Taken) -> None:
     """All tables of a batch; once more, if it was tried before."""
-    spark = rows.sparkSession
     lake.forget_carried(batch)
     lake.write(rows.withColumn("d", F.to_date("ts")), "events", batch, by="d")
-    events = lake.batch(spark, "events", batch)
-    write_lives(events, batch, lake)
+    events = lake.batch(rows.sparkSession, "events", batch)
+    kinds = _count(events, taken)
+    write_lives(events, batch, lake, was_restarted=Kind.NODE in kinds)
+    taken.batches += 1
+
+
+def _count(events: "DataFrame", taken: Taken) -> set[str]:
+    """The kinds that there are, which are counted by the way."""
     counted = events.groupBy("kind").agg(F.count("*").alias("n"), F.sum("number").alias("frames"))
-    for row in counted.collect():
+    found = counted.collect()
+    for row in found:
         if row.kind in INCIDENTS:
             taken.incidents[row.kind] = taken.incidents.get(row.kind, 0) + row.frames
         else:
             taken.events += row.n
-    taken.batches += 1
+    return {row.kind for row in found}
 
 
-def write_lives(events: "DataFrame", batch: int, lake: Lake) -> None:
+def write_lives(events: "DataFrame", batch: int, lake: Lake, *, was_restarted: bool) -> None:
     """What is made from the events of a batch, and from what the one before has carried."""
     spark = events.sparkSession
-    before = lake.batch(spark, "messages", batch - 1)
-    named = channels(events, before)
-    told = lives(events, lake.batch(spark, "open", batch - 1), named)
-    lake.write(told, "life", batch, by="state")
-    known = messages(events, before, named)
-    lake.write(unsettled(known).coalesce(1), "messages", batch)
-    life = lake.batch(spark, "life", batch)
-    lake.write(life.where(F.col("state") == OPEN).drop("state").coalesce(1), "open", batch)
-    closed = life.where(F.col("state") != OPEN)
+    begins = starts(events) if was_restarted else None
+    told = with_runs(events, begins)
+    copies = carried_with_runs(lake.batch(spark, OPEN, batch - 1), begins)
+    before = carried_with_runs(lake.batch(spark, "messages", batch - 1), begins)
+    of_messages = known(events, before)
+    lake.write(lives(told, copies, of_messages), "life", batch, by="state")
+    now = messages(events, before, of_messages)
+    if begins is not None:
+        is_over = F.col("over_us") < NEVER
+        then = messages(told.where(is_over), before.where(is_over), of_messages)
+        lost = passing(then)
+        lake.write(summaries.lost(lost, begins).coalesce(1), "lost", batch)
+        now = less(now, lost)
+    lake.write(unsettled(now).coalesce(1), "messages", batch)
+    closed = lake.batch(spark, "life", batch).where(F.col("state") != OPEN)
     lake.write(summaries.latency(closed).coalesce(1), "latency", batch)
     lake.write(summaries.dead(closed).coalesce(1), "dead", batch)

@@ -16,17 +16,20 @@ from pipeline.source.outline import Position
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+# The lives that a batch left open.
+OPEN = "open"
 # What each table has, and what its folders say besides.
 TABLES = {
     "events": (schemas.JOURNAL, "d date"),
     "life": (schemas.LIFE, "state string"),
-    "open": (schemas.LIFE, ""),
+    OPEN: (schemas.LIFE, ""),
     "messages": (schemas.MESSAGE, ""),
+    "lost": (schemas.LOST, ""),
     "latency": (schemas.LATENCY, ""),
     "dead": (schemas.DEAD, ""),
 }
 # What is carried from one batch to the next; older ones are of no use.
-CARRIED = ("open", "messages")
+CARRIED = ("messages", OPEN)
 
 
 class Lake:
@@ -64,6 +67,9 @@ class Lake:
             )
 
     def folder(self, table: str, batch: int) -> Path:
+        """Where a batch of a table is; what is open is a part of the lives."""
+        if table == OPEN:
+            return self.folder("life", batch) / f"state={OPEN}"
         return self.root / table / f"batch={batch:08d}"
 
     def write(self, frame: "DataFrame", table: str, batch: int, *, by: str | None = None) -> None:
@@ -77,10 +83,7 @@ class Lake:
         """A batch of a table; empty if there is none."""
         columns, in_name = TABLES[table]
         schema = ", ".join(filter(None, (columns, in_name)))
-        folder = self.folder(table, batch)
-        if batch < 0 or not any(folder.rglob("*.parquet")):
-            return spark.createDataFrame([], schema)
-        return spark.read.schema(schema).parquet(_url(folder))
+        return _read(spark, schema, self.folder(table, batch))
 
     def table(self, spark: "SparkSession", table: str) -> "DataFrame":
         """All committed batches of a table; of what is carried, the newest."""
@@ -91,12 +94,9 @@ class Lake:
             return self.batch(spark, table, newest)
         columns, in_name = TABLES[table]
         schema = ", ".join(filter(None, (columns, in_name, "batch int")))
-        folder = self.root / table
-        if not any(folder.rglob("*.parquet")):
-            return spark.createDataFrame([], schema)
-        rows = spark.read.schema(schema).parquet(_url(folder)).where(f"batch <= {newest}")
+        rows = _read(spark, schema, self.root / table).where(f"batch <= {newest}")
         # Those that were open when a batch ended have their ends in a later one, or in `open`.
-        return rows.where("state <> 'open'") if table == "life" else rows
+        return rows.where(f"state <> '{OPEN}'") if table == "life" else rows
 
     def forget_carried(self, batch: int) -> None:
         """A batch is begun: what was carried to the one before it is not needed any more."""
@@ -104,6 +104,15 @@ class Lake:
             old = self.folder(table, batch - 2)
             if old.exists():
                 shutil.rmtree(old)
+
+
+def _read(spark: "SparkSession", schema: str, folder: Path) -> "DataFrame":
+    if any(folder.rglob("*.parquet")):
+        return spark.read.schema(schema).parquet(_url(folder))
+    # Spark sees that there is nothing, and plans accordingly.
+    columns = (column.split() for column in schema.split(", "))
+    nulls = [f"cast(null as {kind}) as {name}" for name, kind in columns]
+    return spark.range(1).where("false").selectExpr(*nulls)
 
 
 def _url(place: Path) -> str:

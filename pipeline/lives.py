@@ -8,14 +8,18 @@ from pyspark.sql.window import Window
 
 from app.journal.schema import SETTLED, Kind
 from pipeline import schemas
+from pipeline.lake import OPEN
+from pipeline.runs import NEVER
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-COPY = ("origin", "msg", "receiver")
-MESSAGE = ("origin", "msg")
+# What tells most comes first: by it rows are put in order.
+MESSAGE = ("msg", "origin")
+COPY = (*MESSAGE, "receiver")
 ENDS = sorted(SETTLED)
-OPEN = "open"
+# It was in a process alone, and that has ended.
+LOST = "lost_with_process"
 # Room for the place of an end among all ends.
 _KINDS = 8
 _HANDED = (Kind.HANDED, Kind.REDELIVERED, Kind.WRITTEN)
@@ -26,6 +30,7 @@ _RANK = {
         (Kind.PUBLISHED, Kind.REPLAYED, Kind.HANDED, Kind.REDELIVERED, Kind.REFUSED, Kind.RETURNED)
     )
 }
+_WHY = ("code", "letter", "fingerprint")
 
 
 def is_kind(*kinds: str) -> "Column":
@@ -33,141 +38,204 @@ def is_kind(*kinds: str) -> "Column":
     return F.col("kind").isin(*kinds)
 
 
-def in_order() -> list["Column"]:
-    """The order of events of one copy."""
-    rank = F.coalesce(*(F.when(is_kind(kind), rank) for kind, rank in _RANK.items()), F.lit(99))
-    return [F.col("ts"), rank, F.col("seq"), F.col("pos")]
+def rank() -> "Column":
+    """The place of an event among those of the same microsecond."""
+    return F.coalesce(*(F.when(is_kind(kind), rank) for kind, rank in _RANK.items()), F.lit(99))
 
 
-def lives(events: "DataFrame", carried: "DataFrame", channels: "DataFrame") -> "DataFrame":
+def lives(events: "DataFrame", carried: "DataFrame", known: "DataFrame") -> "DataFrame":
     """The life of every copy that something happened to, or that was open: LIFE and its state.
 
-    Numbers are put together in one pass, for which Spark need not sort; words, of which there are
-    few, are added.
+    Few copies are replayed, so only the events of those are put in order.
+
+    Args:
+        events: With their runs, as `carried` is: see `pipeline.runs`.
+        known: What is known of messages.
     """
     happened = events.where(F.col("msg").isNotNull() & F.col("receiver").isNotNull())
-    numbers = _numbers_of(_with_generation(happened, carried))
-    explained = happened.where(_is_explained() | is_kind(Kind.REPLAYED))
-    numbers = numbers.unionByName(_numbers_of_open(carried))
-    life = numbers.groupBy(*COPY, "generation").agg(
-        F.min("handed_us").alias("handed_us"),
-        F.max("end").alias("end"),
-        F.max("attempts").alias("attempts"),
-        F.sum("redelivered").alias("redelivered"),
-        F.sum("refused").alias("refused"),
-    )
-    place = F.col("end") % _KINDS
-    told = life.withColumns(
+    told = _told(happened).unionByName(_told_of_open(carried))
+    replayed = F.broadcast(happened.where(is_kind(Kind.REPLAYED)).select(*COPY).distinct())
+    often = _lives_of(_in_turn(told.join(replayed, on=[*COPY], how="left_semi")))
+    life = _once(told).unionByName(often)
+    whole = life.join(known, on=[*MESSAGE], how="left")
+    end, over = F.col("end"), F.col("over_us")
+    is_lost = end.isNull() & (over < NEVER) & _is_passing()
+    ended_us = F.when(is_lost, over).otherwise(F.floor(end / _KINDS).cast("bigint"))
+    told = whole.withColumns(
         {
             "handed_ts": F.timestamp_micros("handed_us"),
-            "ended_ts": F.timestamp_micros(F.floor(F.col("end") / _KINDS).cast("bigint")),
-            "state": F.coalesce(F.get(_texts(ENDS), place.cast("int")), F.lit(OPEN)),
+            "ended_ts": F.timestamp_micros(ended_us),
+            "state": F.coalesce(
+                F.get(_texts(ENDS), (end % _KINDS).cast("int")), F.when(is_lost, LOST), F.lit(OPEN)
+            ),
         }
     )
-    words = _words(_with_generation(explained, carried), carried)
-    whole = told.join(words, on=[*COPY, "generation"], how="left").join(
-        channels, on=[*MESSAGE], how="left"
-    )
-    return whole.select(*_names(schemas.LIFE), "state")
+    return told.select(*_names(schemas.LIFE), "state")
 
 
-def _with_generation(events: "DataFrame", carried: "DataFrame") -> "DataFrame":
-    """Each event with its life: of the replay before it, else the open one, else the first.
-
-    Few copies are replayed, so only those are put in order.
-    """
-    replayed = events.where(is_kind(Kind.REPLAYED)).select(*COPY).distinct()
-    others = events.join(replayed, on=[*COPY], how="left_anti")
-    told = F.when(is_kind(Kind.REPLAYED), F.col("generation"))
-    order = Window.partitionBy(*COPY).orderBy(*in_order())
-    so_far = order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    again = events.join(replayed, on=[*COPY], how="left_semi").withColumn(
-        "generation", F.last(told, ignorenulls=True).over(so_far)
-    )
-    nothing = F.lit(None).cast("int")
-    both = others.withColumn("generation", nothing).unionByName(again)
-    before = carried.select(*COPY, F.col("generation").alias("open_generation"))
-    known = both.join(before, on=[*COPY], how="left")
-    generation = F.coalesce("generation", "open_generation", F.lit(0))
-    return known.withColumn("generation", generation).drop("open_generation")
+def _is_passing() -> "Column":
+    """Whether the store does not have it; of a message that was cut off nobody knows."""
+    return _is_unnamed() | F.coalesce(F.col("kept") == 0, F.lit(False))
 
 
-def _numbers_of(events: "DataFrame") -> "DataFrame":
+def _is_unnamed() -> "Column":
+    """The server gives numbers below zero to those who have no name of their own."""
+    return F.substring_index("receiver", "/", -1).startswith("-")
+
+
+def _told(events: "DataFrame") -> "DataFrame":
+    """What each event adds to the life that it is part of."""
     us = F.unix_micros("ts")
     # The latest end, and which it was, in one number.
     places = (F.when(is_kind(kind), us * _KINDS + place) for place, kind in enumerate(ENDS))
     return events.select(
         *COPY,
-        "generation",
+        F.when(is_kind(Kind.REPLAYED), F.col("generation")).alias("generation"),
+        is_kind(Kind.REPLAYED).cast("bigint").alias("replayed"),
         F.when(is_kind(*_HANDED), us).alias("handed_us"),
         F.coalesce(*places).alias("end"),
         F.col("attempt").alias("attempts"),
         is_kind(Kind.REDELIVERED).cast("bigint").alias("redelivered"),
         is_kind(Kind.REFUSED).cast("bigint").alias("refused"),
+        "over_us",
+        us.alias("us"),
+        rank().alias("rank"),
+        "seq",
+        "pos",
+        *_WHY,
     )
 
 
-def _numbers_of_open(carried: "DataFrame") -> "DataFrame":
+def _told_of_open(carried: "DataFrame") -> "DataFrame":
+    """What is known of a life from earlier batches; it comes before everything else."""
+    nothing = F.lit(0).cast("bigint")
     return carried.select(
         *COPY,
         "generation",
+        nothing.alias("replayed"),
         F.unix_micros("handed_ts").alias("handed_us"),
         F.lit(None).cast("bigint").alias("end"),
         "attempts",
         "redelivered",
         "refused",
+        "over_us",
+        nothing.alias("us"),
+        F.lit(0).alias("rank"),
+        nothing.alias("seq"),
+        F.lit(0).alias("pos"),
+        *_WHY,
     )
 
 
-def _words(events: "DataFrame", carried: "DataFrame") -> "DataFrame":
-    """The latest code of each life that has one, and what else is told of failures."""
-    why = ("code", "letter", "fingerprint")
-    before = carried.withColumn("ts", F.col("handed_ts"))
-    columns = (*COPY, "generation", "ts", *why)
-    told = events.select(*columns).unionByName(before.select(*columns)).where(_is_explained())
-    coded = F.when(F.col("code").isNotNull(), F.struct("ts", "code"))
-    return told.groupBy(*COPY, "generation").agg(
+def _once(told: "DataFrame") -> "DataFrame":
+    """The lives of copies that were not replayed, one of each.
+
+    Numbers are put together in one pass, for which Spark need not sort; words, of which there are
+    few, are added.
+    """
+    numbers = (
+        told.groupBy(*COPY)
+        .agg(*_numbers(), F.max("generation").alias("told"), F.sum("replayed").alias("replayed"))
+        .where("replayed = 0")
+        .withColumn("generation", F.coalesce("told", F.lit(0)))
+        .drop("told", "replayed")
+    )
+    words = told.where(_is_explained()).groupBy(*COPY).agg(*_words())
+    return numbers.join(words, on=[*COPY], how="left")
+
+
+def _in_turn(told: "DataFrame") -> "DataFrame":
+    """Each with its generation: of the replay before it, else the open one, else the first."""
+    order = Window.partitionBy(*COPY).orderBy("us", "rank", "seq", "pos")
+    so_far = order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    latest = F.last("generation", ignorenulls=True).over(so_far)
+    return told.withColumn("generation", F.coalesce(latest, F.lit(0)))
+
+
+def _lives_of(told: "DataFrame") -> "DataFrame":
+    return told.groupBy(*COPY, "generation").agg(*_numbers(), *_words())
+
+
+def _numbers() -> list["Column"]:
+    return [
+        F.min("handed_us").alias("handed_us"),
+        F.max("end").alias("end"),
+        F.max("attempts").alias("attempts"),
+        F.sum("redelivered").alias("redelivered"),
+        F.sum("refused").alias("refused"),
+        # Only if nothing was told of it since.
+        F.max("over_us").alias("over_us"),
+    ]
+
+
+def _words() -> list["Column"]:
+    """The latest code, and what else is told of failures."""
+    coded = F.when(F.col("code").isNotNull(), F.struct("us", "code"))
+    return [
         F.max(coded).getField("code").alias("code"),
         F.max("letter").alias("letter"),
         F.max("fingerprint").alias("fingerprint"),
-    )
+    ]
 
 
 def _is_explained() -> "Column":
     return F.coalesce("code", "fingerprint").isNotNull() | F.col("letter").isNotNull()
 
 
-def channels(events: "DataFrame", carried: "DataFrame") -> "DataFrame":
-    """The channel of each message that is known: acks do not tell it."""
-    told = events.where(is_kind(Kind.PUBLISHED)).select(*MESSAGE, "channel")
-    both = told.unionByName(carried.select(*MESSAGE, "channel"))
-    return both.groupBy(*MESSAGE).agg(F.max("channel").alias("channel"))
+def known(events: "DataFrame", carried: "DataFrame") -> "DataFrame":
+    """The channel of each message, which acks do not tell, and how many copies the store has."""
+    told = events.where(is_kind(Kind.PUBLISHED, Kind.REPLAYED)).select(*MESSAGE, "channel", "kept")
+    both = told.unionByName(carried.select(*MESSAGE, "channel", "kept"))
+    return both.groupBy(*MESSAGE).agg(
+        F.max("channel").alias("channel"), F.sum("kept").alias("kept")
+    )
 
 
-def messages(events: "DataFrame", carried: "DataFrame", channels: "DataFrame") -> "DataFrame":
+def messages(events: "DataFrame", carried: "DataFrame", known: "DataFrame") -> "DataFrame":
     """Every message that something happened to, or that was unsettled: MESSAGE."""
-    published, zero = is_kind(Kind.PUBLISHED), F.lit(0)
+    zero, replayed, ended = F.lit(0), is_kind(Kind.REPLAYED), is_kind(*ENDS)
     told = events.where(F.col("msg").isNotNull()).select(
         *MESSAGE,
-        published.cast("bigint").alias("published"),
+        _number(is_kind(Kind.PUBLISHED)).alias("published"),
         F.coalesce("copies", zero).cast("bigint").alias("copies"),
         F.coalesce("kept", zero).cast("bigint").alias("kept"),
-        is_kind(Kind.REPLAYED).cast("bigint").alias("replayed"),
-        is_kind(*ENDS).cast("bigint").alias("ended"),
+        _number(replayed).alias("replayed"),
+        _number(ended).alias("ended"),
+        _number(replayed & _is_unnamed()).alias("unnamed_replayed"),
+        _number(ended & _is_unnamed()).alias("unnamed_ended"),
+        zero.cast("bigint").alias("lost"),
     )
-    numbers = ("published", "copies", "kept", "replayed", "ended")
     whole = (
-        told.unionByName(carried.drop("channel"))
+        told.unionByName(carried.select(*told.columns))
         .groupBy(*MESSAGE)
-        .agg(*(F.sum(name).alias(name) for name in numbers))
-        .join(channels, on=[*MESSAGE], how="left")
+        .agg(*(F.sum(name).alias(name) for name in told.columns if name not in MESSAGE))
+        .join(known.drop("kept"), on=[*MESSAGE], how="left")
     )
     return whole.select(*_names(schemas.MESSAGE))
 
 
 def unsettled(messages: "DataFrame") -> "DataFrame":
     """Those of which copies are still on their way."""
-    return messages.where(F.col("copies") + F.col("replayed") > F.col("ended"))
+    return messages.where(F.col("copies") + F.col("replayed") > F.col("ended") + F.col("lost"))
+
+
+def passing(messages: "DataFrame") -> "DataFrame":
+    """Those of which the store does not have all copies that are on their way, and how many: n."""
+    copies, replayed, ended = F.col("copies"), F.col("replayed"), F.col("ended")
+    unnamed = F.col("unnamed_replayed") - F.col("unnamed_ended")
+    some = copies - F.col("kept") + unnamed
+    left = F.when(F.col("kept") == 0, copies + replayed - ended).otherwise(some) - F.col("lost")
+    return messages.select(*MESSAGE, "channel", left.alias("n")).where("n > 0")
+
+
+def less(messages: "DataFrame", lost: "DataFrame") -> "DataFrame":
+    """The messages without copies that were lost with a process, as `passing` tells them."""
+    more = messages.join(lost.select(*MESSAGE, "n"), on=[*MESSAGE], how="left")
+    return more.withColumn("lost", F.col("lost") + F.coalesce("n", F.lit(0))).drop("n")
+
+
+def _number(condition: "Column") -> "Column":
+    return F.coalesce(condition.cast("bigint"), F.lit(0))
 
 
 def _texts(words: Sequence[str]) -> "Column":

@@ -16,11 +16,14 @@ LIFE = (
     "handed_ts timestamp, ended_ts timestamp, attempts int, redelivered bigint, refused bigint, "
     "code string, letter bigint, fingerprint string"
 )
-# A message, and how many of its copies have come to their ends.
+# A message, and how many of its copies have come to their ends; how much of that is of receivers
+# that have no name; and how many went with the process that had them.
 MESSAGE = (
     "origin string, msg bigint, channel string, published bigint, copies bigint, kept bigint, "
-    "replayed bigint, ended bigint"
+    "replayed bigint, ended bigint, unnamed_replayed bigint, unnamed_ended bigint, lost bigint"
 )
+# Copies that a process had for itself when it ended.
+LOST = "origin string, channel string, n bigint, found_ts timestamp"
 LATENCY = "hour timestamp, channel string, n bigint, delivery binary, acked bigint, answer binary"
 DEAD = (
     "hour timestamp, code string, channel string, fingerprint string, n bigint, "

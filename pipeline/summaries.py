@@ -56,6 +56,17 @@ def dead(life: "DataFrame") -> "DataFrame":
     )
 
 
+def lost(passing: "DataFrame", starts: "DataFrame") -> "DataFrame":
+    """What processes had for themselves when they ended, by channel: LOST."""
+    times = F.transform("starts", lambda start: start["us"])
+    last = starts.select("origin", F.timestamp_micros(F.array_max(times)).alias("found_ts"))
+    return (
+        passing.groupBy("origin", "channel")
+        .agg(F.sum("n").alias("n"))
+        .join(F.broadcast(last), on="origin")
+    )
+
+
 def _us_between(begin: "Column", end: "Column") -> "Column":
     """Clocks of two nodes may disagree, but nothing comes before it was sent."""
     return F.greatest(F.lit(0), F.unix_micros(end) - F.unix_micros(begin))

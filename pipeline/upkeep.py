@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 # Tables that grow: by which column their rows are of a day, and by which their folders are cut.
-_TIMES = {"events": "d", "life": "ended_ts", "latency": "hour", "dead": "last"}
+_TIMES = {"events": "d", "life": "ended_ts", "latency": "hour", "dead": "last", "lost": "found_ts"}
 _CUT = {"events": "d", "life": "state"}
 # Files are about as large as this.
 _FILE_BYTES = 128 * 1024**2
@@ -143,7 +143,7 @@ def to_forget(
     """What is of earlier days: single days of events, of the other tables whole batches."""
     _refuse_half_filled(lake)
     steps = [*_old_events(lake, events_before)]
-    for table in ("life", "latency", "dead"):
+    for table in ("life", "latency", "dead", "lost"):
         for day, folders in _by_day(spark, lake, table).items():
             if day is not None and day < before:
                 steps.append(Step(table, day, tuple(folders)))

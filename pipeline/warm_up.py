@@ -1,16 +1,29 @@
-"""A little of everything that the pipeline does, so that its classes are in the archive."""
+"""Everything that the pipeline does, with next to nothing, so that its classes are archived."""
 
 import sys
 import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pyspark.sql import functions as F
+
+from app.journal.schema import Event, Kind
+from pipeline import schemas
+from pipeline.audit import violations
+from pipeline.ingest import Taken, write_batch
+from pipeline.lake import Lake
+from pipeline.reports.catalogue import REPORTS, result_of
+from pipeline.reports.tables import tables_of
 from pipeline.session import Engine, open_session
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
+
+_US = 1_000_000_000_000_000
+_ROW = schemas.JOURNAL.replace("ts timestamp", "ts bigint")
 
 
 def main() -> None:
@@ -19,29 +32,29 @@ def main() -> None:
     # Nothing else knows the process.
     gateway: Any = spark.sparkContext._gateway
     with tempfile.TemporaryDirectory(prefix="holdfast-spark-") as place:
-        _work(spark, place)
+        _work(spark, Path(place))
     spark.stop()
     gateway.shutdown()
     gateway.proc.stdin.close()
     sys.exit(gateway.proc.wait())
 
 
-def _work(spark: "SparkSession", place: str) -> None:
-    from pyspark.sql import functions as F
-
-    numbers = spark.range(1000).withColumn("key", F.col("id") % 7)
-    numbers.mapInArrow(_same, numbers.schema).write.partitionBy("key").parquet(f"{place}/numbers")
-    read = spark.read.parquet(f"{place}/numbers")
-    sums = read.groupBy("key").agg(
-        F.count("*").alias("n"),
-        F.expr("kll_sketch_agg_bigint(id)").alias("sketch"),
-        F.expr("percentile_approx(id, array(0.5, 0.99))").alias("part"),
-    )
-    joined = read.join(sums, "key", how="left").orderBy("id").limit(10)
-    joined.toPandas()
-    stream = spark.readStream.schema(read.schema).parquet(f"{place}/numbers")
+def _work(spark: "SparkSession", place: Path) -> None:
+    """A few events become tables and reports; then they come once more, in a stream."""
+    lake = Lake(place / "lake")
+    told = spark.createDataFrame([*_events()], _ROW).withColumn("ts", F.timestamp_micros("ts"))
+    rows = told.mapInArrow(_same, told.schema)
+    write_batch(rows, 0, lake, Taken())
+    commits = lake.checkpoint / "commits"
+    commits.mkdir(parents=True)
+    (commits / "0").touch()
+    tables = tables_of(lake, spark)
+    for report in REPORTS.values():
+        result_of(report(tables), 1)
+    violations(tables.events).count()
+    stream = spark.readStream.schema(rows.schema).parquet(str(lake.folder("events", 0)))
     query = (
-        stream.writeStream.foreachBatch(_write_to(f"{place}/out"))
+        stream.writeStream.foreachBatch(_into(lake))
         .option("checkpointLocation", f"{place}/checkpoint")
         .trigger(availableNow=True)
         .start()
@@ -49,15 +62,31 @@ def _work(spark: "SparkSession", place: str) -> None:
     query.awaitTermination()
 
 
+def _events() -> "Iterator[tuple[Any, ...]]":
+    about: dict[str, Any] = {"msg": _US * 1000, "origin": "n1", "channel": "/a"}
+    one = {**about, "receiver": "joe/1"}
+    told = (
+        Event("n1", _US, Kind.NODE, what="start"),
+        Event("n1", _US, Kind.PUBLISHED, **about, copies=1, kept=1, size=1, priority=5),
+        Event("n1", _US, Kind.HANDED, **one, attempt=1),
+        Event("n1", _US, Kind.DEAD, **one, attempt=1, code="no", letter=1, fingerprint="f"),
+        Event("n1", _US, Kind.REPLAYED, **one, letter=1, generation=1),
+        Event("n1", _US, Kind.ACKED, **one),
+        Event("n1", _US, Kind.BOOKS, what="accepted", number=2),
+    )
+    for seq, event in enumerate(told, 1):
+        yield (*event, "made-up-1", seq, 0)
+
+
 def _same(batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
     return batches
 
 
-def _write_to(place: str) -> "Callable[[DataFrame, int], None]":
-    def write(batch: "DataFrame", number: int) -> None:
-        batch.write.mode("overwrite").parquet(f"{place}/batch={number}")
+def _into(lake: Lake) -> Any:  # noqa: ANN401 - what Spark calls
+    def take(rows: "DataFrame", _: int) -> None:
+        write_batch(rows, 1, lake, Taken())
 
-    return write
+    return take
 
 
 if __name__ == "__main__":

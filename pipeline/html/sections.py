@@ -47,7 +47,7 @@ def _latency(result: Result) -> str:
 
 
 def _funnel(result: Result) -> str:
-    names = ("acked", "open", "dead", "expired", "discarded")
+    names = ("acked", "open", "dead", "expired", "discarded", "lost")
     return stacked(_words(result, "channel"), {name: _numbers(result, name) for name in names})
 
 

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from app.journal.schema import Kind
-from pipeline.lives import ENDS, OPEN, is_kind
+from pipeline.lake import OPEN
+from pipeline.lives import ENDS, LOST, is_kind
 from pipeline.reports.tables import Tables, share
 
 if TYPE_CHECKING:
@@ -16,7 +17,10 @@ _ACKED = (Kind.ACKED, Kind.WRITTEN)
 
 
 def funnel(tables: Tables) -> "DataFrame":
-    """By channel: what was published, for how many, how much of it was handed over and acked."""
+    """By channel: what was published, for how many, how much of it came to which end.
+
+    What is `lost` was in the memory of a process that ended.
+    """
     published = (
         tables.events.where(is_kind(Kind.PUBLISHED))
         .groupBy("channel")
@@ -28,11 +32,14 @@ def funnel(tables: Tables) -> "DataFrame":
         _count(F.col("handed_ts").isNotNull()).alias("handed"),
         _count(state.isin(*_ACKED)).alias("acked"),
         *(_count(state == end).alias(end) for end in _STATES),
-        _count(state != OPEN).alias("ended"),
+        _count(~state.isin(OPEN, LOST)).alias("ended"),
     )
-    whole = published.join(lived, on="channel", how="full").na.fill(0)
+    lost = tables.lost.groupBy("channel").agg(F.sum("n").alias("lost"))
+    whole = published.join(lived, on="channel", how="full").join(lost, on="channel", how="full")
+    rest = F.col("copies") + F.col("replayed") - F.col("ended") - F.col("lost")
     return (
-        whole.withColumn("open", F.col("copies") + F.col("replayed") - F.col("ended"))
+        whole.na.fill(0)
+        .withColumn("open", rest)
         .withColumn("share", share(F.col("acked"), F.col("copies") + F.col("replayed")))
         .drop("ended")
         .orderBy(F.desc("copies"), "channel")

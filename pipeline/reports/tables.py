@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pyspark.sql import functions as F
 
-from pipeline.lives import OPEN
+from pipeline.lake import OPEN
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -20,6 +20,8 @@ class Tables(NamedTuple):
     life: "DataFrame"
     latency: "DataFrame"
     dead: "DataFrame"
+    # Copies that went with the process that had them.
+    lost: "DataFrame"
 
 
 def tables_of(lake: "Lake", spark: "SparkSession") -> Tables:
@@ -31,6 +33,7 @@ def tables_of(lake: "Lake", spark: "SparkSession") -> Tables:
         life=closed.unionByName(still_open),
         latency=lake.table(spark, "latency"),
         dead=lake.table(spark, "dead"),
+        lost=lake.table(spark, "lost"),
     )
 
 

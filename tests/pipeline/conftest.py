@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from app.cli import spark as commands
+from tests.pipeline.doomed import KILLS, Doomed
 from tests.store.servers import ValkeyServer
 
 if TYPE_CHECKING:
@@ -28,13 +29,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def spark() -> "Iterator[SparkSession]":
+def spark(request: pytest.FixtureRequest) -> "Iterator[SparkSession]":
     if find_spec("pyspark") is None:
         assert "CI" not in os.environ, "nothing may be skipped here"
         pytest.skip("Spark is missing: make setup-test")
     from pipeline.session import Engine, open_session
     from pipeline.source.journal import JournalSource
 
+    # It starts a Spark of its own: beside this one, and not when its turn has come.
+    if any("doomed" in item.fixturenames for item in request.session.items):  # type: ignore[attr-defined]
+        request.getfixturevalue("doomed")
     spark = open_session(Engine("local[2]", quick=True, settings=SMALL))
     spark.dataSource.register(JournalSource)
     yield spark
@@ -50,6 +54,12 @@ def lent(spark: "SparkSession", monkeypatch: pytest.MonkeyPatch) -> None:
         yield spark
 
     monkeypatch.setattr(commands, "session", lend)
+
+
+@pytest.fixture(scope="session")
+def doomed() -> Iterator[Doomed]:
+    with Doomed(KILLS) as doomed:
+        yield doomed
 
 
 # Plans for a few rows are not worth the time to better them.

@@ -38,7 +38,7 @@ def the_story() -> list[Event]:
             told += died(n + 0.1, n, "bob/1")
         elif n != 9:
             told.append(acked(n + 0.06, n, "bob/1"))
-    told.append(delivery("replayed", 20, 5, "bob/1", letter=5, generation=1))
+    told.append(delivery("replayed", 20, 5, "bob/1", letter=5, generation=1, channel="/orders"))
     told += [handed(20.1, 5, "bob/1"), acked(20.2, 5, "bob/1")]
     return told
 

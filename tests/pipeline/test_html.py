@@ -20,7 +20,8 @@ RESULTS = {
     "poison": Result(["msg", "dead"], []),
     "redelivery": Result(["receiver", "redeliveries"], [[EVIL, 2]]),
     "funnel": Result(
-        ["channel", "acked", "open", "dead", "expired", "discarded"], [[EVIL, 5, 1, 0, 0, 0]]
+        ["channel", "acked", "open", "dead", "expired", "discarded", "lost"],
+        [[EVIL, 5, 1, 0, 0, 0, 0]],
     ),
     "flapping": Result(["receiver", "losses"], [[EVIL, 4]]),
     "holdback-advice": Result(["channel", "backoff"], [[EVIL, None]]),

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import pytest
 
+from app.journal.schema import Event
 from pipeline.failures import PipelineFailed
 from pipeline.ingest import Source, Taken, take_what_is_there
 from pipeline.lake import Lake
-from tests.pipeline.journals import START_US, Writer
-from tests.pipeline.stories import the_story
+from tests.pipeline.journals import START_US, Writer, published
+from tests.pipeline.stories import acked, handed, start, the_story
 from tests.store.servers import ValkeyServer
 
 if TYPE_CHECKING:
@@ -50,8 +51,46 @@ def the_lives() -> set[tuple[Any, ...]]:
         state = "dead" if n % 5 == 0 else "open" if n == 9 else "acked"
         told.add((n, "bob/1", 0, channel, state))
     # It was replayed in a batch that knew nothing more of its message.
-    told.add((5, "bob/1", 1, None, "acked"))
+    told.add((5, "bob/1", 1, "/orders", "acked"))
     return told
+
+
+def other(told: list[Event]) -> list[Event]:
+    """The same, told by another node."""
+    return [each._replace(node="n2", origin=each.origin and "n2") for each in told]
+
+
+def before_the_end() -> list[Event]:
+    """One message for three, and one for two of whom the store knows nothing."""
+    return other(
+        [
+            start(100),
+            published(101, 1, "/mixed", kept=1),
+            published(101, 2, "/mixed", kept=0),
+            handed(101.1, 101, "joe/1"),
+            handed(101.1, 101, "anonymous/-1"),
+            published(102, 2, "/passing", kept=0),
+            handed(102.1, 102, "anonymous/-1"),
+            acked(102.2, 102, "anonymous/-1"),
+            handed(102.3, 102, "ann/1"),
+        ]
+    )
+
+
+def after_the_end() -> list[Event]:
+    """Another process has what the store had, and begins anew with the rest."""
+    again = handed(111, 101, "joe/1", 2)
+    now = [published(112, 1, "/passing", kept=0), handed(112.1, 112, "anonymous/-1")]
+    return other([start(110), again, acked(111.1, 101, "joe/1"), *now])
+
+
+THE_LIVES_OF_PROCESSES = {
+    (101, "joe/1", 0, "/mixed", "acked"),
+    (101, "anonymous/-1", 0, "/mixed", "lost_with_process"),
+    (102, "anonymous/-1", 0, "/passing", "acked"),
+    (102, "ann/1", 0, "/passing", "lost_with_process"),
+    (112, "anonymous/-1", 0, "/passing", "open"),
+}
 
 
 def test_every_event_is_there_once_and_every_life_is_told(
@@ -59,17 +98,24 @@ def test_every_event_is_there_once_and_every_life_is_told(
 ) -> None:
     writer = Writer(store)
     writer.write_all(the_story()[:36], each=6)
-    assert ingest(spark, store, lake) == Taken(1, 36)
-    writer.write_all(the_story()[36:], each=6)
-    ingest(spark, store, lake)
+    Writer(store, "n2").write_all(before_the_end())
+    assert ingest(spark, store, lake) == Taken(1, 45)
+    assert lake.table(spark, "events").count() == 45
     # As after a death between the tables and the checkpoint's last word.
-    for file in (lake.checkpoint / "commits").glob("*1*"):
+    for file in (lake.checkpoint / "commits").glob("*0*"):
         file.unlink()
-    assert lake.committed() == 0
-    assert lake.table(spark, "events").count() == 36
-    ingest(spark, store, lake)
-    assert counted_by_others(lake) == (len(the_story()), len(the_story()), "2025-11-20")
-    assert lives(spark, lake) == the_lives()
+    assert lake.committed() is None
+    writer.write_all(the_story()[36:], each=6)
+    Writer(store, "n2").write_all(after_the_end())
+    events = len(the_story()) + len(before_the_end()) + len(after_the_end())
+    assert ingest(spark, store, lake) == Taken(2, events)
+    assert counted_by_others(lake) == (events, events, "2025-11-20")
+    assert lives(spark, lake) == the_lives() | THE_LIVES_OF_PROCESSES
+    # One of the three was not even handed over.
+    lost = lake.table(spark, "lost").orderBy("channel").collect()
+    assert [(row.channel, row.n) for row in lost] == [("/mixed", 2), ("/passing", 1)]
+    waiting = lake.table(spark, "messages").select("channel").collect()
+    assert sorted(row.channel for row in waiting) == ["/orders", "/passing"]
 
 
 def counted_by_others(lake: Lake) -> Any:

@@ -15,6 +15,7 @@ from pipeline.reports.latency import latency
 from pipeline.reports.receivers import flapping, holdback_advice, redelivery
 from pipeline.reports.tables import Tables
 from pipeline.results import find_out
+from pipeline.runs import carried_with_runs, with_runs
 from tests.pipeline.journals import START_US, event, published
 from tests.pipeline.stories import acked, died, handed, the_story
 
@@ -42,9 +43,11 @@ def tables(spark: "SparkSession") -> Tables:
     events = told.cache()
     nothing = spark.createDataFrame([], schemas.MESSAGE)
     nobody = spark.createDataFrame([], schemas.LIFE)
-    life = lives.lives(events, nobody, lives.channels(events, nothing)).cache()
+    known = lives.known(events, nothing)
+    life = lives.lives(with_runs(events, None), carried_with_runs(nobody, None), known).cache()
     closed = life.where("state <> 'open'")
-    return Tables(events, life, summaries.latency(closed), summaries.dead(closed))
+    lost = spark.createDataFrame([("n1", "/poison", 1, None)], schemas.LOST)
+    return Tables(events, life, summaries.latency(closed), summaries.dead(closed), lost)
 
 
 def rows(frame: "DataFrame", *names: str) -> list[tuple[Any, ...]]:
@@ -52,12 +55,12 @@ def rows(frame: "DataFrame", *names: str) -> list[tuple[Any, ...]]:
 
 
 def test_the_funnel_loses_nobody(tables: Tables) -> None:
-    columns = ("channel", "published", "copies", "replayed", "handed", "acked", "dead", "open")
-    assert rows(funnel(tables), *columns) == [
-        ("/chat", 5, 10, 0, 10, 9, 1, 0),
-        ("/orders", 5, 10, 1, 11, 9, 1, 1),
-        ("/poison", 1, 4, 0, 3, 0, 3, 1),
-        ("/slow", 1, 1, 0, 1, 1, 0, 0),
+    counts = ("published", "copies", "replayed", "handed", "acked", "dead", "lost", "open")
+    assert rows(funnel(tables), "channel", *counts) == [
+        ("/chat", 5, 10, 0, 10, 9, 1, 0, 0),
+        ("/orders", 5, 10, 1, 11, 9, 1, 0, 1),
+        ("/poison", 1, 4, 0, 3, 0, 3, 1, 0),
+        ("/slow", 1, 1, 0, 1, 1, 0, 0, 0),
     ]
 
 

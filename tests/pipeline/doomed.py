@@ -1,0 +1,87 @@
+"""Ingests that are killed, one after the other, each some time after its first batch.
+
+HOLDFAST_KILLS says how many; by default one, for a start of Spark takes seconds.
+"""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from pipeline.lake import Lake
+from tests.pipeline.journals import Writer
+from tests.pipeline.stories import the_story
+from tests.serving import ROOT
+from tests.store.servers import ValkeyServer
+
+KILLS = int(os.environ.get("HOLDFAST_KILLS", "1"))
+# Longer than a batch takes.
+_LONGEST_S = 3.0
+_PATIENCE_S = 100.0
+
+
+class Doomed:
+    """A journal of its own, and the ingests of it, which live and die beside whatever is done."""
+
+    def __init__(self, kills: int) -> None:
+        self.events = the_story()
+        self.killed = 0
+        self._kills = kills
+        self._most = max(2, len(self.events) // (4 * kills))
+        self._failure = ""
+        self._thread = threading.Thread(target=self._kill_all)
+
+    def __enter__(self) -> Self:
+        self._home = tempfile.TemporaryDirectory(prefix="holdfast-test-")
+        self.lake = Lake(Path(self._home.name) / "lake")
+        self.store = ValkeyServer()
+        Writer(self.store).write_all(self.events, each=2)
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.wait()
+        self.store.close()
+        self._home.cleanup()
+
+    def wait(self) -> str:
+        """When all are dead: how one of them failed before it could be killed, or nothing."""
+        self._thread.join()
+        return self._failure
+
+    def _kill_all(self) -> None:
+        while self.killed < self._kills and not self._failure:
+            self._kill_one()
+
+    def _kill_one(self) -> None:
+        words = (self.store.url, self.lake.root, self._most)
+        process = subprocess.Popen(
+            [sys.executable, "-m", "tests.pipeline.mortal_ingest", *map(str, words)],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        assert process.stdout is not None
+        with process.stdout as said:
+            # The first batch of this one is in its tables.
+            line = said.readline()
+            if not line.startswith(b"Taken"):
+                self._failure = (line + said.read()).decode() or "it said nothing"
+            time.sleep(random.uniform(0, _LONGEST_S))
+            # It and its Java.
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait(_PATIENCE_S)
+        self.killed += 1
