@@ -28,6 +28,7 @@ class Answers:
     def __init__(self, bayeux: "Bayeux") -> None:
         self._bayeux = bayeux
         self._witness = bayeux.witness
+        self._pushed = None if bayeux.witness is None else bayeux.witness.pushed
         # Whether the store is there, while that is asked only once.
         self._has_store: bool | None = None
 
@@ -284,8 +285,10 @@ class Answers:
         queue = session.queue
         if session.is_plain and pipe.push(queue.waiting):
             session.lazy_due = 0.0
-            if self._witness is not None:
-                self._witness.written(session, queue.waiting)
+            pushed = self._pushed
+            if pushed is not None:
+                pushed.receivers.append(session)
+                pushed.batches.append(queue.waiting)
             queue.pour_out()
             return
         messages = self.take(session)

@@ -13,6 +13,20 @@ if TYPE_CHECKING:
     from app.delivery.receivers import Receiver
 
 
+class Pushed:
+    """Who was written to while a turn ended, and what each of them got.
+
+    The most frequent event of all: whoever pushes puts in both, and nothing else is done for each.
+    What they got is looked at when the turn has ended, and must not change any more.
+    """
+
+    __slots__ = ("batches", "receivers")
+
+    def __init__(self) -> None:
+        self.receivers: list[Receiver] = []
+        self.batches: list[Sequence[Message]] = []
+
+
 class Witness(Protocol):
     """Writes down what passes; there is none where nobody keeps a journal.
 
@@ -23,6 +37,8 @@ class Witness(Protocol):
     # Events that are in no frame, and frames that went before everybody had read them.
     dropped: int
     unread: int
+
+    pushed: Pushed
 
     def turn_over(self) -> None:
         """A turn ends in which somebody was told something."""

@@ -23,13 +23,14 @@ class FrameBuilder:
 
     def __init__(self, node: str) -> None:
         self.node = node
+        # Of messages, by their ids; what was told by ids alone has its channel from here, too.
+        self.channels: dict[int, str] = {}
         self._begin()
 
     def _begin(self) -> None:
         # How many events there are.
         self.count = 0
-        # Of messages, by their ids; what was told by ids alone has its channel from here, too.
-        self.channels: dict[int, str] = {}
+        self.channels.clear()
         self._published: list[Publication] = []
         self._rows: list[Row] = []
         # The row of each kind that the next event may join.
@@ -122,8 +123,9 @@ class FrameBuilder:
         columns.deliver(self._rows)
         columns.change(self._changed)
         head = Head(VERSION, self.node, self.count, first, last)
+        body = columns.body()
         self._begin()
-        return encode(head, columns.body())
+        return encode(head, body)
 
     def span(self) -> tuple[int, int]:
         """The first and the last time; in each list times rise, unless the clock is put back."""

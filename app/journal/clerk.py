@@ -9,6 +9,7 @@ from app.delivery.entries import Entry
 from app.delivery.error_codes import ErrorCode
 from app.delivery.messages import Message
 from app.delivery.receivers import Receiver
+from app.delivery.witness import Pushed
 from app.journal.columns import Why
 from app.journal.journal import Journal, Outlet
 from app.journal.notes import SingleNotes, TurnNotes
@@ -35,6 +36,7 @@ class Clerk(Journal):
         "_written",
         "acked",
         "handed",
+        "pushed",
         "unread",
         "why",
         "written",
@@ -47,12 +49,13 @@ class Clerk(Journal):
         self._clock: Clock = _Stopped()
         # Frames that went before everybody had read them.
         self.unread = 0
+        self.pushed = Pushed()
         # Of entries that the store is about to settle, if they were not acknowledged: the reason
         # of a discard; without one, that they expired.
         self.why: dict[tuple[str, int], Why] = {}
-        self._handed = TurnNotes(Kind.HANDED, 1, self.present)
-        self._written = TurnNotes(Kind.WRITTEN, 1, self.present)
-        self._acked = SingleNotes(Kind.ACKED, self.present)
+        self._handed = TurnNotes(Kind.HANDED, 1, self.present, self.channels)
+        self._written = TurnNotes(Kind.WRITTEN, 1, self.present, self.channels)
+        self._acked = SingleNotes(Kind.ACKED, self.present, self.channels)
         self.handed, self.written = self._handed.note, self._written.note
         self.acked = self._acked.note
 
@@ -68,12 +71,13 @@ class Clerk(Journal):
 
     def turn_over(self) -> None:
         self._handed.end_turn()
+        self._written.pushed(self.pushed)
         self._written.end_turn()
 
     def flush(self, now: float) -> None:
-        self.add(*self._handed.take(self.channels))
-        self.add(*self._written.take(self.channels))
-        self.add(*self._acked.take(self.channels))
+        self.add(*self._handed.take())
+        self.add(*self._written.take())
+        self.add(*self._acked.take())
         super().flush(now)
 
     def follow(self, clock: Clock) -> None:

@@ -71,12 +71,24 @@ class Columns:
         """Put in what happened to messages and receivers."""
         if not told:
             return
-        first = self._first
+        first, known, singles = self._first, self._places, self._singles
+        messages: list[list[int]] = []
+        groups: list[int] = []
+        times: list[list[int]] = []
+        for _, ids, _, _, names, at in told:
+            # Many rows have one message, one receiver and one time: they are what costs most.
+            if len(ids) == 1:
+                messages.append([known.setdefault(ids[0], len(known))])
+            else:
+                messages.append(self._places_of(ids))
+            if len(names) == 1:
+                group = singles.get(names[0])
+                groups.append(self._single(names) if group is None else group)
+            else:
+                groups.append(self._crowd(names))
+            times.append([at[0] - first] if len(at) == 1 else [each - first for each in at])
         self._body["delivered"] = block = Delivered(
-            kind=[row[0] for row in told],
-            messages=[self._places_of(row[1]) for row in told],
-            receivers=[self._group(row[4]) for row in told],
-            t=[[at - first for at in row[5]] for row in told],
+            kind=[row[0] for row in told], messages=messages, receivers=groups, t=times
         )
         attempts = [row[2] for row in told]
         if any(attempts):
@@ -121,15 +133,15 @@ class Columns:
         places = self._places
         return [places.setdefault(id, len(places)) for id in ids]
 
-    def _group(self, names: list[str]) -> int:
-        """The place of a group; crowds that are told again come in the same order."""
-        if len(names) == 1:
-            place = self._singles.get(names[0])
-            if place is None:
-                place = self._singles[names[0]] = self._new_group(names)
-            return place
+    def _single(self, names: list[str]) -> int:
+        """The place of a group of one that was not told before."""
+        place = self._singles[names[0]] = self._new_group(names)
+        return place
+
+    def _crowd(self, names: list[str]) -> int:
+        """The place of a group; one that is told again comes in the same order."""
         known = self._crowds.get(names[0])
-        if known is not None and known[0] == names:
+        if known is not None and (known[0] is names or known[0] == names):
             return known[1]
         place = self._new_group(names)
         self._crowds[names[0]] = (names, place)

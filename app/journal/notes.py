@@ -3,6 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from app.delivery.witness import Pushed
+
 if TYPE_CHECKING:
     from app.delivery.messages import Message
     from app.delivery.receivers import Receiver
@@ -19,27 +21,34 @@ class TurnNotes:
     __slots__ = (
         "_attempt",
         "_channels",
+        "_crowd_before",
         "_kind",
         "_last",
         "_messages",
+        "_names",
         "_receivers",
         "_rows",
         "_time",
         "count",
     )
 
-    def __init__(self, kind: str, attempt: int, time: Callable[[], int]) -> None:
+    def __init__(
+        self, kind: str, attempt: int, time: Callable[[], int], channels: dict[int, str]
+    ) -> None:
         self._kind = kind
         self._attempt = attempt
         self._time = time
+        # Of messages, by their ids; filled here.
+        self._channels = channels
         # Events, but for those of the row that grows.
         self.count = 0
         self._rows: list[Row] = []
-        self._channels: dict[int, str] = {}
         # Of the row that grows.
         self._last: Message | None = None
         self._messages: Sequence[Message] = ()
         self._receivers: list[str] = []
+        self._crowd_before: list[Receiver] = []
+        self._names: list[str] = []
 
     @property
     def weight(self) -> int:
@@ -51,14 +60,36 @@ class TurnNotes:
         if messages[-1] is self._last and messages == self._messages:
             self._receivers.append(receiver.key)
         else:
-            self.end_turn()
+            if self._last is not None:
+                self.end_turn()
             self._last, self._messages = messages[-1], messages
             self._receivers = [receiver.key]
-            for message in messages:
-                self._channels[message.id] = message.channel
-            ids = [message.id for message in messages]
-            row = (self._kind, ids, self._attempt, None, self._receivers, [self._time()])
-            self._rows.append(row)
+            self._begin_row(messages, self._receivers)
+
+    def _begin_row(self, messages: "Sequence[Message]", names: list[str]) -> None:
+        ids = _ids(messages, self._channels)
+        self._rows.append((self._kind, ids, self._attempt, None, names, [self._time()]))
+
+    def pushed(self, pushed: Pushed) -> None:
+        """It happened to these, while the turn ended."""
+        receivers, batches = pushed.receivers, pushed.batches
+        if not receivers:
+            return
+        if batches.count(batches[0]) == len(batches):
+            self._crowd(receivers, batches[0])
+        else:
+            for receiver, messages in zip(receivers, batches, strict=True):
+                self.note(receiver, messages)
+        pushed.receivers, pushed.batches = [], []
+
+    def _crowd(self, receivers: "list[Receiver]", messages: "Sequence[Message]") -> None:
+        """All of them got the same; very often they are those of before."""
+        self.end_turn()
+        if receivers != self._crowd_before:
+            self._crowd_before = receivers
+            self._names = [receiver.key for receiver in receivers]
+        self._begin_row(messages, self._names)
+        self.count += len(messages) * len(receivers)
 
     def end_turn(self) -> None:
         """What comes now has a time, and a row, of its own; messages are not needed any more."""
@@ -66,12 +97,13 @@ class TurnNotes:
             self.count += len(self._messages) * len(self._receivers)
             self._last, self._messages = None, ()
 
-    def take(self, channels: dict[int, str]) -> "tuple[int, list[Row]]":
-        """How many events there are, and their rows, and channels besides; others begin."""
+    def take(self) -> "tuple[int, list[Row]]":
+        """How many events there are, and their rows; others begin."""
         self.end_turn()
         count, rows = self.count, self._rows
-        channels.update(self._channels)
-        self.count, self._rows, self._channels = 0, [], {}
+        self.count, self._rows = 0, []
+        # Who has gone is not kept in memory for long.
+        self._crowd_before, self._names = [], []
         return count, rows
 
 
@@ -80,13 +112,13 @@ class SingleNotes:
 
     __slots__ = ("_channels", "_kind", "_open", "_rows", "_time", "count", "weight")
 
-    def __init__(self, kind: str, time: Callable[[], int]) -> None:
+    def __init__(self, kind: str, time: Callable[[], int], channels: dict[int, str]) -> None:
         self._kind = kind
         self._time = time
+        self._channels = channels
         # Events, and how often it happened.
         self.count = self.weight = 0
         self._rows: list[Row] = []
-        self._channels: dict[int, str] = {}
         # By the last of their messages.
         self._open: dict[int, Row] = {}
 
@@ -102,17 +134,25 @@ class SingleNotes:
             row[4].append(receiver.key)
             row[5].append(self._time())
         else:
-            for message in messages:
-                self._channels[message.id] = message.channel
-            ids = [message.id for message in messages]
+            ids = _ids(messages, self._channels)
             row = (self._kind, ids, None, None, [receiver.key], [self._time()])
             self._open[last] = row
             self._rows.append(row)
 
-    def take(self, channels: dict[int, str]) -> "tuple[int, list[Row]]":
-        """How many events there are, and their rows, and channels besides; others begin."""
+    def take(self) -> "tuple[int, list[Row]]":
+        """How many events there are, and their rows; others begin."""
         count, rows = self.count, self._rows
-        channels.update(self._channels)
-        self.count, self.weight, self._rows, self._channels = 0, 0, [], {}
+        self.count, self.weight, self._rows = 0, 0, []
         self._open.clear()
         return count, rows
+
+
+def _ids(messages: "Sequence[Message]", channels: dict[int, str]) -> list[int]:
+    """All that is remembered of messages; their channels by these."""
+    if len(messages) == 1:
+        message = messages[0]
+        channels[message.id] = message.channel
+        return [message.id]
+    for message in messages:
+        channels[message.id] = message.channel
+    return [message.id for message in messages]

@@ -12,6 +12,7 @@ from app.delivery.counters import Counters
 from app.delivery.messages import Message
 from app.delivery.queue import CallbackQueue, QueueLimits
 from app.delivery.receivers import Receiver
+from app.delivery.witness import Pushed
 from app.journal.builder import FrameBuilder
 from app.journal.notes import SingleNotes, TurnNotes
 from app.journal.schema import FULL, Kind
@@ -19,7 +20,7 @@ from app.journal.schema import FULL, Kind
 _BEGINNING = 1_763_596_800_000_000
 _TURN_US = 500
 _WIRE = b"x" * 200
-# Receivers told in turns that are measured together.
+# Receivers told in turns that are measured together, as in a tenth of a second.
 _TOGETHER = 2000
 
 
@@ -76,9 +77,10 @@ def _round(traffic: Traffic, events: int) -> tuple[float, float, int]:
         present = list(islice(turns, max(_TOGETHER // traffic.receivers, 1)))
         began = time.process_time()
         for turn in present:
-            count, frame = desk.tell(turn)
-            told += count
-            size += len(frame)
+            desk.tell(turn)
+        count, frame = desk.leave()
+        told += count
+        size += len(frame)
         spent += time.process_time() - began
     return spent / told * 1e6, size / told, told
 
@@ -120,33 +122,45 @@ class _Desk:
             for n in range(100_000, 100_000 + traffic.receivers)
         ]
         self._at = 0
-        self._handed = TurnNotes(Kind.HANDED, 1, self._now)
-        self._written = TurnNotes(Kind.WRITTEN, 1, self._now)
-        self._acked = SingleNotes(Kind.ACKED, self._now)
+        channels = self._builder.channels
+        self._handed = TurnNotes(Kind.HANDED, 1, self._now, channels)
+        self._written = TurnNotes(Kind.WRITTEN, 1, self._now, channels)
+        self._acked = SingleNotes(Kind.ACKED, self._now, channels)
+        self._pushed = Pushed()
 
     def _now(self) -> int:
         return self._at
 
-    def tell(self, turn: Turn) -> tuple[int, bytes]:
-        """How many events have left, and in which frame."""
+    def tell(self, turn: Turn) -> None:
+        """What happens in one turn."""
         traffic, builder, receivers = self._traffic, self._builder, self._receivers
         self._at, messages, batches = turn
         for message in messages:
             builder.published(message, self._at, traffic.receivers)
-        note = self._handed.note if traffic.acks else self._written.note
-        for receiver, batch in zip(receivers, batches, strict=True):
-            note(receiver, batch)
-        self._handed.end_turn()
-        self._written.end_turn()
         if traffic.acks:
+            note = self._handed.note
+            for receiver, batch in zip(receivers, batches, strict=True):
+                note(receiver, batch)
+            self._handed.end_turn()
             note = self._acked.note
             for receiver, batch in zip(receivers, batches, strict=True):
                 self._at += 1
                 note(receiver, batch)
+        else:
+            pushed = self._pushed
+            for receiver, batch in zip(receivers, batches, strict=True):
+                pushed.receivers.append(receiver)
+                pushed.batches.append(batch)
+            self._written.pushed(pushed)
+
+    def leave(self) -> tuple[int, bytes]:
+        """How many events have left, if they make a whole frame, and the frame."""
+        builder = self._builder
         notes = (self._handed, self._written, self._acked)
         weight = builder.weight + sum(each.weight for each in notes)
         if weight < FULL:
             return 0, b""
         for each in notes:
-            builder.add(*each.take(builder.channels))
-        return builder.count, builder.frame()
+            builder.add(*each.take())
+        count = builder.count
+        return count, builder.frame()

@@ -9,6 +9,7 @@ from app.delivery.counters import Counters
 from app.delivery.messages import Message
 from app.delivery.queue import CallbackQueue, QueueLimits
 from app.delivery.receivers import Receiver
+from app.delivery.witness import Pushed
 from app.journal.builder import FrameBuilder
 from app.journal.frame import decode
 from app.journal.notes import SingleNotes, TurnNotes
@@ -39,7 +40,7 @@ happenings = st.lists(
 
 def told(notes: TurnNotes | SingleNotes) -> Counter[tuple[object, ...]]:
     builder = FrameBuilder("here")
-    builder.add(*notes.take(builder.channels))
+    builder.add(*notes.take())
     frame = builder.frame()
     events = unfold(decode(frame)) if frame else []
     return Counter((e.msg, e.receiver, e.ts, e.kind, e.attempt) for e in events)
@@ -50,7 +51,7 @@ def test_what_many_are_handed_in_a_turn_is_read_again(
     happened: list[tuple[Receiver, list[Message], bool]],
 ) -> None:
     watch = Watch()
-    notes = TurnNotes(Kind.HANDED, 1, watch)
+    notes = TurnNotes(Kind.HANDED, 1, watch, {})
     expected: Counter[tuple[object, ...]] = Counter()
     for receiver, messages, ends in happened:
         notes.note(receiver, messages)
@@ -62,12 +63,43 @@ def test_what_many_are_handed_in_a_turn_is_read_again(
     assert told(notes) == Counter()
 
 
+@given(st.lists(happenings, max_size=4))
+def test_what_is_pushed_while_turns_end_is_read_again(
+    turns: list[list[tuple[Receiver, list[Message], bool]]],
+) -> None:
+    watch, pushed = Watch(), Pushed()
+    notes = TurnNotes(Kind.WRITTEN, 1, watch, {})
+    expected: Counter[tuple[object, ...]] = Counter()
+    for happened in turns:
+        for receiver, messages, _ in happened:
+            pushed.receivers.append(receiver)
+            pushed.batches.append(messages)
+            expected.update((m.id, receiver.key, watch.now, "written", 1) for m in messages)
+        notes.pushed(pushed)
+        notes.end_turn()
+        watch.now += 100
+    assert told(notes) == expected
+
+
+def test_a_crowd_that_gets_the_same_again_is_named_once() -> None:
+    watch, pushed = Watch(), Pushed()
+    notes, builder = TurnNotes(Kind.WRITTEN, 1, watch, {}), FrameBuilder("here")
+    for message in MESSAGES:
+        pushed.receivers += RECEIVERS
+        pushed.batches += [[message]] * len(RECEIVERS)
+        notes.pushed(pushed)
+    builder.add(*notes.take())
+    body = decode(builder.frame()).body
+    assert body["groups"] == [[0, 1, 2, 3, 4]]
+    assert body["delivered"]["receivers"] == [0, 0, 0, 0]
+
+
 @given(happenings)
 def test_what_each_says_at_a_time_of_its_own_is_read_again(
     happened: list[tuple[Receiver, list[Message], bool]],
 ) -> None:
     watch = Watch()
-    notes = SingleNotes(Kind.ACKED, watch)
+    notes = SingleNotes(Kind.ACKED, watch, {})
     expected: Counter[tuple[object, ...]] = Counter()
     for receiver, messages, _ in happened:
         notes.note(receiver, messages)
@@ -79,9 +111,9 @@ def test_what_each_says_at_a_time_of_its_own_is_read_again(
 
 
 def test_receivers_of_the_same_messages_share_a_row() -> None:
-    notes = TurnNotes(Kind.WRITTEN, 1, Watch())
+    notes = TurnNotes(Kind.WRITTEN, 1, Watch(), {})
     for receiver in RECEIVERS:
         notes.note(receiver, list(MESSAGES))
     notes.end_turn()
-    count, rows = notes.take({})
+    count, rows = notes.take()
     assert (count, len(rows)) == (20, 1)
