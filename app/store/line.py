@@ -96,11 +96,10 @@ class Line:
         wire = self._wire
         return self._is_up and wire is not None and not wire.lost.done() and not self.is_full
 
-    def _weigh(self, change: int) -> None:
-        """So many bytes more wait for the store, or fewer."""
-        self._bytes += change
+    def _exceeds(self) -> bool:
+        """Whether so much waits for the store that the line is full."""
         waiting = len(self._sent) + len(self._queued)
-        self.is_full = self._bytes > self._limits.bytes or waiting > self._limits.calls
+        return self._bytes > self._limits.bytes or waiting > self._limits.calls
 
     async def open(self) -> None:
         """Connect for the first time; a store that loads its data is waited for."""
@@ -131,7 +130,8 @@ class Line:
         waiting = [*self._sent, *self._queued]
         self._sent.clear()
         self._queued.clear()
-        self._weigh(-self._bytes)
+        self._bytes = 0
+        self.is_full = False
         for call in waiting:
             self._tell(call.done, LineClosed())
 
@@ -165,7 +165,8 @@ class Line:
             return
         packed = pack(parts)
         self._queued.append(_Call(packed, done, may_be_refused))
-        self._weigh(len(packed))
+        self._bytes += len(packed)
+        self.is_full = self._exceeds()
 
     async def ask(self, *parts: Word) -> object:
         """The answer to a command."""
@@ -212,7 +213,9 @@ class Line:
                 self._leave(str(reply))
                 return
         self._sent.popleft()
-        self._weigh(-len(packed))
+        self._bytes -= len(packed)
+        if self.is_full:
+            self.is_full = self._exceeds()
         self._pause_s = _SHORTEST_PAUSE_S
         if not self._is_up:
             self._rise()
