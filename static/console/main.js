@@ -4,20 +4,30 @@ import {at, h, say} from "./dom.js";
 import {Feed} from "./feed.js";
 import {badge} from "./parts.js";
 import {signIn} from "./sign_in.js";
+import {show as audit} from "./audit.js";
+import {show as channels} from "./channels.js";
+import {show as dead} from "./dead.js";
+import {show as messages} from "./messages.js";
+import {show as overview} from "./overview.js";
+import {show as replays} from "./replays.js";
+import {show as results} from "./results.js";
+import {show as sessions} from "./sessions.js";
 
-const PAGES = {
-    "": ["Overview", () => import("./overview.js")],
-    sessions: ["Sessions", () => import("./sessions.js")],
-    channels: ["Channels", () => import("./channels.js")],
-    dead: ["Dead letters", () => import("./dead.js")],
-    replays: ["Replays", () => import("./replays.js")],
-    messages: ["Messages", () => import("./messages.js")],
-    results: ["Results", () => import("./results.js")],
-    audit: ["Audit", () => import("./audit.js")],
-};
+const PAGES = new Map(Object.entries({
+    "": ["Overview", overview],
+    sessions: ["Sessions", sessions],
+    channels: ["Channels", channels],
+    dead: ["Dead letters", dead],
+    replays: ["Replays", replays],
+    messages: ["Messages", messages],
+    results: ["Results", results],
+    audit: ["Audit", audit],
+}));
 const TOKEN = "holdfast.token";
 const NAME = "holdfast.operator";
 const SHOWN_MS = 6000;
+// Readings of the figures, one a second at most.
+const KEPT = 121;
 
 const find = (selector) => document.querySelector(selector);
 const content = find("#content");
@@ -29,11 +39,11 @@ class App {
     #leaving = [];
 
     constructor(token, name, about) {
-        Object.assign(this, {about, isOperator: about.role === "operator", latest: null});
+        Object.assign(this, {about, isOperator: about.role === "operator", readings: []});
         this.api = new Api(token, name);
         this.#feed = new Feed(new URL(about.bayeux, location.origin), token, {
             hear: (figures) => {
-                this.latest = figures;
+                this.readings = [...this.readings, figures].slice(-KEPT);
                 this.#listeners.forEach((hear) => hear(figures));
             },
             alert: ({kind, channel, reason}) => this.tell(`${kind}: ${channel}, ${reason}`, "bad"),
@@ -74,24 +84,27 @@ class App {
 
     /** The page of the present address, anew. */
     async show() {
-        const [place, query] = location.hash.slice(2).split("?");
-        const [name, ...rest] = place.split("/").map(decodeURIComponent);
-        const [title, load] = PAGES[name] ?? PAGES[""];
-        this.#leaving.splice(0).forEach((leave) => leave());
-        find("#places").querySelectorAll("a").forEach((link) => {
-            link.ariaCurrent = link.textContent === title ? "page" : null;
-            link.ariaCurrent && link.scrollIntoView({block: "nearest", inline: "center"});
-        });
         const here = location.hash;
-        try {
-            const {show} = await load();
-            const made = await show(this, rest, Object.fromEntries(new URLSearchParams(query)));
-            if (location.hash === here) {
-                this.#put(title, made);
-            }
-        } catch (error) {
-            this.#put(title, [h("h1", {}, title), h("p", {class: "card panel state bad"}, error.message)]);
+        const {name, rest, chosen} = address(here);
+        const [title, make] = PAGES.get(name) ?? PAGES.get("");
+        this.#leaving.splice(0).forEach((leave) => leave());
+        this.#mark(title);
+        const made = await make(this, rest, chosen).catch((error) => {
             error.status === 401 && signOut();
+            return [h("h1", {}, title), h("p", {class: "card panel state bad"}, error.message)];
+        });
+        // Somebody may have gone on meanwhile.
+        if (location.hash === here) {
+            this.#put(title, made);
+        }
+    }
+
+    #mark(title) {
+        for (const link of find("#places").children) {
+            link.ariaCurrent = link.textContent === title ? "page" : null;
+            if (link.ariaCurrent) {
+                link.scrollIntoView({block: "nearest", inline: "center"});
+            }
         }
     }
 
@@ -105,7 +118,7 @@ class App {
     #isAddress = () => location.hash === "" || location.hash.startsWith("#/");
 
     #showPlaces() {
-        find("#places").replaceChildren(...Object.entries(PAGES).map(([name, [title]]) =>
+        find("#places").replaceChildren(...[...PAGES].map(([name, [title]]) =>
             h("a", {href: at(name)}, title)));
         find("#places").hidden = false;
     }
@@ -121,6 +134,21 @@ class App {
         this.feedState.className = `state feed ${isLive ? "good" : "warn"}`;
         this.feedState.title = isLive ? "Figures come every second." : why;
         say(this.feedState, isLive ? "live" : "no figures");
+    }
+}
+
+/** What an address names: a page, what of it, and what was chosen there. */
+function address(hash) {
+    const [place, query] = hash.slice(2).split("?");
+    const [name, ...rest] = place.split("/").map(plain);
+    return {name, rest, chosen: Object.fromEntries(new URLSearchParams(query))};
+}
+
+function plain(part) {
+    try {
+        return decodeURIComponent(part);
+    } catch {
+        return part;
     }
 }
 

@@ -6,7 +6,8 @@ import {badge, card} from "./parts.js";
 
 export async function show(app) {
     const page = new Overview(app);
-    page.hear(app.latest ?? await app.api.get("figures"));
+    const past = app.readings.length ? app.readings : [await app.api.get("figures")];
+    past.forEach((figures) => page.hear(figures));
     app.listen((figures) => page.hear(figures));
     return page.elements;
 }

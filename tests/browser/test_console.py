@@ -177,6 +177,10 @@ def test_the_overview_moves_while_messages_flow(page: Page, world: World) -> Non
     world.publish("/orders/paid", *[{"order": n} for n in range(40)])
     chart = page.locator(".chart", has_text="Messages a second")
     expect(chart.locator("polyline")).to_have_attribute("points", re.compile(r"\S+ \S+ \S+"))
+    go(page, "Sessions")
+    go(page, "Overview")
+    # What was seen before is still there.
+    expect(chart.locator("polyline")).to_have_attribute("points", re.compile(r"\S+ \S+ \S+"))
     accepted = page.locator(".term", has_text="accepted").locator("strong")
     expect(accepted).not_to_have_text("0")
 
@@ -425,6 +429,32 @@ def test_it_is_for_all_eyes_and_no_eyes(scheme: str, page: Page, world: World) -
     for address in addresses(world):
         look_at(page, address)
         assert findings(page) == [], address
+
+
+def test_addresses_of_nowhere_lead_to_the_overview_or_say_so(
+    page: Page, complaints: list[str]
+) -> None:
+    for address in ("#/constructor", "#/%", "#/%E0%A4%A"):
+        look_at(page, address)
+        expect(page).to_have_title("Overview · Holdfast")
+    look_at(page, "#/sessions/nobody/7")
+    expect(page.get_by_text("there is no session nobody/7")).to_be_visible()
+    assert {each for each in complaints if "404" not in each} == set()
+    complaints.clear()
+
+
+def test_without_the_network_it_says_so_and_goes_on(
+    page: Page, desk: BrowserContext, complaints: list[str]
+) -> None:
+    desk.set_offline(True)
+    go(page, "Sessions")
+    expect(page.get_by_text("The server cannot be reached.")).to_be_visible()
+    desk.set_offline(False)
+    go(page, "Channels")
+    expect(page.get_by_role("row").filter(has_text="/orders/**")).to_be_visible()
+    # The browser tells of each request that went nowhere.
+    assert {each for each in complaints if "ERR_INTERNET_DISCONNECTED" not in each} == set()
+    complaints.clear()
 
 
 def test_it_fits_a_phone(page: Page, world: World) -> None:
