@@ -54,7 +54,6 @@ class Source:
             "namespace": self.namespace,
             "cores": str(cores),
             "maxEvents": str(self.most),
-            "consumer": _CONSUMER,
             "acceptLoss": str(self.accepts_loss).lower(),
         }
 
@@ -71,6 +70,7 @@ def take_what_is_there(
         numbered = Journals(source.url, source.namespace).numbered()
     taken, query = _start(spark, source, lake, tell, once=True)
     _wait(query)
+    _tell_committed(source, lake)
     taken.lacking = _lacking(numbered, lake)
     return taken
 
@@ -88,6 +88,7 @@ def go_on(spark: "SparkSession", source: Source, lake: Lake, tell: Callable[[Tak
         _wait(query)
     finally:
         query.stop()
+        _tell_committed(source, lake)
 
 
 def _start(
@@ -102,6 +103,8 @@ def _start(
     taken = Taken()
 
     def take(events: "DataFrame", batch: int) -> None:
+        # This one is not for good before the next begins.
+        _tell_committed(source, lake)
         write_batch(events, batch, lake, taken)
         tell(taken)
 
@@ -114,6 +117,13 @@ def _start(
     if once:
         return taken, writer.trigger(availableNow=True).start()
     return taken, writer.trigger(processingTime=PAUSE).start()
+
+
+def _tell_committed(source: Source, lake: Lake) -> None:
+    """The server may cut off what is in the tables for good."""
+    with answering(source.url):
+        journals = Journals(source.url, source.namespace)
+        journals.tell_read(_CONSUMER, {node: at.id for node, at in lake.positions().items()})
 
 
 def _cores(spark: "SparkSession") -> int:

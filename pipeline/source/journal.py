@@ -1,7 +1,6 @@
 """The journal as a source of Spark: `spark.read.format("holdfast")`, or readStream.
 
-Options: url, namespace, cores (pieces of a batch), maxEvents (of a batch), consumer (whose
-progress lets the server cut frames off) and acceptLoss.
+Options: url, namespace, cores (pieces of a batch), maxEvents (of a batch) and acceptLoss.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -41,7 +40,6 @@ class Options:
     namespace: str = "holdfast"
     cores: int = 2
     most: int | None = None
-    consumer: str | None = None
     accepts_loss: bool = False
 
     @classmethod
@@ -51,7 +49,6 @@ class Options:
             given.get("namespace", "holdfast"),
             int(given.get("cores", "2")),
             int(given["maxEvents"]) if "maxEvents" in given else None,
-            given.get("consumer"),
             given.get("acceptLoss", "false") == "true",
         )
 
@@ -124,12 +121,6 @@ class _Stream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
         return _read(self._options, partition)
-
-    def commit(self, end: Offset) -> None:
-        consumer = self._options.consumer
-        if consumer is not None:
-            ids = {node: given["id"] for node, given in end.items()}
-            (self._journals or self._options.journals()).tell_read(consumer, ids)
 
 
 class JournalSource(DataSource):

@@ -1,6 +1,6 @@
 """The journals in a store, one stream of each node."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
@@ -57,8 +57,8 @@ class Journals:
             if name.startswith(prefix)
         }
 
-    def tell_read(self, consumer: str, ids: dict[str, str]) -> None:
-        """Up to these everything is kept elsewhere; the server may cut it off."""
+    def tell_read(self, consumer: str, ids: Mapping[str, str]) -> None:
+        """Up to these everything is kept elsewhere for good; the server may cut it off."""
         for node, id in ids.items():
             self.redis.hset(f"{self.stream(node)}:read", consumer, id)
 

@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Self
 
 from pipeline.lake import Lake
-from tests.pipeline.journals import Writer
+from tests.pipeline.journals import Writer, event
 from tests.pipeline.stories import the_story
 from tests.serving import ROOT
 from tests.store.servers import ValkeyServer
@@ -31,7 +31,9 @@ class Doomed:
     """A journal of its own, and the ingests of it, which live and die beside whatever is done."""
 
     def __init__(self, kills: int) -> None:
-        self.events = the_story()
+        # None of them comes to the end of it.
+        more = (event("session", 100 + n, receiver="joe/1", what="left") for n in range(8 * kills))
+        self.events = [*the_story(), *more]
         self.killed = 0
         self._kills = kills
         self._most = max(2, len(self.events) // (4 * kills))

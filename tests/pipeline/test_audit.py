@@ -8,7 +8,7 @@ import pytest
 from app.journal.schema import Event
 from pipeline import schemas
 from pipeline.audit import violations
-from tests.pipeline.journals import event, published
+from tests.pipeline.journals import SECOND, event, published
 from tests.pipeline.stories import acked, books, delivery, died, handed, start, the_story
 
 if TYPE_CHECKING:
@@ -106,11 +106,22 @@ def two_runs(accepted: int) -> list[Event]:
     return [*first, start(10), acked(11, 1, "ann/1"), *books(12, accepted=accepted, acked=1)]
 
 
+def set_back(told: list[Event], first: int) -> list[Event]:
+    """From one of them on, an hour earlier than it was."""
+    hour_us = 3600 * SECOND
+    back = [each._replace(ts=each.ts - hour_us) for each in told[first:]]
+    return told[:first] + back
+
+
 # Each is a node of its own, so that all are looked at together.
 CASES: dict[str, tuple[list[Event], Found]] = {
     "all is well": (changed(lambda told: told), []),
     "what was published before the journal began": (
         [start(100), delivery("acked", 101, 5, "ann/1"), published(102, 0)],
+        [],
+    ),
+    "a clock that was put back by an hour in the midst": (
+        [start(-1), *set_back(the_story(), 20), *set_back(books(30, **SUMS), 0)],
         [],
     ),
     "each run of a node has books of its own": (two_runs(0), []),

@@ -16,7 +16,7 @@ from app.cli.journal_place import JournalPlace
 from app.cli.main import program
 from app.store.embedded import Durability, EmbeddedValkey
 from tests.pipeline.journals import Writer
-from tests.pipeline.stories import acked, the_story
+from tests.pipeline.stories import acked, start, the_story
 from tests.store.servers import ValkeyServer
 
 
@@ -55,8 +55,16 @@ def test_from_a_journal_to_a_report(lent: None, store: ValkeyServer, tmp_path: P
     assert torn.stderr.startswith("holdfast: the journal of node n1: frames 3 to 3 are missing")
     writer.write(*the_story()[:2])
     writer.delete(writer.entries()[-1])
+    # Of this node nothing is left.
+    other = Writer(store, "n2")
+    other.delete(other.write(start(0)._replace(node="n2")))
     taken = run("ingest", "--once", "--accept-loss", "--json", *place)
-    told = {"events": 41, "batches": 1, "incidents": {"frame.gap": 1}, "lacking": {"n1": 1}}
+    told = {
+        "events": 41,
+        "batches": 1,
+        "incidents": {"frame.gap": 1},
+        "lacking": {"n1": 1, "n2": 1},
+    }
     assert (lines(taken), taken.exit_code) == ([told], 1)
     assert "the journal of node n1 lacks its last 1 frames" in taken.stderr
     shown = orjson.loads(store.ask("GET", "{holdfast}:pipeline:dead"))

@@ -1,6 +1,8 @@
 """Ingest: every event once in the tables, and the life of every copy told whole."""
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from queue import Queue
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -8,7 +10,7 @@ import pytest
 
 from app.journal.schema import Event
 from pipeline.failures import PipelineFailed
-from pipeline.ingest import Source, Taken, take_what_is_there
+from pipeline.ingest import Source, Taken, go_on, take_what_is_there
 from pipeline.lake import Lake
 from tests.pipeline.journals import START_US, Writer, published
 from tests.pipeline.stories import acked, handed, start, the_story
@@ -111,6 +113,8 @@ def test_every_event_is_there_once_and_every_life_is_told(
     assert ingest(spark, store, lake) == Taken(2, events)
     assert counted_by_others(lake) == (events, events, "2025-11-20")
     assert lives(spark, lake) == the_lives() | THE_LIVES_OF_PROCESSES
+    told = store.ask("HGETALL", f"{writer.stream}:read")
+    assert told == {b"ingest": writer.entries()[-1].encode()}
     # One of the three was not even handed over.
     lost = lake.table(spark, "lost").orderBy("channel").collect()
     assert [(row.channel, row.n) for row in lost] == [("/mixed", 2), ("/passing", 1)]
@@ -124,6 +128,27 @@ def counted_by_others(lake: Lake) -> Any:
         f"select count(*), count(distinct (node, epoch, seq, pos)), max(d)::text "
         f"from read_parquet('{lake.root}/events/*/*/*.parquet', hive_partitioning = true)"
     ).fetchone()
+
+
+def test_an_ingest_that_goes_on_takes_what_comes(
+    spark: "SparkSession", store: ValkeyServer, lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pipeline.ingest.PAUSE", "0 seconds")
+    writer = Writer(store)
+    heard: Queue[int] = Queue()
+    source = Source(store.url)
+    with ThreadPoolExecutor(1) as pool:
+        done = pool.submit(go_on, spark, source, lake, lambda taken: heard.put(taken.events))
+        # A journal that is empty is one to which something comes.
+        first = writer.write(start(0))
+        assert heard.get(timeout=60) == 1
+        writer.write(start(1))
+        assert heard.get(timeout=60) == 2
+        # The second is not for good as long as this goes on.
+        assert store.ask("HGET", f"{writer.stream}:read", "ingest").decode() == first
+        for query in spark.streams.active:
+            query.stop()
+        done.result(60)
 
 
 def test_without_tables_it_is_said_how_to_get_some(spark: "SparkSession", lake: Lake) -> None:

@@ -5,11 +5,13 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import pytest
 from pyspark.errors import PySparkException
+from pyspark.sql.types import StructType
 
 from app.journal.frame import Head, encode
 from app.journal.schema import Event
 from app.store.keys import Keys
 from pipeline.failures import PipelineFailed
+from pipeline.source.journal import JournalSource
 from pipeline.source.outline import Position
 from pipeline.source.planning import Planner
 from pipeline.source.reading import read_piece
@@ -223,6 +225,15 @@ def test_an_empty_store_has_no_events(spark: "SparkSession", store: ValkeyServer
     assert read(spark, store).count() == 0
 
 
+def test_a_store_that_goes_away_while_it_is_read_is_named() -> None:
+    with ValkeyServer() as store:
+        Writer(store).write_all(some_events(0, 4), each=3)
+        reader = JournalSource({"url": store.url}).reader(StructType())
+        (partition,) = reader.partitions()
+    with pytest.raises(PipelineFailed, match=rf"{store.url}: the store does not answer"):
+        list(reader.read(partition))
+
+
 def test_a_store_that_is_away_is_named(spark: "SparkSession", tmp_path: "Path") -> None:
     url = f"unix://{tmp_path}/nobody"
     with pytest.raises(PySparkException, match=r"nobody.*does not answer"):
@@ -259,13 +270,11 @@ def test_batches_are_bounded_and_go_on_where_they_ended(
 ) -> None:
     writer = Writer(store)
     writer.write_all(some_events(0, 10), each=6)
-    limit = {"maxEvents": "12", "consumer": "test"}
+    limit = {"maxEvents": "12"}
     assert run(spark, store, tmp_path, **limit) == [[1, 2], [3, 4], [5]]
     writer.write_all(some_events(10, 12), each=6)
     assert run(spark, store, tmp_path, **limit) == [[6]]
     assert run(spark, store, tmp_path, **limit) == []
-    told = store.ask("HGETALL", f"{writer.stream}:read")
-    assert told[b"test"].decode() in writer.entries()
 
 
 def test_what_is_cut_off_between_two_runs_stops_the_second(store: ValkeyServer) -> None:
