@@ -1,7 +1,8 @@
 // Dead letters that something holds for: to look through, replay, purge, take away.
+import {bars} from "./charts.js";
 import {at, h, known} from "./dom.js";
 import {count} from "./format.js";
-import {actions, ask, badge, chooser, facts, guarded, mono, parts, when} from "./parts.js";
+import {actions, ask, badge, card, chooser, facts, guarded, mono, parts, when} from "./parts.js";
 import {sessionLink} from "./sessions.js";
 
 const STATES = [["", "any"], ["new", "new"], ["replayed", "replayed"]];
@@ -16,10 +17,12 @@ export async function letters(app, chosen) {
         ["Attempts", ({attempts}) => count(attempts), "number"],
         ["State", ({state}) => badge(state, state === "new" ? "" : "good")],
     ], (cursor) => app.api.get("dead-letters", known({...chosen, cursor, limit: 50})), "No letter is like that.");
+    const kind = chosen.fingerprint && await ofKind(app, chosen.fingerprint);
     const which = {filter: chosen, ...(Object.keys(chosen).length === 0 && {all: true})};
     return [
         h("p", {}, h("a", {href: at("dead")}, "Dead letters by what went wrong")),
         h("h1", {}, chosen.fingerprint ? "Letters that failed alike" : "Dead letters"),
+        kind,
         chooser([
             {name: "channel", label: "Channel"},
             {name: "receiver", label: "Receiver", placeholder: "joe/1"},
@@ -33,7 +36,22 @@ export async function letters(app, chosen) {
         h("div", {class: "actions"}, h("button", {type: "button", onclick: guarded(app, () => take(app, chosen))},
             "Export these")),
         found,
-    ];
+    ].filter(Boolean);
+}
+
+/** What these have in common, and when they died. */
+async function ofKind(app, fingerprint) {
+    const {items} = await app.api.get("dead-letters/groups", {limit: 500});
+    const kind = items.find((each) => each.fingerprint === fingerprint);
+    return kind && h("div", {class: "grid"},
+        card(kind.channel, h("p", {}, mono(kind.code)), h("p", {}, kind.reason),
+            h("p", {}, h("a", {href: at("dead", "letter", kind.sample)}, "The latest of them"))),
+        card("In the last 24 hours", bars(kind.hours, "Deaths by hour"), facts([
+            ["letters", count(kind.count)],
+            ["receivers, at least", count(kind.receivers)],
+            ["first", when(kind.first)],
+            ["last", when(kind.last)],
+        ])));
 }
 
 /** First how it would go, then whether it shall. */

@@ -249,6 +249,7 @@ def test_dead_letters_are_together_that_failed_alike(page: Page) -> None:
     expect(group.get_by_role("img")).to_have_attribute("aria-label", "5 in the last 24 hours")
     group.get_by_role("link").click()
     expect(page.get_by_role("row")).to_have_count(6)
+    expect(page.get_by_role("img", name="Deaths by hour")).to_be_visible()
     page.get_by_role("row").nth(1).get_by_role("link").first.click()
     expect(page.get_by_text("What was tried")).to_be_visible()
     expect(page.locator(".difference .added").first).to_contain_text('"order": ')
