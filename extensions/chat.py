@@ -1,13 +1,15 @@
 """The server's part of the chat demo: who is in which room, and words for one person alone.
 
 Rooms are channels, `/chat/room/NAME`, and need nothing of this. Who has subscribed to one publishes
-`{name}` to `/service/chat/here`; then everybody in its rooms hears on `/chat/members/NAME` who is
-there, who is away or held back, and how much waits for them. Data for `/service/chat/private` is
-`{id, to, text}`; it reaches all sessions of that name, and its sender with how many those were.
+`{name}` to `/service/chat/here`; the answer has its rooms, and everybody in them hears on
+`/chat/members/NAME` who is there, who is away or held back, and how much waits for them. Data for
+`/service/chat/private` is `{id, to, text}`; it reaches all sessions of that name, and its sender
+with how many those were.
 """
 
 import re
 from collections.abc import Callable
+from itertools import chain, islice
 from typing import Any
 
 from app.bayeux.codec import Json
@@ -32,6 +34,7 @@ _LOOK_S = 1.0
 _PATIENCE = 4
 # Who is away need not hear later who was there meanwhile.
 _LIFE_MS = 5000
+_MOST_COUNTED = 1000
 
 Wait = Callable[[float, Callable[[float], None]], None]
 
@@ -68,7 +71,9 @@ class Chat(ServerExtension):
                 raise Refused(BayeuxError.PUBLISH_DENIED, "name")
             session.attributes = {**(session.attributes or {}), "chat": name}
         self._unseen[session] = 0
-        for room in _rooms(session):
+        rooms = _rooms(session)
+        call.answer({"rooms": rooms})
+        for room in rooms:
             # A newcomer has not heard who is there, even if nothing has changed.
             self._told.pop(room, None)
         self._look(self._bayeux.now)
@@ -117,7 +122,7 @@ class Chat(ServerExtension):
         members: dict[str, Json] = {}
         for session in sorted(sessions, key=lambda each: self._unseen[each], reverse=True):
             state = self._state(session)
-            waiting = 0 if state == "here" else session.queue.count
+            waiting = 0 if state == "here" else _waiting(session)
             name = _name(session)
             members[name] = {"name": name, "state": state, "waiting": waiting}
         return [members[name] for name in sorted(members)]
@@ -151,6 +156,14 @@ def _name(session: Session) -> str:
     if session.subject != NOBODY:
         return session.subject
     return str((session.attributes or {}).get("chat", NOBODY))
+
+
+def _waiting(session: Session) -> int:
+    """How many words wait; who is in a room is news, and would wait because it is told."""
+    queue = session.queue
+    entries = (entry.message for entry in (*queue.handed.values(), *queue.returned))
+    messages = islice(chain(entries, queue.waiting), _MOST_COUNTED)
+    return sum(each.channel == PRIVATE or each.channel.startswith(ROOMS) for each in messages)
 
 
 def _rooms(session: Session) -> list[str]:

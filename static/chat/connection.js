@@ -46,6 +46,9 @@ export class Connection {
         this.#cometd.addListener("/meta/handshake", (reply) => this.#onHandshake(reply));
         this.#cometd.addListener("/meta/connect", (reply) => this.#onConnect(reply));
         this.#cometd.addListener(PRIVATE, ({data}) => show.whisper(data));
+        this.#cometd.addListener(HERE, ({data}) => data.rooms.forEach((room) => this.#know(room)));
+        // Of all rooms, those too that the session was in before this page knew of it.
+        this.#cometd.addListener(roomChannel("*"), (message) => this.#hear(message));
         this.outbox = new Outbox(this.#cometd, {name: me.name});
     }
 
@@ -154,15 +157,26 @@ export class Connection {
 
     #enter(room) {
         const show = this.#show;
-        this.#cometd.subscribe(roomChannel(room), (message) => this.#hear(room, message));
+        // There is a listener for all rooms already.
+        this.#cometd.subscribe(roomChannel(room), () => undefined);
         const members = ({data}) => show.members(room, data.members);
         this.#cometd.subscribe(`/chat/members/${room}`, members, ONEWAY);
         const typing = ({data}) => data.from !== this.#me.name && show.typing(room, data.from);
         this.#cometd.subscribe(`/chat/typing/${room}`, typing, ONEWAY);
     }
 
-    #hear(room, {data, ext}) {
+    #know(room) {
+        if (!this.#me.rooms.includes(room)) {
+            this.#me.rooms.push(room);
+            this.#enter(room);
+            this.#show.opened();
+        }
+    }
+
+    #hear({channel, data, ext}) {
         const {id, from, text} = data;
+        const room = channel.slice(roomChannel("").length);
+        this.#know(room);
         const code = this.refuseNext;
         if (code && from !== this.#me.name) {
             this.refuseNext = undefined;

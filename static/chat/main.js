@@ -67,6 +67,12 @@ class Chat {
         }
     }
 
+    /** The session is in one more room: it was before. */
+    opened() {
+        remember(this.#me);
+        this.#drawRooms();
+    }
+
     members(room, members) {
         this.#members.set(room, members);
         if (room === this.#room) {
@@ -274,7 +280,5 @@ if (library === null) {
     const me = sessionStorage.getItem(ME);
     if (me !== null) {
         begin(JSON.parse(me));
-    } else {
-        find("join").elements.name.focus();
     }
 }

@@ -4,6 +4,8 @@ import gzip
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import urlopen
 
 import pytest
 from playwright.sync_api import BrowserContext, Page, Response, expect
@@ -12,7 +14,7 @@ from tests.browser.axe import findings
 from tests.browser.chatting import is_connected, join, line, lines, press, say, wire
 from tests.browser.publishing import publish
 from tests.clients.node_client import require
-from tests.serving import ROOT, Server, end_whoever_lives_in
+from tests.serving import ROOT, Server, Servers, end_whoever_lives_in
 
 pytestmark = pytest.mark.timeout(60)
 PHONE = {"width": 360, "height": 640}
@@ -54,7 +56,7 @@ def two(
     yield pages[0], pages[1]
     assert complaints == []
     for page in pages:
-        if page.get_by_role("button", name="Leave").is_visible():
+        if not page.is_closed() and page.get_by_role("button", name="Leave").is_visible():
             press(page, "Leave")
 
 
@@ -218,6 +220,20 @@ def test_rooms_beside_each_other(two: tuple[Page, Page], room: str) -> None:
     expect(lines(bob)).to_have_text(["in the other room"])
 
 
+def test_what_was_said_in_rooms_of_another_visit_is_heard(
+    two: tuple[Page, Page], other_profile: BrowserContext, server: Server, room: str
+) -> None:
+    ada, bob = two
+    bob.close()
+    say(ada, "come back")
+    expect(line(ada, "come back")).to_be_visible()
+    expect(ada.locator("#members")).to_contain_text("away, 1 waiting")
+    again = other_profile.new_page()
+    join(again, server.url, f"bob-{room}", room=f"{room}-other")
+    again.locator("#rooms").get_by_role("button", name=f"{room} 1 new").click()
+    expect(lines(again)).to_have_text(["come back"])
+
+
 def test_who_opens_the_chat_elsewhere_takes_it_over(
     two: tuple[Page, Page], other_profile: BrowserContext, server: Server, room: str
 ) -> None:
@@ -330,6 +346,12 @@ def until_joinable(page: Page, server: Server) -> float:
     page.locator("#join button:enabled").wait_for()
     took: float = page.evaluate("performance.now()")
     return took
+
+
+def test_it_can_be_switched_off(servers: Servers) -> None:
+    url = servers.with_settings({"chat": False}).url
+    with pytest.raises(HTTPError, match="404"):
+        urlopen(f"{url}/chat/")
 
 
 def test_it_says_what_is_missing(profile: BrowserContext, server: Server) -> None:

@@ -108,6 +108,34 @@ def test_it_is_told_who_is_held_back() -> None:
     assert members(ada) == [("ada", "here"), ("bob", "held")]
 
 
+def test_it_is_told_how_many_words_wait_and_nothing_else() -> None:
+    room = Room()
+    ada, bob = room.enter("ada"), room.enter_as_named("bob")
+    assert bob.socket is not None
+    room.house.close(bob.socket)
+    room.look(5)
+    ada.publish(ROOMS + LOBBY, {"text": "are you there?"})
+    ada.publish(PRIVATE, {"id": "1", "to": "bob", "text": "hush"})
+    ada.hear()
+    room.look(5)
+    news = told(ada, MEMBERS + LOBBY)[-1]
+    assert news["members"][1] == {"name": "bob", "state": "away", "waiting": 2}
+    room.look(5)
+    assert told(ada, MEMBERS + LOBBY) == []
+
+
+def test_who_comes_back_is_told_of_its_rooms() -> None:
+    room = Room()
+    room.enter_as_named("bob")
+    again = room.house.guest(socket=Socket())
+    again.handshake(ext={"delivery": {"session": "bob/1"}}, wire=Wire())
+    again.connect()
+    again.publish(HERE, {})
+    again.connect(advice={"timeout": 0})
+    room.house.turn()
+    assert told(again, HERE)[-1] == {"rooms": [LOBBY]}
+
+
 def test_one_name_is_one_member_and_here_if_one_of_its_sessions_is() -> None:
     room = Room()
     ada, gone = room.enter("ada"), room.enter("ada")
