@@ -30,11 +30,11 @@ export async function letters(app, chosen) {
             {name: "state", label: "State", options: STATES},
             ...(chosen.fingerprint ? [{name: "fingerprint", label: "Fingerprint"}] : []),
         ], chosen, (asked) => (location.hash = at("dead", "letters", asked))),
-        actions(app,
-            ["Replay these …", () => replay(app, which), "primary"],
-            ["Purge these …", () => purge(app, which), "danger"]),
-        h("div", {class: "actions"}, h("button", {type: "button", onclick: guarded(app, () => take(app, chosen))},
-            "Export these")),
+        h("div", {class: "actions"},
+            actions(app,
+                ["Replay these …", () => replay(app, which), "primary"],
+                ["Purge these …", () => purge(app, which), "danger"]),
+            h("button", {type: "button", onclick: guarded(app, () => take(app, chosen))}, "Export these")),
         found,
     ].filter(Boolean);
 }
