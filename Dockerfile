@@ -4,15 +4,16 @@ COPY static/npm ./
 RUN npm ci --no-audit --no-fund
 
 FROM python:3.11.14-slim-bookworm AS build
+RUN apt-get update -qq && apt-get install -qq --no-install-recommends gcc libc6-dev
 WORKDIR /src
 COPY requirements.lock requirements-build.lock ./
 RUN python -m venv /opt/holdfast \
     && /opt/holdfast/bin/pip install --no-cache-dir --require-hashes -r requirements.lock \
     && python -m venv /opt/build \
-    && /opt/build/bin/pip install --no-cache-dir --require-hashes -r requirements-build.lock
+    && /opt/build/bin/pip install --no-cache-dir --require-hashes -r requirements.lock -r requirements-build.lock
 COPY . .
 COPY --from=pages /src/node_modules/cometd/*.js static/cometd/
-RUN /opt/build/bin/hatchling build -t wheel -d /opt/dist \
+RUN COMPILE_CORE=always /opt/build/bin/hatchling build -t wheel -d /opt/dist \
     && /opt/holdfast/bin/pip install --no-cache-dir --no-index --no-deps /opt/dist/*.whl \
     && /opt/holdfast/bin/pip uninstall --yes pip setuptools
 

@@ -10,10 +10,16 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from select import select
+from sysconfig import get_path
 from typing import IO, Any
 from urllib.parse import urlsplit
 
 ROOT = Path(__file__).parents[1]
+# `make test` starts servers as they were installed, compiled if that is possible; whoever runs
+# pytest by hand starts these sources. Extensions of tests are beside them.
+_IS_INSTALLED = bool(os.environ.get("TEST_INSTALLED"))
+_PATH = os.pathsep.join([get_path("purelib"), str(ROOT)]) if _IS_INSTALLED else str(ROOT)
+PROGRAM = (sys.executable, "-P", "-m", "app")
 START_LIMIT_S = 20.0
 STOP_LIMIT_S = 10.0
 
@@ -39,7 +45,7 @@ class Server:
         config.write_text(as_toml({"port": 0, "data": str(self.data), **settings}), "utf-8")
         self._log: IO[bytes] = (home / "log").open("a+b")
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "app", "serve", "--config", str(config)],
+            [*PROGRAM, "serve", "--config", str(config)],
             cwd=ROOT,
             env=environment(),
             stdout=subprocess.PIPE,
@@ -101,8 +107,9 @@ class Servers:
 
 
 def environment() -> dict[str, str]:
-    """Ours, but no settings from outside."""
-    return {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
+    """Ours, but no settings from outside; says where the program is."""
+    known = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
+    return {**known, "PYTHONPATH": _PATH}
 
 
 def as_toml(settings: Settings) -> str:

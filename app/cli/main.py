@@ -2,6 +2,7 @@
 
 import sys
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Annotated, cast
 
 import typer
@@ -47,11 +48,17 @@ program = typer.Typer(
 )
 
 
+def _core() -> str:
+    found = find_spec("app.bayeux.dispatch")
+    is_source = found is None or str(found.origin).endswith(".py")
+    return "interpreted" if is_source else "compiled"
+
+
 def _show_version(wanted: bool) -> None:
     if wanted:
         from importlib.metadata import version
 
-        sys.stdout.write(f"holdfast {version('holdfast')}\n")
+        sys.stdout.write(f"holdfast {version('holdfast')} ({_core()} core)\n")
         raise typer.Exit
 
 

@@ -5,7 +5,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,9 +15,8 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from tests.chaos.proxy import Address
-from tests.serving import ROOT, STOP_LIMIT_S, as_toml, environment
+from tests.serving import PROGRAM, ROOT, STOP_LIMIT_S, as_toml, environment
 
-HOLDFAST = ("-m", "app")
 # Whoever torments a machine must be patient with it.
 START_LIMIT_S = 60.0
 _ANSWER_S = 5.0
@@ -35,7 +33,7 @@ class Processes:
     """One data directory, and the server that lives in it at times."""
 
     def __init__(
-        self, home: Path, settings: Mapping[str, Any], program: Sequence[str] = HOLDFAST
+        self, home: Path, settings: Mapping[str, Any], program: Sequence[str] = PROGRAM
     ) -> None:
         self.data = home / "data"
         self._program = program
@@ -127,7 +125,7 @@ class Processes:
 
     def _spawn(self) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
-            [sys.executable, *self._program, "serve", "--config", str(self._config)],
+            [*self._program, "serve", "--config", str(self._config)],
             cwd=ROOT,
             env=unmeasured(),
             stdout=subprocess.PIPE,

@@ -1,6 +1,7 @@
 """A checker that has never found anything proves nothing: here it has something to find."""
 
 import asyncio
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from tests.chaos.broken.builds import BUILDS
 from tests.chaos.checker import Invariant, Result
 from tests.chaos.manners import Manner
 from tests.chaos.nemesis import Kind, Step
-from tests.chaos.processes import HOLDFAST
+from tests.serving import PROGRAM
 
 AT_ONCE = 4
 REPEATS = 3
@@ -31,14 +32,14 @@ class Situation:
 
 
 BROKEN = {
-    name: Situation(("-m", "tests.chaos.broken", name), build.steps, build.held_s)
+    name: Situation((sys.executable, "-m", "tests.chaos.broken", name), build.steps, build.held_s)
     for name, build in BUILDS.items()
 }
 # Everything that brings one of them to light, one after the other.
 ALL_STEPS = tuple(dict.fromkeys(step for build in BUILDS.values() for step in build.steps))
-WHOLE = Situation(HOLDFAST, ALL_STEPS)
+WHOLE = Situation(PROGRAM, ALL_STEPS)
 # Nothing is broken, but nothing was promised either.
-FORGETFUL = Situation(HOLDFAST, (Step(0.7, (Kind.LOSE_POWER,), 0.1),), durability="memory")
+FORGETFUL = Situation(PROGRAM, (Step(0.7, (Kind.LOSE_POWER,), 0.1),), durability="memory")
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 

@@ -6,7 +6,6 @@ import shutil
 import socket
 import ssl
 import subprocess
-import sys
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +16,7 @@ import pytest
 from docs import generate
 from tests.clients.node_client import require
 from tests.integration.talker import Talker
-from tests.serving import ROOT, Server, Servers, end_whoever_lives_in, environment
+from tests.serving import PROGRAM, ROOT, Server, Servers, end_whoever_lives_in, environment
 
 LIMIT_S = 15
 
@@ -29,7 +28,7 @@ Process = subprocess.Popen[str]
 def started(*flags: str | Path) -> Iterator[Process]:
     """The command, for as long as a test looks at it."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "app", "serve", *flags],
+        [*PROGRAM, "serve", *flags],
         cwd=ROOT,
         env=environment(),
         stdout=subprocess.PIPE,

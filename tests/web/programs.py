@@ -4,7 +4,6 @@ import contextlib
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -12,7 +11,7 @@ from select import select
 
 import orjson
 
-from tests.serving import ROOT, START_LIMIT_S, end_whoever_lives_in, environment
+from tests.serving import PROGRAM, START_LIMIT_S, end_whoever_lives_in, environment
 
 STOP_LIMIT_S = 15.0
 
@@ -26,9 +25,9 @@ class Program:
         self._home = home
         self._errors = (home / "stderr").open("w+b")
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "app", "serve", *arguments],
+            [*PROGRAM, "serve", *arguments],
             cwd=home,
-            env={**environment(), "PYTHONPATH": str(ROOT), **(variables or {})},
+            env={**environment(), **(variables or {})},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             start_new_session=True,

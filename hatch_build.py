@@ -1,0 +1,100 @@
+"""Wheels whose core is machine code, if this machine has a compiler; the sources go with it.
+
+Elsewhere it is interpreted, which takes more processor time and is the same in all else.
+COMPILE_CORE=always insists, COMPILE_CORE=never does not try. What was compiled is kept in
+COMPILE_HOME, if that is set, for the next time when nothing has changed.
+"""
+
+import os
+import shlex
+import shutil
+import sys
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from sysconfig import get_config_var, get_path
+from tempfile import mkdtemp
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+
+class Obstacle(Exception):
+    """Why nothing can be compiled here, and what to do about it."""
+
+
+class CompiledCore(BuildHookInterface[Any]):
+    """Adds machine code to a wheel. Nothing is written beside the sources, where it would go on to
+    be used when they have changed."""
+
+    PLUGIN_NAME = "custom"
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        wanted = os.environ.get("COMPILE_CORE", "")
+        if version == "editable" or wanted == "never":
+            return
+        self._temporary = mkdtemp()
+        library = Path(os.environ.get("COMPILE_HOME") or self._temporary, "library").absolute()
+        try:
+            modules = self._compile(library)
+        except Obstacle as obstacle:
+            if wanted == "always":
+                raise SystemExit(f"the core cannot be compiled: {obstacle}") from obstacle
+            sys.stderr.write(f"the core is not compiled and will take more time: {obstacle}\n")
+            return
+        build_data["infer_tag"] = True
+        build_data["pure_python"] = False
+        for path in modules:
+            build_data["force_include"][path] = str(Path(path).relative_to(library))
+
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+        if hasattr(self, "_temporary"):
+            shutil.rmtree(self._temporary)
+
+    def _compile(self, library: Path) -> list[str]:
+        """The compiled modules, arranged in the library like the sources."""
+        _find_tools()
+        from mypyc.build import mypycify
+        from setuptools import Distribution
+        from setuptools.errors import BaseError
+
+        os.chdir(self.root)
+        build = library.parent
+        build.mkdir(parents=True, exist_ok=True)
+        modules = mypycify(
+            [*self._modules()],
+            # Half the time of -O3, for code that runs as fast.
+            opt_level="1",
+            debug_level="0",
+            multi_file=True,
+            group_name="holdfast",
+            target_dir=str(build),
+        )
+        command: Any = Distribution({"ext_modules": modules}).get_command_obj("build_ext")
+        command.build_lib, command.build_temp = str(library), str(build / "objects")
+        command.parallel = os.cpu_count()
+        command.ensure_finalized()
+        try:
+            command.run()
+        except BaseError as error:
+            raise Obstacle(str(error)) from error
+        outputs: list[str] = command.get_outputs()
+        return outputs
+
+    def _modules(self) -> Iterator[str]:
+        left_out = set(self.config["interpreted"])
+        for pattern in self.config["compiled"]:
+            for path in sorted(Path().glob(pattern)):
+                if str(path) not in left_out and path.name != "__init__.py":
+                    yield str(path)
+
+
+def _find_tools() -> None:
+    if not (find_spec("mypyc") and find_spec("setuptools")):
+        raise Obstacle("mypy and setuptools are not installed beside hatchling")
+    compiler = shlex.split(os.environ.get("CC") or get_config_var("CC") or "cc")[0]
+    if shutil.which(compiler) is None:
+        raise Obstacle(f"there is no C compiler {compiler!r}; install gcc")
+    header = Path(get_path("include"), "Python.h")
+    if not header.exists():
+        raise Obstacle(f"{header} is missing; install python3-dev")

@@ -1,0 +1,51 @@
+"""What is installed: a wheel with a compiled core, or an interpreted one that is as good."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+
+from tests.serving import PROGRAM, ROOT, environment
+
+_BUILD = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory"]
+
+
+def build(home: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*_BUILD, str(home)],
+        cwd=ROOT,
+        env={**environment(), **variables},
+        capture_output=True,
+        text=True,
+    )
+
+
+def test_the_core_of_what_was_installed_is_compiled() -> None:
+    words = [*PROGRAM, "--version"]
+    version = subprocess.run(words, env=environment(), capture_output=True, text=True, check=True)
+    if "interpreted" in version.stdout and not os.environ.get("CI"):
+        pytest.skip("the sources are tested, or there is no compiler")
+    assert version.stdout.endswith("(compiled core)\n")
+
+
+def test_without_a_compiler_the_core_is_interpreted_and_whoever_builds_is_told_why(
+    tmp_path: Path,
+) -> None:
+    built = build(tmp_path, CC="no-such-compiler")
+    assert built.returncode == 0
+    assert "the core is not compiled" in built.stderr
+    assert "install gcc" in built.stderr
+    [wheel] = tmp_path.glob("holdfast-*-py3-none-any.whl")
+    names = ZipFile(wheel).namelist()
+    assert "app/bayeux/dispatch.py" in names
+    assert not [name for name in names if name.endswith(".so")]
+
+
+def test_whoever_insists_on_a_compiled_core_gets_no_other(tmp_path: Path) -> None:
+    built = build(tmp_path, CC="no-such-compiler", COMPILE_CORE="always")
+    assert built.returncode != 0
+    assert "the core cannot be compiled" in built.stderr
+    assert not [*tmp_path.iterdir()]
