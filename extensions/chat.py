@@ -57,10 +57,9 @@ class Chat(ServerExtension):
         bayeux.services.add(PRIVATE, self._whisper)
 
     def resume(self, session: Session, now: float) -> SessionExtension | None:
-        """Which rooms it is in is known in a moment; until it connects it is away."""
+        """Until it connects it is away; nobody is told before the first comes and says so."""
         if session.subject != NOBODY:
             self._unseen[session] = _PATIENCE
-            self._look_soon(0.0)
         return None
 
     def _welcome(self, call: Call) -> None:
@@ -78,10 +77,10 @@ class Chat(ServerExtension):
             self._told.pop(room, None)
         self._look(self._bayeux.now)
 
-    def _look_soon(self, seconds: float = _LOOK_S) -> None:
+    def _look_soon(self) -> None:
         if not self._is_looking:
             self._is_looking = True
-            self._wait(seconds, self._look_again)
+            self._wait(_LOOK_S, self._look_again)
 
     def _look_again(self, now: float) -> None:
         self._is_looking = False

@@ -28,6 +28,7 @@ export class Connection {
     #acks;
     #me;
     #show;
+    #isLost = false;
 
     constructor(library, me, {show, wire, url}) {
         [this.#me, this.#show] = [me, show];
@@ -143,9 +144,15 @@ export class Connection {
     }
 
     #onConnect({successful, advice}) {
+        const wasLost = this.#isLost;
+        this.#isLost = !successful;
         if (successful) {
             const type = this.#cometd.getTransport()?.type;
             this.#show.state(`Connected by ${type}`, "good");
+            if (wasLost) {
+                // It may be another server, which has not heard of us.
+                this.#cometd.publish(HERE, {name: this.#me.name});
+            }
         } else if (this.#cometd.getStatus() === "disconnecting") {
             this.#show.state("Connecting …", "warn");
         } else if (advice?.reconnect === "none") {

@@ -153,6 +153,10 @@ export function watchViews() {
             for (const each of buttons) {
                 each.setAttribute("aria-pressed", String(each === button));
             }
+            // What came while nobody saw it could not be scrolled to.
+            for (const scroller of [find("log"), find("wire")]) {
+                scroller.scrollTop = scroller.scrollHeight;
+            }
         });
     }
 }
