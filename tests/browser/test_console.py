@@ -5,7 +5,7 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, Route, expect
@@ -274,6 +274,7 @@ def test_letters_are_replayed_after_it_was_shown_what_would_happen(
     expect(page.get_by_role("dialog")).to_contain_text("/orders/cancelled (1)")
     answer(page, "Replay")
     expect(page.get_by_role("heading", name="Replay")).to_contain_text("running")
+    expect(page.locator("dl div", has_text=re.compile("^sent"))).to_have_text("sent1")
     world.settle("bills/1")
     expect(page.get_by_role("heading", name="Replay")).to_contain_text("done")
     go(page, "Replays")
@@ -424,12 +425,14 @@ def tab_to(page: Page, text: str) -> None:
     raise AssertionError(f"no way by keyboard to {text}")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_it_is_for_all_eyes_and_no_eyes(scheme: str, page: Page, world: World) -> None:
-    page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+@pytest.mark.parametrize(("scheme", "rules"), [("light", ()), ("dark", ("color-contrast",))])
+def test_it_is_for_all_eyes_and_no_eyes(
+    scheme: Literal["light", "dark"], rules: tuple[str, ...], page: Page, world: World
+) -> None:
+    page.emulate_media(color_scheme=scheme)
     for address in addresses(world):
         look_at(page, address)
-        assert findings(page) == [], address
+        assert findings(page, *rules) == [], address
 
 
 def test_addresses_of_nowhere_lead_to_the_overview_or_say_so(
