@@ -45,6 +45,6 @@ export class DeliveryExtension extends EventTarget {
     nextActive?: boolean;
     registered(name: string, cometd: object): void;
     unregistered(): void;
-    incoming(message: object): object | null;
-    outgoing(message: object): object;
+    incoming<M extends object>(message: M): M | null;
+    outgoing<M extends object>(message: M): M | null;
 }

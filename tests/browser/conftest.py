@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, Route, sync_playwright
 
 from tests.clients.node_client import MODULES, require
-from tests.serving import Server, Servers
+from tests.serving import ROOT, Server, Servers
 
 HERE = Path(__file__).parent
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -65,6 +65,12 @@ def profile(chromium: Browser) -> Iterator[BrowserContext]:
 
 # Somebody else's browser.
 other_profile = profile
+
+
+@pytest.fixture
+def cometd_js() -> None:
+    """What pages of the server take from npm."""
+    require((ROOT / "static" / "cometd").is_dir(), "static/cometd (make setup-pages)")
 
 
 @pytest.fixture

@@ -13,10 +13,9 @@ from playwright.sync_api import BrowserContext, Page, Response, expect
 from tests.browser.axe import findings
 from tests.browser.chatting import is_connected, join, line, lines, press, say, wire
 from tests.browser.publishing import publish
-from tests.clients.node_client import require
-from tests.serving import ROOT, Server, Servers, end_whoever_lives_in
+from tests.serving import Server, Servers, end_whoever_lives_in
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = [pytest.mark.timeout(60), pytest.mark.usefixtures("cometd_js")]
 PHONE = {"width": 360, "height": 640}
 MOST_BYTES = 150_000
 MOST_MS = 1000
@@ -30,11 +29,6 @@ INJECTIONS = [
     "</p><iframe srcdoc='<script>parent.hacked=6</script>'>",
     "<style>*{display:none}</style>",
 ]
-
-
-@pytest.fixture(autouse=True)
-def cometd() -> None:
-    require((ROOT / "static" / "cometd").is_dir(), "static/cometd (make setup-pages)")
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ def test_the_documentation_shows_it() -> None:
 
 
 @pytest.mark.timeout(60)
+@pytest.mark.usefixtures("cometd_js")
 def test_orders_arrive_once_and_nonsense_does_not(profile: BrowserContext, server: Server) -> None:
     page = profile.new_page()
     page.goto(f"{server.url}/static/js/example.html")
