@@ -96,8 +96,10 @@ def _start(engine: Engine) -> "SparkSession":
 
     java = find_java()
     os.environ["JAVA_HOME"] = str(java.home)
+    # Else workers run whatever is called python3, which knows nothing of us. Those of a cluster may
+    # have us elsewhere: whoever starts this knows where.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if engine.is_local:
-        # Else the workers run whatever is called python3, which knows nothing of us.
         os.environ["PYSPARK_PYTHON"] = sys.executable
         os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     settings = settings_of(engine)
@@ -122,17 +124,15 @@ def _start(engine: Engine) -> "SparkSession":
 
 def _connect(engine: Engine) -> "SparkSession":
     from pyspark.errors import PySparkException
-    from pyspark.sql.connect.session import SparkSession
+    from pyspark.sql import SparkSession
 
     try:
         builder = SparkSession.builder.remote(cast("str", engine.remote))
         for name, value in (_EVERYWHERE | dict(engine.settings)).items():
             builder = builder.config(name, value)
-        far = builder.getOrCreate()
+        return builder.getOrCreate()
     except (PySparkException, ImportError, OSError) as error:
         raise PipelineFailed(f"{engine.remote}: {error}") from error
-    # It does all that is asked of the other, whose type it does not have.
-    return far  # type: ignore[return-value]
 
 
 def _prepare_python() -> None:

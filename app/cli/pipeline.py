@@ -96,6 +96,8 @@ def ingest(
     engine: Callable[[bool], Engine],
 ) -> None:
     """Take events from the journal into the tables, each of them once."""
+    if engine(False).remote is not None:
+        raise typer.BadParameter("ingest writes the tables itself: give it a --master")
     with (
         failing(),
         journal.store() as url,

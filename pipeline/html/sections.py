@@ -1,120 +1,189 @@
 """What the page says of each report, and how it draws it."""
 
 from collections.abc import Callable
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
-from pipeline.html.charts import bars, lines, ranges, stacked
+from pipeline.html.charts import bars, lines, number, ranges, stacked, told
+from pipeline.html.columns import numbers, words
 from pipeline.reports.catalogue import Result
 
-_UNKNOWN = "(unknown)"
 # A line of more of them is not smoother to look at.
 _POINTS = 240
+# The colour of what went wrong.
+_BAD = 2
+_FLOWS = ("handed", "published", "dead")
+_ENDS = ("acked", "open", "dead", "expired", "discarded", "lost")
 
 
 class Section(NamedTuple):
-    """A report on the page; `empty` is said where it has no rows."""
+    """A report on the page; `finding` is what its rows come to, `empty` what is said without."""
 
     title: str
     text: str
     empty: str
+    finding: Callable[[Result], str]
     picture: Callable[[Result], str]
 
 
-def _words(result: Result, name: str) -> list[str]:
-    place = result.columns.index(name)
-    return [_UNKNOWN if row[place] is None else str(row[place]) for row in result.rows]
+def _bars(value: str, *labels: str, unit: str = "", colour: int = 0) -> Callable[[Result], str]:
+    """Bars of what is more than nothing."""
 
-
-def _numbers(result: Result, name: str) -> list[float]:
-    place = result.columns.index(name)
-    return [cast("float", row[place] or 0) for row in result.rows]
-
-
-def _bars(label: str, value: str, unit: str = "") -> Callable[[Result], str]:
     def draw(result: Result) -> str:
-        pairs = zip(_words(result, label), _numbers(result, value), strict=True)
-        return bars([*pairs], unit=unit)
+        columns = [words(result, label) for label in labels]
+        named = map(" · ".join, zip(*columns, strict=True))
+        pairs = zip(named, numbers(result, value), strict=True)
+        return bars(
+            [(label, found) for label, found in pairs if found > 0], unit=unit, colour=colour
+        )
 
     return draw
 
 
 def _latency(result: Result) -> str:
-    parts = (_numbers(result, f"delivery_{part}") for part in ("p50", "p95", "p99"))
+    parts = (numbers(result, f"delivery_{part}") for part in ("p50", "p95", "p99"))
     return ranges(
-        [*zip(_words(result, "channel"), map(list, zip(*parts, strict=True)), strict=True)],
-        unit=" ms",
+        [*zip(words(result, "channel"), map(list, zip(*parts, strict=True)), strict=True)]
     )
 
 
+def _latency_found(result: Result) -> str:
+    channel = words(result, "channel")[0]
+    half, most = (told(numbers(result, f"delivery_{part}")[0], " ms") for part in ("p50", "p99"))
+    return f"Busiest is {channel}: half came within {half}, 99 of 100 within {most}."
+
+
 def _funnel(result: Result) -> str:
-    names = ("acked", "open", "dead", "expired", "discarded", "lost")
-    return stacked(_words(result, "channel"), {name: _numbers(result, name) for name in names})
+    return stacked(words(result, "channel"), {name: numbers(result, name) for name in _ENDS})
+
+
+def _funnel_found(result: Result) -> str:
+    sums = {name: sum(numbers(result, name)) for name in _ENDS}
+    others = ", ".join(f"{number(sums[name])} {name}" for name in _ENDS[1:] if sums[name])
+    return f"{number(sums['acked'])} copies were acked; {others or 'nothing else became of any'}."
 
 
 def _throughput(result: Result) -> str:
-    names = ("handed", "published", "dead")
-    totals: dict[str, list[float]] = {}
-    columns = (_numbers(result, name) for name in names)
-    # Nodes are told apart in the table.
-    for time, *values in zip(_words(result, "minute"), *columns, strict=True):
-        before = totals.get(time, [0.0] * len(names))
-        totals[time] = [a + b for a, b in zip(before, values, strict=True)]
-    times = sorted(totals)
-    size = -(-len(times) // _POINTS)
-    parts = [times[begin : begin + size] for begin in range(0, len(times), size)]
+    totals = _by_minute(result)
+    minutes = sorted(totals)
+    size = -(-len(minutes) // _POINTS)
+    parts = [minutes[begin : begin + size] for begin in range(0, len(minutes), size)]
+    # Of minutes that are one point the busiest is shown.
     series = {
-        name: [sum(totals[time][place] for time in part) / len(part) for part in parts]
-        for place, name in enumerate(names)
+        name: [max(totals[minute][place] for minute in part) for part in parts]
+        for place, name in enumerate(_FLOWS)
     }
-    return lines([part[0][:16].replace("T", " ") for part in parts], series)
+    times = [part[0][:16].replace("T", " ") for part in parts]
+    drawn = lines(times, {name: series[name] for name in ("handed", "published")})
+    if any(series["dead"]):
+        died = lines(times, {"dead": series["dead"]}, colour=_BAD)
+        drawn += f'<div class="small">{died}</div>'
+    return drawn
 
 
-def _dead(result: Result) -> str:
-    labels = map(" on ".join, zip(_words(result, "code"), _words(result, "channel"), strict=True))
-    return bars([*zip(labels, _numbers(result, "dead"), strict=True)])
+def _by_minute(result: Result) -> dict[str, list[float]]:
+    """What all nodes together did in each minute."""
+    totals: dict[str, list[float]] = {}
+    columns = (numbers(result, name) for name in _FLOWS)
+    for time, *values in zip(words(result, "minute"), *columns, strict=True):
+        before = totals.get(time, [0.0] * len(_FLOWS))
+        totals[time] = [a + b for a, b in zip(before, values, strict=True)]
+    return totals
+
+
+def _throughput_found(result: Result) -> str:
+    totals = _by_minute(result)
+    minute = max(totals, key=lambda time: totals[time][0])
+    when = minute[:16].replace("T", " at ")
+    return f"At most {number(totals[minute][0])} hand-overs in a minute, on {when} UTC."
+
+
+def _dead_found(result: Result) -> str:
+    dead = numbers(result, "dead")
+    code, channel = words(result, "code")[0], words(result, "channel")[0]
+    return f"{number(dead[0])} of {number(sum(dead))} deaths are alike: {code} on {channel}."
+
+
+def _first(text: str) -> Callable[[Result], str]:
+    """A sentence about the first row, which matters most."""
+
+    def find(result: Result) -> str:
+        row = dict(zip(result.columns, result.rows[0], strict=True))
+        return text.format(**row, rows=number(len(result.rows)))
+
+    return find
+
+
+def _redelivery_found(result: Result) -> str:
+    again = [count for count in numbers(result, "redeliveries") if count]
+    if not again:
+        return "Nobody got anything twice."
+    return f"{number(len(again))} receivers got something again, {number(sum(again))} times in all."
+
+
+def _advice_found(result: Result) -> str:
+    waits = [wait for wait in numbers(result, "backoff") if wait]
+    if not waits:
+        return "Nothing that failed got through later."
+    return f"Between {told(min(waits), ' ms')} and {told(max(waits), ' ms')}, by channel."
 
 
 SECTIONS = {
     "throughput": Section(
-        "Throughput", "Messages a minute.", "Nothing was published.", _throughput
+        "Throughput",
+        "Messages a minute, all nodes together.",
+        "Nothing was published.",
+        _throughput_found,
+        _throughput,
     ),
     "funnel": Section(
         "Where messages stayed",
         "Copies for receivers by channel, and what became of them.",
         "Nothing was published.",
+        _funnel_found,
         _funnel,
     ),
     "latency": Section(
         "Latency",
-        "From publish to the first hand-over, on a logarithmic scale: the first mark is half of "
-        "all, the second 95 of 100, the end 99 of 100.",
+        "From publish to the first hand-over. The first mark is half of all, the second 95 of "
+        "100, the last 99 of 100; each step of the scale is ten times the one before.",
         "Nothing was handed over.",
+        _latency_found,
         _latency,
     ),
-    "dead": Section("Dead letters", "Deaths that are alike.", "Nothing died.", _dead),
+    "dead": Section(
+        "Dead letters",
+        "Deaths that are alike.",
+        "Nothing died.",
+        _dead_found,
+        _bars("dead", "channel", "code", colour=_BAD),
+    ),
     "poison": Section(
         "Poison",
         "Messages that nearly all of their receivers died of.",
         "No message is poison.",
-        _bars("msg", "dead"),
+        _first("{rows} messages; {dead} receivers died of the worst."),
+        _bars("dead", "channel", "msg", colour=_BAD),
     ),
     "redelivery": Section(
         "Redelivery",
         "Receivers to whom things were handed more than once.",
         "Nothing was handed over.",
-        _bars("receiver", "redeliveries"),
+        _redelivery_found,
+        _bars("redeliveries", "receiver"),
     ),
     "flapping": Section(
         "Coming and going",
         "Receivers whose contact was lost again and again.",
         "Nobody's contact was lost again and again.",
-        _bars("receiver", "losses"),
+        _first("{receiver} was lost {losses} times."),
+        _bars("losses", "receiver"),
     ),
     "holdback-advice": Section(
         "How long to wait",
         "By channel, a time between attempts that would have been enough for nine of ten of those "
         "that got through at last.",
         "Nothing was tried twice.",
-        _bars("channel", "backoff", " ms"),
+        _advice_found,
+        _bars("backoff", "channel", unit=" ms"),
     ),
 }

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from app.cli.pipeline import Report
-from pipeline.html.charts import lines, number, ranges, stacked
+from pipeline.html.charts import lines, number, ranges, stacked, told
 from pipeline.html.page import page
 from pipeline.html.sections import SECTIONS
 from pipeline.reports.catalogue import REPORTS, Result
@@ -20,8 +20,8 @@ RESULTS = {
     "poison": Result(["msg", "dead"], []),
     "redelivery": Result(["receiver", "redeliveries"], [[EVIL, 2]]),
     "funnel": Result(
-        ["channel", "acked", "open", "dead", "expired", "discarded", "lost"],
-        [[EVIL, 5, 1, 0, 0, 0, 0]],
+        ["channel", "copies", "acked", "open", "dead", "expired", "discarded", "lost"],
+        [[EVIL, 6, 5, 1, 0, 0, 0, 0]],
     ),
     "flapping": Result(["receiver", "losses"], [[EVIL, 4]]),
     "holdback-advice": Result(["channel", "backoff"], [[EVIL, None]]),
@@ -49,6 +49,22 @@ def test_the_page_asks_nobody_and_runs_nothing(whole: str) -> None:
     assert "default-src 'none'" in whole
 
 
+def test_what_matters_is_said_first(whole: str) -> None:
+    assert "<b>6</b>copies for receivers" in whole
+    assert "<b>0 ms</b>median on the busiest channel" in whole
+    assert "3 of 3 deaths are alike" in whole
+    assert "2 times in all" in whole
+
+
+def test_times_are_told_in_the_unit_that_people_use() -> None:
+    assert [told(value, " ms") for value in (0.5, 999, 30_200, 600_000)] == [
+        "0.5 ms",
+        "999 ms",
+        "30.2 s",
+        "10 min",
+    ]
+
+
 def test_what_is_not_known_or_not_there_is_said(whole: str) -> None:
     assert "(unknown)" in whole
     assert "No message is poison." in whole
@@ -56,7 +72,7 @@ def test_what_is_not_known_or_not_there_is_said(whole: str) -> None:
 
 def test_pieces_of_a_bar_are_as_long_as_their_share() -> None:
     drawn = stacked(["a", "b"], {"x": [30, 10], "y": [10, 0]})
-    widths = [float(width) for width in re.findall(r'width="([\d.]+)" height', drawn)]
+    widths = [float(width) for width in re.findall(r'style="width:([\d.]+)%"', drawn)]
     assert widths[0] == pytest.approx(3 * widths[1], rel=0.01)
     assert widths[0] == pytest.approx(3 * widths[2], rel=0.01)
 
@@ -64,7 +80,7 @@ def test_pieces_of_a_bar_are_as_long_as_their_share() -> None:
 def test_nothing_and_one_thing_can_be_drawn_too() -> None:
     assert "polyline" in lines(["10:00"], {"x": [1]})
     assert "svg" in lines([], {"x": []})
-    assert "svg" in ranges([])
+    assert "scale" in ranges([])
 
 
 @pytest.mark.parametrize(("value", "text"), [(1234567, "1,234,567"), (0.25, "0.25"), (3.0, "3")])

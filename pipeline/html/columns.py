@@ -1,0 +1,17 @@
+"""Columns of a report, as pictures and words take them."""
+
+from typing import cast
+
+from pipeline.reports.catalogue import Result
+
+_UNKNOWN = "(unknown)"
+
+
+def words(result: Result, name: str) -> list[str]:
+    place = result.columns.index(name)
+    return [_UNKNOWN if row[place] is None else str(row[place]) for row in result.rows]
+
+
+def numbers(result: Result, name: str) -> list[float]:
+    place = result.columns.index(name)
+    return [cast("float", row[place] or 0) for row in result.rows]

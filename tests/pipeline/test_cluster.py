@@ -1,0 +1,74 @@
+"""The pipeline on a standalone cluster of two workers, all of them from what is installed here.
+
+It takes half a minute and two gigabytes, so it is run where HOLDFAST_CLUSTER is set.
+"""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import orjson
+import pytest
+
+from pipeline.java import find_java
+from tests.pipeline.journals import Writer
+from tests.pipeline.stories import the_story
+from tests.store.servers import ValkeyServer, free_port
+
+pytestmark = pytest.mark.skipif("HOLDFAST_CLUSTER" not in os.environ, reason="HOLDFAST_CLUSTER")
+_PATIENCE_S = 100.0
+HERE = "127.0.0.1"
+
+
+@pytest.fixture
+def master(tmp_path: Path) -> Iterator[str]:
+    """A master and two workers of one core each."""
+    url = f"spark://{HERE}:{free_port()}"
+    words = ["--host", HERE, "--webui-port", "0"]
+    port = url.rpartition(":")[2]
+    daemons = [daemon(tmp_path, "master.Master", *words, "--port", port)]
+    for name in ("first", "second"):
+        place = ["--work-dir", str(tmp_path / name), "--cores", "1", "--memory", "1g"]
+        daemons.append(daemon(tmp_path, "worker.Worker", *words, *place, url))
+    yield url
+    for each in daemons:
+        each.terminate()
+        each.wait(_PATIENCE_S)
+
+
+def daemon(place: Path, name: str, *words: str) -> "subprocess.Popen[bytes]":
+    """One that Spark brings along; it tells of itself in a file."""
+    import pyspark
+
+    home = Path(pyspark.__path__[0])
+    known = {**os.environ, "JAVA_HOME": str(find_java().home), "SPARK_HOME": str(home)}
+    known["SPARK_LOCAL_IP"] = HERE
+    with (place / f"{name}.log").open("ab") as log:
+        command = [str(home / "bin/spark-class"), f"org.apache.spark.deploy.{name}", *words]
+        return subprocess.Popen(command, env=known, stdout=log, stderr=log)
+
+
+def run(*words: str) -> list[dict[str, object]]:
+    command = [sys.executable, "-m", "app", "pipeline", *words, "--json"]
+    done = subprocess.run(command, capture_output=True, timeout=_PATIENCE_S)
+    assert done.returncode == 0, done.stderr.decode()
+    return [orjson.loads(line) for line in done.stdout.splitlines()]
+
+
+@pytest.mark.timeout(400)
+def test_two_workers_take_a_journal_and_find_it_whole(
+    store: ValkeyServer, master: str, tmp_path: Path
+) -> None:
+    Writer(store).write_all(the_story(), each=5)
+    lake = tmp_path / "lake"
+    place = ["--lake", str(lake), "--master", master, "--conf", f"spark.driver.host={HERE}"]
+    begun = time.time()
+    [taken] = run("ingest", "--once", "--redis", store.url, *place)
+    assert taken["events"] == len(the_story())
+    assert sum(row["copies"] for row in run("report", "funnel", *place)) == 20  # type: ignore[misc]
+    assert run("audit", *place) == []
+    worked = [tmp_path.glob(f"{name}/app-*/*/stdout") for name in ("first", "second")]
+    assert all(any(file.stat().st_mtime > begun for file in files) for files in worked)
