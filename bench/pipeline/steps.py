@@ -1,0 +1,152 @@
+"""What is measured, each in a process of its own: `-m bench.pipeline.steps STEP URL LAKE`."""
+
+import json
+import shutil
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from os import getpid
+from pathlib import Path
+from time import perf_counter, sleep
+from typing import TYPE_CHECKING, Any
+
+from bench.pipeline import duck
+from bench.pipeline.watch import cpu_of
+from pipeline.audit import violations
+from pipeline.ingest import Source, go_on, take_what_is_there, write_lives
+from pipeline.lake import Lake
+from pipeline.reports.catalogue import REPORTS, result_of
+from pipeline.reports.tables import tables_of
+from pipeline.session import Engine, open_session
+from pipeline.source.journal import FORMAT, JournalSource
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+ENGINE = Engine("local[2]")
+_ROUNDS = 4
+_IDLE_S = 30.0
+Found = dict[str, Any]
+
+
+@contextmanager
+def _session() -> "Iterator[SparkSession]":
+    spark = open_session(ENGINE)
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    begin = perf_counter()
+    work()
+    return round(perf_counter() - begin, 2)
+
+
+def start(url: str, lake: Lake) -> Found:
+    """From nothing to a session."""
+    begin = perf_counter()
+    with _session():
+        return {"s": round(perf_counter() - begin, 2)}
+
+
+def source(url: str, lake: Lake) -> Found:
+    """The journal read to its end, by whoever wants nothing, and into Parquet by days."""
+    with _session() as spark, tempfile.TemporaryDirectory(dir=lake.root.parent) as place:
+        spark.dataSource.register(JournalSource)
+        rows = spark.read.format(FORMAT).option("url", url).load()
+
+        def pass_by() -> None:
+            rows.write.format("noop").mode("overwrite").save()
+
+        def write() -> None:
+            by_day = rows.selectExpr("*", "to_date(ts) as d").write.mode("overwrite")
+            by_day.partitionBy("d").parquet(f"file://{place}/events")
+
+        noop = [_seconds(pass_by) for _ in range(_ROUNDS)]
+        return {"noop": noop, "parquet": [_seconds(write) for _ in range(_ROUNDS)]}
+
+
+def ingest(url: str, lake: Lake) -> Found:
+    """As `holdfast pipeline ingest --once` does it."""
+    with _session() as spark:
+        taken = take_what_is_there(spark, Source(url), lake, lambda taken: None)
+        return {"events": taken.events, "batches": taken.batches}
+
+
+def spark(url: str, lake: Lake) -> Found:
+    """Lives from events, and what is asked most often of them."""
+    with _session() as spark, tempfile.TemporaryDirectory(dir=lake.root.parent) as place:
+        events = lake.table(spark, "events")
+        made = Lake(Path(place))
+        took = {"lives": _seconds(lambda: write_lives(events, 0, made, was_restarted=True))}
+        _commit(made)
+        tables = tables_of(made, spark)._replace(events=events)
+        for name in ("latency", "dead", "poison"):
+            report = REPORTS[name]
+            took[name] = _seconds(lambda report=report: result_of(report(tables), 20))  # type: ignore[misc]
+        took["audit"] = _seconds(lambda: violations(events).count())
+        states = made.table(spark, "life").groupBy("state").count()
+        return took | {"states": _counts(states)}
+
+
+def _commit(lake: Lake) -> None:
+    commits = lake.checkpoint / "commits"
+    commits.mkdir(parents=True)
+    (commits / "0").touch()
+
+
+def _counts(states: "DataFrame") -> dict[str, int]:
+    return {row[0]: row[1] for row in states.collect()}
+
+
+def duckdb(threads: int) -> Callable[[str, Lake], Found]:
+    def work(url: str, lake: Lake) -> Found:
+        with tempfile.TemporaryDirectory(dir=lake.root.parent) as place:
+            return duck.life_cycle(lake.root, Path(place), threads)
+
+    return work
+
+
+def idle(url: str, lake: Lake) -> Found:
+    """An ingest that goes on where nothing happens: shares of a core."""
+    with _session() as spark:
+        waiter = threading.Thread(
+            target=go_on, args=(spark, Source(url), lake, lambda taken: None), daemon=True
+        )
+        waiter.start()
+        # The first look around is not what it does from then on.
+        sleep(_IDLE_S / 2)
+        before = cpu_of(getpid())
+        sleep(_IDLE_S)
+        share = (cpu_of(getpid()) - before) / _IDLE_S
+        for query in spark.streams.active:
+            query.stop()
+        waiter.join()
+        return {"share": round(share, 4)}
+
+
+STEPS: dict[str, Callable[[str, Lake], Found]] = {
+    "start": start,
+    "source": source,
+    "ingest": ingest,
+    "spark": spark,
+    "duckdb-1": duckdb(1),
+    "duckdb-2": duckdb(2),
+    "idle": idle,
+}
+
+
+def main() -> None:
+    step, url, place = sys.argv[1:]
+    lake = Lake(Path(place))
+    if step == "ingest":
+        shutil.rmtree(lake.root, ignore_errors=True)
+    print(json.dumps(STEPS[step](url, lake)))
+
+
+if __name__ == "__main__":
+    main()
