@@ -1,7 +1,11 @@
 // Publishes that outlive the page and the network: kept until the server has answered them.
 const LONGEST_PAUSE_MS = 30_000;
-// Numbers of errors after which the same publish may succeed.
+// Numbers of errors after which the same publish may succeed; of whole requests, those after which
+// it never does.
 const PASSING = new Set(["402", "408", "429"]);
+const HOPELESS = new Set([400, 413]);
+// What a message has besides when it is sent: ids, and what extensions add.
+const ENVELOPE = 500;
 
 /** The server will not take this publish, however often it is sent. */
 export class PublishRefused extends Error {
@@ -48,7 +52,7 @@ export class Outbox extends EventTarget {
 
     /**
      * Resolves with the server's reply, or rejects with `PublishRefused`; in another life of the
-     * page nobody waits for it, but it is sent all the same.
+     * page nobody waits for it, but it is sent all the same. Throws what can never be sent.
      */
     publish(channel, data, {ext = {}, ...props} = {}) {
         const key = crypto.randomUUID();
@@ -57,7 +61,12 @@ export class Outbox extends EventTarget {
         const entry = {key, channel, data, props: {...props, ext: {...ext, ...delivery}}};
         this.#count += 1;
         const order = `${String(Date.now()).padStart(15, "0")}.${String(this.#count).padStart(6, "0")}`;
-        this.#storage.setItem(`${this.#prefix}${order}.${key}`, JSON.stringify(entry));
+        const text = JSON.stringify(entry);
+        const most = this.#cometd.getConfiguration().maxSendBayeuxMessageSize;
+        if (text.length + ENVELOPE > most) {
+            throw new RangeError(`longer than cometd.js sends (maxSendBayeuxMessageSize, ${most})`);
+        }
+        this.#storage.setItem(`${this.#prefix}${order}.${key}`, text);
         const answered = new Promise((resolve, reject) => this.#handlers.set(key, {resolve, reject}));
         // Who does not look at the promise hears of refusals by the event.
         answered.catch(() => {});
@@ -87,28 +96,37 @@ export class Outbox extends EventTarget {
         }
         const entry = JSON.parse(this.#storage.getItem(name));
         this.#isSending = true;
-        this.#cometd.publish(entry.channel, entry.data, entry.props, (reply) => {
-            if (this.#isClosed) {
-                return;
-            }
-            this.#isSending = false;
-            if (reply.successful) {
-                this.#remove(name, entry.key)?.resolve(reply);
-            } else if (this.#isRefused(reply)) {
-                this.#refuse(name, entry, reply);
-            } else {
-                this.#sendLater();
-                return;
-            }
-            this.#failures = 0;
-            this.#send();
-        });
+        const {channel, data, props} = entry;
+        try {
+            this.#cometd.publish(channel, data, props, (reply) => this.#answered(name, entry, reply));
+        } catch (error) {
+            // No such channel, for example.
+            this.#answered(name, entry, {channel, successful: false, error: `400::${error.message}`});
+        }
+    }
+
+    #answered(name, entry, reply) {
+        if (this.#isClosed) {
+            return;
+        }
+        this.#isSending = false;
+        if (!reply.successful && !this.#isRefused(reply)) {
+            this.#sendLater();
+            return;
+        }
+        if (reply.successful) {
+            this.#remove(name, entry.key)?.resolve(reply);
+        } else {
+            this.#refuse(name, entry, reply);
+        }
+        this.#failures = 0;
+        this.#send();
     }
 
     /** No error at all says that the connection failed: nobody knows what became of it. */
-    #isRefused({error}) {
+    #isRefused({error, failure}) {
         const number = String(error ?? "").slice(0, 3);
-        return number.startsWith("4") && !PASSING.has(number);
+        return (number.startsWith("4") && !PASSING.has(number)) || HOPELESS.has(failure?.httpCode);
     }
 
     #refuse(name, entry, reply) {

@@ -75,6 +75,18 @@ test("what the server refuses for good leaves with an error", async () => {
     assert.equal(outbox.entries.length, 0);
 });
 
+test("what can never be sent does not stand in the way of the rest", async () => {
+    const {client, outbox} = await publisher();
+    assert.throws(() => outbox.publish("/orders", "x".repeat(9000)), RangeError);
+    await assert.rejects(outbox.publish("orders", 1), PublishRefused);
+    const tooMuch = outbox.publish("/orders", 1);
+    const {envelope} = client.sent("/orders");
+    envelope.onFailure({}, envelope.messages, {httpCode: 413});
+    await assert.rejects(tooMuch, PublishRefused);
+    outbox.publish("/orders", 2);
+    assert.equal(client.sent("/orders").data, 2);
+});
+
 test("what it cannot take now stays", async () => {
     for (const error of ["503:communication.noConnection:store_unavailable", "402::session_unknown"]) {
         const {client, outbox} = await publisher();
