@@ -56,8 +56,9 @@ class Keeper(Protocol):
     """Keeps what it is told, at least once and in order; answers come as calls in later turns.
 
     What one turn of the event loop brings goes out together: save, keep, hand over, mark, settle,
-    bury, forget. Repeating any of these changes nothing. While the store is away all but `keep`
-    wait for its return.
+    bury, forget; but acks may follow a little later, unless a batch would take the place of the one
+    that tells of them. Repeating any of these changes nothing. While the store is away all but
+    `keep` wait for its return.
     """
 
     @property
