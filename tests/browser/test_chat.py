@@ -8,10 +8,11 @@ from urllib.error import HTTPError
 from urllib.request import urlopen
 
 import pytest
-from playwright.sync_api import BrowserContext, Page, Response, expect
+from playwright.sync_api import Browser, BrowserContext, Page, Response, expect
 
 from tests.browser.axe import findings
 from tests.browser.chatting import is_connected, join, line, lines, press, say, wire
+from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.publishing import publish
 from tests.serving import Server, Servers, end_whoever_lives_in
 
@@ -37,21 +38,29 @@ def room() -> str:
     return uuid.uuid4().hex[:12]
 
 
-@pytest.fixture
-def two(
-    profile: BrowserContext, other_profile: BrowserContext, server: Server, room: str
-) -> Iterator[tuple[Page, Page]]:
-    """Ada and bob in one room, in a browser each, and no complaint of a browser in the end."""
+@pytest.fixture(scope="module")
+def pair(chromium: Browser, servers: Servers) -> Iterator[tuple[Page, Page]]:
+    """Ada and bob, in a browser each, and no complaint of a browser in the end."""
     complaints: list[str] = []
-    pages = [profile.new_page(), other_profile.new_page()]
-    for page, name in zip(pages, ("ada", "bob"), strict=True):
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        join(page, server.url, f"{name}-{room}", room=room)
-    yield pages[0], pages[1]
+    url = servers.with_settings({}).url
+    with chromium.new_context() as hers, chromium.new_context() as his:
+        ada, bob = hers.new_page(), his.new_page()
+        for page, name in ((ada, "ada"), (bob, "bob")):
+            page.set_default_timeout(TIMEOUT_MS)
+            page.on("pageerror", lambda error: complaints.append(str(error)))
+            join(page, url, name)
+        yield ada, bob
     assert complaints == []
-    for page in pages:
-        if not page.is_closed() and page.get_by_role("button", name="Leave").is_visible():
-            press(page, "Leave")
+
+
+@pytest.fixture
+def two(pair: tuple[Page, Page], room: str) -> tuple[Page, Page]:
+    """Both of them in a room in which nothing was said yet."""
+    for page in pair:
+        page.get_by_label("Another room").fill(room)
+        press(page, "Open")
+        is_connected(page)
+    return pair
 
 
 class Mortal:
@@ -191,13 +200,13 @@ def test_a_killed_connection_is_made_again(two: tuple[Page, Page]) -> None:
     is_connected(bob)
 
 
-def test_words_for_one_person_and_typing(two: tuple[Page, Page], room: str) -> None:
+def test_words_for_one_person_and_typing(two: tuple[Page, Page]) -> None:
     ada, bob = two
     ada.get_by_label("Message", exact=True).press_sequentially("hm")
-    expect(bob.locator("#typing")).to_have_text(f"ada-{room} is typing …")
-    say(ada, "between us", to=f"bob-{room}")
+    expect(bob.locator("#typing")).to_have_text("ada is typing …")
+    say(ada, "between us", to="bob")
     expect(line(bob, "between us")).to_contain_text("to you alone")
-    expect(line(ada, "between us")).to_contain_text(f"to bob-{room} alone")
+    expect(line(ada, "between us")).to_contain_text("to bob alone")
     expect(bob.locator("#typing")).to_have_text("")
 
 
@@ -215,25 +224,26 @@ def test_rooms_beside_each_other(two: tuple[Page, Page], room: str) -> None:
 
 
 def test_what_was_said_in_rooms_of_another_visit_is_heard(
-    two: tuple[Page, Page], other_profile: BrowserContext, server: Server, room: str
+    two: tuple[Page, Page], profile: BrowserContext, server: Server, room: str
 ) -> None:
-    ada, bob = two
-    bob.close()
+    ada, eve = two[0], profile.new_page()
+    join(eve, server.url, f"eve-{room}", room=room)
+    eve.close()
     say(ada, "come back")
     expect(line(ada, "come back")).to_be_visible()
     expect(ada.locator("#members")).to_contain_text("away, 1 waiting")
-    again = other_profile.new_page()
-    join(again, server.url, f"bob-{room}", room=f"{room}-other")
+    again = profile.new_page()
+    join(again, server.url, f"eve-{room}", room=f"{room}-other")
     again.locator("#rooms").get_by_role("button", name=f"{room} 1 new").click()
     expect(lines(again)).to_have_text(["come back"])
 
 
 def test_who_opens_the_chat_elsewhere_takes_it_over(
-    two: tuple[Page, Page], other_profile: BrowserContext, server: Server, room: str
+    two: tuple[Page, Page], profile: BrowserContext, server: Server, room: str
 ) -> None:
     ada, bob = two
-    again = other_profile.new_page()
-    join(again, server.url, f"bob-{room}", room=room)
+    again = profile.new_page()
+    join(again, server.url, "bob", room=room)
     expect(bob.get_by_role("alert")).to_contain_text("elsewhere")
     press(bob, "Take it back")
     say(ada, "who are you?")
