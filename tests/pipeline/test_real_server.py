@@ -8,6 +8,8 @@ import orjson
 from typer.testing import CliRunner
 
 from app.cli.main import program
+from app.journal.frame import decode
+from app.journal.unfold import unfold
 from pipeline.audit import violations
 from pipeline.ingest import Source, take_what_is_there
 from pipeline.lake import Lake
@@ -15,6 +17,7 @@ from pipeline.reports.flow import funnel
 from pipeline.reports.tables import tables_of
 from pipeline.source.streams import Journals
 from tests.integration.talker import Talker
+from tests.pipeline.journals import Writer
 from tests.serving import Server
 from tests.store.servers import ValkeyServer
 
@@ -77,7 +80,28 @@ def take_again(ann: Talker) -> int:
     return taken
 
 
-def test_what_a_killed_server_wrote_down_is_whole(
+def forge(store: ValkeyServer) -> None:
+    """Take a frame with publishes out of a journal, and put events in that never happened."""
+    ((node, _),) = Journals(store.url, "holdfast").numbered().items()
+    writer = Writer(store, node)
+    entries = store.ask("XRANGE", writer.stream, "-", "+")
+    told = [(id, unfold(decode(fields[b"frame"]))) for id, fields in entries]
+    writer.epoch = entries[-1][1][b"epoch"].decode()
+    acked = next(event for _, events in told for event in events if event.kind == "acked")
+    assert acked.msg is not None
+    # Bob has taken nothing, and nothing of his was replayed.
+    never = acked._replace(receiver="bob/1")
+    unknown = acked._replace(kind="handed", msg=acked.msg + 1, attempt=1)
+    writer.write(never, never, unknown)
+    writer.delete(next(id for id, events in told if events[0].kind == "published").decode())
+
+
+def kinds_of_violations(spark: "SparkSession", lake: Lake) -> dict[str, int]:
+    found = violations(lake.table(spark, "events")).groupBy("kind").agg({"*": "count"})
+    return {row[0]: row[1] for row in found.collect()}
+
+
+def test_what_a_killed_server_wrote_down_is_whole_and_forgeries_of_it_are_found(
     spark: "SparkSession", lent: None, store: ValkeyServer, tmp_path: Path
 ) -> None:
     lake = Lake(tmp_path / "lake")
@@ -107,3 +131,14 @@ def test_what_a_killed_server_wrote_down_is_whole(
     # Acks need not have reached the store; refusals were waited for.
     assert sums["sum(dead)"] == DEAD
     assert sums["sum(acked)"] <= MESSAGES
+    forge(store)
+    forged = Lake(tmp_path / "forged")
+    taken = take_what_is_there(
+        spark, Source(store.url, accepts_loss=True), forged, lambda taken: None
+    )
+    assert taken.incidents == {"frame.gap": 1}
+    found = kinds_of_violations(spark, forged)
+    assert (found.pop("frame.gap"), found.pop("settled_twice")) == (1, 1)
+    # What is left of what was published in the frame that is gone; and what never was.
+    assert found.pop("not_published") > 1
+    assert {*found} <= {"too_many_ends"}
