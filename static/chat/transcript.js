@@ -15,12 +15,13 @@ export class Transcript {
         return this.#rooms[room] ?? [];
     }
 
-    /** Adds a line or, if it is there, what is newly known of it; returns whether it is new. */
+    /** Adds a line; of one that is there only changes how often it came. Whether it is new. */
     put(room, line) {
         const lines = (this.#rooms[room] ??= []);
         const known = lines.find(({id}) => id === line.id);
         if (known !== undefined) {
-            Object.assign(known, line);
+            // Nobody rewrites what another has said by using its id.
+            known.again = line.again;
         } else {
             lines.push(line);
             lines.splice(0, lines.length - LONGEST);

@@ -330,6 +330,13 @@ def test_text_stays_text_wherever_it_comes_from(two: tuple[Page, Page], room: st
     expect(bob.locator(made)).to_have_count(0)
 
 
+def test_nobody_rewrites_what_another_has_said(two: tuple[Page, Page], room: str) -> None:
+    ada, bob = two
+    said = [{"id": "1", "from": "eve", "text": text} for text in ("first", "rewritten")]
+    publish(ada, f"/chat/room/{room}", *said, {"id": "2", "from": "eve", "text": "last"})
+    expect(lines(bob)).to_have_text(["first", "last"])
+
+
 def test_it_loads_fast_and_from_here_only(profile: BrowserContext, server: Server) -> None:
     page = profile.new_page()
     answers: list[Response] = []
