@@ -91,7 +91,7 @@ class Settings(BaseSettings):
     durable: Literal["none", "named", "acked"] = Field(
         "named", description="Sessions that are kept in the store."
     )
-    journal: bool = Field(False, description="Write down what becomes of every message.")
+    journal: bool = Field(True, description="Write down what becomes of every message.")
     journal_age: Milliseconds = Field(
         7 * 24 * 3600 * 1000, description="How long the journal is kept, read or not."
     )

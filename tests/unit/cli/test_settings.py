@@ -26,7 +26,7 @@ SAMPLES: dict[str, tuple[Any, list[str]]] = {
     "namespace": ("shop", ["shop"]),
     "node": ("a-1", ["a-1"]),
     "durable": ("acked", ["acked"]),
-    "journal": (True, ["true"]),
+    "journal": (False, ["false"]),
     "journal_age": (5000, ["5000"]),
     "journal_size": (5000, ["5000"]),
     "durability": ("always", ["always"]),
