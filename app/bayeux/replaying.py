@@ -67,6 +67,8 @@ class Replaying:
             code=GIVEN_UP.text,
             reason=f"{GIVEN_UP.meaning}: the session ended before the replay reached it",
         )
+        if bayeux.witness is not None:
+            bayeux.witness.replayed(key, message)
         bayeux.hub.counters.accepted += 1
         bayeux.hub.counters.dead += 1
         bayeux.hub.keeper.bury([letter], None)

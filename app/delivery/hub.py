@@ -140,7 +140,7 @@ class Hub(Generic[R]):
     def replay(self, receiver: R, message: Message) -> None:
         """Give the receiver a message that was dead; if it is durable, the store has it already."""
         if self._witness is not None:
-            self._witness.replayed(receiver, message)
+            self._witness.replayed(receiver.key, message)
         self._give(message, (receiver,), is_lazy=False)
 
     def make_ready(self, receiver: R) -> None:

@@ -45,8 +45,22 @@ class Recorder(Protocol):
         """Entries are dead letters now; without a key there was none in the store."""
         ...
 
+    def replayed(self, letters: Sequence[tuple["DeadLetter", str]]) -> bytes:
+        """Letters become messages for these sessions, unless they cannot any more.
+
+        A line that begins the note, and one for each letter; the store keeps what comes true.
+        """
+        ...
+
     def answered(self, number: int, *, is_there: bool) -> None:
-        """Whether the store has the oldest note that was not told of; its number there."""
+        """Whether the store has the oldest note that was not told of; its number there.
+
+        But for replayed letters: of those `told` is called, when the `Witness` knows.
+        """
+        ...
+
+    def told(self, number: int) -> None:
+        """The journal need not tell what this note says."""
         ...
 
 
@@ -71,5 +85,11 @@ class Silence:
     def buried(self, letters: object) -> bytes:
         return b""
 
+    def replayed(self, letters: object) -> bytes:
+        return b""
+
     def answered(self, number: int, *, is_there: bool) -> None:
+        pass
+
+    def told(self, number: int) -> None:
         pass

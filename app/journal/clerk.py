@@ -88,9 +88,9 @@ class Clerk(Journal):
         if copies or not message.is_durable:
             self.published(message, message.id // 1000, copies)
 
-    def replayed(self, receiver: Receiver, message: Message) -> None:
+    def replayed(self, key: str, message: Message) -> None:
         at = self.time(self._clock.now)
-        self.explained(Kind.REPLAYED, message, receiver.key, at, generation=message.generation)
+        self.explained(Kind.REPLAYED, message, key, at, generation=message.generation)
 
     def handed_again(self, receiver: Receiver, entries: Iterable[Entry]) -> None:
         if not receiver.is_durable:

@@ -80,6 +80,9 @@ class Scribe:
         # If it is not there now, it may have been before its call was repeated.
         self._journal.replace(number, *(note if is_there else _NO_NOTE))
 
+    def told(self, number: int) -> None:
+        self._journal.replace(number, *_NO_NOTE)
+
     def find(self, left: Mapping[int, bytes]) -> None:
         """Tell what a process before this one has written down and not told."""
         for number in sorted(left):
@@ -167,3 +170,11 @@ class Scribe:
             attempts = letter.attempt_count
             rows.append((Kind.DEAD, [letter.message], attempts, why, [letter.key], at))
         return self._note(len(rows), [], rows)
+
+    def replayed(self, letters: "Sequence[tuple[DeadLetter, str]]") -> bytes:
+        at = [self._now_us()]
+        lines = [b"[%d,[],[" % VERSION]
+        for letter, key in letters:
+            why = Why(generation=letter.generation + 1)
+            lines.append(orjson.dumps((Kind.REPLAYED, [letter.message], None, why, [key], at)))
+        return b"\n".join(lines)

@@ -29,10 +29,8 @@ class Journaling:
         self, call: Call, note: bytes, recorder: Recorder, done: Callable[[object], None]
     ) -> tuple[Call, Callable[[object], None]]:
         """The call with the note, and what is to be called with its answer."""
-        self._number = number = self._number + 1
-        script, keys, args = call
-        carrying = Call(scripts.WITH_NOTE[script], [*keys, self._notes], [*args, number, note])
-        is_keyed = script is scripts.KEEP_KEYED
+        carrying, number = self.annotate(call, note)
+        is_keyed = call.script is scripts.KEEP_KEYED
 
         def answered(reply: object) -> None:
             is_there = not isinstance(reply, Exception)
@@ -43,6 +41,13 @@ class Journaling:
             done(reply)
 
         return carrying, answered
+
+    def annotate(self, call: Call, note: bytes) -> tuple[Call, int]:
+        """The call with the note, and the number of that."""
+        self._number = number = self._number + 1
+        script, keys, args = call
+        args = [*args, number, note]
+        return Call(scripts.WITH_NOTE[script], [*keys, self._notes], args), number
 
     async def left_notes(self, line: Line) -> dict[int, bytes]:
         """The notes that a process before this one has left, by their numbers."""

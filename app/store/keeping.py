@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
 from enum import Enum
 from functools import partial
 
@@ -22,7 +22,7 @@ from app.store.keys import Keys
 from app.store.line import Line
 from app.store.loading import Loaded, Loading
 from app.store.refusals import ScriptFailed, StoreRefused
-from app.store.scripts import Call
+from app.store.scripts import Call, Take
 from app.store.turn import Keeping, Outgoing, Turns
 from app.store.waiting import Confirm, Waiting, hear, tell
 
@@ -279,6 +279,20 @@ class Store:
     async def left_notes(self) -> dict[int, bytes]:
         """What the journal was to tell when the process before this one ended, by number."""
         return await self._journaling.left_notes(self.line)
+
+    def replay_take(self, epoch: str, job: str, takes: Sequence[Take]) -> tuple[Call, int | None]:
+        """The call that makes letters messages, and the number of its note, if it has one."""
+        call = scripts.replay_take(self.keys, epoch, job, takes)
+        if self._recorder is None:
+            return call, None
+        note = self._recorder.replayed([(take.letter, take.key) for take in takes])
+        return self._journaling.annotate(call, note)
+
+    def told(self, notes: Iterable[int]) -> None:
+        """What these notes say has been told besides."""
+        if self._recorder is not None:
+            for number in notes:
+                self._recorder.told(number)
 
     def write_frame(
         self, frame: bytes, done: Callable[[object], None], notes: Sequence[int] = ()

@@ -167,7 +167,8 @@ class Run:
                 skipped[Skip.RECEIVER] += 1
             else:
                 takes.append(Take(letter, key, is_durable))
-        for take, result in zip(takes, await self._taken(takes), strict=True):
+        results, notes = await self._taken(takes)
+        for take, result in zip(takes, results, strict=True):
             if result != b"taken":
                 skipped[Skip(result.decode())] += 1
                 continue
@@ -178,19 +179,26 @@ class Run:
             self._receivers.deliver(take.key, message)
             self._out.add(Sent(take.key, message.id))
             job.sent += 1
+        self._store.told(notes)
         return skipped
 
-    async def _taken(self, takes: list[Take]) -> list[bytes]:
-        keys, job = self._store.keys, self.job
+    async def _taken(self, takes: list[Take]) -> tuple[list[bytes], list[int]]:
+        """What became of each; the journal's notes of it, which who delivers them tells."""
+        notes: list[int] = []
+
+        def call(epoch: str) -> scripts.Call:
+            call, note = self._store.replay_take(epoch, self.job.id, takes)
+            if note is not None:
+                notes.append(note)
+            return call
+
         while takes:
             try:
-                results = await self._store.run(
-                    lambda epoch: scripts.replay_take(keys, epoch, job.id, takes), patience_s=None
-                )
-                return cast("list[bytes]", results)
+                results = await self._store.run(call, patience_s=None)
+                return cast("list[bytes]", results), notes
             except StoreUnavailable:
                 await asyncio.sleep(_AWAY_S)
-        return []
+        return [], notes
 
     # What becomes of it
 

@@ -52,7 +52,7 @@ FRAME = Script("frame", _source("frame", "fence", "arrays"))
 TRIM = Script("trim", _source("trim", "fence"))
 HOLD = Script("hold", _source("hold", "fence"))
 LETTERS_REMOVE = Script("letters_remove", _source("letters_remove", "fence"))
-REPLAY_TAKE = Script("replay_take", _source("replay_take", "fence"))
+REPLAY_TAKE = _journalled("replay_take")
 REPLAY_NOTE = Script("replay_note", _source("replay_note", "fence"))
 REPLAY_FORGET = Script("replay_forget", _source("replay_forget", "fence"))
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from app.delivery.messages import Message
 from app.delivery.recorder import Silence
 from app.store import scripts
 from app.store.journaling import Journaling
-from app.store.scripts import Call
+from app.store.scripts import Call, Take
 from tests.store.desk import (
     BASE,
     KEYS,
@@ -62,8 +63,19 @@ class Notebook:
     def refused(self, message: Message, keys: Sequence[str]) -> None:
         pass
 
+    def replayed(self, letters: Sequence[tuple[DeadLetter, str]]) -> bytes:
+        told = [f"{int(letter.id) - BASE} {key}" for letter, key in letters]
+        return "\n".join(["replayed [[", *told]).encode()
+
+    def told(self, number: int) -> None:
+        pass
+
     def buried(self, letters: Sequence[tuple[DeadLetter, str | None]]) -> bytes:
         return b"buried " + b" ".join(b"%d" % (int(letter.id) - BASE) for letter, _ in letters)
+
+
+def _the(call: Call, _epoch: str) -> Call:
+    return call
 
 
 def _words(verb: str, entries: Mapping[str, Any]) -> bytes:
@@ -136,6 +148,28 @@ async def test_a_message_that_repeats_another_is_not_written_down(
         assert at.kept == {1: [Kept.KEPT], 2: [Kept.REPEATED], 3: [Kept.KEPT]}
         assert notes(at.server) == ["kept 1", "kept 3"]
     assert notebook.heard == [(1, True), (2, False), (3, True)]
+
+
+async def test_letters_that_are_replayed_are_written_down_if_they_are(at: Desk) -> None:
+    at.store.save(session("joe/1"))
+    at.store.bury([letter(n) for n in (1, 2, 3)], None)
+    await at.answered()
+    for taken, expected in (((1, 3), [b"taken", b"taken"]), ((3, 2), [b"replayed", b"taken"])):
+        takes = [Take(letter(n), "joe/1", True) for n in taken]
+        job = str(BASE + taken[0])
+        call, number = at.store.replay_take(at.store.epoch, job, takes)
+        for _ in range(2):
+            # Repeating it changes nothing.
+            assert await at.store.run(partial(_the, call)) == expected
+        assert number is not None
+    call, _ = at.store.replay_take(at.store.epoch, "7", [Take(letter(9), "joe/1", True)])
+    assert await at.store.run(lambda _: call) == [b"gone"]
+    assert notes(at.server) == [
+        "buried 1 2 3",
+        "replayed [[1 joe/1,3 joe/1]]",
+        "replayed [[2 joe/1]]",
+    ]
+    assert at.queue("joe/1").keys() == {1, 2, 3}
 
 
 async def test_a_frame_takes_the_place_of_the_notes_that_it_tells_of(at: Desk) -> None:

@@ -1,3 +1,4 @@
 -- The call carries no note.
+local note
 local function journal()
 end

@@ -6,5 +6,5 @@ local notes, note = table.remove(KEYS), table.remove(ARGV)
 local number = table.remove(ARGV)
 
 local function journal()
-    redis.call('HSET', notes, number, note)
+    redis.call('HSETNX', notes, number, note)
 end

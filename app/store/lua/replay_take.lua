@@ -5,6 +5,8 @@
 -- ARGV   1 epoch   2 id of the job, then for each letter: id, id of the message, its generation,
 --        first line of the message, key of the session, positions of the message's receivers (0: the
 --        session is not durable) and of the session's marks
+--        A note has a line that begins it, then a line for each letter: what is told of one that is
+--        taken now goes into the journal's note, and "]]" ends that.
 -- Reply  for each letter: taken; gone: there is no such letter; replayed: not new any more;
 --        waiting: the session waits for the message already; receiver: there is no such session
 -- Cost   O(letters)
@@ -12,6 +14,10 @@
 --        before this has removed. An entry that was settled meanwhile comes back for a moment: what
 --        settled it is repeated behind this.
 local dead, job = KEYS[3], ARGV[2]
+local lines, told = {}, {}
+for line in string.gmatch(note or '', '[^\n]+') do
+    lines[#lines + 1] = line
+end
 
 -- Whether the session waits for the message because of us.
 local function put(at, receivers, record, head)
@@ -48,6 +54,7 @@ local function take(at)
         status = 'replayed ' .. (replays + 1) .. ' ' .. job .. string.sub(record, status)
         redis.call('HSET', dead, ARGV[at], status)
         redis.call('HINCRBY', KEYS[5], 'replayed', 1)
+        told[#told + 1] = lines[(at - 3) / 7 + 2]
     end
     return 'taken'
 end
@@ -55,5 +62,9 @@ end
 local results = {}
 for at = 3, #ARGV, 7 do
     results[#results + 1] = take(at)
+end
+if #told > 0 then
+    note = lines[1] .. table.concat(told, ',') .. ']]'
+    journal()
 end
 return results
