@@ -10,7 +10,9 @@ from typing import Any, NamedTuple
 
 import pytest
 import yaml
+from typer.testing import CliRunner
 
+from app.cli.main import program
 from app.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -182,3 +184,34 @@ def test_the_build_sees_what_it_copies_and_no_more() -> None:
     assert "*" in rules
     assert allowed >= {"LICENSE", "app", "extensions", "pyproject.toml", "requirements.lock"}
     assert not allowed & {".git", ".venv", "data", "tests", "holdfast.toml"}
+
+
+def read_cluster() -> dict[str, Any]:
+    """The objects of the manifest by their kinds."""
+    text = (ROOT / "deploy/pipeline.yaml").read_text()
+    return {each["kind"]: each for each in yaml.safe_load_all(text)}
+
+
+def test_what_runs_on_kubernetes_is_a_command_with_flags_that_there_are() -> None:
+    pod = read_cluster()["CronJob"]["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+    (driver,) = pod["containers"]
+    assert driver["command"] == ["holdfast", "pipeline", "ingest"]
+    told = CliRunner().invoke(program, ["pipeline", "ingest", "--help"]).stdout
+    for word in driver["args"]:
+        assert word.partition("=")[0] in told
+    known = {each["name"] for each in driver["env"]}
+    assert {*re.findall(r"\$\((\w+)\)", " ".join(driver["args"]))} <= known
+
+
+def test_what_runs_on_kubernetes_is_all_of_one_name_and_nobody_special() -> None:
+    cluster = read_cluster()
+    pod = cluster["CronJob"]["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+    account, claim = (cluster[kind]["metadata"]["name"] for kind in _ACCOUNT_AND_CLAIM)
+    assert pod["serviceAccountName"] == account == cluster["RoleBinding"]["subjects"][0]["name"]
+    assert pod["volumes"][0]["persistentVolumeClaim"]["claimName"] == claim
+    assert f"claimName={claim}" in " ".join(pod["containers"][0]["args"])
+    assert pod["securityContext"]["runAsNonRoot"]
+    assert pod["containers"][0]["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+
+
+_ACCOUNT_AND_CLAIM = ("ServiceAccount", "PersistentVolumeClaim")
