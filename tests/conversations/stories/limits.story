@@ -70,6 +70,7 @@ alice <- closed 1007
 # Channels have a longest name and a deepest path
 ! max_channel_length = 20
 ! max_channel_segments = 3
+! chat = false
 alice handshakes
 alice publishes 1 to /limits/345678901234
 alice publishes 1 to /limits/b/c
