@@ -122,7 +122,10 @@ class Clock:
         if session.hold_ends_at and session.hold_ends_at <= bayeux.now:
             bayeux.resume(session, "until")
         if dispatcher.deadline is not None and dispatcher.deadline <= bayeux.now:
+            before = dispatcher.state
             dispatcher.due(bayeux.now)
+            if dispatcher.state is not before and bayeux.witness is not None:
+                bayeux.witness.dispatcher(session, dispatcher.state)
             if dispatcher.is_dead and not session.is_closed:
                 bayeux.give_up(session, error_codes.GIVEN_UP, "the last attempt failed")
             elif dispatcher.flows(bayeux.now):

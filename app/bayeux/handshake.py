@@ -173,6 +173,8 @@ class Handshake:
     def _tell_opened(self, session: Session) -> None:
         if self._bayeux.witness is not None:
             self._bayeux.witness.session(session, "opened")
+            if session.dispatcher is not None and session.dispatcher.hold_record is not None:
+                self._bayeux.witness.held("client", receiver=session.key)
 
     def _keep(self, session: Session) -> None:
         bayeux = self._bayeux

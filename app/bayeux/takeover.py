@@ -27,9 +27,13 @@ def take_over(bayeux: "Bayeux", session: Session, draft: Session, browser: str) 
     session.is_advised = session.is_resumed = True
     session.ends_at = 0.0
     _take_queue(bayeux, session, draft)
-    _take_dispatcher(bayeux, session, draft)
+    before = None if session.dispatcher is None else session.dispatcher.state
     if bayeux.witness is not None:
         bayeux.witness.session(session, "taken_over")
+    _take_dispatcher(bayeux, session, draft)
+    after = None if session.dispatcher is None else session.dispatcher.state
+    if after is not None and after is not before and bayeux.witness is not None:
+        bayeux.witness.dispatcher(session, after)
 
 
 def _take_queue(bayeux: "Bayeux", session: Session, draft: Session) -> None:
@@ -49,6 +53,8 @@ def _take_dispatcher(bayeux: "Bayeux", session: Session, draft: Session) -> None
     old.contact(bayeux.now)
     if new.hold_record is not None and old.hold_record is None:
         old.hold(new.hold_record)
+        if bayeux.witness is not None:
+            bayeux.witness.held("client", receiver=session.key)
     elif draft.terms is not None and draft.terms.dispatcher_active:
         bayeux.resume(session, "client")
 

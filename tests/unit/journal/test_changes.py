@@ -1,0 +1,92 @@
+"""The journal tells of every change of a session, of its dispatcher and of what is held back."""
+
+from app.journal.schema import Kind
+from tests.unit.bayeux.desk import house_of
+from tests.unit.bayeux.second_lives import connect, named, publish, take
+from tests.unit.journal.ledger import JournaledStore
+
+
+class Scene:
+    """A house with a journal."""
+
+    def __init__(self) -> None:
+        self.store = JournaledStore()
+        self.house = house_of(keeper=self.store, witness=self.store.clerk)
+        self.store.serve(self.house.bayeux)
+
+    def told(self) -> list[str]:
+        """What has changed, for whom and how, since this was asked last."""
+        found = [
+            " ".join(filter(None, (event.kind, event.what, event.receiver)))
+            for event in self.store.events()
+            if event.kind in (Kind.SESSION, Kind.DISPATCHER, Kind.HELD, Kind.RELEASED)
+        ]
+        self.store.shelf.frames.clear()
+        return found
+
+
+def test_a_session_opens_changes_hands_is_left_and_ends() -> None:
+    scene = Scene()
+    named(scene.house)
+    new = scene.house.guest()
+    take(new)
+    new.disconnect()
+    again = scene.house.guest()
+    take(again)
+    again.send({"channel": "/meta/disconnect", "ext": {"delivery": {"end": True}}})
+    assert scene.told() == [
+        "session opened joe/1",
+        "dispatcher alive joe/1",
+        "session taken_over joe/1",
+        "session left joe/1",
+        "session taken_over joe/1",
+        "session ended joe/1",
+    ]
+
+
+def test_a_holdback_is_told_with_whose_it_is_and_how_it_ended() -> None:
+    scene = Scene()
+    client = named(scene.house)
+    publish(scene.house, 1)
+    connect(client, 1)
+    verdict = {"seq": client.session.queue.seq, "errorCode": "user.update.holdback"}
+    connect(client, None, verdict)
+    bayeux = scene.house.bayeux
+    bayeux.resume(client.session)
+    now_ms = bayeux.node.now_ms()
+    bayeux.hold_back(client.session, "lunch", "ops", until_ms=now_ms + 1000)
+    scene.house.advance(2.0)
+    asleep = scene.house.client(
+        ext={"ack": True, "delivery": {"session": "ann/1", "dispatcherActive": False}}
+    )
+    assert asleep.session.key == "ann/1"
+    assert scene.told() == [
+        "session opened joe/1",
+        "dispatcher alive joe/1",
+        "held verdict joe/1",
+        "released operator joe/1",
+        "held operator joe/1",
+        "released until joe/1",
+        "session opened ann/1",
+        "held client ann/1",
+    ]
+
+
+def test_a_dispatcher_waits_for_its_client_is_alive_again_and_dies() -> None:
+    scene = Scene()
+    options = {"session": "joe/1", "retries": 1, "delay": 1000}
+    client = scene.house.client(ext={"ack": True, "delivery": options})
+    connect(client, 0)
+    scene.house.advance(10.2)
+    connect(client, 0)
+    assert scene.told()[1:] == [
+        "dispatcher alive joe/1",
+        "dispatcher polling joe/1",
+        "dispatcher alive joe/1",
+    ]
+    scene.house.advance(30.0)
+    assert scene.told() == [
+        "dispatcher polling joe/1",
+        "dispatcher dead joe/1",
+        "session given_up joe/1",
+    ]
