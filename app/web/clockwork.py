@@ -34,6 +34,8 @@ class Clockwork:
         """Run from now on."""
         self._bayeux = bayeux
         self._wind(self._loop.time() + _BEAT_S)
+        # What came back from the store may have made extensions speak already.
+        self.end_turn_soon()
 
     def stop(self) -> None:
         """Run no more."""
