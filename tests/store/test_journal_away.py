@@ -1,0 +1,68 @@
+"""While the store is away a journal waits for it, loses what is too much, and says how much."""
+
+from app.compose.journal import StoreOutlet
+from app.journal.frame import decode
+from app.journal.journal import Journal
+from app.journal.schema import Kind
+from app.journal.unfold import unfold
+from tests.store.desk import BASE, KEYS, Desk, desk, until
+from tests.store.servers import ValkeyServer
+
+NOW_US = BASE // 1000
+
+
+def told(server: ValkeyServer) -> tuple[list[int], list[tuple[str, int]]]:
+    """Numbers of frames; for each event its kind, and the number that it tells."""
+    entries = [fields for _, fields in server.ask("XRANGE", KEYS.journal("test"), "-", "+")]
+    events = [event for fields in entries for event in unfold(decode(fields[b"frame"]))]
+    numbers = [int(fields[b"seq"]) for fields in entries]
+    return numbers, [(event.kind, event.number or 0) for event in events]
+
+
+def happen(journal: Journal, first: int, last: int) -> None:
+    """An event in each of many frames."""
+    for n in range(first, last):
+        journal.changed(Kind.SESSION, NOW_US, "opened", number=n)
+        journal.flush(0.0)
+
+
+async def test_frames_wait_for_the_store_and_what_finds_no_room_is_counted_and_told() -> None:
+    with ValkeyServer(appendonly="yes", appendfsync="always") as valkey:
+        async with desk(valkey) as at:
+            journal = _journal(at, most_bytes=2000)
+            happen(journal, 0, 3)
+            await at.answered()
+            valkey.kill()
+            await until(lambda: not at.store.is_available)
+            happen(journal, 3, 100)
+            lost = journal.dropped
+            assert 80 < lost < 97
+            valkey.start()
+            await until(lambda: at.store.is_available)
+            happen(journal, 100, 103)
+            await at.answered()
+        numbers, events = told(valkey)
+        # Nothing is missing but what the journal says.
+        assert numbers == [*range(1, len(numbers) + 1)]
+        kept = [n for n in range(103) if not 100 - lost <= n < 100]
+        assert [number for kind, number in events if kind == Kind.SESSION] == kept
+        assert [number for kind, number in events if kind == Kind.DROPPED] == [lost]
+
+
+async def test_a_frame_that_was_lost_leaves_a_gap_in_the_numbers(
+    shared_valkey: ValkeyServer,
+) -> None:
+    async with desk(shared_valkey) as at:
+        happen(_journal(at), 0, 5)
+        await at.answered()
+    ids = [id for id, _ in shared_valkey.ask("XRANGE", KEYS.journal("test"), "-", "+")]
+    shared_valkey.ask("XDEL", KEYS.journal("test"), ids[2])
+    assert told(shared_valkey)[0] == [1, 2, 4, 5]
+    # And the newest of all is known, if it is the last that is missing.
+    assert shared_valkey.ask("HGET", KEYS.meta, KEYS.journal("test")) == b"5"
+
+
+def _journal(at: Desk, most_bytes: int = 1_000_000) -> Journal:
+    outlet = StoreOutlet(at.store, lambda events: journal.miss(events))
+    journal = Journal("test", outlet, now=0.0, wall_us=lambda: NOW_US, most_bytes=most_bytes)
+    return journal
