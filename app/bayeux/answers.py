@@ -287,8 +287,9 @@ class Answers:
             session.lazy_due = 0.0
             pushed = self._pushed
             if pushed is not None:
+                if queue.waiting != pushed.batch:
+                    pushed.begin(queue.waiting)
                 pushed.receivers.append(session)
-                pushed.batches.append(queue.waiting)
             queue.pour_out()
             return
         messages = self.take(session)

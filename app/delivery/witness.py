@@ -14,17 +14,31 @@ if TYPE_CHECKING:
 
 
 class Pushed:
-    """Who was written to while a turn ended, and what each of them got.
+    """Who was written to while a turn ended, and what they got.
 
-    The most frequent event of all: whoever pushes puts in both, and nothing else is done for each.
-    What they got is looked at when the turn has ended, and must not change any more.
+    The most frequent event of all: whoever pushes compares what he pushes with `batch`, begins
+    another if it is one, and puts the receiver in; nothing else is done for each of them.
     """
 
-    __slots__ = ("batches", "receivers")
+    __slots__ = ("_told", "batch", "receivers")
 
     def __init__(self) -> None:
+        self.batch: Sequence[Message] = []
         self.receivers: list[Receiver] = []
-        self.batches: list[Sequence[Message]] = []
+        self._told: list[tuple[Sequence[Message], list[Receiver]]] = []
+
+    def begin(self, batch: "Sequence[Message]") -> None:
+        """The next receivers get this, which must not change any more."""
+        if self.receivers:
+            self._told.append((self.batch, self.receivers))
+            self.receivers = []
+        self.batch = batch
+
+    def take(self) -> "list[tuple[Sequence[Message], list[Receiver]]]":
+        """Batches, and who got each of them; the turn has ended."""
+        self.begin([])
+        told, self._told = self._told, []
+        return told
 
 
 class Witness(Protocol):

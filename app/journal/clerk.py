@@ -71,7 +71,8 @@ class Clerk(Journal):
 
     def turn_over(self) -> None:
         self._handed.end_turn()
-        self._written.pushed(self.pushed)
+        for messages, receivers in self.pushed.take():
+            self._written.crowd(messages, receivers)
         self._written.end_turn()
 
     def flush(self, now: float) -> None:

@@ -3,8 +3,6 @@
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from app.delivery.witness import Pushed
-
 if TYPE_CHECKING:
     from app.delivery.messages import Message
     from app.delivery.receivers import Receiver
@@ -70,20 +68,8 @@ class TurnNotes:
         ids = _ids(messages, self._channels)
         self._rows.append((self._kind, ids, self._attempt, None, names, [self._time()]))
 
-    def pushed(self, pushed: Pushed) -> None:
-        """It happened to these, while the turn ended."""
-        receivers, batches = pushed.receivers, pushed.batches
-        if not receivers:
-            return
-        if batches.count(batches[0]) == len(batches):
-            self._crowd(receivers, batches[0])
-        else:
-            for receiver, messages in zip(receivers, batches, strict=True):
-                self.note(receiver, messages)
-        pushed.receivers, pushed.batches = [], []
-
-    def _crowd(self, receivers: "list[Receiver]", messages: "Sequence[Message]") -> None:
-        """All of them got the same; very often they are those of before."""
+    def crowd(self, messages: "Sequence[Message]", receivers: "list[Receiver]") -> None:
+        """It happened to all of them; very often they are those of before."""
         self.end_turn()
         if receivers != self._crowd_before:
             self._crowd_before = receivers

@@ -149,9 +149,11 @@ class _Desk:
         else:
             pushed = self._pushed
             for receiver, batch in zip(receivers, batches, strict=True):
+                if batch != pushed.batch:
+                    pushed.begin(batch)
                 pushed.receivers.append(receiver)
-                pushed.batches.append(batch)
-            self._written.pushed(pushed)
+            for told, crowd in pushed.take():
+                self._written.crowd(told, crowd)
 
     def leave(self) -> tuple[int, bytes]:
         """How many events have left, if they make a whole frame, and the frame."""

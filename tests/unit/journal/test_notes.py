@@ -38,6 +38,19 @@ happenings = st.lists(
 )
 
 
+def push(pushed: Pushed, receiver: Receiver, messages: list[Message]) -> None:
+    """As the server does."""
+    if messages != pushed.batch:
+        pushed.begin(messages)
+    pushed.receivers.append(receiver)
+
+
+def tell(notes: TurnNotes, pushed: Pushed) -> None:
+    """The turn ends."""
+    for messages, receivers in pushed.take():
+        notes.crowd(messages, receivers)
+
+
 def told(notes: TurnNotes | SingleNotes) -> Counter[tuple[object, ...]]:
     builder = FrameBuilder("here")
     builder.add(*notes.take())
@@ -72,11 +85,9 @@ def test_what_is_pushed_while_turns_end_is_read_again(
     expected: Counter[tuple[object, ...]] = Counter()
     for happened in turns:
         for receiver, messages, _ in happened:
-            pushed.receivers.append(receiver)
-            pushed.batches.append(messages)
+            push(pushed, receiver, messages)
             expected.update((m.id, receiver.key, watch.now, "written", 1) for m in messages)
-        notes.pushed(pushed)
-        notes.end_turn()
+        tell(notes, pushed)
         watch.now += 100
     assert told(notes) == expected
 
@@ -85,9 +96,9 @@ def test_a_crowd_that_gets_the_same_again_is_named_once() -> None:
     watch, pushed = Watch(), Pushed()
     notes, builder = TurnNotes(Kind.WRITTEN, 1, watch, {}), FrameBuilder("here")
     for message in MESSAGES:
-        pushed.receivers += RECEIVERS
-        pushed.batches += [[message]] * len(RECEIVERS)
-        notes.pushed(pushed)
+        for receiver in RECEIVERS:
+            push(pushed, receiver, [message])
+        tell(notes, pushed)
     builder.add(*notes.take())
     body = decode(builder.frame()).body
     assert body["groups"] == [[0, 1, 2, 3, 4]]
