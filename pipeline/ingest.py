@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from threading import Event
 from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkAttributeError, StreamingQueryException
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 # A batch is bounded, so that memory is.
 MOST_EVENTS = 5_000_000
 PAUSE = "5 seconds"
+_LOOK_S = 0.5
 _CONSUMER = "ingest"
 _FAR_CORES = 8
 
@@ -81,11 +83,24 @@ def _lacking(numbered: Mapping[str, int], lake: Lake) -> dict[str, int]:
     return {node: last - read[node] for node, last in numbered.items() if last > read[node]}
 
 
-def go_on(spark: "SparkSession", source: Source, lake: Lake, tell: Callable[[Taken], None]) -> None:
-    """Everything that is there and comes, until this is interrupted."""
+def go_on(
+    spark: "SparkSession",
+    source: Source,
+    lake: Lake,
+    tell: Callable[[Taken], None],
+    is_over: Event,
+) -> None:
+    """Everything that is there and comes, until somebody says that it is over.
+
+    Raises:
+        PipelineFailed: The journal lacks something, or cannot be read; what is in the tables stays.
+    """
     _, query = _start(spark, source, lake, tell, once=False)
     try:
-        _wait(query)
+        while query.isActive and not is_over.wait(_LOOK_S):
+            pass
+        if not is_over.is_set():
+            _wait(query)
     finally:
         query.stop()
         _tell_committed(source, lake)

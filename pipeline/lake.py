@@ -32,6 +32,13 @@ TABLES = {
 CARRIED = ("messages", OPEN)
 
 
+# Of columns whose values differ no dictionary need be tried; and the least effort packs as well.
+_HOW = {
+    "parquet.compression.codec.zstd.level": "1",
+    **{f"parquet.enable.dictionary#{name}": "false" for name in ("ts", "msg", "pos", "letter")},
+}
+
+
 class Lake:
     """The tables in one folder; every batch is read from the one before and nothing else."""
 
@@ -74,7 +81,7 @@ class Lake:
 
     def write(self, frame: "DataFrame", table: str, batch: int, *, by: str | None = None) -> None:
         """A batch of a table, instead of whatever an earlier try left there."""
-        writer = frame.write.mode("overwrite")
+        writer = frame.write.mode("overwrite").options(**_HOW)
         if by is not None:
             writer = writer.partitionBy(by)
         writer.parquet(_url(self.folder(table, batch)))

@@ -1,7 +1,6 @@
 """`holdfast pipeline`: what became of messages, read from the journal with Spark."""
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
@@ -18,7 +17,7 @@ from app.cli.output import complain, note, patience, print_json, print_table, pr
 from app.cli.pipeline_replay import replay
 from app.cli.pipeline_upkeep import backfill, compact, retain
 from app.cli.rows import Parquet, keep, show_result
-from app.cli.spark import engine, failing
+from app.cli.spark import engine, failing, until_ctrl_c
 from pipeline.doctor import Sight, examine, prepare, try_out
 from pipeline.lake import Lake
 from pipeline.session import Engine
@@ -114,11 +113,8 @@ def ingest(
         source = Source(url, journal.namespace, max_events, accept_loss)
         lake = Lake(journal.lake)
         if not once:
-            with (
-                results.keeping(session, lake, url, journal.namespace),
-                suppress(KeyboardInterrupt),
-            ):
-                go_on(session, source, lake, tell)
+            with results.keeping(session, lake, url, journal.namespace), until_ctrl_c() as is_over:
+                go_on(session, source, lake, tell, is_over)
             return
         taken = take_what_is_there(session, source, lake, tell)
         if taken.batches:

@@ -1,7 +1,9 @@
 """Where Spark computes for a command, and what is said when it cannot."""
 
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from threading import Event
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -61,3 +63,14 @@ def session(engine: Engine) -> "Iterator[SparkSession]":
         yield spark
     finally:
         spark.stop()
+
+
+@contextmanager
+def until_ctrl_c() -> Iterator[Event]:
+    """Set by the first ctrl-C; Spark itself would be torn out of whatever it says to its Java."""
+    is_over = Event()
+    before = signal.signal(signal.SIGINT, lambda number, frame: is_over.set())
+    try:
+        yield is_over
+    finally:
+        signal.signal(signal.SIGINT, before)
