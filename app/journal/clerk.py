@@ -66,8 +66,7 @@ class Clerk(Journal):
 
     @property
     def weight(self) -> int:
-        own = len(self._published) + len(self._rows) + len(self._changed)
-        return own + self._handed.weight + self._written.weight + self._acked.weight
+        return super().weight + self._handed.weight + self._written.weight + self._acked.weight
 
     def turn_over(self) -> None:
         self._handed.end_turn()

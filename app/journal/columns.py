@@ -25,6 +25,8 @@ _NO_REASON: Why = {}
 Publication = tuple[int, int, int, int, int, int, str, str]
 # Kind, ids of messages, attempt, reason, names of receivers and a time for each, or one for all.
 Row = tuple[str, Sequence[int], int | None, Why | None, list[str], list[int]]
+# How many events they are; what was published and what else happened.
+Told = tuple[int, list[Publication], list[Row]]
 # Kind, time, what, name, channel, number.
 Change = tuple[str, int, str | None, str | None, str | None, int | None]
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from app.journal.builder import FrameBuilder
-from app.journal.columns import Publication, Row
+from app.journal.columns import Told
 from app.journal.schema import FULL, PATIENCE_S, Kind
 
 log = logging.getLogger(__name__)
@@ -49,6 +49,7 @@ class Journal(FrameBuilder):
         "_notes",
         "_now",
         "_outlet",
+        "_replaced",
         "_waiting",
         "_wall_us",
         "at",
@@ -77,6 +78,8 @@ class Journal(FrameBuilder):
         self._dropped_at = 0
         # Notes in the store that the next frame takes the place of.
         self._notes: list[int] = []
+        # Of them those that it has not been told of yet: they are cheaper all at once.
+        self._replaced: list[tuple[int, Told]] = []
         # The present turn by the loop's clock and by the wall's, and what lies between the two.
         self._now = -1.0
         self.offset_us = wall_us() - int(now * _US_PER_S)
@@ -84,12 +87,21 @@ class Journal(FrameBuilder):
         # When what there is leaves at the latest.
         self._due = now + PATIENCE_S
 
-    def replace(self, note: int, count: int, published: list[Publication], rows: list[Row]) -> None:
-        """Tell what this note in the store tells, so many events, in its place."""
-        self._notes.append(note)
-        for publication in published:
-            self.publish(publication)
-        self.add(count - len(published), rows)
+    def replace(self, note: int, told: Told) -> None:
+        """The next frame tells what this note in the store does, and takes its place."""
+        self._replaced.append((note, told))
+
+    def _tell_notes(self) -> None:
+        replaced, self._replaced = self._replaced, []
+        for note, (events, published, rows) in replaced:
+            self._notes.append(note)
+            for publication in published:
+                self.publish(publication)
+            self.add(events - len(published), rows)
+
+    @property
+    def weight(self) -> int:
+        return super().weight + len(self._replaced)
 
     def time(self, now: float) -> int:
         """This turn's time in microseconds since 1970; to be asked before each event."""
@@ -109,6 +121,7 @@ class Journal(FrameBuilder):
         self.offset_us = self._wall_us() - int(now * _US_PER_S)
         self._now = -1.0
         self._due = now + PATIENCE_S
+        self._tell_notes()
         if self._outlet.has_room:
             self._send()
         elif self.count:

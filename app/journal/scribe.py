@@ -78,10 +78,10 @@ class Scribe:
     def answered(self, number: int, *, is_there: bool) -> None:
         note = self._notes.popleft()
         # If it is not there now, it may have been before its call was repeated.
-        self._journal.replace(number, *(note if is_there else _NO_NOTE))
+        self._journal.replace(number, note if is_there else _NO_NOTE)
 
     def told(self, number: int) -> None:
-        self._journal.replace(number, *_NO_NOTE)
+        self._journal.replace(number, _NO_NOTE)
 
     def find(self, left: Mapping[int, bytes]) -> None:
         """Tell what a process before this one has written down and not told."""
@@ -92,7 +92,7 @@ class Scribe:
                 log.error("what the journal was to tell is lost: %s", error)
                 self._journal.miss(1)
                 note = _NO_NOTE
-            self._journal.replace(number, *note)
+            self._journal.replace(number, note)
 
     def kept(self, messages: "Sequence[tuple[Message, Sequence[str]]]") -> bytes:
         at = self._now_us()
