@@ -30,6 +30,8 @@ UNKNOWN = "user.ptp.unknownDestination"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9.@+~-]{1,62}")
 _LONGEST_TEXT = 4000
 _LOOK_S = 1.0
+# Of one session; in more it is not shown.
+_MOST_ROOMS = 50
 # Who has no connect held in so many looks is away: between two connects nobody has.
 _PATIENCE = 4
 # Who is away need not hear later who was there meanwhile.
@@ -68,6 +70,8 @@ class Chat(ServerExtension):
         if session.subject == NOBODY:
             if not isinstance(name, str) or not _NAME.fullmatch(name):
                 raise Refused(BayeuxError.PUBLISH_DENIED, "name")
+            # Who may not have a session of this name may not get its bearer's private words.
+            self._bayeux.rights.check_name(session, name, 0, call.message)
             session.attributes = {**(session.attributes or {}), "chat": name}
         self._unseen[session] = 0
         rooms = _rooms(session)
@@ -75,7 +79,8 @@ class Chat(ServerExtension):
         for room in rooms:
             # A newcomer has not heard who is there, even if nothing has changed.
             self._told.pop(room, None)
-        self._look(self._bayeux.now)
+        # One look is for all who came, however many and however often: it costs what all cost.
+        self._look_soon()
 
     def _look_soon(self) -> None:
         if not self._is_looking:
@@ -135,8 +140,9 @@ class Chat(ServerExtension):
         sender = call.session
         data = call.data if isinstance(call.data, dict) else {}
         told: dict[str, Any] = {key: data.get(key) for key in ("id", "to", "text")}
-        is_text = all(isinstance(value, str) for value in told.values())
-        if sender not in self._unseen or not is_text or len(told["text"]) > _LONGEST_TEXT:
+        texts = [value for value in told.values() if isinstance(value, str)]
+        is_fit = len(texts) == len(told) and max(map(len, texts)) <= _LONGEST_TEXT
+        if sender not in self._unseen or not is_fit:
             raise Refused(BayeuxError.PUBLISH_DENIED, "private")
         receivers = [each for each in self._unseen if _name(each) == told["to"]]
         receivers = [each for each in receivers if not each.is_gone]
@@ -167,4 +173,4 @@ def _waiting(session: Session) -> int:
 
 def _rooms(session: Session) -> list[str]:
     names = (name[len(ROOMS) :] for name in session.subscriptions if name.startswith(ROOMS))
-    return [name for name in names if "*" not in name]
+    return list(islice((name for name in names if "*" not in name), _MOST_ROOMS))

@@ -5,6 +5,8 @@ from functools import partial
 
 import pytest
 
+from app.bayeux.rights import Denial, SecurityPolicy
+from app.bayeux.sessions import Session
 from extensions.ack import Ack
 from extensions.chat import HERE, MEMBERS, PRIVATE, ROOMS, UNKNOWN, Chat
 from extensions.delivery import Delivery
@@ -46,7 +48,7 @@ class Room:
         client.subscribe(ROOMS + LOBBY, MEMBERS + LOBBY)
         client.connect(advice={"timeout": 30_000})
         client.publish(HERE, {"name": name})
-        self.house.turn()
+        self.look()
         return client
 
     def enter_as_named(self, name: str) -> Client:
@@ -78,6 +80,26 @@ def test_nothing_is_told_that_is_known() -> None:
     ada.hear()
     room.look(10)
     assert ada.hear() == []
+
+
+def test_who_says_it_again_and_again_makes_no_more_news_than_one() -> None:
+    room = Room()
+    ada, bob = room.enter("ada"), room.enter("bob")
+    ada.hear()
+    for _ in range(20):
+        bob.publish(HERE, {"name": "bob"})
+    room.look()
+    assert len(told(ada, MEMBERS + LOBBY)) == 1
+    assert len(room.pauses.waiting) == 1
+
+
+def test_who_is_in_too_many_rooms_is_not_shown_in_all() -> None:
+    room = Room()
+    ada = room.enter("ada")
+    ada.subscribe(*(f"{ROOMS}{n}" for n in range(60)))
+    ada.publish(HERE, {"name": "ada"})
+    room.house.turn()
+    assert len(told(ada, HERE)[-1]["rooms"]) == 50
 
 
 def test_who_leaves_is_there_no_more() -> None:
@@ -172,6 +194,7 @@ def test_their_sender_hears_that_nobody_has_this_name() -> None:
         (HERE, {"name": 5}),
         (PRIVATE, "hush"),
         (PRIVATE, {"id": "1", "to": "ada", "text": "x" * 4001}),
+        (PRIVATE, {"id": "1" * 4001, "to": "ada", "text": "hush"}),
         (PRIVATE, {"id": 1, "to": "ada", "text": "hush"}),
     ],
 )
@@ -181,6 +204,24 @@ def test_nonsense_is_refused(channel: str, data: object) -> None:
     ada.hear()
     ada.publish(channel, data)
     assert [reply["successful"] for reply in ada.hear() if reply["channel"] == channel] == [False]
+
+
+def test_who_may_not_have_a_name_cannot_get_what_is_for_its_bearer() -> None:
+    class Own(SecurityPolicy):
+        def can_claim(
+            self, session: Session, subject: str, number: int, handshake: Json
+        ) -> Denial | None:
+            return Denial("not_yours") if subject == "bob" else None
+
+    room = Room()
+    room.house.bayeux.rights.policy = Own()
+    ada, eve = room.enter("ada"), room.enter("eve")
+    reply = eve.publish(HERE, {"name": "bob"}).reply
+    assert reply["error"] == "403:not_yours:session_name_denied"
+    ada.publish(PRIVATE, {"id": "1", "to": "bob", "text": "hush"})
+    room.house.turn()
+    assert [words["error"] for words in told(ada, PRIVATE)] == [UNKNOWN]
+    assert told(eve, PRIVATE) == []
 
 
 def test_who_is_not_in_the_chat_cannot_whisper() -> None:
