@@ -2,6 +2,8 @@
 const FIGURES = "/sys/figures";
 const ALERT = "/sys/alert";
 const PATIENCE_MS = 2000;
+// How long an answer may take beyond the time for which a connect is held.
+const GRACE_MS = 15_000;
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
 export class Feed {
@@ -82,7 +84,9 @@ export class Feed {
     async #send(messages, options) {
         const sent = messages.map((each) => ({...each, id: String(++this.#lastId), clientId: this.#clientId}));
         const headers = {"Content-Type": "application/json"};
-        const request = {method: "POST", headers, body: JSON.stringify(sent), ...options};
+        // After a sleep, or another network, nobody says that a connection is dead.
+        const signal = AbortSignal.timeout((this.#advice.timeout ?? 0) + GRACE_MS);
+        const request = {method: "POST", headers, body: JSON.stringify(sent), signal, ...options};
         const response = await fetch(this.url, request).catch(() => null);
         if (!response?.ok) {
             throw new Error(response ? `HTTP ${response.status}` : "not reached");

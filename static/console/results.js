@@ -27,7 +27,7 @@ export async function show(app) {
     const head = h("h1", {}, "Results of the pipeline");
     if (found.every((each) => each === null)) {
         return [head, card(null, h("p", {}, "There are none yet: the pipeline reads the journal and writes here what it finds."),
-            h("p", {class: "faint"}, "With journal = true on the server, run ", mono("holdfast pipeline ingest --once"), "."))];
+            h("p", {class: "faint"}, "Run ", mono("holdfast pipeline ingest --once"), "."))];
     }
     return [
         head, h("p", {class: "faint"}, told(found.find((each) => each !== null))),

@@ -11,6 +11,8 @@ function feed(...answers) {
     const states = [];
     const {promise, resolve} = withResolvers();
     mock.method(globalThis, "setTimeout", (run) => queueMicrotask(run));
+    const patience = [];
+    mock.method(AbortSignal, "timeout", (ms) => patience.push(ms));
     mock.method(globalThis, "fetch", async (_, {body}) => {
         const [message] = JSON.parse(body);
         requests.push(message);
@@ -37,7 +39,7 @@ function feed(...answers) {
         state: (isLive, why) => states.push(isLive ? "live" : why),
     });
     it.run();
-    return {done: promise, requests, heard, states, channels: () => requests.map(({channel}) => channel)};
+    return {done: promise, requests, heard, states, patience, channels: () => requests.map(({channel}) => channel)};
 }
 
 function withResolvers() {
@@ -79,6 +81,12 @@ test("a server that is away is asked again, and says so meanwhile", async () => 
     await done;
     assert.deepEqual(channels().slice(0, 2), ["/meta/handshake", "/meta/handshake"]);
     assert.deepEqual(states.slice(0, 4), ["not reached", "live", "not reached", "live"]);
+});
+
+test("an answer is not awaited for ever, but longer than a connect is held", async () => {
+    const {done, patience} = feed({...hello, advice: {...hello.advice, timeout: 30_000}}, {}, {ext: {ack: 1}});
+    await done;
+    assert.deepEqual(patience.slice(0, 3), [15_000, 45_000, 45_000]);
 });
 
 test("who may not listen does not believe that it does", async () => {
