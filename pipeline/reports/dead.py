@@ -34,9 +34,18 @@ def dead(tables: Tables) -> "DataFrame":
 def poison(tables: Tables) -> "DataFrame":
     """Messages that most of their receivers died of."""
     is_dead = F.col("state") == Kind.DEAD
+    # Few messages die often; only of those all receivers are looked at.
+    suspects = (
+        tables.life.where(is_dead)
+        .groupBy(*MESSAGE)
+        .agg(F.count("*").alias("deaths"))
+        .where(F.col("deaths") >= _POISON_DEAD)
+        .select(*MESSAGE)
+    )
     ended = tables.life.where(F.col("state") != OPEN)
     return (
-        ended.groupBy(*MESSAGE)
+        ended.join(suspects, on=[*MESSAGE], how="left_semi")
+        .groupBy(*MESSAGE)
         .agg(
             F.max("channel").alias("channel"),
             F.countDistinct("receiver").alias("receivers"),

@@ -4,6 +4,7 @@ import asyncio
 import subprocess
 import sys
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any, cast
 
 import orjson
@@ -12,9 +13,11 @@ from redis import Redis
 from redis.exceptions import RedisError
 from typer.testing import CliRunner, Result
 
+from app.cli import pipeline_results
 from app.cli.journal_place import JournalPlace
 from app.cli.main import program
 from app.store.embedded import Durability, EmbeddedValkey
+from pipeline.lake import Lake
 from tests.pipeline.journals import Writer
 from tests.pipeline.stories import acked, start, the_story
 from tests.store.servers import ValkeyServer
@@ -82,6 +85,21 @@ def test_from_a_journal_to_a_report(lent: None, store: ValkeyServer, tmp_path: P
     assert table[0].split("\t")[:4] == ["MINUTE", "NODE", "PUBLISHED", "COPIES"]
     assert table[1].split("\t")[:4] == ["2025-11-20T10:00:00.000Z", "n1", "8", "16"]
     assert [*parquet.glob("*.parquet")]
+
+
+def test_the_console_hears_of_each_new_batch_while_an_ingest_goes_on(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    lake, written = Lake(tmp_path), SimpleQueue[int | None]()
+    commits = lake.checkpoint / "commits"
+    commits.mkdir(parents=True)
+    monkeypatch.setattr(pipeline_results, "_EVERY_S", 0.001)
+    monkeypatch.setattr(pipeline_results, "write", lambda *_: written.put(lake.committed()))
+    with pipeline_results.keeping(cast("Any", None), lake, "", ""):
+        for batch in (0, 1):
+            (commits / str(batch)).touch()
+            assert written.get(timeout=10) == batch
+    assert written.empty()
 
 
 def test_a_directory_without_a_store_is_named(tmp_path: Path) -> None:
