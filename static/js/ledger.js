@@ -1,7 +1,8 @@
 // What a receiver has in hands, what it has finished, and what the server must still be told.
 
 export const HOLDBACK = "user.update.holdback";
-const REMEMBERED = 1000;
+// As many as the server has in its queue unless it is told otherwise: all may come again at once.
+const REMEMBERED = 10_000;
 
 /** What a message is called in every hand-over; a replayed dead letter is another one. */
 const keyOf = ({id, generation = 0}) => `${id}:${generation}`;
@@ -56,7 +57,7 @@ export class Ledger {
         const done = [...this.#entries.values()].filter(({running}) => running === 0);
         done.forEach((entry) => this.#judge(entry));
         if (done.length > 0) {
-            this.#memory?.storage.setItem(this.#memory.name, JSON.stringify([...this.#finished]));
+            this.#save();
         }
         return done;
     }
@@ -99,6 +100,14 @@ export class Ledger {
         this.#finished.add(key);
         if (this.#finished.size > REMEMBERED) {
             this.#finished.delete(this.#finished.values().next().value);
+        }
+    }
+
+    #save() {
+        try {
+            this.#memory?.storage.setItem(this.#memory.name, JSON.stringify([...this.#finished]));
+        } catch {
+            // The storage is full: it is remembered as long as the page lives.
         }
     }
 }

@@ -147,6 +147,28 @@ test("what is finished is remembered over a reload", async () => {
     assert.deepEqual(after.heard, [8]);
 });
 
+test("however long a batch is, what comes again of it is not listened to again", async () => {
+    const {client, heard} = await receiver();
+    const seqs = Array.from({length: 1500}, (_, n) => n + 1);
+    await client.batch(2, seqs.map((seq) => event(seq)));
+    await client.batch(2, seqs.map((seq) => event(seq + 1500, {id: `node-${seq}`})));
+    assert.equal(heard.length, 1500);
+});
+
+test("a storage that is full stands in nobody's way", async () => {
+    const storage = new FakeStorage();
+    storage.setItem = () => {
+        throw new Error("QuotaExceededError");
+    };
+    const {client, delivery, heard} = await receiver(undefined, {memory: {storage}});
+    let changes = 0;
+    delivery.addEventListener("change", () => (changes += 1));
+    await client.batch(2, [event(1)]);
+    await client.batch(3, [event(2, {id: "node-1"})]);
+    assert.deepEqual(heard, [1]);
+    assert.equal(changes, 2);
+});
+
 test("without acks every message has a verdict, repeats too", async () => {
     const {client} = await receiver(undefined, {withAcks: false});
     await client.batch(2, [event(1)]);
