@@ -1,5 +1,7 @@
 // What was said in the rooms, as far as this page has seen it; it outlives a reload.
 const LONGEST = 200;
+// Of a line; who does not use this page can say more.
+const LONGEST_TEXT = 4000;
 
 export class Transcript {
     #storage;
@@ -23,7 +25,7 @@ export class Transcript {
             // Nobody rewrites what another has said by using its id.
             known.again = line.again;
         } else {
-            lines.push(line);
+            lines.push({...line, text: line.text?.slice(0, LONGEST_TEXT)});
             lines.splice(0, lines.length - LONGEST);
         }
         this.#save();
@@ -47,6 +49,10 @@ export class Transcript {
     }
 
     #save() {
-        this.#storage.setItem(this.#name, JSON.stringify(this.#rooms));
+        try {
+            this.#storage.setItem(this.#name, JSON.stringify(this.#rooms));
+        } catch {
+            // The storage is full. That is no reason to refuse what was said.
+        }
     }
 }

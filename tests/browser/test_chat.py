@@ -316,6 +316,8 @@ def test_on_a_phone_one_part_is_seen_at_a_time(
 
 def test_text_stays_text_wherever_it_comes_from(two: tuple[Page, Page], room: str) -> None:
     ada, bob = two
+    # Then it is news no more who is there, and stays what somebody else says of it.
+    expect(bob.locator("#members .name")).to_have_count(2)
     forged = [{"id": text, "from": text, "text": text} for text in INJECTIONS]
     publish(ada, f"/chat/room/{room}", *forged)
     publish(ada, f"/chat/typing/{room}", forged[0])

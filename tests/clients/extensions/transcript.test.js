@@ -1,0 +1,20 @@
+import assert from "node:assert/strict";
+import {test} from "node:test";
+import {Transcript} from "../../../static/chat/transcript.js";
+import {FakeStorage} from "./scripted.js";
+
+test("of what is longer than the page lets people write it keeps the beginning", () => {
+    const transcript = new Transcript(new FakeStorage(), "ada");
+    transcript.put("lobby", {id: "1", from: "eve", text: "x".repeat(100_000)});
+    assert.equal(transcript.lines("lobby")[0].text.length, 4000);
+});
+
+test("what is said is heard when there is no room to keep it", () => {
+    const storage = new FakeStorage();
+    storage.setItem = () => {
+        throw new Error("QuotaExceededError");
+    };
+    const transcript = new Transcript(storage, "ada");
+    assert.ok(transcript.put("lobby", {id: "1", from: "eve", text: "hello"}));
+    assert.equal(transcript.find("1").line.text, "hello");
+});
