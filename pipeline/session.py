@@ -26,8 +26,6 @@ _EVERYWHERE = {
     "spark.sql.adaptive.enabled": "true",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.parquet.compression.codec": "zstd",
-    # What is known of messages goes to the copies, of which there are many, and not these to it.
-    "spark.sql.adaptive.autoBroadcastJoinThreshold": "64m",
     # Days and states are few: a file is open for each, and nothing need be sorted.
     "spark.sql.maxConcurrentOutputFileWriters": "16",
     # What is told of a batch is told whole, or not at all.
