@@ -260,7 +260,9 @@ class Line:
         self._wire = wire
         wire.listen(self._answer)
         self._watch = self._loop.call_later(self._limits.patience_s, self._look)
-        self._queued = [*self._sent, *self._queued]
+        # What was sent may have been done: who is refused now could not say that it was not.
+        repeated = [call._replace(may_be_refused=False) for call in self._sent]
+        self._queued = [*repeated, *self._queued]
         self._sent.clear()
         if self._queued:
             self._send([self._queued.pop(0)])

@@ -222,6 +222,22 @@ async def test_a_full_store_refuses_what_may_be_refused(valkey: ValkeyServer) ->
 
 
 @pytest.mark.slow
+async def test_a_full_store_does_not_refuse_what_it_may_have_done_already(
+    valkey: ValkeyServer,
+) -> None:
+    async with calling(valkey.url, patience_s=0.2) as caller:
+        valkey.ask("CLIENT", "PAUSE", 10_000, "WRITE")
+        caller.note(1, may_be_refused=True)
+        await caller.is_away()
+        valkey.set(maxmemory="1")
+        valkey.ask("CLIENT", "UNPAUSE")
+        await asyncio.sleep(0.5)
+        assert caller.answers == []
+        valkey.set(maxmemory="0")
+        assert await caller.answered() == [b"0"]
+
+
+@pytest.mark.slow
 async def test_a_full_store_is_asked_in_order_until_there_is_room(valkey: ValkeyServer) -> None:
     async with calling(valkey.url) as caller:
         valkey.set(maxmemory="1")
