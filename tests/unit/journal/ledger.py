@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, cast
 
 from app.bayeux.server import Bayeux
 from app.delivery.dead_letters import DeadLetter
@@ -14,6 +15,9 @@ from app.journal.scribe import Scribe
 from app.journal.unfold import unfold
 from tests.unit.bayeux.delivery_store import SlowStore
 from tests.unit.delivery.fake_keeper import FakeKeeper
+
+if TYPE_CHECKING:
+    from app.delivery.witness import Witness
 
 WALL_US = 1_763_600_000_000_000
 # A receiver and a message.
@@ -32,16 +36,19 @@ class Shelf:
         self.frames.append(frame)
 
 
-class Watchful(Clerk):
-    """Remembers messages, too."""
+class Watchful:
+    """A clerk that remembers messages, too."""
 
-    def __init__(self, shelf: Shelf) -> None:
-        super().__init__("test", shelf, now=0.0, wall_us=lambda: WALL_US)
+    def __init__(self, clerk: Clerk) -> None:
+        self._clerk = clerk
         self.messages: dict[int, Message] = {}
 
     def accepted(self, message: Message, copies: int) -> None:
         self.messages[message.id] = message
-        super().accepted(message, copies)
+        self._clerk.accepted(message, copies)
+
+    def __getattr__(self, name: str) -> Any:  # whatever a clerk has
+        return getattr(self._clerk, name)
 
 
 class Writing(FakeKeeper):
@@ -50,7 +57,7 @@ class Writing(FakeKeeper):
     def __init__(self) -> None:
         super().__init__()
         self.shelf = Shelf()
-        self.clerk = Watchful(self.shelf)
+        self.clerk = Clerk("test", self.shelf, now=0.0, wall_us=lambda: WALL_US)
         self.scribe = Scribe(self.clerk, lambda: WALL_US, self.clerk.why)
         self.notes = 0
 
@@ -89,7 +96,8 @@ class JournaledStore(SlowStore, Writing):
 
     def __init__(self) -> None:
         super().__init__()
-        self.witness = self.clerk
+        self.watchful = Watchful(self.clerk)
+        self.witness = cast("Witness", self.watchful)
         self.server: Bayeux | None = None
 
     def serve(self, server: Bayeux) -> None:

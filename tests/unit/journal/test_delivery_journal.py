@@ -31,7 +31,7 @@ class JournaledMachine(DeliveryRules):
         self.compare(ended)
 
     def compare(self, ended: dict[tuple[str, int], list[str]]) -> None:
-        messages = self.store.bodies | self.store.clerk.messages
+        messages = self.store.bodies | self.store.watchful.messages
         numbers = {
             id: number_in(message.wire)
             for id, message in messages.items()
