@@ -18,7 +18,7 @@ export class Ledger {
 
     constructor({storage, name = "holdfast.finished"} = {}) {
         this.#memory = storage && {storage, name};
-        this.#finished = new Set(JSON.parse(storage?.getItem(name) ?? "[]"));
+        this.#finished = new Set(this.#remembered());
     }
 
     /** How many messages are still worked on. */
@@ -100,6 +100,16 @@ export class Ledger {
         this.#finished.add(key);
         if (this.#finished.size > REMEMBERED) {
             this.#finished.delete(this.#finished.values().next().value);
+        }
+    }
+
+    #remembered() {
+        try {
+            const keys = JSON.parse(this.#memory?.storage.getItem(this.#memory.name) ?? "[]");
+            return Array.isArray(keys) ? keys : [];
+        } catch {
+            // Written by something else.
+            return [];
         }
     }
 

@@ -47,7 +47,7 @@ export class Outbox extends EventTarget {
 
     /** What is not answered yet, in order. */
     get entries() {
-        return this.#names().map((name) => JSON.parse(this.#storage.getItem(name)));
+        return this.#names().flatMap((name) => this.#read(name) ?? []);
     }
 
     /**
@@ -87,6 +87,20 @@ export class Outbox extends EventTarget {
         return names.filter((name) => name.startsWith(this.#prefix)).sort();
     }
 
+    /** Removes what cannot be read. */
+    #read(name) {
+        try {
+            const entry = JSON.parse(this.#storage.getItem(name));
+            if (entry.channel) {
+                return entry;
+            }
+        } catch {
+            // Written by something else.
+        }
+        this.#storage.removeItem(name);
+        return undefined;
+    }
+
     #send() {
         clearTimeout(this.#timer);
         const [name] = this.#names();
@@ -94,7 +108,11 @@ export class Outbox extends EventTarget {
         if (name === undefined || isBusy || this.#cometd.isDisconnected()) {
             return;
         }
-        const entry = JSON.parse(this.#storage.getItem(name));
+        const entry = this.#read(name);
+        if (entry === undefined) {
+            this.#send();
+            return;
+        }
         this.#isSending = true;
         const {channel, data, props} = entry;
         try {

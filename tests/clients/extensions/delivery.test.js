@@ -155,6 +155,14 @@ test("however long a batch is, what comes again of it is not listened to again",
     assert.equal(heard.length, 1500);
 });
 
+test("a storage in which something else stands is begun anew", async () => {
+    for (const text of ["{", "null", "{}"]) {
+        const storage = new FakeStorage();
+        storage.setItem("holdfast.finished", text);
+        await receiver(undefined, {memory: {storage}});
+    }
+});
+
 test("a storage that is full stands in nobody's way", async () => {
     const storage = new FakeStorage();
     storage.setItem = () => {

@@ -44,6 +44,18 @@ test("what was not answered is sent again under its key, by another page too", a
     assert.equal(storage.length, 0);
 });
 
+test("what cannot be read stands in nobody's way", async () => {
+    const {client, outbox, storage} = await publisher();
+    for (const text of ["{", "null", "7", "{}"]) {
+        storage.setItem(`holdfast.outbox.default.${text}`, text);
+    }
+    outbox.publish("/orders", 1);
+    assert.equal(outbox.entries.length, 1);
+    assert.equal(client.sent("/orders").data, 1);
+    await client.answer("/orders");
+    assert.equal(storage.length, 0);
+});
+
 test("what is published while the connection is broken leaves when it is back", async () => {
     const {client, outbox} = await publisher();
     outbox.publish("/orders", 1);
