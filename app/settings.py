@@ -22,6 +22,8 @@ from app.delivery.channels import Channels, Kind
 Transport = Literal["websocket", "long-polling", "callback-polling"]
 Milliseconds = Annotated[int, Field(ge=0)]
 Limit = Annotated[int, Field(ge=1)]
+# Of the longest channel without which there is no chat.
+_CHAT_LENGTH = len("/service/chat/private")
 _ADDRESS = re.compile(r"(?:[^:\s]+|\[[0-9a-fA-F:]+\]):([0-9]{1,5})")
 # Paths as they stand in a request: nothing that could be spelt in another way.
 _PATH = re.compile(r"(?:/(?!\.\.?(?:/|$))[A-Za-z0-9._~!$&'()*+,;=:@-]+)+")
@@ -323,6 +325,11 @@ class Settings(BaseSettings):
             raise ValueError(
                 f"host {self.host} is reached from elsewhere, and nothing says who may come in: "
                 "set open to let everybody in"
+            )
+        if self.chat and (self.max_channel_length < _CHAT_LENGTH or self.max_channel_segments < 3):
+            raise ValueError(
+                f"the chat's channels have {_CHAT_LENGTH} characters and 3 segments: "
+                "allow them, or switch chat off"
             )
         return self
 

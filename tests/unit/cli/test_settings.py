@@ -91,7 +91,7 @@ SAMPLES: dict[str, tuple[Any, list[str]]] = {
     "max_publish_keys": (27, ["27"]),
     "max_sessions": (17, ["17"]),
     "max_sessions_per_subject": (29, ["29"]),
-    "max_channel_length": (18, ["18"]),
+    "max_channel_length": (180, ["180"]),
     "max_channel_segments": (19, ["19"]),
     "handshake_rate": (20, ["20"]),
     "request_timeout": (21, ["21"]),
@@ -401,6 +401,14 @@ def test_beyond_loopback_one_must_say_open(command: Command) -> None:
     assert command.read("--host", "0.0.0.0", "--open").host == "0.0.0.0"
     assert command.read("--host", "localhost").host == "localhost"
     assert command.read("--host", "0.0.0.0", "--unix", "socket").unix == Path("socket")
+
+
+@pytest.mark.parametrize("limit", ["--max-channel-length=20", "--max-channel-segments=2"])
+def test_limits_too_narrow_for_the_chat_are_for_servers_without_it(
+    command: Command, limit: str
+) -> None:
+    assert "switch chat off" in command.run(limit).stderr
+    assert not command.read(limit, "--no-chat").chat
 
 
 @pytest.mark.parametrize("columns", ["40", "80", "200"])
