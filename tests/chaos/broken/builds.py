@@ -117,11 +117,17 @@ def holdback_is_ignored() -> None:
 
 def bodies_go_with_their_first_entry() -> None:
     careful = "if redis.call('EXISTS', receivers) == 0 then"
-    assert careful in scripts.SETTLE.source
-    broken = Script("settle", scripts.SETTLE.source.replace(careful, "if true then"))
-    known = tuple(broken if each is scripts.SETTLE else each for each in scripts.SCRIPTS)
-    _replace(scripts, "SCRIPTS", known)
-    _replace(scripts, "SETTLE", broken)
+
+    def careless(script: Script) -> Script:
+        assert careful in script.source
+        return Script(script.name, script.source.replace(careful, "if true then"))
+
+    settle = scripts.SETTLE
+    with_note = scripts.WITH_NOTE[settle]
+    broken = {settle: careless(settle), with_note: careless(with_note)}
+    _replace(scripts, "SCRIPTS", tuple(broken.get(each, each) for each in scripts.SCRIPTS))
+    _replace(scripts, "SETTLE", broken[settle])
+    scripts.WITH_NOTE[broken[settle]] = broken[with_note]
 
 
 def holds_are_forgotten_at_a_restart() -> None:
