@@ -38,7 +38,9 @@ run: setup ## serve on 127.0.0.1:8080; more flags by ARGS="--port 9090"
 	$(BIN)/holdfast serve $(ARGS)
 
 .PHONY: test
-test: check cover compiled ## linters, types, import contracts, all tests, coverage
+test: setup-test ## linters, types, import contracts, all tests, coverage
+	$(MAKE) --no-print-directory --jobs 2 --output-sync check compiled
+	$(MAKE) --no-print-directory cover
 
 .PHONY: check
 check: setup-test ## linters, types and import contracts only
