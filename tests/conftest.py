@@ -1,5 +1,6 @@
 """What tests of several folders share."""
 
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -16,6 +17,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--chaos-seconds", type=float, default=CHAOS_S, help="how long servers are tormented"
     )
     parser.addoption("--chaos-seed", type=int, default=None, help="the seed of an earlier run")
+
+
+def pytest_configure() -> None:
+    # A shell lets what it starts in the background ignore ctrl-C, and so would all children of it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

@@ -61,8 +61,7 @@ class Clerk(Journal):
 
     def present(self) -> int:
         """The time of this turn."""
-        now = self._clock.now
-        return self.at if now is self._now else self.time(now)
+        return self.time(self._clock.now)
 
     @property
     def weight(self) -> int:
@@ -89,18 +88,18 @@ class Clerk(Journal):
             self.published(message, message.id // 1000, copies)
 
     def replayed(self, key: str, message: Message) -> None:
-        at = self.time(self._clock.now)
+        at = self.present()
         self.explained(Kind.REPLAYED, message, key, at, generation=message.generation)
 
     def handed_again(self, receiver: Receiver, entries: Iterable[Entry]) -> None:
         if not receiver.is_durable:
-            at = self.time(self._clock.now)
+            at = self.present()
             for entry in entries:
                 kind = Kind.HANDED if entry.attempts == 1 else Kind.REDELIVERED
                 self.delivered(kind, (entry.message,), receiver.key, at, entry.attempts)
 
     def refused(self, receiver: Receiver, entries: Iterable[Entry], code: ErrorCode) -> None:
-        at = self.time(self._clock.now)
+        at = self.present()
         for entry in entries:
             self.explained(
                 Kind.REFUSED, entry.message, receiver.key, at, entry.attempts, code=code.text
@@ -108,13 +107,13 @@ class Clerk(Journal):
 
     def returned(self, receiver: Receiver, entries: Iterable[Entry]) -> None:
         messages = [entry.message for entry in entries]
-        self.delivered(Kind.RETURNED, messages, receiver.key, self.time(self._clock.now))
+        self.delivered(Kind.RETURNED, messages, receiver.key, self.present())
 
     def expired(self, receiver: Receiver, messages: Sequence[Message], *, is_kept: bool) -> None:
         if is_kept:
             self._remember(receiver, messages, Why())
         else:
-            self.delivered(Kind.EXPIRED, messages, receiver.key, self.time(self._clock.now))
+            self.delivered(Kind.EXPIRED, messages, receiver.key, self.present())
 
     def discarded(
         self, receiver: Receiver, messages: Sequence[Message], reason: Reason, *, is_kept: bool
@@ -122,7 +121,7 @@ class Clerk(Journal):
         if is_kept:
             self._remember(receiver, messages, Why(code=reason.value))
             return
-        at = self.time(self._clock.now)
+        at = self.present()
         for message in messages:
             self.explained(Kind.DISCARDED, message, receiver.key, at, code=reason.value)
 
@@ -131,17 +130,17 @@ class Clerk(Journal):
             self.why[receiver.key, message.id] = why
 
     def session(self, receiver: Receiver, what: str) -> None:
-        at = self.time(self._clock.now)
+        at = self.present()
         self.changed(Kind.SESSION, at, what, name=receiver.key, number=receiver.queue.count)
 
     def dispatcher(self, receiver: Receiver, state: State) -> None:
-        at = self.time(self._clock.now)
+        at = self.present()
         self.changed(Kind.DISPATCHER, at, state.value, name=receiver.key)
 
     def held(self, who: str, *, receiver: str | None = None, channel: str | None = None) -> None:
-        self.changed(Kind.HELD, self.time(self._clock.now), who, name=receiver, channel=channel)
+        self.changed(Kind.HELD, self.present(), who, name=receiver, channel=channel)
 
     def released(
         self, who: str, *, receiver: str | None = None, channel: str | None = None
     ) -> None:
-        self.changed(Kind.RELEASED, self.time(self._clock.now), who, name=receiver, channel=channel)
+        self.changed(Kind.RELEASED, self.present(), who, name=receiver, channel=channel)

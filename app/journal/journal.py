@@ -105,7 +105,7 @@ class Journal(FrameBuilder):
 
     def time(self, now: float) -> int:
         """This turn's time in microseconds since 1970; to be asked before each event."""
-        if now is not self._now:
+        if now != self._now:
             self._now = now
             self.at = int(now * _US_PER_S) + self.offset_us
         return self.at
