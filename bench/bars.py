@@ -10,6 +10,8 @@ from bench.plan import read_table
 from bench.tables import Runs, group, lay_out, main_figure
 
 SUBJECT = "holdfast"
+# The same without its journal.
+SILENT = "holdfast-silent"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +28,7 @@ class TimesAnother:
 class Bars:
     times_the_better_peer: Mapping[str, float]
     times_another: Mapping[str, TimesAnother]
+    times_silent: Mapping[str, float]
     at_most_the_better_peer: Mapping[str, str]
     at_most: Mapping[str, Mapping[str, float]]
     at_least: Mapping[str, Mapping[str, float]]
@@ -51,6 +54,7 @@ def read_bars(path: Path) -> Bars:
         times_another={
             workload: TimesAnother(**row) for workload, row in rows["times_another"].items()
         },
+        times_silent=rows["times_silent"],
         at_most_the_better_peer=rows["at_most_the_better_peer"],
         at_most=rows["at_most"],
         at_least=rows["at_least"],
@@ -67,10 +71,22 @@ def judge(results: Iterable[Result], bars: Bars, *, peers: Collection[str]) -> l
             continue
         theirs = [runs for name, runs in servers.items() if name in peers]
         verdicts += judge_workload(workload, ours=servers[SUBJECT], theirs=theirs, bars=bars)
+        if SILENT in servers and workload in bars.times_silent:
+            least = bars.times_silent[workload]
+            verdicts.append(judge_journal(workload, servers[SUBJECT], servers[SILENT], least))
         bar = bars.times_another.get(workload)
         if bar is not None and bar.workload in groups:
             verdicts += judge_beside_another(workload, servers, groups[bar.workload], bar, peers)
     return verdicts
+
+
+def judge_journal(workload: str, ours: Runs, silent: Runs, least: float) -> Verdict:
+    key = main_figure([ours, silent])
+    mine, without = ours.median(key), silent.median(key)
+    ratio = divide(mine, without)
+    met = None if ratio is None else ratio >= least
+    told = f"{SILENT} {number(without)}"
+    return Verdict(workload, key, mine, told, ratio, f">= {least:.2f} x", met)
 
 
 def judge_beside_another(

@@ -21,6 +21,8 @@ class ServerSpec:
     env: Mapping[str, str] = field(default_factory=dict)
     cwd: str = "{bench}"
     peer: bool = False
+    # Measured only if it is asked for.
+    by_name: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,7 @@ def read_server(row: Mapping[str, Any]) -> ServerSpec:
         env={name: str(value) for name, value in row.get("env", {}).items()},
         cwd=row.get("cwd", "{bench}"),
         peer=row.get("peer", False),
+        by_name=row.get("by_name", False),
     )
 
 
@@ -67,7 +70,7 @@ def read_workload(name: str, rows: Mapping[str, Any]) -> Workload:
 
 
 def choose(servers: Mapping[str, ServerSpec], names: Iterable[str]) -> list[ServerSpec]:
-    chosen = list(names) or list(servers)
+    chosen = list(names) or [name for name, server in servers.items() if not server.by_name]
     unknown = [name for name in chosen if name not in servers]
     if unknown:
         raise SystemExit(f"no such server: {', '.join(unknown)}")

@@ -18,7 +18,6 @@ from pyspark.sql import functions as F
 from pipeline.failures import PipelineFailed
 from pipeline.ingest import write_lives
 from pipeline.lake import Lake
-from pipeline.runs import starts
 from pipeline.swap import changing, replace
 from pipeline.upkeep import BACKFILL
 
@@ -91,8 +90,8 @@ def backfill(spark: "SparkSession", lake: Lake, plan: Plan, tell: Callable[[int]
     for step in range(plan.done, len(plan.steps)):
         scratch.forget_carried(step)
         of_days = events.where(F.col("d").isin(*map(date.fromisoformat, plan.steps[step])))
-        was_restarted = not starts(of_days).isEmpty()
-        write_lives(of_days, step, scratch, was_restarted=was_restarted)
+        kinds = {row.kind for row in of_days.select("kind").distinct().collect()}
+        write_lives(of_days, step, scratch, kinds)
         commits = scratch.checkpoint / "commits"
         commits.mkdir(parents=True, exist_ok=True)
         (commits / str(step)).touch()

@@ -1,11 +1,12 @@
 """From the journal into the tables: every event once, whatever is killed when."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING
 
-from pyspark.errors import PySparkAttributeError, StreamingQueryException
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import functions as F
 
 from app.journal.schema import Kind
@@ -13,8 +14,9 @@ from pipeline import summaries
 from pipeline.failures import PipelineFailed
 from pipeline.incidents import INCIDENTS
 from pipeline.lake import OPEN, Lake
-from pipeline.lives import known, less, lives, messages, passing, unsettled
-from pipeline.runs import NEVER, carried_with_runs, starts, with_runs
+from pipeline.lives import lives
+from pipeline.messages import is_unsettled, known, messages
+from pipeline.runs import carried_with_runs, starts, with_runs
 from pipeline.source.journal import FORMAT, JournalSource
 from pipeline.source.streams import Journals, answering
 
@@ -27,7 +29,6 @@ MOST_EVENTS = 5_000_000
 PAUSE = "5 seconds"
 _LOOK_S = 0.5
 _CONSUMER = "ingest"
-_FAR_CORES = 8
 
 
 @dataclass(slots=True)
@@ -50,13 +51,14 @@ class Source:
     most: int = MOST_EVENTS
     accepts_loss: bool = False
 
-    def options(self, cores: int) -> Mapping[str, str]:
+    def options(self, cores: int, into: Path) -> Mapping[str, str]:
         return {
             "url": self.url,
             "namespace": self.namespace,
             "cores": str(cores),
             "maxEvents": str(self.most),
             "acceptLoss": str(self.accepts_loss).lower(),
+            "into": str(into),
         }
 
 
@@ -70,9 +72,10 @@ def take_what_is_there(
     """
     with answering(source.url):
         numbered = Journals(source.url, source.namespace).numbered()
-    taken, query = _start(spark, source, lake, tell, once=True)
-    _wait(query)
-    _tell_committed(source, lake)
+    with lake.alone("ingest"):
+        taken, query = _start(spark, source, lake, tell, once=True)
+        _wait(query)
+        _tell_committed(source, lake)
     taken.lacking = _lacking(numbered, lake)
     return taken
 
@@ -95,15 +98,16 @@ def go_on(
     Raises:
         PipelineFailed: The journal lacks something, or cannot be read; what is in the tables stays.
     """
-    _, query = _start(spark, source, lake, tell, once=False)
-    try:
-        while query.isActive and not is_over.wait(_LOOK_S):
-            pass
-        if not is_over.is_set():
-            _wait(query)
-    finally:
-        query.stop()
-        _tell_committed(source, lake)
+    with lake.alone("ingest"):
+        _, query = _start(spark, source, lake, tell, once=False)
+        try:
+            while query.isActive and not is_over.wait(_LOOK_S):
+                pass
+            if not is_over.is_set():
+                _wait(query)
+        finally:
+            query.stop()
+            _tell_committed(source, lake)
 
 
 def _start(
@@ -124,7 +128,7 @@ def _start(
         tell(taken)
 
     spark.dataSource.register(JournalSource)
-    options = source.options(_cores(spark))
+    options = source.options(spark.sparkContext.defaultParallelism, lake.coming)
     stream = spark.readStream.format(FORMAT).options(**options).load()
     writer = stream.writeStream.foreachBatch(take).option(
         "checkpointLocation", f"file://{lake.checkpoint}"
@@ -139,14 +143,6 @@ def _tell_committed(source: Source, lake: Lake) -> None:
     with answering(source.url):
         journals = Journals(source.url, source.namespace)
         journals.tell_read(_CONSUMER, {node: at.id for node, at in lake.positions().items()})
-
-
-def _cores(spark: "SparkSession") -> int:
-    """How many tasks run at once; far away nobody knows."""
-    try:
-        return spark.sparkContext.defaultParallelism
-    except PySparkAttributeError:
-        return _FAR_CORES
 
 
 def _wait(query: "StreamingQuery") -> None:
@@ -165,45 +161,42 @@ def _reason(text: str) -> str:
     return text
 
 
-def write_batch(rows: "DataFrame", batch: int, lake: Lake, taken: Taken) -> None:
-    """All tables of a batch; once more, if it was tried before."""
+def write_batch(receipts: "DataFrame", batch: int, lake: Lake, taken: Taken) -> None:
+    """All tables of a batch, whose events lie ready; once more, if it was tried before."""
     lake.forget_carried(batch)
-    lake.write(rows.withColumn("d", F.to_date("ts")), "events", batch, by="d")
-    events = lake.batch(rows.sparkSession, "events", batch)
-    kinds = _count(events, taken)
-    write_lives(events, batch, lake, was_restarted=Kind.NODE in kinds)
+    # Now tasks read, and write events.
+    told = receipts.collect()
+    lake.take_in({row.file: row.day for row in told}, batch)
+    for row in told:
+        if row.kind in INCIDENTS:
+            taken.incidents[row.kind] = taken.incidents.get(row.kind, 0) + row.number
+        else:
+            taken.events += row.n
+    events = lake.batch(receipts.sparkSession, "events", batch)
+    write_lives(events, batch, lake, {row.kind for row in told})
     taken.batches += 1
 
 
-def _count(events: "DataFrame", taken: Taken) -> set[str]:
-    """The kinds that there are, which are counted by the way."""
-    counted = events.groupBy("kind").agg(F.count("*").alias("n"), F.sum("number").alias("frames"))
-    found = counted.collect()
-    for row in found:
-        if row.kind in INCIDENTS:
-            taken.incidents[row.kind] = taken.incidents.get(row.kind, 0) + row.frames
-        else:
-            taken.events += row.n
-    return {row.kind for row in found}
+def write_lives(events: "DataFrame", batch: int, lake: Lake, kinds: Collection[str]) -> None:
+    """What is made from the events of a batch, and from what the one before has carried.
 
-
-def write_lives(events: "DataFrame", batch: int, lake: Lake, *, was_restarted: bool) -> None:
-    """What is made from the events of a batch, and from what the one before has carried."""
+    Args:
+        kinds: Of all kinds those of which there are events: of others nothing need be looked for.
+    """
     spark = events.sparkSession
-    begins = starts(events) if was_restarted else None
+    begins = starts(events) if Kind.NODE in kinds else None
     told = with_runs(events, begins)
-    copies = carried_with_runs(lake.batch(spark, OPEN, batch - 1), begins)
     before = carried_with_runs(lake.batch(spark, "messages", batch - 1), begins)
     of_messages = known(events, before)
-    lake.write(lives(told, copies, of_messages), "life", batch, by="state")
-    now = messages(events, before, of_messages)
-    if begins is not None:
-        is_over = F.col("over_us") < NEVER
-        then = messages(told.where(is_over), before.where(is_over), of_messages)
-        lost = passing(then)
-        lake.write(summaries.lost(lost, begins).coalesce(1), "lost", batch)
-        now = less(now, lost)
-    lake.write(unsettled(now).coalesce(1), "messages", batch)
+    copies = carried_with_runs(lake.batch(spark, OPEN, batch - 1), begins)
+    life = lives(told, copies, of_messages, some_replayed=Kind.REPLAYED in kinds)
+    lake.write(life, "life", batch, by="state")
     closed = lake.batch(spark, "life", batch).where(F.col("state") != OPEN)
     lake.write(summaries.latency(closed).coalesce(1), "latency", batch)
     lake.write(summaries.dead(closed).coalesce(1), "dead", batch)
+    now = messages(told, before, of_messages)
+    open_or_gone = now.where(is_unsettled() | (F.col("gone") > 0)).persist()
+    lake.write(open_or_gone.where(is_unsettled()).drop("gone").coalesce(1), "messages", batch)
+    if begins is not None:
+        lake.write(summaries.lost(open_or_gone, begins).coalesce(1), "lost", batch)
+    open_or_gone.unpersist()

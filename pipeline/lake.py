@@ -6,6 +6,9 @@ batches that are not committed yet are not part of it.
 
 import json
 import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from fcntl import LOCK_EX, LOCK_NB, flock
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,6 +48,23 @@ class Lake:
     def __init__(self, root: Path) -> None:
         self.root = root.resolve()
         self.checkpoint = self.root / "_checkpoint"
+        # Where tasks lay files of events, which nobody counts on yet.
+        self.coming = self.root / "_coming"
+
+    @contextmanager
+    def alone(self, who: str) -> Iterator[None]:
+        """Only one does this kind of work on the tables at a time.
+
+        Raises:
+            PipelineFailed: Somebody does already.
+        """
+        self.root.mkdir(parents=True, exist_ok=True)
+        with (self.root / f"_{who}").open("a") as file:
+            try:
+                flock(file, LOCK_EX | LOCK_NB)
+            except BlockingIOError:
+                raise PipelineFailed(f"{self.root}: another {who} is at work there") from None
+            yield
 
     def committed(self) -> int | None:
         """The newest batch that is there for good."""
@@ -85,6 +105,18 @@ class Lake:
         if by is not None:
             writer = writer.partitionBy(by)
         writer.parquet(_url(self.folder(table, batch)))
+
+    def take_in(self, days: Mapping[str, str], batch: int) -> None:
+        """Files of events that lie ready, by the day of each, become a batch."""
+        place = self.folder("events", batch)
+        if place.exists():
+            shutil.rmtree(place)
+        for file, day in days.items():
+            aim = place / f"d={day}"
+            aim.mkdir(parents=True, exist_ok=True)
+            (self.coming / file).rename(aim / file)
+        # What is left there is of tasks that failed.
+        shutil.rmtree(self.coming, ignore_errors=True)
 
     def batch(self, spark: "SparkSession", table: str, batch: int) -> "DataFrame":
         """A batch of a table; empty if there is none."""

@@ -1,4 +1,4 @@
-"""What became of copies and messages, from events and from what was open before."""
+"""What became of copies, from events and from what was open before."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -43,7 +43,9 @@ def rank() -> "Column":
     return F.coalesce(*(F.when(is_kind(kind), rank) for kind, rank in _RANK.items()), F.lit(99))
 
 
-def lives(events: "DataFrame", carried: "DataFrame", known: "DataFrame") -> "DataFrame":
+def lives(
+    events: "DataFrame", carried: "DataFrame", known: "DataFrame", *, some_replayed: bool = True
+) -> "DataFrame":
     """The life of every copy that something happened to, or that was open: LIFE and its state.
 
     Few copies are replayed, so only the events of those are put in order.
@@ -51,12 +53,15 @@ def lives(events: "DataFrame", carried: "DataFrame", known: "DataFrame") -> "Dat
     Args:
         events: With their runs, as `carried` is: see `pipeline.runs`.
         known: What is known of messages.
+        some_replayed: Whether any of the events is a replay.
     """
     happened = events.where(F.col("msg").isNotNull() & F.col("receiver").isNotNull())
     told = _told(happened).unionByName(_told_of_open(carried))
-    replayed = F.broadcast(happened.where(is_kind(Kind.REPLAYED)).select(*COPY).distinct())
-    often = _lives_of(_in_turn(told.join(replayed, on=[*COPY], how="left_semi")))
-    life = _once(told).unionByName(often)
+    life = _once(told)
+    if some_replayed:
+        replayed = F.broadcast(happened.where(is_kind(Kind.REPLAYED)).select(*COPY).distinct())
+        often = _in_turn(told.join(replayed, on=[*COPY], how="left_semi"))
+        life = life.unionByName(_lives_of(often))
     whole = life.join(known, on=[*MESSAGE], how="left")
     end, over = F.col("end"), F.col("over_us")
     is_lost = end.isNull() & (over < NEVER) & _is_passing()
@@ -70,15 +75,15 @@ def lives(events: "DataFrame", carried: "DataFrame", known: "DataFrame") -> "Dat
             ),
         }
     )
-    return told.select(*_names(schemas.LIFE), "state")
+    return told.select(*schemas.names(schemas.LIFE), "state")
 
 
 def _is_passing() -> "Column":
     """Whether the store does not have it; of a message that was cut off nobody knows."""
-    return _is_unnamed() | F.coalesce(F.col("kept") == 0, F.lit(False))
+    return is_unnamed() | F.coalesce(F.col("kept") == 0, F.lit(False))
 
 
-def _is_unnamed() -> "Column":
+def is_unnamed() -> "Column":
     """The server gives numbers below zero to those who have no name of their own."""
     return F.substring_index("receiver", "/", -1).startswith("-")
 
@@ -182,65 +187,5 @@ def _is_explained() -> "Column":
     return F.coalesce("code", "fingerprint").isNotNull() | F.col("letter").isNotNull()
 
 
-def known(events: "DataFrame", carried: "DataFrame") -> "DataFrame":
-    """The channel of each message, which acks do not tell, and how many copies the store has."""
-    told = events.where(is_kind(Kind.PUBLISHED, Kind.REPLAYED)).select(*MESSAGE, "channel", "kept")
-    both = told.unionByName(carried.select(*MESSAGE, "channel", "kept"))
-    return both.groupBy(*MESSAGE).agg(
-        F.max("channel").alias("channel"), F.sum("kept").alias("kept")
-    )
-
-
-def messages(events: "DataFrame", carried: "DataFrame", known: "DataFrame") -> "DataFrame":
-    """Every message that something happened to, or that was unsettled: MESSAGE."""
-    zero, replayed, ended = F.lit(0), is_kind(Kind.REPLAYED), is_kind(*ENDS)
-    told = events.where(F.col("msg").isNotNull()).select(
-        *MESSAGE,
-        _number(is_kind(Kind.PUBLISHED)).alias("published"),
-        F.coalesce("copies", zero).cast("bigint").alias("copies"),
-        F.coalesce("kept", zero).cast("bigint").alias("kept"),
-        _number(replayed).alias("replayed"),
-        _number(ended).alias("ended"),
-        _number(replayed & _is_unnamed()).alias("unnamed_replayed"),
-        _number(ended & _is_unnamed()).alias("unnamed_ended"),
-        zero.cast("bigint").alias("lost"),
-    )
-    whole = (
-        told.unionByName(carried.select(*told.columns))
-        .groupBy(*MESSAGE)
-        .agg(*(F.sum(name).alias(name) for name in told.columns if name not in MESSAGE))
-        .join(known.drop("kept"), on=[*MESSAGE], how="left")
-    )
-    return whole.select(*_names(schemas.MESSAGE))
-
-
-def unsettled(messages: "DataFrame") -> "DataFrame":
-    """Those of which copies are still on their way."""
-    return messages.where(F.col("copies") + F.col("replayed") > F.col("ended") + F.col("lost"))
-
-
-def passing(messages: "DataFrame") -> "DataFrame":
-    """Those of which the store does not have all copies that are on their way, and how many: n."""
-    copies, replayed, ended = F.col("copies"), F.col("replayed"), F.col("ended")
-    unnamed = F.col("unnamed_replayed") - F.col("unnamed_ended")
-    some = copies - F.col("kept") + unnamed
-    left = F.when(F.col("kept") == 0, copies + replayed - ended).otherwise(some) - F.col("lost")
-    return messages.select(*MESSAGE, "channel", left.alias("n")).where("n > 0")
-
-
-def less(messages: "DataFrame", lost: "DataFrame") -> "DataFrame":
-    """The messages without copies that were lost with a process, as `passing` tells them."""
-    more = messages.join(lost.select(*MESSAGE, "n"), on=[*MESSAGE], how="left")
-    return more.withColumn("lost", F.col("lost") + F.coalesce("n", F.lit(0))).drop("n")
-
-
-def _number(condition: "Column") -> "Column":
-    return F.coalesce(condition.cast("bigint"), F.lit(0))
-
-
 def _texts(words: Sequence[str]) -> "Column":
     return F.array(*(F.lit(word) for word in words))
-
-
-def _names(schema: str) -> list[str]:
-    return [column.split()[0] for column in schema.split(", ")]

@@ -29,3 +29,8 @@ DEAD = (
     "hour timestamp, code string, channel string, fingerprint string, n bigint, "
     "first timestamp, last timestamp, receivers binary"
 )
+
+
+def names(schema: str) -> list[str]:
+    """The columns' names."""
+    return [column.split()[0] for column in schema.split(", ")]

@@ -56,13 +56,14 @@ def dead(life: "DataFrame") -> "DataFrame":
     )
 
 
-def lost(passing: "DataFrame", starts: "DataFrame") -> "DataFrame":
+def lost(messages: "DataFrame", starts: "DataFrame") -> "DataFrame":
     """What processes had for themselves when they ended, by channel: LOST."""
     times = F.transform("starts", lambda start: start["us"])
     last = starts.select("origin", F.timestamp_micros(F.array_max(times)).alias("found_ts"))
     return (
-        passing.groupBy("origin", "channel")
-        .agg(F.sum("n").alias("n"))
+        messages.where("gone > 0")
+        .groupBy("origin", "channel")
+        .agg(F.sum("gone").alias("n"))
         .join(F.broadcast(last), on="origin")
     )
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
-from fcntl import LOCK_EX, LOCK_NB, flock
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,7 +25,6 @@ _CUT = {"events": "d", "life": "state"}
 # Files are about as large as this.
 _FILE_BYTES = 128 * 1024**2
 _WORK = "_compact"
-_LOCK = "_upkeep"
 BACKFILL = "_backfill"
 
 
@@ -60,11 +58,7 @@ def alone(lake: Lake) -> Iterator[None]:
         PipelineFailed: Somebody does already.
     """
     _newest(lake)
-    with (lake.root / _LOCK).open("a") as file:
-        try:
-            flock(file, LOCK_EX | LOCK_NB)
-        except BlockingIOError:
-            raise PipelineFailed(f"{lake.root}: another compact, retain or backfill runs") from None
+    with lake.alone("upkeep"):
         yield
 
 

@@ -5,25 +5,24 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import functions as F
+import pyarrow as pa
 
 from app.journal.schema import Event, Kind
-from pipeline import schemas
 from pipeline.audit import violations
 from pipeline.ingest import Taken, write_batch
 from pipeline.lake import Lake
 from pipeline.reports.catalogue import REPORTS, result_of
 from pipeline.reports.tables import tables_of
 from pipeline.session import Engine, open_session
+from pipeline.source.arrow import ARROW
+from pipeline.source.keeping import RECEIPT, keep
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 _US = 1_000_000_000_000_000
-_ROW = schemas.JOURNAL.replace("ts timestamp", "ts bigint")
 
 
 def main() -> None:
@@ -42,9 +41,7 @@ def main() -> None:
 def _work(spark: "SparkSession", place: Path) -> None:
     """A few events become tables and reports; then they come once more, in a stream."""
     lake = Lake(place / "lake")
-    told = spark.createDataFrame([*_events()], _ROW).withColumn("ts", F.timestamp_micros("ts"))
-    rows = told.mapInArrow(_same, told.schema)
-    write_batch(rows, 0, lake, Taken())
+    write_batch(_receipts(spark, lake), 0, lake, Taken())
     commits = lake.checkpoint / "commits"
     commits.mkdir(parents=True)
     (commits / "0").touch()
@@ -52,7 +49,7 @@ def _work(spark: "SparkSession", place: Path) -> None:
     for report in REPORTS.values():
         result_of(report(tables), 1)
     violations(tables.events).count()
-    stream = spark.readStream.schema(rows.schema).parquet(str(lake.folder("events", 0)))
+    stream = spark.readStream.schema(tables.events.schema).parquet(str(lake.folder("events", 0)))
     query = (
         stream.writeStream.foreachBatch(_into(lake))
         .option("checkpointLocation", f"{place}/checkpoint")
@@ -60,6 +57,14 @@ def _work(spark: "SparkSession", place: Path) -> None:
         .start()
     )
     query.awaitTermination()
+
+
+def _receipts(spark: "SparkSession", lake: Lake) -> "DataFrame":
+    rows = [dict(zip(ARROW.names, row, strict=True)) for row in _events()]
+    table = pa.RecordBatch.from_pylist(rows, ARROW)
+    told = [row for receipt in keep(iter([table]), lake.coming) for row in receipt.to_pylist()]
+    receipts = spark.createDataFrame([tuple(row.values()) for row in told], RECEIPT)
+    return receipts.mapInArrow(_same, receipts.schema)
 
 
 def _events() -> "Iterator[tuple[Any, ...]]":
@@ -84,7 +89,7 @@ def _same(batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
 
 def _into(lake: Lake) -> Any:  # noqa: ANN401 - what Spark calls
     def take(rows: "DataFrame", _: int) -> None:
-        write_batch(rows, 1, lake, Taken())
+        write_batch(_receipts(rows.sparkSession, lake), 1, lake, Taken())
 
     return take
 

@@ -45,6 +45,14 @@ class Recorder(Protocol):
         """Entries are dead letters now; without a key there was none in the store."""
         ...
 
+    def left(self, sessions: Mapping[str, Sequence[int]]) -> bytes:
+        """These sessions are gone, and wait for these messages no more.
+
+        What becomes of those the `Witness` knows; the note is for the case that it dies before it
+        has told.
+        """
+        ...
+
     def replayed(self, letters: Sequence[tuple["DeadLetter", str]]) -> bytes:
         """Letters become messages for these sessions, unless they cannot any more.
 
@@ -55,7 +63,8 @@ class Recorder(Protocol):
     def answered(self, number: int, *, is_there: bool) -> None:
         """Whether the store has the oldest note that was not told of; its number there.
 
-        But for replayed letters: of those `told` is called, when the `Witness` knows.
+        But for replayed letters, and what sessions left: of those `told` is called, when the
+        `Witness` knows.
         """
         ...
 
@@ -83,6 +92,9 @@ class Silence:
         pass
 
     def buried(self, letters: object) -> bytes:
+        return b""
+
+    def left(self, sessions: object) -> bytes:
         return b""
 
     def replayed(self, letters: object) -> bytes:

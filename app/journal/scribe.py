@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import orjson
 
+from app.delivery.counters import Reason
 from app.journal.builder import publication_of
 from app.journal.columns import Publication, Row, Why
 from app.journal.schema import VERSION, Kind
@@ -170,6 +171,16 @@ class Scribe:
             attempts = letter.attempt_count
             rows.append((Kind.DEAD, [letter.message], attempts, why, [letter.key], at))
         return self._note(len(rows), [], rows)
+
+    def left(self, sessions: "Mapping[str, Sequence[int]]") -> bytes:
+        at = [self._now_us()]
+        why = Why(code=Reason.SESSION_ENDED.value)
+        rows: list[Row] = [
+            (Kind.DISCARDED, list(ids), None, why, [key], at)
+            for key, ids in sessions.items()
+            if ids
+        ]
+        return Note(len(rows), [], rows).packed() if rows else b""
 
     def replayed(self, letters: "Sequence[tuple[DeadLetter, str]]") -> bytes:
         at = [self._now_us()]

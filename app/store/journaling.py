@@ -30,6 +30,10 @@ class Journaling:
     ) -> tuple[Call, Callable[[object], None]]:
         """The call with the note, and what is to be called with its answer."""
         carrying, number = self.annotate(call, note)
+        if call.script is scripts.FORGET:
+            # Frames that tell what became of it all come behind this call.
+            recorder.told(number)
+            return carrying, done
         is_keyed = call.script is scripts.KEEP_KEYED
 
         def answered(reply: object) -> None:

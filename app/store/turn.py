@@ -130,7 +130,7 @@ class Turn:
         if self.unmarked or self.letters:
             yield from self._leaving(keys, epoch, told)
         if self.forgotten or self.left:
-            yield from self._forgotten(keys, epoch)
+            yield from self._forgotten(keys, epoch, told)
 
     def _first(self, keys: Keys, epoch: str) -> Iterator[Outgoing]:
         for claims in _parts(self.disowned, repeat(_KEY)):
@@ -174,9 +174,9 @@ class Turn:
             dead = [letter for letter, _ in letters]
             yield Outgoing(call, letters=dead, note=told.buried(letters))
 
-    def _forgotten(self, keys: Keys, epoch: str) -> Iterator[Outgoing]:
-        for forgotten in _shares(self.forgotten, [_SESSION] * len(self.forgotten)):
-            yield Outgoing(scripts.forget(keys, epoch, forgotten))
+    def _forgotten(self, keys: Keys, epoch: str, told: Recorder) -> Iterator[Outgoing]:
+        for forgotten in _shares(self.forgotten, map(_cost_of_session, self.forgotten.values())):
+            yield Outgoing(scripts.forget(keys, epoch, forgotten), note=told.left(forgotten))
         # Told with its session; the rest of a killed process's is removed by who loads next.
         for left in _shares(self.left, _costs_of_leaving(self.left)):
             yield Outgoing(scripts.settle(keys, epoch, left))
@@ -316,6 +316,11 @@ def _cost_of_message(keeping: Keeping) -> int:
 
 def _costs_of_leaving(entries: Mapping[int, Sequence[str]]) -> list[int]:
     return [_MESSAGE + len(keys) for keys in entries.values()]
+
+
+def _cost_of_session(ids: Sequence[int]) -> int:
+    # They are in its note.
+    return _SESSION + len(ids)
 
 
 def _cost_of_letter(pair: tuple[DeadLetter, str | None]) -> int:

@@ -82,7 +82,8 @@ def spark(url: str, lake: Lake) -> Found:
     with _session() as spark, tempfile.TemporaryDirectory(dir=lake.root.parent) as place:
         events = lake.table(spark, "events")
         made = Lake(Path(place))
-        took = {"lives": _seconds(lambda: write_lives(events, 0, made, was_restarted=True))}
+        kinds = {row.kind for row in events.select("kind").distinct().collect()}
+        took = {"lives": _seconds(lambda: write_lives(events, 0, made, kinds))}
         _commit(made)
         tables = tables_of(made, spark)._replace(events=events)
         for name in ("latency", "dead", "poison"):

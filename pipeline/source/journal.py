@@ -1,10 +1,12 @@
 """The journal as a source of Spark: `spark.read.format("holdfast")`, or readStream.
 
-Options: url, namespace, cores (pieces of a batch), maxEvents (of a batch) and acceptLoss.
+Options: url, namespace, cores (pieces of a batch), maxEvents (of a batch), acceptLoss, and into: a
+folder where tasks keep the events as Parquet, in place of which Spark is given receipts.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from pyspark.sql.datasource import (
@@ -21,6 +23,7 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from pipeline.schemas import JOURNAL
+from pipeline.source.keeping import RECEIPT, keep
 from pipeline.source.planning import Offset, Planner
 from pipeline.source.reading import Piece, read_piece
 from pipeline.source.streams import Journals, answering
@@ -41,6 +44,7 @@ class Options:
     cores: int = 2
     most: int | None = None
     accepts_loss: bool = False
+    into: Path | None = None
 
     @classmethod
     def of(cls, given: Mapping[str, str]) -> Self:
@@ -50,6 +54,7 @@ class Options:
             int(given.get("cores", "2")),
             int(given["maxEvents"]) if "maxEvents" in given else None,
             given.get("acceptLoss", "false") == "true",
+            Path(given["into"]) if "into" in given else None,
         )
 
     def journals(self) -> Journals:
@@ -65,7 +70,8 @@ def _read(options: Options, partition: InputPartition) -> "Iterator[pa.RecordBat
     if piece is None:
         return
     with answering(options.url):
-        yield from read_piece(options.journals(), piece, accepts_loss=options.accepts_loss)
+        tables = read_piece(options.journals(), piece, accepts_loss=options.accepts_loss)
+        yield from tables if options.into is None else keep(tables, options.into)
 
 
 class _Whole(DataSourceReader):
@@ -131,7 +137,7 @@ class JournalSource(DataSource):
         return FORMAT
 
     def schema(self) -> str:
-        return JOURNAL
+        return RECEIPT if "into" in self.options else JOURNAL
 
     def reader(self, schema: "StructType") -> DataSourceReader:
         return _Whole(Options.of(self.options))

@@ -6,7 +6,8 @@ import pytest
 from pyspark.sql import functions as F
 
 from app.journal.schema import Event
-from pipeline import lives, schemas, summaries
+from pipeline import messages, schemas, summaries
+from pipeline.lives import lives
 from pipeline.replay import Wanted, plan, summary
 from pipeline.replay import letters as planned_letters
 from pipeline.reports.dead import dead, poison
@@ -43,8 +44,8 @@ def tables(spark: "SparkSession") -> Tables:
     events = told.cache()
     nothing = spark.createDataFrame([], schemas.MESSAGE)
     nobody = spark.createDataFrame([], schemas.LIFE)
-    known = lives.known(events, nothing)
-    life = lives.lives(with_runs(events, None), carried_with_runs(nobody, None), known).cache()
+    known = messages.known(events, nothing)
+    life = lives(with_runs(events, None), carried_with_runs(nobody, None), known).cache()
     closed = life.where("state <> 'open'")
     lost = spark.createDataFrame([("n1", "/poison", 1, None)], schemas.LOST)
     return Tables(events, life, summaries.latency(closed), summaries.dead(closed), lost)

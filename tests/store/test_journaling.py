@@ -63,6 +63,9 @@ class Notebook:
     def refused(self, message: Message, keys: Sequence[str]) -> None:
         pass
 
+    def left(self, sessions: Mapping[str, Sequence[int]]) -> bytes:
+        return _words("left", sessions)
+
     def replayed(self, letters: Sequence[tuple[DeadLetter, str]]) -> bytes:
         told = [f"{int(letter.id) - BASE} {key}" for letter, key in letters]
         return "\n".join(["replayed [[", *told]).encode()
@@ -125,6 +128,7 @@ async def test_every_change_of_a_message_is_written_down_with_it(at: Desk) -> No
     at.store.settle("ann/1", ids(1))
     at.store.settle("joe/1", ids(1))
     at.store.bury([letter(9, of=2)], "joe/1")
+    at.store.forget("joe/1", ids(3))
     await at.answered()
     assert notes(at.server) == [
         "kept 1 2",
@@ -133,8 +137,9 @@ async def test_every_change_of_a_message_is_written_down_with_it(at: Desk) -> No
         "marked joe/1 1",
         "settled 1 ann/1 joe/1",
         "buried 9",
+        "left joe/1 3",
     ]
-    assert (at.queue("joe/1"), at.bodies(), at.dead()) == ({3: ""}, {3}, [9])
+    assert (at.queue("joe/1"), at.bodies(), at.dead()) == ({}, set(), [9])
 
 
 async def test_a_message_that_repeats_another_is_not_written_down(
@@ -368,3 +373,17 @@ def test_whichever_calls_are_repeated_each_change_is_told_once(
         answered = min(answered + heard_of, end)
     assert frames(shared_valkey) == ["3", "7", "11"]
     assert notes(shared_valkey) == []
+
+
+def test_a_frame_that_left_with_its_note_takes_the_place_of_that_again(
+    redis: Redis, shared_valkey: ValkeyServer
+) -> None:
+    room = Room(redis)
+    room.open()
+    journaling = Journaling(KEYS, "test")
+    leaving, number = journaling.annotate(scripts.forget(KEYS, EPOCH, ["joe/1"]), b"left")
+    frame = journaling.frame(EPOCH, b"what became of it", [number])
+    for _ in range(2):
+        room.call(leaving)
+        room.call(frame)
+    assert (frames(shared_valkey), notes(shared_valkey)) == (["what became of it"], [])

@@ -84,6 +84,51 @@ async def test_what_was_told_in_time_is_not_told_again(shared_valkey: ValkeyServ
     assert [event.kind for event in told(shared_valkey)[5:]] == ["acked"]
 
 
+async def test_what_a_session_left_is_told_by_the_next_if_nobody_else_could(
+    shared_valkey: ValkeyServer,
+) -> None:
+    async with desk(shared_valkey) as at:
+        Office(at)
+        at.keep(message(1), "joe/1", "ann/1")
+        at.keep(message(2), "joe/1")
+        at.store.forget("joe/1", ids(1, 2))
+        await at.answered()
+    async with desk(shared_valkey) as at:
+        office = Office(at)
+        office.scribe.find(await at.store.left_notes())
+        office.clerk.flush(0.0)
+        await at.answered()
+        assert await at.store.left_notes() == {}
+    found = [(e.kind, (e.msg or 0) - BASE, e.receiver, e.code) for e in told(shared_valkey)[2:]]
+    assert found == [
+        ("discarded", 1, "joe/1", "session_ended"),
+        ("discarded", 2, "joe/1", "session_ended"),
+    ]
+
+
+async def test_what_becomes_of_what_a_session_left_is_told_once(
+    shared_valkey: ValkeyServer,
+) -> None:
+    async with desk(shared_valkey) as at:
+        office = Office(at)
+        at.keep(message(1), "joe/1")
+        at.store.forget("joe/1", ids(1))
+        # It was in hands, and somebody has acknowledged it after all.
+        office.clerk.delivered("acked", [message(1)], "joe/1", NOW_US)
+        # The frame is on its way before the store has said anything.
+        office.clerk.flush(0.0)
+        await at.answered()
+        office.clerk.flush(0.0)
+        await at.answered()
+        left = await at.store.left_notes()
+    async with desk(shared_valkey) as at:
+        office = Office(at)
+        office.scribe.find(left)
+        office.clerk.flush(0.0)
+        await at.answered()
+    assert sorted(event.kind for event in told(shared_valkey)) == ["acked", "published"]
+
+
 async def test_a_note_that_cannot_be_read_is_missed_and_goes(shared_valkey: ValkeyServer) -> None:
     async with desk(shared_valkey) as at:
         office = Office(at)

@@ -14,6 +14,7 @@ from bench.tables import group, table
 BARS = Bars(
     times_the_better_peer={"chat": 2.0},
     times_another={"kept": TimesAnother("chat", "deliveries_per_cpu_s", ours=0.6, peers=1.0)},
+    times_silent={"chat": 0.95},
     at_most_the_better_peer={"chat": "lat_ms.p99"},
     at_most={"chat": {"bytes_per_session": 20_000}},
     at_least={"chat": {"deliveries": 100}},
@@ -46,6 +47,20 @@ def test_speed_below_the_bar_is_missed() -> None:
     ours = result("holdfast", deliveries_per_cpu_s=19)
     verdict = verdicts(result("faye", deliveries_per_cpu_s=10), ours)["deliveries_per_cpu_s"]
     assert verdict.met is False
+
+
+@pytest.mark.parametrize(("ours", "met"), [(96, True), (94, False)])
+def test_a_journal_may_cost_a_little(ours: int, met: bool) -> None:
+    found = judge(
+        [
+            result("holdfast", deliveries_per_cpu_s=ours),
+            result("holdfast-silent", deliveries_per_cpu_s=100),
+        ],
+        BARS,
+        peers=PEERS,
+    )
+    verdict = next(each for each in found if each.peer == "holdfast-silent 100")
+    assert (verdict.ratio, verdict.met) == (ours / 100, met)
 
 
 def test_the_median_of_the_runs_counts() -> None:

@@ -12,4 +12,5 @@ for i = 2, #ARGV do
     redis.call('HDEL', KEYS[3], ARGV[i])
     redis.call('UNLINK', KEYS[i + 2])
 end
+journal()
 return redis.status_reply('OK')

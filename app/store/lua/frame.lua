@@ -6,13 +6,14 @@
 -- ARGV   1 epoch   2 number of the call   3 the frame, then the numbers of its notes
 -- Reply  OK
 -- Cost   O(bytes of the frame + notes)
--- Repeat writes nothing: calls come in the order of their numbers, and the latest is known.
+-- Repeat writes nothing: calls come in the order of their numbers, and the latest is known. Notes
+--        that came back because their calls were repeated go again.
 local meta, stream, notes = KEYS[1], KEYS[2], KEYS[3]
 local epoch, number = string.match(redis.call('HGET', notes, 'call') or '', '^(.*):(%d+)$')
 if epoch ~= ARGV[1] or tonumber(number) < tonumber(ARGV[2]) then
     local seq = redis.call('HINCRBY', meta, stream, 1)
     redis.call('HSET', notes, 'call', ARGV[1] .. ':' .. ARGV[2])
     redis.call('XADD', stream, '*', 'epoch', ARGV[1], 'seq', seq, 'frame', ARGV[3])
-    call('HDEL', notes, 4, #ARGV)
 end
+call('HDEL', notes, 4, #ARGV)
 return redis.status_reply('OK')

@@ -261,12 +261,11 @@ olga asks "client/s21/1/?connectionState" and hears "ALIVE"
 olga operates
 olga asks "client/s21/1/?connectionState" and hears "POLLING"
 walter is held for 500 ms
-700 ms pass
-olga operates
-olga asks "client/s21/1/?connectionState" in vain
 walter <~ /sys/deadMessage {"data": {"content": 1, "receiver": "client/s21/1", "errorCode": "communication.noConnection.dead", ...}, ...}
           /sys/deadMessage {"data": {"content": 2, "receiver": "client/s21/1", "errorCode": "communication.noConnection.dead", ...}, ...}
           /meta/connect ok {"ext": {"ack": 2}}
+olga operates
+olga asks "client/s21/1/?connectionState" in vain
 alice -> /meta/connect {"ext": {"ack": 1}}
 alice <- /meta/connect error "402::session_unknown" {"advice": {"reconnect": "handshake", ...}}
 walter disconnects

@@ -1,0 +1,83 @@
+"""What is read is kept in files of single days, and the receipts say what is in them."""
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pipeline.lake import Lake
+from pipeline.source.arrow import ARROW, batch
+from pipeline.source.keeping import keep
+
+DAY_US = 86_400_000_000
+
+
+def events(*told: tuple[int, str, int | None]) -> pa.RecordBatch:
+    """Of such days, kinds and numbers."""
+    days, kinds, numbers = zip(*told, strict=True)
+    times = pa.array([day * DAY_US + 5 for day in days], pa.timestamp("us", "UTC"))
+    return batch({"ts": times, "kind": pa.array(kinds), "number": pa.array(numbers)}, len(told))
+
+
+def receipts(tables: list[pa.RecordBatch], folder: Path) -> list[dict[str, Any]]:
+    return [row for receipt in keep(iter(tables), folder) for row in receipt.to_pylist()]
+
+
+def test_every_day_has_a_file_and_every_kind_a_receipt(tmp_path: Path) -> None:
+    tables = [
+        events((0, "acked", None), (3, "acked", None), (0, "frame.gap", 2)),
+        events((0, "acked", None), (0, "frame.gap", 5)),
+    ]
+    lake = Lake(tmp_path)
+    told = receipts(tables, lake.coming)
+    assert sorted((row["day"], row["kind"], row["n"], row["number"]) for row in told) == [
+        ("1970-01-01", "acked", 2, 0),
+        ("1970-01-01", "frame.gap", 2, 7),
+        ("1970-01-04", "acked", 1, 0),
+    ]
+    written = {row["file"]: row["day"] for row in told}
+    assert len(written) == 2
+    lake.take_in(written, 7)
+    found = pq.read_table(tmp_path / "events" / "batch=00000007" / "d=1970-01-01")
+    assert found.schema.names == ARROW.names
+    assert Counter(found["kind"].to_pylist()) == {"acked": 2, "frame.gap": 2}
+    assert not lake.coming.exists()
+
+
+def test_clocks_that_say_anything_leave_few_files_open(tmp_path: Path) -> None:
+    tables = [events(*((day, "acked", None) for day in range(40)))] * 2
+    opened = 0
+
+    def watched() -> Iterator[pa.RecordBatch]:
+        nonlocal opened
+        for table in tables:
+            yield table
+            opened = max(opened, open_files(tmp_path))
+
+    told = [row for receipt in keep(watched(), tmp_path) for row in receipt.to_pylist()]
+    assert opened <= 16
+    assert sum(row["n"] for row in told) == 80
+    assert {row["file"] for row in told} == {file.name for file in tmp_path.iterdir()}
+
+
+def open_files(folder: Path) -> int:
+    places = (each for each in Path("/proc/self/fd").iterdir() if each.exists())
+    return sum(place.resolve().parent == folder for place in places)
+
+
+def test_files_of_a_task_that_failed_are_not_counted(tmp_path: Path) -> None:
+    def failing() -> Iterator[pa.RecordBatch]:
+        yield events((0, "acked", None))
+        raise OSError("the store went away")
+
+    lake = Lake(tmp_path)
+    with pytest.raises(OSError, match="went away"):
+        list(keep(failing(), lake.coming))
+    told = receipts([events((0, "acked", None))], lake.coming)
+    lake.take_in({row["file"]: row["day"] for row in told}, 0)
+    assert pq.read_table(lake.folder("events", 0)).num_rows == 1
+    assert not lake.coming.exists()
