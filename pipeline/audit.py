@@ -4,6 +4,7 @@ Each violation is a row: what kind, whose, how much is too much or too little, a
 whose ends are still to come are no violation.
 """
 
+from collections.abc import Mapping
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -13,29 +14,32 @@ from app.journal.schema import Kind
 from pipeline.books import unbalanced
 from pipeline.incidents import LOSSES
 from pipeline.lives import COPY, ENDS, MESSAGE, is_kind
+from pipeline.reach import with_age
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 VIOLATION = "kind string, node string, msg bigint, receiver string, number bigint, what string"
+_NAMES = [column.split()[0] for column in VIOLATION.split(", ")]
 
 
-def violations(events: "DataFrame") -> "DataFrame":
-    """All violations in these events: VIOLATION."""
+def violations(events: "DataFrame", lacking: Mapping[str, int] | None = None) -> "DataFrame":
+    """All violations in these events: VIOLATION.
+
+    Args:
+        lacking: By node, frames that should have come behind the last one.
+    """
     parts = (
         _of_the_journal(events),
-        _of_copies(events),
+        _of_its_end(events, lacking or {}),
         _of_messages(events),
         unbalanced(events),
     )
     return reduce(_both, (part.select(*_NAMES) for part in parts)).orderBy(*_NAMES)
 
 
-_NAMES = [column.split()[0] for column in VIOLATION.split(", ")]
-
-
 def _both(one: "DataFrame", other: "DataFrame") -> "DataFrame":
-    return one.unionByName(other, allowMissingColumns=True)
+    return one.unionByName(other)
 
 
 def _of_the_journal(events: "DataFrame") -> "DataFrame":
@@ -53,82 +57,94 @@ def _of_the_journal(events: "DataFrame") -> "DataFrame":
     )
 
 
-def _of_copies(events: "DataFrame") -> "DataFrame":
-    """A copy ends once, is handed over for the first time once, and not after its end."""
-    told = events.where(F.col("msg").isNotNull() & F.col("receiver").isNotNull())
-    ended, handed = is_kind(*ENDS), is_kind(Kind.HANDED, Kind.REDELIVERED)
-    ts, seq = F.col("ts"), F.col("seq")
-    copies = told.groupBy(*COPY).agg(
-        (1 + _count(is_kind(Kind.REPLAYED))).alias("lives"),
-        _count(ended).alias("ends"),
-        _count(is_kind(Kind.HANDED)).alias("firsts"),
-        # Clocks jump and frames may overtake each other; not both at once.
-        F.max(F.when(handed, ts)).alias("handed_ts"),
-        F.max(F.when(ended, ts)).alias("ended_ts"),
-        F.max(F.when(handed, seq)).alias("handed_seq"),
-        F.max(F.when(ended, seq)).alias("ended_seq"),
-    )
-    ends, lives, firsts = F.col("ends"), F.col("lives"), F.col("firsts")
-    is_over = ends >= lives
-    is_later = (F.col("handed_ts") > F.col("ended_ts")) & (F.col("handed_seq") > F.col("ended_seq"))
-    faults = (
-        _fault(ends > lives, "settled_twice", ends - lives, "more ends than lives"),
-        _fault(firsts > lives, "handed_twice", firsts - lives, "first hand-overs, and no replay"),
-        _fault(
-            is_over & is_later,
-            "handed_after_end",
-            F.lit(1),
-            "handed over after its end",
-        ),
-    )
-    return _told(copies, faults)
+def _of_its_end(events: "DataFrame", lacking: Mapping[str, int]) -> "DataFrame":
+    text = "the last frames that were written are not there"
+    rows = [("frame.lacking", node, None, None, frames, text) for node, frames in lacking.items()]
+    return events.sparkSession.createDataFrame(rows, VIOLATION)
 
 
 def _of_messages(events: "DataFrame") -> "DataFrame":
-    """A message has no more ends than copies, and was published if anything became of it."""
-    begin = (
-        events.where(F.col("seq").isNotNull())
-        .groupBy(F.col("node").alias("origin"))
-        .agg(F.min("ts").alias("begin"))
+    """What is wrong with messages, and with single copies of them."""
+    judged = with_age(_copies(events), events).withColumn("faults", _faults_of_copies())
+    messages = judged.groupBy(*MESSAGE, "is_old").agg(
+        *(
+            F.sum(name).alias(name)
+            for name in ("published", "copies", "replayed", "ends", "others")
+        ),
+        F.count("receiver").alias("receivers"),
+        F.flatten(F.collect_list("faults")).alias("of_copies"),
     )
-    messages = (
+    faults = F.explode(F.concat("of_copies", _faults_of_messages()))
+    told = messages.select(F.col("origin").alias("node"), "msg", faults.alias("fault"))
+    return told.select("fault.kind", "node", "msg", "fault.receiver", "fault.number", "fault.what")
+
+
+_SUMS = ("published", "copies", "replayed", "ends", "others")
+
+
+def _copies(events: "DataFrame") -> "DataFrame":
+    """What happened to each copy; and, as to one for nobody, to the message itself."""
+    ended, handed = is_kind(*ENDS), is_kind(Kind.HANDED, Kind.REDELIVERED)
+    ts, seq = F.col("ts"), F.col("seq")
+    return (
         events.where(F.col("msg").isNotNull())
-        .groupBy(*MESSAGE)
+        .groupBy(*COPY)
         .agg(
             _count(is_kind(Kind.PUBLISHED)).alias("published"),
             F.coalesce(F.sum("copies"), F.lit(0)).alias("copies"),
+            _count(~is_kind(Kind.PUBLISHED)).alias("others"),
             _count(is_kind(Kind.REPLAYED)).alias("replayed"),
-            _count(is_kind(*ENDS)).alias("ends"),
-            F.count(F.when(~is_kind(Kind.PUBLISHED), 1)).alias("others"),
+            _count(is_kind(Kind.HANDED)).alias("firsts"),
+            _count(is_kind(Kind.ACKED)).alias("acks"),
+            _count(ended).alias("ends"),
+            # Clocks jump and frames may overtake each other; not both at once.
+            F.max(F.when(handed, ts)).alias("handed_ts"),
+            F.max(F.when(ended, ts)).alias("ended_ts"),
+            F.max(F.when(handed, seq)).alias("handed_seq"),
+            F.max(F.when(ended, seq)).alias("ended_seq"),
         )
-        .join(F.broadcast(begin), on="origin", how="left")
     )
+
+
+def _faults_of_copies() -> "Column":
+    """A copy ends once, and is handed over for the first time once, before its ack and its end."""
+    ends, firsts, acks = F.col("ends"), F.col("firsts"), F.col("acks")
+    lives = 1 + F.col("replayed")
+    is_later = (F.col("handed_ts") > F.col("ended_ts")) & (F.col("handed_seq") > F.col("ended_seq"))
+    is_late = (ends >= lives) & is_later
+    is_unseen = ~F.col("is_old") & (acks > firsts)
+    whose = F.col("receiver")
+    return _faults(
+        _fault(ends > lives, "settled_twice", ends - lives, "more ends than lives", whose),
+        _fault(firsts > lives, "handed_twice", firsts - lives, "handed over first, again", whose),
+        _fault(is_late, "handed_after_end", F.lit(1), "handed over after its end", whose),
+        _fault(is_unseen, "never_handed", acks - firsts, "acked, and never handed over", whose),
+    )
+
+
+def _faults_of_messages() -> "Column":
+    """It has no more ends and receivers than copies, and was published if anything became of it."""
+    is_known = ~F.col("is_old") & (F.col("published") > 0)
+    is_unknown = ~F.col("is_old") & (F.col("published") == 0)
     room = F.col("copies") + F.col("replayed")
-    is_known = F.col("published") > 0
-    is_old = F.floor(F.col("msg") / 1000) < F.unix_micros("begin")
-    surplus = F.col("ends") - room
-    faults = (
-        _fault(is_known & (surplus > 0), "too_many_ends", surplus, "more ends than copies"),
-        _fault(
-            ~is_known & ~is_old,
-            "not_published",
-            F.col("others"),
-            "nobody published it",
-        ),
-    )
-    return _told(messages.withColumn("receiver", F.lit(None).cast("string")), faults)
-
-
-def _told(rows: "DataFrame", faults: tuple["Column", ...]) -> "DataFrame":
-    found = rows.withColumn("fault", F.explode(F.array_compact(F.array(*faults))))
-    return found.select(
-        "fault.kind", F.col("origin").alias("node"), "msg", "receiver", "fault.number", "fault.what"
+    ends, receivers = F.col("ends") - room, F.col("receivers") - room
+    return _faults(
+        _fault(is_known & (ends > 0), "too_many_ends", ends, "more ends than copies"),
+        _fault(is_known & (receivers > 0), "too_many_receivers", receivers, "more than copies"),
+        _fault(is_unknown, "not_published", F.col("others"), "nobody published it"),
     )
 
 
-def _fault(is_so: "Column", kind: str, number: "Column", text: str) -> "Column":
+def _faults(*faults: "Column") -> "Column":
+    return F.array_compact(F.array(*faults))
+
+
+def _fault(
+    is_so: "Column", kind: str, number: "Column", text: str, receiver: "Column | None" = None
+) -> "Column":
     told = F.struct(
         F.lit(kind).alias("kind"),
+        (F.lit(None) if receiver is None else receiver).cast("string").alias("receiver"),
         number.cast("bigint").alias("number"),
         F.lit(text).alias("what"),
     )

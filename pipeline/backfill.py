@@ -63,8 +63,8 @@ def _write_plan(place: Path, plan: Plan) -> None:
 def _new_plan(spark: "SparkSession", lake: Lake) -> Plan:
     found = lake.table(spark, "events").select("d").distinct().orderBy("d").collect()
     days = [row.d for row in found if row.d is not None]
-    newest = lake.committed()
-    if not days or newest is None:
+    newest = lake.newest()
+    if not days:
         raise PipelineFailed(f"{lake.root} has no events to make anything from")
     _check_reach(spark, lake, days[0])
     # Tables have no more batches than events have; then a step is no larger than a batch was.

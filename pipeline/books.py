@@ -1,5 +1,7 @@
 """A node's own books, against what its events add up to."""
 
+from functools import reduce
+from operator import add
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
@@ -44,8 +46,8 @@ def unbalanced(events: "DataFrame") -> "DataFrame":
 
 
 def _named(which: str) -> "Column":
-    """The sum that belongs to what a row of the books is about; none to what waits."""
-    names = ("accepted", *_KINDS)
+    """The sum that belongs to what a row of the books is about."""
+    names = ("accepted", *_KINDS, "open")
     sums = F.map_from_arrays(
         F.array(*(F.lit(name) for name in names)),
         F.array(*(F.col(f"{which}_{name}") for name in names)),
@@ -118,9 +120,14 @@ def _sums(events: "DataFrame", runs: "DataFrame") -> "DataFrame":
 def _sums_of(name: str, counts: "Column") -> list["Column"]:
     copies = F.coalesce(F.sum(F.when(counts, F.col("copies"))), F.lit(0))
     accepted = copies + _count(counts, Kind.REPLAYED)
+    ends = {each: _count(counts, *kinds) for each, kinds in _KINDS.items()}
+    # What the node found in the store when it began; if that is not there, nothing can be said.
+    restored = F.sum(F.when(is_kind(Kind.BOOKS) & (F.col("what") == "restored"), F.col("number")))
+    still_open = restored + accepted - reduce(add, ends.values())
     return [
         accepted.alias(f"{name}_accepted"),
-        *(_count(counts, *kinds).alias(f"{name}_{each}") for each, kinds in _KINDS.items()),
+        *(count.alias(f"{name}_{each}") for each, count in ends.items()),
+        still_open.alias(f"{name}_open"),
     ]
 
 

@@ -1,5 +1,6 @@
 """What there is of what the pipeline needs, and how well it works."""
 
+import shutil
 import time
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
@@ -7,9 +8,10 @@ from typing import NamedTuple
 
 from pipeline.class_archive import archive_for, make_archive
 from pipeline.failures import PipelineFailed
-from pipeline.java import Java, find_java, look_for_java
+from pipeline.java import Java, NoJava, find_java, look_for_java, no_java
 from pipeline.session import Engine, open_session
 
+_ARCHIVE = "archive of classes"
 _PACKAGES = ("pyspark", "pyarrow", "pandas", "redis")
 
 
@@ -25,25 +27,38 @@ def examine() -> Iterator[Sight]:
     """All that is needed, and whether it is there."""
     for package in _PACKAGES:
         yield _package(package)
-    used: Java | None = None
-    for place in look_for_java():
-        if isinstance(place, Java):
-            is_used = used is None
-            used = used or place
-            text = f"{place.version} in {place.home}" + ("" if is_used else " (not used)")
-            yield Sight(f"Java: {place.origin}", True if is_used else None, text)
-        else:
-            yield Sight(f"Java: {place.origin}", None, place.reason)
+    yield _shell()
+    places = [*look_for_java()]
+    used = next((place for place in places if isinstance(place, Java)), None)
+    for place in places:
+        yield _java(place, is_used=place is used)
     if used is None:
-        yield Sight("Java", False, _complaint())
+        yield Sight("Java", False, no_java([each for each in places if isinstance(each, NoJava)]))
     elif _package("pyspark").ok:
         yield _archive(used)
+
+
+def _java(place: Java | NoJava, *, is_used: bool) -> Sight:
+    thing = f"Java: {place.origin}"
+    if isinstance(place, NoJava):
+        return Sight(thing, None, place.reason)
+    text = f"{place.version} in {place.home}"
+    return Sight(thing, True, text) if is_used else Sight(thing, None, f"{text} (not used)")
+
+
+def _shell() -> Sight:
+    place = shutil.which("bash")
+    return Sight("bash", place is not None, place or "missing: Spark is started by a script for it")
 
 
 def try_out(engine: Engine) -> Iterator[Sight]:
     """Start Spark and let it count, with the time that it takes."""
     begin = time.perf_counter()
-    spark = open_session(engine)
+    try:
+        spark = open_session(engine)
+    except PipelineFailed as failed:
+        yield Sight("start of Spark", False, str(failed))
+        return
     started = time.perf_counter()
     yield Sight("start of Spark", True, f"{started - begin:.1f} s, version {spark.version}")
     try:
@@ -54,9 +69,10 @@ def try_out(engine: Engine) -> Iterator[Sight]:
 
 
 def prepare() -> Sight:
-    """Make what lets Spark start sooner."""
+    """Make what lets Spark start sooner, where all that it needs is there."""
     java = find_java()
-    make_archive(java)
+    if java.can_archive and not make_archive(java):
+        return Sight(_ARCHIVE, False, "it could not be made: --start shows whether Spark works")
     return _archive(java)
 
 
@@ -70,16 +86,8 @@ def _package(name: str) -> Sight:
 def _archive(java: Java) -> Sight:
     place = archive_for(java)
     if place.exists():
-        return Sight("archive of classes", True, str(place))
+        return Sight(_ARCHIVE, True, str(place))
     if not java.can_archive:
-        return Sight("archive of classes", None, "this Java cannot make one: Spark starts slower")
+        return Sight(_ARCHIVE, None, "this Java cannot make one: Spark starts slower")
     text = "none yet: holdfast pipeline doctor --prepare makes it"
-    return Sight("archive of classes", None, text)
-
-
-def _complaint() -> str:
-    try:
-        find_java()
-    except PipelineFailed as failed:
-        return str(failed)
-    return ""
+    return Sight(_ARCHIVE, None, text)

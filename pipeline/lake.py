@@ -72,6 +72,17 @@ class Lake:
         found = [int(file.name) for file in commits.glob("*") if file.name.isdecimal()]
         return max(found, default=None)
 
+    def newest(self) -> int:
+        """The same, where tables are wanted.
+
+        Raises:
+            PipelineFailed: There are none.
+        """
+        newest = self.committed()
+        if newest is None:
+            raise PipelineFailed(f"{self.root} has no tables yet: holdfast pipeline ingest first")
+        return newest
+
     def positions(self) -> dict[str, Position]:
         """How far each node's journal was read."""
         newest = self.committed()
@@ -126,9 +137,7 @@ class Lake:
 
     def table(self, spark: "SparkSession", table: str) -> "DataFrame":
         """All committed batches of a table; of what is carried, the newest."""
-        newest = self.committed()
-        if newest is None:
-            raise PipelineFailed(f"{self.root} has no tables yet: holdfast pipeline ingest first")
+        newest = self.newest()
         if table in CARRIED:
             return self.batch(spark, table, newest)
         columns, in_name = TABLES[table]

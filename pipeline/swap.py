@@ -8,8 +8,9 @@ import json
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from fcntl import LOCK_EX, LOCK_SH, flock
+from fcntl import LOCK_EX, LOCK_NB, LOCK_SH, flock
 from pathlib import Path
+from typing import TextIO
 
 from pipeline.lake import Lake
 
@@ -20,10 +21,12 @@ _LOCK = "_lock"
 
 @contextmanager
 def reading(lake: Lake) -> Iterator[None]:
-    """Folders stay where they are meanwhile; several may read, and one may ingest."""
-    if not lake.root.exists():
-        yield
-        return
+    """Folders stay where they are meanwhile; several may read, and one may ingest.
+
+    Raises:
+        PipelineFailed: There is nothing to read.
+    """
+    lake.newest()
     while True:
         with _locked(lake, LOCK_SH):
             if not (lake.root / _NOTE).exists():
@@ -42,11 +45,40 @@ def changing(lake: Lake) -> Iterator[None]:
 
 
 @contextmanager
+def keeping_up(lake: Lake) -> Iterator[None]:
+    """Only one keeps up the tables at a time; ingest and reports go on.
+
+    Raises:
+        PipelineFailed: Somebody does already, or there is nothing to keep up.
+    """
+    with lake.alone("upkeep"):
+        with reading(lake):
+            pass
+        yield
+
+
+@contextmanager
+def unread(lake: Lake) -> Iterator[bool]:
+    """Whether nobody reads or changes folders; if so, nobody does meanwhile."""
+    with _opened(lake) as file:
+        try:
+            flock(file, LOCK_EX | LOCK_NB)
+            is_so = True
+        except BlockingIOError:
+            is_so = False
+        yield is_so
+
+
+@contextmanager
 def _locked(lake: Lake, how: int) -> Iterator[None]:
-    lake.root.mkdir(parents=True, exist_ok=True)
-    with (lake.root / _LOCK).open("a") as file:
+    with _opened(lake) as file:
         flock(file, how)
         yield
+
+
+def _opened(lake: Lake) -> TextIO:
+    lake.root.mkdir(parents=True, exist_ok=True)
+    return (lake.root / _LOCK).open("a")
 
 
 def replace(lake: Lake, old: Sequence[Path], new: Mapping[Path, Path]) -> None:

@@ -3,8 +3,8 @@
 What the next ingest reads is never touched: neither the newest batch nor what is carried.
 """
 
+import shutil
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -50,25 +50,6 @@ class Step:
             yield from folder.rglob("*.parquet")
 
 
-@contextmanager
-def alone(lake: Lake) -> Iterator[None]:
-    """Only one keeps up the tables at a time; ingest and reports go on.
-
-    Raises:
-        PipelineFailed: Somebody does already.
-    """
-    _newest(lake)
-    with lake.alone("upkeep"):
-        yield
-
-
-def _newest(lake: Lake) -> int:
-    newest = lake.committed()
-    if newest is None:
-        raise PipelineFailed(f"{lake.root} has no tables yet: holdfast pipeline ingest first")
-    return newest
-
-
 def last_days(rows: "DataFrame", column: str) -> "DataFrame":
     """The last day of each batch: batch int, day date."""
     return rows.groupBy("batch").agg(F.max(F.to_date(column)).alias("day"))
@@ -93,7 +74,7 @@ def _refuse_half_filled(lake: Lake) -> None:
 
 def _by_day(spark: "SparkSession", lake: Lake, table: str) -> dict[date | None, list[Path]]:
     """The folders of a table's closed batches by the last day that each has."""
-    newest = _newest(lake)
+    newest = lake.newest()
     rows = lake.table(spark, table).where(F.col("batch") < newest)
     days = {row.batch: row.day for row in last_days(rows, _TIMES[table]).collect()}
     by_day: dict[date | None, list[Path]] = {}
@@ -112,6 +93,8 @@ def compact(
     spark: "SparkSession", lake: Lake, steps: Sequence[Step], tell: Callable[[], None]
 ) -> None:
     """Take these steps; `tell` hears of each."""
+    # Of one that was killed.
+    shutil.rmtree(lake.root / _WORK, ignore_errors=True)
     for step in steps:
         if step.day is None:
             _remove(lake, step.folders)
@@ -145,7 +128,7 @@ def to_forget(
 
 
 def _old_events(lake: Lake, before: date) -> Iterator[Step]:
-    newest, by_day = _newest(lake), dict[date, list[Path]]()
+    newest, by_day = lake.newest(), dict[date, list[Path]]()
     for number, folder in _folders(lake, "events"):
         for place in folder.glob("d=*") if number <= newest else ():
             name = place.name.partition("=")[2]

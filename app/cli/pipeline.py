@@ -54,17 +54,20 @@ def doctor(
     engine: Callable[[bool], Engine],
 ) -> None:
     """Say what there is of what the pipeline needs."""
-    with failing():
-        sights = [*examine()]
-        if prepared:
-            with patience("Preparing"):
-                sights = [*sights[:-1], prepare()]
-        if start:
-            with patience("Starting Spark"):
-                sights += try_out(engine(True))
+    sights = [*examine()]
+    if prepared and _is_well(sights):
+        with patience("Preparing"):
+            sights[-1] = prepare()
+    if start and _is_well(sights):
+        with patience("Starting Spark"):
+            sights += try_out(engine(True))
     _show(sights, as_json=as_json)
-    if any(sight.ok is False for sight in sights):
+    if not _is_well(sights):
         raise typer.Exit(Exit.FAILED)
+
+
+def _is_well(sights: list[Sight]) -> bool:
+    return all(sight.ok is not False for sight in sights)
 
 
 def _show(sights: list[Sight], *, as_json: bool) -> None:
@@ -80,7 +83,18 @@ def _show(sights: list[Sight], *, as_json: bool) -> None:
 _ONCE = typer.Option("--once", help="Take what is there and end; else go on until ctrl-C.")
 _ACCEPT = typer.Option("--accept-loss", help="Go on where frames are missing; the audit tells.")
 _MOST = typer.Option("--max-events", min=1, metavar="N", help="Events in a batch, at most.")
-_HTML = typer.Option("--html", metavar="FILE", help="Write a page with pictures instead.")
+
+
+def _in_a_folder(place: Path | None) -> Path | None:
+    """A file that can be made: said before the work, not behind it."""
+    if place is not None and (place.is_dir() or not place.resolve().parent.is_dir()):
+        raise typer.BadParameter(f"{place} is no file in a folder that is there")
+    return place
+
+
+_HTML = typer.Option(
+    "--html", metavar="FILE", callback=_in_a_folder, help="Write a page with pictures instead."
+)
 
 
 @program.command("ingest")
@@ -97,6 +111,7 @@ def ingest(
     """Take events from the journal into the tables, each of them once."""
     if engine(False).remote is not None:
         raise typer.BadParameter("ingest writes the tables itself: give it a --master")
+    lake = Lake(journal.lake)
     with (
         failing(),
         journal.store() as url,
@@ -104,6 +119,7 @@ def ingest(
         progress() as bar,
     ):
         from pipeline.ingest import Source, go_on, take_what_is_there
+        from pipeline.lacking import remember
 
         task = bar.add_task("Events", total=None)
 
@@ -111,15 +127,21 @@ def ingest(
             bar.update(task, completed=taken.events)
 
         source = Source(url, journal.namespace, max_events, accept_loss)
-        lake = Lake(journal.lake)
         if not once:
             with results.keeping(session, lake, url, journal.namespace), until_ctrl_c() as is_over:
                 go_on(session, source, lake, tell, is_over)
             return
         taken = take_what_is_there(session, source, lake, tell)
+        remember(lake, taken.lacking)
         if taken.batches:
             results.write(session, lake, url, journal.namespace)
     _tell_taken(taken, as_json=as_json)
+    if lake.committed() is None:
+        complain(
+            f"nobody has written a journal into this store, in the namespace {journal.namespace}: "
+            "--namespace names another, and a server whose setting journal is on writes one"
+        )
+        raise typer.Exit(Exit.FAILED)
 
 
 def _tell_taken(taken: "Taken", *, as_json: bool) -> None:
@@ -226,15 +248,16 @@ def audit(
     lake = Lake(journal.lake)
     with failing(), reading(lake), spark.session(engine(True)) as session, patience("Auditing"):
         from pipeline.audit import violations
+        from pipeline.lacking import remembered
         from pipeline.reports.catalogue import result_of
 
-        found = violations(lake.table(session, "events")).cache()
+        found = violations(lake.table(session, "events"), remembered(lake)).cache()
         keep(found, parquet)
         result = result_of(found, limit)
         count = found.count()
     if result.rows or as_json:
         show_result(result, as_json=as_json)
     if count:
-        complain(f"{count} violations")
+        complain(f"{count} violations" if count > 1 else "1 violation")
         raise typer.Exit(Exit.FAILED)
     note("No violations")

@@ -2,15 +2,16 @@
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
+
+import typer
 
 from app.cli import spark
 from app.cli.journal_place import JournalPlace, journal
 from app.cli.options import AsJson, gathers
-from app.cli.output import complain, patience, print_json, print_table, when
+from app.cli.output import patience, print_json, print_table, when
 from app.cli.spark import engine, failing
-from pipeline.failures import PipelineFailed
 from pipeline.lake import Lake
 from pipeline.session import Engine
 from pipeline.swap import reading
@@ -31,7 +32,12 @@ def results(
     Ingest does so, too. What was written before is replaced.
     """
     lake = Lake(journal.lake)
-    with failing(), journal.store() as url, spark.session(engine(True)) as session:
+    with (
+        failing(),
+        reading(lake),
+        journal.store() as url,
+        spark.session(engine(True)) as session,
+    ):
         found = write(session, lake, url, journal.namespace)
     if as_json:
         for value in found.values():
@@ -68,11 +74,10 @@ def keeping(session: "SparkSession", lake: Lake, url: str, namespace: str) -> It
             newest = lake.committed()
             if newest is None or newest == last:
                 continue
-            try:
+            # Whatever it is, the ingest goes on.
+            with suppress(typer.Exit), failing():
                 write(session, lake, url, namespace)
                 last = newest
-            except PipelineFailed as failed:
-                complain(str(failed))
 
     thread = threading.Thread(target=keep, daemon=True)
     thread.start()

@@ -13,10 +13,13 @@ from app.cli.output import note, patience, print_json, print_table, progress
 from app.cli.spark import engine, failing
 from pipeline.lake import Lake
 from pipeline.session import Engine
+from pipeline.swap import keeping_up
 
 if TYPE_CHECKING:
     from pipeline.upkeep import Step
 
+# A century: before that there are no dates that mean anything.
+_MOST_DAYS = 36_500
 _HEAD = ("table", "day", "folders", "files", "bytes")
 
 
@@ -29,25 +32,24 @@ def compact(
     engine: Callable[[bool], Engine],
 ) -> None:
     """Put the batches of a day together: few large files are read sooner than many small ones."""
-    with failing(), spark.session(engine(True)) as session:
-        from pipeline.upkeep import alone, to_compact
+    lake = Lake(journal.lake)
+    with failing(), keeping_up(lake), spark.session(engine(True)) as session, progress() as bar:
         from pipeline.upkeep import compact as take
+        from pipeline.upkeep import to_compact
 
-        lake = Lake(journal.lake)
-        with alone(lake), progress() as bar:
-            steps = to_compact(session, lake)
-            _show(steps, as_json=as_json)
-            if dry_run:
-                return
-            task = bar.add_task("Days", total=len(steps))
-            take(session, lake, steps, lambda: bar.advance(task))
+        steps = to_compact(session, lake)
+        _show(steps, as_json=as_json)
+        if dry_run:
+            return
+        task = bar.add_task("Days", total=len(steps))
+        take(session, lake, steps, lambda: bar.advance(task))
     note(f"{len(steps)} days of tables put together" if steps else "There is nothing to do")
 
 
 @gathers(journal, engine)
 def retain(
     *,
-    days: Annotated[int, typer.Option("--days", min=1, help="So many days stay.")],
+    days: Annotated[int, typer.Option("--days", min=1, max=_MOST_DAYS, help="So many stay.")],
     events_days: Annotated[
         int | None, typer.Option("--events-days", min=1, help="Of events; else as many.")
     ] = None,
@@ -61,22 +63,23 @@ def retain(
 
     The newest batch stays, and copies that are on their way.
     """
+    if events_days is not None and events_days > days:
+        raise typer.BadParameter("what is made from events is kept as long as they are, or longer")
     today = datetime.now(UTC).date()
     before, events_before = (
         today - timedelta(days=kept - 1) for kept in (days, events_days or days)
     )
-    with failing(), spark.session(engine(True)) as session:
-        from pipeline.upkeep import alone, forget, to_forget
+    lake = Lake(journal.lake)
+    with failing(), keeping_up(lake):
+        with spark.session(engine(True)) as session, patience("Looking"):
+            from pipeline.upkeep import forget, to_forget
 
-        lake = Lake(journal.lake)
-        with alone(lake):
-            with patience("Looking"):
-                steps = to_forget(session, lake, before=before, events_before=events_before)
-            _show(steps, as_json=as_json)
-            if dry_run or not steps:
-                return
-            confirm(f"Remove {len(steps)} days of tables?", yes=yes)
-            forget(lake, steps)
+            steps = to_forget(session, lake, before=before, events_before=events_before)
+        _show(steps, as_json=as_json)
+        if dry_run or not steps:
+            return
+        confirm(f"Remove {len(steps)} days of tables?", yes=yes)
+        forget(lake, steps)
     note(f"{len(steps)} days of tables removed")
 
 
@@ -100,17 +103,14 @@ def backfill(
 
     If it is broken off, the next one goes on behind the last whole day.
     """
-    with failing(), spark.session(engine(False)) as session:
+    lake = Lake(journal.lake)
+    with failing(), keeping_up(lake), spark.session(engine(False)) as session, progress() as bar:
         from pipeline.backfill import backfill as make
         from pipeline.backfill import begin
-        from pipeline.upkeep import alone
 
-        lake = Lake(journal.lake)
-        with alone(lake), progress() as bar:
-            plan = begin(session, lake)
-            total = len(plan.steps)
-            task = bar.add_task("Days", total=total, completed=plan.done)
-            make(session, lake, plan, lambda done: bar.update(task, completed=done))
+        plan = begin(session, lake)
+        task = bar.add_task("Days", total=len(plan.steps), completed=plan.done)
+        make(session, lake, plan, lambda done: bar.update(task, completed=done))
     days = [day for step in plan.steps for day in step]
     told = {"first": days[0], "last": days[-1], "days": len(days), "found_done": plan.done}
     if as_json:

@@ -12,8 +12,17 @@ if TYPE_CHECKING:
 
     from pipeline.reports.catalogue import Result
 
+
+def _new(place: Path | None) -> Path | None:
+    """A folder that is not there: said before the work, not behind it."""
+    if place is not None and place.exists():
+        raise typer.BadParameter(f"{place} is there already: name a new folder")
+    return place
+
+
 Parquet = Annotated[
-    Path | None, typer.Option("--parquet", metavar="DIR", help="Write all rows there, too.")
+    Path | None,
+    typer.Option("--parquet", metavar="DIR", callback=_new, help="Write all rows there, too."),
 ]
 
 

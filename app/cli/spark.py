@@ -10,7 +10,7 @@ import typer
 
 from app.cli.failures import Exit
 from app.cli.output import complain, patience
-from pipeline.failures import PipelineFailed
+from pipeline.failures import PipelineFailed, in_words, is_of_others
 from pipeline.session import LOCAL, Engine, open_session
 
 if TYPE_CHECKING:
@@ -34,6 +34,10 @@ def engine(
     def make(quick: bool) -> Engine:
         return Engine(master, remote, quick, settings)
 
+    try:
+        make(True)
+    except PipelineFailed as failed:
+        raise typer.BadParameter(str(failed)) from None
     return make
 
 
@@ -49,8 +53,10 @@ def failing() -> Iterator[None]:
     """What keeps the pipeline from working is said, not shown as a fault of ours."""
     try:
         yield
-    except PipelineFailed as failed:
-        complain(str(failed))
+    except Exception as error:
+        if not isinstance(error, PipelineFailed) and not is_of_others(error):
+            raise
+        complain(in_words(error))
         raise typer.Exit(Exit.FAILED) from None
 
 

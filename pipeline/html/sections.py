@@ -167,7 +167,7 @@ SECTIONS = {
     "redelivery": Section(
         "Redelivery",
         "Receivers to whom things were handed more than once.",
-        "Nothing was handed over.",
+        "Nobody got anything twice, and nobody refused anything.",
         _redelivery_found,
         _bars("redeliveries", "receiver"),
     ),

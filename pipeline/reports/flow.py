@@ -7,6 +7,7 @@ from pyspark.sql import functions as F
 from app.journal.schema import Kind
 from pipeline.lake import OPEN
 from pipeline.lives import ENDS, LOST, is_kind
+from pipeline.reach import with_age
 from pipeline.reports.tables import Tables, share
 
 if TYPE_CHECKING:
@@ -19,31 +20,44 @@ _ACKED = (Kind.ACKED, Kind.WRITTEN)
 def funnel(tables: Tables) -> "DataFrame":
     """By channel: what was published, for how many, how much of it came to which end.
 
-    What is `lost` was in the memory of a process that ended.
+    What is `lost` was in the memory of a process that ended. Of messages that came before the
+    journal, ends may be known and copies not: these are left out.
     """
     published = (
-        tables.events.where(is_kind(Kind.PUBLISHED))
+        _whole(tables.events.where(is_kind(Kind.PUBLISHED)), tables)
         .groupBy("channel")
         .agg(F.count("*").alias("published"), F.sum("copies").alias("copies"))
     )
     state = F.col("state")
-    lived = tables.life.groupBy("channel").agg(
-        _count(F.col("generation") > 0).alias("replayed"),
-        _count(F.col("handed_ts").isNotNull()).alias("handed"),
-        _count(state.isin(*_ACKED)).alias("acked"),
-        *(_count(state == end).alias(end) for end in _STATES),
-        _count(~state.isin(OPEN, LOST)).alias("ended"),
+    lived = (
+        _whole(tables.life, tables)
+        .groupBy("channel")
+        .agg(
+            _count(F.col("generation") > 0).alias("replayed"),
+            _count(F.col("handed_ts").isNotNull()).alias("handed"),
+            _count(state.isin(*_ACKED)).alias("acked"),
+            *(_count(state == end).alias(end) for end in _STATES),
+            _count(~state.isin(OPEN, LOST)).alias("ended"),
+            _count(state == OPEN).alias("in_hands"),
+        )
     )
     lost = tables.lost.groupBy("channel").agg(F.sum("n").alias("lost"))
     whole = published.join(lived, on="channel", how="full").join(lost, on="channel", how="full")
-    rest = F.col("copies") + F.col("replayed") - F.col("ended") - F.col("lost")
+    # Where frames are missing, ends may be more than copies.
+    rest = F.greatest(
+        F.col("copies") + F.col("replayed") - F.col("ended") - F.col("lost"), F.col("in_hands")
+    )
     return (
         whole.na.fill(0)
         .withColumn("open", rest)
         .withColumn("share", share(F.col("acked"), F.col("copies") + F.col("replayed")))
-        .drop("ended")
+        .drop("ended", "in_hands")
         .orderBy(F.desc("copies"), "channel")
     )
+
+
+def _whole(rows: "DataFrame", tables: Tables) -> "DataFrame":
+    return with_age(rows, tables.events).where(~F.col("is_old"))
 
 
 def throughput(tables: Tables) -> "DataFrame":

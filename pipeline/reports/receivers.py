@@ -20,7 +20,7 @@ _ACKED = (Kind.ACKED, Kind.WRITTEN)
 
 
 def redelivery(tables: Tables) -> "DataFrame":
-    """By channel and receiver, those to whom most was handed more than once first."""
+    """By channel and receiver to whom something was handed again, or who refused it; most first."""
     again = F.col("redelivered") > 0
     return (
         tables.life.where(F.col("handed_ts").isNotNull())
@@ -32,6 +32,7 @@ def redelivery(tables: Tables) -> "DataFrame":
             F.sum("refused").alias("refusals"),
             F.max("attempts").alias("attempts"),
         )
+        .where((F.col("redeliveries") > 0) | (F.col("refusals") > 0))
         .withColumn("share", share(F.col("repeated"), F.col("copies")))
         .orderBy(F.desc("redeliveries"), F.desc("refusals"), "receiver", "channel")
     )

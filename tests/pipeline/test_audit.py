@@ -8,7 +8,7 @@ import pytest
 from app.journal.schema import Event
 from pipeline import schemas
 from pipeline.audit import violations
-from tests.pipeline.journals import SECOND, event, published
+from tests.pipeline.journals import NODE, SECOND, START_US, event, published
 from tests.pipeline.stories import acked, books, delivery, died, handed, start, the_story
 
 if TYPE_CHECKING:
@@ -27,7 +27,9 @@ def rows_of(events: Iterable[Event], node: str) -> Rows:
     for each in events:
         is_next = each.kind != "books" or before != "books"
         seq, pos = (seq + 1, 0) if is_next else (seq, pos + 1)
-        own = each._replace(node=node, origin=each.origin and node)
+        number = node[1:]
+        origin = node if each.origin == NODE else each.origin and each.origin + number
+        own = each._replace(node=node, origin=origin)
         rows.append((*own, "seed-1", seq, pos))
         before = each.kind
     return rows
@@ -40,7 +42,9 @@ def frames(spark: "SparkSession", rows: Rows) -> "DataFrame":
 
 
 # The story's own sums.
-SUMS = {"accepted": 21, "acked": 18, "dead": 2, "expired": 0, "discarded": 0, "waiting": 1}
+SUMS = {"accepted": 21, "acked": 18, "dead": 2, "expired": 0, "discarded": 0, "open": 4}
+# Before it there were copies of which the journal knows nothing.
+RESTORED = 3
 
 
 Change = Callable[[list[Event]], list[Event]]
@@ -59,19 +63,44 @@ FAULTS: dict[
 ] = {
     "an ack that was written twice": (
         lambda told: [*told, acked(25, 1, "ann/1")],
-        [("books_acked", None, 1), ("settled_twice", "ann/1", 1), ("too_many_ends", None, 1)],
+        [
+            ("books_acked", None, 1),
+            ("books_open", None, -1),
+            ("never_handed", "ann/1", 1),
+            ("settled_twice", "ann/1", 1),
+            ("too_many_ends", None, 1),
+        ],
     ),
     "an end for somebody who had no copy": (
         lambda told: [*told, acked(25, 1, "eve/1")],
-        [("books_acked", None, 1), ("too_many_ends", None, 1)],
+        [
+            ("books_acked", None, 1),
+            ("books_open", None, -1),
+            ("never_handed", "eve/1", 1),
+            ("too_many_ends", None, 1),
+            ("too_many_receivers", None, 1),
+        ],
     ),
     "a death after an ack": (
         lambda told: [*told, *died(25, 1, "bob/1")],
-        [("books_dead", None, 1), ("settled_twice", "bob/1", 1), ("too_many_ends", None, 1)],
+        [
+            ("books_dead", None, 1),
+            ("books_open", None, -1),
+            ("settled_twice", "bob/1", 1),
+            ("too_many_ends", None, 1),
+        ],
     ),
     "a hand-over after the end": (
         lambda told: [*told, handed(25, 1, "ann/1", 2)],
         [("handed_after_end", "ann/1", 1)],
+    ),
+    "a hand-over to somebody who has no copy": (
+        lambda told: [*told, handed(25, 9, "eve/1")],
+        [("too_many_receivers", None, 1)],
+    ),
+    "an ack of what was not handed over": (
+        without("handed"),
+        [("never_handed", "ann/1", 1)],
     ),
     "a second first hand-over": (
         lambda told: [*told, handed(25, 9, "bob/1")],
@@ -83,9 +112,12 @@ FAULTS: dict[
     ),
     "a publish that is missing": (
         without("published"),
-        [("books_accepted", None, -2), ("not_published", None, 5)],
+        [("books_accepted", None, -2), ("books_open", None, -2), ("not_published", None, 5)],
     ),
-    "an ack that is missing": (without("acked"), [("books_acked", None, -1)]),
+    "an ack that is missing": (
+        without("acked"),
+        [("books_acked", None, -1), ("books_open", None, 1)],
+    ),
     "frames that are missing": (
         lambda told: [*told, event("frame.gap", 25, what="frames 1 to 2 are missing", number=2)],
         [("frame.gap", None, 2)],
@@ -98,12 +130,25 @@ FAULTS: dict[
 
 
 def changed(change: Change) -> list[Event]:
-    return [start(-1), *change(the_story()), *books(30, **SUMS)]
+    return [*began(-1), *change(the_story()), *books(30, **SUMS)]
+
+
+def began(after_s: float) -> list[Event]:
+    return [start(after_s), *books(after_s, restored=RESTORED)]
 
 
 def two_runs(accepted: int) -> list[Event]:
     first = [start(0), published(1, 1), handed(1, 1, "ann/1"), *books(2, accepted=1, acked=0)]
     return [*first, start(10), acked(11, 1, "ann/1"), *books(12, accepted=accepted, acked=1)]
+
+
+def twice_acked(after_s: float, msg: int) -> list[Event]:
+    """By the two who got it."""
+    return [
+        each
+        for who in ("ann/1", "bob/1")
+        for each in (handed(after_s, msg, who), acked(after_s, msg, who))
+    ]
 
 
 def set_back(told: list[Event], first: int) -> list[Event]:
@@ -120,8 +165,20 @@ CASES: dict[str, tuple[list[Event], Found]] = {
         [start(100), delivery("acked", 101, 5, "ann/1"), published(102, 0)],
         [],
     ),
+    "a message of which a part was removed with its day": (
+        [start(100), published(99, 1)._replace(ts=START_US + 101 * SECOND), *twice_acked(102, 99)],
+        [],
+    ),
+    "a message of a node that has no journal": (
+        [start(0), handed(1, 1, "ann/1")._replace(origin="g")],
+        [("not_published", None, 1)],
+    ),
+    "a copy that left its queue without a word": (
+        [*began(-1), *the_story(), *books(30, **{**SUMS, "open": 3})],
+        [("books_open", None, 1)],
+    ),
     "a clock that was put back by an hour in the midst": (
-        [start(-1), *set_back(the_story(), 20), *set_back(books(30, **SUMS), 0)],
+        [*began(-1), *set_back(the_story(), 20), *set_back(books(30, **SUMS), 0)],
         [],
     ),
     "each run of a node has books of its own": (two_runs(0), []),
@@ -138,6 +195,7 @@ def audited(spark: "SparkSession") -> dict[str, Found]:
         rows += rows_of(told, f"n{number}")
     by_case: dict[str, Found] = {name: [] for name in CASES}
     for row in violations(frames(spark, rows)).collect():
+        # The ghost's is g, and the node's that tells of it.
         name = [*CASES][int(row.node[1:])]
         by_case[name].append((row.kind, row.receiver, row.number))
     return by_case

@@ -79,7 +79,8 @@ def test_from_a_journal_to_a_report(lent: None, store: ValkeyServer, tmp_path: P
     audit = run("audit", "--json", *place)
     assert audit.exit_code == 1
     kinds = [row["kind"] for row in lines(audit)]
-    assert {"frame.gap", "settled_twice", "too_many_ends"} == {*kinds}
+    found = {"frame.gap", "frame.lacking", "never_handed", "settled_twice", "too_many_ends"}
+    assert {*kinds} == found
     parquet = tmp_path / "throughput"
     table = run("report", "throughput", "--parquet", str(parquet), *place).stdout.splitlines()
     assert table[0].split("\t")[:4] == ["MINUTE", "NODE", "PUBLISHED", "COPIES"]
@@ -105,6 +106,30 @@ def test_the_console_hears_of_each_new_batch_while_an_ingest_goes_on(
 def test_a_directory_without_a_store_is_named(tmp_path: Path) -> None:
     said = run("ingest", "--once", "--data", str(tmp_path))
     assert (said.exit_code, str(tmp_path) in said.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "about"),
+    [
+        (["ingest", "--master", "yarn"], "yarn"),
+        (["ingest", "--remote", "sc://localhost"], "--master"),
+        (["report", "dead", "--conf", "spark.driver.memory"], "spark.some.name=value"),
+        (["report", "dead", "--parquet", "."], "there already"),
+        (["report", "all", "--html", "nowhere/page.html"], "nowhere/page.html"),
+        (["report", "all"], "--html"),
+        (["retain", "--days", "999999999"], "days"),
+        (["replay"], "--all"),
+    ],
+)
+def test_what_cannot_work_is_refused_before_spark_starts(words: list[str], about: str) -> None:
+    said = run(*words)
+    assert (said.exit_code, about in said.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("words", [["report", "dead"], ["audit"], ["compact"], ["results"]])
+def test_without_tables_it_is_said_how_to_get_some(words: list[str], tmp_path: Path) -> None:
+    said = run(*words, "--lake", str(tmp_path / "lake"))
+    assert (said.exit_code, "ingest first" in said.stderr) == (1, True)
 
 
 def test_a_store_elsewhere_needs_a_place_for_the_tables() -> None:

@@ -33,6 +33,8 @@ def more() -> list[Event]:
     told.append(acked(56, 50, "joe/1"))
     told += [event("dispatcher", 60 + n, receiver="joe/1", what="polling") for n in range(3)]
     told.append(event("session", 64, receiver="joe/1", what="resumed", number=0))
+    # Of this the journal has no more than the end.
+    told.append(acked(1, -5, "joe/1"))
     return told
 
 
@@ -139,6 +141,8 @@ def test_a_plan_is_told_by_what_went_wrong(tables: Tables) -> None:
 def test_who_gets_things_twice_is_at_the_top(tables: Tables) -> None:
     found = rows(redelivery(tables), "receiver", "copies", "redeliveries", "attempts", "share")
     assert found[0] == ("joe/1", 1, 2, 3, 1.0)
+    # The others refused what they got, and got it once.
+    assert {row[0] for row in found[1:]} == {"a/1", "b/1", "c/1", "bob/1"}
     assert {row[2] for row in found[1:]} == {0}
 
 
@@ -154,4 +158,4 @@ def test_the_advice_is_what_helped(tables: Tables) -> None:
 def test_throughput_adds_up(tables: Tables) -> None:
     columns = ("minute", "published", "copies", "bytes", "handed", "ended", "dead")
     found = rows(throughput(tables), *columns)
-    assert [row[1:] for row in found] == [(12, 25, 1200, 27, 24, 5)]
+    assert [row[1:] for row in found] == [(12, 25, 1200, 27, 25, 5)]

@@ -15,8 +15,7 @@ from pipeline import backfill as backfills
 from pipeline import schemas
 from pipeline.failures import PipelineFailed
 from pipeline.lake import Lake
-from pipeline.swap import changing, reading, replace
-from pipeline.upkeep import alone
+from pipeline.swap import changing, keeping_up, reading, replace, unread
 from tests.pipeline.journals import SECOND
 from tests.pipeline.stories import acked, the_story
 
@@ -97,12 +96,12 @@ def test_tables_are_made_anew_put_together_and_forgotten(
     assert lake.table(spark, "events").count() == 2 * len(the_story()) + 1
     assert not run(lake, "compact").stdout
 
+    # Nobody can be asked here.
     assert run(lake, "retain", "--days", "1").exit_code == 2
-    gone = run(lake, "retain", "--days", "1", "--events-days", "9999", "--yes")
+    gone = run(lake, "retain", "--days", "1", "--yes")
     tables = [orjson.loads(line)["table"] for line in gone.stdout.splitlines()]
-    assert tables == ["dead", "latency", "life"]
+    assert tables == ["dead", "events", "events", "latency", "life"]
     assert {batch for batch, _ in states(spark, lake)} == {2}
-    run(lake, "retain", "--days", "1", "--yes")
     assert lake.table(spark, "events").isEmpty()
     assert [row.receiver for row in lake.table(spark, "open").collect()] == ["bob/1"]
 
@@ -126,6 +125,12 @@ def test_lives_of_days_whose_events_are_gone_are_not_lost(
     assert (said.exit_code, "2025-11-01" in said.stderr) == (1, True)
 
 
+def test_lives_are_kept_as_long_as_what_they_are_made_from(lake: Lake) -> None:
+    # Else the funnel would compare what was published with ends of something else.
+    said = run(lake, "retain", "--days", "10", "--events-days", "20")
+    assert (said.exit_code, "longer" in said.stderr) == (2, True)
+
+
 @pytest.fixture
 def shelf(tmp_path: Path) -> Lake:
     """Folders that Spark need not look into."""
@@ -133,6 +138,8 @@ def shelf(tmp_path: Path) -> Lake:
     for name in ("life/batch=00000001", "life/batch=00000002", "_compact/life/batch=00000002"):
         (lake.root / name).mkdir(parents=True)
         (lake.root / name / "rows").write_text(name)
+    (lake.checkpoint / "commits").mkdir(parents=True)
+    (lake.checkpoint / "commits/2").touch()
     return lake
 
 
@@ -165,7 +172,12 @@ def _dying(real: Any, steps: Any) -> Any:
 
 
 def test_only_one_keeps_the_tables_up(shelf: Lake) -> None:
-    (shelf.checkpoint / "commits").mkdir(parents=True)
-    (shelf.checkpoint / "commits/2").touch()
-    with alone(shelf), pytest.raises(PipelineFailed, match="another"), alone(shelf):
+    with keeping_up(shelf), pytest.raises(PipelineFailed, match="another"), keeping_up(shelf):
         pass
+
+
+def test_folders_that_somebody_reads_are_not_unread(shelf: Lake) -> None:
+    with reading(shelf), unread(shelf) as is_unread:
+        assert not is_unread
+    with unread(shelf) as is_unread:
+        assert is_unread

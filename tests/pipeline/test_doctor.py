@@ -1,0 +1,65 @@
+"""The doctor says what is missing, and what to do about it."""
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from app.cli.main import program
+from pipeline import doctor
+from pipeline.failures import PipelineFailed
+from pipeline.java import Java, NoJava
+
+
+@pytest.fixture
+def no_java(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = [NoJava("JAVA_HOME", "not set"), NoJava("PATH", "no java")]
+    monkeypatch.setattr(doctor, "look_for_java", lambda: seen)
+
+
+@pytest.fixture
+def some_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    found = Java(tmp_path, "21.0.1", "PATH")
+    monkeypatch.setattr(doctor, "look_for_java", lambda: [found])
+    monkeypatch.setattr(doctor, "find_java", lambda: found)
+
+
+def run(*words: str) -> Result:
+    return CliRunner().invoke(program, ["pipeline", "doctor", *words])
+
+
+@pytest.mark.parametrize("words", [[], ["--prepare", "--start"]])
+def test_without_java_nothing_is_started(no_java: None, words: list[str]) -> None:
+    said = run(*words)
+    assert said.exit_code == 1
+    [complaint] = [line for line in said.stdout.splitlines() if line.startswith("Java\t")]
+    assert "openjdk-17-jre-headless" in complaint
+    assert "start of Spark" not in said.stdout
+
+
+def test_without_packages_it_is_said_which(
+    some_java: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(doctor, "_PACKAGES", ("pyspark", "no-such-package"))
+    said = run("--prepare")
+    assert said.exit_code == 1
+    assert "no-such-package\tno\tmissing: pip install 'holdfast[pipeline]'" in said.stdout
+
+
+def test_an_archive_that_cannot_be_made_is_no_promise(
+    some_java: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(doctor, "make_archive", lambda java: False)
+    said = run("--prepare")
+    assert (said.exit_code, "could not be made" in said.stdout) == (1, True)
+
+
+def test_a_spark_that_does_not_start_is_one_of_the_sights(
+    some_java: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(engine: object) -> None:
+        raise PipelineFailed("it is Tuesday")
+
+    monkeypatch.setattr(doctor, "open_session", fail)
+    said = run("--start")
+    assert (said.exit_code, "start of Spark\tno\tit is Tuesday" in said.stdout) == (1, True)

@@ -1,0 +1,60 @@
+"""What goes wrong outside is told in a sentence, never as somebody's stack trace."""
+
+import errno
+import os
+
+import pytest
+
+from pipeline.failures import PipelineFailed, in_short, in_words, is_of_others
+
+TRACE = """An error occurred while calling o51.parquet.
+: org.apache.spark.SparkException: [TASK_WRITE_FAILED] Task failed while writing rows.
+\tat org.apache.spark.sql.Fake.write(Fake.scala:770)
+Caused by: {cause}
+\tat java.base/java.io.FileOutputStream.writeBytes(Native Method)
+\t... 20 more
+"""
+OURS = """Traceback (most recent call last):
+  File "reading.py", line 60, in read_piece
+    raise PipelineFailed(
+pipeline.failures.PipelineFailed: frame 7: a frame of version 2, by a newer holdfast: update this
+\tat org.apache.spark.api.python.PythonException(Fake.scala)
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (OURS, "frame 7: a frame of version 2, by a newer holdfast: update this"),
+        (TRACE.format(cause="java.io.IOException: No space left on device"), "the disk is full"),
+        (TRACE.format(cause="java.lang.OutOfMemoryError: Java heap space"), "spark.driver.memory"),
+        (TRACE.format(cause="java.lang.Error: it is Tuesday"), "Spark: it is Tuesday"),
+        ("[SOMETHING] it is Tuesday\nat the end", "Spark: [SOMETHING] it is Tuesday"),
+    ],
+)
+def test_of_a_trace_the_cause_is_told(text: str, words: str) -> None:
+    told = in_short(text)
+    assert told.startswith(words) or words in told
+    assert "\n" not in told
+    assert ".scala" not in told
+
+
+def test_what_the_machine_refuses_has_the_name_of_the_file() -> None:
+    refused = PermissionError(errno.EACCES, os.strerror(errno.EACCES), "/lake/_lock")
+    assert in_words(refused) == "/lake/_lock: Permission denied"
+    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/lake/_lock")
+    assert in_words(full).startswith("/lake/_lock: the disk is full")
+
+
+def test_a_java_that_has_ended_need_not_say_why() -> None:
+    class Gone(Exception):
+        def __str__(self) -> str:
+            raise ConnectionError
+
+    assert "has ended" in in_words(Gone())
+
+
+def test_faults_of_ours_are_not_taken_for_those_of_others() -> None:
+    assert not is_of_others(KeyError("x"))
+    assert not is_of_others(PipelineFailed("x"))
+    assert is_of_others(OSError())
