@@ -141,4 +141,5 @@ def test_what_a_killed_server_wrote_down_is_whole_and_forgeries_of_it_are_found(
     assert (found.pop("frame.gap"), found.pop("settled_twice")) == (1, 1)
     # What is left of what was published in the frame that is gone; and what never was.
     assert found.pop("not_published") > 1
+    assert found.pop("never_handed") >= 1
     assert {*found} <= {"too_many_ends"}
