@@ -1,4 +1,6 @@
 // What was said in the rooms, as far as this page has seen it; it outlives a reload.
+import {keep, recall} from "../js/storage.js";
+
 const LONGEST = 200;
 // Of a line; who does not use this page can say more.
 const LONGEST_TEXT = 4000;
@@ -10,7 +12,9 @@ export class Transcript {
 
     constructor(storage, name) {
         [this.#storage, this.#name] = [storage, `holdfast.chat.${name}`];
-        this.#rooms = JSON.parse(storage.getItem(this.#name) ?? "{}");
+        const kept = Object(recall(storage, this.#name));
+        // Of another shape is what something else has written.
+        this.#rooms = Object.values(kept).every(Array.isArray) ? {...kept} : {};
     }
 
     lines(room) {
@@ -28,7 +32,8 @@ export class Transcript {
             lines.push({...line, text: line.text?.slice(0, LONGEST_TEXT)});
             lines.splice(0, lines.length - LONGEST);
         }
-        this.#save();
+        // Without room it is seen as long as the page lives: no reason to refuse what was said.
+        keep(this.#storage, this.#name, this.#rooms);
         return known === undefined;
     }
 
@@ -45,14 +50,6 @@ export class Transcript {
 
     clear() {
         this.#rooms = {};
-        this.#storage.removeItem(this.#name);
-    }
-
-    #save() {
-        try {
-            this.#storage.setItem(this.#name, JSON.stringify(this.#rooms));
-        } catch {
-            // The storage is full. That is no reason to refuse what was said.
-        }
+        this.#storage?.removeItem(this.#name);
     }
 }

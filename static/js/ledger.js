@@ -1,4 +1,5 @@
 // What a receiver has in hands, what it has finished, and what the server must still be told.
+import {keep, recall} from "./storage.js";
 
 export const HOLDBACK = "user.update.holdback";
 // As many as the server has in its queue unless it is told otherwise: all may come again at once.
@@ -9,7 +10,8 @@ const keyOf = ({id, generation = 0}) => `${id}:${generation}`;
 const comesBack = ({errorCode}) => errorCode === HOLDBACK || /^communication\./.test(errorCode);
 
 export class Ledger {
-    #memory;
+    #storage;
+    #name;
     #hasAcks = false;
     #entries = new Map();
     #finished;
@@ -17,8 +19,9 @@ export class Ledger {
     #verdicts = new Map();
 
     constructor({storage, name = "holdfast.finished"} = {}) {
-        this.#memory = storage && {storage, name};
-        this.#finished = new Set(this.#remembered());
+        [this.#storage, this.#name] = [storage, name];
+        const kept = recall(storage, name);
+        this.#finished = new Set(Array.isArray(kept) ? kept : []);
     }
 
     /** How many messages are still worked on. */
@@ -57,7 +60,8 @@ export class Ledger {
         const done = [...this.#entries.values()].filter(({running}) => running === 0);
         done.forEach((entry) => this.#judge(entry));
         if (done.length > 0) {
-            this.#save();
+            // Without room it is remembered as long as the page lives.
+            keep(this.#storage, this.#name, [...this.#finished]);
         }
         return done;
     }
@@ -100,24 +104,6 @@ export class Ledger {
         this.#finished.add(key);
         if (this.#finished.size > REMEMBERED) {
             this.#finished.delete(this.#finished.values().next().value);
-        }
-    }
-
-    #remembered() {
-        try {
-            const keys = JSON.parse(this.#memory?.storage.getItem(this.#memory.name) ?? "[]");
-            return Array.isArray(keys) ? keys : [];
-        } catch {
-            // Written by something else.
-            return [];
-        }
-    }
-
-    #save() {
-        try {
-            this.#memory?.storage.setItem(this.#memory.name, JSON.stringify([...this.#finished]));
-        } catch {
-            // The storage is full: it is remembered as long as the page lives.
         }
     }
 }

@@ -21,13 +21,19 @@ export interface Entry {
 export interface OutboxOptions {
     /** People who share a browser need outboxes of different names. */
     name?: string;
+    /** Without one it lasts as long as the page. */
     storage?: Storage;
 }
+
+/** What nobody can guess, on pages that came without TLS, too. */
+export function newKey(): string;
 
 /** Dispatches "change", and "refused" with an `Entry` and its `reply` as `detail`. */
 export class Outbox extends EventTarget {
     constructor(cometd: object, options?: OutboxOptions);
     readonly entries: Entry[];
+    /** False while something is lost with this page: storage is forbidden, or was full. */
+    readonly isKept: boolean;
     publish(channel: string, data: unknown, props?: Record<string, unknown>): Promise<Reply>;
     close(): void;
 }

@@ -1,5 +1,7 @@
 """The extensions for cometd.js keep their promises, and are small enough to be read."""
 
+import gzip
+import re
 import subprocess
 from pathlib import Path
 
@@ -21,3 +23,14 @@ def test_they_do_what_their_own_tests_say() -> None:
 @pytest.mark.parametrize("script", sorted(SCRIPTS.glob("*.js")), ids=lambda path: path.name)
 def test_each_is_small(script: Path) -> None:
     assert script.stat().st_size < MOST_BYTES
+
+
+@pytest.mark.parametrize("script", ["delivery.js", "outbox.js"])
+def test_so_is_all_that_a_page_loads_for_one(script: str) -> None:
+    loaded = b"".join(path.read_bytes() for path in sorted(_with_imports(SCRIPTS / script)))
+    assert len(gzip.compress(loaded)) < MOST_BYTES
+
+
+def _with_imports(script: Path) -> set[Path]:
+    imports = re.findall(r'from "\./([\w.]+)"', script.read_text("utf-8"))
+    return {script}.union(*(_with_imports(SCRIPTS / each) for each in imports))

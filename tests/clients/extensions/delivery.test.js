@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import {test} from "node:test";
 import {DeliveryExtension, Refuse} from "../../../static/js/delivery.js";
-import {Client, event, FakeStorage, turn} from "./scripted.js";
+import {Client, event, FakeStorage, FullStorage, turn} from "./scripted.js";
 
 async function receiver(listener, {options = {session: "joe/1"}, memory, ...more} = {}) {
     const delivery = new DeliveryExtension(options, memory);
@@ -164,11 +164,8 @@ test("a storage in which something else stands is begun anew", async () => {
 });
 
 test("a storage that is full stands in nobody's way", async () => {
-    const storage = new FakeStorage();
-    storage.setItem = () => {
-        throw new Error("QuotaExceededError");
-    };
-    const {client, delivery, heard} = await receiver(undefined, {memory: {storage}});
+    const memory = {storage: new FullStorage()};
+    const {client, delivery, heard} = await receiver(undefined, {memory});
     let changes = 0;
     delivery.addEventListener("change", () => (changes += 1));
     await client.batch(2, [event(1)]);

@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import {test} from "node:test";
 import {Outbox, PublishRefused} from "../../../static/js/outbox.js";
-import {Client, FakeStorage, turn} from "./scripted.js";
+import {Client, FakeStorage, FullStorage, turn} from "./scripted.js";
 
-async function publisher({storage = new FakeStorage(), name} = {}) {
+async function publisher(options = {storage: new FakeStorage()}) {
     const client = new Client();
-    const outbox = new Outbox(client.cometd, {storage, name});
+    const outbox = new Outbox(client.cometd, options);
     await client.arrive();
-    return {client, outbox, storage};
+    return {client, outbox, storage: options.storage};
 }
 
 test("a publish has a key and leaves when it is answered", async () => {
@@ -16,7 +16,7 @@ test("a publish has a key and leaves when it is answered", async () => {
     const {ext, data} = client.sent("/orders");
     assert.deepEqual(data, {text: "one"});
     assert.equal(ext.trace, 1);
-    assert.match(ext.delivery.key, /^[0-9a-f-]{36}$/);
+    assert.match(ext.delivery.key, /^[0-9a-z-]{15,}$/);
     assert.equal(outbox.entries.length, 1);
     await client.answer("/orders");
     assert.equal((await answered).successful, true);
@@ -131,4 +131,102 @@ test("changes can be watched", async () => {
     outbox.publish("/orders", 1);
     await client.answer("/orders");
     assert.deepEqual(sizes, [1, 0]);
+});
+
+test("two publishes have two keys", async () => {
+    const {outbox} = await publisher();
+    outbox.publish("/orders", 1);
+    outbox.publish("/orders", 2);
+    assert.equal(new Set(outbox.entries.map(({key}) => key)).size, 2);
+});
+
+/** Two pages of one browser; the first has lost its connection. */
+async function tabs() {
+    const here = await publisher();
+    const there = await publisher({storage: new FakeStorage(here.storage)});
+    const heard = [];
+    for (const [name, {outbox}] of Object.entries({here, there})) {
+        outbox.addEventListener("change", () => heard.push(`${name} ${outbox.entries.length}`));
+        outbox.addEventListener("refused", ({detail}) => heard.push(`${name} ${detail.data}`));
+    }
+    await here.client.fail("/meta/connect");
+    return {here, there, heard};
+}
+
+/** What was published here is sent there, and answered. */
+async function sendThere({here, there}, reply) {
+    const answered = here.outbox.publish("/orders", "mine");
+    await here.client.fail("/orders");
+    await there.client.batch(2);
+    await there.client.answer("/orders", reply);
+    return answered;
+}
+
+test("what another page sends is answered here, too", async () => {
+    const both = await tabs();
+    const reply = await sendThere(both);
+    assert.equal(reply.successful, true);
+    assert.deepEqual(both.heard, ["here 1", "there 1", "there 0", "here 0", "here 0"]);
+    await both.here.client.batch(3);
+    assert.equal(both.here.client.count("/orders"), 1, "it is not sent again");
+});
+
+test("what another page is refused is refused where it was published, once", async () => {
+    const both = await tabs();
+    const refusal = {successful: false, error: "403::publish_denied"};
+    await assert.rejects(sendThere(both, refusal), PublishRefused);
+    assert.deepEqual(both.heard.filter((each) => each.endsWith("mine")), ["there mine", "here mine"]);
+});
+
+test("of two pages that send the same one tells it", async () => {
+    const {here, there, heard} = await tabs();
+    const answered = here.outbox.publish("/orders", "mine");
+    await turn();
+    there.outbox.publish("/orders", "theirs");
+    assert.equal(there.client.sent("/orders").data, "mine");
+    await here.client.answer("/orders", {successful: false, error: "403::publish_denied"});
+    await there.client.answer("/orders", {successful: false, error: "403::publish_denied"});
+    await assert.rejects(answered, PublishRefused);
+    assert.deepEqual(heard.filter((each) => each.endsWith("mine")), ["here mine"]);
+    assert.equal(there.client.sent("/orders").data, "theirs");
+});
+
+test("what the storage loses is sent by the page that waits for it", async () => {
+    const {here, there} = await tabs();
+    const answered = here.outbox.publish("/orders", "mine");
+    await here.client.fail("/orders");
+    there.storage.clear();
+    await here.client.batch(2);
+    await here.client.answer("/orders");
+    assert.equal((await answered).successful, true);
+});
+
+test("without room, or without storage, it is sent all the same, and says so", async () => {
+    for (const storage of [new FullStorage(), undefined]) {
+        // Node has no localStorage: that is as if it were forbidden.
+        const {client, outbox} = await publisher({storage});
+        assert.equal(outbox.isKept, storage !== undefined);
+        const answered = outbox.publish("/orders", 1);
+        assert.deepEqual([outbox.isKept, outbox.entries.length], [false, 1]);
+        await client.answer("/orders");
+        await answered;
+        assert.deepEqual([outbox.isKept, outbox.entries.length], [storage !== undefined, 0]);
+    }
+});
+
+test("a browser that forbids storage is heard out", async () => {
+    Object.defineProperty(globalThis, "localStorage", {
+        configurable: true,
+        get() {
+            throw new Error("SecurityError");
+        },
+    });
+    try {
+        const outbox = new Outbox(new Client().cometd);
+        assert.equal(outbox.isKept, false);
+        outbox.publish("/orders", 1);
+        assert.equal(outbox.entries.length, 1);
+    } finally {
+        delete globalThis.localStorage;
+    }
 });

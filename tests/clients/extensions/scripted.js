@@ -1,5 +1,6 @@
 // cometd.js as it comes from npm, with a transport whose server is the test: it says what arrives.
 import "../js/page.js";
+import {setMaxListeners} from "node:events";
 import {AckExtension, CometD, Transport} from "cometd";
 
 /** A turn of the event loop: all that was said is listened to, and answered. */
@@ -92,9 +93,22 @@ export class Client {
     }
 }
 
-/** What `localStorage` is. */
+// Pages hear of storage by their window; here all of them have one, and know theirs by its area.
+const pages = new EventTarget();
+setMaxListeners(0, pages);
+globalThis.addEventListener ??= pages.addEventListener.bind(pages);
+globalThis.removeEventListener ??= pages.removeEventListener.bind(pages);
+
+/** What `localStorage` is, in one of the pages that share it. */
 export class FakeStorage {
-    #items = new Map();
+    #items;
+    #views;
+
+    constructor(other) {
+        this.#items = other === undefined ? new Map() : other.#items;
+        this.#views = other === undefined ? [] : other.#views;
+        this.#views.push(this);
+    }
 
     get length() {
         return this.#items.size;
@@ -110,9 +124,32 @@ export class FakeStorage {
 
     setItem(name, value) {
         this.#items.set(name, String(value));
+        this.#tell(name, String(value));
     }
 
     removeItem(name) {
-        this.#items.delete(name);
+        if (this.#items.delete(name)) {
+            this.#tell(name, null);
+        }
+    }
+
+    clear() {
+        this.#items.clear();
+        this.#tell(null, null);
+    }
+
+    /** All other pages hear of it, later. */
+    #tell(key, newValue) {
+        for (const storageArea of this.#views.filter((view) => view !== this)) {
+            const event = Object.assign(new Event("storage"), {storageArea, key, newValue});
+            queueMicrotask(() => pages.dispatchEvent(event));
+        }
+    }
+}
+
+/** Storage without room, or forbidden after it was found. */
+export class FullStorage extends FakeStorage {
+    setItem() {
+        throw new Error("QuotaExceededError");
     }
 }

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import {test} from "node:test";
 import {Transcript} from "../../../static/chat/transcript.js";
-import {FakeStorage} from "./scripted.js";
+import {FakeStorage, FullStorage} from "./scripted.js";
 
 test("of what is longer than the page lets people write it keeps the beginning", () => {
     const transcript = new Transcript(new FakeStorage(), "ada");
@@ -10,11 +10,21 @@ test("of what is longer than the page lets people write it keeps the beginning",
 });
 
 test("what is said is heard when there is no room to keep it", () => {
-    const storage = new FakeStorage();
-    storage.setItem = () => {
-        throw new Error("QuotaExceededError");
-    };
-    const transcript = new Transcript(storage, "ada");
-    assert.ok(transcript.put("lobby", {id: "1", from: "eve", text: "hello"}));
-    assert.equal(transcript.find("1").line.text, "hello");
+    for (const storage of [new FullStorage(), undefined]) {
+        const transcript = new Transcript(storage, "ada");
+        assert.ok(transcript.put("lobby", {id: "1", from: "eve", text: "hello"}));
+        assert.equal(transcript.find("1").line.text, "hello");
+        transcript.clear();
+        assert.deepEqual(transcript.lines("lobby"), []);
+    }
+});
+
+test("what something else has kept under its name is begun anew", () => {
+    for (const text of ["{", "null", "7", '"seven"', '{"lobby": 7}']) {
+        const storage = new FakeStorage();
+        storage.setItem("holdfast.chat.ada", text);
+        const transcript = new Transcript(storage, "ada");
+        assert.deepEqual(transcript.lines("lobby"), []);
+        assert.ok(transcript.put("lobby", {id: "1", from: "eve", text: "hello"}));
+    }
 });
