@@ -28,7 +28,7 @@ export interface OutboxOptions {
 /** What nobody can guess, on pages that came without TLS, too. */
 export function newKey(): string;
 
-/** Dispatches "change", and "refused" with an `Entry` and its `reply` as `detail`. */
+/** Dispatches "change", and "refused" with the entry and its reply as `detail`. */
 export class Outbox extends EventTarget {
     constructor(cometd: object, options?: OutboxOptions);
     readonly entries: Entry[];
@@ -36,4 +36,14 @@ export class Outbox extends EventTarget {
     readonly isKept: boolean;
     publish(channel: string, data: unknown, props?: Record<string, unknown>): Promise<Reply>;
     close(): void;
+    addEventListener(
+        type: "refused",
+        listener: (event: CustomEvent<Entry & {reply: Reply}>) => void,
+        options?: boolean | AddEventListenerOptions,
+    ): void;
+    addEventListener(
+        type: string,
+        listener: EventListenerOrEventListenerObject | null,
+        options?: boolean | AddEventListenerOptions,
+    ): void;
 }

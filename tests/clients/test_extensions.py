@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.clients.node_client import CLIENTS
+from tests.clients.node_client import CLIENTS, MODULES, require
 
 SCRIPTS = CLIENTS.parents[1] / "static" / "js"
 MOST_BYTES = 6 * 1024
@@ -18,6 +18,27 @@ def test_they_do_what_their_own_tests_say() -> None:
     command = ["node", "--test", *map(str, tests)]
     run = subprocess.run(command, capture_output=True, text=True, timeout=15)
     assert run.returncode == 0, run.stdout + run.stderr
+
+
+def test_pages_in_typescript_compile_with_their_declarations() -> None:
+    compiler = MODULES / ".bin" / "tsc"
+    require(compiler.exists(), "tests/clients/node_modules/.bin/tsc (make setup-clients)")
+    command = [str(compiler), "--project", str(CLIENTS / "extensions")]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert run.returncode == 0, run.stdout
+
+
+@pytest.mark.parametrize("types", sorted(SCRIPTS.glob("*.d.ts")), ids=lambda path: path.name)
+def test_what_is_exported_is_declared(types: Path) -> None:
+    script = types.with_name(types.name.replace(".d.ts", ".js"))
+    assert _exports(types) == _exports(script)
+
+
+def _exports(module: Path) -> set[str]:
+    text = module.read_text("utf-8")
+    again = re.findall(r"^export \{(\w+)\}", text, re.MULTILINE)
+    own = re.findall(r"^export (?:class|function|const) (\w+)", text, re.MULTILINE)
+    return {*own, *again}
 
 
 @pytest.mark.parametrize("script", sorted(SCRIPTS.glob("*.js")), ids=lambda path: path.name)

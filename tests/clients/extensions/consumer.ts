@@ -1,0 +1,54 @@
+// A page in TypeScript: what it may write compiles, and what it may not is found before it runs.
+import {AckExtension, CometD, type Message} from "cometd";
+import {DeliveryExtension, Refuse, type DeliveryOptions} from "../../../static/js/delivery.js";
+import {Outbox, PublishRefused, type Entry, type Reply} from "../../../static/js/outbox.js";
+import {keep, recall, storageOf} from "../../../static/js/storage.js";
+
+const cometd = new CometD();
+const options: DeliveryOptions = {session: {name: "shop/1", timeout: 60_000}, retries: -1};
+const delivery = new DeliveryExtension(options, {storage: storageOf("sessionStorage")});
+cometd.registerExtension("ack", new AckExtension());
+cometd.registerExtension("delivery", delivery);
+
+cometd.subscribe("/orders", async ({data}: Message) => {
+    if (!(data.pieces > 0)) {
+        throw new Refuse("user.update.illegalArgument", "how many?", {delay: 1000});
+    }
+});
+delivery.nextActive = false;
+delivery.addEventListener("change", () => {
+    const told: [string | undefined, boolean, number] = [
+        delivery.session,
+        delivery.isHeldBack || delivery.isResumed,
+        delivery.waiting + delivery.pending,
+    ];
+    keep(storageOf("localStorage"), "told", told);
+});
+
+const outbox = new Outbox(cometd, {name: "shop"});
+outbox.addEventListener("refused", ({detail}) => {
+    const {channel, data, reply}: Entry & {reply: Reply} = detail;
+    console.log(channel, data, reply.error?.slice(0, 3));
+});
+
+export async function order(pieces: number): Promise<boolean> {
+    try {
+        const {successful} = await outbox.publish("/orders", {pieces}, {ext: {delivery: {priority: 9}}});
+        return successful && outbox.isKept && outbox.entries.length === 0;
+    } catch (error) {
+        return error instanceof PublishRefused && error.reply.successful;
+    }
+}
+
+export function misuse(): unknown {
+    // @ts-expect-error: an option that there is not
+    new DeliveryExtension({sesion: "shop/1"});
+    // @ts-expect-error: what the server says is not the page's to set
+    delivery.isHeldBack = true;
+    // @ts-expect-error: a name is text
+    new Outbox(cometd, {name: 7});
+    // @ts-expect-error: nothing is known of what was kept
+    recall(storageOf("localStorage"), "told").length;
+    // @ts-expect-error: there is no such storage
+    return storageOf("indexedDB");
+}
