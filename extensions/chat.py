@@ -2,13 +2,14 @@
 
 Rooms are channels, `/chat/room/NAME`, and need nothing of this. Who has subscribed to one publishes
 `{name}` to `/service/chat/here`; the answer has its rooms, and everybody in them hears on
-`/chat/members/NAME` who is there, who is away or held back, and how much waits for them. Data for
-`/service/chat/private` is `{id, to, text}`; it reaches all sessions of that name, and its sender
-with how many those were.
+`/chat/members/NAME`, where nobody else may publish, who is there, who is away or held back, and how
+much waits for them; of a crowd some, and how many the others are. Data for `/service/chat/private`
+is `{id, to, text}`; it reaches all sessions of that name, and its sender with how many those were.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from heapq import nsmallest
 from itertools import chain, islice
 from typing import Any
 
@@ -30,8 +31,12 @@ UNKNOWN = "user.ptp.unknownDestination"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9.@+~-]{1,62}")
 _LONGEST_TEXT = 4000
 _LOOK_S = 1.0
+# A look is at all, and what is new goes to all: many people are looked at less often.
+_MOST_A_LOOK = 1000
 # Of one session; in more it is not shown.
 _MOST_ROOMS = 50
+# Of one room by name.
+_MOST_NAMED = 200
 # Who has no connect held in so many looks is away: between two connects nobody has.
 _PATIENCE = 4
 # Who is away need not hear later who was there meanwhile.
@@ -53,8 +58,9 @@ class Chat(ServerExtension):
         self._wait = wait
         # How many looks ago each was seen.
         self._unseen: dict[Session, int] = {}
-        self._told: dict[str, list[Json]] = {}
+        self._told: dict[str, Json] = {}
         self._is_looking = False
+        bayeux.channels.reserve(MEMBERS)
         bayeux.services.add(HERE, self._welcome)
         bayeux.services.add(PRIVATE, self._whisper)
 
@@ -85,7 +91,7 @@ class Chat(ServerExtension):
     def _look_soon(self) -> None:
         if not self._is_looking:
             self._is_looking = True
-            self._wait(_LOOK_S, self._look_again)
+            self._wait(_LOOK_S * (1 + len(self._unseen) // _MOST_A_LOOK), self._look_again)
 
     def _look_again(self, now: float) -> None:
         self._is_looking = False
@@ -111,25 +117,29 @@ class Chat(ServerExtension):
             self._look_soon()
 
     def _tell(self, room: str, sessions: list[Session]) -> None:
-        members = self._members(sessions)
-        if self._told.get(room) == members:
+        news = self._news(sessions)
+        if self._told.get(room) == news:
             return
-        self._told[room] = members
+        self._told[room] = news
         channel = self._bayeux.channels.get(MEMBERS + room)
         if channel is not None:
-            event: Json = {"channel": channel.name, "data": {"members": members}}
+            event: Json = {"channel": channel.name, "data": news}
             qos = Qos(persistent=False, life_ms=_LIFE_MS, force_destroy=True)
             self._bayeux.broadcast(channel, event, qos=qos)
 
-    def _members(self, sessions: list[Session]) -> list[Json]:
+    def _news(self, sessions: Iterable[Session]) -> Json:
         """Each name once, as what is best known of its sessions."""
-        members: dict[str, Json] = {}
-        for session in sorted(sessions, key=lambda each: self._unseen[each], reverse=True):
-            state = self._state(session)
-            waiting = 0 if state == "here" else _waiting(session)
-            name = _name(session)
-            members[name] = {"name": name, "state": state, "waiting": waiting}
-        return [members[name] for name in sorted(members)]
+        best: dict[str, Session] = {}
+        for session in sorted(sessions, key=self._unseen.__getitem__, reverse=True):
+            best[_name(session)] = session
+        named = nsmallest(_MOST_NAMED, best)
+        members = [self._member(name, best[name]) for name in named]
+        return {"members": members, "others": len(best) - len(named)}
+
+    def _member(self, name: str, session: Session) -> Json:
+        state = self._state(session)
+        waiting = 0 if state == "here" else _waiting(session)
+        return {"name": name, "state": state, "waiting": waiting}
 
     def _state(self, session: Session) -> str:
         if session.dispatcher is not None and not session.dispatcher.is_active:

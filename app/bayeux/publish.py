@@ -5,7 +5,7 @@ from app.bayeux.errors import BayeuxError, Refused
 from app.bayeux.exchange import Exchange
 from app.bayeux.owing import owe
 from app.bayeux.qos import Qos, QosInvalid
-from app.bayeux.rights import Operation
+from app.bayeux.rights import BY_POLICY
 from app.bayeux.server import Bayeux
 from app.bayeux.services import Call
 from app.bayeux.sessions import Session
@@ -50,8 +50,8 @@ def publish(
         raise Refused(BayeuxError.CHANNEL_INVALID)
     if "data" not in message:
         raise Refused(BayeuxError.DATA_MISSING)
-    if channel.is_system:
-        bayeux.rights.check_system(Operation.PUBLISH, session, channel)
+    if channel.is_reserved:
+        raise Refused(BayeuxError.PUBLISH_DENIED, BY_POLICY)
     if not bayeux.rights.are_open:
         exists = bool(bayeux.hub.routes.receivers(channel)) or channel.kind is Kind.SERVICE
         bayeux.rights.check_publish(session, channel, message, exists=exists)

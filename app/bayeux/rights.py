@@ -10,7 +10,7 @@ from app.bayeux.errors import BayeuxError, Refused
 from app.bayeux.sessions import Session
 from app.delivery.channels import Channel, Channels, covers, overlaps
 
-_BY_POLICY = "denied_by_security_policy"
+BY_POLICY = "denied_by_security_policy"
 _NOT_GRANTED = "denied_by_not_granting"
 
 
@@ -26,7 +26,7 @@ class Operation(Enum):
 class Denial:
     """A no, with what the reply shall say besides."""
 
-    reason: str = _BY_POLICY
+    reason: str = BY_POLICY
     advice: Mapping[str, Any] = field(default_factory=dict)
     ext: Mapping[str, Any] = field(default_factory=dict)
 
@@ -135,11 +135,10 @@ class Rights:
             error = BayeuxError.SESSION_NAME_DENIED
             raise Refused(error, denial.reason, advice=denial.advice, ext=denial.ext)
 
-    def check_system(self, operation: Operation, session: Session, channel: Channel) -> None:
-        """The system's own channels are the operators' to read, and nobody's to write."""
-        may = session.is_operator and operation is Operation.SUBSCRIBE
-        if channel.is_system and not may:
-            raise Refused(_ERRORS[operation, operation], _BY_POLICY)
+    def check_system(self, session: Session, channel: Channel) -> None:
+        """The system's own channels are the operators' to read."""
+        if channel.is_system and not session.is_operator:
+            raise Refused(BayeuxError.SUBSCRIBE_DENIED, BY_POLICY)
 
     def check_publish(
         self, session: Session, channel: Channel, message: Json, *, exists: bool

@@ -7,7 +7,6 @@ from app.bayeux.errors import BayeuxError, Refused
 from app.bayeux.exchange import Exchange
 from app.bayeux.owing import owe
 from app.bayeux.qos import QosInvalid
-from app.bayeux.rights import Operation
 from app.bayeux.server import Bayeux
 from app.bayeux.sessions import Session
 from app.bayeux.subscribe_qos import PLAIN, SubscribeQos
@@ -46,7 +45,7 @@ def join(bayeux: Bayeux, session: Session, patterns: Mapping[str, Channel], mess
         raise _too_many(bayeux)
     routes = bayeux.hub.routes
     for channel in patterns.values():
-        bayeux.rights.check_system(Operation.SUBSCRIBE, session, channel)
+        bayeux.rights.check_system(session, channel)
     if not bayeux.rights.are_open:
         for name, channel in patterns.items():
             bayeux.rights.check_subscribe(session, channel, message, exists=name in routes)

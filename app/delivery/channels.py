@@ -30,8 +30,10 @@ class Channel:
     name: str
     kind: Kind
     is_wild: bool
-    # One of the system's own: who may read it is asked, and nobody else writes it.
+    # One of the system's own: who may read it is asked.
     is_system: bool
+    # Nobody but the server writes it.
+    is_reserved: bool
     # Every name under which a subscription that matches this channel can stand.
     lookups: tuple[str, ...]
 
@@ -50,6 +52,13 @@ class Channels:
     def __init__(self, limits: ChannelLimits | None = None) -> None:
         self._limits = limits or ChannelLimits()
         self._seen: dict[str, Channel | None] = {}
+        self._characters = 0
+        self._reserved: tuple[str, ...] = (SYSTEM,)
+
+    def reserve(self, prefix: str) -> None:
+        """From now on nobody but the server publishes on channels that begin so."""
+        self._reserved = (*self._reserved, prefix)
+        self._seen.clear()
         self._characters = 0
 
     def get(self, name: str) -> Channel | None:
@@ -89,7 +98,8 @@ class Channels:
         if any(segment in ("*", "**") for segment in segments[:-1]):
             return None
         is_wild, is_system = segments[-1] in ("*", "**"), name.startswith(SYSTEM)
-        return Channel(name, kind, is_wild, is_system, _lookups(name, segments))
+        is_reserved = name.startswith(self._reserved)
+        return Channel(name, kind, is_wild, is_system, is_reserved, _lookups(name, segments))
 
 
 def _kind(name: str) -> Kind:

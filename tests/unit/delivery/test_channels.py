@@ -198,6 +198,15 @@ def test_no_text_is_too_strange_to_be_judged(name: str) -> None:
         assert again.lookups == found.lookups
 
 
+def test_what_is_reserved_is_the_servers_to_write() -> None:
+    channels = Channels()
+    names = ["/sys/deadMessage", "/news/flash", "/newsy"]
+    before = [channels.named(name).is_reserved for name in names]
+    channels.reserve("/news/")
+    after = [channels.named(name).is_reserved for name in names]
+    assert (before, after) == ([True, False, False], [True, True, False])
+
+
 @given(PATTERNS, PLAIN)
 @settings(max_examples=100)
 def test_a_subscription_is_found_exactly_if_it_matches(pattern: str, name: str) -> None:

@@ -20,8 +20,10 @@ class Pauses:
 
     def __init__(self) -> None:
         self.waiting: list[Callable[[float], None]] = []
+        self.seconds: list[float] = []
 
     def __call__(self, seconds: float, done: Callable[[float], None]) -> None:
+        self.seconds.append(seconds)
         self.waiting.append(done)
 
     def pass_by(self, house: House, times: int = 1) -> None:
@@ -100,6 +102,37 @@ def test_who_is_in_too_many_rooms_is_not_shown_in_all() -> None:
     ada.publish(HERE, {"name": "ada"})
     room.house.turn()
     assert len(told(ada, HERE)[-1]["rooms"]) == 50
+
+
+def test_of_a_crowd_some_are_named_and_the_others_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("extensions.chat._MOST_NAMED", 2)
+    room = Room()
+    room.enter("cleo")
+    room.enter("bob")
+    ada = room.enter("ada")
+    news = told(ada, MEMBERS + LOBBY)[-1]
+    assert ([member["name"] for member in news["members"]], news["others"]) == (["ada", "bob"], 1)
+
+
+def test_a_crowd_is_looked_at_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    room = Room()
+    room.enter("ada")
+    one = room.pauses.seconds[-1]
+    monkeypatch.setattr("extensions.chat._MOST_A_LOOK", 1)
+    room.enter("bob")
+    assert room.pauses.seconds[-1] == 3 * one
+
+
+def test_nobody_else_says_who_is_there() -> None:
+    room = Room()
+    ada, eve = room.enter("ada"), room.enter("eve")
+    ada.hear()
+    reply = eve.publish(MEMBERS + LOBBY, {"members": [], "others": 0}).reply
+    assert reply["error"] == "403:denied_by_security_policy:publish_denied"
+    room.house.turn()
+    assert told(ada, MEMBERS + LOBBY) == []
 
 
 def test_who_leaves_is_there_no_more() -> None:
