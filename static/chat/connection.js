@@ -1,6 +1,6 @@
 // One person in some rooms: cometd.js with the extensions, and what can be done to them.
 import {DeliveryExtension, Refuse} from "../js/delivery.js";
-import {Outbox} from "../js/outbox.js";
+import {newKey, Outbox} from "../js/outbox.js";
 import {Acks, Cable} from "./faults.js";
 
 export const PRIVATE = "/service/chat/private";
@@ -17,6 +17,16 @@ const VOLATILE = {
 
 export const roomChannel = (room) => `/chat/room/${room}`;
 
+/**
+ * Who has said something: the name that the server knows it by; else what it calls itself, which
+ * is unverified for those whom the server tells of senders.
+ */
+function author({from}, delivery) {
+    const [, subject] = /^client\/(.+)\//.exec(delivery?.sender ?? "") ?? [];
+    const isKnown = subject !== undefined && subject !== "anonymous";
+    return {from: isKnown ? subject : from, unverified: delivery !== undefined && !isKnown};
+}
+
 /** `show` is told of everything that somebody may want to see. */
 export class Connection {
     outbox;
@@ -29,8 +39,12 @@ export class Connection {
     #me;
     #show;
     #isLost = false;
+    #lastTyped = 0;
+    // Subscriptions by room, and rooms that were left: something may still be on the way from them.
+    #entered = new Map();
+    #left = new Set();
 
-    constructor(library, me, {show, wire, url}) {
+    constructor(library, me, {show, wire, url, storage}) {
         [this.#me, this.#show] = [me, show];
         this.#cometd = new library.CometD();
         if (me.transport) {
@@ -42,20 +56,20 @@ export class Connection {
         this.#cable = new Cable(this.#cometd);
         this.#cometd.registerExtension("wire", wire);
         if (me.reliable) {
-            this.#makeReliable(library);
+            this.#makeReliable(library, storage);
         }
         this.#cometd.addListener("/meta/handshake", (reply) => this.#onHandshake(reply));
         this.#cometd.addListener("/meta/connect", (reply) => this.#onConnect(reply));
         this.#cometd.addListener(PRIVATE, ({data}) => show.whisper(data));
-        this.#cometd.addListener(HERE, ({data}) => data.rooms.forEach((room) => this.#know(room)));
+        this.#cometd.addListener(HERE, ({data}) => this.#know(...data.rooms));
         // Of all rooms, those too that the session was in before this page knew of it.
         this.#cometd.addListener(roomChannel("*"), (message) => this.#hear(message));
         this.outbox = new Outbox(this.#cometd, {name: me.name});
     }
 
-    #makeReliable(library) {
+    #makeReliable(library, storage) {
         const session = {name: `${this.#me.name}/1`};
-        const memory = {storage: sessionStorage, name: `holdfast.finished.${this.#me.name}`};
+        const memory = {storage, name: `holdfast.finished.${this.#me.name}`};
         this.delivery = new DeliveryExtension({session}, memory);
         this.#acks = new Acks((id, count) => this.#show.again(id, count));
         // Replies pass them in this order, what is sent in the opposite one.
@@ -77,6 +91,7 @@ export class Connection {
     }
 
     openRoom(room) {
+        this.#left.delete(room);
         if (!this.#cometd.isDisconnected()) {
             this.#cometd.batch(() => {
                 this.#enter(room);
@@ -85,17 +100,30 @@ export class Connection {
         }
     }
 
+    leaveRoom(room) {
+        this.#left.add(room);
+        if (!this.#cometd.isDisconnected()) {
+            this.#cometd.batch(() => {
+                this.#entered.get(room)?.forEach((each) => this.#cometd.unsubscribe(each));
+                this.#cometd.publish(HERE, {name: this.#me.name});
+            });
+        }
+    }
+
     say(room, text) {
-        const data = {id: crypto.randomUUID(), from: this.#me.name, text};
+        const data = {id: newKey(), from: this.#me.name, text};
         this.outbox.publish(roomChannel(room), data);
     }
 
     whisper(to, text, room) {
-        this.outbox.publish(PRIVATE, {id: crypto.randomUUID(), to, text, room});
+        this.outbox.publish(PRIVATE, {id: newKey(), to, text, room});
     }
 
+    /** Tells the others, but not at each letter. */
     typing(room) {
-        if (this.#cometd.getStatus() === "connected") {
+        const isNews = Date.now() - this.#lastTyped > TYPING_LIFE_MS / 2;
+        if (isNews && this.#cometd.getStatus() === "connected") {
+            this.#lastTyped = Date.now();
             const data = {from: this.#me.name};
             this.#cometd.publish(`/chat/typing/${room}`, data, VOLATILE);
         }
@@ -163,17 +191,23 @@ export class Connection {
     }
 
     #enter(room) {
-        const show = this.#show;
-        // There is a listener for all rooms already.
-        this.#cometd.subscribe(roomChannel(room), () => undefined);
-        const members = ({data}) => show.members(room, data.members);
-        this.#cometd.subscribe(`/chat/members/${room}`, members, ONEWAY);
-        const typing = ({data}) => data.from !== this.#me.name && show.typing(room, data.from);
-        this.#cometd.subscribe(`/chat/typing/${room}`, typing, ONEWAY);
+        const typing = ({data, ext}) => this.#hearTyping(room, author(data, ext?.delivery));
+        this.#entered.set(room, [
+            // There is a listener for all rooms already.
+            this.#cometd.subscribe(roomChannel(room), () => undefined),
+            this.#cometd.subscribe(
+                `/chat/members/${room}`,
+                ({data}) => this.#show.members(room, data),
+                ONEWAY,
+            ),
+            this.#cometd.subscribe(`/chat/typing/${room}`, typing, ONEWAY),
+        ]);
     }
 
-    #know(room) {
-        if (!this.#me.rooms.includes(room)) {
+    /** The server knows where this session is. */
+    #know(...rooms) {
+        for (const room of rooms.filter((each) => !this.#me.rooms.includes(each))) {
+            this.#left.delete(room);
             this.#me.rooms.push(room);
             this.#enter(room);
             this.#show.opened();
@@ -181,15 +215,27 @@ export class Connection {
     }
 
     #hear({channel, data, ext}) {
-        const {id, from, text} = data;
         const room = channel.slice(roomChannel("").length);
+        if (this.#left.has(room)) {
+            return;
+        }
         this.#know(room);
+        const {delivery} = ext ?? {};
+        const who = author(data, delivery);
+        const own = !who.unverified && who.from === this.#me.name;
         const code = this.refuseNext;
-        if (code && from !== this.#me.name) {
+        if (code && !own) {
             this.refuseNext = undefined;
-            this.#show.refused(room, {id: `refused ${ext.delivery.seq}`, from, code});
+            this.#show.refused(room, {id: `refused ${delivery.seq}`, ...who, own, code});
             throw new Refuse(code, "refused by hand", {delay: PAUSE_MS});
         }
-        this.#show.line(room, {id, from, text, again: ext?.delivery?.redelivered ?? 0});
+        const {id, text} = data;
+        this.#show.line(room, {id, text, ...who, own, again: delivery?.redelivered ?? 0});
+    }
+
+    #hearTyping(room, {from, unverified}) {
+        if (unverified || from !== this.#me.name) {
+            this.#show.typing(room, from);
+        }
     }
 }

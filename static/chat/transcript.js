@@ -21,20 +21,21 @@ export class Transcript {
         return this.#rooms[room] ?? [];
     }
 
-    /** Adds a line; of one that is there only changes how often it came. Whether it is new. */
+    /** Adds a line; of one that is there only changes how often it came. What is there now. */
     put(room, line) {
         const lines = (this.#rooms[room] ??= []);
         const known = lines.find(({id}) => id === line.id);
+        const kept = known ?? {...line, text: line.text?.slice(0, LONGEST_TEXT)};
         if (known !== undefined) {
             // Nobody rewrites what another has said by using its id.
             known.again = line.again;
         } else {
-            lines.push({...line, text: line.text?.slice(0, LONGEST_TEXT)});
+            lines.push(kept);
             lines.splice(0, lines.length - LONGEST);
         }
         // Without room it is seen as long as the page lives: no reason to refuse what was said.
         keep(this.#storage, this.#name, this.#rooms);
-        return known === undefined;
+        return {line: kept, isNew: known === undefined};
     }
 
     /** The room and the line of an id, if it was seen. */
@@ -46,6 +47,11 @@ export class Transcript {
             }
         }
         return undefined;
+    }
+
+    forget(room) {
+        delete this.#rooms[room];
+        keep(this.#storage, this.#name, this.#rooms);
     }
 
     clear() {

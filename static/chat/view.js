@@ -22,6 +22,13 @@ function face(name) {
     return initial;
 }
 
+function button(onClick, ...children) {
+    const element = make("button", "", ...children);
+    element.type = "button";
+    element.addEventListener("click", onClick);
+    return element;
+}
+
 function badge(text, kind) {
     return make("span", `badge ${kind}`, text);
 }
@@ -29,6 +36,7 @@ function badge(text, kind) {
 function notes(line) {
     return [
         line.to && badge(line.own ? `to ${line.to} alone` : "to you alone", ""),
+        line.unverified && badge("unverified", ""),
         line.again > 0 && badge(`redelivered ×${line.again}`, "warn"),
         line.code && badge(line.code, "bad"),
     ].filter(Boolean);
@@ -72,35 +80,49 @@ export function drawLine(line) {
     });
 }
 
-export function drawUnsent(texts) {
-    const items = texts.map((text) => make("li", "", badge("not sent yet", "warn"), ` ${text}`));
-    find("unsent").replaceChildren(...items);
+export function drawTitle(room) {
+    find("talk-title").textContent = room;
 }
 
-export function drawRooms(rooms, current, unread, onPick) {
+/** What waits on this page; with it, unless the browser keeps it. */
+export function drawUnsent(texts, isKept) {
+    const items = texts.map((text) => make("li", "", badge("not sent yet", "warn"), ` ${text}`));
+    find("unsent").replaceChildren(...items);
+    find("unkept").hidden = isKept;
+}
+
+export function drawRooms(rooms, {current, unread, onPick, onLeave}) {
     const items = rooms.map((room) => {
-        const button = make("button", "", make("span", "name", room));
-        button.type = "button";
+        const pick = button(() => onPick(room), make("span", "name", room));
         if (room === current) {
-            button.setAttribute("aria-current", "true");
+            pick.setAttribute("aria-current", "true");
         }
         if (unread.get(room) > 0) {
-            button.append(badge(`${unread.get(room)} new`, "good"));
+            pick.append(badge(`${unread.get(room)} new`, "good"));
         }
-        button.addEventListener("click", () => onPick(room));
-        return make("li", "", button);
+        // Who leaves the last room leaves the chat.
+        return make("li", "room", pick, ...(rooms.length > 1 ? [leaveButton(room, onLeave)] : []));
     });
     find("rooms").replaceChildren(...items);
 }
 
-export function drawMembers(members) {
+function leaveButton(room, onLeave) {
+    const leave = button(() => onLeave(room), "×");
+    leave.className = "leave";
+    leave.title = `Leave ${room}`;
+    leave.setAttribute("aria-label", leave.title);
+    return leave;
+}
+
+export function drawMembers(members, others) {
     const items = members.map(({name, state, waiting}) => {
         const item = make("li", "member", face(name), make("span", "name", name));
         const words = waiting > 0 ? `${STATES[state]}, ${waiting} waiting` : STATES[state];
         item.append(badge(words, {here: "good", held: "warn"}[state] ?? ""));
         return item;
     });
-    find("members").replaceChildren(...items);
+    const rest = others > 0 ? [make("li", "member faint small", `and ${others} more`)] : [];
+    find("members").replaceChildren(...items, ...rest);
 }
 
 /** To whom something can be said; who was chosen stays chosen. */
@@ -131,27 +153,28 @@ export function showTrouble(text, action, onAction) {
     trouble.hidden = !text;
     trouble.replaceChildren(text ?? "");
     if (action) {
-        const button = make("button", "", action);
-        button.type = "button";
-        button.addEventListener("click", onAction);
-        trouble.append(" ", button);
+        trouble.append(" ", button(onAction, action));
     }
 }
 
-export function showRoom(isIn) {
-    find("join").hidden = isIn;
-    find("room").hidden = !isIn;
-    find("leave").hidden = !isIn;
+export function showRoom() {
+    find("join").hidden = true;
+    find("room").hidden = false;
+    find("leave").hidden = false;
+}
+
+export function focusText() {
+    find("text").focus();
 }
 
 /** On a phone one part is seen at a time. */
 export function watchViews() {
     const buttons = [...find("views").children];
-    for (const button of buttons) {
-        button.addEventListener("click", () => {
-            find("room").dataset.view = button.dataset.view;
+    for (const chosen of buttons) {
+        chosen.addEventListener("click", () => {
+            find("room").dataset.view = chosen.dataset.view;
             for (const each of buttons) {
-                each.setAttribute("aria-pressed", String(each === button));
+                each.setAttribute("aria-pressed", String(each === chosen));
             }
             // What came while nobody saw it could not be scrolled to.
             for (const scroller of [find("log"), find("wire")]) {

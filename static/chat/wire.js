@@ -1,5 +1,6 @@
 // An extension that shows what passes on the wire: registered first, it sees what really passes.
 const MOST = 150;
+const LONGEST_QUOTE = 80;
 
 const node = (name, className, text) => {
     const element = document.createElement(name);
@@ -37,6 +38,8 @@ function* badges(message, isSent) {
     }
     if (message.successful === false) {
         yield [message.error ?? "failed", "bad"];
+    } else if (message.successful && !message.channel.startsWith("/meta/")) {
+        yield ["answered", ""];
     }
 }
 
@@ -77,6 +80,9 @@ export class Wire {
         summary.append(node("code", "", message.channel));
         for (const [text, kind] of badges(message, isSent)) {
             summary.append(" ", node("span", `badge ${kind}`, text));
+        }
+        if (typeof message.data?.text === "string") {
+            summary.append(" ", node("span", "quote", message.data.text.slice(0, LONGEST_QUOTE)));
         }
         const json = JSON.stringify(message, null, 2);
         details.append(summary);

@@ -25,6 +25,11 @@ def is_connected(page: Page) -> None:
     expect(page.locator("#state")).to_contain_text("Connected")
 
 
+def go_to(page: Page, room: str) -> None:
+    """One of those that the page is in."""
+    page.locator("#rooms .name").get_by_text(room, exact=True).click()
+
+
 def say(page: Page, text: str, to: str = "") -> None:
     page.get_by_label("To whom").select_option(to)
     page.get_by_label("Message", exact=True).fill(text)

@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,6 +72,12 @@ other_profile = profile
 def cometd_js() -> None:
     """What pages of the server take from npm."""
     require((ROOT / "static" / "cometd").is_dir(), "static/cometd (make setup-pages)")
+
+
+@pytest.fixture
+def room() -> str:
+    """A room in which nobody was before."""
+    return uuid.uuid4().hex[:12]
 
 
 @pytest.fixture

@@ -1,14 +1,15 @@
-"""Tabs of one browser with all extensions at once, which lose their network and are reloaded."""
+"""Tabs of one browser with all extensions at once, which lose network, page and server."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from playwright.sync_api import BrowserContext
 
 from tests.browser.conftest import OpenPage
+from tests.browser.mortal import Mortal
 from tests.browser.publishing import publish
 from tests.browser.test_cometd import TRANSPORTS, bayeux, tell
-from tests.serving import Server, Servers
 
 TABS = 5
 pytestmark = pytest.mark.timeout(60)
@@ -22,20 +23,24 @@ ARRIVE = """async ({session, ...options}) => {
 }"""
 
 
-@pytest.fixture
-def server(servers: Servers) -> Server:
+@pytest.fixture(scope="module")
+def mortal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mortal]:
     # One tab of a browser has its poll held; the others ask so often.
-    return servers.with_settings({"multi_session_interval": 200})
+    settings = {"multi_session_interval": 200}
+    mortal = Mortal(tmp_path_factory.mktemp("tabs") / "data", settings)
+    yield mortal
+    mortal.stop()
 
 
 @pytest.mark.parametrize("transport", TRANSPORTS)
 def test_five_tabs_hear_everything_once(
     transport: str,
-    server: Server,
+    mortal: Mortal,
     open_page: OpenPage,
     profile: BrowserContext,
     other_profile: BrowserContext,
 ) -> None:
+    server = mortal.alive
     options = {"url": bayeux(server), "transport": transport, "channel": f"/tabs/{transport}"}
     tabs = [open_page(server.url) for _ in range(TABS)]
 
@@ -64,3 +69,9 @@ def test_five_tabs_hear_everything_once(
     assert enter(0)["isReload"]
     publish(other, options["channel"], "five")
     assert [tell(tab, "hear", 2) for tab in tabs] == [["four", "five"]] * TABS
+
+    publish(other, options["channel"], "six")
+    mortal.kill()
+    mortal.start()
+    publish(other, options["channel"], "seven")
+    assert [tell(tab, "hear", 2) for tab in tabs] == [["six", "seven"]] * TABS

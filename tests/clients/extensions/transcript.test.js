@@ -12,7 +12,7 @@ test("of what is longer than the page lets people write it keeps the beginning",
 test("what is said is heard when there is no room to keep it", () => {
     for (const storage of [new FullStorage(), undefined]) {
         const transcript = new Transcript(storage, "ada");
-        assert.ok(transcript.put("lobby", {id: "1", from: "eve", text: "hello"}));
+        assert.ok(transcript.put("lobby", {id: "1", from: "eve", text: "hello"}).isNew);
         assert.equal(transcript.find("1").line.text, "hello");
         transcript.clear();
         assert.deepEqual(transcript.lines("lobby"), []);
@@ -25,6 +25,13 @@ test("what something else has kept under its name is begun anew", () => {
         storage.setItem("holdfast.chat.ada", text);
         const transcript = new Transcript(storage, "ada");
         assert.deepEqual(transcript.lines("lobby"), []);
-        assert.ok(transcript.put("lobby", {id: "1", from: "eve", text: "hello"}));
+        assert.ok(transcript.put("lobby", {id: "1", from: "eve", text: "hello"}).isNew);
     }
+});
+
+test("what has the id of a line in another room is a line of its own", () => {
+    const transcript = new Transcript(new FakeStorage(), "ada");
+    transcript.put("lobby", {id: "1", from: "bob", text: "hello"});
+    const {isNew, line} = transcript.put("cellar", {id: "1", from: "eve", text: "good night"});
+    assert.deepEqual([isNew, line.text], [true, "good night"]);
 });

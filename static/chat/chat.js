@@ -1,0 +1,147 @@
+// The chat: joins what people do on the page to the connection, and what it hears to the page.
+import {Connection, PRIVATE, roomChannel} from "./connection.js";
+import {Controls} from "./controls.js";
+import {Rooms} from "./rooms.js";
+import {Transcript} from "./transcript.js";
+import * as view from "./view.js";
+import {Wire} from "./wire.js";
+
+export class Chat {
+    #me;
+    #onChange;
+    #transcript;
+    #connection;
+    #rooms;
+    #controls;
+
+    /** `onChange` is called when there is something new to remember of `me`. */
+    constructor(library, me, {storage, onChange}) {
+        [this.#me, this.#onChange] = [me, onChange];
+        this.#transcript = new Transcript(storage, me.name);
+        const url = new URL("../cometd", location.href).href;
+        const wire = new Wire(document.getElementById("wire"));
+        this.#connection = new Connection(library, me, {show: this, wire, url, storage});
+        this.#rooms = new Rooms(
+            me,
+            this.#transcript,
+            (room) => this.pick(room),
+            (room) => this.#leaveRoom(room),
+        );
+        this.#controls = new Controls(this.#connection);
+        const {outbox} = this.#connection;
+        outbox.addEventListener("change", () => this.#drawUnsent());
+        outbox.addEventListener("refused", ({detail}) =>
+            view.showTrouble(`The server refused a message: ${detail.reply.error}`),
+        );
+        this.#draw();
+        view.showRoom();
+        this.#connection.join();
+    }
+
+    // What the connection tells
+
+    line(room, {id, from, text, ...more}) {
+        this.#rooms.put(room, {id: String(id), from: String(from), text: String(text), ...more});
+    }
+
+    refused(room, line) {
+        this.#rooms.put(room, line);
+        this.#controls.refused();
+    }
+
+    again(id, count) {
+        this.#rooms.again(id, count);
+    }
+
+    whisper({id, from, to, text, error}) {
+        if (error) {
+            view.showTrouble(`Nobody here is called ${to}.`);
+        } else {
+            const own = from === this.#me.name;
+            this.#rooms.put(this.#rooms.current, {id, from, to, text, own, again: 0});
+        }
+    }
+
+    /** The session is in one more room: it was before. */
+    opened() {
+        this.#onChange();
+        this.#rooms.drawList();
+    }
+
+    members(room, {members, others}) {
+        this.#rooms.members(room, {members, others});
+    }
+
+    typing(room, name) {
+        this.#rooms.typing(room, name);
+    }
+
+    state(text, kind) {
+        view.showState(text, kind);
+    }
+
+    taken() {
+        view.showState("Not connected", "bad");
+        const text = `${this.#me.name} has opened the chat elsewhere; this page hears no more.`;
+        view.showTrouble(text, "Take it back", () => {
+            view.showTrouble();
+            this.#connection.again();
+        });
+    }
+
+    failed(error) {
+        view.showTrouble(`The server does not let you in: ${error}`);
+    }
+
+    // What people do
+
+    say(text, to) {
+        view.showTrouble();
+        if (to) {
+            this.#connection.whisper(to, text);
+        } else {
+            this.#connection.say(this.#rooms.current, text);
+        }
+    }
+
+    type() {
+        this.#connection.typing(this.#rooms.current);
+    }
+
+    pick(room) {
+        if (!this.#me.rooms.includes(room)) {
+            this.#me.rooms.push(room);
+            this.#connection.openRoom(room);
+            this.#onChange();
+        }
+        this.#rooms.pick(room);
+        this.#drawUnsent();
+        view.focusText();
+    }
+
+    leave() {
+        this.#connection.leave();
+        this.#transcript.clear();
+    }
+
+    #leaveRoom(room) {
+        this.#me.rooms = this.#me.rooms.filter((each) => each !== room);
+        this.#connection.leaveRoom(room);
+        this.#onChange();
+        this.#rooms.forget(room);
+        this.#drawUnsent();
+        view.focusText();
+    }
+
+    #draw() {
+        this.#rooms.draw();
+        this.#drawUnsent();
+    }
+
+    #drawUnsent() {
+        const here = [PRIVATE, roomChannel(this.#rooms.current)];
+        const {entries, isKept} = this.#connection.outbox;
+        const waiting = entries.filter(({channel}) => here.includes(channel));
+        view.drawUnsent(waiting.map(({data}) => data.text), isKept);
+    }
+}

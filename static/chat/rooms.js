@@ -1,0 +1,97 @@
+// The rooms that somebody is in, as the page has them: what was said, who is there, what is new.
+import {Typing} from "./typing.js";
+import * as view from "./view.js";
+
+const NOBODY = {members: [], others: 0};
+
+export class Rooms {
+    #me;
+    #transcript;
+    #onPick;
+    #onLeave;
+    #current;
+    #members = new Map();
+    #unread = new Map();
+    #typing = new Typing(() => this.#drawTyping());
+
+    constructor(me, transcript, onPick, onLeave) {
+        [this.#me, this.#transcript, this.#current] = [me, transcript, me.rooms[0]];
+        [this.#onPick, this.#onLeave] = [onPick, onLeave];
+    }
+
+    /** The one that is looked at. */
+    get current() {
+        return this.#current;
+    }
+
+    put(room, line) {
+        const {line: kept, isNew} = this.#transcript.put(room, {at: Date.now(), ...line});
+        if (room === this.#current) {
+            view.drawLine(kept);
+        } else if (isNew) {
+            this.#unread.set(room, (this.#unread.get(room) ?? 0) + 1);
+            this.drawList();
+        }
+        this.#typing.end(line.from);
+    }
+
+    /** A line came once more. */
+    again(id, count) {
+        const seen = this.#transcript.find(id);
+        if (seen !== undefined) {
+            this.put(seen.room, {...seen.line, again: count});
+        }
+    }
+
+    members(room, news) {
+        this.#members.set(room, news);
+        if (room === this.#current) {
+            this.#drawMembers();
+        }
+    }
+
+    typing(room, name) {
+        this.#typing.add(room, name);
+    }
+
+    pick(room) {
+        this.#current = room;
+        this.#unread.delete(room);
+        this.draw();
+    }
+
+    /** What was said in a room is not there for who leaves it. */
+    forget(room) {
+        this.#transcript.forget(room);
+        this.#unread.delete(room);
+        this.#members.delete(room);
+        this.pick(room === this.#current ? this.#me.rooms[0] : this.#current);
+    }
+
+    draw() {
+        view.drawTitle(this.#current);
+        view.drawLines(this.#transcript.lines(this.#current));
+        this.drawList();
+        this.#drawMembers();
+        this.#drawTyping();
+    }
+
+    drawList() {
+        view.drawRooms(this.#me.rooms, {
+            current: this.#current,
+            unread: this.#unread,
+            onPick: this.#onPick,
+            onLeave: this.#onLeave,
+        });
+    }
+
+    #drawMembers() {
+        const {members, others} = this.#members.get(this.#current) ?? NOBODY;
+        view.drawMembers(members, others);
+        view.drawReceivers(members.map(({name}) => name).filter((name) => name !== this.#me.name));
+    }
+
+    #drawTyping() {
+        view.drawTyping(this.#typing.names(this.#current));
+    }
+}

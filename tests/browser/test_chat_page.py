@@ -1,0 +1,143 @@
+"""The page of the chat: for everybody, small and fast, and of use where browsers give it little."""
+
+import gzip
+from urllib.error import HTTPError
+from urllib.request import urlopen
+
+import pytest
+from playwright.sync_api import BrowserContext, Page, Response, expect
+
+from tests.browser.axe import findings
+from tests.browser.chatting import is_connected, join, lines, say
+from tests.serving import Server, Servers
+
+pytestmark = [pytest.mark.timeout(60), pytest.mark.usefixtures("cometd_js")]
+PHONE = {"width": 360, "height": 640}
+MOST_BYTES = 150_000
+MOST_MS = 1000
+# As a browser does when its user lets no page keep anything.
+FORBID_STORAGE = """for (const kind of ["localStorage", "sessionStorage"]) {
+    Object.defineProperty(window, kind, {get() {
+        throw new DOMException("denied", "SecurityError");
+    }});
+}"""
+
+
+def test_it_works_without_reliable_messages(
+    profile: BrowserContext, server: Server, room: str
+) -> None:
+    page = profile.new_page()
+    join(page, server.url, "plain", room=room, reliable=False)
+    say(page, "hello")
+    expect(lines(page)).to_have_text(["hello"])
+    expect(page.get_by_label("Acknowledge incoming messages")).to_be_hidden()
+    expect(page.locator("#members")).to_contain_text("plain")
+
+
+def test_a_keyboard_is_enough(profile: BrowserContext, server: Server, room: str) -> None:
+    page = profile.new_page()
+    page.goto(f"{server.url}/chat/")
+    expect(page.get_by_role("button", name="Join")).to_be_enabled()
+    keys = page.keyboard
+    keys.type(f"keys-{room}")
+    keys.press("Tab")
+    keys.type(room)
+    keys.press("Enter")
+    is_connected(page)
+    keys.type("by keyboard")
+    keys.press("Enter")
+    expect(lines(page)).to_have_text(["by keyboard"])
+    seen = set()
+    for _ in range(80):
+        keys.press("Tab")
+        seen.add(page.evaluate("document.activeElement.id || document.activeElement.textContent"))
+    assert {"leave", "log", "to", "refuse", "hold", "offline", "kill", "acknowledge"} <= seen
+    page.locator("#wire summary").first.focus()
+    keys.press("Enter")
+    expect(page.locator("#wire pre").first).to_be_visible()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_everybody_can_read_it(
+    scheme: str, profile: BrowserContext, server: Server, room: str
+) -> None:
+    page = profile.new_page()
+    page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+    page.goto(f"{server.url}/chat/")
+    expect(page.get_by_role("button", name="Join")).to_be_enabled()
+    assert findings(page) == []
+    join(page, server.url, f"axe-{room}", room=room)
+    say(page, "legible?")
+    expect(lines(page)).to_have_count(1)
+    assert findings(page) == []
+
+
+def test_on_a_phone_one_part_is_seen_at_a_time(
+    profile: BrowserContext, server: Server, room: str
+) -> None:
+    page = profile.new_page()
+    page.set_viewport_size(PHONE)  # type: ignore[arg-type]
+    join(page, server.url, f"phone-{room}", room=room)
+    say(page, "word" * 100)
+    for view, part in [("People", "#members"), ("Wire", "#wire"), ("Chat", "#lines")]:
+        page.locator("#views").get_by_role("button", name=view).click()
+        expect(page.locator(part)).to_be_visible()
+        wide = "document.documentElement.scrollWidth - window.innerWidth"
+        assert page.evaluate(wide) <= 0, f"{view} scrolls sideways"
+
+
+def test_it_works_in_browsers_that_keep_nothing_and_says_so(
+    profile: BrowserContext, server: Server, room: str
+) -> None:
+    page = profile.new_page()
+    page.add_init_script(FORBID_STORAGE)
+    join(page, server.url, f"forgetful-{room}", room=room)
+    say(page, "hello")
+    expect(lines(page)).to_have_text(["hello"])
+    expect(page.get_by_text("This browser keeps nothing")).to_be_visible()
+
+
+def test_it_works_on_pages_that_came_without_tls(
+    profile: BrowserContext, server: Server, room: str
+) -> None:
+    page = profile.new_page()
+    join(page, server.url.replace("127.0.0.1", "chat.test"), f"open-{room}", room=room)
+    assert page.evaluate("isSecureContext") is False
+    say(page, "hello")
+    expect(lines(page)).to_have_text(["hello"])
+    expect(page.get_by_text("This browser keeps nothing")).to_be_hidden()
+
+
+def test_it_loads_fast_and_from_here_only(profile: BrowserContext, server: Server) -> None:
+    page = profile.new_page()
+    answers: list[Response] = []
+    page.on("response", lambda answer: answers.append(answer))
+    took = [until_joinable(page, server)]
+    assert sum(len(gzip.compress(each.body())) for each in answers) < MOST_BYTES
+    took += [until_joinable(page, server) for _ in range(2)]
+    assert min(took) < MOST_MS
+    assert [each.url for each in answers if not each.url.startswith(server.url)] == []
+    policy = answers[0].headers["content-security-policy"]
+    assert "unsafe" not in policy
+    assert "default-src 'self'" in policy
+
+
+def until_joinable(page: Page, server: Server) -> float:
+    """Milliseconds from the address to a form that can be sent."""
+    page.goto(f"{server.url}/chat/")
+    page.locator("#join button:enabled").wait_for()
+    took: float = page.evaluate("performance.now()")
+    return took
+
+
+def test_it_can_be_switched_off(servers: Servers) -> None:
+    url = servers.with_settings({"chat": False}).url
+    with pytest.raises(HTTPError, match="404"):
+        urlopen(f"{url}/chat/")
+
+
+def test_it_says_what_is_missing(profile: BrowserContext, server: Server) -> None:
+    page = profile.new_page()
+    page.route("**/static/cometd/**", lambda route: route.fulfill(status=404))
+    page.goto(f"{server.url}/chat/")
+    expect(page.get_by_role("alert")).to_contain_text("make setup-pages")
