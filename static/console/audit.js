@@ -12,6 +12,6 @@ export async function show(app) {
         ["Outcome", ({outcome}) => badge(outcome, outcome === "ok" ? "good" : "bad")],
         ["Details", ({detail}) => (Object.keys(detail).length
             ? h("details", {}, h("summary", {}, "show"), json(detail)) : "")],
-    ], (cursor) => app.api.get("audit", known({cursor, limit: 50})), "Nobody has changed anything yet.");
+    ], (cursor, limit) => app.api.get("audit", known({cursor, limit})), "Nobody has changed anything yet.");
     return [h("h1", {}, "Audit"), found];
 }

@@ -4,16 +4,26 @@ import {count, rate} from "./format.js";
 import {actions, badge, card, chooser, parts, when} from "./parts.js";
 
 export async function show(app, _, chosen) {
-    const [{items}, found] = await Promise.all([app.api.get("held-channels"), list(app, chosen)]);
+    const held = h("div", {class: "contents"});
+    const look = async () => {
+        const {items} = await app.api.get("held-channels");
+        const names = JSON.stringify(items.map(({channel}) => channel));
+        if (names !== held.dataset.names) {
+            held.dataset.names = names;
+            held.replaceChildren(...(items.length ? [heldBack(app, items)] : []));
+        }
+    };
+    const [, found] = await Promise.all([look(), list(app, chosen)]);
+    app.keepFresh(look);
     return [
         h("h1", {}, "Channels"),
-        items.length ? heldBack(app, items) : null,
+        held,
         chooser([{name: "prefix", label: "Begins with", placeholder: "/orders"}], chosen,
             (asked) => (location.hash = at("channels", asked))),
         found,
         h("p", {class: "faint small"}, "Rates are measured while a console is open. ",
             "A pattern, such as /orders/**, counts those who subscribed to exactly that."),
-    ].filter(Boolean);
+    ];
 }
 
 const list = (app, chosen) => parts(app, "Channels", [
@@ -22,7 +32,7 @@ const list = (app, chosen) => parts(app, "Channels", [
         ? h("a", {href: at("sessions", {channel: name})}, count(subscribers)) : "0"), "number"],
     ["Messages a second", (channel) => (channel.rate === null ? "–" : rate(channel.rate)), "number"],
     ["Dead letters", ({name}) => h("a", {href: at("dead", "letters", {channel: name})}, "look")],
-], (cursor) => app.api.get("channels", known({...chosen, cursor, limit: 100})), "No channel is like that.");
+], (cursor, limit) => app.api.get("channels", known({...chosen, cursor, limit})), "No channel is like that.");
 
 const heldBack = (app, channels) => card("Held back, as most receivers refuse", channels.map((each) =>
     h("div", {class: "held"},

@@ -5,6 +5,7 @@ import {count, many} from "./format.js";
 import {letter} from "./letter.js";
 import {letters} from "./letters.js";
 import {badge, mono, when} from "./parts.js";
+import {renewChildren} from "./renew.js";
 
 export function show(app, [what, id], chosen) {
     if (what === "letters") {
@@ -14,7 +15,13 @@ export function show(app, [what, id], chosen) {
 }
 
 async function groups(app) {
-    const {items, total} = await app.api.get("dead-letters/groups", {limit: 50});
+    const look = async () => drawn(await app.api.get("dead-letters/groups", {limit: 50}));
+    const page = h("div", {class: "contents"}, await look());
+    app.keepFresh(async () => renewChildren(page, await look()));
+    return page;
+}
+
+function drawn({items, total}) {
     const hidden = total - items.reduce((sum, each) => sum + each.count, 0);
     return [
         h("h1", {}, "Dead letters ", badge(count(total), total ? "warn" : "good")),
@@ -28,7 +35,7 @@ async function groups(app) {
 
 function group(each) {
     const sum = each.hours.reduce((a, b) => a + b, 0);
-    return h("li", {class: "card group"},
+    return h("li", {class: "card group", "data-key": each.fingerprint},
         h("div", {class: "what"},
             h("h2", {}, h("a", {href: at("dead", "letters", {fingerprint: each.fingerprint})}, mono(each.channel))),
             h("p", {}, mono(each.code)),

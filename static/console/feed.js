@@ -4,6 +4,8 @@ const ALERT = "/sys/alert";
 const PATIENCE_MS = 2000;
 // How long an answer may take beyond the time for which a connect is held.
 const GRACE_MS = 15_000;
+// Events whose ids are remembered, for a batch may be given again.
+const REMEMBERED = 1000;
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
 export class Feed {
@@ -13,6 +15,7 @@ export class Feed {
     #isListening;
     #advice;
     #isLeaving = false;
+    #heard = new Set();
 
     /** `hear` gets each reading, `alert` what the server warns of, `state` whether they come. */
     constructor(url, token, {hear, alert, state}) {
@@ -52,7 +55,7 @@ export class Feed {
     }
 
     async #greet() {
-        const ext = {ack: true, authentication: {token: this.token}};
+        const ext = {ack: true, delivery: true, authentication: {token: this.token}};
         const hello = {channel: "/meta/handshake", version: "1.0", ext};
         const [reply] = await this.#send([{...hello, supportedConnectionTypes: ["long-polling"]}]);
         this.#clientId = this.#accepted(reply).clientId;
@@ -92,7 +95,22 @@ export class Feed {
             throw new Error(response ? `HTTP ${response.status}` : "not reached");
         }
         const received = await response.json();
-        received.forEach(({channel, data}) => data && this.listeners[channel]?.(data));
+        received.forEach((each) => this.#hear(each));
         return sent.map(({id}) => received.find((each) => each.id === id));
+    }
+    #hear({channel, data, ext}) {
+        const id = ext?.delivery?.id;
+        if (data && !this.#heard.has(id)) {
+            this.#remember(id);
+            this.listeners[channel]?.(data);
+        }
+    }
+
+    #remember(id) {
+        if (id !== undefined) {
+            this.#heard.add(id);
+            const [oldest] = this.#heard;
+            this.#heard.size > REMEMBERED && this.#heard.delete(oldest);
+        }
     }
 }

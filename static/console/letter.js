@@ -46,7 +46,7 @@ export async function letter(app, id) {
 }
 
 function history(attempts) {
-    const {element, add} = table("Attempts", [
+    const {element, show} = table("Attempts", [
         ["Attempt", ({n}) => count(n), "number"],
         ["When", (attempt) => time(attempt.time)],
         ["Over", ({transport}) => transport ?? "–"],
@@ -54,7 +54,7 @@ function history(attempts) {
         ["It said", ({code, text}) => [code && code !== "" ? mono(code) : "", text ? [" ", text] : ""]],
         ["Took", ({latency_ms}) => (latency_ms === null ? "–" : lasting(latency_ms)), "number"],
     ]);
-    add(attempts);
+    show(attempts);
     return h("section", {}, h("h2", {}, "What was tried"),
         h("div", {class: "card sheet"}, attempts.length ? element
             : h("p", {class: "faint empty"}, "It was never handed over.")));

@@ -16,7 +16,7 @@ export async function letters(app, chosen) {
         ["Why", ({code, reason}) => [mono(code), h("br"), h("span", {class: "faint small"}, reason)]],
         ["Attempts", ({attempts}) => count(attempts), "number"],
         ["State", ({state}) => badge(state, state === "new" ? "" : "good")],
-    ], (cursor) => app.api.get("dead-letters", known({...chosen, cursor, limit: 50})), "No letter is like that.");
+    ], (cursor, limit) => app.api.get("dead-letters", known({...chosen, cursor, limit})), "No letter is like that.");
     const kind = chosen.fingerprint && await ofKind(app, chosen.fingerprint);
     const which = {filter: chosen, ...(Object.keys(chosen).length === 0 && {all: true})};
     return [

@@ -2,6 +2,8 @@
 import {Api} from "./api.js";
 import {at, h, say} from "./dom.js";
 import {Feed} from "./feed.js";
+import {time} from "./format.js";
+import {Freshness} from "./freshness.js";
 import {badge} from "./parts.js";
 import {signIn} from "./sign_in.js";
 import {show as audit} from "./audit.js";
@@ -35,6 +37,7 @@ const content = find("#content");
 class App {
     #feed;
     #listeners = new Set();
+    #freshness = new Freshness((failure) => this.#showAge(failure));
     // What the present page must stop doing when it is left.
     #leaving = [];
 
@@ -66,6 +69,11 @@ class App {
         this.onLeave(() => this.#listeners.delete(hear));
     }
 
+    /** Runs again and again while the page may be seen, for what it shows to stay true. */
+    keepFresh(run) {
+        this.#freshness.add(run);
+    }
+
     /** Every so often, until the page is left; what fails is tried again. */
     every(ms, run) {
         const timer = setInterval(() => document.hidden || run().catch(() => null), ms);
@@ -88,6 +96,8 @@ class App {
         const {name, rest, chosen} = address(here);
         const [title, make] = PAGES.get(name) ?? PAGES.get("");
         this.#leaving.splice(0).forEach((leave) => leave());
+        this.#freshness.clear();
+        this.#showAge(null);
         this.#mark(title);
         const made = await make(this, rest, chosen).catch((error) => {
             error.status === 401 && signOut();
@@ -113,6 +123,14 @@ class App {
         content.replaceChildren(...[made].flat());
         content.focus({preventScroll: true});
         scrollTo(0, 0);
+    }
+
+    /** Whether what is shown is of now. */
+    #showAge(failure) {
+        failure?.status === 401 && signOut();
+        this.freshAt = failure ? this.freshAt : Date.now();
+        find("#age").hidden = !failure;
+        say(find("#age"), failure ? `${failure.message} What is shown here is of ${time(this.freshAt)}.` : "");
     }
 
     #isAddress = () => location.hash === "" || location.hash.startsWith("#/");

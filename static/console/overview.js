@@ -3,6 +3,7 @@ import {LiveChart} from "./charts.js";
 import {at, h} from "./dom.js";
 import {brief, count, lasting, many, rate, span} from "./format.js";
 import {badge, card} from "./parts.js";
+import {renewChildren} from "./renew.js";
 
 export async function show(app) {
     const page = new Overview(app);
@@ -74,12 +75,8 @@ class Overview {
         ].filter(Boolean);
         const rows = problems.map(([mood, text, link]) =>
             h("p", {class: `state ${mood}`}, link ? h("a", {href: link}, text) : text));
-        const key = problems.map(([, text]) => text).join();
-        if (key !== this.judged) {
-            this.judged = key;
-            this.#verdict.replaceChildren(...(rows.length ? rows :
-                [h("p", {class: "state good"}, "Nothing needs attention.")]));
-        }
+        renewChildren(this.#verdict,
+            rows.length ? rows : [h("p", {class: "state good"}, "Nothing needs attention.")]);
     }
 
     #show(now) {
@@ -127,4 +124,4 @@ const figures = (rows) => h("dl", {class: "figures"}, rows.map(([name, value, li
     return h("div", {}, h("dt", {}, name), h("dd", {}, link ? h("a", {href: link}, text) : text));
 }));
 
-const replace = (panel, children) => panel.replaceChildren(panel.firstElementChild, ...children);
+const replace = (panel, children) => renewChildren(panel, [panel.firstElementChild.cloneNode(true), ...children]);

@@ -1,6 +1,7 @@
 // What the pages of the console are made of.
 import {h} from "./dom.js";
 import {ago, time} from "./format.js";
+import {renewChildren} from "./renew.js";
 
 const READERS = "This needs the operator's token.";
 
@@ -23,29 +24,57 @@ export function table(caption, columns) {
     const head = columns.map(([name, , kind]) => h("th", {scope: "col", class: kind}, name));
     const element = h("table", {},
         h("caption", {class: "hidden"}, caption), h("thead", {}, h("tr", {}, head)), body);
-    const row = (item) => h("tr", {}, columns.map(([name, cell, kind]) =>
+    const row = (item) => h("tr", {"data-key": item.id ?? item.key ?? item.name}, columns.map(([name, cell, kind]) =>
         h("td", {class: kind, "data-name": name}, cell(item))));
-    return {element, add: (items) => body.append(...items.map(row)), clear: () => body.replaceChildren()};
+    return {element, show: (items) => renewChildren(body, items.map(row))};
 }
 
-/** A list that comes in parts: `ask(cursor)` gives `{items, cursor}`. */
+// Items that are asked for at one go; lists of more than the most are left as they are.
+const PART = 50;
+const MOST = 500;
+
+/** A list that comes in parts, and stays fresh: `ask(cursor, limit)` gives `{items, cursor}`. */
 export async function parts(app, caption, columns, ask, nothing) {
-    const {element, add} = table(caption, columns);
+    const {element, show} = table(caption, columns);
     const more = h("button", {type: "button", hidden: true}, "Show more");
     const none = h("p", {class: "faint empty", hidden: true}, nothing);
-    let shown = 0;
+    let items = [];
     let cursor = null;
-    const go = async () => {
-        const part = await ask(cursor);
-        add(part.items);
-        shown += part.items.length;
-        cursor = part.cursor ?? null;
+    let asked = 0;
+    let last = Promise.resolve();
+    const inTurn = (run) => (last = last.then(run, run));
+    const put = (found, following) => {
+        items = found;
+        cursor = following ?? null;
+        show(items);
         more.hidden = cursor === null;
-        none.hidden = shown > 0 || cursor !== null;
-        element.hidden = !shown;
+        none.hidden = items.length > 0 || cursor !== null;
+        element.hidden = !items.length;
     };
-    more.addEventListener("click", guarded(app, go));
-    await go();
+    const further = async () => {
+        const part = await ask(cursor, PART);
+        asked += 1;
+        put([...items, ...part.items], part.cursor);
+    };
+    // A part may have less than was asked for: what was found in so many parts takes so many again.
+    const again = async () => {
+        if (items.length > MOST) {
+            return;
+        }
+        const found = [];
+        let following = null;
+        let round = 0;
+        do {
+            const part = await ask(following, Math.max(PART, items.length - found.length));
+            found.push(...part.items);
+            following = part.cursor ?? null;
+            round += 1;
+        } while (following !== null && found.length < items.length && round < asked);
+        put(found, following);
+    };
+    more.addEventListener("click", guarded(app, () => inTurn(further)));
+    await further();
+    app.keepFresh(() => inTurn(again));
     return h("div", {class: "list"}, h("div", {class: "card sheet"}, element, none), more);
 }
 

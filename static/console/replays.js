@@ -3,6 +3,7 @@ import {at, h, say} from "./dom.js";
 import {count, time} from "./format.js";
 import {actions, badge, card, facts, json, mono, parts, when} from "./parts.js";
 import {skipped} from "./letters.js";
+import {renewChildren} from "./renew.js";
 
 const MOODS = {done: "good", running: "", canary: "", stopped: "bad", failed: "bad", cancelled: "warn"};
 const UNDER_WAY = ["canary", "running"];
@@ -38,7 +39,7 @@ async function one(app, id) {
         bar.max = Math.max(job.total, 1);
         bar.value = job.sent + job.skipped;
         end.hidden = !UNDER_WAY.includes(job.state);
-        told.replaceChildren(h("div", {class: "grid"},
+        renewChildren(told, [h("div", {class: "grid"},
             card("How far", facts([
                 ["letters", count(job.total)],
                 ["sent", count(job.sent)],
@@ -54,7 +55,7 @@ async function one(app, id) {
                 ["channels", mono(Object.keys(job.channels).join(", ") || "–")],
                 ["receivers", mono(Object.keys(job.receivers).join(", ") || "–")],
             ])),
-            card("How", json({filter: filled(job.filter), options: filled(job.options)}))));
+            card("How", json({filter: filled(job.filter), options: filled(job.options)})))]);
         return job;
     };
     let job = draw(await app.api.get(path));

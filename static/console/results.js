@@ -76,8 +76,8 @@ function heat(rows) {
 const warmth = (ms) => Math.min(WARMEST, Math.max(0, Math.ceil(Math.log10(Math.max(ms, 0.001)))));
 
 function filled(caption, columns, rows) {
-    const {element, add} = table(caption, columns);
-    add(rows);
+    const {element, show} = table(caption, columns);
+    show(rows);
     return element;
 }
 

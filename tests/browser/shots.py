@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_play
 
 from tests.browser import chatting
 from tests.browser.conftest import ARGUMENTS, CHROMIUM
-from tests.browser.console_world import World, examined, ordinary
+from tests.browser.console.world import World, examined, ordinary
 from tests.serving import Server, end_whoever_lives_in
 
 SIZES = {"desk": (1280, 800), "phone": (390, 780)}

@@ -58,7 +58,7 @@ test("it shows its token once, and acknowledges each batch with the next connect
         hello, {}, {ext: {ack: 1}, events: [figures(1)]}, {ext: {ack: 2}, events: [figures(2), figures(3)]});
     await done;
     const [handshake, subscribe, ...connects] = requests;
-    assert.deepEqual(handshake.ext, {ack: true, authentication: {token}});
+    assert.deepEqual(handshake.ext, {ack: true, delivery: true, authentication: {token}});
     assert.deepEqual(subscribe.subscription, ["/sys/figures", "/sys/alert"]);
     assert.deepEqual(connects.filter(({channel}) => channel === "/meta/connect").map(({ext}) => ext.ack), [0, 1, 2]);
     assert.ok(connects.every((each) => !JSON.stringify(each).includes(token)));
@@ -102,4 +102,12 @@ test("alerts come, too, and what else comes is nobody's", async () => {
     const {done, heard} = feed(hello, {}, {ext: {ack: 1}, events: [alert, {channel: "/other", data: 1}]});
     await done;
     assert.deepEqual(heard, [{reason: "most refuse"}]);
+});
+
+test("what is given again is heard once", async () => {
+    const alert = {channel: "/sys/alert", data: {reason: "most refuse"}, ext: {delivery: {id: "here-1"}}};
+    const other = {...alert, ext: {delivery: {id: "here-2"}}};
+    const {done, heard} = feed(hello, {}, {ext: {ack: 1}, events: [alert]}, {ext: {ack: 2}, events: [alert, other]});
+    await done;
+    assert.deepEqual(heard, [{reason: "most refuse"}, {reason: "most refuse"}]);
 });

@@ -1,0 +1,249 @@
+"""The operators' console, walked as operators walk it: one server, one browser."""
+
+import gzip
+import re
+
+import pytest
+from playwright.sync_api import BrowserContext, Page, expect
+
+from tests.browser.console.steps import answer, go, look_at, sign_in
+from tests.browser.console.world import World, examined, troubled
+
+pytestmark = pytest.mark.timeout(60)
+
+MOST_BYTES = 150 * 1024
+INTERACTIVE_MS = 1000
+
+
+# Coming in
+
+
+def test_a_wrong_token_opens_nothing(desk: BrowserContext, world: World) -> None:
+    page = desk.new_page()
+    page.goto(f"{world.url}/console/")
+    page.get_by_label("Token").fill("x" * 43)
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_role("alert")).to_contain_text("opens nothing")
+    assert page.evaluate("sessionStorage.length") == 0
+    page.close()
+
+
+def test_it_is_small_and_asks_nobody_else(desk: BrowserContext, world: World) -> None:
+    page = desk.new_page()
+    bodies: dict[str, bytes] = {}
+    page.on("requestfinished", lambda request: bodies.update({request.url: b""}))
+    sign_in(page, world, world.reader)
+    expect(page.get_by_text("balanced")).to_be_visible()
+    assert [url for url in bodies if not url.startswith(world.url)] == []
+    files = [url for url in bodies if "/static/" in url or url.endswith("/console/")]
+    size = sum(len(gzip.compress(page.request.get(url).body())) for url in files)
+    assert 0 < size <= MOST_BYTES
+    navigation = "performance.getEntriesByType('navigation')[0]"
+    assert page.evaluate(f"{navigation}.domInteractive") <= INTERACTIVE_MS
+    page.close()
+
+
+def test_what_is_written_is_never_read_as_html(
+    page: Page, world: World, complaints: list[str]
+) -> None:
+    response = page.request.get(f"{world.url}/console/")
+    policy = response.headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    assert "require-trusted-types-for 'script'" in policy
+    for way in ("innerHTML = '<b>'", "insertAdjacentHTML('beforeend', '<b>')"):
+        refused = f"(() => {{ try {{ document.body.{way}; }} catch (e) {{ return e.name; }} }})()"
+        assert page.evaluate(refused) == "TypeError"
+    assert len(complaints) == 2
+    complaints.clear()
+
+
+def test_its_address_without_a_slash_leads_there(page: Page, world: World) -> None:
+    assert page.request.get(f"{world.url}/console").url == f"{world.url}/console/"
+
+
+# The walk
+
+
+def test_the_overview_moves_while_messages_flow(page: Page, world: World) -> None:
+    go(page, "Overview")
+    expect(page.get_by_text("balanced")).to_be_visible()
+    expect(page.get_by_role("link", name="1 session is held back.")).to_be_visible()
+    world.publish("/orders/paid", *[{"order": n} for n in range(40)])
+    chart = page.locator(".chart", has_text="Messages a second")
+    expect(chart.locator("polyline")).to_have_attribute("points", re.compile(r"\S+ \S+ \S+"))
+    go(page, "Sessions")
+    go(page, "Overview")
+    # What was seen before is still there.
+    expect(chart.locator("polyline")).to_have_attribute("points", re.compile(r"\S+ \S+ \S+"))
+    accepted = page.locator(".term", has_text="accepted").locator("strong")
+    expect(accepted).not_to_have_text("0")
+
+
+def test_sessions_are_found_and_their_queues_looked_into(page: Page) -> None:
+    go(page, "Sessions")
+    page.get_by_label("Begins with").fill("mail/")
+    page.get_by_label("Delivery").select_option("held back")
+    page.get_by_role("button", name="Find").click()
+    expect(page.get_by_role("row")).to_have_count(2)
+    page.get_by_role("link", name="mail/1").click()
+    expect(page.get_by_text("the mail relay is down until noon")).to_be_visible()
+    entry = page.get_by_role("row").filter(has_text="/orders/shipped").first
+    entry.locator("summary").click()
+    expect(entry.locator("pre")).to_contain_text('"parcel": "P-00000"')
+
+
+def test_delivery_is_resumed_and_held_back_again(page: Page, world: World) -> None:
+    look_at(page, "#/sessions/mail/1")
+    page.get_by_role("button", name="Resume delivery").click()
+    expect(page.get_by_text("Delivery goes on.")).to_be_visible()
+    page.get_by_role("button", name="Hold delivery back").click()
+    answer(page, "Hold back", Reason="still down", Until="2099-01-01T12:00")
+    expect(page.get_by_text("still down")).to_be_visible()
+    hold = world.ask("GET", "sessions/mail/1")["hold"]
+    assert (hold["who"], hold["until"] is not None) == ("operator/ann", True)
+
+
+def test_a_queue_is_cleared_and_a_session_ended(page: Page, world: World) -> None:
+    look_at(page, "#/sessions/mail/2")
+    page.get_by_role("button", name="Clear the queue").click()
+    answer(page, "Cancel")
+    assert world.ask("GET", "sessions/mail/2")["waiting"] > 0
+    page.get_by_role("button", name="Clear the queue").click()
+    answer(page, "Discard all")
+    expect(page.get_by_text("Nothing waits.")).to_be_visible()
+    page.get_by_role("button", name="End the session").click()
+    answer(page, "End the session")
+    expect(page.get_by_text("mail/2 has ended.")).to_be_visible()
+    expect(page.get_by_role("link", name="mail/2")).to_have_count(0)
+
+
+def test_channels_have_their_subscribers(page: Page) -> None:
+    go(page, "Channels")
+    row = page.get_by_role("row").filter(has_text="/orders/**")
+    row.get_by_role("link", name="1", exact=True).click()
+    expect(page.get_by_role("link", name="stock/1")).to_be_visible()
+
+
+def test_an_alert_is_shown_and_the_channel_flows_when_somebody_says_so(
+    page: Page, world: World
+) -> None:
+    go(page, "Channels")
+    troubled(world)
+    expect(page.get_by_role("status").get_by_text("/faulty")).to_be_visible()
+    look_at(page, "#/channels")
+    expect(page.get_by_role("row").filter(has_text="/faulty")).to_contain_text("held back")
+    page.get_by_role("button", name="Let it flow").click()
+    expect(page.get_by_text("/faulty flows again.")).to_be_visible()
+    assert world.ask("GET", "held-channels")["items"] == []
+
+
+def test_a_message_is_followed_from_its_receipt_on(page: Page, world: World) -> None:
+    [letter] = world.ask("GET", "dead-letters?channel=/orders/paid&limit=1")["items"]
+    go(page, "Messages")
+    page.get_by_label("Id of the message").fill(letter["message"])
+    page.get_by_role("button", name="Find").click()
+    expect(page.get_by_text("dead for 2")).to_be_visible()
+    steps = page.locator(".timeline li")
+    expect(steps.filter(has_text="published").first).to_contain_text("receivers")
+    expect(steps.filter(has_text="bills/1").last).to_contain_text("user.update.error")
+    steps.filter(has_text="bills/1").get_by_role("link", name="the letter").click()
+    expect(page.get_by_role("heading", name="Dead letter")).to_be_visible()
+
+
+def test_what_the_pipeline_found_out_leads_to_messages_and_letters(
+    page: Page, world: World, complaints: list[str]
+) -> None:
+    go(page, "Results")
+    expect(page.get_by_text("There are none yet")).to_be_visible()
+    # It was asked for in vain.
+    complaints.clear()
+    examined(world)
+    look_at(page, "#/results")
+    warm = page.get_by_role("cell", name="3.1 ms").first
+    expect(warm).to_have_attribute("title", re.compile("99 % below 3.1 ms"))
+    expect(page.get_by_role("row").filter(has_text="78 %")).to_contain_text("5 s")
+    page.get_by_role("row").filter(has_text="100 %").get_by_role("link").click()
+    expect(page.get_by_role("heading", name="Where is my message?")).to_be_visible()
+
+
+def test_whoever_changed_something_stands_in_the_audit(page: Page) -> None:
+    go(page, "Audit")
+    row = page.get_by_role("row").filter(has_text="session.kill")
+    expect(row).to_contain_text("operator/ann")
+    expect(row).to_contain_text("mail/2")
+
+
+# Lists that stay fresh
+
+
+def seen_again(page: Page) -> None:
+    """Somebody comes back to the page, which does not wait for its next round then."""
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+
+
+def test_a_list_learns_what_is_new_and_disturbs_nobody(page: Page, world: World) -> None:
+    look_at(page, "#/sessions?prefix=s")
+    page.get_by_label("Begins with").fill("half a wo")
+    page.get_by_role("link", name="stock/1").focus()
+    page.evaluate("window.row = document.activeElement.closest('tr')")
+    waiting = page.get_by_role("row").filter(has_text="stock/1").locator("td").nth(3)
+    before = waiting.inner_text()
+    world.publish("/orders/paid", {"order": 1})
+    # It comes by itself, without anybody doing anything.
+    expect(waiting).not_to_have_text(before)
+    world.receiver("slow/1", "/none")
+    seen_again(page)
+    expect(page.get_by_role("link", name="slow/1")).to_be_visible()
+    expect(page.get_by_role("link", name="stock/1")).to_be_focused()
+    assert page.evaluate("window.row.isConnected"), "it is the row of before"
+    expect(page.get_by_label("Begins with")).to_have_value("half a wo")
+    world.ask("DELETE", "sessions/slow/1")
+    seen_again(page)
+    expect(page.get_by_role("link", name="slow/1")).to_have_count(0)
+
+
+def test_what_somebody_opened_or_selected_stays_so(page: Page, world: World) -> None:
+    look_at(page, "#/sessions/stock/1")
+    first = page.locator("tbody tr").first
+    first.locator("summary").click()
+    queue = page.get_by_role("heading", name="Queue").locator("..")
+    page.evaluate("getSelection().selectAllChildren(document.querySelector('#content h1'))")
+    world.publish("/orders/paid", {"order": "late"})
+    asked = "() => performance.getEntriesByType('resource').length"
+    rounds = page.evaluate(asked)
+    seen_again(page)
+    page.wait_for_timeout(50)
+    assert page.evaluate(asked) == rounds
+    expect(queue).not_to_contain_text('"late"')
+    page.evaluate("getSelection().removeAllRanges()")
+    seen_again(page)
+    expect(queue).to_contain_text('"late"')
+    expect(first.locator("pre")).to_be_visible()
+
+
+def test_a_page_that_nobody_sees_asks_for_nothing(page: Page, world: World) -> None:
+    look_at(page, "#/channels?prefix=/later")
+    hide = "Object.defineProperty(document, 'hidden', {value: %s, configurable: true})"
+    page.evaluate(hide % "true")
+    world.publish("/later", 1)
+    seen_again(page)
+    assert page.get_by_role("row").filter(has_text="/later").count() == 0
+    page.evaluate(hide % "false")
+    seen_again(page)
+    expect(page.get_by_role("row").filter(has_text="/later")).to_be_visible()
+
+
+def test_a_server_that_is_away_is_told_of_above_what_is_old(
+    page: Page, desk: BrowserContext, complaints: list[str]
+) -> None:
+    look_at(page, "#/sessions")
+    desk.set_offline(True)
+    seen_again(page)
+    expect(page.get_by_text("What is shown here is of")).to_be_visible()
+    expect(page.get_by_role("link", name="stock/1")).to_be_visible()
+    desk.set_offline(False)
+    seen_again(page)
+    expect(page.get_by_text("What is shown here is of")).to_be_hidden()
+    assert {each for each in complaints if "ERR_INTERNET_DISCONNECTED" not in each} == set()
+    complaints.clear()
