@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
 from tests.browser.chatting import is_connected, join, line, lines, press, say
-from tests.browser.console_world import World
+from tests.browser.console.world import World
 from tests.browser.mortal import Mortal
 from tests.serving import Server, Servers
 
