@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from pipeline.census import census
 from pipeline.failures import PipelineFailed
 from pipeline.ingest import write_lives
 from pipeline.lake import Lake
@@ -90,8 +91,7 @@ def backfill(spark: "SparkSession", lake: Lake, plan: Plan, tell: Callable[[int]
     for step in range(plan.done, len(plan.steps)):
         scratch.forget_carried(step)
         of_days = events.where(F.col("d").isin(*map(date.fromisoformat, plan.steps[step])))
-        kinds = {row.kind for row in of_days.select("kind").distinct().collect()}
-        write_lives(of_days, step, scratch, kinds)
+        write_lives(of_days, step, scratch, census(of_days))
         commits = scratch.checkpoint / "commits"
         commits.mkdir(parents=True, exist_ok=True)
         (commits / str(step)).touch()

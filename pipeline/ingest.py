@@ -11,12 +11,13 @@ from pyspark.sql import functions as F
 
 from app.journal.schema import Kind
 from pipeline import summaries
+from pipeline.census import Group, kinds
 from pipeline.failures import PipelineFailed
 from pipeline.incidents import INCIDENTS
 from pipeline.lake import OPEN, Lake
 from pipeline.lives import lives
 from pipeline.messages import is_unsettled, known, messages
-from pipeline.runs import carried_with_runs, starts, with_runs
+from pipeline.runs import carried_with_runs, runs_of, with_runs
 from pipeline.source.journal import FORMAT, JournalSource
 from pipeline.source.streams import Journals, answering
 
@@ -167,36 +168,36 @@ def write_batch(receipts: "DataFrame", batch: int, lake: Lake, taken: Taken) -> 
     # Now tasks read, and write events.
     told = receipts.collect()
     lake.take_in({row.file: row.day for row in told}, batch)
-    for row in told:
-        if row.kind in INCIDENTS:
-            taken.incidents[row.kind] = taken.incidents.get(row.kind, 0) + row.number
+    groups = [Group(*row[2:]) for row in told]
+    for group in groups:
+        if group.kind in INCIDENTS:
+            taken.incidents[group.kind] = taken.incidents.get(group.kind, 0) + group.number
         else:
-            taken.events += row.n
-    events = lake.batch(receipts.sparkSession, "events", batch)
-    write_lives(events, batch, lake, {row.kind for row in told})
+            taken.events += group.n
+    write_lives(lake.batch(receipts.sparkSession, "events", batch), batch, lake, groups)
     taken.batches += 1
 
 
-def write_lives(events: "DataFrame", batch: int, lake: Lake, kinds: Collection[str]) -> None:
+def write_lives(events: "DataFrame", batch: int, lake: Lake, groups: Collection[Group]) -> None:
     """What is made from the events of a batch, and from what the one before has carried.
 
     Args:
-        kinds: Of all kinds those of which there are events: of others nothing need be looked for.
+        groups: The census of the events.
     """
     spark = events.sparkSession
-    begins = starts(events) if Kind.NODE in kinds else None
-    told = with_runs(events, begins)
-    before = carried_with_runs(lake.batch(spark, "messages", batch - 1), begins)
+    runs = runs_of(groups)
+    told = with_runs(events, runs)
+    before = carried_with_runs(lake.batch(spark, "messages", batch - 1), runs)
     of_messages = known(events, before)
-    copies = carried_with_runs(lake.batch(spark, OPEN, batch - 1), begins)
-    life = lives(told, copies, of_messages, some_replayed=Kind.REPLAYED in kinds)
+    copies = carried_with_runs(lake.batch(spark, OPEN, batch - 1), runs)
+    life = lives(told, copies, of_messages, some_replayed=Kind.REPLAYED in kinds(groups))
     lake.write(life, "life", batch, by="state")
     closed = lake.batch(spark, "life", batch).where(F.col("state") != OPEN)
     lake.write(summaries.latency(closed).coalesce(1), "latency", batch)
     lake.write(summaries.dead(closed).coalesce(1), "dead", batch)
-    now = messages(told, before, of_messages)
+    now = messages(told, before, of_messages, some_over=bool(runs.first_us))
     open_or_gone = now.where(is_unsettled() | (F.col("gone") > 0)).persist()
     lake.write(open_or_gone.where(is_unsettled()).drop("gone").coalesce(1), "messages", batch)
-    if begins is not None:
-        lake.write(summaries.lost(open_or_gone, begins).coalesce(1), "lost", batch)
+    if runs.last_us:
+        lake.write(summaries.lost(open_or_gone, runs).coalesce(1), "lost", batch)
     open_or_gone.unpersist()

@@ -60,7 +60,10 @@ def lives(
     life = _once(told)
     if some_replayed:
         replayed = F.broadcast(happened.where(is_kind(Kind.REPLAYED)).select(*COPY).distinct())
-        often = _in_turn(told.join(replayed, on=[*COPY], how="left_semi"))
+        few, open_few = (
+            rows.join(replayed, on=[*COPY], how="left_semi") for rows in (happened, carried)
+        )
+        often = _in_turn(_told(few).unionByName(_told_of_open(open_few)))
         life = life.unionByName(_lives_of(often))
     whole = life.join(known, on=[*MESSAGE], how="left")
     end, over = F.col("end"), F.col("over_us")

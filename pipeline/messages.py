@@ -25,7 +25,9 @@ def known(events: "DataFrame", carried: "DataFrame") -> "DataFrame":
     )
 
 
-def messages(events: "DataFrame", carried: "DataFrame", known: "DataFrame") -> "DataFrame":
+def messages(
+    events: "DataFrame", carried: "DataFrame", known: "DataFrame", *, some_over: bool = True
+) -> "DataFrame":
     """Every message that something happened to, or that was unsettled: MESSAGE, and `gone`.
 
     These are the copies of it that went with a process which had ended by now; they count as lost.
@@ -33,15 +35,16 @@ def messages(events: "DataFrame", carried: "DataFrame", known: "DataFrame") -> "
     Args:
         events: With their runs, as `carried` is: see `pipeline.runs`.
         known: What is known of messages.
+        some_over: Whether any of the runs is over.
     """
     both = _told(events).unionByName(carried.select(*MESSAGE, *_SUMS, "over_us"))
-    # What a process had at its end is what was told until then.
-    is_over = F.col("over_us") < NEVER
-    sums = both.groupBy(*MESSAGE).agg(
-        *(F.sum(name).alias(name) for name in _SUMS),
-        *(F.sum(F.when(is_over, F.col(name))).alias(name + _THEN) for name in _SUMS),
-    )
-    whole = sums.join(known.drop("kept"), on=[*MESSAGE], how="left").withColumn("gone", _gone())
+    sums = [F.sum(name).alias(name) for name in _SUMS]
+    if some_over:
+        # What a process had at its end is what was told until then.
+        is_over = F.col("over_us") < NEVER
+        sums += [F.sum(F.when(is_over, F.col(name))).alias(name + _THEN) for name in _SUMS]
+    whole = both.groupBy(*MESSAGE).agg(*sums).join(known.drop("kept"), on=[*MESSAGE], how="left")
+    whole = whole.withColumn("gone", _gone() if some_over else F.lit(0))
     return whole.withColumn("lost", F.col("lost") + F.col("gone")).select(
         *schemas.names(schemas.MESSAGE), "gone"
     )

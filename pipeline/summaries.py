@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from app.journal.schema import Kind
+from pipeline.runs import Runs, when
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -56,15 +57,14 @@ def dead(life: "DataFrame") -> "DataFrame":
     )
 
 
-def lost(messages: "DataFrame", starts: "DataFrame") -> "DataFrame":
+def lost(messages: "DataFrame", runs: Runs) -> "DataFrame":
     """What processes had for themselves when they ended, by channel: LOST."""
-    times = F.transform("starts", lambda start: start["us"])
-    last = starts.select("origin", F.timestamp_micros(F.array_max(times)).alias("found_ts"))
+    found = F.timestamp_micros(when(runs.last_us, F.col("origin")))
     return (
         messages.where("gone > 0")
         .groupBy("origin", "channel")
         .agg(F.sum("gone").alias("n"))
-        .join(F.broadcast(last), on="origin")
+        .withColumn("found_ts", found)
     )
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from bench.pipeline import duck
 from bench.pipeline.watch import cpu_of
 from pipeline.audit import violations
+from pipeline.census import census
 from pipeline.ingest import Source, go_on, take_what_is_there, write_lives
 from pipeline.lake import Lake
 from pipeline.reports.catalogue import REPORTS, result_of
@@ -82,8 +83,7 @@ def spark(url: str, lake: Lake) -> Found:
     with _session() as spark, tempfile.TemporaryDirectory(dir=lake.root.parent) as place:
         events = lake.table(spark, "events")
         made = Lake(Path(place))
-        kinds = {row.kind for row in events.select("kind").distinct().collect()}
-        took = {"lives": _seconds(lambda: write_lives(events, 0, made, kinds))}
+        took = {"lives": _seconds(lambda: write_lives(events, 0, made, census(events)))}
         _commit(made)
         tables = tables_of(made, spark)._replace(events=events)
         for name in ("latency", "dead", "poison"):

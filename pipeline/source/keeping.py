@@ -9,28 +9,26 @@ from typing import TYPE_CHECKING, Any, cast
 from uuid import uuid4
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from app.journal.schema import Kind
 from pipeline.source.arrow import ARROW
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-# Which file has events of which day, and how many of a kind; `number` is the sum of theirs.
-RECEIPT = "file string, day string, kind string, n bigint, number bigint"
-_RECEIPT = pa.schema(
-    [
-        ("file", pa.string()),
-        ("day", pa.string()),
-        ("kind", pa.string()),
-        ("n", pa.int64()),
-        ("number", pa.int64()),
-    ]
+# Of which day a file is, and what is in it, as pipeline.census has it.
+RECEIPT = (
+    "file string, day string, node string, epoch string, kind string, n bigint, number bigint, "
+    "since_us bigint, start_us bigint"
 )
+_GROUP = ("node", "epoch", "kind")
+_SUMS = {"n": "sum", "number": "sum", "since_us": "min", "start_us": "min"}
 _US_PER_DAY = 86_400_000_000
 # Rows that are compressed together.
-_GROUP = 131_072
+_TOGETHER = 131_072
 # Clocks may say anything: of more days the rest waits in files of its own.
 _MOST_OPEN = 16
 # The least effort packs as well; and of what differs from row to row no dictionary need be tried.
@@ -79,22 +77,14 @@ class _DayFile:
         self._writer = pq.ParquetWriter(folder / self._name, ARROW, **_HOW)
         self._waiting: list[pa.RecordBatch] = []
         self._rows = 0
-        # By kind, how many there are, and the sum of their numbers.
-        self._counts: dict[str, tuple[int, int]] = {}
+        self._counts: list[pa.Table] = []
 
     def add(self, rows: pa.RecordBatch) -> None:
-        self._count(rows)
+        self._counts.append(_counted(rows))
         self._waiting.append(rows)
         self._rows += rows.num_rows
-        if self._rows >= _GROUP:
+        if self._rows >= _TOGETHER:
             self._write()
-
-    def _count(self, rows: pa.RecordBatch) -> None:
-        sums = pa.table({name: rows.column(name) for name in ("kind", "number")})
-        found = sums.group_by("kind").aggregate([([], "count_all"), ("number", "sum")])
-        for kind, n, number in zip(*(column.to_pylist() for column in found.columns), strict=True):
-            count, total = self._counts.get(kind, (0, 0))
-            self._counts[kind] = (count + n, total + (number or 0))
 
     def _write(self) -> None:
         self._writer.write_table(pa.Table.from_batches(self._waiting))
@@ -104,8 +94,30 @@ class _DayFile:
         if self._waiting:
             self._write()
         self._writer.close()
-        rows = [
-            {"file": self._name, "day": self._day, "kind": kind, "n": n, "number": number}
-            for kind, (n, number) in self._counts.items()
-        ]
-        return pa.RecordBatch.from_pylist(rows, schema=_RECEIPT)
+        receipt = _summed(pa.concat_tables(self._counts))
+        for name, value in (("day", self._day), ("file", self._name)):
+            receipt = receipt.add_column(0, name, pa.repeat(value, len(receipt)))
+        [batch] = receipt.combine_chunks().to_batches()
+        return batch
+
+
+def _counted(rows: pa.RecordBatch) -> pa.Table:
+    ts = rows.column("ts").cast(pa.int64())
+    is_start = pc.and_(
+        pc.equal(rows.column("kind"), Kind.NODE), pc.equal(rows.column("what"), "start")
+    )
+    return _summed(
+        pa.table(
+            {
+                **{name: rows.column(name) for name in _GROUP},
+                "n": pa.repeat(1, len(rows)),
+                "number": pc.coalesce(rows.column("number"), 0),
+                "since_us": ts,
+                "start_us": pc.if_else(is_start, ts, pa.scalar(None, pa.int64())),
+            }
+        )
+    )
+
+
+def _summed(told: pa.Table) -> pa.Table:
+    return told.group_by([*_GROUP]).aggregate([*_SUMS.items()]).rename_columns([*_GROUP, *_SUMS])

@@ -101,7 +101,8 @@ def test_every_event_is_there_once_and_every_life_is_told(
 ) -> None:
     writer = Writer(store)
     writer.write_all(the_story()[:36], each=6)
-    Writer(store, "n2").write_all(before_the_end())
+    other_node = Writer(store, "n2")
+    other_node.write_all(before_the_end())
     assert ingest(spark, store, lake) == Taken(1, 45)
     assert lake.table(spark, "events").count() == 45
     # As after a death between the tables and the checkpoint's last word.
@@ -109,7 +110,8 @@ def test_every_event_is_there_once_and_every_life_is_told(
         file.unlink()
     assert lake.committed() is None
     writer.write_all(the_story()[36:], each=6)
-    Writer(store, "n2").write_all(after_the_end())
+    other_node.epoch = "seed-2"
+    other_node.write_all(after_the_end())
     events = len(the_story()) + len(before_the_end()) + len(after_the_end())
     assert ingest(spark, store, lake) == Taken(2, events)
     assert counted_by_others(lake) == (events, events, "2025-11-20")

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from pipeline.census import Group
 from pipeline.lake import Lake
 from pipeline.source.arrow import ARROW, batch
 from pipeline.source.keeping import keep
@@ -19,8 +20,15 @@ DAY_US = 86_400_000_000
 def events(*told: tuple[int, str, int | None]) -> pa.RecordBatch:
     """Of such days, kinds and numbers."""
     days, kinds, numbers = zip(*told, strict=True)
-    times = pa.array([day * DAY_US + 5 for day in days], pa.timestamp("us", "UTC"))
-    return batch({"ts": times, "kind": pa.array(kinds), "number": pa.array(numbers)}, len(told))
+    columns = {
+        "ts": pa.array([day * DAY_US + 5 for day in days], pa.timestamp("us", "UTC")),
+        "kind": pa.array(kinds),
+        "number": pa.array(numbers),
+        "what": pa.array(["start"] * len(told)),
+        "node": pa.array(["n1"] * len(told)),
+        "epoch": pa.array(["seed-1"] * len(told)),
+    }
+    return batch(columns, len(told))
 
 
 def receipts(tables: list[pa.RecordBatch], folder: Path) -> list[dict[str, Any]]:
@@ -30,14 +38,18 @@ def receipts(tables: list[pa.RecordBatch], folder: Path) -> list[dict[str, Any]]
 def test_every_day_has_a_file_and_every_kind_a_receipt(tmp_path: Path) -> None:
     tables = [
         events((0, "acked", None), (3, "acked", None), (0, "frame.gap", 2)),
+        events((3, "node", 0)),
         events((0, "acked", None), (0, "frame.gap", 5)),
     ]
     lake = Lake(tmp_path)
     told = receipts(tables, lake.coming)
-    assert sorted((row["day"], row["kind"], row["n"], row["number"]) for row in told) == [
-        ("1970-01-01", "acked", 2, 0),
-        ("1970-01-01", "frame.gap", 2, 7),
-        ("1970-01-04", "acked", 1, 0),
+    groups = sorted((row["day"], *Group(*(row[name] for name in Group._fields))) for row in told)
+    run, three = ("n1", "seed-1"), 3 * DAY_US
+    assert groups == [
+        ("1970-01-01", *run, "acked", 2, 0, 5, None),
+        ("1970-01-01", *run, "frame.gap", 2, 7, 5, None),
+        ("1970-01-04", *run, "acked", 1, 0, three + 5, None),
+        ("1970-01-04", *run, "node", 1, 0, three + 5, three + 5),
     ]
     written = {row["file"]: row["day"] for row in told}
     assert len(written) == 2

@@ -16,7 +16,7 @@ from pipeline.reports.latency import latency
 from pipeline.reports.receivers import flapping, holdback_advice, redelivery
 from pipeline.reports.tables import Tables
 from pipeline.results import find_out
-from pipeline.runs import carried_with_runs, with_runs
+from pipeline.runs import carried_with_runs, runs_of, with_runs
 from tests.pipeline.journals import START_US, event, published
 from tests.pipeline.stories import acked, died, handed, the_story
 
@@ -46,8 +46,9 @@ def tables(spark: "SparkSession") -> Tables:
     events = told.cache()
     nothing = spark.createDataFrame([], schemas.MESSAGE)
     nobody = spark.createDataFrame([], schemas.LIFE)
+    none = runs_of([])
     known = messages.known(events, nothing)
-    life = lives(with_runs(events, None), carried_with_runs(nobody, None), known).cache()
+    life = lives(with_runs(events, none), carried_with_runs(nobody, none), known).cache()
     closed = life.where("state <> 'open'")
     lost = spark.createDataFrame([("n1", "/poison", 1, None)], schemas.LOST)
     return Tables(events, life, summaries.latency(closed), summaries.dead(closed), lost)

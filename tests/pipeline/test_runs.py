@@ -1,0 +1,37 @@
+"""When a process starts again, its runs before are over."""
+
+from pipeline.census import Group
+from pipeline.runs import runs_of
+
+
+def group(epoch: str, since: int, start: int | None = None, node: str = "n1") -> Group:
+    return Group(node, epoch, "node", 1, 0, since, start)
+
+
+def test_runs_are_over_with_the_next_start_of_their_node() -> None:
+    runs = runs_of(
+        [
+            group("seed-1", 10, 10),
+            group("seed-2", 20, 21),
+            group("seed-2", 19),
+            group("seed-3", 30, 30),
+            group("seed-9", 5, 5, node="n2"),
+        ]
+    )
+    assert runs.over_us == {"n1/seed-1": 21, "n1/seed-2": 30}
+    assert (runs.first_us, runs.last_us) == ({"n1": 10, "n2": 5}, {"n1": 30, "n2": 5})
+
+
+def test_who_only_lost_its_store_for_a_while_goes_on() -> None:
+    assert runs_of([group("seed-1", 10, 10), group("seed-2", 20)]).over_us == {}
+    again = runs_of([group("seed-1", 10, 10), group("seed-2", 20), group("seed-10", 40, 40)])
+    assert again.over_us == {"n1/seed-1": 40, "n1/seed-2": 40}
+
+
+def test_of_a_store_that_was_emptied_time_has_to_tell() -> None:
+    runs = runs_of([group("seed-7", 10, 10), group("other-1", 20), group("other-2", 30, 30)])
+    assert runs.over_us == {"n1/seed-7": 30, "n1/other-1": 30}
+
+
+def test_names_that_nobody_gave_are_runs_as_well() -> None:
+    assert runs_of([group("", 10), group("x", 20, 20)]).over_us == {"n1/": 20}
