@@ -38,6 +38,7 @@ from app.cli.output import (
     progress,
     when,
 )
+from app.cli.remark import remark
 from app.cli.remote import Json, Place, Remote, talk
 from app.cli.replay import replay, replays
 from app.delivery.error_codes import find
@@ -47,6 +48,13 @@ program = typer.Typer(
 )
 program.command("replay")(replay)
 program.command("replays")(replays)
+program.command("remark")(remark)
+
+
+_GROUP_HEAD = ("FINGERPRINT", "COUNT", "RECEIVERS", "AGE", "CHANNEL", "CODE", "WHOSE", "REASON")
+_GROUP = ("fingerprint", "count", "receivers", "last", "channel", "code", "remark", "reason")
+_LETTER_HEAD = ("ID", "AGE", "CHANNEL", "RECEIVER", "STATE", "CODE", "REASON")
+_LETTER = ("id", "died", "channel", "receiver", "state", "code", "reason")
 
 
 @program.command("list")
@@ -63,13 +71,13 @@ def list_letters(
 
     Letters come the latest first, groups the largest first.
     """
-    if groups and conditions:
-        raise typer.BadParameter("groups are of all dead letters: no conditions beside --groups")
+    if groups and conditions.keys() - {"fingerprint"}:
+        raise typer.BadParameter("groups are of all letters: only --fingerprint beside --groups")
     path = "/dead-letters/groups" if groups else "/dead-letters"
 
     async def conversation(remote: Remote) -> list[Json]:
         if groups:
-            found: list[Json] = (await remote.get(path, {"limit": limit}))["items"]
+            found: list[Json] = (await remote.get(path, {**conditions, "limit": limit}))["items"]
             return found
         return [item async for item in remote.items(path, conditions, limit)]
 
@@ -78,13 +86,9 @@ def list_letters(
         for item in found:
             print_json(item, is_line=True)
     elif groups:
-        head = ("FINGERPRINT", "COUNT", "RECEIVERS", "AGE", "CHANNEL", "CODE", "REASON")
-        names = ("fingerprint", "count", "receivers", "last", "channel", "code", "reason")
-        print_table(head, [_cells(item, names) for item in found])
+        print_table(_GROUP_HEAD, [_cells(item, _GROUP) for item in found])
     else:
-        head = ("ID", "AGE", "CHANNEL", "RECEIVER", "STATE", "CODE", "REASON")
-        names = ("id", "died", "channel", "receiver", "state", "code", "reason")
-        print_table(head, [_cells(item, names) for item in found])
+        print_table(_LETTER_HEAD, [_cells(item, _LETTER) for item in found])
         if len(found) == limit:
             note(f"These are {limit}; there may be more: --limit")
 
@@ -99,6 +103,8 @@ def _cell(item: Json, name: str) -> object:
             return Moment(item[name])
         case "reason":
             return _reason(item)
+        case "remark":
+            return item["remark"] and item["remark"]["assignee"]
         case _:
             return item[name]
 

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Annotated
 
+import orjson
 import typer
 
 from app.cli.failures import Exit
@@ -73,6 +74,10 @@ def replay(
     options: Json,
     dry_run: DryRun = False,
     detach: Annotated[bool, typer.Option("--detach", help="Do not wait for the end.")] = False,
+    data: Annotated[
+        str | None,
+        typer.Option("--data", metavar="JSON", help="What the one letter says instead."),
+    ] = None,
     watch: Annotated[
         str | None, typer.Option("--watch", help="Wait for the end of this replay instead.")
     ] = None,
@@ -84,14 +89,27 @@ def replay(
     """Deliver dead letters once more.
 
     Says first how many that would be, and asks. Ctrl-C ends a replay that is watched.
+    With --data one letter goes out as a new message, and is kept as it is.
     """
     if watch is None and cancel is None:
+        if data is not None:
+            options["edit"] = {"data": _edited(data, ids)}
         letters = wanted(ids, conditions, everything=everything) | {"options": options}
         begin = partial(_begin, letters=letters, detach=detach, yes=yes, is_quiet=as_json)
         job = talk(place, partial(_plan, letters=letters) if dry_run else begin)
     else:
         job = talk(place, _known(watch, cancel))
     report(job, as_json=as_json)
+
+
+def _edited(data: str, ids: list[str] | None) -> object:
+    """What the letter says instead."""
+    if len(ids or ()) != 1:
+        raise typer.BadParameter("one letter is edited at a time: name its id beside --data")
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError as error:
+        raise typer.BadParameter(f"--data is no JSON: {error}") from None
 
 
 async def _plan(remote: Remote, letters: Json) -> Json:

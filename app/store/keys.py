@@ -27,6 +27,9 @@ class Keys:
         # Hash: id of a dead letter -> its record; sorted set: fingerprint -> how many letters.
         self.dead = prefix + "dead"
         self.prints = prefix + "dead:prints"
+        # Hash: fingerprint -> what operators say of it; sorted set of these by when that was.
+        self.remarks = prefix + "dead:remarks"
+        self.remarked = prefix + "dead:remarked"
         # Sorted set of the ids of replay jobs; stream of what operators did.
         self.replays = prefix + "replays"
         self.audit = prefix + "audit"

@@ -21,6 +21,7 @@ _SAMPLES = 100
 _NS_PER_MS = 1_000_000
 _NS_PER_HOUR = 3_600_000_000_000
 _HOURS = 24
+_DAYS = 30
 _LATEST = 10**19 - 1
 
 
@@ -80,6 +81,8 @@ class LetterGroup:
     last: int
     # Deaths in each of the last 24 hours, the present one last.
     hours: tuple[int, ...]
+    # And of the last 30 days, which end with the present hour.
+    days: tuple[int, ...]
 
 
 class LetterSearch:
@@ -89,6 +92,7 @@ class LetterSearch:
         self._redis = redis
         self._keys = keys
         self._page = redis.register_script(scripts.LETTERS_PAGE.source)
+        self._counts = redis.register_script(scripts.LETTERS_COUNT.source)
 
     async def get(self, id: str) -> DeadLetter | None:
         """One letter, whole."""
@@ -131,13 +135,26 @@ class LetterSearch:
             return int(await self._read(self._redis.zlexcount(index, f"[{first}", f"[{last}")))
         return sum([len(step) async for step, _ in self.scan(which)])
 
-    async def groups(self, limit: int, now_ns: int) -> tuple[list[LetterGroup], int]:
-        """The largest groups of letters that are alike, and how many letters there are in all."""
-        largest = await self._read(
-            self._redis.zrevrange(self._keys.prints, 0, limit - 1, withscores=True)
-        )
-        groups = [await self._group(name.decode(), int(count), now_ns) for name, count in largest]
+    async def groups(
+        self, fingerprint: str | None, limit: int, now_ns: int
+    ) -> tuple[list[LetterGroup], int]:
+        """The largest groups of letters that are alike, or the one of this fingerprint.
+
+        With how many letters there are in all.
+        """
+        groups = [
+            await self._group(name, count, now_ns)
+            for name, count in await self._prints(fingerprint, limit)
+        ]
         return [group for group in groups if group is not None], await self.total()
+
+    async def _prints(self, fingerprint: str | None, limit: int) -> list[tuple[str, int]]:
+        prints = self._keys.prints
+        if fingerprint is not None:
+            count = await self._read(self._redis.zscore(prints, fingerprint))
+            return [] if count is None else [(fingerprint, int(count))]
+        largest = await self._read(self._redis.zrevrange(prints, 0, limit - 1, withscores=True))
+        return [(name.decode(), int(count)) for name, count in largest]
 
     async def _group(self, fingerprint: str, count: int, now_ns: int) -> LetterGroup | None:
         index = self._keys.by_fingerprint(fingerprint)
@@ -149,19 +166,20 @@ class LetterSearch:
         receivers = len({letter.key for letter in letters})
         first, last = int(oldest[0]), int(letters[0].id)
         sample = letters[0]
-        hours = await self._hours(index, now_ns)
-        return LetterGroup(sample, count, receivers, first // _NS_PER_MS, last // _NS_PER_MS, hours)
+        hours, days = await self._over_time(index, now_ns)
+        return LetterGroup(
+            sample, count, receivers, first // _NS_PER_MS, last // _NS_PER_MS, hours, days
+        )
 
-    async def _hours(self, index: str, now_ns: int) -> tuple[int, ...]:
-        """How many letters of an index there are of each of the last hours."""
-        first = now_ns - now_ns % _NS_PER_HOUR - (_HOURS - 1) * _NS_PER_HOUR
-        asked = self._redis.pipeline(transaction=False)
-        for hour in range(_HOURS):
-            begin = first + hour * _NS_PER_HOUR
-            end = letter_id(begin + _NS_PER_HOUR)
-            # It is only noted here; the pipeline is asked for all of them at once.
-            _ = asked.zlexcount(index, f"[{letter_id(begin)}", f"({end}")
-        return tuple(map(int, await self._read(asked.execute())))
+    async def _over_time(self, index: str, now_ns: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """How many letters of an index there are of each of the last hours, and of days."""
+        end = now_ns - now_ns % _NS_PER_HOUR + _NS_PER_HOUR
+        hours = [end - n * _NS_PER_HOUR for n in range(_HOURS, -1, -1)]
+        days = [end - n * _HOURS * _NS_PER_HOUR for n in range(_DAYS, -1, -1)]
+        bounds = [letter_id(ns) for ns in (*hours, *days)]
+        counts = await self._read(self._counts(keys=[index], args=bounds))
+        # Between the last hour and the first day there is nothing.
+        return tuple(counts[:_HOURS]), tuple(counts[_HOURS + 1 :])
 
     async def total(self) -> int:
         """How many letters there are."""

@@ -16,6 +16,7 @@ from app.store.letter_search import (
     LetterSearch,
     letter_id,
 )
+from app.store.remarks import Remarks
 
 _REFUSALS = 20
 _IMPORT = 100
@@ -39,11 +40,12 @@ class Letters:
         self._store = store
         self._keys = store.keys
         self.search = LetterSearch(redis, store.keys)
+        self.remarks = Remarks(store, redis, now_ns)
         self._now_ns = now_ns
 
-    async def groups(self, limit: int) -> tuple[list[LetterGroup], int]:
+    async def groups(self, fingerprint: str | None, limit: int) -> tuple[list[LetterGroup], int]:
         """The largest groups of letters that are alike, and how many letters there are in all."""
-        return await self.search.groups(limit, self._now_ns())
+        return await self.search.groups(fingerprint, limit, self._now_ns())
 
     async def purge(
         self, which: LetterFilter, progress: Callable[[int], None] = lambda removed: None

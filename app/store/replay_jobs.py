@@ -1,17 +1,19 @@
 """Replay jobs as they stand in the store."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from enum import Enum
 from typing import Any, NamedTuple
 
 import orjson
 
-from app.delivery.dead_letters import State
+from app.delivery.dead_letters import DeadLetter, State
 from app.store.letter_search import LetterFilter
 from app.store.wire import Word
 
 VERSION = 1
+# The property of a message that was made of a dead letter with other data: id of that letter.
+EDITED = "__deadMessageId"
 
 
 class JobState(Enum):
@@ -63,6 +65,8 @@ class ReplayOptions:
     max_generation: int = 3
     # Key of the session that gets everything; None: each letter's own receiver.
     target: str | None = None
+    # JSON that takes the place of the data of the one letter that is meant.
+    data: str | None = None
 
     def __post_init__(self) -> None:
         if self.rate <= 0:
@@ -110,9 +114,28 @@ class Job:
         """The message whose letter was the last that was looked at; 0: none."""
         return int(self.reached.partition(" ")[0] or 0)
 
+    def message(self, letter: DeadLetter) -> DeadLetter:
+        """The letter as its message goes out: of its own, or with other data as a new one.
+
+        Whoever waits for the message of before must not get other data under its id.
+        """
+        data = self.options.data
+        if data is None:
+            return letter
+        wire = _with_data(letter.wire, data) if letter.wire else b""
+        properties = {**(letter.properties or {}), EDITED: letter.id}
+        return replace(
+            letter, message=int(self.id), wire=wire, size=len(wire), properties=properties
+        )
+
     def skip(self, why: Skip, count: int = 1) -> None:
         """Count letters that are left out."""
         self.skipped[why.value] = self.skipped.get(why.value, 0) + count
+
+
+def _with_data(wire: bytes, data: str) -> bytes:
+    event: dict[str, Any] = orjson.loads(wire)
+    return orjson.dumps({**event, "data": orjson.Fragment(data)})
 
 
 # The script that takes letters counts them in this field; the rest is one record.

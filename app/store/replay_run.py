@@ -84,7 +84,7 @@ class Run:
         job = self.job
         self._out, self._seen = set(), job.id
         async for step, last in self._search.scan(replace(job.which, state=None)):
-            taken = [letter for letter in step if letter.job == job.id]
+            taken = [job.message(letter) for letter in step if letter.job == job.id]
             self._out |= {Sent(job.options.target or each.key, each.message) for each in taken}
             if len(self._out) >= job.sent or last >= job.id:
                 break
@@ -107,18 +107,20 @@ class Run:
 
     async def _fit(self, places: list[Place]) -> tuple[list[DeadLetter], Counter[Skip]]:
         """The letters of these places that can be replayed, and how many cannot."""
-        fit = []
+        job, fit = self.job, []
         skipped: Counter[Skip] = Counter()
         found = await self._search.whole([place.id for place in places])
-        for letter in found:
-            if letter is None:
+        for each in found:
+            if each is None:
                 skipped[Skip.GONE] += 1
-            elif letter.job == self.job.id:
+                continue
+            letter = job.message(each)
+            if letter.job == job.id:
                 # It was sent before this process went on.
                 self._message = letter.message
-            elif why := unfit(self.job, letter, self._receivers):
+            elif why := unfit(job, letter, self._receivers):
                 skipped[why] += 1
-            elif self.job.options.target is not None and letter.message == self._message:
+            elif job.options.target is not None and letter.message == self._message:
                 skipped[Skip.REPEATED] += 1
             else:
                 self._message = letter.message

@@ -70,8 +70,7 @@ class Replays:
         await self._store.run(
             lambda epoch: scripts.replay_note(self._keys, epoch, job.id, pack_job(job))
         )
-        to = options.target
-        self._audit.note(who, "replay.start", job.id, detail=None if to is None else {"to": to})
+        self._audit.note(who, "replay.start", job.id, detail=_told(which, options))
         await self._forget_the_oldest()
         self._begin(job)
         return job
@@ -117,6 +116,8 @@ class Replays:
             await asyncio.gather(*late, return_exceptions=True)
 
     def _make(self, which: LetterFilter, options: ReplayOptions, who: str, state: JobState) -> Job:
+        if options.data is not None and len(which.ids) != 1:
+            raise ValueError("one letter is edited at a time")
         id = self._new_id()
         started = int(id) // _NS_PER_MS
         return Job(id=id, who=who, which=which, options=options, state=state, started=started)
@@ -163,3 +164,11 @@ class Replays:
             return await answer
         except (RedisError, OSError) as error:
             raise StoreUnavailable(f"the store cannot be read: {error}") from error
+
+
+def _told(which: LetterFilter, options: ReplayOptions) -> dict[str, Any]:
+    """What the audit has of it besides, for the job itself is not remembered for ever."""
+    told: dict[str, Any] = {} if options.target is None else {"to": options.target}
+    if options.data is not None:
+        told |= {"edited": which.ids[0], "bytes": len(options.data.encode())}
+    return told

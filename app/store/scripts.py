@@ -52,6 +52,7 @@ FRAME = Script("frame", _source("frame", "fence", "arrays"))
 TRIM = Script("trim", _source("trim", "fence"))
 HOLD = Script("hold", _source("hold", "fence"))
 LETTERS_REMOVE = Script("letters_remove", _source("letters_remove", "fence"))
+REMARK = Script("remark", _source("remark", "fence"))
 REPLAY_TAKE = _journalled("replay_take")
 REPLAY_NOTE = Script("replay_note", _source("replay_note", "fence"))
 REPLAY_FORGET = Script("replay_forget", _source("replay_forget", "fence"))
@@ -73,12 +74,14 @@ SCRIPTS = (
     TRIM,
     HOLD,
     LETTERS_REMOVE,
+    REMARK,
     REPLAY_TAKE,
     REPLAY_NOTE,
     REPLAY_FORGET,
     *WITH_NOTE.values(),
 )
-# Reads only, on whatever connection.
+# Read only, on whatever connection.
+LETTERS_COUNT = Script("letters_count", _source("letters_count"))
 LETTERS_PAGE = Script("letters_page", _source("letters_page"))
 # Not for the line either.
 CONFIRM = Script("confirm", _source("confirm"))
@@ -279,19 +282,31 @@ def letters_remove(keys: Keys, epoch: str, letters: Iterable[DeadLetter]) -> Cal
     return Call(LETTERS_REMOVE, positions.keys, args)
 
 
+def remark(keys: Keys, epoch: str, fingerprint: str, record: bytes, *, at: int, most: int) -> Call:
+    """Keep what operators say of dead letters that failed alike; nothing: forget it."""
+    names = [keys.meta, keys.remarks, keys.remarked]
+    return Call(REMARK, names, [epoch, fingerprint, record, at, most])
+
+
 def replay_take(keys: Keys, epoch: str, job: str, takes: Iterable[Take]) -> Call:
     """Make dead letters messages again, for a job."""
     positions = _Positions(keys.meta, keys.bodies, keys.dead, keys.sessions, keys.replay(job))
     args: list[Word] = [epoch, job]
     for letter, key, is_durable in takes:
         args += (letter.id, letter.message, records.pack_generation(letter.generation + 1))
-        args += (records.message_head(letter), key)
+        args += (_head_or_all(letter, job), key)
         if is_durable:
             args.append(positions.of(keys.receivers(letter.message)))
             args.append(positions.of(keys.marks(key)))
         else:
             args += (0, 0)
     return Call(REPLAY_TAKE, positions.keys, args)
+
+
+def _head_or_all(letter: DeadLetter, job: str) -> bytes:
+    """What the script does not find in the letter's record: all, if the job made a new message."""
+    head = records.message_head(letter)
+    return head + letter.wire if str(letter.message) == job else head
 
 
 def replay_note(keys: Keys, epoch: str, job: str, given: Mapping[str, Word]) -> Call:

@@ -127,6 +127,7 @@ def everything() -> list[Call]:
         scripts.trim(KEYS, "other", "test", read_ms=1, oldest_ms=0, size=1),
         scripts.hold(KEYS, "other", {"/a": Held(1, "why")}),
         scripts.letters_remove(KEYS, "other", [letter(1)]),
+        scripts.remark(KEYS, "other", "f", b"{}", at=1, most=1),
         scripts.replay_take(KEYS, "other", "1", [Take(letter(1), "joe/1", True)]),
         scripts.replay_note(KEYS, "other", "1", {"record": "{}"}),
         scripts.replay_forget(KEYS, "other", "1"),

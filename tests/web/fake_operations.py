@@ -10,6 +10,7 @@ from app.bayeux.commands import Command, Result
 from app.web.admin.operations import (
     CONFLICT,
     UNKNOWN_CHANNEL,
+    UNKNOWN_GROUP,
     UNKNOWN_LETTER,
     UNKNOWN_REPLAY,
     UNKNOWN_RESULT,
@@ -34,6 +35,7 @@ from app.web.admin.shapes import (
     Page,
     Purge,
     Refusal,
+    Remark,
     Replay,
     Session,
     SessionSummary,
@@ -131,6 +133,7 @@ def a_letter(number: int, **changes: Any) -> Letter:
         redelivered=0,
         generation=0,
         replays=0,
+        replay=None,
         bytes=20,
         data={"order": number},
         properties=None,
@@ -166,6 +169,7 @@ class FakeOperations:
         self.by_key = {each.key: each for each in sessions}
         self.by_id = {each.id: each for each in letters}
         self.jobs: dict[str, Replay] = {}
+        self.remarks: dict[str, Remark] = {}
         self.held = {"/orders": HeldChannel("/orders", "most receivers refuse", NOW_MS)}
         self.changes: list[AuditEntry] = []
         # How far each look at a replay brings it.
@@ -310,13 +314,13 @@ class FakeOperations:
             raise OperationFailed(UNKNOWN_LETTER, f"there is no dead letter {id}")
         return self.by_id[id]
 
-    async def groups(self, limit: int) -> Groups:
+    async def groups(self, fingerprint: str | None, limit: int) -> Groups:
         found: dict[str, list[Letter]] = {}
-        for letter in self._matching(LetterFilter()):
+        for letter in self._matching(LetterFilter(fingerprint=fingerprint)):
             found.setdefault(letter.fingerprint, []).append(letter)
         groups = [
             Group(
-                fingerprint=fingerprint,
+                fingerprint=name,
                 channel=letters[0].channel,
                 code=letters[0].code,
                 reason=letters[0].reason,
@@ -326,11 +330,20 @@ class FakeOperations:
                 last=max(letter.died for letter in letters),
                 sample=letters[0].id,
                 hours=[0] * 23 + [len(letters)],
+                days=[0] * 29 + [len(letters)],
+                remark=self.remarks.get(name),
             )
-            for fingerprint, letters in found.items()
+            for name, letters in found.items()
         ]
         groups.sort(key=lambda group: -group.count)
         return Groups(groups[:limit], len(self.by_id))
+
+    async def remark(self, fingerprint: str, assignee: str, note: str, who: str) -> Remark:
+        if not self._matching(LetterFilter(fingerprint=fingerprint)):
+            raise OperationFailed(UNKNOWN_GROUP, f"there is no dead letter of {fingerprint}")
+        self._changed(who, "dead.remark", fingerprint, assignee=assignee, note=note)
+        said = self.remarks[fingerprint] = Remark(assignee, note, who, NOW_MS)
+        return said
 
     async def purge(self, which: LetterFilter, *, dry_run: bool, who: str) -> Purge:
         found = self._matching(which)

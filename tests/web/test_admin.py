@@ -278,3 +278,33 @@ async def test_what_the_pipeline_found_out_is_shown(admin: Admin) -> None:
 )
 async def test_ids_of_messages_have_their_form(admin: Admin, path: str) -> None:
     assert (await admin.ask("GET", path)).status == 400
+
+
+async def test_one_letter_is_edited_at_a_time_and_its_size_is_bounded(admin: Admin) -> None:
+    async def status(data: object, *ids: str, **filter: object) -> int:
+        body = {"filter": {"ids": ids, **filter}, "options": {"edit": {"data": data}}}
+        return (await admin.ask("POST", "/replays", json={**body, "dry_run": False})).status
+
+    assert await status(None, LETTER) == 200
+    assert await status({"n": 1}, LETTER, f"{8:019}") == 400
+    assert await status({"n": 1}, channel="/orders") == 400
+    assert await status("x" * 64 * 1024, LETTER) == 400
+    assert await status(10**30, LETTER) == 400
+    deep = "[" * 300 + "]" * 300
+    chosen = f'"filter":{{"ids":["{LETTER}"]}},"dry_run":false'
+    body = f'{{{chosen},"options":{{"edit":{{"data":{deep}}}}}}}'
+    headers = {"Content-Type": "application/json"}
+    assert (await admin.ask("POST", "/replays", data=body, headers=headers)).status == 400
+    assert len(admin.operations.jobs) == 1
+    assert admin.operations.jobs["r1"].options["data"] == "null"
+
+
+async def test_who_cares_for_a_group_is_said_by_operators_alone(admin: Admin) -> None:
+    path, said = "/dead-letters/groups/f1/remark", {"assignee": "ann", "note": "known"}
+    assert (await admin.ask("PUT", path, json=said, token=READER)).status == 403
+    answer = (await admin.ask("PUT", path, json=said)).json
+    assert (answer["assignee"], answer["note"], answer["who"]) == ("ann", "known", "operator")
+    groups = (await admin.ask("GET", "/dead-letters/groups?fingerprint=f1")).json
+    assert [each["remark"] for each in groups["items"]] == [answer]
+    assert (await admin.ask("PUT", path, json={"assignee": "x" * 65})).status == 400
+    assert (await admin.ask("PUT", "/dead-letters/groups/none/remark", json=said)).status == 404

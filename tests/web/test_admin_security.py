@@ -20,7 +20,7 @@ NOT_ALLOWED = "user.security.authorization.notAuthorized"
 ILLEGAL = "user.illegalArgument"
 LETTER = f"{7:019}"
 # What stands for the parameters of a path.
-PLACES = {"result": "dead", "subject": "joe", "number": "1", "id": LETTER}
+PLACES = {"result": "dead", "subject": "joe", "number": "1", "id": LETTER, "fingerprint": "f1"}
 
 
 @pytest.fixture

@@ -82,10 +82,25 @@ async def test_letters_are_chosen_by_what_they_have_in_common(house: LiveHouse) 
 async def test_letters_that_are_alike_form_groups(house: LiveHouse) -> None:
     await house.killed(1, 2, key="joe/1")
     await house.killed(3, key="ann/1")
-    groups = await house.live.groups(10)
+    groups = await house.live.groups(None, 10)
     (group,) = groups.items
     assert (group.count, group.receivers, group.channel, groups.total) == (3, 2, "/a", 3)
     assert group.sample == (await house.dead())[0].id
+
+
+async def test_operators_say_who_cares_for_a_group(house: LiveHouse) -> None:
+    await house.killed(1)
+    [group] = (await house.live.groups(None, 10)).items
+    assert group.remark is None
+    said = await house.live.remark(group.fingerprint, "ann", "known since May", "operator/joe")
+    assert (said.assignee, said.note, said.who) == ("ann", "known since May", "operator/joe")
+    [group] = (await house.live.groups(group.fingerprint, 10)).items
+    assert group.remark == said
+    with refused_with("user.oid.unknown"):
+        await house.live.remark("nobody", "ann", "", "operator")
+    refused, entry = (await house.audited())[:2]
+    assert (refused.action, refused.outcome) == ("dead.remark", "user.oid.unknown")
+    assert (entry.target, entry.detail["assignee"]) == (group.fingerprint, "ann")
 
 
 async def test_a_purge_says_what_it_would_do_then_does_it(house: LiveHouse) -> None:
@@ -187,6 +202,27 @@ async def test_letters_can_be_replayed_to_somebody_else(house: LiveHouse) -> Non
     await house.connect(client)
     job = await in_state(house, id, "done")
     assert (job.options["to"], job.acked, job.receivers) == ("ann/1", 2, {"joe/1": 2})
+
+
+async def test_a_letter_that_was_edited_and_fails_again_says_where_it_comes_from(
+    house: LiveHouse,
+) -> None:
+    await house.killed({"n": "one"})
+    [letter] = await house.dead()
+    client = await house.receiver()
+    options = ReplayOptions(rate=1000, canary=1, data='{"n":1}')
+    which = LetterFilter(ids=(letter.id,))
+    job = await house.live.replay_start(which, options, dry_run=False, who="operator")
+    id = str(job.id)
+    await until(lambda: client.session.queue.count == 1)
+    await house.refuse(client, REFUSED)
+    job = await in_state(house, id, "stopped")
+    assert job.options["edit"] == {"data": {"n": 1}}
+    latest, original = await house.dead()
+    assert (latest.data, latest.message) == ({"n": 1}, f"test-{id}")
+    assert latest.properties == {"__deadMessageId": letter.id}
+    assert (original.data, original.state, original.replay) == ({"n": "one"}, "replayed", id)
+    assert house.balances()
 
 
 async def test_a_replay_that_fails_again_stops(house: LiveHouse) -> None:

@@ -3,7 +3,7 @@
 -- durable session, that waits for the message, in one step.
 -- KEYS   1 meta   2 bodies   3 dead   4 sessions   5 the job, then receivers of messages and marks
 -- ARGV   1 epoch   2 id of the job, then for each letter: id, id of the message, its generation,
---        first line of the message, key of the session, positions of the message's receivers (0: the
+--        first line of the message, or all of it if it is not the letter's own; key of the session, positions of the message's receivers (0: the
 --        session is not durable) and of the session's marks
 --        A note has a line that begins it, then a line for each letter: what is told of one that is
 --        taken now goes into the journal's note, and "]]" ends that.
@@ -25,7 +25,11 @@ local function put(at, receivers, record, head)
     if redis.call('SADD', receivers, ARGV[at + 4]) == 0 then
         return false
     end
-    redis.call('HSETNX', KEYS[2], id, ARGV[at + 3] .. string.sub(record, head + 1))
+    local message = ARGV[at + 3]
+    if string.sub(message, -1) == '\n' then
+        message = message .. string.sub(record, head + 1)
+    end
+    redis.call('HSETNX', KEYS[2], id, message)
     redis.call('HSET', KEYS[tonumber(ARGV[at + 6])], id, ARGV[at + 2])
     return true
 end

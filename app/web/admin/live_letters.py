@@ -17,6 +17,7 @@ from app.web.admin.changes import asking, change, check_cursor
 from app.web.admin.operations import (
     CONFLICT,
     STORE_AWAY,
+    UNKNOWN_GROUP,
     UNKNOWN_LETTER,
     UNKNOWN_REPLAY,
     LetterFilter,
@@ -37,6 +38,7 @@ class LiveLetters:
         self._letters = letters
         self._age_ms = age_ms
         self._search = letters.search
+        self._remarks = letters.remarks
         self._replays = replays
         self._audit = audit
         # Replays that are being begun, whether or not somebody still waits for that.
@@ -58,10 +60,21 @@ class LiveLetters:
             raise OperationFailed(UNKNOWN_LETTER, f"there is no dead letter {id}")
         return showing.whole_letter(self._node, letter, self._age_ms)
 
-    async def groups(self, limit: int) -> shapes.Groups:
+    async def groups(self, fingerprint: str | None, limit: int) -> shapes.Groups:
         with asking():
-            groups, total = await self._letters.groups(limit)
-        return shapes.Groups([showing.group(each) for each in groups], total)
+            groups, total = await self._letters.groups(fingerprint, limit)
+            said = await self._remarks.of([each.sample.fingerprint for each in groups])
+        items = [showing.group(each, about) for each, about in zip(groups, said, strict=True)]
+        return shapes.Groups(items, total)
+
+    async def remark(self, fingerprint: str, assignee: str, note: str, who: str) -> shapes.Remark:
+        given = {"assignee": assignee, "note": note}
+        with change(self._audit, who, "dead.remark", fingerprint, **given):
+            if not await self._search.count(StoredFilter(fingerprint=fingerprint)):
+                text = f"there is no dead letter of fingerprint {fingerprint}"
+                raise OperationFailed(UNKNOWN_GROUP, text)
+            said = await self._remarks.put(fingerprint, assignee, note, who)
+        return showing.remark(said)
 
     async def purge(self, which: LetterFilter, *, dry_run: bool, who: str) -> shapes.Purge:
         if dry_run:
@@ -106,6 +119,7 @@ class LiveLetters:
             stop_ratio=options.stop_at,
             max_generation=options.max_replays,
             target=options.to,
+            data=options.data,
         )
         if dry_run:
             with asking():

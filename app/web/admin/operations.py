@@ -21,6 +21,7 @@ from app.web.admin.shapes import (
     LetterSummary,
     Page,
     Purge,
+    Remark,
     Replay,
     Session,
     SessionSummary,
@@ -30,6 +31,7 @@ from app.web.admin.sights import About, ChannelSummary, Figures, PipelineResult,
 # What is named does not exist.
 UNKNOWN_SESSION = "user.notConnected"
 UNKNOWN_LETTER = UNKNOWN_REPLAY = UNKNOWN_CHANNEL = UNKNOWN_RESULT = "user.oid.unknown"
+UNKNOWN_GROUP = "user.oid.unknown"
 # What is asked for cannot be done now, such as cancelling what is over.
 CONFLICT = "user.wrongApiUsage"
 ILLEGAL = "user.illegalArgument"
@@ -88,6 +90,8 @@ class ReplayOptions:
     max_replays: int = 3
     # Key of the session that gets everything; None: each letter's own receiver.
     to: str | None = None
+    # JSON that takes the place of the data of the one letter that is meant.
+    data: str | None = None
 
 
 class Operations(Protocol):
@@ -153,8 +157,12 @@ class Operations(Protocol):
 
     async def letter(self, id: str) -> Letter: ...
 
-    async def groups(self, limit: int) -> Groups:
-        """Dead letters by fingerprint, the largest group first."""
+    async def groups(self, fingerprint: str | None, limit: int) -> Groups:
+        """Dead letters by fingerprint, the largest group first; or the one of this fingerprint."""
+        ...
+
+    async def remark(self, fingerprint: str, assignee: str, note: str, who: str) -> Remark:
+        """Say who cares for the letters of a group, and what is known of them; or nothing."""
         ...
 
     async def purge(self, which: LetterFilter, *, dry_run: bool, who: str) -> Purge: ...

@@ -1,8 +1,9 @@
 """What requests may say: parameters and bodies with their bounds. More than that is an error."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+import orjson
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from app.web.admin.operations import LetterFilter, ReplayOptions, SessionFilter
 from app.web.admin.shapes import DispatcherState, LetterState, Ms
@@ -18,6 +19,7 @@ LetterId = Annotated[str, Field(pattern=r"^[0-9]{19}$")]
 MessageId = Annotated[str, Field(pattern=r"^[a-z0-9-]{1,32}-[0-9]{19}$")]
 ReplayId = Annotated[str, Field(pattern=r"^[A-Za-z0-9-]{1,64}$")]
 Text = Annotated[str, Field(max_length=1024, pattern=r"^[^\x00-\x08\x0b-\x1f\x7f]*$")]
+Fingerprint = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
 Cursor = Annotated[str, Field(max_length=256, pattern=r"^[!-~]+$")]
 
 
@@ -79,7 +81,7 @@ class LettersMeant(Asked):
     receiver: Name | None = Field(default=None, description="Key of the session: `joe/1`.")
     subject: Subject | None = Field(default=None, description="Of the receiver.")
     code: Annotated[str, Field(pattern=r"^[A-Za-z.]{1,128}$")] | None = None
-    fingerprint: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")] | None = None
+    fingerprint: Fingerprint | None = None
     state: LetterState | None = None
     since: Ms | None = Field(default=None, description="Died then or later.")
     until: Ms | None = Field(default=None, description="Died before then.")
@@ -103,9 +105,23 @@ class LettersAsked(LettersMeant, Paged):
 
 
 class GroupsAsked(Asked):
-    """How many groups."""
+    """Which groups."""
 
+    fingerprint: Fingerprint | None = Field(default=None, description="This one alone.")
     limit: int = Field(default=50, ge=1, le=500, description="Groups at most.")
+
+
+class GroupNamed(Asked):
+    """What failed alike."""
+
+    fingerprint: Fingerprint
+
+
+class RemarkWanted(Asked):
+    """Who cares for what failed alike, and what is known of it."""
+
+    assignee: Annotated[str, Field(max_length=64, pattern=r"^[^\x00-\x1f\x7f]*$")] = ""
+    note: Text = ""
 
 
 class LetterNamed(Asked):
@@ -140,6 +156,27 @@ class PurgeWanted(LettersWanted):
     """Dead letters to be removed for good."""
 
 
+# What an edited letter may have, in bytes.
+MAX_EDIT = 64 * 1024
+
+
+class Edit(Asked):
+    """What a letter is to say instead."""
+
+    data: Any = Field(description="Takes the place of the letter's data; 64 KiB at most.")
+
+    @field_validator("data")
+    @classmethod
+    def _is_fit(cls, data: Any) -> Any:  # noqa: ANN401 - whatever JSON has
+        try:
+            size = len(orjson.dumps(data))
+        except orjson.JSONEncodeError as error:
+            raise ValueError(f"data cannot be written: {error}") from error
+        if size > MAX_EDIT:
+            raise ValueError(f"data has more than {MAX_EDIT} bytes")
+        return data
+
+
 class ReplayCare(Asked):
     """How carefully a replay goes."""
 
@@ -157,8 +194,13 @@ class ReplayCare(Asked):
         default=None, description="Key of a session that gets all of it: `joe/2`; else its own."
     )
 
+    edit: Edit | None = Field(
+        default=None, description="The one letter in `ids` goes out as a new message with this."
+    )
+
     def options(self) -> ReplayOptions:
-        return ReplayOptions(self.rate, self.canary, self.stop_at, self.max_replays, self.to)
+        data = None if self.edit is None else orjson.dumps(self.edit.data).decode()
+        return ReplayOptions(self.rate, self.canary, self.stop_at, self.max_replays, self.to, data)
 
 
 class ReplayWanted(LettersWanted):

@@ -1,12 +1,12 @@
 """All that the administration answers, as one table."""
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 from app.bayeux.commands import Result, understand
 from app.bayeux.grammar import Verb
 from app.web.admin.address import API
 from app.web.admin.faults import illegal
+from app.web.admin.letter_routes import LETTER_ROUTES
 from app.web.admin.openapi import describe
 from app.web.admin.requests import (
     Asked,
@@ -14,36 +14,22 @@ from app.web.admin.requests import (
     ChannelsAsked,
     CommandAsked,
     CommandWanted,
-    GroupsAsked,
     HoldWanted,
-    LetterNamed,
-    LettersAsked,
-    LettersMeant,
-    LettersWanted,
     MessageNamed,
     Paged,
-    PurgeWanted,
     QueueAsked,
-    ReplayNamed,
-    ReplayWanted,
     ResultNamed,
     SessionNamed,
     SessionsAsked,
 )
-from app.web.admin.route import Call, Lines, Route
+from app.web.admin.route import Call, Route
 from app.web.admin.shapes import (
     AuditEntry,
     Clearing,
     Entry,
-    Groups,
     HeldChannel,
-    Import,
     Items,
-    Letter,
-    LetterSummary,
     Page,
-    Purge,
-    Replay,
     Session,
     SessionSummary,
 )
@@ -112,53 +98,6 @@ async def _release(call: Call[ChannelNamed, None]) -> None:
     await call.operations.release(call.params.channel, call.who)
 
 
-async def _letters(call: Call[LettersAsked, None]) -> Page[LetterSummary]:
-    asked = call.params
-    return await call.operations.letters(asked.filter(), asked.cursor, asked.limit)
-
-
-async def _letter(call: Call[LetterNamed, None]) -> Letter:
-    return await call.operations.letter(call.params.id)
-
-
-async def _groups(call: Call[GroupsAsked, None]) -> Groups:
-    return await call.operations.groups(call.params.limit)
-
-
-async def _purge(call: Call[Asked, PurgeWanted]) -> Purge:
-    _refuse_sweeping(call.body)
-    letters, dry_run = call.body.letters(), call.body.dry_run
-    return await call.operations.purge(letters, dry_run=dry_run, who=call.who)
-
-
-async def _export(call: Call[LettersMeant, None]) -> AsyncIterator[bytes]:
-    return call.operations.export(call.params.filter(), call.who)
-
-
-async def _import(call: Call[Asked, AsyncIterator[bytes]]) -> Import:
-    return await call.operations.import_(call.body, call.who)
-
-
-async def _replay_start(call: Call[Asked, ReplayWanted]) -> Replay:
-    _refuse_sweeping(call.body)
-    wanted = call.body
-    return await call.operations.replay_start(
-        wanted.letters(), wanted.options.options(), dry_run=wanted.dry_run, who=call.who
-    )
-
-
-async def _replays(call: Call[Asked, None]) -> Items[Replay]:
-    return Items(await call.operations.replays())
-
-
-async def _replay(call: Call[ReplayNamed, None]) -> Replay:
-    return await call.operations.replay(call.params.id)
-
-
-async def _replay_cancel(call: Call[ReplayNamed, None]) -> Replay:
-    return await call.operations.replay_cancel(call.params.id, call.who)
-
-
 async def _question(call: Call[CommandAsked, None]) -> Result:
     command = understand(call.params.command, verb=Verb.GET)
     if command.changes:
@@ -176,11 +115,6 @@ async def _audit(call: Call[Paged, None]) -> Page[AuditEntry]:
 
 async def _description(_: Call[Asked, None]) -> dict[str, Any]:
     return describe(ROUTES, "/admin" + API)
-
-
-def _refuse_sweeping(wanted: LettersWanted) -> None:
-    if wanted.is_sweeping:
-        raise illegal("the filter is empty: say all: true if every dead letter is meant")
 
 
 _SESSION = "/sessions/{subject}/{number}"
@@ -233,40 +167,7 @@ ROUTES: tuple[Route, ...] = (
         "DELETE", "/held-channels", _OPERATOR, "Let a held channel's messages flow again.",
         _release, None, ChannelNamed,
     ),
-    Route(
-        "GET", "/dead-letters", _READER, "Dead letters, the latest first.",
-        _letters, Page[LetterSummary], LettersAsked,
-    ),
-    Route(
-        "GET", "/dead-letters/groups", _READER, "Dead letters by what went wrong.",
-        _groups, Groups, GroupsAsked,
-    ),
-    Route(
-        "GET", "/dead-letters/export", _READER, "Whole dead letters, one in each line.",
-        _export, Lines, LettersMeant,
-    ),
-    Route(
-        "POST", "/dead-letters/import", _OPERATOR, "Keep dead letters that were exported.",
-        _import, Import, Asked, Lines,
-    ),
-    Route(
-        "POST", "/dead-letters/purge", _OPERATOR, "Remove dead letters for good.",
-        _purge, Purge, Asked, PurgeWanted,
-    ),
-    Route(
-        "GET", "/dead-letters/{id}", _READER, "One dead letter with content and history.",
-        _letter, Letter, LetterNamed,
-    ),
-    Route("GET", "/replays", _READER, "Replays, the latest first.", _replays, Items[Replay]),
-    Route(
-        "POST", "/replays", _OPERATOR, "Deliver dead letters once more.",
-        _replay_start, Replay, Asked, ReplayWanted,
-    ),
-    Route("GET", "/replays/{id}", _READER, "How far a replay is.", _replay, Replay, ReplayNamed),
-    Route(
-        "DELETE", "/replays/{id}", _OPERATOR, "End a replay; what was sent stays sent.",
-        _replay_cancel, Replay, ReplayNamed,
-    ),
+    *LETTER_ROUTES,
     Route(
         "GET", "/commands", _READER, "Ask something in the administrative grammar.",
         _question, Result, CommandAsked,

@@ -160,6 +160,7 @@ class LetterSummary:
     redelivered: Count
     generation: Annotated[int, Field(ge=0, description="Of the message, when it died.")]
     replays: Annotated[int, Field(ge=0, description="Replays of this letter.")]
+    replay: Annotated[str | None, Field(description="Id of the one that took it.")]
     bytes: Count
 
 
@@ -175,6 +176,16 @@ class Letter(LetterSummary):
     policy: Annotated[dict[str, Any] | None, Field(description="Options that were in force.")]
 
 
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """What operators say of dead letters that failed alike."""
+
+    assignee: Annotated[str, Field(description="Who cares for them; empty: nobody.")]
+    note: str
+    who: Annotated[str, Field(description="Who said so.")]
+    at: Ms
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
     """Dead letters of one fingerprint."""
@@ -188,9 +199,9 @@ class Group:
     first: Ms
     last: Ms
     sample: Annotated[str, Field(description="Id of the latest letter.")]
-    hours: Annotated[
-        list[int], Field(description="Deaths in each of the last 24 hours, the present one last.")
-    ]
+    hours: Annotated[list[int], Field(description="Deaths in each of 24 hours, the present last.")]
+    days: Annotated[list[int], Field(description="The same of 30 days, which end with that hour.")]
+    remark: Remark | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from app.delivery.dispatcher import DEFAULT_POLICY, State
 from app.delivery.entries import Entry, Settling
 from app.delivery.queue import CallbackQueue
 from app.store.letter_search import LetterGroup
+from app.store.remarks import Remark
 from app.store.replay_jobs import Job
 from app.web.admin import shapes
 from app.web.admin.operations import LetterFilter
@@ -169,6 +170,7 @@ def letter_summary(node: str, letter: DeadLetter, age_ms: int) -> shapes.LetterS
         redelivered=letter.redelivered,
         generation=letter.generation,
         replays=letter.replays,
+        replay=letter.job or None,
         bytes=letter.size,
     )
 
@@ -200,7 +202,7 @@ def _attempt(attempt: Attempt) -> shapes.Attempt:
     )
 
 
-def group(found: LetterGroup) -> shapes.Group:
+def group(found: LetterGroup, said: Remark | None) -> shapes.Group:
     """Dead letters that are alike."""
     sample = found.sample
     return shapes.Group(
@@ -214,7 +216,14 @@ def group(found: LetterGroup) -> shapes.Group:
         last=found.last,
         sample=sample.id,
         hours=list(found.hours),
+        days=list(found.days),
+        remark=None if said is None else remark(said),
     )
+
+
+def remark(said: Remark) -> shapes.Remark:
+    """What operators say of letters that are alike."""
+    return shapes.Remark(said.assignee, said.note, said.who, said.at)
 
 
 # Replays
@@ -239,6 +248,7 @@ def replay(job: Job) -> shapes.Replay:
             "stop_at": options.stop_ratio,
             "max_replays": options.max_generation,
             "to": options.target,
+            "edit": None if options.data is None else {"data": orjson.loads(options.data)},
         },
         total=job.total,
         sent=job.sent,

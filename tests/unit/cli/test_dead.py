@@ -139,6 +139,33 @@ def test_a_replay_may_go_to_another_session(shell: Shell, monkeypatch: pytest.Mo
     assert shell.operations.jobs["r1"].options["to"] == "joe/2"
 
 
+def test_one_letter_is_replayed_with_other_data(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replay, "_POLL_S", 0.001)
+    assert shell.run("dead", "replay", LETTER, "--data", '{"n": 1}', "--yes").exit_code == 0
+    assert shell.operations.jobs["r1"].options["data"] == '{"n":1}'
+    for wrong in (
+        ["--all", "--data", "1"],
+        [LETTER, "--data", "{"],
+        [LETTER, LETTER, "--data", "1"],
+    ):
+        assert shell.run("dead", "replay", *wrong, "--yes").exit_code == 2
+
+
+def test_a_remark_is_made_changed_and_shown(shell: Shell) -> None:
+    assert shell.run("dead", "remark", "f1").stdout == "nobody: no note\n"
+    done = shell.run("dead", "remark", "f1", "--assignee", "ann", "--note", "known")
+    assert done.stdout == "ann: known\n"
+    assert shell.run("dead", "remark", "f1", "--note", "").stdout == "ann: no note\n"
+    said = json.loads(shell.run("dead", "remark", "f1", "--json").stdout)
+    assert (said["assignee"], said["who"].partition("/")[0]) == ("ann", "operator")
+    rows = shell.run("dead", "list", "--groups", "--fingerprint", "f1").stdout.splitlines()
+    assert ["ann" in row.split("\t") for row in rows] == [False, True]
+    assert shell.run("dead", "remark", "none").exit_code == 1
+    assert shell.run("dead", "remark", "../f1").exit_code == 2
+
+
 def test_a_replay_says_what_it_would_do(shell: Shell) -> None:
     done = shell.run("dead", "replay", "--all", "--dry-run")
     assert (done.exit_code, shell.operations.jobs) == (0, {})

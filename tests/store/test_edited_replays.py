@@ -1,0 +1,94 @@
+"""Dead letters that go out with other data: as new messages, while the letters stay as they are."""
+
+from collections.abc import AsyncIterator
+
+import orjson
+import pytest
+
+from app.delivery.dead_letters import State
+from app.store import replay_run
+from app.store.letter_search import LetterFilter
+from app.store.replay_jobs import EDITED, JobState, ReplayOptions, Sent
+from app.store.replays import Replays
+from tests.store.desk import BASE, Desk, letter, message
+from tests.store.hall import Hall, ended, prepare, resumed, stage
+from tests.store.servers import ValkeyServer
+
+BROKEN = LetterFilter(ids=(str(BASE + 11),))
+MENDED = ReplayOptions(rate=100_000, canary=0, data='{"order":[1,null]}')
+
+Scene = tuple[Desk, Hall, Replays]
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replay_run, "_LOOK_S", 0.01)
+
+
+@pytest.fixture
+async def scene(shared_valkey: ValkeyServer) -> AsyncIterator[Scene]:
+    async with stage(shared_valkey) as scene:
+        yield scene
+
+
+async def test_the_message_is_a_new_one_and_the_letter_is_what_it_was(scene: Scene) -> None:
+    at, hall, jobs = scene
+    await prepare(at, letter(11, of=1))
+    # Somebody else waits for the message that the receiver could not take.
+    at.keep(message(1), "ann/1")
+    job = await jobs.start(BROKEN, MENDED, "operator")
+    assert await ended(job) is JobState.DONE
+    (sent,) = hall.messages
+    assert (sent.id, sent.generation) == (int(job.id), 1)
+    assert sent.properties == {EDITED: str(BASE + 11)}
+    assert orjson.loads(sent.wire) == {"channel": "/orders/new", "data": {"order": [1, None]}}
+    kept = await at.letters.search.get(str(BASE + 11))
+    assert kept is not None
+    assert (kept.wire, kept.message, kept.job) == (letter(11, of=1).wire, BASE + 1, job.id)
+    assert kept.state is State.REPLAYED
+    assert (await at.loaded())["ann/1"].entries[0][1].wire == message(1).wire
+    assert (job.sent, job.acked, job.failed) == (1, 1, 0)
+
+
+async def test_a_letter_is_edited_once(scene: Scene) -> None:
+    at, hall, jobs = scene
+    await prepare(at, letter(11, of=1))
+    await ended(await jobs.start(BROKEN, MENDED, "operator"))
+    again = await jobs.start(BROKEN, MENDED, "operator")
+    await ended(again)
+    assert (len(hall.messages), again.skipped) == (1, {"replayed": 1})
+
+
+async def test_one_letter_is_edited_at_a_time(scene: Scene) -> None:
+    _, _, jobs = scene
+    with pytest.raises(ValueError, match="one letter"):
+        await jobs.start(LetterFilter(), MENDED, "operator")
+
+
+async def test_the_store_has_what_the_receiver_gets(shared_valkey: ValkeyServer) -> None:
+    async with stage(shared_valkey) as (at, hall, jobs):
+        hall.is_acking = False
+        await prepare(at, letter(11, of=1))
+        job = await jobs.start(BROKEN, MENDED, "operator")
+        while not hall.messages:
+            await at.answered()
+        [sent] = hall.messages
+    async with stage(shared_valkey) as (at, hall, jobs):
+        hall.is_acking = False
+        again = await resumed(hall, jobs, job.id)
+        assert hall.queued == {Sent("joe/1", int(job.id))}
+        [(_, loaded)] = (await at.loaded())["joe/1"].entries
+        assert (loaded.wire, loaded.properties) == (sent.wire, sent.properties)
+        hall.is_acking = True
+        assert await ended(again) is JobState.DONE
+        assert (again.sent, again.acked, hall.delivered) == (1, 1, [])
+
+
+async def test_the_audit_says_whose_data_was_changed(scene: Scene) -> None:
+    at, _, jobs = scene
+    await prepare(at, letter(11, of=1))
+    await ended(await jobs.start(BROKEN, MENDED, "operator/ann"))
+    await at.answered_line()
+    *_, begun = (await at.audit.read(None, 10))[0]
+    assert (begun.who, begun.action) == ("operator/ann", "replay.start")
+    assert begun.detail == {"edited": str(BASE + 11), "bytes": 18}
