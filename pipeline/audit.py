@@ -86,13 +86,17 @@ def _copies(events: "DataFrame") -> "DataFrame":
     """What happened to each copy; and, as to one for nobody, to the message itself."""
     ended, handed = is_kind(*ENDS), is_kind(Kind.HANDED, Kind.REDELIVERED)
     ts, seq = F.col("ts"), F.col("seq")
+    is_other, begun = ~is_kind(Kind.PUBLISHED), F.min(F.when(is_kind(Kind.REPLAYED), ts))
     return (
         events.where(F.col("msg").isNotNull())
         .groupBy(*COPY)
         .agg(
             _count(is_kind(Kind.PUBLISHED)).alias("published"),
             F.coalesce(F.sum("copies"), F.lit(0)).alias("copies"),
-            _count(~is_kind(Kind.PUBLISHED)).alias("others"),
+            # What a letter from elsewhere, or an edited one, has become begins with its replay.
+            F.when(F.coalesce(begun <= F.min(F.when(is_other, ts)), F.lit(False)), 0)
+            .otherwise(_count(is_other))
+            .alias("others"),
             _count(is_kind(Kind.REPLAYED)).alias("replayed"),
             _count(is_kind(Kind.HANDED)).alias("firsts"),
             _count(is_kind(Kind.ACKED)).alias("acks"),
@@ -127,11 +131,12 @@ def _faults_of_messages() -> "Column":
     is_known = ~F.col("is_old") & (F.col("published") > 0)
     is_unknown = ~F.col("is_old") & (F.col("published") == 0)
     room = F.col("copies") + F.col("replayed")
+    others = F.col("others")
     ends, receivers = F.col("ends") - room, F.col("receivers") - room
     return _faults(
         _fault(is_known & (ends > 0), "too_many_ends", ends, "more ends than copies"),
         _fault(is_known & (receivers > 0), "too_many_receivers", receivers, "more than copies"),
-        _fault(is_unknown, "not_published", F.col("others"), "nobody published it"),
+        _fault(is_unknown & (others > 0), "not_published", others, "nobody published it"),
     )
 
 

@@ -106,6 +106,15 @@ FAULTS: dict[
         lambda told: [*told, handed(25, 9, "bob/1")],
         [("handed_twice", "bob/1", 1)],
     ),
+    "a letter from elsewhere that is replayed, which is no fault; but its books are not right": (
+        lambda told: [
+            *told,
+            delivery("replayed", 24, 22, "bob/1", generation=1),
+            handed(25, 22, "bob/1"),
+            acked(25.1, 22, "bob/1"),
+        ],
+        [("books_accepted", None, 1), ("books_acked", None, 1)],
+    ),
     "a message that nobody published": (
         lambda told: [*told, handed(25, 22, "bob/1")],
         [("not_published", None, 1)],
