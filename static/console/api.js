@@ -1,4 +1,6 @@
 // The administration over HTTP. The token is in a header, and nowhere else.
+import {parse} from "./json.js";
+
 const ROOT = new URL("../admin/api/v1/", location.href);
 
 export class Failure extends Error {
@@ -15,9 +17,10 @@ export class Api {
         this.#headers = {Authorization: `Bearer ${token}`, ...(name && {"X-Operator": name})};
     }
 
-    get = async (path, query = {}) => (await this.#ask("GET", path, {query})).json();
-    post = async (path, body) => (await this.#ask("POST", path, {body})).json();
-    put = async (path, body) => (await this.#ask("PUT", path, {body})).json();
+    get = async (path, query = {}) => parse(await (await this.#ask("GET", path, {query})).text());
+    post = async (path, body) => (await this.#ask("POST", path, json(body))).json();
+    put = async (path, body) => (await this.#ask("PUT", path, json(body))).json();
+    postLines = async (path, body) => (await this.#ask("POST", path, {body, type: LINES})).json();
     blob = async (path, query = {}) => (await this.#ask("GET", path, {query})).blob();
 
     async remove(path, query = {}) {
@@ -25,11 +28,11 @@ export class Api {
         return response.status === 204 ? null : response.json();
     }
 
-    async #ask(method, path, {query = {}, body}) {
+    async #ask(method, path, {query = {}, body, type}) {
         const url = new URL(path, ROOT);
         url.search = new URLSearchParams(query);
-        const headers = {...this.#headers, ...(body && {"Content-Type": "application/json"})};
-        const request = {method, headers, body: body && JSON.stringify(body), cache: "no-store"};
+        const headers = {...this.#headers, ...(type && {"Content-Type": type})};
+        const request = {method, headers, body, cache: "no-store"};
         const response = await fetch(url, request).catch(() => {
             throw new Failure(0, "communication.noConnection", "The server cannot be reached.");
         });
@@ -41,6 +44,9 @@ export class Api {
         return response;
     }
 }
+
+const LINES = "application/x-ndjson";
+const json = (value) => ({body: JSON.stringify(value), type: "application/json"});
 
 /** The path of something with a name that may have any letter in it. */
 export const path = (...parts) => parts.map(encodeURIComponent).join("/");

@@ -5,6 +5,7 @@ import {count, many} from "./format.js";
 import {letter} from "./letter.js";
 import {letters} from "./letters.js";
 import {badge, mono, when} from "./parts.js";
+import {remark} from "./remarks.js";
 import {renewChildren} from "./renew.js";
 
 export function show(app, [what, id], chosen) {
@@ -39,7 +40,8 @@ function group(each) {
         h("div", {class: "what"},
             h("h2", {}, h("a", {href: at("dead", "letters", {fingerprint: each.fingerprint})}, mono(each.channel))),
             h("p", {}, mono(each.code)),
-            h("p", {class: "faint"}, each.reason)),
+            h("p", {class: "faint"}, each.reason),
+            each.remark && remark(each.remark)),
         h("div", {class: "over-time"},
             bars(each.hours, `${count(sum)} in the last 24 hours`),
             h("span", {class: "faint small"}, `${count(sum)} in 24 hours; last `, when(each.last))),

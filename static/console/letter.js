@@ -5,7 +5,9 @@ import {actions, badge, card, facts, guarded, json, mono, table, when} from "./p
 import {purge, replay} from "./letters.js";
 import {sessionLink} from "./sessions.js";
 import {differences} from "./differences.js";
+import {edit, lined} from "./editing.js";
 
+const EDITED = "__deadMessageId";
 const path = (id) => `dead-letters/${encodeURIComponent(id)}`;
 
 export async function letter(app, id) {
@@ -18,7 +20,8 @@ export async function letter(app, id) {
         h("h1", {}, "Dead letter ", badge(it.state, it.state === "new" ? "" : "good")),
         h("p", {}, mono(it.code), h("br"), it.reason),
         actions(app,
-            ["Replay it …", () => replay(app, which), "primary"],
+            it.state === "new" && ["Replay it …", () => replay(app, which), "primary"],
+            it.state === "new" && ["Edit and send …", () => edit(app, it)],
             ["Purge it …", () => purge(app, which), "danger"]),
         h("div", {class: "grid"},
             card("What", facts([
@@ -28,6 +31,8 @@ export async function letter(app, id) {
                 ["to", sessionLink(it.receiver)],
                 ["priority", count(it.priority)],
                 ["durable", it.durable ? "yes" : "no"],
+                ["made of", madeOf(it)],
+                ["taken by", it.replay && h("a", {href: at("replays", it.replay)}, "a replay")],
             ])),
             card("When", facts([
                 ["published", time(it.published)],
@@ -43,6 +48,12 @@ export async function letter(app, id) {
         it.policy && card("Options in force", json(it.policy)),
         others.length > 0 && difference(app, it, others),
     ].filter(Boolean);
+}
+
+/** The letter of which its message was made, with other data. */
+function madeOf({properties}) {
+    const from = properties?.[EDITED];
+    return typeof from === "string" ? h("a", {href: at("dead", "letter", from)}, "another letter, edited") : null;
 }
 
 function history(attempts) {
@@ -62,15 +73,14 @@ function history(attempts) {
 
 /** What another letter of the same kind has in another way. */
 function difference(app, it, others) {
-    const shown = h("div", {class: "difference mono", tabindex: 0, role: "region", "aria-label": "Difference"});
+    const shown = h("div");
     const state = h("p", {class: "faint small", role: "status"});
     const compare = guarded(app, async (id) => {
         const other = await app.api.get(path(id));
         const lines = differences(
             {data: other.data, properties: other.properties}, {data: it.data, properties: it.properties});
         const changed = lines.filter(([sign]) => sign !== " ").length;
-        shown.replaceChildren(...lines.map(([sign, text]) =>
-            h("div", {class: {"+": "added", "-": "removed"}[sign]}, `${sign} ${text}`)));
+        shown.replaceChildren(lined(lines));
         say(state, changed ? `${count(changed)} lines differ: − the other, + this one.` : "They are the same.");
     });
     const choice = h("select", {onchange: (event) => compare(event.target.value)},

@@ -3,10 +3,12 @@ import {bars} from "./charts.js";
 import {at, h, known} from "./dom.js";
 import {count} from "./format.js";
 import {actions, ask, badge, card, chooser, facts, guarded, mono, parts, when} from "./parts.js";
+import {bring, take} from "./carrying.js";
+import {remarks} from "./remarks.js";
+import {renewChildren} from "./renew.js";
 import {sessionLink} from "./sessions.js";
 
 const STATES = [["", "any"], ["new", "new"], ["replayed", "replayed"]];
-const FILE = "dead-letters.ndjson";
 
 export async function letters(app, chosen) {
     const found = await parts(app, "Dead letters, the latest first", [
@@ -17,7 +19,7 @@ export async function letters(app, chosen) {
         ["Attempts", ({attempts}) => count(attempts), "number"],
         ["State", ({state}) => badge(state, state === "new" ? "" : "good")],
     ], (cursor, limit) => app.api.get("dead-letters", known({...chosen, cursor, limit})), "No letter is like that.");
-    const kind = chosen.fingerprint && await ofKind(app, chosen.fingerprint);
+    const kind = chosen.fingerprint && await kindOf(app, chosen.fingerprint);
     const which = {filter: chosen, ...(Object.keys(chosen).length === 0 && {all: true})};
     return [
         h("p", {}, h("a", {href: at("dead")}, "Dead letters by what went wrong")),
@@ -33,26 +35,44 @@ export async function letters(app, chosen) {
         h("div", {class: "actions"},
             actions(app,
                 ["Replay these …", () => replay(app, which), "primary"],
-                ["Purge these …", () => purge(app, which), "danger"]),
+                ["Purge these …", () => purge(app, which), "danger"],
+                ["Import …", () => bring(app)]),
             h("button", {type: "button", onclick: guarded(app, () => take(app, chosen))}, "Export these")),
         found,
     ].filter(Boolean);
 }
 
+async function kindOf(app, fingerprint) {
+    const look = async () => (await app.api.get("dead-letters/groups", {fingerprint})).items[0];
+    const found = await look();
+    if (!found) {
+        return null;
+    }
+    const shown = h("div", {class: "contents"}, ofKind(found));
+    app.keepFresh(async () => {
+        const now = await look();
+        renewChildren(shown, now ? [ofKind(now)] : []);
+    });
+    return h("div", {class: "contents"}, shown, remarks(app, found));
+}
+
 /** What these have in common, and when they died. */
-async function ofKind(app, fingerprint) {
-    const {items} = await app.api.get("dead-letters/groups", {limit: 500});
-    const kind = items.find((each) => each.fingerprint === fingerprint);
-    return kind && h("div", {class: "grid"},
+function ofKind(kind) {
+    return h("div", {class: "grid"},
         card(kind.channel, h("p", {}, mono(kind.code)), h("p", {}, kind.reason),
             h("p", {}, h("a", {href: at("dead", "letter", kind.sample)}, "The latest of them"))),
-        card("In the last 24 hours", bars(kind.hours, "Deaths by hour"), facts([
+        card("When they died", h("div", {class: "twice"},
+            h("div", {}, bars(kind.hours, `${count(sum(kind.hours))} in the last 24 hours`), h("span", {class: "faint small"}, "24 hours")),
+            h("div", {}, bars(kind.days, `${count(sum(kind.days))} in the last 30 days`), h("span", {class: "faint small"}, "30 days"))),
+        facts([
             ["letters", count(kind.count)],
             ["receivers, at least", count(kind.receivers)],
             ["first", when(kind.first)],
             ["last", when(kind.last)],
         ])));
 }
+
+const sum = (counts) => counts.reduce((a, b) => a + b, 0);
 
 /** First how it would go, then whether it shall. */
 export async function replay(app, which) {
@@ -90,7 +110,7 @@ const REASONS = {
 export const skipped = (skips) =>
     Object.entries(skips).map(([why, n]) => `${count(n)}: ${REASONS[why] ?? why}`).join(", ");
 
-function planned({total, skips, channels, receivers}) {
+export function planned({total, skips, channels, receivers}) {
     const all = (counts) => Object.entries(counts).map(([name, n]) => `${name} (${count(n)})`).join(", ") || "–";
     return facts([
         ["letters that match", count(total)],
@@ -111,11 +131,4 @@ export async function purge(app, which) {
     } else if (!matched) {
         app.tell("There is nothing to remove.");
     }
-}
-
-async function take(app, chosen) {
-    const url = URL.createObjectURL(await app.api.blob("dead-letters/export", chosen));
-    h("a", {href: url, download: FILE}).click();
-    setTimeout(() => URL.revokeObjectURL(url));
-    app.tell("The export is among your downloads.");
 }

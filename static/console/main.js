@@ -42,7 +42,7 @@ class App {
     #leaving = [];
 
     constructor(token, name, about) {
-        Object.assign(this, {about, isOperator: about.role === "operator", readings: []});
+        Object.assign(this, {about, name, isOperator: about.role === "operator", readings: []});
         this.api = new Api(token, name);
         this.#feed = new Feed(new URL(about.bayeux, location.origin), token, {
             hear: (figures) => {

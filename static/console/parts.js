@@ -95,23 +95,23 @@ export const guarded = (app, run) => async (about) => {
     }
 };
 
-/** Asks in a dialog; gives what was filled in, or null. Fields are `{name, label, …attributes}`. */
-export function ask({title, text, fields = [], yes, kind = "primary"}) {
+/**
+ * Asks in a dialog; gives what was filled in, or null. Fields are `{name, label, …attributes}`; one with
+ * `rows` has several lines, and `check` says what is wrong with its value.
+ */
+export function ask({title, text, fields = [], yes, no = "Cancel", kind = "primary"}) {
     return new Promise((resolve) => {
-        const inputs = fields.map(({name, label, hint, ...given}) => {
-            const control = given.options
-                ? h("select", {name}, given.options.map(([value, shown]) => h("option", {value}, shown)))
-                : h("input", {name, autocomplete: "off", ...given});
-            return h("label", {class: "field"}, label, control, hint && h("small", {}, hint));
-        });
-        const no = h("button", {type: "button", onclick: () => dialog.close()}, "Cancel");
+        const inputs = fields.map(({label, hint, ...given}) =>
+            h("label", {class: "field"}, label, control(given), hint && h("small", {}, hint)));
+        const leave = no && h("button", {type: "button", onclick: () => dialog.close()}, no);
         const form = h("form", {onsubmit: (event) => {
             event.preventDefault();
             given = Object.fromEntries(new FormData(form));
             dialog.close();
         }}, h("h2", {id: "asked"}, title), text && h("div", {}, text), inputs,
-        h("div", {class: "actions"}, h("button", {class: kind}, yes), no));
-        const dialog = h("dialog", {"aria-labelledby": "asked", onclose: () => {
+        h("div", {class: "actions"}, h("button", {class: kind}, yes), leave));
+        const isWide = fields.some(({rows}) => rows > 5) || text instanceof Node;
+        const dialog = h("dialog", {class: isWide ? "wide" : null, "aria-labelledby": "asked", onclose: () => {
             dialog.remove();
             resolve(given);
         }}, form);
@@ -119,6 +119,17 @@ export function ask({title, text, fields = [], yes, kind = "primary"}) {
         document.body.append(dialog);
         dialog.showModal();
     });
+}
+
+function control({name, value = "", rows, check, ...given}) {
+    if (!rows) {
+        return h("input", {name, value, autocomplete: "off", ...given});
+    }
+    const area = h("textarea", {name, rows, spellcheck: "false", ...given}, value);
+    if (check) {
+        area.addEventListener("input", () => area.setCustomValidity(check(area.value)));
+    }
+    return area;
 }
 
 /** A form that chooses what a list has: it goes to the same page with what was filled in. */

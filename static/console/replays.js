@@ -1,6 +1,7 @@
 // Replays: how far they are, and an end to them.
 import {at, h, say} from "./dom.js";
 import {count, time} from "./format.js";
+import {difference} from "./editing.js";
 import {actions, badge, card, facts, json, mono, parts, when} from "./parts.js";
 import {skipped} from "./letters.js";
 import {renewChildren} from "./renew.js";
@@ -55,10 +56,11 @@ async function one(app, id) {
                 ["channels", mono(Object.keys(job.channels).join(", ") || "–")],
                 ["receivers", mono(Object.keys(job.receivers).join(", ") || "–")],
             ])),
-            card("How", json({filter: filled(job.filter), options: filled(job.options)})))]);
+            card("How", json({filter: filled(job.filter), options: filled({...job.options, edit: null})})))]);
         return job;
     };
     let job = draw(await app.api.get(path));
+    const changed = job.options.edit && await edited(app, job);
     app.every(LOOK_MS, async () => {
         if (UNDER_WAY.includes(job.state)) {
             job = draw(await app.api.get(path));
@@ -66,8 +68,19 @@ async function one(app, id) {
     });
     return [
         h("p", {}, h("a", {href: at("replays")}, "All replays")),
-        h("h1", {}, "Replay ", state), bar, end, told,
-    ];
+        h("h1", {}, "Replay ", state), bar, end, told, changed,
+    ].filter(Boolean);
+}
+
+/** What the letter said, and what its new message says. */
+async function edited(app, job) {
+    const [id] = job.filter.ids;
+    const message = `${app.about.node}-${job.id}`;
+    const letter = await app.api.get(`dead-letters/${encodeURIComponent(id)}`).catch(() => null);
+    return card("Edited", h("p", {},
+        letter ? h("a", {href: at("dead", "letter", id)}, "The letter") : "The letter, which is gone,", " went out as ",
+        h("a", {href: at("messages", message), class: "mono"}, message)),
+    letter ? difference(letter.data, job.options.edit.data) : json(job.options.edit.data));
 }
 
 const filled = (fields) => Object.fromEntries(

@@ -19,7 +19,7 @@ def test_dead_letters_are_together_that_failed_alike(page: Page) -> None:
     expect(group.get_by_role("img")).to_have_attribute("aria-label", "5 in the last 24 hours")
     group.get_by_role("link").click()
     expect(page.get_by_role("row")).to_have_count(6)
-    expect(page.get_by_role("img", name="Deaths by hour")).to_be_visible()
+    expect(page.get_by_role("img", name="5 in the last 30 days")).to_be_visible()
     page.get_by_role("row").nth(1).get_by_role("link").first.click()
     expect(page.get_by_text("What was tried")).to_be_visible()
     expect(page.locator(".difference .added").first).to_contain_text('"order": ')
@@ -58,3 +58,80 @@ def test_letters_are_purged_when_it_was_said_how_many(page: Page, world: World) 
     answer(page, "Remove for good")
     expect(page.get_by_text("5 letters were removed.")).to_be_visible()
     assert world.ask("GET", "dead-letters?receiver=stock/1")["items"] == []
+
+
+def test_a_letter_goes_out_with_other_data_and_is_kept(page: Page, world: World) -> None:
+    big = 12345678901234567890
+    world.publish("/orders/cancelled", {"order": "unknown", "by": big})
+    world.refuse(world.talkers["bills/1"], "which order?")
+    [letter] = world.ask("GET", "dead-letters?receiver=bills/1&limit=1")["items"]
+    look_at(page, f"#/dead/letter/{letter['id']}")
+    page.get_by_role("button", name="Edit and send").click()
+    data = page.get_by_label("Data, as JSON")
+    expect(data).to_have_value(re.compile(f'"by": {big}'))
+    data.fill('{"order": ')
+    assert data.evaluate("(area) => area.validationMessage").startswith("This is no JSON")
+    data.fill(f'{{"order": 4712, "by": {big}}}')
+    answer(page, "Show what would happen")
+    added = page.get_by_role("dialog").locator(".added")
+    expect(added).to_have_text('+   "order": 4712,')
+    answer(page, "Send it")
+    expect(page.get_by_role("heading", name="Edited")).to_be_visible()
+    expect(page.locator(".difference .removed")).to_have_text('-   "order": "unknown",')
+    [event] = world.take(world.talkers["bills/1"])
+    assert event["data"] == {"order": 4712, "by": big}
+    assert event["ext"]["delivery"]["properties"] == {"__deadMessageId": letter["id"]}
+    page.get_by_role("link", name="The letter").click()
+    expect(page.locator("dd", has_text="a replay")).to_be_visible()
+    expect(page.get_by_role("button", name="Edit and send")).to_have_count(0)
+    expect(page.locator("pre").first).to_contain_text('"order": "unknown"')
+    assert world.ask("GET", "audit?limit=5")["items"][0]["who"] == "operator/ann"
+    # What is refused once more says where it comes from.
+    world.refuse(world.talkers["bills/1"], "still unknown")
+    look_at(page, "#/dead/letters?receiver=bills/1")
+    page.get_by_role("row").nth(1).get_by_role("link").first.click()
+    page.get_by_role("link", name="another letter, edited").click()
+    expect(page.locator("pre").first).to_contain_text('"order": "unknown"')
+
+
+def test_what_was_exported_is_imported_and_each_line_accounted_for(
+    page: Page, world: World, tmp_path: Path
+) -> None:
+    look_at(page, "#/dead/letters?channel=/orders/cancelled")
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Export these").click()
+    lines = Path(download.value.path()).read_bytes().splitlines()
+    world.ask(
+        "POST", "dead-letters/purge", {"filter": {"channel": "/orders/cancelled"}, "dry_run": False}
+    )
+    file = tmp_path / "letters.ndjson"
+    file.write_bytes(
+        b"\n".join([*lines, lines[0], b"{", b'{"channel": "<img src=x onerror=alert(1)>"}'])
+    )
+    page.get_by_role("button", name="Import").click()
+    page.get_by_label("File with JSON lines").set_input_files(file)
+    answer(page, "Import")
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_role("heading")).to_have_text(f"{len(lines)} letters imported")
+    expect(dialog).to_contain_text("here already1")
+    expect(dialog.get_by_role("listitem")).to_have_count(2)
+    expect(dialog.get_by_role("listitem").first).to_contain_text(f"Line {len(lines) + 2}: no JSON")
+    answer(page, "Good")
+    expect(page.get_by_role("row")).to_have_count(len(lines) + 1)
+
+
+def test_operators_say_who_cares_for_what_failed_alike(page: Page, world: World) -> None:
+    [letter] = world.ask("GET", "dead-letters?channel=/orders/cancelled&limit=1")["items"]
+    address = f"#/dead/letters?fingerprint={letter['fingerprint']}"
+    look_at(page, address)
+    page.get_by_role("button", name="Say who cares").click()
+    expect(page.get_by_label("Who", exact=True)).to_have_value("ann")
+    answer(page, "Say so", **{"What is known": "a friend of <b>joe</b>\nknows more"})
+    expect(page.locator(".remark")).to_contain_text("a friend of <b>joe</b>\nknows more")
+    go(page, "Dead letters")
+    group = page.get_by_role("listitem").filter(has_text="<b>joe</b>")
+    expect(group).to_contain_text("ann")
+    look_at(page, address)
+    page.get_by_role("button", name="Say something else").click()
+    answer(page, "Say so", **{"Who": "", "What is known": ""})
+    expect(page.get_by_text("Nobody has said anything of them.")).to_be_visible()

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import {test} from "node:test";
 import {differences} from "../../../static/console/differences.js";
+import {parse} from "../../../static/console/json.js";
 import {bytes, lasting, many, precise, span} from "../../../static/console/format.js";
 
 test("what differs is told line by line, and what does not stays between", () => {
@@ -30,4 +31,9 @@ test("sizes, numbers of things, and moments are read as people say them", () => 
     assert.deepEqual([many(1, "session"), many(2, "session"), many(0, "entry", "entries")],
         ["1 session", "2 sessions", "0 entries"]);
     assert.match(precise(1_763_600_000_000_042), /^\d\d:\d\d:\d\d\.000042$/);
+});
+
+test("numbers that no double has stay as they are written", () => {
+    const text = '{"id":12345678901234567890,"small":1.5,"list":[-9007199254740993]}';
+    assert.equal(JSON.stringify(parse(text)), JSON.rawJSON ? text : JSON.stringify(JSON.parse(text)));
 });
