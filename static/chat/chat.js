@@ -46,7 +46,7 @@ export class Chat {
 
     refused(room, line) {
         this.#rooms.put(room, line);
-        this.#controls.refused();
+        this.#controls.refused(line.code);
     }
 
     again(id, count) {

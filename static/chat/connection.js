@@ -16,6 +16,8 @@ const VOLATILE = {
 };
 
 export const roomChannel = (room) => `/chat/room/${room}`;
+const membersChannel = (room) => `/chat/members/${room}`;
+const typingChannel = (room) => `/chat/typing/${room}`;
 
 /**
  * Who has said something: the name that the server knows it by; else what it calls itself, which
@@ -39,9 +41,11 @@ export class Connection {
     #me;
     #show;
     #isLost = false;
+    // When the others heard that something is typed which is not said yet.
     #lastTyped = 0;
-    // Subscriptions by room, and rooms that were left: something may still be on the way from them.
+    // Subscriptions by room; rooms whose subscriptions were lost on the way, and rooms that were left.
     #entered = new Map();
+    #missed = new Set();
     #left = new Set();
 
     constructor(library, me, {show, wire, url, storage}) {
@@ -62,8 +66,9 @@ export class Connection {
         this.#cometd.addListener("/meta/connect", (reply) => this.#onConnect(reply));
         this.#cometd.addListener(PRIVATE, ({data}) => show.whisper(data));
         this.#cometd.addListener(HERE, ({data}) => this.#know(...data.rooms));
-        // Of all rooms, those too that the session was in before this page knew of it.
-        this.#cometd.addListener(roomChannel("*"), (message) => this.#hear(message));
+        this.#listen(roomChannel, (room, message) => this.#hear(room, message));
+        this.#listen(membersChannel, (room, {data}) => show.members(room, data));
+        this.#listen(typingChannel, (room, message) => this.#hearTyping(room, message));
         this.outbox = new Outbox(this.#cometd, {name: me.name});
     }
 
@@ -102,6 +107,7 @@ export class Connection {
 
     leaveRoom(room) {
         this.#left.add(room);
+        this.#missed.delete(room);
         if (!this.#cometd.isDisconnected()) {
             this.#cometd.batch(() => {
                 this.#entered.get(room)?.forEach((each) => this.#cometd.unsubscribe(each));
@@ -113,10 +119,12 @@ export class Connection {
     say(room, text) {
         const data = {id: newKey(), from: this.#me.name, text};
         this.outbox.publish(roomChannel(room), data);
+        this.#lastTyped = 0;
     }
 
-    whisper(to, text, room) {
-        this.outbox.publish(PRIVATE, {id: newKey(), to, text, room});
+    whisper(to, text) {
+        this.outbox.publish(PRIVATE, {id: newKey(), to, text});
+        this.#lastTyped = 0;
     }
 
     /** Tells the others, but not at each letter. */
@@ -125,7 +133,7 @@ export class Connection {
         if (isNews && this.#cometd.getStatus() === "connected") {
             this.#lastTyped = Date.now();
             const data = {from: this.#me.name};
-            this.#cometd.publish(`/chat/typing/${room}`, data, VOLATILE);
+            this.#cometd.publish(typingChannel(room), data, VOLATILE);
         }
     }
 
@@ -155,6 +163,7 @@ export class Connection {
 
     kill() {
         this.#cable.cut();
+        this.#show.state("Connecting …", "warn");
     }
 
     #onHandshake(reply) {
@@ -177,6 +186,7 @@ export class Connection {
         if (successful) {
             const type = this.#cometd.getTransport()?.type;
             this.#show.state(`Connected by ${type}`, "good");
+            this.#missed.forEach((room) => this.#enter(room));
             if (wasLost) {
                 // It may be another server, which has not heard of us.
                 this.#cometd.publish(HERE, {name: this.#me.name});
@@ -190,17 +200,28 @@ export class Connection {
         }
     }
 
+    /** Of all rooms, those too that the session was in before this page knew of it. */
+    #listen(channelOf, callback) {
+        this.#cometd.addListener(channelOf("*"), (message) => {
+            const room = message.channel.slice(channelOf("").length);
+            // Something may still be on the way from a room that was left.
+            if (!this.#left.has(room)) {
+                callback(room, message);
+            }
+        });
+    }
+
     #enter(room) {
-        const typing = ({data, ext}) => this.#hearTyping(room, author(data, ext?.delivery));
+        // What has a listener cometd.js takes for subscribed to.
+        this.#entered.get(room)?.forEach((each) => this.#cometd.removeListener(each));
+        this.#missed.delete(room);
+        const onReply = ({failure}) => failure && this.#missed.add(room);
+        const subscribe = (channelOf, props) =>
+            this.#cometd.subscribe(channelOf(room), () => undefined, props, onReply);
         this.#entered.set(room, [
-            // There is a listener for all rooms already.
-            this.#cometd.subscribe(roomChannel(room), () => undefined),
-            this.#cometd.subscribe(
-                `/chat/members/${room}`,
-                ({data}) => this.#show.members(room, data),
-                ONEWAY,
-            ),
-            this.#cometd.subscribe(`/chat/typing/${room}`, typing, ONEWAY),
+            subscribe(roomChannel, {}),
+            subscribe(membersChannel, ONEWAY),
+            subscribe(typingChannel, ONEWAY),
         ]);
     }
 
@@ -214,11 +235,7 @@ export class Connection {
         }
     }
 
-    #hear({channel, data, ext}) {
-        const room = channel.slice(roomChannel("").length);
-        if (this.#left.has(room)) {
-            return;
-        }
+    #hear(room, {data, ext}) {
         this.#know(room);
         const {delivery} = ext ?? {};
         const who = author(data, delivery);
@@ -233,7 +250,8 @@ export class Connection {
         this.#show.line(room, {id, text, ...who, own, again: delivery?.redelivered ?? 0});
     }
 
-    #hearTyping(room, {from, unverified}) {
+    #hearTyping(room, {data, ext}) {
+        const {from, unverified} = author(data, ext?.delivery);
         if (unverified || from !== this.#me.name) {
             this.#show.typing(room, from);
         }

@@ -25,9 +25,15 @@ const AGAIN = "The next message is refused for now, and comes again: nothing is 
 const DEAD =
     "The next message is refused for good. It becomes a dead letter, which operators find in " +
     "their console and can replay; all that is behind it flows.";
-const DONE = "Refused. The verdict is on the wire, and the messages behind it came through.";
+const DEAD_NOW =
+    "Refused, and a dead letter now. The verdict is on the wire, and what was behind the message " +
+    "came through.";
+const AGAIN_NOW = "Refused for now. It comes again in a second, marked as redelivered.";
+const HELD_NOW =
+    "Refused, and all that is for you is held back with it. Press “Hold back” to let it flow.";
 
-const comesBack = (code) => code.startsWith("communication.") || code.endsWith(".holdback");
+const isHoldback = (code) => code.endsWith(".holdback");
+const comesBack = (code) => code.startsWith("communication.") || isHoldback(code);
 
 export class Controls {
     #connection;
@@ -49,9 +55,9 @@ export class Controls {
     }
 
     /** The message that was waited for has been refused. */
-    refused() {
+    refused(code) {
         press(find("refuse"), false);
-        this.#explain(DONE);
+        this.#explain(isHoldback(code) ? HELD_NOW : comesBack(code) ? AGAIN_NOW : DEAD_NOW);
     }
 
     #refuseNext() {

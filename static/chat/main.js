@@ -54,7 +54,7 @@ function listen() {
 
 if (library === null) {
     view.showTrouble("cometd.js is missing on this server: `make setup-pages` gets it, with Node and npm.");
-    find("join").hidden = true;
+    find("door").hidden = true;
 } else {
     listen();
     const me = recall(storage, ME);

@@ -36,7 +36,6 @@ function badge(text, kind) {
 function notes(line) {
     return [
         line.to && badge(line.own ? `to ${line.to} alone` : "to you alone", ""),
-        line.unverified && badge("unverified", ""),
         line.again > 0 && badge(`redelivered ×${line.again}`, "warn"),
         line.code && badge(line.code, "bad"),
     ].filter(Boolean);
@@ -45,7 +44,8 @@ function notes(line) {
 function lineItem(line) {
     const text = line.code ? `You refused a message of ${line.from}.` : (line.text ?? "");
     const time = new Date(line.at).toLocaleTimeString([], {hour: "2-digit", minute: "2-digit"});
-    const head = make("p", "head", make("strong", "", line.from), make("time", "", time));
+    const doubt = line.unverified ? [badge("unverified", "")] : [];
+    const head = make("p", "head", make("strong", "", line.from), ...doubt, make("time", "", time));
     const item = make("li", "line", face(line.from));
     item.append(make("div", "", head, make("p", "words", text), ...notes(line)));
     item.classList.toggle("own", line.own === true);
@@ -158,7 +158,7 @@ export function showTrouble(text, action, onAction) {
 }
 
 export function showRoom() {
-    find("join").hidden = true;
+    find("door").hidden = true;
     find("room").hidden = false;
     find("leave").hidden = false;
 }

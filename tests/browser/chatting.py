@@ -46,6 +46,12 @@ def line(page: Page, text: str) -> Locator:
     return page.locator("#lines .line").filter(has_text=text)
 
 
+def leave(page: Page) -> None:
+    """Ends the session, too."""
+    page.locator("#leave").click()
+    expect(page.get_by_role("button", name="Join")).to_be_enabled()
+
+
 def press(page: Page, name: str) -> None:
     page.get_by_role("button", name=name).click()
 

@@ -46,7 +46,8 @@ def pair(chromium: Browser, servers: Servers) -> Iterator[tuple[Page, Page]]:
 @pytest.fixture
 def two(pair: tuple[Page, Page], room: str) -> tuple[Page, Page]:
     """Both of them in a room in which nothing was said yet."""
-    for page in pair:
+    # Bob, who listens more than he speaks, is there before anything can be said.
+    for page in reversed(pair):
         page.get_by_label("Another room").fill(room)
         press(page, "Open")
         is_connected(page)
@@ -202,6 +203,20 @@ def test_a_crowd_is_counted(two: tuple[Page, Page]) -> None:
     expect(ada.locator("#members .name")).to_have_text(["ada", "bob"])
     ada.evaluate(DRAW_MEMBERS, [[{"name": "ada", "state": "here", "waiting": 0}], 9800])
     expect(ada.locator("#members li").last).to_have_text("and 9800 more")
+
+
+def test_a_room_opened_without_a_connection_is_entered_when_it_is_back(
+    two: tuple[Page, Page], room: str
+) -> None:
+    ada, bob = two
+    press(bob, "Go offline")
+    for page in two:
+        page.get_by_label("Another room").fill(f"{room}-b")
+        press(page, "Open")
+    press(bob, "Go offline")
+    expect(ada.locator("#members .name")).to_have_text(["ada", "bob"])
+    say(ada, "welcome")
+    expect(lines(bob)).to_have_text(["welcome"])
 
 
 def test_a_room_can_be_left(two: tuple[Page, Page], room: str) -> None:

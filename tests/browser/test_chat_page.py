@@ -79,7 +79,7 @@ def test_on_a_phone_one_part_is_seen_at_a_time(
     page.set_viewport_size(PHONE)  # type: ignore[arg-type]
     join(page, server.url, f"phone-{room}", room=room)
     say(page, "word" * 100)
-    for view, part in [("People", "#members"), ("Wire", "#wire"), ("Chat", "#lines")]:
+    for view, part in [("People", "#members"), ("Trouble", "#wire"), ("Chat", "#lines")]:
         page.locator("#views").get_by_role("button", name=view).click()
         expect(page.locator(part)).to_be_visible()
         wide = "document.documentElement.scrollWidth - window.innerWidth"
