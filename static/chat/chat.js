@@ -116,6 +116,7 @@ export class Chat {
         }
         this.#rooms.pick(room);
         this.#drawUnsent();
+        view.showView("talk");
         view.focusText();
     }
 

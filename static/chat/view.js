@@ -168,18 +168,19 @@ export function focusText() {
 }
 
 /** On a phone one part is seen at a time. */
+export function showView(name) {
+    find("room").dataset.view = name;
+    for (const button of find("views").children) {
+        button.setAttribute("aria-pressed", String(button.dataset.view === name));
+    }
+    // What came while nobody saw it could not be scrolled to.
+    for (const scroller of [find("log"), find("wire")]) {
+        scroller.scrollTop = scroller.scrollHeight;
+    }
+}
+
 export function watchViews() {
-    const buttons = [...find("views").children];
-    for (const chosen of buttons) {
-        chosen.addEventListener("click", () => {
-            find("room").dataset.view = chosen.dataset.view;
-            for (const each of buttons) {
-                each.setAttribute("aria-pressed", String(each === chosen));
-            }
-            // What came while nobody saw it could not be scrolled to.
-            for (const scroller of [find("log"), find("wire")]) {
-                scroller.scrollTop = scroller.scrollHeight;
-            }
-        });
+    for (const button of find("views").children) {
+        button.addEventListener("click", () => showView(button.dataset.view));
     }
 }

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import BrowserContext, Page, Response, expect
 
 from tests.browser.axe import findings
-from tests.browser.chatting import is_connected, join, lines, say
+from tests.browser.chatting import go_to, is_connected, join, lines, say
 from tests.serving import Server, Servers
 
 pytestmark = [pytest.mark.timeout(60), pytest.mark.usefixtures("cometd_js")]
@@ -84,6 +84,9 @@ def test_on_a_phone_one_part_is_seen_at_a_time(
         expect(page.locator(part)).to_be_visible()
         wide = "document.documentElement.scrollWidth - window.innerWidth"
         assert page.evaluate(wide) <= 0, f"{view} scrolls sideways"
+    page.locator("#views").get_by_role("button", name="People").click()
+    go_to(page, room)
+    expect(page.locator("#lines")).to_be_visible()
 
 
 def test_it_works_in_browsers_that_keep_nothing_and_says_so(
