@@ -1,6 +1,7 @@
 // Where is my message? In which queues, among the dead, and step by step what happened to it.
 import {at, h} from "./dom.js";
 import {count, many, precise, span, time} from "./format.js";
+import {inOrder} from "./order.js";
 import {badge, card, chooser, guarded, mono, when} from "./parts.js";
 import {sessionLink} from "./sessions.js";
 
@@ -52,8 +53,7 @@ function timeline(app, first) {
     let cursor = first.cursor;
     let all = [];
     const add = (happenings) => {
-        // The store and what passes it tell of the same message, each in its own order.
-        all = [...all, ...happenings].sort((a, b) => a.at_us - b.at_us);
+        all = inOrder([...all, ...happenings]);
         const publishes = all.filter(({kind}) => kind === "published");
         const shown = all.filter((each) => each.copies !== 0 || publishes.length === 1);
         list.replaceChildren(...shown.map((each) => h("li", {}, step(each, all[0].at_us))));

@@ -1,0 +1,51 @@
+// In which order the steps of a message are told. The journal is written by two, who look at the clock
+// at different moments of the same turn: within a copy, what follows from a step stands behind it.
+const HANDED = {handed: 0, redelivered: 0};
+const ANSWERED = {refused: 1, returned: 1, acked: 1};
+const ENDED = {dead: 2, expired: 2, discarded: 2};
+const STAGES = {...HANDED, ...ANSWERED, ...ENDED};
+const RANKS = ["published", "replayed", "handed", "redelivered", "written", "refused", "returned"];
+// So far two moments of one turn may be from each other.
+const TURN_US = 1_000_000;
+
+/** The steps by their time, but none before what it follows from. */
+export function inOrder(steps) {
+    const copies = new Map();
+    const placed = steps.map((step, place) => ({step, place, at: step.at_us}));
+    for (const each of placed) {
+        const {receiver} = each.step;
+        copies.has(receiver) ? copies.get(receiver).push(each) : copies.set(receiver, [each]);
+    }
+    copies.forEach(settle);
+    placed.sort((a, b) => a.at - b.at || rank(a.step) - rank(b.step) || a.place - b.place);
+    return placed.map(({step}) => step);
+}
+
+const rank = ({kind}) => (RANKS.includes(kind) ? RANKS.indexOf(kind) : RANKS.length);
+
+/** Gives each step of a copy the time of its cause, if all that can be its cause came a little later. */
+function settle(copy) {
+    let life = 0;
+    const byTime = copy.toSorted((a, b) => a.at - b.at);
+    for (const each of byTime) {
+        // Each replay begins another one.
+        life += each.step.kind === "replayed" ? 1 : 0;
+        each.life = life;
+    }
+    const first = new Map();
+    for (const stage of [0, 1, 2]) {
+        for (const each of byTime.filter(({step}) => STAGES[step.kind] === stage)) {
+            const {attempt} = each.step;
+            const cause = first.get(key(each, stage - 1, attempt)) ?? first.get(key(each, 0, attempt));
+            if (stage && cause > each.at && cause <= each.at + TURN_US) {
+                each.at = cause;
+            }
+            for (const known of new Set([attempt, null])) {
+                const name = key(each, stage, known);
+                first.set(name, Math.min(each.at, first.get(name) ?? Infinity));
+            }
+        }
+    }
+}
+
+const key = ({life}, stage, attempt) => `${life} ${stage} ${attempt}`;

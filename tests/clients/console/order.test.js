@@ -1,0 +1,34 @@
+import assert from "node:assert/strict";
+import {test} from "node:test";
+import {inOrder} from "../../../static/console/order.js";
+
+const step = (at_us, kind, attempt = null, receiver = "joe/1") => ({at_us, kind, attempt, receiver});
+const told = (...steps) => inOrder(steps).map(({kind}) => kind).join(" ");
+
+test("what a receiver refused was handed to it before, whoever looked at the clock first", () => {
+    assert.equal(told(step(0, "published", null, null), step(958, "refused", 1), step(1000, "handed", 1), step(959, "dead", 1)),
+        "published handed refused dead");
+    assert.equal(told(step(958, "acked"), step(1000, "handed", 1)), "handed acked");
+});
+
+test("each attempt has its own hand-over", () => {
+    assert.equal(told(step(10, "handed", 1), step(20, "refused", 1), step(58, "refused", 2), step(60, "redelivered", 2), step(59, "dead", 2)),
+        "handed refused redelivered refused dead");
+});
+
+test("the order of other copies is that of their times", () => {
+    assert.deepEqual(inOrder([step(3, "acked"), step(1, "handed", 1, "ann/1"), step(2, "handed", 1), step(2, "acked", null, "ann/1")]),
+        [step(1, "handed", 1, "ann/1"), step(2, "handed", 1), step(2, "acked", null, "ann/1"), step(3, "acked")]);
+});
+
+test("what a replay brought is no reason for what was before it", () => {
+    assert.equal(told(step(10, "dead", 0), step(20, "replayed"), step(30, "handed", 1), step(40, "acked")),
+        "dead replayed handed acked");
+    assert.equal(told(step(5, "handed", 1), step(9, "refused", 1), step(10, "dead", 1), step(20, "replayed"),
+        step(29, "refused", 1), step(30, "handed", 1), step(29, "dead", 1)),
+    "handed refused dead replayed handed refused dead");
+});
+
+test("what is far apart is left as it is: a part of the journal may be missing", () => {
+    assert.equal(told(step(0, "refused", 1), step(2_000_000, "handed", 1)), "refused handed");
+});
