@@ -1,4 +1,4 @@
-"""`holdfast dead remark`: who cares for dead letters that failed alike, and what is known."""
+"""`holdfast dead remark`: who looks after dead letters that failed alike, and what is known."""
 
 import sys
 from typing import Annotated
@@ -19,7 +19,7 @@ def remark(
         str, typer.Argument(metavar="FINGERPRINT", help="Of the group; see dead list --groups.")
     ],
     assignee: Annotated[
-        str | None, typer.Option("--assignee", metavar="NAME", help="Who cares for them.")
+        str | None, typer.Option("--assignee", metavar="NAME", help="Who looks after them.")
     ] = None,
     note: Annotated[
         str | None, typer.Option("--note", metavar="TEXT", help="What is known of them.")
@@ -27,7 +27,7 @@ def remark(
     as_json: AsJson = False,
     place: Place,
 ) -> None:
-    """Show or say who cares for dead letters that failed alike.
+    """Show or say who looks after dead letters that failed alike.
 
     What is not named stays as it is; an empty text takes it away.
     """

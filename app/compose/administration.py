@@ -75,7 +75,7 @@ def make_administration(
     patience = Patience(bayeux, loop.time)
     stack.push_async_callback(patience.close)
     desk = FigureDesk(
-        bayeux, clock=loop.time, version=version("holdfast"), letters=letters.search.total
+        bayeux, clock=loop.time, version=version("holdfast"), letters=letters.standing
     )
     stack.push_async_callback(cancel, loop.create_task(Feed(bayeux, desk, loop.time).run()))
     operations = Live(

@@ -85,6 +85,14 @@ class LetterGroup:
     days: tuple[int, ...]
 
 
+class Standing(NamedTuple):
+    """How many letters there are, how many died in the last hour, and when the first did, in ms."""
+
+    total: int
+    lately: int
+    oldest: int | None
+
+
 class LetterSearch:
     """Reads dead letters, on a connection of its own."""
 
@@ -184,6 +192,17 @@ class LetterSearch:
     async def total(self) -> int:
         """How many letters there are."""
         return int(await self._read(self._redis.zcard(self._keys.all_dead)))
+
+    async def standing(self, now_ns: int) -> Standing:
+        """How it stands, at little cost."""
+        index = self._keys.all_dead
+        asked = self._redis.pipeline(transaction=False)
+        # They are only noted here; the pipeline is asked for all of them at once.
+        _ = asked.zcard(index)
+        _ = asked.zlexcount(index, f"[{letter_id(now_ns - _NS_PER_HOUR)}", "+")
+        _ = asked.zrange(index, 0, 0)
+        total, lately, oldest = await self._read(asked.execute())
+        return Standing(total, lately, int(oldest[0]) // _NS_PER_MS if oldest else None)
 
     # Steps through an index
 

@@ -14,6 +14,7 @@ from app.store.letter_search import (
     LetterFilter,
     LetterGroup,
     LetterSearch,
+    Standing,
     letter_id,
 )
 from app.store.remarks import Remarks
@@ -46,6 +47,10 @@ class Letters:
     async def groups(self, fingerprint: str | None, limit: int) -> tuple[list[LetterGroup], int]:
         """The largest groups of letters that are alike, and how many letters there are in all."""
         return await self.search.groups(fingerprint, limit, self._now_ns())
+
+    async def standing(self) -> Standing:
+        """How many letters there are, and how fresh and how old they are."""
+        return await self.search.standing(self._now_ns())
 
     async def purge(
         self, which: LetterFilter, progress: Callable[[int], None] = lambda removed: None

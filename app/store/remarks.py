@@ -1,4 +1,4 @@
-"""What operators say of dead letters that failed alike: who cares for them, and what is known."""
+"""What operators say of dead letters that failed alike: who looks after them, and what is known."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple

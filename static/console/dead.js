@@ -44,7 +44,7 @@ function group(each) {
             each.remark && remark(each.remark)),
         h("div", {class: "over-time"},
             bars(each.hours, `${count(sum)} in the last 24 hours`),
-            h("span", {class: "faint small"}, `${count(sum)} in 24 hours; last `, when(each.last))),
+            h("span", {class: "faint small"}, `${count(sum)} in 24 hours,`, h("br"), "the last ", when(each.last))),
         h("div", {class: "how-many"},
             h("strong", {}, count(each.count)),
             h("span", {class: "faint small"}, ` of ${many(each.receivers, "receiver")}`)));

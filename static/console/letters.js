@@ -2,7 +2,7 @@
 import {bars} from "./charts.js";
 import {at, h, known} from "./dom.js";
 import {count} from "./format.js";
-import {actions, ask, badge, card, chooser, facts, guarded, mono, parts, when} from "./parts.js";
+import {actions, ask, badge, card, chooser, facts, mono, parts, when} from "./parts.js";
 import {bring, take} from "./carrying.js";
 import {remarks} from "./remarks.js";
 import {renewChildren} from "./renew.js";
@@ -32,12 +32,11 @@ export async function letters(app, chosen) {
             {name: "state", label: "State", options: STATES},
             ...(chosen.fingerprint ? [{name: "fingerprint", label: "Fingerprint"}] : []),
         ], chosen, (asked) => (location.hash = at("dead", "letters", asked))),
-        h("div", {class: "actions"},
-            actions(app,
-                ["Replay these …", () => replay(app, which), "primary"],
-                ["Purge these …", () => purge(app, which), "danger"],
-                ["Import …", () => bring(app)]),
-            h("button", {type: "button", onclick: guarded(app, () => take(app, chosen))}, "Export these")),
+        actions(app,
+            ["Replay these …", () => replay(app, which), "primary"],
+            ["Purge these …", () => purge(app, which), "danger"],
+            ["Export these", () => take(app, chosen), "", true],
+            ["Import …", () => bring(app)]),
         found,
     ].filter(Boolean);
 }
@@ -51,14 +50,14 @@ async function kindOf(app, fingerprint) {
     const shown = h("div", {class: "contents"}, ofKind(found));
     app.keepFresh(async () => {
         const now = await look();
-        renewChildren(shown, now ? [ofKind(now)] : []);
+        renewChildren(shown, now ? ofKind(now) : []);
     });
-    return h("div", {class: "contents"}, shown, remarks(app, found));
+    return h("div", {class: "grid"}, shown, remarks(app, found));
 }
 
 /** What these have in common, and when they died. */
 function ofKind(kind) {
-    return h("div", {class: "grid"},
+    return [
         card(kind.channel, h("p", {}, mono(kind.code)), h("p", {}, kind.reason),
             h("p", {}, h("a", {href: at("dead", "letter", kind.sample)}, "The latest of them"))),
         card("When they died", h("div", {class: "twice"},
@@ -69,7 +68,8 @@ function ofKind(kind) {
             ["receivers, at least", count(kind.receivers)],
             ["first", when(kind.first)],
             ["last", when(kind.last)],
-        ])));
+        ])),
+    ];
 }
 
 const sum = (counts) => counts.reduce((a, b) => a + b, 0);

@@ -30,6 +30,8 @@ const NAME = "holdfast.operator";
 const SHOWN_MS = 6000;
 // Readings of the figures, one a second at most.
 const KEPT = 121;
+// What the server warned of, and that is not yet forgotten.
+const ALERTS = 10;
 
 const find = (selector) => document.querySelector(selector);
 const content = find("#content");
@@ -42,14 +44,14 @@ class App {
     #leaving = [];
 
     constructor(token, name, about) {
-        Object.assign(this, {about, name, isOperator: about.role === "operator", readings: []});
+        Object.assign(this, {about, name, isOperator: about.role === "operator", readings: [], alerts: []});
         this.api = new Api(token, name);
         this.#feed = new Feed(new URL(about.bayeux, location.origin), token, {
             hear: (figures) => {
                 this.readings = [...this.readings, figures].slice(-KEPT);
                 this.#listeners.forEach((hear) => hear(figures));
             },
-            alert: ({kind, channel, reason}) => this.tell(`${kind}: ${channel}, ${reason}`, "bad"),
+            alert: (alert) => this.#warn(alert),
             state: (isLive, why) => this.#showFeed(isLive, why),
         });
     }
@@ -88,6 +90,12 @@ class App {
         const notice = h("p", {class: `notice state ${mood}`}, text);
         find("#notices").replaceChildren(notice);
         setTimeout(() => notice.remove(), SHOWN_MS);
+    }
+
+    #warn({kind, channel, reason}) {
+        const text = `${kind}: ${channel}, ${reason}`;
+        this.alerts = [{at: Date.now(), text}, ...this.alerts].slice(0, ALERTS);
+        this.tell(text, "bad");
     }
 
     /** The page of the present address, anew. */

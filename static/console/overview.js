@@ -2,7 +2,7 @@
 import {LiveChart} from "./charts.js";
 import {at, h} from "./dom.js";
 import {brief, count, lasting, many, rate, span} from "./format.js";
-import {badge, card} from "./parts.js";
+import {badge, card, when} from "./parts.js";
 import {renewChildren} from "./renew.js";
 
 export async function show(app) {
@@ -25,16 +25,18 @@ class Overview {
             [{name: "waiting", kind: "one"}, {name: "in hands", kind: "two"}], brief),
     };
     #verdict = h("section", {class: "verdict", "aria-label": "What needs attention"});
+    #warnings = h("div", {class: "contents"});
     #books = card("Where everything is");
     #sessions = card("Sessions");
     #letters = card("Dead letters");
     #nodes = card("Nodes");
 
-    constructor() {
+    constructor(app) {
+        this.app = app;
         const charts = Object.values(this.#charts).map(({element}) => element);
         this.elements = [
             h("h1", {class: "hidden"}, "Overview"),
-            this.#verdict,
+            this.#verdict, this.#warnings,
             h("div", {class: "grid charts"}, charts),
             this.#books,
             h("div", {class: "grid"}, this.#sessions, this.#letters, this.#nodes),
@@ -67,7 +69,7 @@ class Overview {
             now.unaccounted !== 0 && ["bad", `${many(now.unaccounted, "entry is", "entries are")} not accounted for.`, null],
             now.channels_held_back > 0 &&
                 ["bad", `${many(now.channels_held_back, "channel is", "channels are")} held back: most receivers refuse.`, at("channels")],
-            before && now.dead > before.dead && ["warn", "Messages are dying now.", at("dead")],
+            dying(now, before),
             now.held_back > 0 &&
                 ["warn", `${many(now.held_back, "session is", "sessions are")} held back.`, at("sessions", {held: "true"})],
             now.polling > 0 &&
@@ -80,6 +82,9 @@ class Overview {
     }
 
     #show(now) {
+        const {alerts} = this.app;
+        renewChildren(this.#warnings, alerts.length ? [card("Warned of since this page was opened",
+            h("ul", {class: "plain"}, alerts.map(({at: then, text}) => h("li", {}, text, " ", h("span", {class: "faint"}, when(then))))))] : []);
         const term = (name, value, sign) =>
             h("div", {class: "term"}, h("span", {class: "sign faint", "aria-hidden": "true"}, sign),
                 h("strong", {}, brief(value)), h("span", {class: "faint small"}, name));
@@ -103,6 +108,8 @@ class Overview {
         ])]);
         replace(this.#letters, [figures([
             ["kept", now.letters, at("dead")],
+            ["of the last hour", now.letters_lately],
+            ["the oldest is here for", now.letters_oldest === null ? "–" : lasting(Math.max(0, now.time - now.letters_oldest))],
             ["died since the server began", now.dead],
             ["sent again", now.redelivered],
             ["deliveries that failed", now.failed],
@@ -117,6 +124,15 @@ class Overview {
             ]),
         ]);
     }
+}
+
+function dying(now, before) {
+    const isNow = before && now.dead > before.dead;
+    if (!isNow && !now.letters_lately) {
+        return null;
+    }
+    const lately = now.letters_lately ? `${many(now.letters_lately, "message")} died in the last hour` : "Messages die";
+    return ["warn", `${lately}${isNow ? ", and it goes on" : ""}.`, at("dead")];
 }
 
 const figures = (rows) => h("dl", {class: "figures"}, rows.map(([name, value, link]) => {

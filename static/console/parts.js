@@ -78,10 +78,10 @@ export async function parts(app, caption, columns, ask, nothing) {
     return h("div", {class: "list"}, h("div", {class: "card sheet"}, element, none), more);
 }
 
-/** Buttons that change something; who may not is told why. */
+/** Buttons that change something, or are for everybody; who may not use one is told why. */
 export function actions(app, ...rows) {
-    const buttons = rows.filter(Boolean).map(([text, run, kind = ""]) =>
-        h("button", {type: "button", class: kind, onclick: guarded(app, run), disabled: !app.isOperator}, text));
+    const buttons = rows.filter(Boolean).map(([text, run, kind = "", isForAll = false]) =>
+        h("button", {type: "button", class: kind, onclick: guarded(app, run), disabled: !(app.isOperator || isForAll)}, text));
     const why = !app.isOperator && h("p", {class: "faint small"}, READERS);
     return h("div", {class: "actions"}, buttons, why);
 }

@@ -116,6 +116,23 @@ def _letter(world: World) -> Any:
     return world.ask("GET", "dead-letters?code=user.update.error&limit=1")["items"][0]
 
 
+def _kind(world: World) -> str:
+    """Letters that failed alike, and somebody looks after them."""
+    fingerprint = _letter(world)["fingerprint"]
+    said = {"assignee": "ann", "note": "The shop rounds since Tuesday; mended in its next version."}
+    world.ask("PUT", f"dead-letters/groups/{fingerprint}/remark", said)
+    return f"#/dead/letters?fingerprint={fingerprint}"
+
+
+def editing(studio: Studio, page: Page, kind: str) -> None:
+    console(lambda world: f"#/dead/letter/{_letter(world)['id']}")(studio, page, kind)
+    page.get_by_role("button", name="Edit and send").click()
+    data = page.get_by_label("Data, as JSON")
+    data.fill(data.input_value().replace("4715", "4716"))
+    page.get_by_role("button", name="Show what would happen").click()
+    page.get_by_text("letters that match").wait_for()
+
+
 POSES: dict[str, Callable[[Studio, Page, str], None]] = {
     "welcome": welcome,
     "chat-door": chat_door,
@@ -125,6 +142,11 @@ POSES: dict[str, Callable[[Studio, Page, str], None]] = {
     "console": console(lambda _: "#/"),
     "console-session": console(lambda _: "#/sessions/mail/1"),
     "console-dead": console(lambda _: "#/dead"),
+    "console-kind": console(_kind),
+    "console-edit": editing,
+    "console-sessions": console(lambda _: "#/sessions"),
+    "console-channels": console(lambda _: "#/channels"),
+    "console-audit": console(lambda _: "#/audit"),
     "console-letter": console(lambda world: f"#/dead/letter/{_letter(world)['id']}"),
     "console-message": console(lambda world: f"#/messages/{_letter(world)['message']}"),
     "console-results": console(lambda _: "#/results"),

@@ -72,7 +72,7 @@ class LiveHouse(House):
                     self.bayeux,
                     clock=lambda: self.now,
                     version="1.2",
-                    letters=self.letters.search.total,
+                    letters=self.letters.standing,
                 ),
                 JournalFrames(reader, here.store.keys),
                 PipelineResults(reader, here.store.keys),

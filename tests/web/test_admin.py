@@ -299,7 +299,7 @@ async def test_one_letter_is_edited_at_a_time_and_its_size_is_bounded(admin: Adm
     assert admin.operations.jobs["r1"].options["data"] == "null"
 
 
-async def test_who_cares_for_a_group_is_said_by_operators_alone(admin: Admin) -> None:
+async def test_who_looks_after_a_group_is_said_by_operators_alone(admin: Admin) -> None:
     path, said = "/dead-letters/groups/f1/remark", {"assignee": "ann", "note": "known"}
     assert (await admin.ask("PUT", path, json=said, token=READER)).status == 403
     answer = (await admin.ask("PUT", path, json=said)).json

@@ -88,7 +88,7 @@ async def test_letters_that_are_alike_form_groups(house: LiveHouse) -> None:
     assert group.sample == (await house.dead())[0].id
 
 
-async def test_operators_say_who_cares_for_a_group(house: LiveHouse) -> None:
+async def test_operators_say_who_looks_after_a_group(house: LiveHouse) -> None:
     await house.killed(1)
     [group] = (await house.live.groups(None, 10)).items
     assert group.remark is None

@@ -36,7 +36,7 @@ def desk(house: LiveHouse, letters: Any = None) -> FigureDesk:
         house.bayeux,
         clock=lambda: house.now,
         version="1",
-        letters=letters or house.letters.search.total,
+        letters=letters or house.letters.standing,
     )
 
 
@@ -50,6 +50,8 @@ async def test_figures_say_where_everything_is(house: LiveHouse) -> None:
     figures = await house.live.figures()
     assert (figures.published, figures.accepted) == (3, 6)
     assert (figures.dead, figures.letters, figures.failed) == (2, 2, 2)
+    oldest = (await house.dead())[-1]
+    assert (figures.letters_lately, figures.letters_oldest) == (2, oldest.died)
     assert (figures.waiting, figures.handed, figures.unaccounted) == (2, 2, 0)
     assert (figures.sessions, figures.durable, figures.store_available) == (2, 2, True)
     assert figures.oldest_ms is not None

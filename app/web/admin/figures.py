@@ -7,6 +7,7 @@ from app.bayeux.life import Input, State
 from app.bayeux.server import Bayeux
 from app.delivery.watch import Times, Watch
 from app.store.connection import StoreUnavailable
+from app.store.letter_search import Standing
 from app.web.admin.sights import Figures, Latency
 from app.web.census import Census
 
@@ -20,7 +21,7 @@ class FigureDesk:
 
     Args:
         clock: Monotonic seconds, as the server counts them.
-        letters: How many dead letters there are; raises `StoreUnavailable`.
+        letters: How it stands with the dead letters; raises `StoreUnavailable`.
     """
 
     def __init__(
@@ -29,7 +30,7 @@ class FigureDesk:
         *,
         clock: Callable[[], float],
         version: str,
-        letters: Callable[[], Awaitable[int]],
+        letters: Callable[[], Awaitable[Standing]],
     ) -> None:
         self._bayeux = bayeux
         self._clock = clock
@@ -51,13 +52,13 @@ class FigureDesk:
             self._latest = self._take(letters)
         return self._latest
 
-    async def _count_letters(self) -> int | None:
+    async def _count_letters(self) -> Standing | None:
         try:
             return await self._letters()
         except StoreUnavailable:
             return None
 
-    def _take(self, letters: int | None) -> Figures:
+    def _take(self, letters: Standing | None) -> Figures:
         begun = time.perf_counter()
         bayeux, now = self._bayeux, self._clock()
         bayeux.now = now
@@ -68,7 +69,7 @@ class FigureDesk:
         self._good_until = now + max(_FRESH_S, 100 * (time.perf_counter() - begun))
         return figures
 
-    def _figures(self, census: Census, letters: int | None, times: Times | None) -> Figures:
+    def _figures(self, census: Census, letters: Standing | None, times: Times | None) -> Figures:
         bayeux = self._bayeux
         hub, counters, sessions = bayeux.hub, bayeux.hub.counters, bayeux.sessions
         now_ns = bayeux.node.stamp()
@@ -104,6 +105,8 @@ class FigureDesk:
             channels=len(hub.routes),
             channels_held_back=len(bayeux.guard.held),
             store_available=hub.keeper.is_available,
-            letters=letters,
+            letters=None if letters is None else letters.total,
+            letters_lately=None if letters is None else letters.lately,
+            letters_oldest=None if letters is None else letters.oldest,
             latency=None if times is None else Latency(*times),
         )

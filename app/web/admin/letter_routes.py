@@ -107,7 +107,7 @@ LETTER_ROUTES: tuple[Route, ...] = (
     ),
     Route(
         "PUT", "/dead-letters/groups/{fingerprint}/remark", _OPERATOR,
-        "Say who cares for dead letters that failed alike, and what is known of them.",
+        "Say who looks after dead letters that failed alike, and what is known of them.",
         _remark, Remark, GroupNamed, RemarkWanted,
     ),
     Route(

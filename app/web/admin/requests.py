@@ -118,7 +118,7 @@ class GroupNamed(Asked):
 
 
 class RemarkWanted(Asked):
-    """Who cares for what failed alike, and what is known of it."""
+    """Who looks after what failed alike, and what is known of it."""
 
     assignee: Annotated[str, Field(max_length=64, pattern=r"^[^\x00-\x1f\x7f]*$")] = ""
     note: Text = ""

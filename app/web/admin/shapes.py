@@ -180,7 +180,7 @@ class Letter(LetterSummary):
 class Remark:
     """What operators say of dead letters that failed alike."""
 
-    assignee: Annotated[str, Field(description="Who cares for them; empty: nobody.")]
+    assignee: Annotated[str, Field(description="Who looks after them; empty: nobody.")]
     note: str
     who: Annotated[str, Field(description="Who said so.")]
     at: Ms

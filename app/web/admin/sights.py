@@ -131,6 +131,8 @@ class Figures:
     channels_held_back: Count
     store_available: bool
     letters: Annotated[int | None, Field(description="Dead letters; null: the store is away.")]
+    letters_lately: Annotated[int | None, Field(description="Of these, died in the last hour.")]
+    letters_oldest: Annotated[int | None, Field(description="When the oldest of them died.")]
     latency: Annotated[
         Latency | None, Field(description="Since the last reading; measured while somebody looks.")
     ]

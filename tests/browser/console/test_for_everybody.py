@@ -49,7 +49,8 @@ def test_readers_see_everything_and_change_nothing(desk: BrowserContext, world: 
         expect(why).to_be_visible()
         assert why.locator("..").get_by_role("button").all()
         for button in why.locator("..").get_by_role("button").all():
-            expect(button).to_be_disabled()
+            if button.inner_text() != "Export these":
+                expect(button).to_be_disabled()
     page.close()
 
 

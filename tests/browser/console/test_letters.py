@@ -120,18 +120,18 @@ def test_what_was_exported_is_imported_and_each_line_accounted_for(
     expect(page.get_by_role("row")).to_have_count(len(lines) + 1)
 
 
-def test_operators_say_who_cares_for_what_failed_alike(page: Page, world: World) -> None:
+def test_operators_say_who_looks_after_what_failed_alike(page: Page, world: World) -> None:
     [letter] = world.ask("GET", "dead-letters?channel=/orders/cancelled&limit=1")["items"]
     address = f"#/dead/letters?fingerprint={letter['fingerprint']}"
     look_at(page, address)
-    page.get_by_role("button", name="Say who cares").click()
+    page.get_by_role("button", name="Assign or note").click()
     expect(page.get_by_label("Who", exact=True)).to_have_value("ann")
-    answer(page, "Say so", **{"What is known": "a friend of <b>joe</b>\nknows more"})
+    answer(page, "Keep it", **{"What is known": "a friend of <b>joe</b>\nknows more"})
     expect(page.locator(".remark")).to_contain_text("a friend of <b>joe</b>\nknows more")
     go(page, "Dead letters")
     group = page.get_by_role("listitem").filter(has_text="<b>joe</b>")
     expect(group).to_contain_text("ann")
     look_at(page, address)
-    page.get_by_role("button", name="Say something else").click()
-    answer(page, "Say so", **{"Who": "", "What is known": ""})
-    expect(page.get_by_text("Nobody has said anything of them.")).to_be_visible()
+    page.get_by_role("button", name="Change it").click()
+    answer(page, "Keep it", **{"Who": "", "What is known": ""})
+    expect(page.get_by_text("Nobody yet.")).to_be_visible()

@@ -4,7 +4,7 @@ import gzip
 import re
 
 import pytest
-from playwright.sync_api import BrowserContext, Page, expect
+from playwright.sync_api import BrowserContext, Page, TimeoutError, expect
 
 from tests.browser.console.steps import answer, go, look_at, sign_in
 from tests.browser.console.world import World, examined, troubled
@@ -136,6 +136,12 @@ def test_an_alert_is_shown_and_the_channel_flows_when_somebody_says_so(
     page.get_by_role("button", name="Let it flow").click()
     expect(page.get_by_text("/faulty flows again.")).to_be_visible()
     assert world.ask("GET", "held-channels")["items"] == []
+    go(page, "Overview")
+    warned = page.get_by_role("region").or_(page.locator("section")).filter(has_text="Warned of")
+    expect(warned.first).to_contain_text("/faulty")
+    expect(
+        page.get_by_role("link", name=re.compile("messages died in the last hour"))
+    ).to_be_visible()
 
 
 def test_a_message_is_followed_from_its_receipt_on(page: Page, world: World) -> None:
@@ -210,11 +216,8 @@ def test_what_somebody_opened_or_selected_stays_so(page: Page, world: World) -> 
     queue = page.get_by_role("heading", name="Queue").locator("..")
     page.evaluate("getSelection().selectAllChildren(document.querySelector('#content h1'))")
     world.publish("/orders/paid", {"order": "late"})
-    asked = "() => performance.getEntriesByType('resource').length"
-    rounds = page.evaluate(asked)
-    seen_again(page)
-    page.wait_for_timeout(50)
-    assert page.evaluate(asked) == rounds
+    with pytest.raises(TimeoutError), page.expect_request("**/queue?*", timeout=100):
+        seen_again(page)
     expect(queue).not_to_contain_text('"late"')
     page.evaluate("getSelection().removeAllRanges()")
     seen_again(page)
