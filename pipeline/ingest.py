@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from app.journal.schema import Kind
 from pipeline import summaries
 from pipeline.census import Group, kinds
-from pipeline.failures import PipelineFailed
+from pipeline.failures import PipelineFailed, in_words
 from pipeline.incidents import INCIDENTS
 from pipeline.lake import OPEN, Lake
 from pipeline.lives import lives
@@ -20,6 +20,7 @@ from pipeline.messages import is_unsettled, known, messages
 from pipeline.runs import carried_with_runs, runs_of, with_runs
 from pipeline.source.journal import FORMAT, JournalSource
 from pipeline.source.streams import Journals, answering
+from pipeline.swap import steady, unread
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -120,6 +121,7 @@ def _start(
     once: bool,
 ) -> tuple[Taken, "StreamingQuery"]:
     lake.check()
+    lake.sign()
     taken = Taken()
 
     def take(events: "DataFrame", batch: int) -> None:
@@ -150,21 +152,11 @@ def _wait(query: "StreamingQuery") -> None:
     try:
         query.awaitTermination()
     except StreamingQueryException as error:
-        raise PipelineFailed(_reason(str(error))) from error
-
-
-def _reason(text: str) -> str:
-    """What we ourselves said, out of all that Spark says about it."""
-    for line in text.splitlines():
-        _, ours, reason = line.partition("PipelineFailed: ")
-        if ours:
-            return reason
-    return text
+        raise PipelineFailed(in_words(error)) from error
 
 
 def write_batch(receipts: "DataFrame", batch: int, lake: Lake, taken: Taken) -> None:
     """All tables of a batch, whose events lie ready; once more, if it was tried before."""
-    lake.forget_carried(batch)
     # Now tasks read, and write events.
     told = receipts.collect()
     lake.take_in({row.file: row.day for row in told}, batch)
@@ -174,7 +166,11 @@ def write_batch(receipts: "DataFrame", batch: int, lake: Lake, taken: Taken) -> 
             taken.incidents[group.kind] = taken.incidents.get(group.kind, 0) + group.number
         else:
             taken.events += group.n
-    write_lives(lake.batch(receipts.sparkSession, "events", batch), batch, lake, groups)
+    with unread(lake) as nobody_reads:
+        if nobody_reads:
+            lake.forget_carried(batch)
+    with steady(lake):
+        write_lives(lake.batch(receipts.sparkSession, "events", batch), batch, lake, groups)
     taken.batches += 1
 
 

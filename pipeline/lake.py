@@ -42,6 +42,10 @@ _HOW = {
 }
 
 
+# Grows with whatever makes older tables wrong.
+_VERSION = "1"
+
+
 class Lake:
     """The tables in one folder; every batch is read from the one before and nothing else."""
 
@@ -50,6 +54,7 @@ class Lake:
         self.checkpoint = self.root / "_checkpoint"
         # Where tasks lay files of events, which nobody counts on yet.
         self.coming = self.root / "_coming"
+        self._version = self.root / "_version"
 
     @contextmanager
     def alone(self, who: str) -> Iterator[None]:
@@ -76,8 +81,9 @@ class Lake:
         """The same, where tables are wanted.
 
         Raises:
-            PipelineFailed: There are none.
+            PipelineFailed: There are none, or those of another version.
         """
+        self._check_version()
         newest = self.committed()
         if newest is None:
             raise PipelineFailed(f"{self.root} has no tables yet: holdfast pipeline ingest first")
@@ -93,7 +99,7 @@ class Lake:
         return {node: Position.of(given) for node, given in json.loads(last).items()}
 
     def check(self) -> None:
-        """Refuse tables without the memory of how far they go.
+        """Refuse tables of another version, or without the memory of how far they go.
 
         Raises:
             PipelineFailed: It would count everything once more.
@@ -102,6 +108,25 @@ class Lake:
             raise PipelineFailed(
                 f"{self.root} has tables but not their _checkpoint: name another --lake, or move "
                 "this one away"
+            )
+        self._check_version()
+
+    def sign(self) -> None:
+        """What is written here is of this version."""
+        self.root.mkdir(parents=True, exist_ok=True)
+        self._version.write_text(_VERSION, "utf-8")
+
+    def _check_version(self) -> None:
+        if not (self.root / "events").exists():
+            return
+        try:
+            version = self._version.read_text("utf-8")
+        except FileNotFoundError:
+            version = ""
+        if version != _VERSION:
+            raise PipelineFailed(
+                f"{self.root} has tables of another holdfast: name another --lake, or move this "
+                "one away"
             )
 
     def folder(self, table: str, batch: int) -> Path:
@@ -147,11 +172,15 @@ class Lake:
         return rows.where(f"state <> '{OPEN}'") if table == "life" else rows
 
     def forget_carried(self, batch: int) -> None:
-        """A batch is begun: what was carried to the one before it is not needed any more."""
-        for table in CARRIED:
-            old = self.folder(table, batch - 2)
-            if old.exists():
-                shutil.rmtree(old)
+        """A batch is begun: what was carried to those before it is not needed any more."""
+        found = [
+            *(self.root / "messages").glob("batch=*"),
+            *(self.root / "life").glob(f"batch=*/state={OPEN}"),
+        ]
+        for folder in found:
+            name = next(part for part in folder.parts if part.startswith("batch="))
+            if int(name.partition("=")[2]) < batch - 1:
+                shutil.rmtree(folder)
 
 
 def _read(spark: "SparkSession", schema: str, folder: Path) -> "DataFrame":

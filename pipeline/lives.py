@@ -108,6 +108,7 @@ def _told(events: "DataFrame") -> "DataFrame":
         "over_us",
         us.alias("us"),
         rank().alias("rank"),
+        F.concat("node", F.lit("/"), F.regexp_replace("epoch", "-[^-]*$", "")).alias("journal"),
         "seq",
         "pos",
         *_WHY,
@@ -129,6 +130,7 @@ def _told_of_open(carried: "DataFrame") -> "DataFrame":
         "over_us",
         nothing.alias("us"),
         F.lit(0).alias("rank"),
+        F.lit(None).cast("string").alias("journal"),
         nothing.alias("seq"),
         F.lit(0).alias("pos"),
         *_WHY,
@@ -154,7 +156,11 @@ def _once(told: "DataFrame") -> "DataFrame":
 
 def _in_turn(told: "DataFrame") -> "DataFrame":
     """Each with its generation: of the replay before it, else the open one, else the first."""
-    order = Window.partitionBy(*COPY).orderBy("us", "rank", "seq", "pos")
+    copy = Window.partitionBy(*COPY)
+    # One journal tells in the order in which things happened, even if its clock was put back.
+    is_one = F.min("journal").over(copy) == F.max("journal").over(copy)
+    frame = F.when(is_one, F.col("seq")).otherwise(0)
+    order = copy.orderBy(frame, "us", "rank", "seq", "pos")
     so_far = order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     latest = F.last("generation", ignorenulls=True).over(so_far)
     return told.withColumn("generation", F.coalesce(latest, F.lit(0)))

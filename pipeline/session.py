@@ -103,7 +103,11 @@ def _start(engine: Engine) -> "SparkSession":
         os.environ["PYSPARK_PYTHON"] = sys.executable
         os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     settings = settings_of(engine)
-    options = [settings.pop("spark.driver.extraJavaOptions", ""), *options_for_archive(java)]
+    given = settings.pop("spark.driver.extraJavaOptions", "")
+    options = [given, *options_for_archive(java)]
+    if "GC" not in given:
+        # Nobody waits for a single answer; and a tenth of the processor time is saved.
+        options.append("-XX:+UseParallelGC")
     # A directory for it on the class path would forbid the archive.
     options.append(f"-Dlog4j2.configurationFile={log_settings().as_uri()}")
     if engine.quick:

@@ -21,12 +21,19 @@ _LOCK = "_lock"
 
 @contextmanager
 def reading(lake: Lake) -> Iterator[None]:
-    """Folders stay where they are meanwhile; several may read, and one may ingest.
+    """Folders that are to be read stay where they are meanwhile.
 
     Raises:
         PipelineFailed: There is nothing to read.
     """
     lake.newest()
+    with steady(lake):
+        yield
+
+
+@contextmanager
+def steady(lake: Lake) -> Iterator[None]:
+    """Folders stay where they are meanwhile; several may read, and one may ingest."""
     while True:
         with _locked(lake, LOCK_SH):
             if not (lake.root / _NOTE).exists():

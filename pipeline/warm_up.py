@@ -41,6 +41,7 @@ def main() -> None:
 def _work(spark: "SparkSession", place: Path) -> None:
     """A few events become tables and reports; then they come once more, in a stream."""
     lake = Lake(place / "lake")
+    lake.sign()
     write_batch(_receipts(spark, lake), 0, lake, Taken())
     commits = lake.checkpoint / "commits"
     commits.mkdir(parents=True)

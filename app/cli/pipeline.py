@@ -21,6 +21,7 @@ from app.cli.spark import engine, failing, until_ctrl_c
 from pipeline.doctor import Sight, examine, prepare, try_out
 from pipeline.lake import Lake
 from pipeline.session import Engine
+from pipeline.source.streams import Journals
 from pipeline.swap import reading
 
 if TYPE_CHECKING:
@@ -115,7 +116,7 @@ def ingest(
     with (
         failing(),
         journal.store() as url,
-        spark.session(engine(False)) as session,
+        spark.session(engine(once and Journals(url, journal.namespace).are_small())) as session,
         progress() as bar,
     ):
         from pipeline.ingest import Source, go_on, take_what_is_there

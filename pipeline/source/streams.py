@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from redis import Redis
 
 _PATIENCE_S = 10.0
+# Bytes of frames: some millions of events.
+_SMALL = 32 * 1024 * 1024
 
 
 def connect(url: str) -> "Redis":
@@ -30,6 +32,7 @@ class Journals:
     """Where the journals of a namespace are and how far they go."""
 
     def __init__(self, url: str, namespace: str) -> None:
+        self._url = url
         self.redis = connect(url)
         prefix = f"{{{namespace}}}:"
         self._meta = f"{prefix}meta"
@@ -56,6 +59,12 @@ class Journals:
             for name, number in found.items()
             if name.startswith(prefix)
         }
+
+    def are_small(self) -> bool:
+        """Whether it takes as long to get into the swing of work as to do it."""
+        with answering(self._url):
+            sizes = (self.redis.memory_usage(self.stream(node)) for node in self.nodes())
+            return sum(size or 0 for size in sizes) < _SMALL
 
     def tell_read(self, consumer: str, ids: Mapping[str, str]) -> None:
         """Up to these everything is kept elsewhere for good; the server may cut it off."""

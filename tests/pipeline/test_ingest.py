@@ -161,6 +161,17 @@ def test_without_tables_it_is_said_how_to_get_some(spark: "SparkSession", lake: 
         lake.table(spark, "events")
 
 
+def test_tables_of_another_version_are_neither_read_nor_filled(lake: Lake) -> None:
+    (lake.root / "events").mkdir(parents=True)
+    lake.checkpoint.mkdir()
+    for version in (None, "99"):
+        if version is not None:
+            (lake.root / "_version").write_text(version)
+        for attempt in (lake.check, lake.newest):
+            with pytest.raises(PipelineFailed, match="another holdfast: name another --lake"):
+                attempt()
+
+
 def test_tables_that_lost_their_checkpoint_are_not_filled_twice(
     spark: "SparkSession", store: ValkeyServer, lake: Lake
 ) -> None:

@@ -36,6 +36,7 @@ def later(event: Event) -> Event:
 
 def write_events(spark: "SparkSession", lake: Lake, batch: int, events: list[Event]) -> None:
     """As an ingest leaves them."""
+    lake.sign()
     rows = [(*each, "seed-1", 100 * batch + pos, pos) for pos, each in enumerate(events)]
     schema = schemas.JOURNAL.replace("ts timestamp", "ts bigint")
     told = spark.createDataFrame(rows, schema).withColumn("ts", F.timestamp_micros("ts"))
