@@ -17,7 +17,12 @@ export class Api {
         this.#headers = {Authorization: `Bearer ${token}`, ...(name && {"X-Operator": name})};
     }
 
-    get = async (path, query = {}) => parse(await (await this.#ask("GET", path, {query})).text());
+    async get(path, query = {}) {
+        // Nobody says that a connection died while a laptop slept.
+        const response = await this.#ask("GET", path, {query, signal: AbortSignal.timeout(PATIENCE_MS)});
+        return parse(await response.text());
+    }
+
     post = async (path, body) => (await this.#ask("POST", path, json(body))).json();
     put = async (path, body) => (await this.#ask("PUT", path, json(body))).json();
     postLines = async (path, body) => (await this.#ask("POST", path, {body, type: LINES})).json();
@@ -28,11 +33,11 @@ export class Api {
         return response.status === 204 ? null : response.json();
     }
 
-    async #ask(method, path, {query = {}, body, type}) {
+    async #ask(method, path, {query = {}, body, type, signal}) {
         const url = new URL(path, ROOT);
         url.search = new URLSearchParams(query);
         const headers = {...this.#headers, ...(type && {"Content-Type": type})};
-        const request = {method, headers, body, cache: "no-store"};
+        const request = {method, headers, body, signal, cache: "no-store"};
         const response = await fetch(url, request).catch(() => {
             throw new Failure(0, "communication.noConnection", "The server cannot be reached.");
         });
@@ -45,6 +50,7 @@ export class Api {
     }
 }
 
+const PATIENCE_MS = 30_000;
 const LINES = "application/x-ndjson";
 const json = (value) => ({body: JSON.stringify(value), type: "application/json"});
 

@@ -8,7 +8,7 @@ const RANKS = ["published", "replayed", "handed", "redelivered", "written", "ref
 // So far two moments of one turn may be from each other.
 const TURN_US = 1_000_000;
 
-/** The steps by their time, but none before what it follows from. */
+/** The steps by their time, but none before what it follows from; that one's time is its own then. */
 export function inOrder(steps) {
     const copies = new Map();
     const placed = steps.map((step, place) => ({step, place, at: step.at_us}));
@@ -18,7 +18,7 @@ export function inOrder(steps) {
     }
     copies.forEach(settle);
     placed.sort((a, b) => a.at - b.at || rank(a.step) - rank(b.step) || a.place - b.place);
-    return placed.map(({step}) => step);
+    return placed.map(({step, at}) => ({...step, at_us: at}));
 }
 
 const rank = ({kind}) => (RANKS.includes(kind) ? RANKS.indexOf(kind) : RANKS.length);

@@ -11,6 +11,10 @@ test("what a receiver refused was handed to it before, whoever looked at the clo
     assert.equal(told(step(958, "acked"), step(1000, "handed", 1)), "handed acked");
 });
 
+test("time does not go backwards then", () => {
+    assert.deepEqual(inOrder([step(958, "refused", 1), step(1000, "handed", 1)]).map(({at_us}) => at_us), [1000, 1000]);
+});
+
 test("each attempt has its own hand-over", () => {
     assert.equal(told(step(10, "handed", 1), step(20, "refused", 1), step(58, "refused", 2), step(60, "redelivered", 2), step(59, "dead", 2)),
         "handed refused redelivered refused dead");
