@@ -122,7 +122,8 @@ def _sums_of(name: str, counts: "Column") -> list["Column"]:
     accepted = copies + _count(counts, Kind.REPLAYED)
     ends = {each: _count(counts, *kinds) for each, kinds in _KINDS.items()}
     # What the node found in the store when it began; if that is not there, nothing can be said.
-    restored = F.sum(F.when(is_kind(Kind.BOOKS) & (F.col("what") == "restored"), F.col("number")))
+    is_restored = counts & is_kind(Kind.BOOKS) & (F.col("what") == "restored")
+    restored = F.sum(F.when(is_restored, F.col("number")))
     still_open = restored + accepted - reduce(add, ends.values())
     return [
         accepted.alias(f"{name}_accepted"),

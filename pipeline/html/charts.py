@@ -107,6 +107,11 @@ def number(value: float) -> str:
     return f"{value:.3g}"
 
 
+def counted(count: float, thing: str) -> str:
+    """As people say it: 1 receiver, 2 receivers."""
+    return f"{number(count)} {thing}" if count == 1 else f"{number(count)} {thing}s"
+
+
 def told(value: float, unit: str = "") -> str:
     """A number with its unit; many milliseconds are seconds, or minutes."""
     if unit != " ms" or value < 1000:

@@ -3,15 +3,12 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from pipeline.html.charts import bars, lines, number, ranges, stacked, told
+from pipeline.html import throughput
+from pipeline.html.charts import bars, counted, number, ranges, stacked, told
 from pipeline.html.columns import numbers, words
+from pipeline.html.throughput import BAD
 from pipeline.reports.catalogue import Result
 
-# A line of more of them is not smoother to look at.
-_POINTS = 240
-# The colour of what went wrong.
-_BAD = 2
-_FLOWS = ("handed", "published", "dead")
 _ENDS = ("acked", "open", "dead", "expired", "discarded", "lost")
 
 
@@ -62,62 +59,30 @@ def _funnel_found(result: Result) -> str:
     return f"{number(sums['acked'])} copies were acked; {others or 'nothing else became of any'}."
 
 
-def _throughput(result: Result) -> str:
-    totals = _by_minute(result)
-    minutes = sorted(totals)
-    size = -(-len(minutes) // _POINTS)
-    parts = [minutes[begin : begin + size] for begin in range(0, len(minutes), size)]
-    # Of minutes that are one point the busiest is shown.
-    series = {
-        name: [max(totals[minute][place] for minute in part) for part in parts]
-        for place, name in enumerate(_FLOWS)
-    }
-    times = [part[0][:16].replace("T", " ") for part in parts]
-    drawn = lines(times, {name: series[name] for name in ("handed", "published")})
-    if any(series["dead"]):
-        died = lines(times, {"dead": series["dead"]}, colour=_BAD)
-        drawn += f'<div class="small">{died}</div>'
-    return drawn
-
-
-def _by_minute(result: Result) -> dict[str, list[float]]:
-    """What all nodes together did in each minute."""
-    totals: dict[str, list[float]] = {}
-    columns = (numbers(result, name) for name in _FLOWS)
-    for time, *values in zip(words(result, "minute"), *columns, strict=True):
-        before = totals.get(time, [0.0] * len(_FLOWS))
-        totals[time] = [a + b for a, b in zip(before, values, strict=True)]
-    return totals
-
-
-def _throughput_found(result: Result) -> str:
-    totals = _by_minute(result)
-    minute = max(totals, key=lambda time: totals[time][0])
-    when = minute[:16].replace("T", " at ")
-    return f"At most {number(totals[minute][0])} hand-overs in a minute, on {when} UTC."
-
-
 def _dead_found(result: Result) -> str:
     dead = numbers(result, "dead")
     code, channel = words(result, "code")[0], words(result, "channel")[0]
     return f"{number(dead[0])} of {number(sum(dead))} deaths are alike: {code} on {channel}."
 
 
-def _first(text: str) -> Callable[[Result], str]:
-    """A sentence about the first row, which matters most."""
+def _poison_found(result: Result) -> str:
+    most = counted(numbers(result, "dead")[0], "receiver")
+    return f"{counted(len(result.rows), 'message')}; {most} died of the worst."
 
-    def find(result: Result) -> str:
-        row = dict(zip(result.columns, result.rows[0], strict=True))
-        return text.format(**row, rows=number(len(result.rows)))
 
-    return find
+def _flapping_found(result: Result) -> str:
+    receiver, losses = words(result, "receiver")[0], numbers(result, "losses")[0]
+    return f"{receiver} was lost {counted(losses, 'time')}."
 
 
 def _redelivery_found(result: Result) -> str:
-    again = [count for count in numbers(result, "redeliveries") if count]
-    if not again:
+    counts = numbers(result, "redeliveries")
+    pairs = zip(words(result, "receiver"), counts, strict=True)
+    who = {receiver for receiver, count in pairs if count}
+    if not who:
         return "Nobody got anything twice."
-    return f"{number(len(again))} receivers got something again, {number(sum(again))} times in all."
+    again = counted(sum(counts), "time")
+    return f"{counted(len(who), 'receiver')} got something again, {again} in all."
 
 
 def _advice_found(result: Result) -> str:
@@ -132,8 +97,8 @@ SECTIONS = {
         "Throughput",
         "Messages a minute, all nodes together.",
         "Nothing was published.",
-        _throughput_found,
-        _throughput,
+        throughput.finding,
+        throughput.picture,
     ),
     "funnel": Section(
         "Where messages stayed",
@@ -155,27 +120,27 @@ SECTIONS = {
         "Deaths that are alike.",
         "Nothing died.",
         _dead_found,
-        _bars("dead", "channel", "code", colour=_BAD),
+        _bars("dead", "channel", "code", colour=BAD),
     ),
     "poison": Section(
         "Poison",
         "Messages that nearly all of their receivers died of.",
         "No message is poison.",
-        _first("{rows} messages; {dead} receivers died of the worst."),
-        _bars("dead", "channel", "msg", colour=_BAD),
+        _poison_found,
+        _bars("dead", "channel", "msg", colour=BAD),
     ),
     "redelivery": Section(
         "Redelivery",
         "Receivers to whom things were handed more than once.",
         "Nobody got anything twice, and nobody refused anything.",
         _redelivery_found,
-        _bars("redeliveries", "receiver"),
+        _bars("redeliveries", "receiver", "channel"),
     ),
     "flapping": Section(
         "Coming and going",
         "Receivers whose contact was lost again and again.",
         "Nobody's contact was lost again and again.",
-        _first("{receiver} was lost {losses} times."),
+        _flapping_found,
         _bars("losses", "receiver"),
     ),
     "holdback-advice": Section(

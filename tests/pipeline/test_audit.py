@@ -139,16 +139,18 @@ FAULTS: dict[
 
 
 def changed(change: Change) -> list[Event]:
-    return [*began(-1), *change(the_story()), *books(30, **SUMS)]
+    return [*start_of_run(-1, RESTORED), *change(the_story()), *books(30, **SUMS)]
 
 
-def began(after_s: float) -> list[Event]:
-    return [start(after_s), *books(after_s, restored=RESTORED)]
+def start_of_run(after_s: float, restored: int) -> list[Event]:
+    return [start(after_s), *books(after_s, restored=restored)]
 
 
 def two_runs(accepted: int) -> list[Event]:
-    first = [start(0), published(1, 1), handed(1, 1, "ann/1"), *books(2, accepted=1, acked=0)]
-    return [*first, start(10), acked(11, 1, "ann/1"), *books(12, accepted=accepted, acked=1)]
+    now = [*start_of_run(0, 0), published(1, 1), handed(1, 1, "ann/1")]
+    told = [*now, *books(2, accepted=1, acked=0, open=1)]
+    later = [*start_of_run(10, 1), acked(11, 1, "ann/1")]
+    return [*told, *later, *books(12, accepted=accepted, acked=1, open=0)]
 
 
 def twice_acked(after_s: float, msg: int) -> list[Event]:
@@ -183,11 +185,11 @@ CASES: dict[str, tuple[list[Event], Found]] = {
         [("not_published", None, 1)],
     ),
     "a copy that left its queue without a word": (
-        [*began(-1), *the_story(), *books(30, **{**SUMS, "open": 3})],
+        [*start_of_run(-1, RESTORED), *the_story(), *books(30, **{**SUMS, "open": 3})],
         [("books_open", None, 1)],
     ),
     "a clock that was put back by an hour in the midst": (
-        [*began(-1), *set_back(the_story(), 20), *set_back(books(30, **SUMS), 0)],
+        [*start_of_run(-1, RESTORED), *set_back(the_story(), 20), *set_back(books(30, **SUMS), 0)],
         [],
     ),
     "each run of a node has books of its own": (two_runs(0), []),

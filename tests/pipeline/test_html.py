@@ -5,6 +5,7 @@ import re
 import pytest
 
 from app.cli.pipeline import Report
+from pipeline.html import throughput
 from pipeline.html.charts import lines, number, ranges, stacked, told
 from pipeline.html.page import page
 from pipeline.html.sections import SECTIONS
@@ -18,7 +19,7 @@ RESULTS = {
     ),
     "dead": Result(["code", "channel", "dead"], [["user.update.error", EVIL, 3]]),
     "poison": Result(["msg", "dead"], []),
-    "redelivery": Result(["receiver", "redeliveries"], [[EVIL, 2]]),
+    "redelivery": Result(["receiver", "channel", "redeliveries"], [[EVIL, "/a", 2]]),
     "funnel": Result(
         ["channel", "copies", "acked", "open", "dead", "expired", "discarded", "lost"],
         [[EVIL, 6, 5, 1, 0, 0, 0, 0]],
@@ -75,6 +76,23 @@ def test_pieces_of_a_bar_are_as_long_as_their_share() -> None:
     widths = [float(width) for width in re.findall(r'style="width:([\d.]+)%"', drawn)]
     assert widths[0] == pytest.approx(3 * widths[1], rel=0.01)
     assert widths[0] == pytest.approx(3 * widths[2], rel=0.01)
+
+
+def test_times_at_which_nothing_happened_are_drawn_as_such() -> None:
+    columns = ["minute", "node", "published", "handed", "dead"]
+    rows = [[f"2025-11-20T{hour}:00:00.000Z", "n1", 1, 5, 0] for hour in (10, 11, 20)]
+    drawn = throughput.picture(Result(columns, [*rows]))
+    [handed, _] = re.findall(r'<polyline class="\w+" points="([^"]+)"', drawn)
+    heights = [float(point.partition(",")[2]) for point in handed.split()]
+    # Ten hours in as many points as a line has, of three minutes each.
+    assert len(heights) == 201
+    assert [place for place, height in enumerate(heights) if height < max(heights)] == [0, 20, 200]
+
+
+def test_receivers_are_counted_once_however_many_channels_they_have() -> None:
+    rows = [["joe/1", "/a", 2], ["joe/1", "/b", 1], ["ann/1", "/a", 0]]
+    found = SECTIONS["redelivery"].finding(Result(["receiver", "channel", "redeliveries"], [*rows]))
+    assert found == "1 receiver got something again, 3 times in all."
 
 
 def test_nothing_and_one_thing_can_be_drawn_too() -> None:

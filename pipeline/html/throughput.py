@@ -1,0 +1,59 @@
+"""How much went through, over time, as the page draws it."""
+
+from datetime import UTC, datetime, timedelta
+
+from pipeline.html.charts import lines, number
+from pipeline.html.columns import numbers, words
+from pipeline.reports.catalogue import Result
+
+_FLOWS = ("handed", "published", "dead")
+# A line of more points is not smoother to look at.
+_POINTS = 240
+# The colour of what went wrong.
+BAD = 2
+_BEGIN = datetime(1970, 1, 1, tzinfo=UTC)
+_MINUTE = timedelta(minutes=1)
+
+# What all nodes together did, in each minute since 1970 in which something happened.
+Minutes = dict[int, list[float]]
+
+
+def picture(result: Result) -> str:
+    """A line of what was handed over and published; below it one of deaths, if there are any."""
+    totals = _by_minute(result)
+    first, last = min(totals), max(totals)
+    size = -(-(last - first + 1) // _POINTS)
+    times = [_told(minute) for minute in range(first, last + 1, size)]
+    # Of minutes that are one point the busiest is shown; in some nothing happened.
+    series = {name: [0.0] * len(times) for name in _FLOWS}
+    for minute, counts in totals.items():
+        point = (minute - first) // size
+        for name, count in zip(_FLOWS, counts, strict=True):
+            series[name][point] = max(series[name][point], count)
+    drawn = lines(times, {name: series[name] for name in ("handed", "published")})
+    if any(series["dead"]):
+        died = lines(times, {"dead": series["dead"]}, colour=BAD)
+        drawn += f'<div class="small">{died}</div>'
+    return drawn
+
+
+def finding(result: Result) -> str:
+    """The busiest minute."""
+    totals = _by_minute(result)
+    minute = max(totals, key=lambda each: totals[each][0])
+    most = number(totals[minute][0])
+    return f"At most {most} hand-overs in a minute, on {_told(minute).replace(' ', ' at ')} UTC."
+
+
+def _by_minute(result: Result) -> Minutes:
+    totals: Minutes = {}
+    columns = (numbers(result, name) for name in _FLOWS)
+    for time, *counts in zip(words(result, "minute"), *columns, strict=True):
+        minute = (datetime.fromisoformat(time) - _BEGIN) // _MINUTE
+        before = totals.get(minute, [0.0] * len(_FLOWS))
+        totals[minute] = [a + b for a, b in zip(before, counts, strict=True)]
+    return totals
+
+
+def _told(minute: int) -> str:
+    return (_BEGIN + minute * _MINUTE).strftime("%Y-%m-%d %H:%M")
