@@ -13,6 +13,7 @@ import typer
 
 from app.cli.failures import Exit
 from app.cli.output import complain, note
+from app.store.address import Address
 from app.store.connection import StoreUnavailable
 from app.store.embedded import Durability, EmbeddedValkey
 from app.store.home import Home
@@ -86,5 +87,10 @@ def journal(
     """Where the journal and the tables are."""
     if redis is not None and lake is None and data is None:
         raise typer.BadParameter("--redis needs --lake: where are the tables to be?")
+    if redis is not None:
+        try:
+            Address.of(redis)
+        except ValueError as error:
+            raise typer.BadParameter(f"--redis: {error}") from None
     place = data or Path(os.environ.get("HOLDFAST_DATA", "data"))
     return JournalPlace(place, redis, lake, namespace)

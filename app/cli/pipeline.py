@@ -137,7 +137,7 @@ def ingest(
         if taken.batches:
             results.write(session, lake, url, journal.namespace)
     _tell_taken(taken, as_json=as_json)
-    if lake.committed() is None:
+    if not lake.positions():
         complain(
             f"nobody has written a journal into this store, in the namespace {journal.namespace}: "
             "--namespace names another, and a server whose setting journal is on writes one"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from app.journal.frame import FrameUnreadable, decode, decode_head
+from app.journal.frame import Frame, FrameUnreadable, decode, decode_head
 from app.journal.schema import VERSION
 from pipeline.failures import PipelineFailed
 from pipeline.incidents import Incident
@@ -51,7 +51,7 @@ def read_piece(journals: Journals, piece: Piece, *, accepts_loss: bool) -> Itera
     for page in _pages(journals.redis, piece):
         last = page[-1].id
         fresh = [entry for entry in page if entry.id not in passed]
-        made, unreadable = _unfold(fresh, accepts_loss=accepts_loss)
+        made, unreadable = _unfold(fresh, piece.node, accepts_loss=accepts_loss)
         yield from made
         findings += unreadable
     if last != piece.upto:
@@ -83,14 +83,14 @@ def _entry(id: bytes, fields: dict[bytes, bytes]) -> _Entry:
 
 
 def _unfold(
-    entries: Sequence[_Entry], *, accepts_loss: bool
+    entries: Sequence[_Entry], node: str, *, accepts_loss: bool
 ) -> tuple[list[pa.RecordBatch], list[Finding]]:
     """All together if that works; if not, one by one, and those that do not work left out."""
     frames: list[Numbered] = []
     findings: list[Finding] = []
     for entry in entries:
         try:
-            frames.append(Numbered(decode(entry.frame), entry.epoch, entry.seq))
+            frames.append(Numbered(_decode(entry.frame, node), entry.epoch, entry.seq))
         except FrameUnreadable as error:
             findings.append(_finding(entry, error, accepts_loss=accepts_loss))
     try:
@@ -101,10 +101,18 @@ def _unfold(
     made: list[pa.RecordBatch] = []
     findings = []
     for entry in entries:
-        tables_of_one, found = _unfold([entry], accepts_loss=accepts_loss)
+        tables_of_one, found = _unfold([entry], node, accepts_loss=accepts_loss)
         made += tables_of_one
         findings += found
     return made, findings
+
+
+def _decode(packed: bytes, node: str) -> Frame:
+    frame = decode(packed)
+    if frame.head.node != node:
+        # What it tells is, or was, in another stream: here it would count once more.
+        raise FrameUnreadable(f"a frame of node {frame.head.node}, which has no place here")
+    return frame
 
 
 def _finding(entry: _Entry, error: FrameUnreadable, *, accepts_loss: bool) -> Finding:

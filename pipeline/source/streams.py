@@ -74,12 +74,23 @@ class Journals:
 
 @contextmanager
 def answering(url: str) -> Iterator[None]:
-    """Say clearly that the store does not answer, if it does not."""
-    from redis.exceptions import RedisError
+    """Say clearly why the store does not answer as it should, if it does not."""
+    from redis.exceptions import AuthenticationError, RedisError, ResponseError
 
     try:
         yield
+    except AuthenticationError as error:
+        words = f"the store lets nobody in like this ({error}): --redis redis://USER:PASSWORD@HOST"
+        raise PipelineFailed(f"{_place(url)}: {words}") from error
+    except ResponseError as error:
+        words = f"this is no store of Holdfast's, or has no room: {error}"
+        raise PipelineFailed(f"{_place(url)}: {words}") from error
     except (RedisError, OSError) as error:
-        raise PipelineFailed(
-            f"{url}: the store does not answer ({error}). Does the server run?"
-        ) from error
+        words = f"the store does not answer ({error}). Does the server run?"
+        raise PipelineFailed(f"{_place(url)}: {words}") from error
+
+
+def _place(url: str) -> str:
+    """The URL without the password that may be in it."""
+    scheme, _, rest = url.partition("://")
+    return f"{scheme}://{rest.rpartition('@')[2]}"

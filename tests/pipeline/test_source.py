@@ -6,6 +6,8 @@ import orjson
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql.types import StructType
+from redis.exceptions import AuthenticationError, ResponseError
+from redis.exceptions import ConnectionError as RedisConnectionError
 
 from app.journal.frame import Head, encode
 from app.journal.schema import Event
@@ -15,7 +17,7 @@ from pipeline.source.journal import JournalSource
 from pipeline.source.outline import Position
 from pipeline.source.planning import Planner
 from pipeline.source.reading import read_piece
-from pipeline.source.streams import Journals
+from pipeline.source.streams import Journals, answering
 from tests.pipeline.journals import Writer, event, frame_of, published
 from tests.store.servers import ValkeyServer
 
@@ -176,6 +178,7 @@ def alien_frames() -> dict[str, bytes]:
                 }
             },
         ),
+        "of another node": whole.replace(b'"node":"n1"', b'"node":"n2"', 1),
         "more events than there are": whole.replace(b'"n":90', b'"n":91', 1),
     }
 
@@ -232,6 +235,20 @@ def test_a_store_that_goes_away_while_it_is_read_is_named() -> None:
         (partition,) = reader.partitions()
     with pytest.raises(PipelineFailed, match=rf"{store.url}: the store does not answer"):
         list(reader.read(partition))
+
+
+def test_who_gets_no_answer_is_told_what_to_do_and_no_password() -> None:
+    url = "redis://joe:secret@localhost:1/2"
+    told = {
+        RedisConnectionError("refused"): "does not answer (refused). Does the server run?",
+        AuthenticationError("NOAUTH"): "redis://USER:PASSWORD@HOST",
+        ResponseError("WRONGTYPE"): "is no store of Holdfast's, or has no room: WRONGTYPE",
+    }
+    for error, words in told.items():
+        with pytest.raises(PipelineFailed) as failed, answering(url):
+            raise error
+        assert words in str(failed.value)
+        assert str(failed.value).startswith("redis://localhost:1/2: ")
 
 
 def test_a_store_that_is_away_is_named(spark: "SparkSession", tmp_path: "Path") -> None:
