@@ -17,6 +17,7 @@ _KNOWN = {
     "Java heap space": _NO_MEMORY,
     "GC overhead limit": _NO_MEMORY,
     "Answer from Java side is empty": _ENDED,
+    "All masters are unresponsive": "no master answers there: does one run where --master says?",
     "FILE_NOT_EXIST": "files went away while they were read: give the command again",
 }
 # Whose faults are told in words.
@@ -54,7 +55,8 @@ def in_short(text: str) -> str:
 
 def _text(error: Exception) -> str:
     try:
-        return str(error)
+        # Spark tells the causes apart from what it says of itself.
+        return f"{error}\n{getattr(error, '_stackTrace', '')}"
     except Exception:
         # It is to be asked of a Java that has ended.
         return _ENDED

@@ -1,6 +1,7 @@
 """The Spark session: here, on a cluster, or far away behind Spark Connect."""
 
 import os
+import socket
 import sys
 import tempfile
 import warnings
@@ -8,9 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
+from urllib.parse import urlsplit
 
 from pipeline.class_archive import options_for_archive
-from pipeline.failures import PipelineFailed
+from pipeline.failures import PipelineFailed, in_short, in_words
 from pipeline.java import find_java
 from pipeline.places import log_settings
 
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LOCAL = "local[*]"
+_CONNECT_PORT = 15002
+_PATIENCE_S = 10.0
 MASTERS = ("local", "spark://", "k8s://")
 # What keeps short work short, at the cost of a third of the speed of long work.
 _QUICK = "-XX:TieredStopAtLevel=1"
@@ -122,21 +126,35 @@ def _start(engine: Engine) -> "SparkSession":
             return SparkSession(SparkContext(conf=conf, gateway=gateway))
         except Exception as error:
             said.seek(0)
-            words = said.read().decode("utf-8", "replace").strip()
-            raise PipelineFailed(f"Spark does not start: {error}\n{words}".strip()) from error
+            words = f"{error}\n{said.read().decode('utf-8', 'replace')}".strip()
+            # Java itself says in few words what it cannot do.
+            reason = in_short(words) if "\tat " in words else words
+            raise PipelineFailed(f"Spark does not start: {reason}") from error
 
 
 def _connect(engine: Engine) -> "SparkSession":
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
+    remote = cast("str", engine.remote)
+    _knock(remote)
     try:
-        builder = SparkSession.builder.remote(cast("str", engine.remote))
+        builder = SparkSession.builder.remote(remote)
         for name, value in (_EVERYWHERE | dict(engine.settings)).items():
             builder = builder.config(name, value)
         return builder.getOrCreate()
     except (PySparkException, ImportError, OSError) as error:
-        raise PipelineFailed(f"{engine.remote}: {error}") from error
+        raise PipelineFailed(f"{remote}: {in_words(error)}") from error
+
+
+def _knock(remote: str) -> None:
+    """See whether somebody is there: the client of Spark would try again for ten minutes."""
+    place = urlsplit(remote)
+    try:
+        address = (place.hostname or "localhost", place.port or _CONNECT_PORT)
+        socket.create_connection(address, _PATIENCE_S).close()
+    except (OSError, ValueError) as error:
+        raise PipelineFailed(f"{remote}: no Spark Connect server answers there ({error})") from None
 
 
 def _prepare_python() -> None:

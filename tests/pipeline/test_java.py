@@ -9,7 +9,7 @@ import pytest
 from pipeline.class_archive import archive_for, options_for_archive
 from pipeline.failures import PipelineFailed
 from pipeline.java import Java, NoJava, find_java, look_for_java
-from pipeline.session import Engine, settings_of
+from pipeline.session import Engine, open_session, settings_of
 
 FAKE = """#!/bin/sh
 echo '    java.home = {home}' >&2
@@ -84,6 +84,12 @@ def test_an_archive_is_used_only_by_the_java_that_made_it(tmp_path: Path) -> Non
 def test_a_place_that_spark_cannot_work_at_is_refused(engine: dict[str, str]) -> None:
     with pytest.raises(PipelineFailed, match="write"):
         Engine(**engine)  # type: ignore[arg-type]
+
+
+def test_a_far_spark_that_is_not_there_is_named_at_once() -> None:
+    pytest.importorskip("pyspark")
+    with pytest.raises(PipelineFailed, match=r"sc://127.0.0.1:1: no Spark Connect server"):
+        open_session(Engine(remote="sc://127.0.0.1:1"))
 
 
 def test_what_is_told_to_spark_wins() -> None:
