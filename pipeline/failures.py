@@ -24,6 +24,10 @@ _KNOWN = {
 _OTHERS = frozenset(("pyspark", "py4j", "pyarrow", "grpc"))
 _CAUSE = re.compile(r"^(?:Caused by: )?(?:[\w$]+\.)*\w*(?:Exception|Error): (.+)$", re.MULTILINE)
 
+_QUERY = re.compile(r"terminated with exception: (.+?)(?: SQLSTATE: \w+)?$", re.MULTILINE)
+# What is in a text that is not meant for people.
+_LONG = ("\tat ", "=== Streaming Query ===")
+
 
 def is_of_others(error: Exception) -> bool:
     """Whether Spark, or what it runs on, or the machine complains: that is no fault of ours."""
@@ -33,7 +37,11 @@ def is_of_others(error: Exception) -> bool:
 def in_words(error: Exception) -> str:
     """One sentence: what we said ourselves where it went wrong, or what others mean."""
     if isinstance(error, PipelineFailed):
-        return str(error)
+        text = str(error)
+        return in_short(text) if any(sign in text for sign in _LONG) else text
+    if isinstance(error, ConnectionError):
+        # Our own store is asked elsewhere, and named.
+        return _ENDED
     if isinstance(error, OSError) and error.strerror:
         text = _KNOWN.get(error.strerror, error.strerror)
         return f"{error.filename}: {text}" if error.filename else text
@@ -48,7 +56,7 @@ def in_short(text: str) -> str:
     for sign, words in _KNOWN.items():
         if sign in text:
             return words
-    causes = _CAUSE.findall(text)
+    causes = _CAUSE.findall(text) or _QUERY.findall(text)
     first, _, _ = text.strip().partition("\n")
     return f"Spark: {causes[-1] if causes else first}"
 

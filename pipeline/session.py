@@ -1,11 +1,14 @@
 """The Spark session: here, on a cluster, or far away behind Spark Connect."""
 
 import os
+import signal
 import socket
 import sys
 import tempfile
+import threading
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -123,13 +126,24 @@ def _start(engine: Engine) -> "SparkSession":
     with tempfile.TemporaryFile(prefix="holdfast-spark-") as said:
         try:
             gateway = launch_gateway(conf, {"stdout": said, "stderr": said})  # type: ignore[no-untyped-call]
-            return SparkSession(SparkContext(conf=conf, gateway=gateway))
+            with _same_ctrl_c():
+                context = SparkContext(conf=conf, gateway=gateway)
+            return SparkSession(context)
         except Exception as error:
             said.seek(0)
             words = f"{error}\n{said.read().decode('utf-8', 'replace')}".strip()
             # Java itself says in few words what it cannot do.
             reason = in_short(words) if "\tat " in words else words
             raise PipelineFailed(f"Spark does not start: {reason}") from error
+
+
+@contextmanager
+def _same_ctrl_c() -> Iterator[None]:
+    """Spark's own way of dealing with it tells at length of whatever broke off."""
+    before = signal.getsignal(signal.SIGINT)
+    yield
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, before)
 
 
 def _connect(engine: Engine) -> "SparkSession":

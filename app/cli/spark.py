@@ -1,9 +1,11 @@
 """Where Spark computes for a command, and what is said when it cannot."""
 
+import logging
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Event
+from types import FrameType
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -62,13 +64,23 @@ def failing() -> Iterator[None]:
 
 @contextmanager
 def session(engine: Engine) -> "Iterator[SparkSession]":
-    """Spark, while a command needs it."""
-    with patience("Starting Spark"):
-        spark = open_session(engine)
+    """Spark, while a command needs it; ctrl-C ends it without a word."""
+    before = signal.signal(signal.SIGINT, _break_off)
     try:
-        yield spark
+        with patience("Starting Spark"):
+            spark = open_session(engine)
+        try:
+            yield spark
+        finally:
+            spark.stop()
     finally:
-        spark.stop()
+        signal.signal(signal.SIGINT, before)
+
+
+def _break_off(number: int, frame: FrameType | None) -> None:
+    """Whoever was just talking to Java would tell of that, too."""
+    logging.disable()
+    raise KeyboardInterrupt
 
 
 @contextmanager

@@ -1,11 +1,12 @@
 """`holdfast pipeline` as a person uses it."""
 
 import asyncio
+import signal
 import subprocess
 import sys
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import orjson
 import pytest
@@ -21,6 +22,9 @@ from pipeline.lake import Lake
 from tests.pipeline.journals import Writer
 from tests.pipeline.stories import acked, start, the_story
 from tests.store.servers import ValkeyServer
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 def run(*words: str) -> Result:
@@ -125,6 +129,10 @@ def test_a_directory_without_a_store_is_named(tmp_path: Path) -> None:
 def test_what_cannot_work_is_refused_before_spark_starts(words: list[str], about: str) -> None:
     said = run(*words)
     assert (said.exit_code, about in said.stderr) == (2, True)
+
+
+def test_spark_leaves_ctrl_c_to_us(spark: "SparkSession") -> None:
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 @pytest.mark.parametrize("words", [["report", "dead"], ["audit"], ["compact"], ["results"]])

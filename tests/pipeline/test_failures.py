@@ -22,6 +22,12 @@ pipeline.failures.PipelineFailed: frame 7: a frame of version 2, by a newer hold
 """
 
 
+QUERY = """[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: no folder SQLSTATE: XX
+=== Streaming Query ===
+Identifier: [id = 1, runId = 2]
+"""
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -29,6 +35,7 @@ pipeline.failures.PipelineFailed: frame 7: a frame of version 2, by a newer hold
         (TRACE.format(cause="java.io.IOException: No space left on device"), "the disk is full"),
         (TRACE.format(cause="java.lang.OutOfMemoryError: Java heap space"), "spark.driver.memory"),
         (TRACE.format(cause="java.lang.Error: it is Tuesday"), "Spark: it is Tuesday"),
+        (QUERY, "Spark: no folder"),
         ("[SOMETHING] it is Tuesday\nat the end", "Spark: [SOMETHING] it is Tuesday"),
     ],
 )
@@ -37,6 +44,11 @@ def test_of_a_trace_the_cause_is_told(text: str, words: str) -> None:
     assert told.startswith(words) or words in told
     assert "\n" not in told
     assert ".scala" not in told
+
+
+def test_a_trace_in_words_of_ours_is_none_for_people() -> None:
+    query = PipelineFailed(TRACE.format(cause="java.lang.Error: it is Tuesday"))
+    assert in_words(query) == "Spark: it is Tuesday"
 
 
 def test_what_the_machine_refuses_has_the_name_of_the_file() -> None:
@@ -58,3 +70,4 @@ def test_faults_of_ours_are_not_taken_for_those_of_others() -> None:
     assert not is_of_others(KeyError("x"))
     assert not is_of_others(PipelineFailed("x"))
     assert is_of_others(OSError())
+    assert "has ended" in in_words(ConnectionRefusedError(errno.ECONNREFUSED, "refused"))
