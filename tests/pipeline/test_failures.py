@@ -22,9 +22,9 @@ pipeline.failures.PipelineFailed: frame 7: a frame of version 2, by a newer hold
 """
 
 
-QUERY = """[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: no folder SQLSTATE: XX
+QUERY = """[STREAM_FAILED] Query [id = 1] terminated with exception: no folder SQLSTATE: X
 === Streaming Query ===
-Identifier: [id = 1, runId = 2]
+Identifier: [id = 1]
 """
 
 
