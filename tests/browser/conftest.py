@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, Route, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, Route, expect, sync_playwright
 
 from tests.clients.node_client import MODULES, require
 from tests.serving import ROOT, Server, Servers
@@ -30,6 +30,8 @@ ARGUMENTS = [
     "--host-resolver-rules=MAP *.test 127.0.0.1, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 ]
 TIMEOUT_MS = 8000
+# A page that lost its server asks for it every two seconds in the end, and the machine may be busy.
+expect.set_options(timeout=TIMEOUT_MS)
 FILES = {
     "page.html": (HERE / "page.html", "text/html"),
     "visitor.js": (HERE / "visitor.js", "text/javascript"),
