@@ -290,11 +290,11 @@ async def test_one_letter_is_edited_at_a_time_and_its_size_is_bounded(admin: Adm
     assert await status({"n": 1}, channel="/orders") == 400
     assert await status("x" * 64 * 1024, LETTER) == 400
     assert await status(10**30, LETTER) == 400
-    deep = "[" * 300 + "]" * 300
     chosen = f'"filter":{{"ids":["{LETTER}"]}},"dry_run":false'
-    body = f'{{{chosen},"options":{{"edit":{{"data":{deep}}}}}}}'
     headers = {"Content-Type": "application/json"}
-    assert (await admin.ask("POST", "/replays", data=body, headers=headers)).status == 400
+    for wrong in ("[" * 300 + "]" * 300, "[1e999]", "NaN", "", '"\\ud800"'):
+        body = f'{{{chosen},"options":{{"edit":{{"data":{wrong}}}}}}}'
+        assert (await admin.ask("POST", "/replays", data=body, headers=headers)).status == 400
     assert len(admin.operations.jobs) == 1
     assert admin.operations.jobs["r1"].options["data"] == "null"
 

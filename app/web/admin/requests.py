@@ -1,5 +1,6 @@
 """What requests may say: parameters and bodies with their bounds. More than that is an error."""
 
+import json
 from typing import Annotated, Any, Literal
 
 import orjson
@@ -168,6 +169,8 @@ class Edit(Asked):
     @field_validator("data")
     @classmethod
     def _is_fit(cls, data: Any) -> Any:  # noqa: ANN401 - whatever JSON has
+        # Who has no number must not get null for it.
+        json.dumps(data, allow_nan=False)
         try:
             size = len(orjson.dumps(data))
         except orjson.JSONEncodeError as error:

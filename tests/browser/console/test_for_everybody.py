@@ -146,6 +146,24 @@ def test_it_is_for_all_eyes_and_no_eyes(
         assert findings(page, *rules) == [], address
 
 
+def test_dialogs_are_for_all_who_come_by_keyboard(page: Page, world: World) -> None:
+    [letter] = world.ask("GET", "dead-letters?state=new&limit=1")["items"]
+    for address, button, field in (
+        (f"#/dead/letter/{letter['id']}", "Edit and send …", "data"),
+        (f"#/dead/letters?fingerprint={letter['fingerprint']}", "Assign or note …", "assignee"),
+        ("#/dead/letters", "Import …", "file"),
+        ("#/dead/letters", "Replay these …", "rate"),
+    ):
+        look_at(page, address)
+        page.locator("#content").focus()
+        tab_to(page, button)
+        page.keyboard.press("Enter")
+        expect(page.locator(f"dialog [name={field}]")).to_be_focused()
+        assert findings(page) == [], button
+        page.keyboard.press("Escape")
+        expect(page.get_by_role("button", name=button)).to_be_focused()
+
+
 def test_addresses_of_nowhere_lead_to_the_overview_or_say_so(
     page: Page, complaints: list[str]
 ) -> None:
