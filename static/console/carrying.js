@@ -22,7 +22,7 @@ export async function bring(app) {
     });
     if (given) {
         const done = await app.api.postLines("dead-letters/import", given.file);
-        await ask({title: `${many(done.imported, "letter")} imported`, text: outcome(done), yes: "Good", no: null});
+        await ask({title: `${many(done.imported, "letter")} imported`, text: outcome(done), yes: "Close", no: null});
         await app.show();
     }
 }

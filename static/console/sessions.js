@@ -7,6 +7,7 @@ import {renewChildren} from "./renew.js";
 
 const MOODS = {ALIVE: "good", POLLING: "warn", DEAD: "bad", UNDEF: ""};
 const STATES = [["", "any"], ["ALIVE", "alive"], ["POLLING", "awaited"], ["UNDEF", "not seen yet"], ["DEAD", "dead"]];
+const WORDS = new Map(STATES);
 const HELD = [["", "any"], ["true", "held back"], ["false", "active"]];
 
 export const show = (app, [subject, number], chosen) =>
@@ -20,7 +21,7 @@ function split(key) {
 }
 
 function standing(session) {
-    const state = badge(session.state.toLowerCase(), MOODS[session.state]);
+    const state = badge(WORDS.get(session.state) ?? session.state, MOODS[session.state]);
     return session.active ? state : [state, " ", badge("held back", "warn")];
 }
 

@@ -116,7 +116,7 @@ def test_what_was_exported_is_imported_and_each_line_accounted_for(
     expect(dialog).to_contain_text("here already1")
     expect(dialog.get_by_role("listitem")).to_have_count(2)
     expect(dialog.get_by_role("listitem").first).to_contain_text(f"Line {len(lines) + 2}: no JSON")
-    answer(page, "Good")
+    answer(page, "Close")
     expect(page.get_by_role("row")).to_have_count(len(lines) + 1)
 
 
