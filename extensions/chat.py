@@ -30,15 +30,15 @@ UNKNOWN = "user.ptp.unknownDestination"
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9.@+~-]{1,62}")
 _LONGEST_TEXT = 4000
-_LOOK_S = 1.0
+_LOOK_S = 0.5
 # A look is at all, and what is new goes to all: many people are looked at less often.
-_MOST_A_LOOK = 1000
+_MOST_A_LOOK = 500
 # Of one session; in more it is not shown.
 _MOST_ROOMS = 50
 # Of one room by name.
 _MOST_NAMED = 200
 # Who has no connect held in so many looks is away: between two connects nobody has.
-_PATIENCE = 4
+_PATIENCE = 8
 # Who is away need not hear later who was there meanwhile.
 _LIFE_MS = 5000
 _MOST_COUNTED = 1000

@@ -149,7 +149,7 @@ def test_who_holds_no_connect_for_some_looks_is_away() -> None:
     ada.hear()
     assert bob.socket is not None
     room.house.close(bob.socket)
-    room.look(3)
+    room.look(7)
     assert ada.hear() == []
     room.look(2)
     assert members(ada) == [("ada", "here"), ("bob", "away")]
@@ -168,14 +168,14 @@ def test_it_is_told_how_many_words_wait_and_nothing_else() -> None:
     ada, bob = room.enter("ada"), room.enter_as_named("bob")
     assert bob.socket is not None
     room.house.close(bob.socket)
-    room.look(5)
+    room.look(9)
     ada.publish(ROOMS + LOBBY, {"text": "are you there?"})
     ada.publish(PRIVATE, {"id": "1", "to": "bob", "text": "hush"})
     ada.hear()
-    room.look(5)
+    room.look(9)
     news = told(ada, MEMBERS + LOBBY)[-1]
     assert news["members"][1] == {"name": "bob", "state": "away", "waiting": 2}
-    room.look(5)
+    room.look(9)
     assert told(ada, MEMBERS + LOBBY) == []
 
 
@@ -196,7 +196,7 @@ def test_one_name_is_one_member_and_here_if_one_of_its_sessions_is() -> None:
     ada, gone = room.enter("ada"), room.enter("ada")
     assert gone.socket is not None
     room.house.close(gone.socket)
-    room.look(6)
+    room.look(10)
     assert members(ada) == [("ada", "here")]
 
 
