@@ -7,6 +7,7 @@ killed, the next finds the notes that are in no frame.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import cast
 
 from app.delivery.recorder import Recorder
@@ -34,24 +35,16 @@ class Journaling:
             # Frames that tell what became of it all come behind this call.
             recorder.told(number)
             return carrying, done
-        is_keyed = call.script is scripts.KEEP_KEYED
-
-        def answered(reply: object) -> None:
-            is_there = not isinstance(reply, Exception)
-            if is_keyed and isinstance(reply, list):
-                # What repeats another message is not there.
-                is_there = not reply[1]
-            recorder.answered(number, is_there=is_there)
-            done(reply)
-
-        return carrying, answered
+        answered = _answered_keyed if call.script is scripts.KEEP_KEYED else _answered
+        return carrying, partial(answered, recorder, number, done)
 
     def annotate(self, call: Call, note: bytes) -> tuple[Call, int]:
         """The call with the note, and the number of that."""
         self._number = number = self._number + 1
         script, keys, args = call
-        args = [*args, number, note]
-        return Call(scripts.WITH_NOTE[script], [*keys, self._notes], args), number
+        if script.with_note is None:
+            raise ValueError(f"{script.name} takes no note")
+        return Call(script.with_note, [*keys, self._notes], [*args, number, note]), number
 
     async def left_notes(self, line: Line) -> dict[int, bytes]:
         """The notes that a process before this one has left, by their numbers."""
@@ -62,3 +55,19 @@ class Journaling:
         """The call that writes a frame, which takes the place of these notes."""
         self._number = number = self._number + 1
         return scripts.frame(self._keys, epoch, self._node, number, frame=frame, notes=notes)
+
+
+def _answered(
+    recorder: Recorder, number: int, done: Callable[[object], None], reply: object
+) -> None:
+    recorder.answered(number, is_there=not isinstance(reply, Exception))
+    done(reply)
+
+
+def _answered_keyed(
+    recorder: Recorder, number: int, done: Callable[[object], None], reply: object
+) -> None:
+    # What repeats another message is not there.
+    is_repeated = isinstance(reply, list) and bool(reply[1])
+    recorder.answered(number, is_there=not is_repeated and not isinstance(reply, Exception))
+    done(reply)

@@ -1,18 +1,20 @@
 """A Lua script and its name in the store."""
 
 import hashlib
-from dataclasses import dataclass, field
 
 
-@dataclass(frozen=True, slots=True)
 class Script:
-    """A Lua script that the store keeps under its digest."""
+    """A Lua script that the store keeps under its digest.
 
-    name: str
-    source: str
-    sha: str = field(init=False)
+    Args:
+        with_note: What is called instead, if the call carries a note for the journal.
+    """
 
-    def __post_init__(self) -> None:
+    __slots__ = ("name", "sha", "source", "with_note")
+
+    def __init__(self, name: str, source: str, with_note: "Script | None" = None) -> None:
+        self.name = name
+        self.source = source
+        self.with_note = with_note
         # The store's name for it, nothing that protects anybody.
-        sha = hashlib.sha1(self.source.encode(), usedforsecurity=False).hexdigest()
-        object.__setattr__(self, "sha", sha)
+        self.sha = hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest()

@@ -26,15 +26,10 @@ def _source(name: str, *preludes: str) -> str:
     return "\n".join((first, *parts, rest))
 
 
-# What a call with a note calls instead.
-WITH_NOTE: dict[Script, Script] = {}
-
-
 def _journalled(name: str, *preludes: str) -> Script:
     """A script that leaves its call's note for the journal, if there is one, in the same step."""
-    script = Script(name, _source(name, "fence", "no_note", *preludes))
-    WITH_NOTE[script] = Script(f"{name} with a note", _source(name, "fence", "note", *preludes))
-    return script
+    with_note = Script(f"{name} with a note", _source(name, "fence", "note", *preludes))
+    return Script(name, _source(name, "fence", "no_note", *preludes), with_note)
 
 
 OPEN = Script("open", _source("open"))
@@ -58,7 +53,7 @@ REPLAY_NOTE = Script("replay_note", _source("replay_note", "fence"))
 REPLAY_FORGET = Script("replay_forget", _source("replay_forget", "fence"))
 
 # What a line must know.
-SCRIPTS = (
+_CALLED = (
     OPEN,
     SAVE,
     KEEP,
@@ -78,8 +73,8 @@ SCRIPTS = (
     REPLAY_TAKE,
     REPLAY_NOTE,
     REPLAY_FORGET,
-    *WITH_NOTE.values(),
 )
+SCRIPTS = (*_CALLED, *(each.with_note for each in _CALLED if each.with_note is not None))
 # Read only, on whatever connection.
 LETTERS_COUNT = Script("letters_count", _source("letters_count"))
 LETTERS_PAGE = Script("letters_page", _source("letters_page"))

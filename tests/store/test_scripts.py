@@ -136,7 +136,7 @@ def everything() -> list[Call]:
     carrying = [
         journaling.carry(call, b"note", Silence(), lambda _: None)[0]
         for call in calls
-        if call.script in scripts.WITH_NOTE
+        if call.script.with_note is not None
     ]
     return [*calls, *carrying, journaling.frame("other", b"frame", [1])]
 

@@ -118,16 +118,16 @@ def holdback_is_ignored() -> None:
 def bodies_go_with_their_first_entry() -> None:
     careful = "if redis.call('EXISTS', receivers) == 0 then"
 
-    def careless(script: Script) -> Script:
+    def careless(script: Script, with_note: Script | None = None) -> Script:
         assert careful in script.source
-        return Script(script.name, script.source.replace(careful, "if true then"))
+        return Script(script.name, script.source.replace(careful, "if true then"), with_note)
 
     settle = scripts.SETTLE
-    with_note = scripts.WITH_NOTE[settle]
-    broken = {settle: careless(settle), with_note: careless(with_note)}
+    assert settle.with_note is not None
+    with_note = careless(settle.with_note)
+    broken = {settle.with_note: with_note, settle: careless(settle, with_note)}
     _replace(scripts, "SCRIPTS", tuple(broken.get(each, each) for each in scripts.SCRIPTS))
     _replace(scripts, "SETTLE", broken[settle])
-    scripts.WITH_NOTE[broken[settle]] = broken[with_note]
 
 
 def holds_are_forgotten_at_a_restart() -> None:
