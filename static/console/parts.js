@@ -101,8 +101,7 @@ export const guarded = (app, run) => async (about) => {
  */
 export function ask({title, text, fields = [], yes, no = "Cancel", kind = "primary"}) {
     return new Promise((resolve) => {
-        const inputs = fields.map(({label, hint, ...given}) =>
-            h("label", {class: "field"}, label, control(given), hint && h("small", {}, hint)));
+        const inputs = fields.map(({label, ...given}) => h("label", {class: "field"}, label, entry(given)));
         const leave = no && h("button", {type: "button", onclick: () => dialog.close()}, no);
         const form = h("form", {onsubmit: (event) => {
             event.preventDefault();
@@ -121,7 +120,7 @@ export function ask({title, text, fields = [], yes, no = "Cancel", kind = "prima
     });
 }
 
-function control({name, value = "", rows, check, ...given}) {
+function entry({name, value = "", rows, check, ...given}) {
     if (!rows) {
         return h("input", {name, value, autocomplete: "off", ...given});
     }
