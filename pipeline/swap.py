@@ -12,6 +12,7 @@ from fcntl import LOCK_EX, LOCK_NB, LOCK_SH, flock
 from pathlib import Path
 from typing import TextIO
 
+from pipeline.failures import PipelineFailed
 from pipeline.lake import Lake
 
 # Names that begin like this are nothing to whoever reads tables.
@@ -24,11 +25,25 @@ def reading(lake: Lake) -> Iterator[None]:
     """Folders that are to be read stay where they are meanwhile.
 
     Raises:
-        PipelineFailed: There is nothing to read.
+        PipelineFailed: There is nothing to read, or a part of it is gone.
     """
-    lake.newest()
+    newest = lake.newest()
     with steady(lake):
+        _check(lake, newest)
         yield
+
+
+def _check(lake: Lake, newest: int) -> None:
+    """A file of no bytes is what a power cut leaves; Spark would pass over it in silence."""
+    for folder in lake.root.glob("*/batch=*"):
+        if folder.parent.name[0] == "_" or int(folder.name.partition("=")[2]) > newest:
+            continue
+        for file in folder.rglob("*.parquet"):
+            if not file.stat().st_size:
+                raise PipelineFailed(
+                    f"{file} is empty: what was in it is lost, as by a power cut. Ingest anew into "
+                    "another --lake what the journal still has, or remove the file and do without"
+                )
 
 
 @contextmanager
@@ -58,6 +73,8 @@ def keeping_up(lake: Lake) -> Iterator[None]:
     Raises:
         PipelineFailed: Somebody does already, or there is nothing to keep up.
     """
+    # Where there is nothing no folder is to be made.
+    lake.newest()
     with lake.alone("upkeep"):
         with reading(lake):
             pass

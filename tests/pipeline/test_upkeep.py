@@ -126,9 +126,9 @@ def test_lives_of_days_whose_events_are_gone_are_not_lost(
     assert (said.exit_code, "2025-11-01" in said.stderr) == (1, True)
 
 
-def test_lives_are_kept_as_long_as_what_they_are_made_from(lake: Lake) -> None:
+def test_lives_are_kept_as_long_as_what_they_are_made_from(tmp_path: Path) -> None:
     # Else the funnel would compare what was published with ends of something else.
-    said = run(lake, "retain", "--days", "10", "--events-days", "20")
+    said = run(Lake(tmp_path), "retain", "--days", "10", "--events-days", "20")
     assert (said.exit_code, "longer" in said.stderr) == (2, True)
 
 
@@ -175,6 +175,24 @@ def _dying(real: Any, steps: Any) -> Any:
 def test_only_one_keeps_the_tables_up(shelf: Lake) -> None:
     with keeping_up(shelf), pytest.raises(PipelineFailed, match="another"), keeping_up(shelf):
         pass
+
+
+def test_a_file_that_a_power_cut_left_empty_is_named(shelf: Lake) -> None:
+    # Of a batch that is being written.
+    (shelf.root / "life/batch=00000003").mkdir()
+    (shelf.root / "life/batch=00000003/part.parquet").touch()
+    with reading(shelf):
+        pass
+    (shelf.root / "life/batch=00000002/part.parquet").touch()
+    with pytest.raises(PipelineFailed, match=r"part.parquet is empty"), reading(shelf):
+        pass
+
+
+def test_where_there_are_no_tables_none_are_kept_up(tmp_path: Path) -> None:
+    lake = Lake(tmp_path / "lake")
+    with pytest.raises(PipelineFailed, match="ingest first"), keeping_up(lake):
+        pass
+    assert not lake.root.exists()
 
 
 def test_folders_that_somebody_reads_are_not_unread(shelf: Lake) -> None:
