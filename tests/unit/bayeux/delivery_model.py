@@ -164,6 +164,8 @@ class Model(Answering):
                 self.hand_over(place.question, now)
         if not place.can_stop:
             self.expire(place, now)
+            if self.may_take(place, now):
+                self.bury_worn(place, place.returned)
             if place.kind.settles == "written":
                 self.ack(place, place.returned + place.waiting)
         self.end(place, failed=False)
