@@ -137,8 +137,6 @@ def _make_bayeux(
         on_ready=clockwork.end_turn_soon,
         run_later=tasks,
     )
-    if clerk is not None:
-        clerk.follow(bayeux)
 
     def pause(seconds: float, done: Callable[[float], None]) -> None:
         tasks(asyncio.sleep(seconds), lambda _, now: done(now))

@@ -1,7 +1,6 @@
 """Who writes the journal: told by the core what happens, in the core's own words."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol
 
 from app.delivery.counters import Reason
 from app.delivery.dispatcher import State
@@ -16,22 +15,11 @@ from app.journal.notes import SingleNotes, TurnNotes
 from app.journal.schema import Kind
 
 
-class Clock(Protocol):
-    """Knows the time of the present turn, by the loop's clock."""
-
-    now: float
-
-
-class _Stopped:
-    now = 0.0
-
-
 class Clerk(Journal):
     """A `Witness`."""
 
     __slots__ = (
         "_acked",
-        "_clock",
         "_handed",
         "_written",
         "acked",
@@ -42,26 +30,19 @@ class Clerk(Journal):
         "written",
     )
 
-    def __init__(
-        self, node: str, outlet: Outlet, *, now: float, wall_us: Callable[[], int]
-    ) -> None:
-        super().__init__(node, outlet, now=now, wall_us=wall_us)
-        self._clock: Clock = _Stopped()
+    def __init__(self, node: str, outlet: Outlet, *, now: float, now_us: Callable[[], int]) -> None:
+        super().__init__(node, outlet, now=now, now_us=now_us)
         # Frames that went before everybody had read them.
         self.unread = 0
         self.pushed = Pushed()
         # Of entries that the store is about to settle, if they were not acknowledged: the reason
         # of a discard; without one, that they expired.
         self.why: dict[tuple[str, int], Why] = {}
-        self._handed = TurnNotes(Kind.HANDED, 1, self.present, self.channels)
-        self._written = TurnNotes(Kind.WRITTEN, 1, self.present, self.channels)
-        self._acked = SingleNotes(Kind.ACKED, self.present, self.channels)
+        self._handed = TurnNotes(Kind.HANDED, 1, now_us, self.channels)
+        self._written = TurnNotes(Kind.WRITTEN, 1, now_us, self.channels)
+        self._acked = SingleNotes(Kind.ACKED, now_us, self.channels)
         self.handed, self.written = self._handed.note, self._written.note
         self.acked = self._acked.note
-
-    def present(self) -> int:
-        """The time of this turn."""
-        return self.time(self._clock.now)
 
     @property
     def weight(self) -> int:
@@ -79,27 +60,23 @@ class Clerk(Journal):
         self.add(*self._acked.take())
         super().flush(now)
 
-    def follow(self, clock: Clock) -> None:
-        """Whose turns they are that this is told of."""
-        self._clock = clock
-
     def accepted(self, message: Message, copies: int) -> None:
         if copies or not message.is_durable:
             self.published(message, message.id // 1000, copies)
 
     def replayed(self, key: str, message: Message) -> None:
-        at = self.present()
+        at = self.now_us()
         self.explained(Kind.REPLAYED, message, key, at, generation=message.generation)
 
     def handed_again(self, receiver: Receiver, entries: Iterable[Entry]) -> None:
         if not receiver.is_durable:
-            at = self.present()
+            at = self.now_us()
             for entry in entries:
                 kind = Kind.HANDED if entry.attempts == 1 else Kind.REDELIVERED
                 self.delivered(kind, (entry.message,), receiver.key, at, entry.attempts)
 
     def refused(self, receiver: Receiver, entries: Iterable[Entry], code: ErrorCode) -> None:
-        at = self.present()
+        at = self.now_us()
         for entry in entries:
             self.explained(
                 Kind.REFUSED, entry.message, receiver.key, at, entry.attempts, code=code.text
@@ -107,13 +84,13 @@ class Clerk(Journal):
 
     def returned(self, receiver: Receiver, entries: Iterable[Entry]) -> None:
         messages = [entry.message for entry in entries]
-        self.delivered(Kind.RETURNED, messages, receiver.key, self.present())
+        self.delivered(Kind.RETURNED, messages, receiver.key, self.now_us())
 
     def expired(self, receiver: Receiver, messages: Sequence[Message], *, is_kept: bool) -> None:
         if is_kept:
             self._remember(receiver, messages, Why())
         else:
-            self.delivered(Kind.EXPIRED, messages, receiver.key, self.present())
+            self.delivered(Kind.EXPIRED, messages, receiver.key, self.now_us())
 
     def discarded(
         self, receiver: Receiver, messages: Sequence[Message], reason: Reason, *, is_kept: bool
@@ -121,7 +98,7 @@ class Clerk(Journal):
         if is_kept:
             self._remember(receiver, messages, Why(code=reason.value))
             return
-        at = self.present()
+        at = self.now_us()
         for message in messages:
             self.explained(Kind.DISCARDED, message, receiver.key, at, code=reason.value)
 
@@ -130,17 +107,17 @@ class Clerk(Journal):
             self.why[receiver.key, message.id] = why
 
     def session(self, receiver: Receiver, what: str) -> None:
-        at = self.present()
+        at = self.now_us()
         self.changed(Kind.SESSION, at, what, name=receiver.key, number=receiver.queue.count)
 
     def dispatcher(self, receiver: Receiver, state: State) -> None:
-        at = self.present()
+        at = self.now_us()
         self.changed(Kind.DISPATCHER, at, state.value, name=receiver.key)
 
     def held(self, who: str, *, receiver: str | None = None, channel: str | None = None) -> None:
-        self.changed(Kind.HELD, self.present(), who, name=receiver, channel=channel)
+        self.changed(Kind.HELD, self.now_us(), who, name=receiver, channel=channel)
 
     def released(
         self, who: str, *, receiver: str | None = None, channel: str | None = None
     ) -> None:
-        self.changed(Kind.RELEASED, self.present(), who, name=receiver, channel=channel)
+        self.changed(Kind.RELEASED, self.now_us(), who, name=receiver, channel=channel)

@@ -13,7 +13,6 @@ log = logging.getLogger(__name__)
 
 # What may wait for the store to come back.
 _MOST_BYTES = 8 * 1024 * 1024
-_US_PER_S = 1_000_000
 
 
 class Outlet(Protocol):
@@ -36,8 +35,8 @@ class Journal(FrameBuilder):
     fill their room, what comes then is dropped and counted, and the journal says so.
 
     Args:
-        now: The loop's time; `wall_us` says what time that is.
-        wall_us: Microseconds since 1970.
+        now: The loop's time, as of `beat` and `flush`.
+        now_us: Microseconds since 1970, as told of events.
         most_bytes: How many bytes of frames may wait.
     """
 
@@ -47,15 +46,12 @@ class Journal(FrameBuilder):
         "_due",
         "_most_bytes",
         "_notes",
-        "_now",
         "_outlet",
         "_replaced",
         "_waiting",
-        "_wall_us",
-        "at",
         "dropped",
         "dropped_untold",
-        "offset_us",
+        "now_us",
     )
 
     def __init__(
@@ -64,12 +60,12 @@ class Journal(FrameBuilder):
         outlet: Outlet,
         *,
         now: float,
-        wall_us: Callable[[], int],
+        now_us: Callable[[], int],
         most_bytes: int = _MOST_BYTES,
     ) -> None:
         super().__init__(node)
         self._outlet = outlet
-        self._wall_us = wall_us
+        self.now_us = now_us
         self._most_bytes = most_bytes
         self._waiting: deque[tuple[bytes, list[int]]] = deque()
         self._bytes = 0
@@ -80,10 +76,6 @@ class Journal(FrameBuilder):
         self._notes: list[int] = []
         # Of them those that it has not been told of yet: they are cheaper all at once.
         self._replaced: list[tuple[int, Told]] = []
-        # The present turn by the loop's clock and by the wall's, and what lies between the two.
-        self._now = -1.0
-        self.offset_us = wall_us() - int(now * _US_PER_S)
-        self.at = 0
         # When what there is leaves at the latest.
         self._due = now + PATIENCE_S
 
@@ -103,13 +95,6 @@ class Journal(FrameBuilder):
     def weight(self) -> int:
         return super().weight + len(self._replaced)
 
-    def time(self, now: float) -> int:
-        """This turn's time in microseconds since 1970; to be asked before each event."""
-        if now != self._now:
-            self._now = now
-            self.at = int(now * _US_PER_S) + self.offset_us
-        return self.at
-
     def beat(self, now: float) -> None:
         """Time has passed: what makes a whole frame leaves, or has waited for company."""
         if now >= self._due or self.weight >= FULL:
@@ -117,9 +102,6 @@ class Journal(FrameBuilder):
 
     def flush(self, now: float) -> None:
         """All that was told leaves, if the store is there."""
-        # Once for many events; the wall's clock may be put right at any time.
-        self.offset_us = self._wall_us() - int(now * _US_PER_S)
-        self._now = -1.0
         self._due = now + PATIENCE_S
         self._tell_notes()
         if self._outlet.has_room:
@@ -159,6 +141,6 @@ class Journal(FrameBuilder):
         """So many were in a frame that the store has refused."""
         if not self.dropped_untold:
             log.error("the store takes no frames of the journal: events are lost")
-            self._dropped_at = self._wall_us()
+            self._dropped_at = self.now_us()
         self.dropped += events
         self.dropped_untold += events

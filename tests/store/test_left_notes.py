@@ -17,7 +17,7 @@ class Office:
 
     def __init__(self, at: Desk) -> None:
         self.lost = 0
-        self.clerk = Clerk("test", StoreOutlet(at.store, self.lose), now=0.0, wall_us=self.wall)
+        self.clerk = Clerk("test", StoreOutlet(at.store, self.lose), now=0.0, now_us=self.wall)
         self.scribe = Scribe(self.clerk, self.wall, self.clerk.why)
         at.store.record(self.scribe)
 

@@ -57,7 +57,7 @@ class Writing(FakeKeeper):
     def __init__(self) -> None:
         super().__init__()
         self.shelf = Shelf()
-        self.clerk = Clerk("test", self.shelf, now=0.0, wall_us=lambda: WALL_US)
+        self.clerk = Clerk("test", self.shelf, now=0.0, now_us=lambda: WALL_US)
         self.scribe = Scribe(self.clerk, lambda: WALL_US, self.clerk.why)
         self.notes = 0
 
@@ -102,7 +102,6 @@ class JournaledStore(SlowStore, Writing):
 
     def serve(self, server: Bayeux) -> None:
         self.server = server
-        self.clerk.follow(server)
 
     def events(self) -> list[Event]:
         """All that is in the journal."""

@@ -46,14 +46,12 @@ class Desk:
 
     def __init__(self, most_bytes: int = 1_000_000) -> None:
         self.shelf, self.wall = Shelf(), Wall()
-        self.journal = Journal(
-            "here", self.shelf, now=0.0, wall_us=self.wall, most_bytes=most_bytes
-        )
+        self.journal = Journal("here", self.shelf, now=0.0, now_us=self.wall, most_bytes=most_bytes)
 
     def tell(self, count: int, now: float = 0.0) -> None:
         self.wall.now = now
         for n in range(count):
-            self.journal.delivered(Kind.ACKED, [MESSAGE], f"r/{n}", self.journal.time(now))
+            self.journal.delivered(Kind.ACKED, [MESSAGE], f"r/{n}", self.wall())
 
 
 def test_what_makes_a_whole_frame_does_not_wait() -> None:
