@@ -1,4 +1,5 @@
 // The console: signs in, knows its pages, and shows the one that the address names.
+import {keep, recall, storageOf} from "../js/storage.js";
 import {Api} from "./api.js";
 import {at, h, say} from "./dom.js";
 import {Feed} from "./feed.js";
@@ -32,6 +33,10 @@ const SHOWN_MS = 6000;
 const KEPT = 121;
 // What the server warned of, and that is not yet forgotten.
 const ALERTS = 10;
+
+// Where the browser keeps nothing the token lasts as long as the page.
+const tab = storageOf("sessionStorage");
+const browser = storageOf("localStorage");
 
 const find = (selector) => document.querySelector(selector);
 const content = find("#content");
@@ -179,13 +184,12 @@ function plain(part) {
 }
 
 function signOut() {
-    sessionStorage.removeItem(TOKEN);
+    tab?.removeItem(TOKEN);
     location.reload();
 }
 
 /** Who has the token: the console; otherwise a form that asks for it. */
-async function begin() {
-    const [token, name] = [sessionStorage.getItem(TOKEN), localStorage.getItem(NAME) ?? ""];
+async function begin(token, name) {
     if (!token) {
         return ask("");
     }
@@ -193,18 +197,18 @@ async function begin() {
         const about = await new Api(token, name).get("about");
         await new App(token, name, about).start();
     } catch (error) {
-        error.status === 401 && sessionStorage.removeItem(TOKEN);
+        error.status === 401 && tab?.removeItem(TOKEN);
         ask(error.status === 401 ? "This token opens nothing here." : error.message);
     }
 }
 
 function ask(problem) {
-    content.replaceChildren(signIn(localStorage.getItem(NAME) ?? "", problem, (token, name) => {
-        sessionStorage.setItem(TOKEN, token);
-        localStorage.setItem(NAME, name);
-        begin();
+    content.replaceChildren(signIn(recall(browser, NAME) ?? "", problem, (token, name) => {
+        keep(tab, TOKEN, token);
+        keep(browser, NAME, name);
+        begin(token, name);
     }));
     content.querySelector("input")?.focus();
 }
 
-await begin();
+await begin(recall(tab, TOKEN), recall(browser, NAME) ?? "");

@@ -32,6 +32,12 @@ ARGUMENTS = [
 TIMEOUT_MS = 8000
 # A page that lost its server asks for it every two seconds in the end, and the machine may be busy.
 expect.set_options(timeout=TIMEOUT_MS)
+# As a browser does when its user lets no page keep anything.
+FORBID_STORAGE = """for (const kind of ["localStorage", "sessionStorage"]) {
+    Object.defineProperty(window, kind, {get() {
+        throw new DOMException("denied", "SecurityError");
+    }});
+}"""
 FILES = {
     "page.html": (HERE / "page.html", "text/html"),
     "visitor.js": (HERE / "visitor.js", "text/javascript"),

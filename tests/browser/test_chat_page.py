@@ -9,18 +9,13 @@ from playwright.sync_api import BrowserContext, Page, Response, expect
 
 from tests.browser.axe import findings
 from tests.browser.chatting import go_to, is_connected, join, lines, say
+from tests.browser.conftest import FORBID_STORAGE
 from tests.serving import Server, Servers
 
 pytestmark = [pytest.mark.timeout(60), pytest.mark.usefixtures("cometd_js")]
 PHONE = {"width": 360, "height": 640}
 MOST_BYTES = 150_000
 MOST_MS = 1000
-# As a browser does when its user lets no page keep anything.
-FORBID_STORAGE = """for (const kind of ["localStorage", "sessionStorage"]) {
-    Object.defineProperty(window, kind, {get() {
-        throw new DOMException("denied", "SecurityError");
-    }});
-}"""
 
 
 def test_it_works_without_reliable_messages(

@@ -6,6 +6,7 @@ import pytest
 from playwright.sync_api import BrowserContext, Page, Route, expect
 
 from tests.browser.axe import findings
+from tests.browser.conftest import FORBID_STORAGE
 from tests.browser.console.steps import addresses, go, look_at, sign_in
 from tests.browser.console.world import World, examined
 
@@ -51,6 +52,18 @@ def test_readers_see_everything_and_change_nothing(desk: BrowserContext, world: 
         for button in why.locator("..").get_by_role("button").all():
             if button.inner_text() != "Export these":
                 expect(button).to_be_disabled()
+    page.close()
+
+
+def test_where_nothing_may_be_kept_the_token_lasts_as_long_as_the_page(
+    desk: BrowserContext, world: World
+) -> None:
+    page = desk.new_page()
+    page.add_init_script(FORBID_STORAGE)
+    sign_in(page, world, world.operator, "ann")
+    go(page, "Sessions")
+    page.get_by_role("button", name="Sign out").click()
+    expect(page.get_by_label("Token")).to_be_visible()
     page.close()
 
 
