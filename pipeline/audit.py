@@ -65,6 +65,8 @@ def _of_its_end(events: "DataFrame", lacking: Mapping[str, int]) -> "DataFrame":
 
 def _of_messages(events: "DataFrame") -> "DataFrame":
     """What is wrong with messages, and with single copies of them."""
+    # Messages are many, and few have faults: Spark need not sort for want of memory.
+    events.sparkSession.conf.set(_MOST_IN_MEMORY, str(10**6))
     judged = with_age(_copies(events), events).withColumn("faults", _faults_of_copies())
     messages = judged.groupBy(*MESSAGE, "is_old").agg(
         *(
@@ -72,13 +74,14 @@ def _of_messages(events: "DataFrame") -> "DataFrame":
             for name in ("published", "copies", "replayed", "ends", "others")
         ),
         F.count("receiver").alias("receivers"),
-        F.flatten(F.collect_list("faults")).alias("of_copies"),
+        F.flatten(F.collect_list(F.when(F.size("faults") > 0, F.col("faults")))).alias("of_copies"),
     )
     faults = F.explode(F.concat("of_copies", _faults_of_messages()))
     told = messages.select(F.col("origin").alias("node"), "msg", faults.alias("fault"))
     return told.select("fault.kind", "node", "msg", "fault.receiver", "fault.number", "fault.what")
 
 
+_MOST_IN_MEMORY = "spark.sql.objectHashAggregate.sortBased.fallbackThreshold"
 _SUMS = ("published", "copies", "replayed", "ends", "others")
 
 
