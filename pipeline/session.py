@@ -125,7 +125,8 @@ def _start(engine: Engine) -> "SparkSession":
     # What Java and the launcher tell is of use only where it does not start.
     with tempfile.TemporaryFile(prefix="holdfast-spark-") as said:
         try:
-            gateway = launch_gateway(conf, {"stdout": said, "stderr": said})  # type: ignore[no-untyped-call]
+            with _later_ctrl_c():
+                gateway = launch_gateway(conf, {"stdout": said, "stderr": said})  # type: ignore[no-untyped-call]
             with _same_ctrl_c():
                 context = SparkContext(conf=conf, gateway=gateway)
             return SparkSession(context)
@@ -135,6 +136,22 @@ def _start(engine: Engine) -> "SparkSession":
             # Java itself says in few words what it cannot do.
             reason = in_short(words) if "\tat " in words else words
             raise PipelineFailed(f"Spark does not start: {reason}") from error
+
+
+@contextmanager
+def _later_ctrl_c() -> Iterator[None]:
+    """A Java whose start is broken off would stay for ever, for nobody knows it yet."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    heard: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, frame: heard.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if heard:
+        signal.raise_signal(signal.SIGINT)
 
 
 @contextmanager

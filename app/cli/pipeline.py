@@ -17,7 +17,7 @@ from app.cli.output import complain, note, patience, print_json, print_table, pr
 from app.cli.pipeline_replay import replay
 from app.cli.pipeline_upkeep import backfill, compact, retain
 from app.cli.rows import Parquet, keep, show_result
-from app.cli.spark import engine, failing, until_ctrl_c
+from app.cli.spark import engine, failing, silent_ctrl_c, until_ctrl_c
 from pipeline.doctor import Sight, examine, prepare, try_out
 from pipeline.lake import Lake
 from pipeline.session import Engine
@@ -60,7 +60,7 @@ def doctor(
         with patience("Preparing"):
             sights[-1] = prepare()
     if start and _is_well(sights):
-        with patience("Starting Spark"):
+        with silent_ctrl_c(), patience("Starting Spark"):
             sights += try_out(engine(True))
     _show(sights, as_json=as_json)
     if not _is_well(sights):

@@ -64,15 +64,22 @@ def failing() -> Iterator[None]:
 
 @contextmanager
 def session(engine: Engine) -> "Iterator[SparkSession]":
-    """Spark, while a command needs it; ctrl-C ends it without a word."""
-    before = signal.signal(signal.SIGINT, _break_off)
-    try:
+    """Spark, while a command needs it."""
+    with silent_ctrl_c():
         with patience("Starting Spark"):
             spark = open_session(engine)
         try:
             yield spark
         finally:
             spark.stop()
+
+
+@contextmanager
+def silent_ctrl_c() -> Iterator[None]:
+    """It ends what Spark does without a word."""
+    before = signal.signal(signal.SIGINT, _break_off)
+    try:
+        yield
     finally:
         signal.signal(signal.SIGINT, before)
 

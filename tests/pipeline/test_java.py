@@ -1,11 +1,13 @@
 """Spark runs on the Java that is there, else on the one that we bring, else nothing is started."""
 
 import os
+import signal
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from pipeline import session
 from pipeline.class_archive import archive_for, options_for_archive
 from pipeline.failures import PipelineFailed
 from pipeline.java import Java, NoJava, find_java, look_for_java
@@ -90,6 +92,14 @@ def test_a_far_spark_that_is_not_there_is_named_at_once() -> None:
     pytest.importorskip("pyspark")
     with pytest.raises(PipelineFailed, match=r"sc://127.0.0.1:1: no Spark Connect server"):
         open_session(Engine(remote="sc://127.0.0.1:1"))
+
+
+def test_ctrl_c_waits_until_java_can_be_ended() -> None:
+    done: list[str] = []
+    with pytest.raises(KeyboardInterrupt), session._later_ctrl_c():
+        signal.raise_signal(signal.SIGINT)
+        done.append("Java is known")
+    assert done
 
 
 def test_what_is_told_to_spark_wins() -> None:
