@@ -96,9 +96,14 @@ def test_a_far_spark_that_is_not_there_is_named_at_once() -> None:
 
 def test_ctrl_c_waits_until_java_can_be_ended() -> None:
     done: list[str] = []
-    with pytest.raises(KeyboardInterrupt), session._later_ctrl_c():
-        signal.raise_signal(signal.SIGINT)
-        done.append("Java is known")
+
+    def start() -> None:
+        with session._later_ctrl_c():
+            signal.raise_signal(signal.SIGINT)
+            done.append("Java is known")
+
+    with pytest.raises(KeyboardInterrupt):
+        start()
     assert done
 
 
