@@ -53,14 +53,14 @@ async def open_journal(settings: Settings, store: Store, now: float) -> Clerk | 
         settings.node,
         StoreOutlet(store, lambda events: clerk.miss(events)),
         now=now,
-        now_us=_now_us,
+        now_ns=time.time_ns,
     )
-    scribe = Scribe(clerk, _now_us, clerk.why)
+    scribe = Scribe(clerk, clerk.why)
     store.record(scribe)
     scribe.find(await store.left_notes())
     # Ahead of everything that happens now.
     clerk.flush(now)
-    clerk.changed(Kind.NODE, _now_us(), "start")
+    clerk.changed(Kind.NODE, clerk.now_us(), "start")
     clerk.flush(now)
     return clerk
 
@@ -75,7 +75,7 @@ def begin_journal(
     """The server has all that it had before; when it stops, its books are closed."""
     if clerk is not None:
         restored = bayeux.hub.counters.accepted
-        clerk.changed(Kind.BOOKS, _now_us(), "restored", number=restored)
+        clerk.changed(Kind.BOOKS, clerk.now_us(), "restored", number=restored)
         clock = asyncio.get_running_loop().time
         clerk.flush(clock())
         stack.push_async_callback(cancel, asyncio.create_task(_trim(clerk, store, settings)))
@@ -89,7 +89,7 @@ async def _trim(clerk: Clerk, store: Store, settings: Settings) -> None:
             trimmed = await trim(
                 store,
                 settings.node,
-                now_ms=_now_us() // 1000,
+                now_ms=clerk.now_us() // 1000,
                 age_ms=settings.journal_age,
                 size=settings.journal_size,
             )
@@ -114,8 +114,8 @@ async def _close_books(
         return
     clerk.flush(clock())
     for what, number in _books(bayeux, restored).items():
-        clerk.changed(Kind.BOOKS, _now_us(), what, number=number)
-    clerk.changed(Kind.NODE, _now_us(), "stop")
+        clerk.changed(Kind.BOOKS, clerk.now_us(), what, number=number)
+    clerk.changed(Kind.NODE, clerk.now_us(), "stop")
     clerk.flush(clock())
 
 
@@ -130,7 +130,3 @@ def _books(bayeux: Bayeux, restored: int) -> dict[str, int]:
         "discarded": counters.discarded.total(),
         "open": sum(session.queue.count for session in bayeux.sessions),
     }
-
-
-def _now_us() -> int:
-    return time.time_ns() // 1000

@@ -30,17 +30,17 @@ class Clerk(Journal):
         "written",
     )
 
-    def __init__(self, node: str, outlet: Outlet, *, now: float, now_us: Callable[[], int]) -> None:
-        super().__init__(node, outlet, now=now, now_us=now_us)
+    def __init__(self, node: str, outlet: Outlet, *, now: float, now_ns: Callable[[], int]) -> None:
+        super().__init__(node, outlet, now=now, now_ns=now_ns)
         # Frames that went before everybody had read them.
         self.unread = 0
         self.pushed = Pushed()
         # Of entries that the store is about to settle, if they were not acknowledged: the reason
         # of a discard; without one, that they expired.
         self.why: dict[tuple[str, int], Why] = {}
-        self._handed = TurnNotes(Kind.HANDED, 1, now_us, self.channels)
-        self._written = TurnNotes(Kind.WRITTEN, 1, now_us, self.channels)
-        self._acked = SingleNotes(Kind.ACKED, now_us, self.channels)
+        self._handed = TurnNotes(Kind.HANDED, 1, now_ns, self.channels)
+        self._written = TurnNotes(Kind.WRITTEN, 1, now_ns, self.channels)
+        self._acked = SingleNotes(Kind.ACKED, now_ns, self.channels)
         self.handed, self.written = self._handed.note, self._written.note
         self.acked = self._acked.note
 

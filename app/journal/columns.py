@@ -5,8 +5,8 @@ from typing import TypedDict
 
 from app.delivery.dead_letters import key_of
 from app.journal.frame import Body, Delivered
+from app.journal.schema import NS_PER_US
 
-_NS_PER_US = 1000
 _NOBODY = -1
 
 
@@ -117,7 +117,7 @@ class Columns:
         """All columns."""
         body = self._body
         if self._places:
-            base = self._first * _NS_PER_US
+            base = self._first * NS_PER_US
             known = self._channel_of
             channels = [self._channel(known[id]) if id in known else _NOBODY for id in self._places]
             body["messages"] = {"id": [id - base for id in self._places], "channel": channels}

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from app.journal.builder import FrameBuilder
 from app.journal.columns import Told
-from app.journal.schema import FULL, PATIENCE_S, Kind
+from app.journal.schema import FULL, NS_PER_US, PATIENCE_S, Kind
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +36,7 @@ class Journal(FrameBuilder):
 
     Args:
         now: The loop's time, as of `beat` and `flush`.
-        now_us: Microseconds since 1970, as told of events.
+        now_ns: Nanoseconds since 1970.
         most_bytes: How many bytes of frames may wait.
     """
 
@@ -46,12 +46,12 @@ class Journal(FrameBuilder):
         "_due",
         "_most_bytes",
         "_notes",
+        "_now_ns",
         "_outlet",
         "_replaced",
         "_waiting",
         "dropped",
         "dropped_untold",
-        "now_us",
     )
 
     def __init__(
@@ -60,12 +60,12 @@ class Journal(FrameBuilder):
         outlet: Outlet,
         *,
         now: float,
-        now_us: Callable[[], int],
+        now_ns: Callable[[], int],
         most_bytes: int = _MOST_BYTES,
     ) -> None:
         super().__init__(node)
         self._outlet = outlet
-        self.now_us = now_us
+        self._now_ns = now_ns
         self._most_bytes = most_bytes
         self._waiting: deque[tuple[bytes, list[int]]] = deque()
         self._bytes = 0
@@ -94,6 +94,10 @@ class Journal(FrameBuilder):
     @property
     def weight(self) -> int:
         return super().weight + len(self._replaced)
+
+    def now_us(self) -> int:
+        """The time, as it is told of events."""
+        return self._now_ns() // NS_PER_US
 
     def beat(self, now: float) -> None:
         """Time has passed: what makes a whole frame leaves, or has waited for company."""

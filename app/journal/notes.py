@@ -3,6 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from app.journal.schema import NS_PER_US
+
 if TYPE_CHECKING:
     from app.delivery.messages import Message
     from app.delivery.receivers import Receiver
@@ -24,18 +26,18 @@ class TurnNotes:
         "_last",
         "_messages",
         "_names",
+        "_now_ns",
         "_receivers",
         "_rows",
-        "_time",
         "count",
     )
 
     def __init__(
-        self, kind: str, attempt: int, time: Callable[[], int], channels: dict[int, str]
+        self, kind: str, attempt: int, now_ns: Callable[[], int], channels: dict[int, str]
     ) -> None:
         self._kind = kind
         self._attempt = attempt
-        self._time = time
+        self._now_ns = now_ns
         # Of messages, by their ids; filled here.
         self._channels = channels
         # Events, but for those of the row that grows.
@@ -65,8 +67,8 @@ class TurnNotes:
             self._begin_row(messages, self._receivers)
 
     def _begin_row(self, messages: "Sequence[Message]", names: list[str]) -> None:
-        ids = _ids(messages, self._channels)
-        self._rows.append((self._kind, ids, self._attempt, None, names, [self._time()]))
+        ids, at = _ids(messages, self._channels), self._now_ns() // NS_PER_US
+        self._rows.append((self._kind, ids, self._attempt, None, names, [at]))
 
     def crowd(self, messages: "Sequence[Message]", receivers: "list[Receiver]") -> None:
         """It happened to all of them; very often they are those of before."""
@@ -96,11 +98,11 @@ class TurnNotes:
 class SingleNotes:
     """What happens to many with the same messages, but to each at a time of its own."""
 
-    __slots__ = ("_channels", "_kind", "_open", "_rows", "_time", "count", "weight")
+    __slots__ = ("_channels", "_kind", "_now_ns", "_open", "_rows", "count", "weight")
 
-    def __init__(self, kind: str, time: Callable[[], int], channels: dict[int, str]) -> None:
+    def __init__(self, kind: str, now_ns: Callable[[], int], channels: dict[int, str]) -> None:
         self._kind = kind
-        self._time = time
+        self._now_ns = now_ns
         self._channels = channels
         # Events, and how often it happened.
         self.count = self.weight = 0
@@ -118,10 +120,10 @@ class SingleNotes:
             len(messages) == len(row[1]) == 1 or row[1] == [message.id for message in messages]
         ):
             row[4].append(receiver.key)
-            row[5].append(self._time())
+            row[5].append(self._now_ns() // NS_PER_US)
         else:
             ids = _ids(messages, self._channels)
-            row = (self._kind, ids, None, None, [receiver.key], [self._time()])
+            row = (self._kind, ids, None, None, [receiver.key], [self._now_ns() // NS_PER_US])
             self._open[last] = row
             self._rows.append(row)
 

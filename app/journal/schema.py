@@ -11,6 +11,8 @@ VERSION = 1
 FULL = 2000
 # How long (seconds) they may: what an ordinary store may lose, too, when its machine dies.
 PATIENCE_S = 1.0
+# Ids of messages are nanoseconds, times are microseconds.
+NS_PER_US: Final = 1000
 
 
 class Kind:

@@ -6,7 +6,7 @@ them has them.
 
 import logging
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import orjson
@@ -56,15 +56,11 @@ class Scribe:
     """A `Recorder`: notes that are in the store go on into the journal's next frame.
 
     Args:
-        now_us: Microseconds since 1970.
         why: What is known of entries that are settled without having been acknowledged.
     """
 
-    def __init__(
-        self, journal: "Journal", now_us: Callable[[], int], why: dict[tuple[str, int], Why]
-    ) -> None:
+    def __init__(self, journal: "Journal", why: dict[tuple[str, int], Why]) -> None:
         self._journal = journal
-        self._now_us = now_us
         self._why = why
         # Of calls that have not been answered.
         self._notes: deque[Note] = deque()
@@ -96,14 +92,14 @@ class Scribe:
             self._journal.replace(number, note)
 
     def kept(self, messages: "Sequence[tuple[Message, Sequence[str]]]") -> bytes:
-        at = self._now_us()
+        at = self._journal.now_us()
         published = [
             publication_of(message, at, len(keys), len(keys)) for message, keys in messages if keys
         ]
         return self._note(len(published), published, [])
 
     def handed_over(self, batches: "Mapping[str, Batch]") -> bytes:
-        at = [self._now_us()]
+        at = [self._journal.now_us()]
         rows: list[Row] = []
         last: Sequence[int] = ()
         keys: list[str] = []
@@ -119,7 +115,7 @@ class Scribe:
         return self._note(count, [], rows)
 
     def marked(self, marks: "Mapping[str, Mapping[int, Mark]]") -> bytes:
-        at = [self._now_us()]
+        at = [self._journal.now_us()]
         rows: list[Row] = []
         for key, entries in marks.items():
             for mark in entries.values():
@@ -133,7 +129,7 @@ class Scribe:
             self._why[key, message.id] = _NOTHING
 
     def settled(self, entries: "Mapping[int, Sequence[str]]") -> bytes:
-        at = [self._now_us()]
+        at = [self._journal.now_us()]
         rows: list[Row] = []
         others: list[Row] = []
         count = 0
@@ -164,7 +160,7 @@ class Scribe:
         return acked
 
     def buried(self, letters: "Sequence[tuple[DeadLetter, str | None]]") -> bytes:
-        at = [self._now_us()]
+        at = [self._journal.now_us()]
         rows: list[Row] = []
         for letter, _ in letters:
             why = Why(code=letter.code, letter=int(letter.id), fingerprint=letter.fingerprint)
@@ -173,7 +169,7 @@ class Scribe:
         return self._note(len(rows), [], rows)
 
     def left(self, sessions: "Mapping[str, Sequence[int]]") -> bytes:
-        at = [self._now_us()]
+        at = [self._journal.now_us()]
         why = Why(code=Reason.SESSION_ENDED.value)
         rows: list[Row] = [
             (Kind.DISCARDED, list(ids), None, why, [key], at)
@@ -183,7 +179,7 @@ class Scribe:
         return Note(len(rows), [], rows).packed() if rows else b""
 
     def replayed(self, letters: "Sequence[tuple[DeadLetter, str]]") -> bytes:
-        at = [self._now_us()]
+        at = [self._journal.now_us()]
         lines = [b"[%d,[],[" % VERSION]
         for letter, key in letters:
             why = Why(generation=letter.generation + 1)

@@ -3,10 +3,8 @@
 from collections.abc import Iterable
 
 from app.journal.frame import FrameUnreadable, decode
-from app.journal.schema import Event
+from app.journal.schema import NS_PER_US, Event
 from app.journal.unfold import unfold
-
-_NS_PER_US = 1000
 
 
 def events_of(message: int, frames: Iterable[bytes]) -> list[Event]:
@@ -24,5 +22,5 @@ def _in_frame(message: int, packed: bytes) -> list[Event]:
         return []
     known = frame.body.get("messages", {}).get("id", ())
     # Most frames are about others, and need not be unfolded.
-    is_there = message - frame.head.t0 * _NS_PER_US in known
+    is_there = message - frame.head.t0 * NS_PER_US in known
     return unfold(frame) if is_there else []

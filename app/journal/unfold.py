@@ -5,9 +5,7 @@ from itertools import repeat
 from typing import Any, cast
 
 from app.journal.frame import Delivered, Frame, FrameUnreadable
-from app.journal.schema import Event
-
-_NS_PER_US = 1000
+from app.journal.schema import NS_PER_US, Event
 
 
 def unfold(frame: Frame) -> list[Event]:
@@ -48,7 +46,7 @@ class _Unfolding:
             strict=True,
         ):
             yield {
-                "msg": self._head.t0 * _NS_PER_US + id,
+                "msg": self._head.t0 * NS_PER_US + id,
                 "origin": self._head.node if origin == own else self._names[origin],
                 "channel": self._channels[channel],
             }

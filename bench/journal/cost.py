@@ -129,7 +129,7 @@ class _Desk:
         self._pushed = Pushed()
 
     def _now(self) -> int:
-        return self._at
+        return self._at * 1000
 
     def tell(self, turn: Turn) -> None:
         """What happens in one turn."""

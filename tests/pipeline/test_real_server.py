@@ -4,6 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import duckdb
 import orjson
 from typer.testing import CliRunner
 
@@ -101,6 +102,17 @@ def kinds_of_violations(spark: "SparkSession", lake: Lake) -> dict[str, int]:
     return {row[0]: row[1] for row in found.collect()}
 
 
+def refused_before_they_were_handed(lake: Lake) -> Any:
+    """Copies of which the journal's times tell such a thing."""
+    found = duckdb.execute(
+        "select count(*) from (select min(ts) filter (kind = 'handed') as handed, "
+        "min(ts) filter (kind = 'refused') as refused "
+        f"from read_parquet('{lake.root}/events/*/*/*.parquet') group by msg, origin, receiver) "
+        "where refused < handed"
+    ).fetchone()
+    return found and found[0]
+
+
 def test_what_a_killed_server_wrote_down_is_whole_and_forgeries_of_it_are_found(
     spark: "SparkSession", lent: None, store: ValkeyServer, tmp_path: Path
 ) -> None:
@@ -125,6 +137,7 @@ def test_what_a_killed_server_wrote_down_is_whole_and_forgeries_of_it_are_found(
     assert sum(Journals(store.url, "holdfast").numbered().values()) > 0
     events = lake.table(spark, "events")
     assert violations(events).collect() == []
+    assert refused_before_they_were_handed(lake) == 0
     told = funnel(tables_of(lake, spark)).agg({"copies": "sum", "dead": "sum", "acked": "sum"})
     (sums,) = [row.asDict() for row in told.collect()]
     assert sums["sum(copies)"] == 2 * MESSAGES

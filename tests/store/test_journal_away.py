@@ -64,5 +64,5 @@ async def test_a_frame_that_was_lost_leaves_a_gap_in_the_numbers(
 
 def _journal(at: Desk, most_bytes: int = 1_000_000) -> Journal:
     outlet = StoreOutlet(at.store, lambda events: journal.miss(events))
-    journal = Journal("test", outlet, now=0.0, now_us=lambda: NOW_US, most_bytes=most_bytes)
+    journal = Journal("test", outlet, now=0.0, now_ns=lambda: NOW_US * 1000, most_bytes=most_bytes)
     return journal

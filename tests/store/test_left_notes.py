@@ -17,12 +17,12 @@ class Office:
 
     def __init__(self, at: Desk) -> None:
         self.lost = 0
-        self.clerk = Clerk("test", StoreOutlet(at.store, self.lose), now=0.0, now_us=self.wall)
-        self.scribe = Scribe(self.clerk, self.wall, self.clerk.why)
+        self.clerk = Clerk("test", StoreOutlet(at.store, self.lose), now=0.0, now_ns=self.wall)
+        self.scribe = Scribe(self.clerk, self.clerk.why)
         at.store.record(self.scribe)
 
     def wall(self) -> int:
-        return NOW_US
+        return NOW_US * 1000
 
     def lose(self, events: int) -> None:
         self.lost += events

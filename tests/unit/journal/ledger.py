@@ -57,8 +57,8 @@ class Writing(FakeKeeper):
     def __init__(self) -> None:
         super().__init__()
         self.shelf = Shelf()
-        self.clerk = Clerk("test", self.shelf, now=0.0, now_us=lambda: WALL_US)
-        self.scribe = Scribe(self.clerk, lambda: WALL_US, self.clerk.why)
+        self.clerk = Clerk("test", self.shelf, now=0.0, now_ns=lambda: WALL_US * 1000)
+        self.scribe = Scribe(self.clerk, self.clerk.why)
         self.notes = 0
 
     def note(self, packed: bytes) -> None:

@@ -31,14 +31,14 @@ class Shelf:
 
 
 class Wall:
-    """A clock that can be put back, in microseconds."""
+    """A clock that can be put back."""
 
     def __init__(self) -> None:
         self.put_back_us = 0
         self.now = 0.0
 
     def __call__(self) -> int:
-        return WALL + int(self.now * 1e6) - self.put_back_us
+        return (WALL + int(self.now * 1e6) - self.put_back_us) * 1000
 
 
 class Desk:
@@ -46,12 +46,12 @@ class Desk:
 
     def __init__(self, most_bytes: int = 1_000_000) -> None:
         self.shelf, self.wall = Shelf(), Wall()
-        self.journal = Journal("here", self.shelf, now=0.0, now_us=self.wall, most_bytes=most_bytes)
+        self.journal = Journal("here", self.shelf, now=0.0, now_ns=self.wall, most_bytes=most_bytes)
 
     def tell(self, count: int, now: float = 0.0) -> None:
         self.wall.now = now
         for n in range(count):
-            self.journal.delivered(Kind.ACKED, [MESSAGE], f"r/{n}", self.wall())
+            self.journal.delivered(Kind.ACKED, [MESSAGE], f"r/{n}", self.journal.now_us())
 
 
 def test_what_makes_a_whole_frame_does_not_wait() -> None:

@@ -25,7 +25,7 @@ class Watch:
     now = NOW
 
     def __call__(self) -> int:
-        return self.now
+        return self.now * 1000
 
 
 happenings = st.lists(
