@@ -124,10 +124,10 @@ def _start(
     lake.sign()
     taken = Taken()
 
-    def take(events: "DataFrame", batch: int) -> None:
+    def take(receipts: "DataFrame", batch: int) -> None:
         # This one is not for good before the next begins.
         _tell_committed(source, lake)
-        write_batch(events, batch, lake, taken)
+        write_batch(receipts, batch, lake, taken)
         tell(taken)
 
     spark.dataSource.register(JournalSource)

@@ -35,6 +35,8 @@ _EVERYWHERE = {
     "spark.sql.parquet.compression.codec": "zstd",
     # Days and states are few: a file is open for each, and nothing need be sorted.
     "spark.sql.maxConcurrentOutputFileWriters": "16",
+    # Sketches of so many hours and channels fit into memory: for them nothing need be sorted.
+    "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "4096",
     # What is told of a batch is told whole, or not at all.
     "spark.sql.sources.partitionOverwriteMode": "static",
 }
@@ -44,6 +46,8 @@ _HERE = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.memory": "2g",
+    # Files are near: each core gets its share, however small they are.
+    "spark.sql.files.openCostInBytes": "262144",
 }
 
 

@@ -22,19 +22,20 @@ from pipeline.reports.catalogue import REPORTS, result_of
 from pipeline.reports.tables import tables_of
 from pipeline.session import Engine, open_session
 from pipeline.source.journal import FORMAT, JournalSource
+from pipeline.source.streams import Journals
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-ENGINE = Engine("local[2]")
+MASTER = "local[2]"
 _ROUNDS = 4
 _IDLE_S = 30.0
 Found = dict[str, Any]
 
 
 @contextmanager
-def _session() -> "Iterator[SparkSession]":
-    spark = open_session(ENGINE)
+def _session(*, quick: bool = False) -> "Iterator[SparkSession]":
+    spark = open_session(Engine(MASTER, quick=quick))
     try:
         yield spark
     finally:
@@ -73,7 +74,7 @@ def source(url: str, lake: Lake) -> Found:
 
 def ingest(url: str, lake: Lake) -> Found:
     """As `holdfast pipeline ingest --once` does it."""
-    with _session() as spark:
+    with _session(quick=Journals(url, Source(url).namespace).are_small()) as spark:
         taken = take_what_is_there(spark, Source(url), lake, lambda taken: None)
         return {"events": taken.events, "batches": taken.batches}
 
