@@ -86,12 +86,12 @@ async def _serve(found: Settings) -> None:
     token = found.data / OPERATOR_FILE
     is_first_start = not token.exists()
     async with serving(found) as url:
-        sys.stdout.write(f"holdfast is ready: {_where(url, found.paths[0])}\n")
+        said = f"holdfast is ready: {_where(url, found.paths[0])}\n"
         if is_first_start:
             value = token.read_text("ascii").strip()
-            sys.stdout.write(
-                f"the operators' token, shown this once and kept in {token}: {value}\n"
-            )
+            said += f"the operators' token, shown this once and kept in {token}: {value}\n"
+        # At once: whoever ends the server when it is ready has seen all of it.
+        sys.stdout.write(said)
         sys.stdout.flush()
         await stopped.wait()
 

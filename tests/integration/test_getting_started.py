@@ -82,8 +82,11 @@ def test_one_line_is_printed_and_a_signal_ends_it_well(tmp_path: Path) -> None:
         with started("--port", "0", "--data", tmp_path / "data") as process:
             line = first_line(process)
             process.terminate()
-            rest, complained = process.communicate(timeout=LIMIT_S)
-            code = process.returncode
+            assert process.stdout is not None
+            assert process.stderr is not None
+            # What has come with the first line is here as well.
+            rest, complained = process.stdout.read(), process.stderr.read()
+            code = process.wait(LIMIT_S)
         assert re.fullmatch(rf"holdfast is ready: {url}/cometd - to try it out open {url}/\n", line)
         assert rest.startswith(tells)
         assert rest.count("\n") == bool(tells)
