@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from pipeline.census import census
 from pipeline.failures import PipelineFailed
 from pipeline.ingest import write_lives
-from pipeline.lake import Lake
+from pipeline.lake import Lake, batch_of
 from pipeline.swap import changing, replace
 from pipeline.upkeep import BACKFILL
 
@@ -102,9 +102,9 @@ def backfill(spark: "SparkSession", lake: Lake, plan: Plan, tell: Callable[[int]
 def _put_in_place(lake: Lake, scratch: Lake, plan: Plan) -> None:
     """The last step becomes the newest batch, from which the next ingest goes on."""
     shift = plan.newest + 1 - len(plan.steps)
-    old = [folder for _, folder in _folders(lake) if _number(folder) <= plan.newest]
+    old = [folder for _, folder in _folders(lake) if batch_of(folder) <= plan.newest]
     new = {
-        folder: lake.folder(table, _number(folder) + shift) for table, folder in _folders(scratch)
+        folder: lake.folder(table, batch_of(folder) + shift) for table, folder in _folders(scratch)
     }
     with changing(lake):
         replace(lake, old, new)
@@ -113,7 +113,3 @@ def _put_in_place(lake: Lake, scratch: Lake, plan: Plan) -> None:
 
 def _folders(lake: Lake) -> list[tuple[str, Path]]:
     return [(table, each) for table in _MADE for each in (lake.root / table).glob("batch=*")]
-
-
-def _number(folder: Path) -> int:
-    return int(folder.name.partition("=")[2])

@@ -8,6 +8,7 @@ from pyspark.sql import functions as F
 
 from app.journal.schema import Kind
 from pipeline.lives import is_kind
+from pipeline.runs import seed
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -26,7 +27,7 @@ def unbalanced(events: "DataFrame") -> "DataFrame":
     A run begins with the start of the process; one whose start was cut off cannot be compared.
     Events that a node counted as dropped may be missing.
     """
-    own = events.withColumn("seed", F.regexp_replace("epoch", "-[^-]*$", ""))
+    own = events.withColumn("seed", seed())
     runs = _runs(own)
     sums = _sums(own, runs)
     books = _last_books(own, runs)

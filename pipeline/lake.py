@@ -173,14 +173,17 @@ class Lake:
 
     def forget_carried(self, batch: int) -> None:
         """A batch is begun: what was carried to those before it is not needed any more."""
-        found = [
-            *(self.root / "messages").glob("batch=*"),
-            *(self.root / "life").glob(f"batch=*/state={OPEN}"),
-        ]
-        for folder in found:
-            name = next(part for part in folder.parts if part.startswith("batch="))
-            if int(name.partition("=")[2]) < batch - 1:
-                shutil.rmtree(folder)
+        messages = (self.root / "messages").glob("batch=*")
+        lives = (self.root / "life").glob(f"batch=*/state={OPEN}")
+        carried = [(each, each) for each in messages] + [(each, each.parent) for each in lives]
+        for place, folder in carried:
+            if batch_of(folder) < batch - 1:
+                shutil.rmtree(place)
+
+
+def batch_of(folder: Path) -> int:
+    """Which batch a folder is of, as it is called."""
+    return int(folder.name.partition("=")[2])
 
 
 def _read(spark: "SparkSession", schema: str, folder: Path) -> "DataFrame":

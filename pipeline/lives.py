@@ -9,7 +9,7 @@ from pyspark.sql.window import Window
 from app.journal.schema import SETTLED, Kind
 from pipeline import schemas
 from pipeline.lake import OPEN
-from pipeline.runs import NEVER
+from pipeline.runs import NEVER, seed
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -108,7 +108,7 @@ def _told(events: "DataFrame") -> "DataFrame":
         "over_us",
         us.alias("us"),
         rank().alias("rank"),
-        F.concat("node", F.lit("/"), F.regexp_replace("epoch", "-[^-]*$", "")).alias("journal"),
+        F.concat("node", F.lit("/"), seed()).alias("journal"),
         "seq",
         "pos",
         *_WHY,

@@ -47,6 +47,11 @@ def _parts(epoch: str) -> tuple[str, int]:
     return (seed, int(number)) if number.isdecimal() else (epoch, 0)
 
 
+def seed() -> "Column":
+    """Of each event the seed of its epoch."""
+    return F.regexp_replace("epoch", "-[^-]*$", "")
+
+
 def runs_of(groups: Iterable[Group]) -> Runs:
     """The runs that the events of these groups are of."""
     found: dict[tuple[str, str], _Run] = {}

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TextIO
 
 from pipeline.failures import PipelineFailed
-from pipeline.lake import Lake
+from pipeline.lake import Lake, batch_of
 
 # Names that begin like this are nothing to whoever reads tables.
 _NOTE = "_swap.json"
@@ -36,7 +36,7 @@ def reading(lake: Lake) -> Iterator[None]:
 def _check(lake: Lake, newest: int) -> None:
     """A file of no bytes is what a power cut leaves; Spark would pass over it in silence."""
     for folder in lake.root.glob("*/batch=*"):
-        if folder.parent.name[0] == "_" or int(folder.name.partition("=")[2]) > newest:
+        if folder.parent.name[0] == "_" or batch_of(folder) > newest:
             continue
         for file in folder.rglob("*.parquet"):
             if not file.stat().st_size:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from pipeline.failures import PipelineFailed
-from pipeline.lake import Lake
+from pipeline.lake import Lake, batch_of
 from pipeline.swap import changing, replace
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def _by_day(spark: "SparkSession", lake: Lake, table: str) -> dict[date | None, 
 
 def _folders(lake: Lake, table: str) -> list[tuple[int, Path]]:
     found = (lake.root / table).glob("batch=*")
-    return sorted((int(folder.name.partition("=")[2]), folder) for folder in found)
+    return sorted((batch_of(folder), folder) for folder in found)
 
 
 def compact(
@@ -104,7 +104,7 @@ def compact(
 
 
 def _merge(spark: "SparkSession", lake: Lake, step: Step) -> None:
-    numbers = [int(folder.name.partition("=")[2]) for folder in step.folders]
+    numbers = [batch_of(folder) for folder in step.folders]
     rows = lake.table(spark, step.table).where(F.col("batch").isin(numbers)).drop("batch")
     pieces = max(1, -(-step.bytes // _FILE_BYTES))
     work = Lake(lake.root / _WORK)

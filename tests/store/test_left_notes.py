@@ -42,6 +42,14 @@ def live(at: Desk) -> None:
     at.store.bury([letter(9, of=2)], "joe/1")
 
 
+async def tell_what_was_left(at: Desk) -> None:
+    """As a process does when it starts."""
+    office = Office(at)
+    office.scribe.find(await at.store.left_notes())
+    office.clerk.flush(0.0)
+    await at.answered()
+
+
 async def test_what_was_written_down_and_not_told_is_told_by_the_next_once(
     shared_valkey: ValkeyServer,
 ) -> None:
@@ -52,10 +60,7 @@ async def test_what_was_written_down_and_not_told_is_told_by_the_next_once(
     assert told(shared_valkey) == []
     for _ in range(2):
         async with desk(shared_valkey) as at:
-            office = Office(at)
-            office.scribe.find(await at.store.left_notes())
-            office.clerk.flush(0.0)
-            await at.answered()
+            await tell_what_was_left(at)
             assert await at.store.left_notes() == {}
     found = [(e.kind, (e.msg or 0) - BASE, e.receiver, e.copies) for e in told(shared_valkey)]
     assert found == [
@@ -77,10 +82,7 @@ async def test_what_was_told_in_time_is_not_told_again(shared_valkey: ValkeyServ
         await at.answered()
     assert len(told(shared_valkey)) == 5
     async with desk(shared_valkey) as at:
-        office = Office(at)
-        office.scribe.find(await at.store.left_notes())
-        office.clerk.flush(0.0)
-        await at.answered()
+        await tell_what_was_left(at)
     assert [event.kind for event in told(shared_valkey)[5:]] == ["acked"]
 
 
@@ -94,10 +96,7 @@ async def test_what_a_session_left_is_told_by_the_next_if_nobody_else_could(
         at.store.forget("joe/1", ids(1, 2))
         await at.answered()
     async with desk(shared_valkey) as at:
-        office = Office(at)
-        office.scribe.find(await at.store.left_notes())
-        office.clerk.flush(0.0)
-        await at.answered()
+        await tell_what_was_left(at)
         assert await at.store.left_notes() == {}
     found = [(e.kind, (e.msg or 0) - BASE, e.receiver, e.code) for e in told(shared_valkey)[2:]]
     assert found == [
