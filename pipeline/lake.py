@@ -143,14 +143,24 @@ class Lake:
         writer.parquet(_url(self.folder(table, batch)))
 
     def take_in(self, days: Mapping[str, str], batch: int) -> None:
-        """Files of events that lie ready, by the day of each, become a batch."""
+        """Files of events that lie ready, by the day of each, become a batch.
+
+        Raises:
+            PipelineFailed: They lie on another machine.
+        """
         place = self.folder("events", batch)
         if place.exists():
             shutil.rmtree(place)
         for file, day in days.items():
             aim = place / f"d={day}"
             aim.mkdir(parents=True, exist_ok=True)
-            (self.coming / file).rename(aim / file)
+            try:
+                (self.coming / file).rename(aim / file)
+            except FileNotFoundError:
+                raise PipelineFailed(
+                    f"what a worker wrote into {self.coming} is not there: all machines of a "
+                    "cluster must see the tables in one folder"
+                ) from None
         # What is left there is of tasks that failed.
         shutil.rmtree(self.coming, ignore_errors=True)
 

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipeline.census import Group
+from pipeline.failures import PipelineFailed
 from pipeline.lake import Lake
 from pipeline.source.arrow import ARROW, batch
 from pipeline.source.keeping import keep
@@ -93,3 +94,10 @@ def test_files_of_a_task_that_failed_are_not_counted(tmp_path: Path) -> None:
     lake.take_in({row["file"]: row["day"] for row in told}, 0)
     assert pq.read_table(lake.folder("events", 0)).num_rows == 1
     assert not lake.coming.exists()
+
+
+def test_files_that_a_worker_left_on_another_machine_are_missed(tmp_path: Path) -> None:
+    here, there = Lake(tmp_path / "here"), Lake(tmp_path / "there")
+    told = receipts([events((0, "acked", None))], there.coming)
+    with pytest.raises(PipelineFailed, match="in one folder"):
+        here.take_in({row["file"]: row["day"] for row in told}, 0)
