@@ -1,6 +1,8 @@
 """What became of copies, from events and from what was open before."""
 
 from collections.abc import Sequence
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
@@ -30,7 +32,7 @@ _RANK = {
         (Kind.PUBLISHED, Kind.REPLAYED, Kind.HANDED, Kind.REDELIVERED, Kind.REFUSED, Kind.RETURNED)
     )
 }
-_WHY = ("code", "letter", "fingerprint")
+_WHY = ("code", "letter", "fingerprint", "replay_of")
 
 
 def is_kind(*kinds: str) -> "Column":
@@ -93,13 +95,13 @@ def is_unnamed() -> "Column":
 
 def _told(events: "DataFrame") -> "DataFrame":
     """What each event adds to the life that it is part of."""
-    us = F.unix_micros("ts")
+    us, is_replay = F.unix_micros("ts"), is_kind(Kind.REPLAYED)
     # The latest end, and which it was, in one number.
     places = (F.when(is_kind(kind), us * _KINDS + place) for place, kind in enumerate(ENDS))
     return events.select(
         *COPY,
-        F.when(is_kind(Kind.REPLAYED), F.col("generation")).alias("generation"),
-        is_kind(Kind.REPLAYED).cast("bigint").alias("replayed"),
+        F.when(is_replay, F.col("generation")).alias("generation"),
+        is_replay.cast("bigint").alias("replayed"),
         F.when(is_kind(*_HANDED), us).alias("handed_us"),
         F.coalesce(*places).alias("end"),
         F.col("attempt").alias("attempts"),
@@ -111,7 +113,10 @@ def _told(events: "DataFrame") -> "DataFrame":
         F.concat("node", F.lit("/"), seed()).alias("journal"),
         "seq",
         "pos",
-        *_WHY,
+        "code",
+        F.when(~is_replay, F.col("letter")).alias("letter"),
+        "fingerprint",
+        F.when(is_replay, F.array("letter")).alias("replay_of"),
     )
 
 
@@ -189,11 +194,12 @@ def _words() -> list["Column"]:
         F.max(coded).getField("code").alias("code"),
         F.max("letter").alias("letter"),
         F.max("fingerprint").alias("fingerprint"),
+        F.flatten(F.collect_set("replay_of")).alias("replay_of"),
     ]
 
 
 def _is_explained() -> "Column":
-    return F.coalesce("code", "fingerprint").isNotNull() | F.col("letter").isNotNull()
+    return reduce(or_, (F.col(name).isNotNull() for name in _WHY))
 
 
 def _texts(words: Sequence[str]) -> "Column":

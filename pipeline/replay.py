@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from app.journal.schema import Kind
-from pipeline.lives import COPY, MESSAGE
+from pipeline.lives import MESSAGE
 from pipeline.reports.dead import poison
 from pipeline.reports.tables import Tables
 from pipeline.summaries import published_ts
@@ -41,14 +41,13 @@ class Wanted:
 
 
 def plan(tables: Tables, wanted: Wanted) -> "DataFrame":
-    """The letters that are wanted and were not replayed yet, in the order of publication: PLAN."""
+    """The letters that are wanted and were not replayed yet, to whomever, in the order of
+    publication: PLAN.
+    """
     dead = tables.life.where((F.col("state") == Kind.DEAD) & F.col("letter").isNotNull())
     meant = dead.where(_is_meant(wanted))
-    # A replay begins another life of the copy.
-    later = tables.life.where(F.col("generation") > 0).select(
-        *COPY, (F.col("generation") - 1).alias("generation")
-    )
-    fresh = meant.join(later, on=[*COPY, "generation"], how="left_anti")
+    replayed = tables.life.select(F.explode("replay_of").alias("letter"))
+    fresh = meant.join(replayed, on="letter", how="left_anti")
     if wanted.without_poison:
         poisonous = poison(tables).select(*MESSAGE)
         fresh = fresh.join(poisonous, on=[*MESSAGE], how="left_anti")

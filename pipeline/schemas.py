@@ -10,11 +10,12 @@ FRAME = "epoch string, seq bigint, pos int"
 JOURNAL = f"{EVENT}, {FRAME}"
 
 
-# One copy of a message on its way to one receiver; each replay begins another life of it.
+# One copy of a message on its way to one receiver; each replay begins another life of it, which
+# knows the letters that it was replayed from: several, if a message died of several receivers.
 LIFE = (
     "origin string, msg bigint, receiver string, generation int, channel string, "
     "handed_ts timestamp, ended_ts timestamp, attempts int, redelivered bigint, refused bigint, "
-    "code string, letter bigint, fingerprint string"
+    "code string, letter bigint, fingerprint string, replay_of array<bigint>"
 )
 # A message, and how many of its copies have come to their ends; how much of that is of receivers
 # that have no name; and how many went with the process that had them.

@@ -34,15 +34,17 @@ class Replaying:
         session = self._find(key)
         return None if session is None else session.is_durable
 
-    def deliver(self, key: str, message: Message) -> None:
-        """Into the session's queue; if it is durable the message stands in the store's already."""
+    def deliver(self, key: str, message: Message, letter: int) -> None:
+        """What was this dead letter goes into the session's queue; if it is durable, it stands in
+        the store's already.
+        """
         session = self._find(key)
         if session is not None:
             # The store gives it the place of its first publication, and so does the queue.
             message.is_late = session.queue.is_mixed = True
-            self._bayeux.hub.replay(session, message)
+            self._bayeux.hub.replay(session, message, letter)
         else:
-            self._bury(key, message)
+            self._bury(key, message, letter)
 
     def waiting(self, sent: Sequence[Sent]) -> list[Sent]:
         """Those that are in their queues still, waiting or handed over."""
@@ -57,10 +59,10 @@ class Replaying:
         entries = [*queue.handed.values(), *queue.returned]
         return {entry.message.id for entry in entries} | {each.id for each in queue.waiting}
 
-    def _bury(self, key: str, message: Message) -> None:
+    def _bury(self, key: str, message: Message, letter: int) -> None:
         """The session has ended while the store made the letter a message."""
         bayeux = self._bayeux
-        letter = DeadLetter.of(
+        another = DeadLetter.of(
             message,
             id=f"{bayeux.node.stamp():019d}",
             receiver=f"client/{key}",
@@ -68,10 +70,10 @@ class Replaying:
             reason=f"{GIVEN_UP.meaning}: the session ended before the replay reached it",
         )
         if bayeux.witness is not None:
-            bayeux.witness.replayed(key, message)
+            bayeux.witness.replayed(key, message, letter)
         bayeux.hub.counters.accepted += 1
         bayeux.hub.counters.dead += 1
-        bayeux.hub.keeper.bury([letter], None)
+        bayeux.hub.keeper.bury([another], None)
 
     def _find(self, key: str) -> Session | None:
         sessions = self._bayeux.sessions

@@ -137,10 +137,10 @@ class Hub(Generic[R]):
         """Give the message to one receiver, whatever it subscribed to."""
         self._show(message, (receiver,), None, 0)
 
-    def replay(self, receiver: R, message: Message) -> None:
-        """Give the receiver a message that was dead; if it is durable, the store has it already."""
+    def replay(self, receiver: R, message: Message, letter: int) -> None:
+        """Give the receiver what was a dead letter; if it is durable, the store has it already."""
         if self._witness is not None:
-            self._witness.replayed(receiver.key, message)
+            self._witness.replayed(receiver.key, message, letter)
         self._give(message, (receiver,), is_lazy=False)
 
     def make_ready(self, receiver: R) -> None:

@@ -66,8 +66,8 @@ class Witness(Protocol):
         """So many receivers are to get it that do not have it in the store."""
         ...
 
-    def replayed(self, key: str, message: "Message") -> None:
-        """A dead letter is a message again: one copy more, for the session of this key."""
+    def replayed(self, key: str, message: "Message", letter: int) -> None:
+        """The dead letter is a message again: one copy more, for the session of this key."""
         ...
 
     # The three that are told most often, with one message at least.

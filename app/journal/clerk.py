@@ -64,9 +64,9 @@ class Clerk(Journal):
         if copies or not message.is_durable:
             self.published(message, message.id // 1000, copies)
 
-    def replayed(self, key: str, message: Message) -> None:
-        at = self.now_us()
-        self.explained(Kind.REPLAYED, message, key, at, generation=message.generation)
+    def replayed(self, key: str, message: Message, letter: int) -> None:
+        at, generation = self.now_us(), message.generation
+        self.explained(Kind.REPLAYED, message, key, at, letter=letter, generation=generation)
 
     def handed_again(self, receiver: Receiver, entries: Iterable[Entry]) -> None:
         if not receiver.is_durable:

@@ -80,7 +80,7 @@ class Event(NamedTuple):
     attempt: int | None = None
     # Why: an error code, or the reason of a discard.
     code: str | None = None
-    # The dead letter that it became or was, and what failed alike.
+    # The dead letter that it became or, if replayed, was; and what failed alike.
     letter: int | None = None
     fingerprint: str | None = None
     # Of `replayed` alone: how often it was replayed by now.

@@ -182,6 +182,6 @@ class Scribe:
         at = [self._journal.now_us()]
         lines = [b"[%d,[],[" % VERSION]
         for letter, key in letters:
-            why = Why(generation=letter.generation + 1)
+            why = Why(letter=int(letter.id), generation=letter.generation + 1)
             lines.append(orjson.dumps((Kind.REPLAYED, [letter.message], None, why, [key], at)))
         return b"\n".join(lines)

@@ -178,7 +178,7 @@ class Run:
                 self._store.marked(take.key, (take.letter.message,))
             message = message_of(take.letter)
             message.is_durable = take.is_durable
-            self._receivers.deliver(take.key, message)
+            self._receivers.deliver(take.key, message, int(take.letter.id))
             self._out.add(Sent(take.key, message.id))
             job.sent += 1
         self._store.told(notes)

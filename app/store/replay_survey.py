@@ -21,8 +21,10 @@ class Receivers(Protocol):
         """Whether the session is a durable one; None if there is none of this name."""
         ...
 
-    def deliver(self, key: str, message: Message) -> None:
-        """Put it into the session's queue; in the store it stands there already, if durable."""
+    def deliver(self, key: str, message: Message, letter: int) -> None:
+        """Put what was this dead letter into the session's queue; in the store it stands there
+        already, if durable.
+        """
         ...
 
     def waiting(self, sent: Sequence[Sent]) -> Sequence[Sent]:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 MESSAGES = 20
 DEAD = MESSAGES // 5
+REPLAY = ["pipeline", "replay", "--all", "--json"]
 
 
 def receiver(url: str, name: str) -> Talker:
@@ -52,15 +53,15 @@ def settle(talker: Talker) -> int:
     return len(events)
 
 
-def replay_what_died(server: Server, ann: Talker, lake: Lake) -> None:
+def replay_what_died(server: Server, cleo: Talker, lake: Lake) -> None:
     """Have the server do it from a plan; what was done is not done again."""
-    words = ["pipeline", "replay", "--all", "--yes", "--json", "--lake", str(lake.root)]
+    words = [*REPLAY, "--lake", str(lake.root), "--to", "cleo/1", "--yes"]
     words += ["--url", server.url, "--token-file", str(server.data / "admin-token")]
     runner = CliRunner()
     planned = runner.invoke(program, [*words, "--dry-run"])
     assert orjson.loads(planned.stdout.splitlines()[0])["letters"] == DEAD // 2
     with ThreadPoolExecutor(1) as others:
-        taking = others.submit(take_again, ann)
+        taking = others.submit(take_again, cleo)
         done = orjson.loads(runner.invoke(program, words).stdout)
         assert taking.result() == DEAD
     counts = ("state", "total", "sent", "acked", "failed")
@@ -69,15 +70,15 @@ def replay_what_died(server: Server, ann: Talker, lake: Lake) -> None:
     assert orjson.loads(again.stdout)["skips"] == {"replayed": DEAD}
 
 
-def take_again(ann: Talker) -> int:
+def take_again(cleo: Talker) -> int:
     """Ack until everything that had died has come once more."""
     taken, batch = 0, 0
     while taken < DEAD:
-        said = ann.connect(advice={"timeout": 1000}, ext={"ack": batch})
+        said = cleo.connect(advice={"timeout": 1000}, ext={"ack": batch})
         (reply,) = [message for message in said if message["channel"] == "/meta/connect"]
         batch = reply["ext"]["ack"]
         taken += sum("data" in message for message in said)
-    ann.connect(advice={"timeout": 0}, ext={"ack": batch})
+    cleo.connect(advice={"timeout": 0}, ext={"ack": batch})
     return taken
 
 
@@ -126,7 +127,7 @@ def test_what_a_killed_server_wrote_down_is_whole_and_forgeries_of_it_are_found(
             publisher.send(f"/orders/{number % 2}", data={"number": number})
         assert settle(ann) == MESSAGES
         take_what_is_there(spark, Source(store.url), lake, lambda taken: None)
-        replay_what_died(server, ann, lake)
+        replay_what_died(server, receiver(server.url, "cleo"), lake)
         # The server answered for all that is kept; what is passing may be on its way.
         server.process.kill()
         server.process.wait()
@@ -134,6 +135,8 @@ def test_what_a_killed_server_wrote_down_is_whole_and_forgeries_of_it_are_found(
         server.stop()
     taken = take_what_is_there(spark, Source(store.url), lake, lambda taken: None)
     assert taken.lacking == {}
+    planned = CliRunner().invoke(program, [*REPLAY, "--lake", str(lake.root), "--dry-run"])
+    assert (planned.exit_code, "were replayed" in planned.stderr) == (1, True)
     assert sum(Journals(store.url, "holdfast").numbered().values()) > 0
     events = lake.table(spark, "events")
     assert violations(events).collect() == []

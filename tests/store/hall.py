@@ -23,6 +23,8 @@ class Hall:
         self.at = at
         self.durable: dict[str, bool] = {"joe/1": True, "ann/1": True, "joe/-5": False}
         self.delivered: list[tuple[str, int]] = []
+        # Which dead letters they were.
+        self.letters: list[int] = []
         self.messages: list[Message] = []
         self.queued: set[Sent] = set()
         self.is_acking = True
@@ -31,8 +33,9 @@ class Hall:
     def is_durable(self, key: str) -> bool | None:
         return self.durable.get(key)
 
-    def deliver(self, key: str, message: Message) -> None:
+    def deliver(self, key: str, message: Message, letter: int) -> None:
         self.delivered.append((key, message.id - BASE))
+        self.letters.append(letter - BASE)
         self.messages.append(message)
         self.queued.add(Sent(key, message.id))
 

@@ -6,7 +6,8 @@ from app.journal.frame import decode
 from app.journal.schema import Event
 from app.journal.scribe import Scribe
 from app.journal.unfold import unfold
-from tests.store.desk import BASE, KEYS, Desk, batch, desk, ids, letter, message
+from app.store.scripts import Take
+from tests.store.desk import BASE, KEYS, Desk, batch, desk, ids, letter, message, session
 from tests.store.servers import ValkeyServer
 
 NOW_US = BASE // 1000
@@ -126,6 +127,21 @@ async def test_what_becomes_of_what_a_session_left_is_told_once(
         office.clerk.flush(0.0)
         await at.answered()
     assert sorted(event.kind for event in told(shared_valkey)) == ["acked", "published"]
+
+
+async def test_which_letter_was_replayed_is_told_by_the_next(shared_valkey: ValkeyServer) -> None:
+    async with desk(shared_valkey) as at:
+        at.store.save(session("joe/1"))
+        at.store.bury([letter(9, of=2)], None)
+        Office(at)
+        takes = [Take(letter(9, of=2), "joe/1", True)]
+        call, _ = at.store.replay_take(at.store.epoch, str(BASE), takes)
+        assert await at.store.run(lambda _: call) == [b"taken"]
+    async with desk(shared_valkey) as at:
+        await tell_what_was_left(at)
+    [_, found] = told(shared_valkey)
+    assert (found.kind, found.receiver) == ("replayed", "joe/1")
+    assert (found.letter, found.generation) == (BASE + 9, 1)
 
 
 async def test_a_note_that_cannot_be_read_is_missed_and_goes(shared_valkey: ValkeyServer) -> None:

@@ -116,6 +116,7 @@ async def test_another_session_may_get_everything(scene: Scene) -> None:
     options = ReplayOptions(rate=100_000, canary=0, target="ann/1")
     assert await ended(await jobs.start(ALL, options, "operator")) is JobState.DONE
     assert hall.delivered == [("ann/1", 1), ("ann/1", 2)]
+    assert hall.letters == [11, 12]
 
 
 async def test_another_session_gets_a_message_once_that_had_several_receivers(

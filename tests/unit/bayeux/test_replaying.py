@@ -19,7 +19,7 @@ def test_a_replayed_message_waits_like_any_other_until_it_is_acknowledged() -> N
     client = receiver(house)
     message = a_message(house)
     assert replaying.is_durable("joe/1") is True
-    replaying.deliver("joe/1", message)
+    replaying.deliver("joe/1", message, 1)
     sent = [("joe/1", message.id), ("joe/1", 5)]
     assert replaying.waiting(sent) == sent[:1]
     (event,) = client.connect(advice={"timeout": 0}).events
@@ -36,7 +36,7 @@ def test_a_replayed_message_reaches_a_session_without_a_name_of_its_own() -> Non
     client = receiver(house, session=None)
     key = client.session.key
     assert replaying.is_durable(key) is False
-    replaying.deliver(key, a_message(house))
+    replaying.deliver(key, a_message(house), 1)
     assert connect(client) == [7]
     house.bayeux.end_by_server(client.session)
     assert replaying.is_durable(key) is None
@@ -56,7 +56,7 @@ def test_a_replayed_message_without_a_receiver_is_a_dead_letter_again() -> None:
     house = house_of()
     replaying = Replaying(house.bayeux)
     message = a_message(house)
-    replaying.deliver("joe/1", message)
+    replaying.deliver("joe/1", message, 1)
     (letter,) = house.keeper.letters
     assert (letter.key, letter.message, letter.generation) == ("joe/1", message.id, 1)
     assert replaying.waiting([("joe/1", message.id)]) == []
@@ -67,6 +67,6 @@ def test_a_replayed_message_that_finds_no_room_is_a_dead_letter_again() -> None:
     house = house_of()
     receiver(house, queue={"maxEntries": 1})
     publish(house, 1)
-    Replaying(house.bayeux).deliver("joe/1", a_message(house))
+    Replaying(house.bayeux).deliver("joe/1", a_message(house), 1)
     assert letters(house) == [7]
     assert house.balances()
