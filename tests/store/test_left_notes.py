@@ -135,8 +135,8 @@ async def test_which_letter_was_replayed_is_told_by_the_next(shared_valkey: Valk
         at.store.bury([letter(9, of=2)], None)
         Office(at)
         takes = [Take(letter(9, of=2), "joe/1", True)]
-        call, _ = at.store.replay_take(at.store.epoch, str(BASE), takes)
-        assert await at.store.run(lambda _: call) == [b"taken"]
+        taken = at.store.run(lambda epoch: at.store.replay_take(epoch, str(BASE), takes)[0])
+        assert await taken == [b"taken"]
     async with desk(shared_valkey) as at:
         await tell_what_was_left(at)
     [_, found] = told(shared_valkey)
