@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from pipeline.batches import MADE, due
 from pipeline.census import census
 from pipeline.failures import PipelineFailed
 from pipeline.ingest import write_lives
-from pipeline.lake import Lake, batch_of
+from pipeline.lake import Lake, batch_of, write_down
 from pipeline.swap import changing, replace
 from pipeline.upkeep import BACKFILL
 
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _PLAN = "plan.json"
-_MADE = ("life", "messages", "lost", "latency", "dead")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +56,7 @@ def begin(spark: "SparkSession", lake: Lake) -> Plan:
 def _write_plan(place: Path, plan: Plan) -> None:
     shutil.rmtree(place.parent, ignore_errors=True)
     place.parent.mkdir()
-    draft = place.with_suffix(".draft")
-    draft.write_text(json.dumps({"newest": plan.newest, "steps": plan.steps}), "utf-8")
-    draft.rename(place)
+    write_down(place, {"newest": plan.newest, "steps": plan.steps})
 
 
 def _new_plan(spark: "SparkSession", lake: Lake) -> Plan:
@@ -102,14 +100,16 @@ def backfill(spark: "SparkSession", lake: Lake, plan: Plan, tell: Callable[[int]
 def _put_in_place(lake: Lake, scratch: Lake, plan: Plan) -> None:
     """The last step becomes the newest batch, from which the next ingest goes on."""
     shift = plan.newest + 1 - len(plan.steps)
-    old = [folder for _, folder in _folders(lake) if batch_of(folder) <= plan.newest]
+    # What was lost is to be missed no more, either.
+    lost = [lake.folder(table, batch) for table in MADE for batch in due(lake, table, plan.newest)]
+    found = [folder for _, folder in _folders(lake) if batch_of(folder) <= plan.newest]
     new = {
         folder: lake.folder(table, batch_of(folder) + shift) for table, folder in _folders(scratch)
     }
     with changing(lake):
-        replace(lake, old, new)
+        replace(lake, {*found, *lost}, new)
         shutil.rmtree(scratch.root)
 
 
 def _folders(lake: Lake) -> list[tuple[str, Path]]:
-    return [(table, each) for table in _MADE for each in (lake.root / table).glob("batch=*")]
+    return [(table, each) for table in MADE for each in (lake.root / table).glob("batch=*")]

@@ -120,7 +120,8 @@ def _start(
     *,
     once: bool,
 ) -> tuple[Taken, "StreamingQuery"]:
-    lake.check()
+    with steady(lake):
+        lake.check()
     lake.sign()
     taken = Taken()
 

@@ -7,7 +7,7 @@ frames tells, so what it said is kept beside the tables.
 import json
 from collections.abc import Mapping
 
-from pipeline.lake import Lake
+from pipeline.lake import Lake, write_down
 from pipeline.source.outline import Position
 
 _NAME = "_lacking.json"
@@ -16,9 +16,7 @@ _NAME = "_lacking.json"
 def remember(lake: Lake, lacking: Mapping[str, int]) -> None:
     """So many frames of each node were not there; what was remembered before is past."""
     numbers = {node: _read(lake, node) + frames for node, frames in lacking.items()}
-    draft = lake.root / f"{_NAME}.draft"
-    draft.write_text(json.dumps(numbers), "utf-8")
-    draft.rename(lake.root / _NAME)
+    write_down(lake.root / _NAME, numbers)
 
 
 def remembered(lake: Lake) -> dict[str, int]:

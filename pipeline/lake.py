@@ -99,10 +99,11 @@ class Lake:
         return {node: Position.of(given) for node, given in json.loads(last).items()}
 
     def check(self) -> None:
-        """Refuse tables of another version, or without the memory of how far they go.
+        """Refuse to fill tables of another version, or without the memory of how far they go, or
+        without what the newest batch has carried.
 
         Raises:
-            PipelineFailed: It would count everything once more.
+            PipelineFailed: It would count everything once more, or wrong.
         """
         if (self.root / "events").exists() and not self.checkpoint.exists():
             raise PipelineFailed(
@@ -110,6 +111,17 @@ class Lake:
                 "this one away"
             )
         self._check_version()
+        newest = self.committed()
+        if newest is not None:
+            self._check_carried(newest)
+
+    def _check_carried(self, newest: int) -> None:
+        for place in (self.folder("messages", newest), self.folder("life", newest)):
+            if not place.exists():
+                raise PipelineFailed(
+                    f"{place} is not there, and the next batch needs it: holdfast pipeline "
+                    "backfill makes it anew"
+                )
 
     def sign(self) -> None:
         """What is written here is of this version."""
@@ -189,6 +201,13 @@ class Lake:
         for place, folder in carried:
             if batch_of(folder) < batch - 1:
                 shutil.rmtree(place)
+
+
+def write_down(place: Path, told: object) -> None:
+    """As JSON; whoever is killed meanwhile leaves what was there before."""
+    draft = place.with_suffix(".draft")
+    draft.write_text(json.dumps(told), "utf-8")
+    draft.rename(place)
 
 
 def batch_of(folder: Path) -> int:

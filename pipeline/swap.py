@@ -6,14 +6,14 @@ long as it is done, nobody reads them.
 
 import json
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from fcntl import LOCK_EX, LOCK_NB, LOCK_SH, flock
 from pathlib import Path
 from typing import TextIO
 
-from pipeline.failures import PipelineFailed
-from pipeline.lake import Lake, batch_of
+from pipeline.batches import EVENTS, MADE, check, swapped
+from pipeline.lake import Lake, write_down
 
 # Names that begin like this are nothing to whoever reads tables.
 _NOTE = "_swap.json"
@@ -21,29 +21,16 @@ _LOCK = "_lock"
 
 
 @contextmanager
-def reading(lake: Lake) -> Iterator[None]:
-    """Folders that are to be read stay where they are meanwhile.
+def reading(lake: Lake, tables: Iterable[str] = (*EVENTS, *MADE)) -> Iterator[None]:
+    """Folders of tables that are to be read stay where they are meanwhile.
 
     Raises:
         PipelineFailed: There is nothing to read, or a part of it is gone.
     """
     newest = lake.newest()
     with steady(lake):
-        _check(lake, newest)
+        check(lake, newest, tables)
         yield
-
-
-def _check(lake: Lake, newest: int) -> None:
-    """A file of no bytes is what a power cut leaves; Spark would pass over it in silence."""
-    for folder in lake.root.glob("*/batch=*"):
-        if folder.parent.name[0] == "_" or batch_of(folder) > newest:
-            continue
-        for file in folder.rglob("*.parquet"):
-            if not file.stat().st_size:
-                raise PipelineFailed(
-                    f"{file} is empty: what was in it is lost, as by a power cut. Ingest anew into "
-                    "another --lake what the journal still has, or remove the file and do without"
-                )
 
 
 @contextmanager
@@ -67,8 +54,11 @@ def changing(lake: Lake) -> Iterator[None]:
 
 
 @contextmanager
-def keeping_up(lake: Lake) -> Iterator[None]:
+def keeping_up(lake: Lake, tables: Iterable[str] = (*EVENTS, *MADE)) -> Iterator[None]:
     """Only one keeps up the tables at a time; ingest and reports go on.
+
+    Args:
+        tables: Those that must be whole for it.
 
     Raises:
         PipelineFailed: Somebody does already, or there is nothing to keep up.
@@ -76,7 +66,7 @@ def keeping_up(lake: Lake) -> Iterator[None]:
     # Where there is nothing no folder is to be made.
     lake.newest()
     with lake.alone("upkeep"):
-        with reading(lake):
+        with reading(lake, tables):
             pass
         yield
 
@@ -105,7 +95,7 @@ def _opened(lake: Lake) -> TextIO:
     return (lake.root / _LOCK).open("a")
 
 
-def replace(lake: Lake, old: Sequence[Path], new: Mapping[Path, Path]) -> None:
+def replace(lake: Lake, old: Iterable[Path], new: Mapping[Path, Path]) -> None:
     """Remove these folders and put new ones, from where they are, where they are to be.
 
     All of them are below the lake's; the caller has it to itself.
@@ -115,9 +105,7 @@ def replace(lake: Lake, old: Sequence[Path], new: Mapping[Path, Path]) -> None:
         "new": {_name(lake, place): _name(lake, aim) for place, aim in new.items()},
     }
     note = lake.root / _NOTE
-    draft = note.with_suffix(".draft")
-    draft.write_text(json.dumps(told), "utf-8")
-    draft.rename(note)
+    write_down(note, told)
     _finish(lake)
 
 
@@ -139,6 +127,7 @@ def _finish(lake: Lake) -> None:
         if (lake.root / name).exists():
             (lake.root / aim).parent.mkdir(parents=True, exist_ok=True)
             (lake.root / name).rename(lake.root / aim)
+    swapped(lake, told["old"], told["new"].values())
     note.unlink()
 
 

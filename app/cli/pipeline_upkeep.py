@@ -11,6 +11,7 @@ from app.cli.journal_place import JournalPlace, journal
 from app.cli.options import AsJson, DryRun, Yes, confirm, gathers
 from app.cli.output import note, patience, print_json, print_table, progress
 from app.cli.spark import engine, failing
+from pipeline.batches import EVENTS
 from pipeline.lake import Lake
 from pipeline.session import Engine
 from pipeline.swap import keeping_up
@@ -104,7 +105,12 @@ def backfill(
     If it is broken off, the next one goes on behind the last whole day.
     """
     lake = Lake(journal.lake)
-    with failing(), keeping_up(lake), spark.session(engine(False)) as session, progress() as bar:
+    with (
+        failing(),
+        keeping_up(lake, EVENTS),
+        spark.session(engine(False)) as session,
+        progress() as bar,
+    ):
         from pipeline.backfill import backfill as make
         from pipeline.backfill import begin
 

@@ -13,6 +13,7 @@ from app.cli.main import program
 from app.journal.schema import Event
 from pipeline import backfill as backfills
 from pipeline import schemas
+from pipeline.batches import EVENTS
 from pipeline.failures import PipelineFailed
 from pipeline.lake import Lake
 from pipeline.swap import changing, keeping_up, reading, replace, unread
@@ -87,6 +88,9 @@ def test_tables_are_made_anew_put_together_and_forgotten(
         **{(1, "acked"): 18, (1, "dead"): 2},
         **{(2, "acked"): 19, (2, "dead"): 2},
     }
+    with reading(lake):
+        # Whatever is gone was taken away on purpose.
+        pass
     # From this the next ingest goes on.
     assert [row.receiver for row in lake.table(spark, "open").collect()] == ["bob/1"]
     assert lake.table(spark, "messages").count() == 1
@@ -104,6 +108,10 @@ def test_tables_are_made_anew_put_together_and_forgotten(
     assert tables == ["dead", "events", "events", "latency", "life"]
     assert {batch for batch, _ in states(spark, lake)} == {2}
     assert lake.table(spark, "events").isEmpty()
+    assert "No violations" in run(lake, "audit").stderr
+    shutil.rmtree(lake.folder("events", 2))
+    lost = run(lake, "audit")
+    assert (lost.exit_code, "batch=00000002 is not there" in lost.stderr) == (1, True)
     assert [row.receiver for row in lake.table(spark, "open").collect()] == ["bob/1"]
 
 
@@ -136,24 +144,27 @@ def test_lives_are_kept_as_long_as_what_they_are_made_from(tmp_path: Path) -> No
 def shelf(tmp_path: Path) -> Lake:
     """Folders that Spark need not look into."""
     lake = Lake(tmp_path / "lake")
-    for name in ("life/batch=00000001", "life/batch=00000002", "_compact/life/batch=00000002"):
+    tables = ("events", "life", "latency", "dead")
+    names = [f"{table}/batch={batch:08d}" for table in tables for batch in range(3)]
+    for name in (*names, "_compact/life/batch=00000002"):
         (lake.root / name).mkdir(parents=True)
         (lake.root / name / "rows").write_text(name)
+    lake.sign()
     (lake.checkpoint / "commits").mkdir(parents=True)
     (lake.checkpoint / "commits/2").touch()
     return lake
 
 
-@pytest.mark.parametrize("survived", range(5))
+@pytest.mark.parametrize("survived", range(7))
 def test_who_reads_after_a_kill_does_the_rest_first(
     shelf: Lake, monkeypatch: pytest.MonkeyPatch, survived: int
 ) -> None:
-    old = [shelf.root / "life/batch=00000001", shelf.root / "life/batch=00000002"]
+    old = [shelf.folder("life", batch) for batch in range(3)]
     steps = iter(range(survived))
     for whose, name in ((shutil, "rmtree"), (Path, "rename"), (Path, "unlink")):
         monkeypatch.setattr(whose, name, _dying(getattr(whose, name), steps))
     with pytest.raises(Killed), changing(shelf):
-        replace(shelf, old, {shelf.root / "_compact/life/batch=00000002": old[1]})
+        replace(shelf, old, {shelf.root / "_compact/life/batch=00000002": old[2]})
     monkeypatch.undo()
     with reading(shelf):
         left = {str(each.relative_to(shelf.root)) for each in (shelf.root / "life").glob("*/*")}
@@ -185,6 +196,46 @@ def test_a_file_that_a_power_cut_left_empty_is_named(shelf: Lake) -> None:
         pass
     (shelf.root / "life/batch=00000002/part.parquet").touch()
     with pytest.raises(PipelineFailed, match=r"part.parquet is empty"), reading(shelf):
+        pass
+
+
+def test_a_batch_that_is_not_there_is_missed(shelf: Lake) -> None:
+    for batch in range(2):
+        shutil.rmtree(shelf.folder("events", batch))
+    with pytest.raises(PipelineFailed, match=r"0000 is not there, and 1 more"), reading(shelf):
+        pass
+    for batch in range(2):
+        shelf.folder("events", batch).mkdir()
+    with reading(shelf):
+        # Somebody said so.
+        pass
+
+
+def test_what_is_made_from_events_is_missed_where_it_is_needed(shelf: Lake) -> None:
+    shutil.rmtree(shelf.folder("dead", 1))
+    with pytest.raises(PipelineFailed, match="backfill makes it anew"), reading(shelf):
+        pass
+    with keeping_up(shelf, EVENTS):
+        # A backfill needs no more.
+        pass
+    with pytest.raises(PipelineFailed, match=r"messages.*the next batch needs it.*backfill"):
+        shelf.check()
+
+
+def test_what_was_taken_away_on_purpose_is_not_missed_and_what_is_left_is(shelf: Lake) -> None:
+    for batch in (1, 0):
+        with changing(shelf):
+            replace(shelf, [shelf.folder("events", batch)], {})
+        with reading(shelf):
+            pass
+    (shelf.checkpoint / "commits/3").touch()
+    with (
+        pytest.raises(PipelineFailed, match=r"events/batch=00000003 is not there:"),
+        reading(shelf),
+    ):
+        pass
+    shutil.rmtree(shelf.folder("events", 2))
+    with pytest.raises(PipelineFailed, match=r"2 is not there, and 1 more"), reading(shelf):
         pass
 
 
