@@ -138,5 +138,6 @@ class FrameBuilder:
 
 def publication_of(message: "Message", at: int, copies: int, kept: int) -> Publication:
     """What the journal says of a publish."""
-    size, priority = len(message.wire), message.priority
-    return message.id, at, copies, kept, size, priority, message.sender, message.channel
+    # Of what is kept the store has told: then this is about more receivers of the same.
+    size = len(message.wire) if kept or not message.is_durable else 0
+    return message.id, at, copies, kept, size, message.priority, message.sender, message.channel

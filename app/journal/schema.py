@@ -70,7 +70,8 @@ class Event(NamedTuple):
     # The session's name in the store: joe/1.
     receiver: str | None = None
     # Of `published` alone: how many receivers, how many of them have it in the store, bytes of the
-    # event, its priority, and which session sent it; None if that was the server.
+    # event (0 if these are more receivers of what was told before), its priority, and which session
+    # sent it; None if that was the server.
     copies: int | None = None
     kept: int | None = None
     size: int | None = None

@@ -26,7 +26,7 @@ def funnel(tables: Tables) -> "DataFrame":
     published = (
         _whole(tables.events.where(is_kind(Kind.PUBLISHED)), tables)
         .groupBy("channel")
-        .agg(F.count("*").alias("published"), F.sum("copies").alias("copies"))
+        .agg(_count(_is_first()).alias("published"), F.sum("copies").alias("copies"))
     )
     state = F.col("state")
     lived = (
@@ -67,7 +67,7 @@ def throughput(tables: Tables) -> "DataFrame":
         tables.events.where(F.col("msg").isNotNull())
         .groupBy(F.date_trunc("minute", "ts").alias("minute"), "node")
         .agg(
-            _count(is_kind(Kind.PUBLISHED)).alias("published"),
+            _count(_is_first()).alias("published"),
             F.coalesce(F.sum("copies"), F.lit(0)).alias("copies"),
             F.coalesce(F.sum("size"), F.lit(0)).alias("bytes"),
             _count(handed).alias("handed"),
@@ -76,6 +76,11 @@ def throughput(tables: Tables) -> "DataFrame":
         )
         .orderBy(F.desc("minute"), "node")
     )
+
+
+def _is_first() -> "Column":
+    """Whether this tells first of a message; more receivers of it may be told of besides."""
+    return is_kind(Kind.PUBLISHED) & (F.col("size") > 0)
 
 
 def _count(condition: "Column") -> "Column":

@@ -6,6 +6,7 @@ from collections import Counter
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
+from app.journal.schema import Kind
 from tests.unit.bayeux.delivery_place import CHANNELS
 from tests.unit.bayeux.delivery_rules import DeliveryRules
 from tests.unit.bayeux.delivery_store import Backing, number_in
@@ -26,6 +27,9 @@ class JournaledMachine(DeliveryRules):
         events = self.store.events()
         ended = ends(events)
         assert [copy for copy, kinds in ended.items() if len(kinds) > 1] == []
+        published = [event for event in events if event.kind == Kind.PUBLISHED]
+        first = Counter(event.msg for event in published if event.size)
+        assert first == Counter({event.msg for event in published})
         totals = Counter(message for _, message in ended)
         assert not totals - copies(events)
         self.compare(ended)
