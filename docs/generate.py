@@ -18,7 +18,7 @@ from app.bayeux.server import Bayeux
 from app.delivery.error_codes import CODES
 from app.delivery.keeper import Keeper
 from app.delivery.node import Node
-from app.delivery.witness import Pushed, Witness
+from app.delivery.witness import Handouts, Witness
 from app.settings import Settings
 from app.web.metrics import BayeuxCollector
 
@@ -139,7 +139,9 @@ def _silent_server() -> Bayeux:
         run_later=lambda work, done: None,
         node=Node("docs", int),
         keeper=Mock(spec=Keeper),
-        witness=Mock(spec=Witness, dropped=0, unread=0, pushed=Pushed()),
+        witness=Mock(
+            spec=Witness, dropped=0, unread=0, handed=Handouts(int), written=Handouts(int)
+        ),
     )
 
 

@@ -49,17 +49,15 @@ class _AckOfSession(SessionExtension):
 
     def __init__(self, bayeux: Bayeux) -> None:
         self._bayeux = bayeux
+        self._settlement = bayeux.settlement
 
     def incoming(self, session: Session, message: Json, now: float) -> bool:
         if message["channel"] == _CONNECT:
             ext = message.get("ext")
             if ext and "ack" in ext:
                 batch = ext["ack"]
-                acked = session.queue.acknowledge(batch if type(batch) is int else -1)
-                if acked and (session.is_durable or session.dispatcher is not None):
-                    self._bayeux.settlement.acked(session, acked, now)
-                if acked and self._bayeux.witness is not None and not session.is_durable:
-                    self._bayeux.witness.acked(session, acked)
+                said = batch if type(batch) is int else -1
+                self._settlement.acknowledge(session, said, now)
         return True
 
     def outgoing(self, session: Session, reply: Json, asked: Mapping[str, Any], now: float) -> None:

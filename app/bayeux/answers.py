@@ -28,7 +28,9 @@ class Answers:
     def __init__(self, bayeux: "Bayeux") -> None:
         self._bayeux = bayeux
         self._witness = bayeux.witness
-        self._pushed = None if bayeux.witness is None else bayeux.witness.pushed
+        # The most frequent events, for which nothing should be looked up.
+        self._handed_out = None if bayeux.witness is None else bayeux.witness.handed
+        self._written_out = None if bayeux.witness is None else bayeux.witness.written
         # Whether the store is there, while that is asked only once.
         self._has_store: bool | None = None
 
@@ -92,8 +94,8 @@ class Answers:
         if carrier.answer(exchange, queue.waiting):
             session.lazy_due = 0.0
             if queue.count:
-                if self._witness is not None:
-                    self._witness.written(session, queue.waiting)
+                if self._written_out is not None:
+                    self._written_out.add(session, queue.waiting, self._bayeux.now)
                 queue.pour_out()
         else:
             self.take(session)
@@ -177,8 +179,8 @@ class Answers:
             if messages:
                 ids = [message.id for message in messages]
                 bayeux.hub.keeper.hand_over(session.key, Batch(queue.batch, first, ids))
-        elif self._witness is not None and messages and queue.settling is not _WRITTEN:
-            self._witness.handed(session, messages)
+        elif self._handed_out is not None and messages and queue.settling is not _WRITTEN:
+            self._handed_out.add(session, messages, bayeux.now)
         dress = session.dress
         return messages if dress is None else dress.first(session, messages, first)
 
@@ -219,17 +221,15 @@ class Answers:
         return not (self._bayeux.hub.keeper.is_available if has_store is None else has_store)
 
     def _written(self, session: Session, carried: Carried | None) -> None:
-        queue, witness = session.queue, self._witness
+        queue, bayeux = session.queue, self._bayeux
         settled = queue.written(carried)
-        if settled and witness is not None and not session.is_durable:
-            witness.written(session, settled)
+        if settled:
+            if self._written_out is not None and not session.is_durable:
+                self._written_out.add(session, settled, bayeux.now)
+            bayeux.settlement.acked(session, settled, bayeux.now)
         if session.oneway:
-            oneway = queue.settle(self._oneway(session, session.oneway, carried))
-            if oneway and witness is not None and not session.is_durable:
-                witness.acked(session, oneway)
-            settled = [*settled, *oneway]
-        if settled and (session.is_durable or session.dispatcher is not None):
-            self._bayeux.settlement.acked(session, settled, self._bayeux.now)
+            oneway = self._oneway(session, session.oneway, carried)
+            bayeux.settlement.took(session, queue.settle(oneway), bayeux.now)
 
     def _oneway(self, session: Session, oneway: set[str], carried: Carried | None) -> list[int]:
         """What nobody will say anything of: its subscription wants it just to be written."""
@@ -285,11 +285,8 @@ class Answers:
         queue = session.queue
         if session.is_plain and pipe.push(queue.waiting):
             session.lazy_due = 0.0
-            pushed = self._pushed
-            if pushed is not None:
-                if queue.waiting != pushed.batch:
-                    pushed.begin(queue.waiting)
-                pushed.receivers.append(session)
+            if self._written_out is not None:
+                self._written_out.add(session, queue.waiting, self._bayeux.now)
             queue.pour_out()
             return
         messages = self.take(session)

@@ -53,6 +53,16 @@ class Settlement(Generic[R]):
 
     # What receivers say
 
+    def acknowledge(self, receiver: R, batch: int, now: float) -> None:
+        """The receiver has all batches up to this one."""
+        self.took(receiver, receiver.queue.acknowledge(batch), now)
+
+    def took(self, receiver: R, messages: Sequence[Message], now: float) -> None:
+        """These have left the queue: the receiver says that it has them, or need not say so."""
+        if messages and self._witness is not None and not receiver.is_durable:
+            self._witness.acked(receiver, messages)
+        self.acked(receiver, messages, now)
+
     def acked(self, receiver: R, messages: Sequence[Message], now: float) -> None:
         """These have left the queue, and the receiver has them."""
         if not messages:
@@ -74,10 +84,7 @@ class Settlement(Generic[R]):
             if receiver.queue.find(verdict.seq) is None:
                 self._counters.verdicts_unknown += 1
             elif verdict.ok:
-                settled = receiver.queue.settle((verdict.seq,))
-                if settled and self._witness is not None and not receiver.is_durable:
-                    self._witness.acked(receiver, settled)
-                self.acked(receiver, settled, now)
+                self.took(receiver, receiver.queue.settle((verdict.seq,)), now)
             else:
                 failures.append(verdict)
         for verdict in sorted(failures, key=_gravity):

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from app.delivery.counters import Reason
     from app.delivery.dispatcher import State
@@ -12,33 +12,42 @@ if TYPE_CHECKING:
     from app.delivery.messages import Message
     from app.delivery.receivers import Receiver
 
+# Messages, who got them, and when.
+Handout = tuple["Sequence[Message]", "list[Receiver]", int]
 
-class Pushed:
-    """Who was written to while a turn ended, and what they got.
 
-    The most frequent event of all: whoever pushes compares what he pushes with `batch`, begins
-    another if it is one, and puts the receiver in; nothing else is done for each of them.
+class Handouts:
+    """What was given out, and to whom.
+
+    The most frequent events of all: whoever gets the same in the same turn as the one before is
+    only put behind it.
+
+    Args:
+        now_us: Microseconds since 1970.
     """
 
-    __slots__ = ("_told", "batch", "receivers")
+    __slots__ = ("_given", "_messages", "_now_us", "_receivers", "_turn")
 
-    def __init__(self) -> None:
-        self.batch: Sequence[Message] = []
-        self.receivers: list[Receiver] = []
-        self._told: list[tuple[Sequence[Message], list[Receiver]]] = []
+    def __init__(self, now_us: "Callable[[], int]") -> None:
+        self._now_us = now_us
+        self._given: list[Handout] = []
+        # The last one.
+        self._turn = 0.0
+        self._messages: Sequence[Message] = ()
+        self._receivers: list[Receiver] = []
 
-    def begin(self, batch: "Sequence[Message]") -> None:
-        """The next receivers get this, which must not change any more."""
-        if self.receivers:
-            self._told.append((self.batch, self.receivers))
-            self.receivers = []
-        self.batch = batch
+    def add(self, receiver: "Receiver", messages: "Sequence[Message]", turn: float) -> None:
+        """It got these, one at least, which must not change any more, at this time of the loop."""
+        if turn != self._turn or messages != self._messages:
+            self._turn, self._messages, self._receivers = turn, messages, []
+            self._given.append((messages, self._receivers, self._now_us()))
+        self._receivers.append(receiver)
 
-    def take(self) -> "list[tuple[Sequence[Message], list[Receiver]]]":
-        """Batches, and who got each of them; the turn has ended."""
-        self.begin([])
-        told, self._told = self._told, []
-        return told
+    def take(self) -> "list[Handout]":
+        """All that there were."""
+        given, self._given = self._given, []
+        self._messages = ()
+        return given
 
 
 class Witness(Protocol):
@@ -52,7 +61,10 @@ class Witness(Protocol):
     dropped: int
     unread: int
 
-    pushed: Pushed
+    # What is in somebody's hands for the first time.
+    handed: Handouts
+    # What was written, and nobody will say more of it.
+    written: Handouts
 
     def turn_over(self) -> None:
         """A turn ends in which somebody was told something."""
@@ -70,18 +82,8 @@ class Witness(Protocol):
         """The dead letter is a message again: one copy more, for the session of this key."""
         ...
 
-    # The three that are told most often, with one message at least.
-
-    def handed(self, receiver: "Receiver", messages: "Sequence[Message]", /) -> None:
-        """In its hands for the first time."""
-        ...
-
-    def written(self, receiver: "Receiver", messages: "Sequence[Message]", /) -> None:
-        """It was written to, and nobody will say more of that."""
-        ...
-
     def acked(self, receiver: "Receiver", messages: "Sequence[Message]", /) -> None:
-        """It has taken these."""
+        """It has taken these, one at least."""
         ...
 
     def handed_again(self, receiver: "Receiver", entries: "Iterable[Entry]") -> None:

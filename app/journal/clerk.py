@@ -8,10 +8,10 @@ from app.delivery.entries import Entry
 from app.delivery.error_codes import ErrorCode
 from app.delivery.messages import Message
 from app.delivery.receivers import Receiver
-from app.delivery.witness import Pushed
+from app.delivery.witness import Handouts
 from app.journal.columns import Why
 from app.journal.journal import Journal, Outlet
-from app.journal.notes import SingleNotes, TurnNotes
+from app.journal.notes import CrowdNotes, SingleNotes
 from app.journal.schema import Kind
 
 
@@ -24,7 +24,6 @@ class Clerk(Journal):
         "_written",
         "acked",
         "handed",
-        "pushed",
         "unread",
         "why",
         "written",
@@ -34,14 +33,13 @@ class Clerk(Journal):
         super().__init__(node, outlet, now=now, now_ns=now_ns)
         # Frames that went before everybody had read them.
         self.unread = 0
-        self.pushed = Pushed()
         # Of entries that the store is about to settle, if they were not acknowledged: the reason
         # of a discard; without one, that they expired.
         self.why: dict[tuple[str, int], Why] = {}
-        self._handed = TurnNotes(Kind.HANDED, 1, now_ns, self.channels)
-        self._written = TurnNotes(Kind.WRITTEN, 1, now_ns, self.channels)
+        self.handed, self.written = Handouts(self.now_us), Handouts(self.now_us)
+        self._handed = CrowdNotes(Kind.HANDED, self.channels)
+        self._written = CrowdNotes(Kind.WRITTEN, self.channels)
         self._acked = SingleNotes(Kind.ACKED, now_ns, self.channels)
-        self.handed, self.written = self._handed.note, self._written.note
         self.acked = self._acked.note
 
     @property
@@ -49,12 +47,11 @@ class Clerk(Journal):
         return super().weight + self._handed.weight + self._written.weight + self._acked.weight
 
     def turn_over(self) -> None:
-        self._handed.end_turn()
-        for messages, receivers in self.pushed.take():
-            self._written.crowd(messages, receivers)
-        self._written.end_turn()
+        self._handed.note(self.handed.take())
+        self._written.note(self.written.take())
 
     def flush(self, now: float) -> None:
+        self.turn_over()
         self.add(*self._handed.take())
         self.add(*self._written.take())
         self.add(*self._acked.take())

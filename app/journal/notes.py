@@ -8,97 +8,73 @@ from app.journal.schema import NS_PER_US
 if TYPE_CHECKING:
     from app.delivery.messages import Message
     from app.delivery.receivers import Receiver
+    from app.delivery.witness import Handout
     from app.journal.columns import Row
 
 
-class TurnNotes:
-    """What happens to many at once, when a turn of the event loop ends.
+class CrowdNotes:
+    """What was given out: rows of those who got the same messages at the same time."""
 
-    Whoever gets the same messages as the one before joins its row: messages are compared while
-    they are at hand, for later each of them would have to be fetched from afar.
-    """
+    __slots__ = ("_channels", "_crowds", "_kind", "_rows", "count")
 
-    __slots__ = (
-        "_attempt",
-        "_channels",
-        "_crowd_before",
-        "_kind",
-        "_last",
-        "_messages",
-        "_names",
-        "_now_ns",
-        "_receivers",
-        "_rows",
-        "count",
-    )
-
-    def __init__(
-        self, kind: str, attempt: int, now_ns: Callable[[], int], channels: dict[int, str]
-    ) -> None:
+    def __init__(self, kind: str, channels: dict[int, str]) -> None:
         self._kind = kind
-        self._attempt = attempt
-        self._now_ns = now_ns
         # Of messages, by their ids; filled here.
         self._channels = channels
-        # Events, but for those of the row that grows.
+        # Events.
         self.count = 0
         self._rows: list[Row] = []
-        # Of the row that grows.
-        self._last: Message | None = None
-        self._messages: Sequence[Message] = ()
-        self._receivers: list[str] = []
-        self._crowd_before: list[Receiver] = []
-        self._names: list[str] = []
+        # By the first of them: receivers, and their names.
+        self._crowds: dict[str, tuple[list[Receiver], list[str]]] = {}
 
     @property
     def weight(self) -> int:
         """How much there is to be written, in rows."""
         return len(self._rows)
 
-    def note(self, receiver: "Receiver", messages: "Sequence[Message]") -> None:
-        """It happened to these, of which there is one at least; they must not change any more."""
-        if messages[-1] is self._last and messages == self._messages:
-            self._receivers.append(receiver.key)
-        else:
-            if self._last is not None:
-                self.end_turn()
-            self._last, self._messages = messages[-1], messages
-            self._receivers = [receiver.key]
-            self._begin_row(messages, self._receivers)
+    def note(self, given: "Sequence[Handout]") -> None:
+        """This was given out."""
+        for messages, receivers, at in given:
+            self.count += len(messages) * len(receivers)
+            ids, names = _ids(messages, self._channels), self._names(receivers)
+            self._rows.append((self._kind, ids, 1, None, names, [at]))
 
-    def _begin_row(self, messages: "Sequence[Message]", names: list[str]) -> None:
-        ids, at = _ids(messages, self._channels), self._now_ns() // NS_PER_US
-        self._rows.append((self._kind, ids, self._attempt, None, names, [at]))
-
-    def crowd(self, messages: "Sequence[Message]", receivers: "list[Receiver]") -> None:
-        """It happened to all of them; very often they are those of before."""
-        self.end_turn()
-        if receivers != self._crowd_before:
-            self._crowd_before = receivers
-            self._names = [receiver.key for receiver in receivers]
-        self._begin_row(messages, self._names)
-        self.count += len(messages) * len(receivers)
-
-    def end_turn(self) -> None:
-        """What comes now has a time, and a row, of its own; messages are not needed any more."""
-        if self._last is not None:
-            self.count += len(self._messages) * len(self._receivers)
-            self._last, self._messages = None, ()
+    def _names(self, receivers: "list[Receiver]") -> list[str]:
+        """Very often they are those of before, and then in the very same list."""
+        first = receivers[0].key
+        if len(receivers) == 1:
+            return [first]
+        crowd = self._crowds.get(first)
+        if crowd is not None and crowd[0] == receivers:
+            return crowd[1]
+        names = [receiver.key for receiver in receivers]
+        self._crowds[first] = receivers, names
+        return names
 
     def take(self) -> "tuple[int, list[Row]]":
         """How many events there are, and their rows; others begin."""
-        self.end_turn()
         count, rows = self.count, self._rows
         self.count, self._rows = 0, []
         # Who has gone is not kept in memory for long.
-        self._crowd_before, self._names = [], []
+        self._crowds.clear()
         return count, rows
 
 
 class SingleNotes:
     """What happens to many with the same messages, but to each at a time of its own."""
 
-    __slots__ = ("_channels", "_kind", "_now_ns", "_open", "_rows", "count", "weight")
+    __slots__ = (
+        "_channels",
+        "_kind",
+        "_messages",
+        "_names",
+        "_now_ns",
+        "_open",
+        "_rows",
+        "_times",
+        "count",
+        "weight",
+    )
 
     def __init__(self, kind: str, now_ns: Callable[[], int], channels: dict[int, str]) -> None:
         self._kind = kind
@@ -109,29 +85,39 @@ class SingleNotes:
         self._rows: list[Row] = []
         # By the last of their messages.
         self._open: dict[int, Row] = {}
+        # Of the row that was told of last: very often the next is told of the same.
+        self._messages: Sequence[Message] = ()
+        self._names: list[str] = []
+        self._times: list[int] = []
 
     def note(self, receiver: "Receiver", messages: "Sequence[Message]") -> None:
-        """It happened to these, of which there is one at least."""
+        """It happened to these, of which there is one at least; they must not change any more."""
         self.count += len(messages)
         self.weight += 1
-        last = messages[-1].id
-        row = self._open.get(last)
-        if row is not None and (
-            len(messages) == len(row[1]) == 1 or row[1] == [message.id for message in messages]
-        ):
-            row[4].append(receiver.key)
-            row[5].append(self._now_ns() // NS_PER_US)
-        else:
-            ids = _ids(messages, self._channels)
-            row = (self._kind, ids, None, None, [receiver.key], [self._now_ns() // NS_PER_US])
-            self._open[last] = row
-            self._rows.append(row)
+        if messages != self._messages:
+            self._turn_to(messages)
+        self._names.append(receiver.key)
+        self._times.append(self._now_ns() // NS_PER_US)
+
+    def _turn_to(self, messages: "Sequence[Message]") -> None:
+        """Go on with their row, or begin it."""
+        self._messages = messages
+        ids = _ids(messages, self._channels)
+        row = self._open.get(ids[-1])
+        if row is not None and row[1] == ids:
+            self._names, self._times = row[4], row[5]
+            return
+        self._names, self._times = [], []
+        row = (self._kind, ids, None, None, self._names, self._times)
+        self._open[ids[-1]] = row
+        self._rows.append(row)
 
     def take(self) -> "tuple[int, list[Row]]":
         """How many events there are, and their rows; others begin."""
         count, rows = self.count, self._rows
         self.count, self.weight, self._rows = 0, 0, []
         self._open.clear()
+        self._messages = ()
         return count, rows
 
 

@@ -12,10 +12,8 @@ from app.delivery.counters import Counters
 from app.delivery.messages import Message
 from app.delivery.queue import CallbackQueue, QueueLimits
 from app.delivery.receivers import Receiver
-from app.delivery.witness import Pushed
-from app.journal.builder import FrameBuilder
-from app.journal.notes import SingleNotes, TurnNotes
-from app.journal.schema import FULL, Kind
+from app.journal.clerk import Clerk
+from app.journal.frame import decode_head
 
 _BEGINNING = 1_763_596_800_000_000
 _TURN_US = 500
@@ -114,7 +112,9 @@ class _Desk:
 
     def __init__(self, traffic: Traffic) -> None:
         self._traffic = traffic
-        self._builder = FrameBuilder("bench")
+        # Frames that have left.
+        self._frames: list[bytes] = []
+        self._clerk = Clerk("bench", self, now=0.0, now_ns=self._now_ns)
         counters = Counters()
         limits = QueueLimits()
         self._receivers = [
@@ -122,47 +122,37 @@ class _Desk:
             for n in range(100_000, 100_000 + traffic.receivers)
         ]
         self._at = 0
-        channels = self._builder.channels
-        self._handed = TurnNotes(Kind.HANDED, 1, self._now, channels)
-        self._written = TurnNotes(Kind.WRITTEN, 1, self._now, channels)
-        self._acked = SingleNotes(Kind.ACKED, self._now, channels)
-        self._pushed = Pushed()
 
-    def _now(self) -> int:
+    def _now_ns(self) -> int:
         return self._at * 1000
 
     def tell(self, turn: Turn) -> None:
         """What happens in one turn."""
-        traffic, builder, receivers = self._traffic, self._builder, self._receivers
+        clerk, receivers = self._clerk, self._receivers
         self._at, messages, batches = turn
         for message in messages:
-            builder.published(message, self._at, traffic.receivers)
-        if traffic.acks:
-            note = self._handed.note
-            for receiver, batch in zip(receivers, batches, strict=True):
-                note(receiver, batch)
-            self._handed.end_turn()
-            note = self._acked.note
+            clerk.published(message, self._at, self._traffic.receivers)
+        add = clerk.handed.add if self._traffic.acks else clerk.written.add
+        for receiver, batch in zip(receivers, batches, strict=True):
+            add(receiver, batch, float(self._at))
+        clerk.turn_over()
+        if self._traffic.acks:
             for receiver, batch in zip(receivers, batches, strict=True):
                 self._at += 1
-                note(receiver, batch)
-        else:
-            pushed = self._pushed
-            for receiver, batch in zip(receivers, batches, strict=True):
-                if batch != pushed.batch:
-                    pushed.begin(batch)
-                pushed.receivers.append(receiver)
-            for told, crowd in pushed.take():
-                self._written.crowd(told, crowd)
+                clerk.acked(receiver, batch)
 
     def leave(self) -> tuple[int, bytes]:
         """How many events have left, if they make a whole frame, and the frame."""
-        builder = self._builder
-        notes = (self._handed, self._written, self._acked)
-        weight = builder.weight + sum(each.weight for each in notes)
-        if weight < FULL:
+        # A second never passes here.
+        self._clerk.beat(0.0)
+        if not self._frames:
             return 0, b""
-        for each in notes:
-            builder.add(*each.take())
-        count = builder.count
-        return count, builder.frame()
+        frame = self._frames.pop()
+        return decode_head(frame).n, frame
+
+    # As an `Outlet`
+
+    has_room = True
+
+    def write(self, frame: bytes, notes: Sequence[int]) -> None:
+        self._frames.append(frame)

@@ -9,10 +9,10 @@ from app.delivery.counters import Counters
 from app.delivery.messages import Message
 from app.delivery.queue import CallbackQueue, QueueLimits
 from app.delivery.receivers import Receiver
-from app.delivery.witness import Pushed
+from app.delivery.witness import Handouts
 from app.journal.builder import FrameBuilder
 from app.journal.frame import decode
-from app.journal.notes import SingleNotes, TurnNotes
+from app.journal.notes import CrowdNotes, SingleNotes
 from app.journal.schema import Kind
 from app.journal.unfold import unfold
 
@@ -23,9 +23,17 @@ RECEIVERS = [Receiver(CallbackQueue(QueueLimits(), Counters()), n) for n in rang
 
 class Watch:
     now = NOW
+    turn = 0.0
 
     def __call__(self) -> int:
         return self.now * 1000
+
+    def us(self) -> int:
+        return self.now
+
+    def end_turn(self) -> None:
+        self.now += 100
+        self.turn += 0.0001
 
 
 happenings = st.lists(
@@ -38,20 +46,7 @@ happenings = st.lists(
 )
 
 
-def push(pushed: Pushed, receiver: Receiver, messages: list[Message]) -> None:
-    """As the server does."""
-    if messages != pushed.batch:
-        pushed.begin(messages)
-    pushed.receivers.append(receiver)
-
-
-def tell(notes: TurnNotes, pushed: Pushed) -> None:
-    """The turn ends."""
-    for messages, receivers in pushed.take():
-        notes.crowd(messages, receivers)
-
-
-def told(notes: TurnNotes | SingleNotes) -> Counter[tuple[object, ...]]:
+def told(notes: CrowdNotes | SingleNotes) -> Counter[tuple[object, ...]]:
     builder = FrameBuilder("here")
     builder.add(*notes.take())
     frame = builder.frame()
@@ -60,49 +55,49 @@ def told(notes: TurnNotes | SingleNotes) -> Counter[tuple[object, ...]]:
 
 
 @given(happenings)
-def test_what_many_are_handed_in_a_turn_is_read_again(
+def test_what_is_given_out_turn_by_turn_is_read_again(
     happened: list[tuple[Receiver, list[Message], bool]],
 ) -> None:
     watch = Watch()
-    notes = TurnNotes(Kind.HANDED, 1, watch, {})
+    handouts, notes = Handouts(watch.us), CrowdNotes(Kind.HANDED, {})
     expected: Counter[tuple[object, ...]] = Counter()
     for receiver, messages, ends in happened:
-        notes.note(receiver, messages)
+        handouts.add(receiver, messages, watch.turn)
         expected.update((m.id, receiver.key, watch.now, "handed", 1) for m in messages)
         if ends:
-            notes.end_turn()
-            watch.now += 100
+            watch.end_turn()
+            notes.note(handouts.take())
+    notes.note(handouts.take())
+    assert notes.count == sum(expected.values())
     assert told(notes) == expected
     assert told(notes) == Counter()
 
 
-@given(st.lists(happenings, max_size=4))
-def test_what_is_pushed_while_turns_end_is_read_again(
-    turns: list[list[tuple[Receiver, list[Message], bool]]],
-) -> None:
-    watch, pushed = Watch(), Pushed()
-    notes = TurnNotes(Kind.WRITTEN, 1, watch, {})
-    expected: Counter[tuple[object, ...]] = Counter()
-    for happened in turns:
-        for receiver, messages, _ in happened:
-            push(pushed, receiver, messages)
-            expected.update((m.id, receiver.key, watch.now, "written", 1) for m in messages)
-        tell(notes, pushed)
-        watch.now += 100
-    assert told(notes) == expected
+def test_who_gets_the_same_in_a_later_turn_gets_it_later_though_nobody_ended_the_first() -> None:
+    watch, message = Watch(), MESSAGES[0]
+    handouts, notes = Handouts(watch.us), CrowdNotes(Kind.HANDED, {})
+    handouts.add(RECEIVERS[0], [message], watch.turn)
+    watch.end_turn()
+    handouts.add(RECEIVERS[1], [message], watch.turn)
+    notes.note(handouts.take())
+    assert {(receiver, ts) for _, receiver, ts, *_ in told(notes)} == {
+        (RECEIVERS[0].key, NOW),
+        (RECEIVERS[1].key, NOW + 100),
+    }
 
 
-def test_a_crowd_that_gets_the_same_again_is_named_once() -> None:
-    watch, pushed = Watch(), Pushed()
-    notes, builder = TurnNotes(Kind.WRITTEN, 1, watch, {}), FrameBuilder("here")
-    for message in MESSAGES:
-        for receiver in RECEIVERS:
-            push(pushed, receiver, [message])
-        tell(notes, pushed)
+def test_a_crowd_that_gets_something_again_is_named_once_even_if_others_did_meanwhile() -> None:
+    watch, builder = Watch(), FrameBuilder("here")
+    handouts, notes = Handouts(watch.us), CrowdNotes(Kind.WRITTEN, {})
+    crowds = RECEIVERS[:3], RECEIVERS[3:]
+    for n, message in enumerate(MESSAGES):
+        for receiver in crowds[n % 2]:
+            handouts.add(receiver, [message], watch.turn)
+        notes.note(handouts.take())
     builder.add(*notes.take())
     body = decode(builder.frame()).body
-    assert body["groups"] == [[0, 1, 2, 3, 4]]
-    assert body["delivered"]["receivers"] == [0, 0, 0, 0]
+    assert body["groups"] == [[0, 1, 2], [3, 4]]
+    assert body["delivered"]["receivers"] == [0, 1, 0, 1]
 
 
 @given(happenings)
@@ -122,9 +117,21 @@ def test_what_each_says_at_a_time_of_its_own_is_read_again(
 
 
 def test_receivers_of_the_same_messages_share_a_row() -> None:
-    notes = TurnNotes(Kind.WRITTEN, 1, Watch(), {})
+    handouts, notes = Handouts(Watch().us), CrowdNotes(Kind.WRITTEN, {})
     for receiver in RECEIVERS:
-        notes.note(receiver, list(MESSAGES))
-    notes.end_turn()
+        handouts.add(receiver, list(MESSAGES), 1.0)
+    notes.note(handouts.take())
     count, rows = notes.take()
     assert (count, len(rows)) == (20, 1)
+
+
+def test_acks_of_the_same_messages_share_a_row_even_if_others_come_between_them() -> None:
+    notes = SingleNotes(Kind.ACKED, Watch(), {})
+    for receiver in RECEIVERS:
+        notes.note(receiver, MESSAGES[:2])
+        notes.note(receiver, MESSAGES[1:2])
+        notes.note(receiver, MESSAGES[2:])
+    count, rows = notes.take()
+    # Those that end with the same message take each other's place, the third has one row.
+    assert (count, sum(len(row[4]) for row in rows)) == (25, 15)
+    assert len(rows) == 11
