@@ -163,9 +163,10 @@ class Lake:
         place = self.folder("events", batch)
         if place.exists():
             shutil.rmtree(place)
+        place.mkdir(parents=True)
         for file, day in days.items():
             aim = place / f"d={day}"
-            aim.mkdir(parents=True, exist_ok=True)
+            aim.mkdir(exist_ok=True)
             try:
                 (self.coming / file).rename(aim / file)
             except FileNotFoundError:

@@ -65,9 +65,9 @@ def holdback_advice(tables: Tables) -> "DataFrame":
     through = F.col("state").isin(*_ACKED)
     took = F.unix_micros("ended_ts") - F.unix_micros("handed_ts")
     extra = F.greatest(F.col("attempts") - 1, F.lit(1))
-    tried = tables.life.where(
-        (F.col("state") != OPEN) & ((F.col("attempts") > 1) | (F.col("refused") > 0))
-    )
+    # What is held back when it is refused may be handed over again without another attempt.
+    again = (F.col("attempts") > 1) | (through & (F.col("refused") > 0))
+    tried = tables.life.where((F.col("state") != OPEN) & again)
     return (
         tried.groupBy("channel")
         .agg(

@@ -96,6 +96,12 @@ def test_files_of_a_task_that_failed_are_not_counted(tmp_path: Path) -> None:
     assert not lake.coming.exists()
 
 
+def test_a_batch_in_which_nothing_is_has_a_folder(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    lake.take_in({}, 3)
+    assert not list(lake.folder("events", 3).iterdir())
+
+
 def test_files_that_a_worker_left_on_another_machine_are_missed(tmp_path: Path) -> None:
     here, there = Lake(tmp_path / "here"), Lake(tmp_path / "there")
     told = receipts([events((0, "acked", None))], there.coming)
