@@ -62,12 +62,16 @@ def doomed() -> Iterator[Doomed]:
         yield doomed
 
 
-# Plans for a few rows are not worth the time to better them.
+# Plans for a few rows are not worth the time to better them, nor to make classes of them.
 SMALL = {
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
     "spark.driver.memory": "1g",
+    # Else Java cleans it all the time: for quick work it has a fifth of this.
+    "spark.driver.extraJavaOptions": "-XX:ReservedCodeCacheSize=240m",
 }
 
 

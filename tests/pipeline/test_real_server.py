@@ -1,5 +1,6 @@
 """A real server that is killed, and an audit of what it had written down until then."""
 
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ from typer.testing import CliRunner
 
 from app.cli.main import program
 from app.journal.frame import decode
+from app.journal.schema import Event
 from app.journal.unfold import unfold
 from pipeline.audit import violations
 from pipeline.ingest import Source, take_what_is_there
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 MESSAGES = 20
 DEAD = MESSAGES // 5
 REPLAY = ["pipeline", "replay", "--all", "--json"]
+_PATIENCE_S = 20.0
 
 
 def receiver(url: str, name: str) -> Talker:
@@ -51,6 +54,23 @@ def settle(talker: Talker) -> int:
     ext = {"ack": reply["ext"]["ack"], "delivery": {"verdicts": refused}}
     talker.connect(advice={"timeout": 0}, ext=ext)
     return len(events)
+
+
+def the_journal(store: ValkeyServer) -> tuple[Writer, list[tuple[str, list[Event]]]]:
+    """Of the only node: what writes more of it, and the events of each entry."""
+    ((node, _),) = Journals(store.url, "holdfast").numbered().items()
+    writer = Writer(store, node)
+    entries = store.ask("XRANGE", writer.stream, "-", "+")
+    writer.epoch = entries[-1][1][b"epoch"].decode() if entries else ""
+    return writer, [(id.decode(), unfold(decode(fields[b"frame"]))) for id, fields in entries]
+
+
+def wait_for_deaths(store: ValkeyServer) -> None:
+    """The server answers as soon as letters are kept; the journal hears of it within a second."""
+    deadline = time.monotonic() + _PATIENCE_S
+    while sum(event.kind == "dead" for _, told in the_journal(store)[1] for event in told) < DEAD:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
 
 
 def replay_what_died(server: Server, cleo: Talker, lake: Lake) -> None:
@@ -84,18 +104,14 @@ def take_again(cleo: Talker) -> int:
 
 def forge(store: ValkeyServer) -> None:
     """Take a frame with publishes out of a journal, and put events in that never happened."""
-    ((node, _),) = Journals(store.url, "holdfast").numbered().items()
-    writer = Writer(store, node)
-    entries = store.ask("XRANGE", writer.stream, "-", "+")
-    told = [(id, unfold(decode(fields[b"frame"]))) for id, fields in entries]
-    writer.epoch = entries[-1][1][b"epoch"].decode()
+    writer, told = the_journal(store)
     acked = next(event for _, events in told for event in events if event.kind == "acked")
     assert acked.msg is not None
     # Bob has taken nothing, and nothing of his was replayed.
     never = acked._replace(receiver="bob/1")
     unknown = acked._replace(kind="handed", msg=acked.msg + 1, attempt=1)
     writer.write(never, never, unknown)
-    writer.delete(next(id for id, events in told if events[0].kind == "published").decode())
+    writer.delete(next(id for id, events in told if events[0].kind == "published"))
 
 
 def kinds_of_violations(spark: "SparkSession", lake: Lake) -> dict[str, int]:
@@ -126,6 +142,7 @@ def test_what_a_killed_server_wrote_down_is_whole_and_forgeries_of_it_are_found(
         for number in range(MESSAGES):
             publisher.send(f"/orders/{number % 2}", data={"number": number})
         assert settle(ann) == MESSAGES
+        wait_for_deaths(store)
         take_what_is_there(spark, Source(store.url), lake, lambda taken: None)
         replay_what_died(server, receiver(server.url, "cleo"), lake)
         # The server answered for all that is kept; what is passing may be on its way.
