@@ -6,14 +6,15 @@ whose ends are still to come are no violation.
 
 from collections.abc import Mapping
 from functools import reduce
-from typing import TYPE_CHECKING
+from operator import or_
+from typing import TYPE_CHECKING, NamedTuple
 
 from pyspark.sql import functions as F
 
 from app.journal.schema import Kind
 from pipeline.books import unbalanced
 from pipeline.incidents import LOSSES
-from pipeline.lives import COPY, ENDS, MESSAGE, is_kind
+from pipeline.lives import COPY, ENDS, MESSAGE, is_kind, together
 from pipeline.reach import with_age
 
 if TYPE_CHECKING:
@@ -64,56 +65,70 @@ def _of_its_end(events: "DataFrame", lacking: Mapping[str, int]) -> "DataFrame":
 
 
 def _of_messages(events: "DataFrame") -> "DataFrame":
-    """What is wrong with messages, and with single copies of them."""
-    # Messages are many, and few have faults: Spark need not sort for want of memory.
-    events.sparkSession.conf.set(_MOST_IN_MEMORY, str(10**6))
-    judged = with_age(_copies(events), events).withColumn("faults", _faults_of_copies())
-    messages = judged.groupBy(*MESSAGE, "is_old").agg(
-        *(
-            F.sum(name).alias(name)
-            for name in ("published", "copies", "replayed", "ends", "others")
-        ),
-        F.count("receiver").alias("receivers"),
-        F.flatten(F.collect_list(F.when(F.size("faults") > 0, F.col("faults")))).alias("of_copies"),
-    )
-    faults = F.explode(F.concat("of_copies", _faults_of_messages()))
-    told = messages.select(F.col("origin").alias("node"), "msg", faults.alias("fault"))
-    return told.select("fault.kind", "node", "msg", "fault.receiver", "fault.number", "fault.what")
+    """What is wrong with messages, and with single copies of them.
+
+    Few have faults: all of them are put together in numbers alone, and only those few in words.
+    """
+    told = events.where(F.col("msg").isNotNull())
+    few = told.join(F.broadcast(_suspects(told)), on="msg", how="left_semi")
+    judged = with_age(_copies(few), events)
+    of_copies = F.flatten(F.collect_list(_in_words(_faults_of_copies())))
+    messages = _messages(judged, of_copies.alias("of_copies"))
+    faults = F.explode(F.concat("of_copies", _in_words(_faults_of_messages())))
+    found = messages.select(F.col("origin").alias("node"), "msg", faults.alias("fault"))
+    return found.select("fault.kind", "node", "msg", "fault.receiver", "fault.number", "fault.what")
 
 
-_MOST_IN_MEMORY = "spark.sql.objectHashAggregate.sortBased.fallbackThreshold"
+def _suspects(told: "DataFrame") -> "DataFrame":
+    """Messages with faults, if all of them were published since the journals began."""
+    copies = _copies(together(told)).withColumn("is_old", F.lit(False))
+    messages = _messages(copies, F.bool_or(_any(_faults_of_copies())).alias("of_copies"))
+    return messages.where(F.col("of_copies") | _any(_faults_of_messages())).select("msg")
+
+
+def _messages(copies: "DataFrame", of_copies: "Column") -> "DataFrame":
+    sums = [F.sum(name).alias(name) for name in _SUMS]
+    receivers = F.count("receiver").alias("receivers")
+    return copies.groupBy(*MESSAGE, "is_old").agg(*sums, receivers, of_copies)
+
+
 _SUMS = ("published", "copies", "replayed", "ends", "others")
 
 
-def _copies(events: "DataFrame") -> "DataFrame":
+def _copies(told: "DataFrame") -> "DataFrame":
     """What happened to each copy; and, as to one for nobody, to the message itself."""
     ended, handed = is_kind(*ENDS), is_kind(Kind.HANDED, Kind.REDELIVERED)
     ts, seq = F.col("ts"), F.col("seq")
     is_other, begun = ~is_kind(Kind.PUBLISHED), F.min(F.when(is_kind(Kind.REPLAYED), ts))
-    return (
-        events.where(F.col("msg").isNotNull())
-        .groupBy(*COPY)
-        .agg(
-            _count(is_kind(Kind.PUBLISHED)).alias("published"),
-            F.coalesce(F.sum("copies"), F.lit(0)).alias("copies"),
-            # What a letter from elsewhere, or an edited one, has become begins with its replay.
-            F.when(F.coalesce(begun <= F.min(F.when(is_other, ts)), F.lit(False)), 0)
-            .otherwise(_count(is_other))
-            .alias("others"),
-            _count(is_kind(Kind.REPLAYED)).alias("replayed"),
-            _count(is_kind(Kind.HANDED)).alias("firsts"),
-            _count(is_kind(Kind.ACKED)).alias("acks"),
-            _count(ended).alias("ends"),
-            # Clocks jump and frames may overtake each other; not both at once.
-            F.max(F.when(handed, ts)).alias("handed_ts"),
-            F.max(F.when(ended, ts)).alias("ended_ts"),
-            F.max(F.when(handed, seq)).alias("handed_seq"),
-            F.max(F.when(ended, seq)).alias("ended_seq"),
-        )
+    return told.groupBy(*COPY).agg(
+        _count(is_kind(Kind.PUBLISHED)).alias("published"),
+        F.coalesce(F.sum("copies"), F.lit(0)).alias("copies"),
+        # What a letter from elsewhere, or an edited one, has become begins with its replay.
+        F.when(F.coalesce(begun <= F.min(F.when(is_other, ts)), F.lit(False)), 0)
+        .otherwise(_count(is_other))
+        .alias("others"),
+        _count(is_kind(Kind.REPLAYED)).alias("replayed"),
+        _count(is_kind(Kind.HANDED)).alias("firsts"),
+        _count(is_kind(Kind.ACKED)).alias("acks"),
+        _count(ended).alias("ends"),
+        # Clocks jump and frames may overtake each other; not both at once.
+        F.max(F.when(handed, ts)).alias("handed_ts"),
+        F.max(F.when(ended, ts)).alias("ended_ts"),
+        F.max(F.when(handed, seq)).alias("handed_seq"),
+        F.max(F.when(ended, seq)).alias("ended_seq"),
     )
 
 
-def _faults_of_copies() -> "Column":
+class _Fault(NamedTuple):
+    is_so: "Column"
+    kind: str
+    # How much is too much.
+    number: "Column"
+    text: str
+    receiver: "Column"
+
+
+def _faults_of_copies() -> list[_Fault]:
     """A copy ends once, and is handed over for the first time once, before its ack and its end."""
     ends, firsts, acks = F.col("ends"), F.col("firsts"), F.col("acks")
     lives = 1 + F.col("replayed")
@@ -121,42 +136,50 @@ def _faults_of_copies() -> "Column":
     is_late = (ends >= lives) & is_later
     is_unseen = ~F.col("is_old") & (acks > firsts)
     whose = F.col("receiver")
-    return _faults(
-        _fault(ends > lives, "settled_twice", ends - lives, "more ends than lives", whose),
-        _fault(firsts > lives, "handed_twice", firsts - lives, "handed over first, again", whose),
-        _fault(is_late, "handed_after_end", F.lit(1), "handed over after its end", whose),
-        _fault(is_unseen, "never_handed", acks - firsts, "acked, and never handed over", whose),
-    )
+    return [
+        _Fault(ends > lives, "settled_twice", ends - lives, "more ends than lives", whose),
+        _Fault(firsts > lives, "handed_twice", firsts - lives, "handed over first, again", whose),
+        _Fault(is_late, "handed_after_end", F.lit(1), "handed over after its end", whose),
+        _Fault(is_unseen, "never_handed", acks - firsts, "acked, and never handed over", whose),
+    ]
 
 
-def _faults_of_messages() -> "Column":
+def _faults_of_messages() -> list[_Fault]:
     """It has no more ends and receivers than copies, and was published if anything became of it."""
     is_known = ~F.col("is_old") & (F.col("published") > 0)
     is_unknown = ~F.col("is_old") & (F.col("published") == 0)
     room = F.col("copies") + F.col("replayed")
     others = F.col("others")
     ends, receivers = F.col("ends") - room, F.col("receivers") - room
-    return _faults(
-        _fault(is_known & (ends > 0), "too_many_ends", ends, "more ends than copies"),
-        _fault(is_known & (receivers > 0), "too_many_receivers", receivers, "more than copies"),
-        _fault(is_unknown & (others > 0), "not_published", others, "nobody published it"),
+    nobody = F.lit(None)
+    return [
+        _Fault(is_known & (ends > 0), "too_many_ends", ends, "more ends than copies", nobody),
+        _Fault(
+            is_known & (receivers > 0), "too_many_receivers", receivers, "more than copies", nobody
+        ),
+        _Fault(is_unknown & (others > 0), "not_published", others, "nobody published it", nobody),
+    ]
+
+
+def _any(faults: list[_Fault]) -> "Column":
+    """Whether there is one; what is not known is none."""
+    return reduce(or_, (F.coalesce(fault.is_so, F.lit(False)) for fault in faults))
+
+
+def _in_words(faults: list[_Fault]) -> "Column":
+    told = (
+        F.when(
+            fault.is_so,
+            F.struct(
+                F.lit(fault.kind).alias("kind"),
+                fault.receiver.cast("string").alias("receiver"),
+                fault.number.cast("bigint").alias("number"),
+                F.lit(fault.text).alias("what"),
+            ),
+        )
+        for fault in faults
     )
-
-
-def _faults(*faults: "Column") -> "Column":
-    return F.array_compact(F.array(*faults))
-
-
-def _fault(
-    is_so: "Column", kind: str, number: "Column", text: str, receiver: "Column | None" = None
-) -> "Column":
-    told = F.struct(
-        F.lit(kind).alias("kind"),
-        (F.lit(None) if receiver is None else receiver).cast("string").alias("receiver"),
-        number.cast("bigint").alias("number"),
-        F.lit(text).alias("what"),
-    )
-    return F.when(is_so, told)
+    return F.array_compact(F.array(*told))
 
 
 def _count(condition: "Column") -> "Column":

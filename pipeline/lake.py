@@ -35,10 +35,11 @@ TABLES = {
 CARRIED = ("messages", OPEN)
 
 
+_DIFFERENT = ("ts", "msg", "pos", "letter", "handed_ts", "ended_ts")
 # Of columns whose values differ no dictionary need be tried; and the least effort packs as well.
 _HOW = {
     "parquet.compression.codec.zstd.level": "1",
-    **{f"parquet.enable.dictionary#{name}": "false" for name in ("ts", "msg", "pos", "letter")},
+    **{f"parquet.enable.dictionary#{name}": "false" for name in _DIFFERENT},
 }
 
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 MESSAGE = ("msg", "origin")
 COPY = (*MESSAGE, "receiver")
 ENDS = sorted(SETTLED)
+# Each part of these fits into memory: who joins them need sort nothing.
+FEW = "shuffle_hash"
 # It was in a process alone, and that has ended.
 LOST = "lost_with_process"
 # Room for the place of an end among all ends.
@@ -40,6 +42,11 @@ def is_kind(*kinds: str) -> "Column":
     return F.col("kind").isin(*kinds)
 
 
+def together(rows: "DataFrame") -> "DataFrame":
+    """All that is about a message in one place: whatever is asked of it, it need not move again."""
+    return rows.repartition(*MESSAGE)
+
+
 def rank() -> "Column":
     """The place of an event among those of the same microsecond."""
     return F.coalesce(*(F.when(is_kind(kind), rank) for kind, rank in _RANK.items()), F.lit(99))
@@ -58,16 +65,15 @@ def lives(
         some_replayed: Whether any of the events is a replay.
     """
     happened = events.where(F.col("msg").isNotNull() & F.col("receiver").isNotNull())
-    told = _told(happened).unionByName(_told_of_open(carried))
-    life = _once(told)
+    life = _once(_told(happened).unionByName(_told_of_open(carried)))
     if some_replayed:
         replayed = F.broadcast(happened.where(is_kind(Kind.REPLAYED)).select(*COPY).distinct())
         few, open_few = (
             rows.join(replayed, on=[*COPY], how="left_semi") for rows in (happened, carried)
         )
-        often = _in_turn(_told(few).unionByName(_told_of_open(open_few)))
+        often = _in_turn(together(_told(few).unionByName(_told_of_open(open_few))))
         life = life.unionByName(_lives_of(often))
-    whole = life.join(known, on=[*MESSAGE], how="left")
+    whole = life.join(known.hint(FEW), on=[*MESSAGE], how="left")
     end, over = F.col("end"), F.col("over_us")
     is_lost = end.isNull() & (over < NEVER) & _is_passing()
     ended_us = F.when(is_lost, over).otherwise(F.floor(end / _KINDS).cast("bigint"))
@@ -149,14 +155,15 @@ def _once(told: "DataFrame") -> "DataFrame":
     few, are added.
     """
     numbers = (
-        told.groupBy(*COPY)
+        together(told)
+        .groupBy(*COPY)
         .agg(*_numbers(), F.max("generation").alias("told"), F.sum("replayed").alias("replayed"))
         .where("replayed = 0")
         .withColumn("generation", F.coalesce("told", F.lit(0)))
         .drop("told", "replayed")
     )
-    words = told.where(_is_explained()).groupBy(*COPY).agg(*_words())
-    return numbers.join(words, on=[*COPY], how="left")
+    words = together(told.where(_is_explained())).groupBy(*COPY).agg(*_words())
+    return numbers.join(words.hint(FEW), on=[*COPY], how="left")
 
 
 def _in_turn(told: "DataFrame") -> "DataFrame":

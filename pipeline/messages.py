@@ -6,7 +6,7 @@ from pyspark.sql import functions as F
 
 from app.journal.schema import Kind
 from pipeline import schemas
-from pipeline.lives import ENDS, MESSAGE, is_kind, is_unnamed
+from pipeline.lives import ENDS, FEW, MESSAGE, is_kind, is_unnamed, together
 from pipeline.runs import NEVER
 
 if TYPE_CHECKING:
@@ -20,8 +20,10 @@ def known(events: "DataFrame", carried: "DataFrame") -> "DataFrame":
     """The channel of each message, which acks do not tell, and how many copies the store has."""
     told = events.where(is_kind(Kind.PUBLISHED, Kind.REPLAYED)).select(*MESSAGE, "channel", "kept")
     both = told.unionByName(carried.select(*MESSAGE, "channel", "kept"))
-    return both.groupBy(*MESSAGE).agg(
-        F.max("channel").alias("channel"), F.sum("kept").alias("kept")
+    return (
+        together(both)
+        .groupBy(*MESSAGE)
+        .agg(F.max("channel").alias("channel"), F.sum("kept").alias("kept"))
     )
 
 
@@ -43,7 +45,11 @@ def messages(
         # What a process had at its end is what was told until then.
         is_over = F.col("over_us") < NEVER
         sums += [F.sum(F.when(is_over, F.col(name))).alias(name + _THEN) for name in _SUMS]
-    whole = both.groupBy(*MESSAGE).agg(*sums).join(known.drop("kept"), on=[*MESSAGE], how="left")
+    whole = (
+        both.groupBy(*MESSAGE)
+        .agg(*sums)
+        .join(known.drop("kept").hint(FEW), on=[*MESSAGE], how="left")
+    )
     whole = whole.withColumn("gone", _gone() if some_over else F.lit(0))
     return whole.withColumn("lost", F.col("lost") + F.col("gone")).select(
         *schemas.names(schemas.MESSAGE), "gone"

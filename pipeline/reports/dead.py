@@ -44,7 +44,7 @@ def poison(tables: Tables) -> "DataFrame":
     )
     ended = tables.life.where(F.col("state") != OPEN)
     return (
-        ended.join(suspects, on=[*MESSAGE], how="left_semi")
+        ended.join(F.broadcast(suspects), on=[*MESSAGE], how="left_semi")
         .groupBy(*MESSAGE)
         .agg(
             F.max("channel").alias("channel"),
