@@ -175,8 +175,8 @@ def report(job: Json, *, as_json: bool) -> None:
         sys.stdout.write(told + "\n")
         if job["reason"]:
             complain(str(job["reason"]))
-    is_idle = job["state"] == "planned" and job["total"] == job["skipped"]
-    if is_idle or not job["total"] or job["state"] in ("stopped", "failed"):
+    is_idle = job["total"] == job["skipped"]
+    if is_idle or job["state"] in ("stopped", "failed"):
         raise typer.Exit(Exit.FAILED)
 
 

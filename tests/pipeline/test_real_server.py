@@ -88,6 +88,7 @@ def replay_what_died(server: Server, cleo: Talker, lake: Lake) -> None:
     assert [done[name] for name in counts] == ["done", DEAD, DEAD, DEAD, 0]
     again = runner.invoke(program, words)
     assert orjson.loads(again.stdout)["skips"] == {"replayed": DEAD}
+    assert again.exit_code == 1
 
 
 def take_again(cleo: Talker) -> int:
