@@ -27,6 +27,7 @@ SETTINGS: Mapping[str, Any] = {
     "max_interval": 30_000,
     "max_sessions_per_browser": -1,
 }
+HISTORY = "history.ndjson"
 PATIENCE_S = 3.0
 START_S = 5.0
 DRAIN_S = 30.0
@@ -175,7 +176,7 @@ async def arena(
 ) -> AsyncIterator[Arena]:
     """A server of its own behind a proxy; the history is in `home`."""
     processes = Processes(home, {**SETTINGS, **settings}, program)
-    recorder = Recorder(home / "history.ndjson")
+    recorder = Recorder(home / HISTORY)
     try:
         await processes.start()
         async with Proxy(processes.address) as proxy:

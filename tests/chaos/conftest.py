@@ -1,5 +1,7 @@
 """How long the chaos lasts."""
 
+from collections.abc import Iterator
+from itertools import repeat
 from random import SystemRandom
 
 import pytest
@@ -11,14 +13,14 @@ def chaos_s(request: pytest.FixtureRequest) -> float:
     return seconds
 
 
-@pytest.fixture
-def seed(request: pytest.FixtureRequest) -> int:
-    """Of this test's dice; pytest shows what was printed when a test fails."""
-    seed: int | None = request.config.getoption("--chaos-seed")
-    if seed is None:
-        seed = SystemRandom().randrange(1_000_000)
-    print(f"--chaos-seed {seed}")  # noqa: T201
-    return seed
+@pytest.fixture(scope="session")
+def seeds(request: pytest.FixtureRequest) -> Iterator[int]:
+    """One for the dice of each play; or always the same, of an earlier run."""
+    given: int | None = request.config.getoption("--chaos-seed")
+    if given is not None:
+        return repeat(given)
+    dice = SystemRandom()
+    return iter(lambda: dice.randrange(1_000_000), None)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -1,15 +1,21 @@
 """Real servers, tormented: whatever happens to them, they keep their word."""
 
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from tests.chaos.arena import Arena, arena
+from tests.chaos.arena import HISTORY, arena
+from tests.chaos.checker import Result
 from tests.chaos.history import What, read
 from tests.chaos.manners import Manner
 from tests.chaos.nemesis import NETWORK, SERVER, Kind, schedule
 from tests.chaos.talker import SocketTalker
 
+Kinds = tuple[Kind, ...]
 EVERYTHING = tuple(Kind)
 # Power goes with what was not on disk yet.
 DEATHS = tuple(kind for kind in SERVER if kind is not Kind.LOSE_POWER)
@@ -43,68 +49,118 @@ def test_a_schedule_is_about_as_long_as_asked() -> None:
     assert 60 <= sum(step.pause_s + step.lasts_s for step in steps) < 64
 
 
-async def torment(ring: Arena, kinds: tuple[Kind, ...], seconds: float) -> None:
+async def torment(home: Path, seed: int, seconds: float, kinds: Kinds, durability: str) -> Result:
     """Receivers of all manners, until everything that was said has been dealt with."""
-    ring.add_receiver("joe/1", Manner(refuses_one_in=20))
-    ring.add_receiver(
-        "joe/2", Manner(is_explicit=True, refuses_one_in=30, stumbles_at=60, crashes_after=12)
-    )
-    ring.add_receiver("ann/1", Manner(acks=False, refuses_one_in=25, options=IMPATIENT))
-    ring.add_receiver("eve/1", Manner(holds_back_at=150, held_s=0.5))
-    ring.add_receiver(
-        "bob/1", Manner(refuses_one_in=35, stumbles_at=50, options=FEW), by=SocketTalker
-    )
-    ring.add_publisher("careful")
-    ring.add_publisher("urgent", priorities=(1, 5, 9))
-    ring.add_publisher("careless", is_careful=False)
-    ring.add_publisher("insistent", has_keys=True)
-    ring.add_operator("joe/1", "bob/1")
-    result = await ring.play(schedule(ring.seed, seconds, kinds), within_s=seconds)
-    print(result.report())  # noqa: T201
-    assert result.is_valid, result.report()
-    assert (result.pending, result.held) == (0, 0), result.report()
-    assert result.processed > seconds, result.report()
+    async with arena(home, seed=seed, durability=durability) as ring:
+        ring.add_receiver("joe/1", Manner(refuses_one_in=20))
+        ring.add_receiver(
+            "joe/2", Manner(is_explicit=True, refuses_one_in=30, stumbles_at=60, crashes_after=12)
+        )
+        ring.add_receiver("ann/1", Manner(acks=False, refuses_one_in=25, options=IMPATIENT))
+        ring.add_receiver("eve/1", Manner(holds_back_at=150, held_s=0.5))
+        ring.add_receiver(
+            "bob/1", Manner(refuses_one_in=35, stumbles_at=50, options=FEW), by=SocketTalker
+        )
+        ring.add_publisher("careful")
+        ring.add_publisher("urgent", priorities=(1, 5, 9))
+        ring.add_publisher("careless", is_careful=False)
+        ring.add_publisher("insistent", has_keys=True)
+        ring.add_operator("joe/1", "bob/1")
+        return await ring.play(schedule(seed, seconds, kinds), within_s=seconds)
 
 
-async def test_acknowledging_sessions_lose_nothing_to_the_network(
-    tmp_path: Path, seed: int, chaos_s: float
-) -> None:
-    seconds = chaos_s * BRIEF
-    async with arena(tmp_path, seed=seed) as ring:
+async def cut_off(home: Path, seed: int, seconds: float) -> Result:
+    """Sessions without a name, whose network is bad."""
+    async with arena(home, seed=seed) as ring:
         ring.add_receiver("plain", Manner(gives_verdicts=False), is_named=False)
         ring.add_receiver("liar", Manner(gives_verdicts=False, lies_after=20), is_named=False)
         ring.add_receiver("fast", Manner(gives_verdicts=False), is_named=False, by=SocketTalker)
         ring.add_publisher("careless", is_careful=False)
         ring.add_publisher("insistent", has_keys=True)
-        result = await ring.play(schedule(seed, seconds, NETWORK), within_s=seconds)
-    assert result.is_valid, result.report()
-    assert result.processed > seconds, result.report()
+        return await ring.play(schedule(seed, seconds, NETWORK), within_s=seconds)
 
 
-async def test_acknowledging_sessions_that_are_kept_outlive_their_servers(
-    tmp_path: Path, seed: int, chaos_s: float
-) -> None:
-    seconds = chaos_s * BRIEF
-    async with arena(tmp_path, seed=seed, durable="acked") as ring:
+async def outlive(home: Path, seed: int, seconds: float) -> Result:
+    """Sessions without a name that are kept, and whose server dies."""
+    async with arena(home, seed=seed, durable="acked") as ring:
         ring.add_receiver("plain", Manner(gives_verdicts=False), is_named=False)
         ring.add_receiver("fast", Manner(gives_verdicts=False), is_named=False, by=SocketTalker)
         ring.add_publisher("insistent", has_keys=True)
         ring.add_publisher("urgent", priorities=(1, 5, 9))
-        result = await ring.play(schedule(seed, seconds, NETWORK + DEATHS), within_s=seconds)
-    assert result.is_valid, result.report()
-    assert result.processed > seconds, result.report()
-    assert not [each for each in read(ring.recorder.path) if each.what is What.SESSION_LOST]
+        return await ring.play(schedule(seed, seconds, NETWORK + DEATHS), within_s=seconds)
 
 
-async def test_named_sessions_lose_nothing_when_servers_die(
-    tmp_path: Path, seed: int, chaos_s: float
+@dataclass(slots=True)
+class Play:
+    """One arena of several in which things go wrong at the same time."""
+
+    home: Path
+    seed: int
+    seconds: float
+    result: Result | BaseException | None = None
+
+    def outcome(self) -> Result:
+        """What the checker says of it; and what to say to see the same again."""
+        print(f"--chaos-seed {self.seed}")  # noqa: T201
+        if isinstance(self.result, BaseException):
+            raise self.result
+        assert self.result is not None
+        print(self.result.report())  # noqa: T201
+        assert self.result.is_valid, self.result.report()
+        assert self.result.processed > self.seconds, self.result.report()
+        return self.result
+
+    def leaves_nothing(self) -> bool:
+        """Whether everything has come to an end."""
+        result = self.outcome()
+        return (result.pending, result.held) == (0, 0)
+
+
+@pytest.fixture(scope="module")
+def plays(
+    tmp_path_factory: pytest.TempPathFactory, chaos_s: float, seeds: Iterator[int]
+) -> dict[str, Play]:
+    """All of them beside each other, for they wait more than they work."""
+    directed: dict[str, tuple[float, Callable[[Path, int, float], Awaitable[Result]]]] = {
+        "network": (BRIEF, cut_off),
+        "kept": (BRIEF, outlive),
+        "deaths": (FULL, partial(torment, kinds=NETWORK + DEATHS, durability="everysec")),
+        "everything": (FULL, partial(torment, kinds=EVERYTHING, durability="always")),
+    }
+    plays = {
+        name: Play(tmp_path_factory.mktemp(name), next(seeds), chaos_s * part)
+        for name, (part, _) in directed.items()
+    }
+
+    async def run(name: str, play: Play) -> None:
+        _, direct = directed[name]
+        try:
+            play.result = await direct(play.home, play.seed, play.seconds)
+        except Exception as error:
+            play.result = error
+
+    async def run_all() -> None:
+        await asyncio.gather(*(run(name, play) for name, play in plays.items()))
+
+    asyncio.run(run_all())
+    return plays
+
+
+def test_acknowledging_sessions_lose_nothing_to_the_network(plays: dict[str, Play]) -> None:
+    plays["network"].outcome()
+
+
+def test_acknowledging_sessions_that_are_kept_outlive_their_servers(
+    plays: dict[str, Play],
 ) -> None:
-    async with arena(tmp_path, seed=seed, durability="everysec") as ring:
-        await torment(ring, NETWORK + DEATHS, chaos_s * FULL)
+    plays["kept"].outcome()
+    history = read(plays["kept"].home / HISTORY)
+    assert not [each for each in history if each.what is What.SESSION_LOST]
 
 
-async def test_named_sessions_lose_nothing_when_everything_fails(
-    tmp_path: Path, seed: int, chaos_s: float
-) -> None:
-    async with arena(tmp_path, seed=seed, durability="always") as ring:
-        await torment(ring, EVERYTHING, chaos_s * FULL)
+def test_named_sessions_lose_nothing_when_servers_die(plays: dict[str, Play]) -> None:
+    assert plays["deaths"].leaves_nothing()
+
+
+def test_named_sessions_lose_nothing_when_everything_fails(plays: dict[str, Play]) -> None:
+    assert plays["everything"].leaves_nothing()
