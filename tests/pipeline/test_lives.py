@@ -34,7 +34,7 @@ def lives_of(
     nobody, nothing = (spark.createDataFrame([], each) for each in (schemas.LIFE, schemas.MESSAGE))
     none = runs_of([])
     before = carried_with_runs(nobody if carried is None else carried, none)
-    return lives(with_runs(events, none), before, known(events, nothing))
+    return lives(with_runs(events, none), before, known(events, nothing)).localCheckpoint()
 
 
 def test_a_clock_that_was_put_back_does_not_mix_up_the_lives_of_a_copy(
