@@ -68,7 +68,6 @@ SMALL = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.python.sql.dataFrameDebugging.enabled": "false",
     "spark.driver.memory": "1g",
     # Else Java cleans it all the time: for quick work it has a fifth of this.
     "spark.driver.extraJavaOptions": "-XX:ReservedCodeCacheSize=240m",

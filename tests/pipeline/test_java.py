@@ -109,6 +109,6 @@ def test_ctrl_c_waits_until_java_can_be_ended() -> None:
 
 def test_what_is_told_to_spark_wins() -> None:
     settings = settings_of(Engine("local[3]", settings={"spark.driver.memory": "5g"}))
-    assert settings["spark.sql.shuffle.partitions"] == "3"
+    assert settings["spark.sql.shuffle.partitions"] == str(3 * 16)
     assert settings["spark.driver.memory"] == "5g"
     assert "spark.driver.host" not in settings_of(Engine("spark://host:7077"))
