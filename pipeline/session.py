@@ -44,14 +44,14 @@ _EVERYWHERE = {
     "spark.sql.adaptive.advisoryPartitionSizeInBytes": "16m",
     # As others write it, and with half the work.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    # Nobody looks where in the program a plan was made.
-    "spark.python.sql.dataFrameDebugging.enabled": "false",
     # What is told of a batch is told whole, or not at all.
     "spark.sql.sources.partitionOverwriteMode": "static",
 }
 # Of much that is put together, for each core: each piece fits into memory.
 _PIECES = 16
 _HERE = {
+    # Nobody looks where in the program a plan was made; a Spark far away cannot be told.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.ui.enabled": "false",
