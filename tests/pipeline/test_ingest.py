@@ -64,7 +64,7 @@ def other(told: list[Event]) -> list[Event]:
 
 
 def before_the_end() -> list[Event]:
-    """One message for three, and one for two of whom the store knows nothing."""
+    """One message for three, one for two of whom the store knows nothing, and one that it keeps."""
     return other(
         [
             start(100),
@@ -76,6 +76,8 @@ def before_the_end() -> list[Event]:
             handed(102.1, 102, "anonymous/-1"),
             acked(102.2, 102, "anonymous/-1"),
             handed(102.3, 102, "ann/1"),
+            published(103, 1, "/kept"),
+            handed(103.1, 103, "kim/1"),
         ]
     )
 
@@ -92,6 +94,8 @@ THE_LIVES_OF_PROCESSES = {
     (101, "anonymous/-1", 0, "/mixed", "lost_with_process"),
     (102, "anonymous/-1", 0, "/passing", "acked"),
     (102, "ann/1", 0, "/passing", "lost_with_process"),
+    # Her server is there again, but not she.
+    (103, "kim/1", 0, "/kept", "open"),
     (112, "anonymous/-1", 0, "/passing", "open"),
 }
 
@@ -103,8 +107,8 @@ def test_every_event_is_there_once_and_every_life_is_told(
     writer.write_all(the_story()[:36], each=6)
     other_node = Writer(store, "n2")
     other_node.write_all(before_the_end())
-    assert ingest(spark, store, lake) == Taken(1, 45)
-    assert lake.table(spark, "events").count() == 45
+    assert ingest(spark, store, lake) == Taken(1, 47)
+    assert lake.table(spark, "events").count() == 47
     # As after a death between the tables and the checkpoint's last word.
     for file in (lake.checkpoint / "commits").glob("*0*"):
         file.unlink()
@@ -122,7 +126,7 @@ def test_every_event_is_there_once_and_every_life_is_told(
     lost = lake.table(spark, "lost").orderBy("channel").collect()
     assert [(row.channel, row.n) for row in lost] == [("/mixed", 2), ("/passing", 1)]
     waiting = lake.table(spark, "messages").select("channel").collect()
-    assert sorted(row.channel for row in waiting) == ["/orders", "/passing"]
+    assert sorted(row.channel for row in waiting) == ["/kept", "/orders", "/passing"]
 
 
 def counted_by_others(lake: Lake) -> Any:
