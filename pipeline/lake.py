@@ -39,6 +39,8 @@ _DIFFERENT = ("ts", "msg", "pos", "letter", "handed_ts", "ended_ts")
 # Of columns whose values differ no dictionary need be tried; and the least effort packs as well.
 _HOW = {
     "parquet.compression.codec.zstd.level": "1",
+    # A task reads one at least: in a large file there must be something for each.
+    "parquet.block.size": str(4 * 1024**2),
     **{f"parquet.enable.dictionary#{name}": "false" for name in _DIFFERENT},
 }
 
