@@ -18,7 +18,7 @@ from app.bayeux.server import Bayeux
 from app.delivery.error_codes import CODES
 from app.delivery.keeper import Keeper
 from app.delivery.node import Node
-from app.delivery.witness import Handouts, Witness
+from app.delivery.witness import Handouts, Watch, Witness
 from app.settings import Settings
 from app.web.metrics import BayeuxCollector
 
@@ -131,6 +131,7 @@ def metrics() -> str:
 
 
 def _silent_server() -> Bayeux:
+    given = Handouts(Watch(int))
     return Bayeux(
         Options(),
         new_id=str,
@@ -139,9 +140,7 @@ def _silent_server() -> Bayeux:
         run_later=lambda work, done: None,
         node=Node("docs", int),
         keeper=Mock(spec=Keeper),
-        witness=Mock(
-            spec=Witness, dropped=0, unread=0, handed=Handouts(int), written=Handouts(int)
-        ),
+        witness=Mock(spec=Witness, dropped=0, unread=0, handed=given, written=given, acked=given),
     )
 
 

@@ -46,6 +46,7 @@ class Settlement(Generic[R]):
         self._node = node
         self._guard = guard
         self._witness = witness
+        self._acked = None if witness is None else witness.acked
         self._history: History[R] = History(node.name, node.now_ms, owner.transport)
         # Until then the guard is told what receivers take: not while nobody refuses anything.
         self._watched_until = 0.0
@@ -59,8 +60,8 @@ class Settlement(Generic[R]):
 
     def took(self, receiver: R, messages: Sequence[Message], now: float) -> None:
         """These have left the queue: the receiver says that it has them, or need not say so."""
-        if messages and self._witness is not None and not receiver.is_durable:
-            self._witness.acked(receiver, messages)
+        if messages and self._acked is not None and not receiver.is_durable:
+            self._acked.add(receiver, messages, now)
         self.acked(receiver, messages, now)
 
     def acked(self, receiver: R, messages: Sequence[Message], now: float) -> None:

@@ -16,31 +16,50 @@ if TYPE_CHECKING:
 Handout = tuple["Sequence[Message]", "list[Receiver]", int]
 
 
-class Handouts:
-    """What was given out, and to whom.
-
-    The most frequent events of all: whoever gets the same in the same turn as the one before is
-    only put behind it.
+class Watch:
+    """What the time is, and what it was when somebody looked last.
 
     Args:
         now_us: Microseconds since 1970.
     """
 
-    __slots__ = ("_given", "_messages", "_now_us", "_receivers", "_turn")
+    __slots__ = ("_now_us", "us")
 
     def __init__(self, now_us: "Callable[[], int]") -> None:
         self._now_us = now_us
+        self.us = 0
+
+    def look(self) -> int:
+        """The time."""
+        self.us = us = self._now_us()
+        return us
+
+
+class Handouts:
+    """What was given out, or acknowledged, and by whom.
+
+    The most frequent events of all: whoever gets the same in the same turn as the one before is
+    only put behind it, and has its time, if nobody was told a later one meanwhile: nothing is
+    acknowledged before it was given out.
+    """
+
+    __slots__ = ("_at", "_given", "_messages", "_receivers", "_turn", "_watch")
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
         self._given: list[Handout] = []
         # The last one.
         self._turn = 0.0
+        self._at = 0
         self._messages: Sequence[Message] = ()
         self._receivers: list[Receiver] = []
 
     def add(self, receiver: "Receiver", messages: "Sequence[Message]", turn: float) -> None:
         """It got these, one at least, which must not change any more, at this time of the loop."""
-        if turn != self._turn or messages != self._messages:
-            self._turn, self._messages, self._receivers = turn, messages, []
-            self._given.append((messages, self._receivers, self._now_us()))
+        if turn != self._turn or self._at != self._watch.us or messages != self._messages:
+            self._turn, self._at = turn, self._watch.look()
+            self._messages, self._receivers = messages, []
+            self._given.append((messages, self._receivers, self._at))
         self._receivers.append(receiver)
 
     def take(self) -> "list[Handout]":
@@ -65,6 +84,8 @@ class Witness(Protocol):
     handed: Handouts
     # What was written, and nobody will say more of it.
     written: Handouts
+    # What somebody has said it has.
+    acked: Handouts
 
     def turn_over(self) -> None:
         """A turn ends in which somebody was told something."""
@@ -80,10 +101,6 @@ class Witness(Protocol):
 
     def replayed(self, key: str, message: "Message", letter: int) -> None:
         """The dead letter is a message again: one copy more, for the session of this key."""
-        ...
-
-    def acked(self, receiver: "Receiver", messages: "Sequence[Message]", /) -> None:
-        """It has taken these, one at least."""
         ...
 
     def handed_again(self, receiver: "Receiver", entries: "Iterable[Entry]") -> None:

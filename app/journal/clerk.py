@@ -11,7 +11,7 @@ from app.delivery.receivers import Receiver
 from app.delivery.witness import Handouts
 from app.journal.columns import Why
 from app.journal.journal import Journal, Outlet
-from app.journal.notes import CrowdNotes, SingleNotes
+from app.journal.notes import CrowdNotes
 from app.journal.schema import Kind
 
 
@@ -36,11 +36,10 @@ class Clerk(Journal):
         # Of entries that the store is about to settle, if they were not acknowledged: the reason
         # of a discard; without one, that they expired.
         self.why: dict[tuple[str, int], Why] = {}
-        self.handed, self.written = Handouts(self.now_us), Handouts(self.now_us)
-        self._handed = CrowdNotes(Kind.HANDED, self.channels)
-        self._written = CrowdNotes(Kind.WRITTEN, self.channels)
-        self._acked = SingleNotes(Kind.ACKED, now_ns, self.channels)
-        self.acked = self._acked.note
+        self.handed, self.written, self.acked = (Handouts(self.watch) for _ in range(3))
+        self._handed = CrowdNotes(Kind.HANDED, 1, self.channels)
+        self._written = CrowdNotes(Kind.WRITTEN, 1, self.channels)
+        self._acked = CrowdNotes(Kind.ACKED, None, self.channels)
 
     @property
     def weight(self) -> int:
@@ -49,6 +48,12 @@ class Clerk(Journal):
     def turn_over(self) -> None:
         self._handed.note(self.handed.take())
         self._written.note(self.written.take())
+        self._acked.note(self.acked.take())
+
+    def beat(self, now: float) -> None:
+        # Acks alone end no turn; and messages are not kept in memory for long.
+        self.turn_over()
+        super().beat(now)
 
     def flush(self, now: float) -> None:
         self.turn_over()

@@ -1,7 +1,7 @@
 """Columns of a frame in the making."""
 
 from collections.abc import Mapping, Sequence
-from typing import TypedDict
+from typing import Any, TypedDict
 
 from app.delivery.dead_letters import key_of
 from app.journal.frame import Body, Delivered
@@ -42,7 +42,7 @@ class Columns:
     def __init__(self, first: int, channels: Mapping[int, str]) -> None:
         self._first = first
         self._channel_of = channels
-        self._names: dict[str, int] = {}
+        self._names: dict[str, Any] = {}
         self._groups: list[list[int]] = []
         # Groups of one, and by their first name others, as they were told.
         self._singles: dict[str, int] = {}
@@ -151,11 +151,19 @@ class Columns:
 
     def _new_group(self, names: list[str]) -> int:
         places = self._names
-        self._groups.append([places.setdefault(name, len(places)) for name in names])
+        group: list[Any] = []
+        for name in names:
+            # As it is there: another number would have to be made of it for each event.
+            place: Any = places.get(name)
+            if place is None:
+                place = places[name] = len(places)
+            group.append(place)
+        self._groups.append(group)
         return len(self._groups) - 1
 
     def _name(self, name: str) -> int:
-        return self._names.setdefault(name, len(self._names))
+        place: int = self._names.setdefault(name, len(self._names))
+        return place
 
     def _sender(self, sender: str) -> int:
         return self._name(key_of(sender)) if sender else _NOBODY

@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from app.delivery.witness import Watch
 from app.journal.builder import FrameBuilder
 from app.journal.columns import Told
 from app.journal.schema import FULL, NS_PER_US, PATIENCE_S, Kind
@@ -46,12 +47,12 @@ class Journal(FrameBuilder):
         "_due",
         "_most_bytes",
         "_notes",
-        "_now_ns",
         "_outlet",
         "_replaced",
         "_waiting",
         "dropped",
         "dropped_untold",
+        "watch",
     )
 
     def __init__(
@@ -65,7 +66,7 @@ class Journal(FrameBuilder):
     ) -> None:
         super().__init__(node)
         self._outlet = outlet
-        self._now_ns = now_ns
+        self.watch = Watch(lambda: now_ns() // NS_PER_US)
         self._most_bytes = most_bytes
         self._waiting: deque[tuple[bytes, list[int]]] = deque()
         self._bytes = 0
@@ -97,7 +98,7 @@ class Journal(FrameBuilder):
 
     def now_us(self) -> int:
         """The time, as it is told of events."""
-        return self._now_ns() // NS_PER_US
+        return self.watch.look()
 
     def beat(self, now: float) -> None:
         """Time has passed: what makes a whole frame leaves, or has waited for company."""

@@ -17,6 +17,8 @@ from app.journal.frame import decode_head
 
 _BEGINNING = 1_763_596_800_000_000
 _TURN_US = 500
+# Between two who acknowledge.
+_ACK_US = 20
 _WIRE = b"x" * 200
 # Receivers told in turns that are measured together, as in a tenth of a second.
 _TOGETHER = 2000
@@ -132,14 +134,18 @@ class _Desk:
         self._at, messages, batches = turn
         for message in messages:
             clerk.published(message, self._at, self._traffic.receivers)
-        add = clerk.handed.add if self._traffic.acks else clerk.written.add
+        given = clerk.handed if self._traffic.acks else clerk.written
         for receiver, batch in zip(receivers, batches, strict=True):
-            add(receiver, batch, float(self._at))
+            given.add(receiver, batch, self._turn())
         clerk.turn_over()
         if self._traffic.acks:
             for receiver, batch in zip(receivers, batches, strict=True):
-                self._at += 1
-                clerk.acked(receiver, batch)
+                self._at += _ACK_US
+                clerk.acked.add(receiver, batch, self._turn())
+
+    def _turn(self) -> float:
+        """The time of a loop that looks at its clock a thousand times a second, as uvloop's."""
+        return self._at // 1000 / 1000
 
     def leave(self) -> tuple[int, bytes]:
         """How many events have left, if they make a whole frame, and the frame."""

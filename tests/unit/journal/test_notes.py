@@ -9,10 +9,10 @@ from app.delivery.counters import Counters
 from app.delivery.messages import Message
 from app.delivery.queue import CallbackQueue, QueueLimits
 from app.delivery.receivers import Receiver
-from app.delivery.witness import Handouts
+from app.delivery.witness import Handouts, Watch
 from app.journal.builder import FrameBuilder
 from app.journal.frame import decode
-from app.journal.notes import CrowdNotes, SingleNotes
+from app.journal.notes import CrowdNotes
 from app.journal.schema import Kind
 from app.journal.unfold import unfold
 
@@ -21,7 +21,7 @@ MESSAGES = [Message(b"{}", id=NOW * 1000 + n, channel="/a", sender="") for n in 
 RECEIVERS = [Receiver(CallbackQueue(QueueLimits(), Counters()), n) for n in range(1, 6)]
 
 
-class Watch:
+class Times:
     now = NOW
     turn = 0.0
 
@@ -46,7 +46,7 @@ happenings = st.lists(
 )
 
 
-def told(notes: CrowdNotes | SingleNotes) -> Counter[tuple[object, ...]]:
+def told(notes: CrowdNotes) -> Counter[tuple[object, ...]]:
     builder = FrameBuilder("here")
     builder.add(*notes.take())
     frame = builder.frame()
@@ -58,8 +58,8 @@ def told(notes: CrowdNotes | SingleNotes) -> Counter[tuple[object, ...]]:
 def test_what_is_given_out_turn_by_turn_is_read_again(
     happened: list[tuple[Receiver, list[Message], bool]],
 ) -> None:
-    watch = Watch()
-    handouts, notes = Handouts(watch.us), CrowdNotes(Kind.HANDED, {})
+    watch = Times()
+    handouts, notes = Handouts(Watch(watch.us)), CrowdNotes(Kind.HANDED, 1, {})
     expected: Counter[tuple[object, ...]] = Counter()
     for receiver, messages, ends in happened:
         handouts.add(receiver, messages, watch.turn)
@@ -74,8 +74,8 @@ def test_what_is_given_out_turn_by_turn_is_read_again(
 
 
 def test_who_gets_the_same_in_a_later_turn_gets_it_later_though_nobody_ended_the_first() -> None:
-    watch, message = Watch(), MESSAGES[0]
-    handouts, notes = Handouts(watch.us), CrowdNotes(Kind.HANDED, {})
+    watch, message = Times(), MESSAGES[0]
+    handouts, notes = Handouts(Watch(watch.us)), CrowdNotes(Kind.HANDED, 1, {})
     handouts.add(RECEIVERS[0], [message], watch.turn)
     watch.end_turn()
     handouts.add(RECEIVERS[1], [message], watch.turn)
@@ -86,9 +86,25 @@ def test_who_gets_the_same_in_a_later_turn_gets_it_later_though_nobody_ended_the
     }
 
 
+def test_nothing_is_acknowledged_before_it_was_given_out_though_others_did_so_in_this_turn() -> (
+    None
+):
+    times, message = Times(), MESSAGES[0]
+    watch = Watch(times.us)
+    handed, acked = Handouts(watch), Handouts(watch)
+    for receiver in RECEIVERS[:2]:
+        handed.add(receiver, [message], times.turn)
+        times.now += 100
+        acked.add(receiver, [message], times.turn)
+        times.now += 100
+    (_, _, first), (_, _, second) = handed.take()
+    assert first < NOW + 200 <= second
+    assert [at for _, _, at in acked.take()] == [first + 100, second + 100]
+
+
 def test_a_crowd_that_gets_something_again_is_named_once_even_if_others_did_meanwhile() -> None:
-    watch, builder = Watch(), FrameBuilder("here")
-    handouts, notes = Handouts(watch.us), CrowdNotes(Kind.WRITTEN, {})
+    watch, builder = Times(), FrameBuilder("here")
+    handouts, notes = Handouts(Watch(watch.us)), CrowdNotes(Kind.WRITTEN, 1, {})
     crowds = RECEIVERS[:3], RECEIVERS[3:]
     for n, message in enumerate(MESSAGES):
         for receiver in crowds[n % 2]:
@@ -100,38 +116,10 @@ def test_a_crowd_that_gets_something_again_is_named_once_even_if_others_did_mean
     assert body["delivered"]["receivers"] == [0, 1, 0, 1]
 
 
-@given(happenings)
-def test_what_each_says_at_a_time_of_its_own_is_read_again(
-    happened: list[tuple[Receiver, list[Message], bool]],
-) -> None:
-    watch = Watch()
-    notes = SingleNotes(Kind.ACKED, watch, {})
-    expected: Counter[tuple[object, ...]] = Counter()
-    for receiver, messages, _ in happened:
-        notes.note(receiver, messages)
-        expected.update((m.id, receiver.key, watch.now, "acked", None) for m in messages)
-        watch.now += 100
-    assert notes.count == sum(expected.values())
-    assert told(notes) == expected
-    assert (notes.count, told(notes)) == (0, Counter())
-
-
 def test_receivers_of_the_same_messages_share_a_row() -> None:
-    handouts, notes = Handouts(Watch().us), CrowdNotes(Kind.WRITTEN, {})
+    handouts, notes = Handouts(Watch(Times().us)), CrowdNotes(Kind.WRITTEN, 1, {})
     for receiver in RECEIVERS:
         handouts.add(receiver, list(MESSAGES), 1.0)
     notes.note(handouts.take())
     count, rows = notes.take()
     assert (count, len(rows)) == (20, 1)
-
-
-def test_acks_of_the_same_messages_share_a_row_even_if_others_come_between_them() -> None:
-    notes = SingleNotes(Kind.ACKED, Watch(), {})
-    for receiver in RECEIVERS:
-        notes.note(receiver, MESSAGES[:2])
-        notes.note(receiver, MESSAGES[1:2])
-        notes.note(receiver, MESSAGES[2:])
-    count, rows = notes.take()
-    # Those that end with the same message take each other's place, the third has one row.
-    assert (count, sum(len(row[4]) for row in rows)) == (25, 15)
-    assert len(rows) == 11
