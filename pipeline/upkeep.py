@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 # Tables that grow: by which column their rows are of a day, and by which their folders are cut.
 _TIMES = {"events": "d", "life": "ended_ts", "latency": "hour", "dead": "last", "lost": "found_ts"}
 _CUT = {"events": "d", "life": "state"}
-# Files are about as large as this.
-_FILE_BYTES = 128 * 1024**2
+# Files are about as large as this: some million events, so that each core has one to write.
+_FILE_BYTES = 32 * 1024**2
 _WORK = "_compact"
 BACKFILL = "_backfill"
 
