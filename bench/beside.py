@@ -1,0 +1,93 @@
+"""Runs a workload against two servers at the same time, on the same processor, some rounds over.
+
+Two runs one after the other differ by a tenth whatever they measure, for the machine's mood
+changes between them. What happens at the same time meets the same mood: a hundredth is seen.
+"""
+
+import argparse
+import statistics
+import sys
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import replace
+from math import sqrt
+from pathlib import Path
+
+from bench.measure import Conditions, allow_many_files, load
+from bench.plan import BENCH, ServerSpec, Workload, choose, read_servers, read_workloads
+from bench.processes import running
+from bench.run import CACHE
+
+_FIGURE = "deliveries_per_cpu_s"
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench.beside", description=__doc__)
+    add = parser.add_argument
+    add("--set", default="chat-ack", help="sets and workloads, separated by commas")
+    add("--only", default="holdfast,holdfast-silent", help="two servers")
+    add("--rounds", type=int, default=8)
+    add("--extra", default="", help="more arguments for the load generators")
+    add("--out", type=Path, default=CACHE / "beside")
+    add("--loader", type=Path, default=CACHE / "bayeux_load")
+    return parser.parse_args()
+
+
+def measure(pair: Sequence[ServerSpec], workload: Workload, conditions: Conditions) -> list[float]:
+    """What each of them does in a second of its processor."""
+    with ExitStack() as stack, ThreadPoolExecutor(len(pair)) as loaders:
+        waiting = []
+        for spec in pair:
+            own = replace(conditions, out=conditions.out / spec.name)
+            own.out.mkdir(parents=True, exist_ok=True)
+            server = stack.enter_context(
+                running(spec, cpus=own.server_cpus, log=own.out / "server.log")
+            )
+            waiting.append((server, own))
+        args = f"{workload.args} {conditions.extra}".rstrip()
+        results = loaders.map(lambda each: load(each[0], args, conditions=each[1]), waiting)
+        return [float(result.get(_FIGURE) or 0) for result in results]
+
+
+def compare(
+    pair: Sequence[ServerSpec], workload: Workload, rounds: int, conditions: Conditions
+) -> None:
+    ratios = []
+    for number in range(rounds):
+        # Who starts first has another place in memory, and in every queue.
+        order = pair if number % 2 else pair[::-1]
+        found = measure(order, workload, conditions)
+        one, other = found if order is pair else found[::-1]
+        if not (one and other):
+            print(f"# {workload.name} {number}: a load generator failed", file=sys.stderr)
+            continue
+        ratios.append(one / other)
+        print(f"# {workload.name} {number}: {one:,.0f} and {other:,.0f}", file=sys.stderr)
+    if len(ratios) > 1:
+        error = statistics.stdev(ratios) / sqrt(len(ratios))
+        names = " to ".join(spec.name for spec in pair)
+        print(f"{workload.name}: {names} {statistics.mean(ratios):.3f} ± {error:.3f}", flush=True)
+
+
+def main() -> None:
+    options = parse_arguments()
+    pair = choose(read_servers(BENCH / "servers.toml"), options.only.split(","))
+    if len(pair) != 2:
+        sys.exit("two servers are compared: --only one,other")
+    conditions = Conditions(
+        loader=options.loader,
+        out=options.out / time.strftime("%Y%m%d-%H%M%S"),
+        server_cpus="0",
+        loader_cpus="1",
+        timeout_s=400,
+        extra=options.extra,
+    )
+    allow_many_files()
+    for workload in read_workloads(BENCH / "workloads.toml", options.set):
+        compare(pair, workload, options.rounds, conditions)
+
+
+if __name__ == "__main__":
+    main()
