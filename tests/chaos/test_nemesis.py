@@ -1,6 +1,7 @@
 """Real servers, tormented: whatever happens to them, they keep their word."""
 
 import asyncio
+import sys
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -90,30 +91,27 @@ async def outlive(home: Path, seed: int, seconds: float) -> Result:
         return await ring.play(schedule(seed, seconds, NETWORK + DEATHS), within_s=seconds)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Play:
-    """One arena of several in which things go wrong at the same time."""
+    """One arena of several in which things go wrong at the same time, and how that ended."""
 
     home: Path
     seed: int
     seconds: float
-    result: Result | BaseException | None = None
+    ended: Result | BaseException
 
-    def outcome(self) -> Result:
-        """What the checker says of it; and what to say to see the same again."""
-        print(f"--chaos-seed {self.seed}")  # noqa: T201
-        if isinstance(self.result, BaseException):
-            raise self.result
-        assert self.result is not None
-        print(self.result.report())  # noqa: T201
-        assert self.result.is_valid, self.result.report()
-        assert self.result.processed > self.seconds, self.result.report()
-        return self.result
+    @property
+    def result(self) -> Result:
+        """What the checker says of it."""
+        if isinstance(self.ended, BaseException):
+            raise self.ended
+        return self.ended
 
-    def leaves_nothing(self) -> bool:
-        """Whether everything has come to an end."""
-        result = self.outcome()
-        return (result.pending, result.held) == (0, 0)
+    def report(self) -> str:
+        """The same for people; and what to say to see it again."""
+        is_failed = isinstance(self.ended, BaseException)
+        told = repr(self.ended) if is_failed else self.result.report()
+        return f"--chaos-seed {self.seed}\n{told}\n"
 
 
 @pytest.fixture(scope="module")
@@ -127,40 +125,49 @@ def plays(
         "deaths": (FULL, partial(torment, kinds=NETWORK + DEATHS, durability="everysec")),
         "everything": (FULL, partial(torment, kinds=EVERYTHING, durability="always")),
     }
-    plays = {
-        name: Play(tmp_path_factory.mktemp(name), next(seeds), chaos_s * part)
+    stages = [
+        (tmp_path_factory.mktemp(name), next(seeds), chaos_s * part)
         for name, (part, _) in directed.items()
-    }
+    ]
 
-    async def run(name: str, play: Play) -> None:
-        _, direct = directed[name]
-        try:
-            play.result = await direct(play.home, play.seed, play.seconds)
-        except Exception as error:
-            play.result = error
+    async def run_all() -> list[Result | BaseException]:
+        begun = [
+            direct(*stage) for stage, (_, direct) in zip(stages, directed.values(), strict=True)
+        ]
+        return await asyncio.gather(*begun, return_exceptions=True)
 
-    async def run_all() -> None:
-        await asyncio.gather(*(run(name, play) for name, play in plays.items()))
-
-    asyncio.run(run_all())
-    return plays
+    ends = asyncio.run(run_all())
+    plays = [Play(*stage, ended) for stage, ended in zip(stages, ends, strict=True)]
+    # Shown where a test fails, and by `-s`.
+    sys.stdout.writelines(play.report() for play in plays)
+    return dict(zip(directed, plays, strict=True))
 
 
 def test_acknowledging_sessions_lose_nothing_to_the_network(plays: dict[str, Play]) -> None:
-    plays["network"].outcome()
+    play = plays["network"]
+    assert play.result.is_valid, play.report()
+    assert play.result.processed > play.seconds, play.report()
 
 
 def test_acknowledging_sessions_that_are_kept_outlive_their_servers(
     plays: dict[str, Play],
 ) -> None:
-    plays["kept"].outcome()
-    history = read(plays["kept"].home / HISTORY)
-    assert not [each for each in history if each.what is What.SESSION_LOST]
+    play = plays["kept"]
+    assert play.result.is_valid, play.report()
+    assert play.result.processed > play.seconds, play.report()
+    history = read(play.home / HISTORY)
+    assert not [each for each in history if each.what is What.SESSION_LOST], play.report()
 
 
 def test_named_sessions_lose_nothing_when_servers_die(plays: dict[str, Play]) -> None:
-    assert plays["deaths"].leaves_nothing()
+    play = plays["deaths"]
+    assert play.result.is_valid, play.report()
+    assert (play.result.pending, play.result.held) == (0, 0), play.report()
+    assert play.result.processed > play.seconds, play.report()
 
 
 def test_named_sessions_lose_nothing_when_everything_fails(plays: dict[str, Play]) -> None:
-    assert plays["everything"].leaves_nothing()
+    play = plays["everything"]
+    assert play.result.is_valid, play.report()
+    assert (play.result.pending, play.result.held) == (0, 0), play.report()
+    assert play.result.processed > play.seconds, play.report()
