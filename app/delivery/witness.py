@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from app.delivery.messages import Message
     from app.delivery.receivers import Receiver
 
+_NS_PER_US = 1000
+
 # Messages, who got them, and when.
 Handout = tuple["Sequence[Message]", "list[Receiver]", int]
 
@@ -20,46 +22,54 @@ class Watch:
     """What the time is, and what it was when somebody looked last.
 
     Args:
-        now_us: Microseconds since 1970.
+        now_ns: Nanoseconds since 1970.
     """
 
-    __slots__ = ("_now_us", "us")
+    __slots__ = ("_now_ns", "us")
 
-    def __init__(self, now_us: "Callable[[], int]") -> None:
-        self._now_us = now_us
+    def __init__(self, now_ns: "Callable[[], int]") -> None:
+        self._now_ns = now_ns
         self.us = 0
 
     def look(self) -> int:
-        """The time."""
-        self.us = us = self._now_us()
+        """The time, in microseconds."""
+        self.us = us = self.peek()
         return us
+
+    def peek(self) -> int:
+        """The time, of which nobody else need know."""
+        return self._now_ns() // _NS_PER_US
 
 
 class Handouts:
     """What was given out, or acknowledged, and by whom.
 
     The most frequent events of all: whoever gets the same in the same turn as the one before is
-    only put behind it, and has its time, if nobody was told a later one meanwhile: nothing is
-    acknowledged before it was given out.
+    only put behind it, and has its time, if nobody has looked for a later one meanwhile. Those
+    who acknowledge do not look: that nothing is acknowledged before it was given out takes no
+    more than that others do.
     """
 
-    __slots__ = ("_at", "_given", "_messages", "_receivers", "_turn", "_watch")
+    __slots__ = ("_are_acks", "_given", "_messages", "_receivers", "_seen", "_turn", "_watch")
 
-    def __init__(self, watch: Watch) -> None:
+    def __init__(self, watch: Watch, *, are_acks: bool = False) -> None:
         self._watch = watch
+        self._are_acks = are_acks
         self._given: list[Handout] = []
-        # The last one.
+        # The last one, and when somebody had looked at the time by then.
         self._turn = 0.0
-        self._at = 0
+        self._seen = 0
         self._messages: Sequence[Message] = ()
         self._receivers: list[Receiver] = []
 
     def add(self, receiver: "Receiver", messages: "Sequence[Message]", turn: float) -> None:
         """It got these, one at least, which must not change any more, at this time of the loop."""
-        if turn != self._turn or self._at != self._watch.us or messages != self._messages:
-            self._turn, self._at = turn, self._watch.look()
+        watch = self._watch
+        if turn != self._turn or self._seen != watch.us or messages != self._messages:
+            at = watch.peek() if self._are_acks else watch.look()
+            self._turn, self._seen = turn, watch.us
             self._messages, self._receivers = messages, []
-            self._given.append((messages, self._receivers, self._at))
+            self._given.append((messages, self._receivers, at))
         self._receivers.append(receiver)
 
     def take(self) -> "list[Handout]":

@@ -36,7 +36,8 @@ class Clerk(Journal):
         # Of entries that the store is about to settle, if they were not acknowledged: the reason
         # of a discard; without one, that they expired.
         self.why: dict[tuple[str, int], Why] = {}
-        self.handed, self.written, self.acked = (Handouts(self.watch) for _ in range(3))
+        self.handed, self.written = Handouts(self.watch), Handouts(self.watch)
+        self.acked = Handouts(self.watch, are_acks=True)
         self._handed = CrowdNotes(Kind.HANDED, 1, self.channels)
         self._written = CrowdNotes(Kind.WRITTEN, 1, self.channels)
         self._acked = CrowdNotes(Kind.ACKED, None, self.channels)

@@ -8,7 +8,7 @@ from typing import Protocol
 from app.delivery.witness import Watch
 from app.journal.builder import FrameBuilder
 from app.journal.columns import Told
-from app.journal.schema import FULL, NS_PER_US, PATIENCE_S, Kind
+from app.journal.schema import FULL, PATIENCE_S, Kind
 
 log = logging.getLogger(__name__)
 
@@ -66,7 +66,7 @@ class Journal(FrameBuilder):
     ) -> None:
         super().__init__(node)
         self._outlet = outlet
-        self.watch = Watch(lambda: now_ns() // NS_PER_US)
+        self.watch = Watch(now_ns)
         self._most_bytes = most_bytes
         self._waiting: deque[tuple[bytes, list[int]]] = deque()
         self._bytes = 0

@@ -1,6 +1,7 @@
 """Notes of what happens to many become rows that unfold into each of them."""
 
 from collections import Counter
+from collections.abc import Sequence
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +10,7 @@ from app.delivery.counters import Counters
 from app.delivery.messages import Message
 from app.delivery.queue import CallbackQueue, QueueLimits
 from app.delivery.receivers import Receiver
-from app.delivery.witness import Handouts, Watch
+from app.delivery.witness import Handout, Handouts, Watch
 from app.journal.builder import FrameBuilder
 from app.journal.frame import decode
 from app.journal.notes import CrowdNotes
@@ -27,9 +28,6 @@ class Times:
 
     def __call__(self) -> int:
         return self.now * 1000
-
-    def us(self) -> int:
-        return self.now
 
     def end_turn(self) -> None:
         self.now += 100
@@ -59,7 +57,7 @@ def test_what_is_given_out_turn_by_turn_is_read_again(
     happened: list[tuple[Receiver, list[Message], bool]],
 ) -> None:
     watch = Times()
-    handouts, notes = Handouts(Watch(watch.us)), CrowdNotes(Kind.HANDED, 1, {})
+    handouts, notes = Handouts(Watch(watch)), CrowdNotes(Kind.HANDED, 1, {})
     expected: Counter[tuple[object, ...]] = Counter()
     for receiver, messages, ends in happened:
         handouts.add(receiver, messages, watch.turn)
@@ -75,7 +73,7 @@ def test_what_is_given_out_turn_by_turn_is_read_again(
 
 def test_who_gets_the_same_in_a_later_turn_gets_it_later_though_nobody_ended_the_first() -> None:
     watch, message = Times(), MESSAGES[0]
-    handouts, notes = Handouts(Watch(watch.us)), CrowdNotes(Kind.HANDED, 1, {})
+    handouts, notes = Handouts(Watch(watch)), CrowdNotes(Kind.HANDED, 1, {})
     handouts.add(RECEIVERS[0], [message], watch.turn)
     watch.end_turn()
     handouts.add(RECEIVERS[1], [message], watch.turn)
@@ -86,25 +84,55 @@ def test_who_gets_the_same_in_a_later_turn_gets_it_later_though_nobody_ended_the
     }
 
 
-def test_nothing_is_acknowledged_before_it_was_given_out_though_others_did_so_in_this_turn() -> (
-    None
-):
-    times, message = Times(), MESSAGES[0]
-    watch = Watch(times.us)
-    handed, acked = Handouts(watch), Handouts(watch)
-    for receiver in RECEIVERS[:2]:
-        handed.add(receiver, [message], times.turn)
+@given(st.lists(st.tuples(st.sampled_from(RECEIVERS), st.sampled_from(MESSAGES), st.booleans())))
+def test_nothing_is_acknowledged_before_it_was_given_out(
+    happened: list[tuple[Receiver, Message, bool]],
+) -> None:
+    # All in one turn, as the loop's clock has it.
+    times = Times()
+    watch = Watch(times)
+    handed, acked = Handouts(watch), Handouts(watch, are_acks=True)
+    in_hands = set()
+    for receiver, message, is_ack in happened:
         times.now += 100
-        acked.add(receiver, [message], times.turn)
-        times.now += 100
-    (_, _, first), (_, _, second) = handed.take()
-    assert first < NOW + 200 <= second
-    assert [at for _, _, at in acked.take()] == [first + 100, second + 100]
+        if not is_ack:
+            in_hands.add((receiver, message))
+            handed.add(receiver, [message], 1.0)
+        elif (receiver, message) in in_hands:
+            in_hands.remove((receiver, message))
+            acked.add(receiver, [message], 1.0)
+    given_out = times_of(handed.take())
+    for copy, ats in times_of(acked.take()).items():
+        assert all(one <= other for one, other in zip(given_out[copy], ats, strict=False))
+
+
+def times_of(given_out: Sequence[Handout]) -> dict[tuple[str, int], list[int]]:
+    """When each copy was given out, or acknowledged."""
+    found: dict[tuple[str, int], list[int]] = {}
+    for messages, receivers, at in given_out:
+        for receiver in receivers:
+            found.setdefault((receiver.key, messages[0].id), []).append(at)
+    return found
+
+
+def test_those_who_acknowledge_the_same_share_a_row_until_something_is_given_out() -> None:
+    times, (first, second) = Times(), MESSAGES[:2]
+    watch = Watch(times)
+    handed, acked = Handouts(watch), Handouts(watch, are_acks=True)
+    for receiver in RECEIVERS:
+        handed.add(receiver, [first], times.turn)
+    times.end_turn()
+    for receiver in RECEIVERS[:3]:
+        acked.add(receiver, [first], times.turn)
+    handed.add(RECEIVERS[0], [second], times.turn)
+    for receiver in RECEIVERS[3:]:
+        acked.add(receiver, [first], times.turn)
+    assert [len(receivers) for _, receivers, _ in acked.take()] == [3, 2]
 
 
 def test_a_crowd_that_gets_something_again_is_named_once_even_if_others_did_meanwhile() -> None:
     watch, builder = Times(), FrameBuilder("here")
-    handouts, notes = Handouts(Watch(watch.us)), CrowdNotes(Kind.WRITTEN, 1, {})
+    handouts, notes = Handouts(Watch(watch)), CrowdNotes(Kind.WRITTEN, 1, {})
     crowds = RECEIVERS[:3], RECEIVERS[3:]
     for n, message in enumerate(MESSAGES):
         for receiver in crowds[n % 2]:
@@ -117,7 +145,7 @@ def test_a_crowd_that_gets_something_again_is_named_once_even_if_others_did_mean
 
 
 def test_receivers_of_the_same_messages_share_a_row() -> None:
-    handouts, notes = Handouts(Watch(Times().us)), CrowdNotes(Kind.WRITTEN, 1, {})
+    handouts, notes = Handouts(Watch(Times())), CrowdNotes(Kind.WRITTEN, 1, {})
     for receiver in RECEIVERS:
         handouts.add(receiver, list(MESSAGES), 1.0)
     notes.note(handouts.take())
