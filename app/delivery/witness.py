@@ -14,9 +14,6 @@ if TYPE_CHECKING:
 
 _NS_PER_US = 1000
 
-# Messages, who got them, and when.
-Handout = tuple["Sequence[Message]", "list[Receiver]", int]
-
 
 class Watch:
     """What the time is, and what it was when somebody looked last.
@@ -50,33 +47,37 @@ class Handouts:
     more than that others do.
     """
 
-    __slots__ = ("_are_acks", "_given", "_messages", "_receivers", "_seen", "_turn", "_watch")
+    __slots__ = ("_are_acks", "_at", "_messages", "_receivers", "_seen", "_turn", "_watch")
 
     def __init__(self, watch: Watch, *, are_acks: bool = False) -> None:
         self._watch = watch
         self._are_acks = are_acks
-        self._given: list[Handout] = []
-        # The last one, and when somebody had looked at the time by then.
-        self._turn = 0.0
-        self._seen = 0
+        # What was told last, to whom, in which turn and when; and what the time had been when
+        # somebody looked.
         self._messages: Sequence[Message] = ()
         self._receivers: list[Receiver] = []
+        self._turn = 0.0
+        self._at = self._seen = 0
 
     def add(self, receiver: "Receiver", messages: "Sequence[Message]", turn: float) -> None:
         """It got these, one at least, which must not change any more, at this time of the loop."""
         watch = self._watch
         if turn != self._turn or self._seen != watch.us or messages != self._messages:
-            at = watch.peek() if self._are_acks else watch.look()
+            self.end()
+            self._at = watch.peek() if self._are_acks else watch.look()
             self._turn, self._seen = turn, watch.us
-            self._messages, self._receivers = messages, []
-            self._given.append((messages, self._receivers, at))
+            self._messages = messages
         self._receivers.append(receiver)
 
-    def take(self) -> "list[Handout]":
-        """All that there were."""
-        given, self._given = self._given, []
-        self._messages = ()
-        return given
+    def end(self) -> None:
+        """Nobody else got the last in that turn."""
+        if self._receivers:
+            self.tell(self._messages, self._receivers, self._at)
+            self._messages, self._receivers = (), []
+
+    def tell(self, messages: "Sequence[Message]", receivers: "list[Receiver]", at: int) -> None:
+        """These got them then."""
+        raise NotImplementedError
 
 
 class Witness(Protocol):

@@ -1,6 +1,7 @@
 """Who writes the journal: told by the core what happens, in the core's own words."""
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from app.delivery.counters import Reason
 from app.delivery.dispatcher import State
@@ -8,26 +9,19 @@ from app.delivery.entries import Entry
 from app.delivery.error_codes import ErrorCode
 from app.delivery.messages import Message
 from app.delivery.receivers import Receiver
-from app.delivery.witness import Handouts
 from app.journal.columns import Why
 from app.journal.journal import Journal, Outlet
 from app.journal.notes import CrowdNotes
 from app.journal.schema import Kind
 
+if TYPE_CHECKING:
+    from app.delivery.witness import Handouts
+
 
 class Clerk(Journal):
     """A `Witness`."""
 
-    __slots__ = (
-        "_acked",
-        "_handed",
-        "_written",
-        "acked",
-        "handed",
-        "unread",
-        "why",
-        "written",
-    )
+    __slots__ = ("acked", "handed", "unread", "why", "written")
 
     def __init__(self, node: str, outlet: Outlet, *, now: float, now_ns: Callable[[], int]) -> None:
         super().__init__(node, outlet, now=now, now_ns=now_ns)
@@ -36,20 +30,14 @@ class Clerk(Journal):
         # Of entries that the store is about to settle, if they were not acknowledged: the reason
         # of a discard; without one, that they expired.
         self.why: dict[tuple[str, int], Why] = {}
-        self.handed, self.written = Handouts(self.watch), Handouts(self.watch)
-        self.acked = Handouts(self.watch, are_acks=True)
-        self._handed = CrowdNotes(Kind.HANDED, 1, self.channels)
-        self._written = CrowdNotes(Kind.WRITTEN, 1, self.channels)
-        self._acked = CrowdNotes(Kind.ACKED, None, self.channels)
-
-    @property
-    def weight(self) -> int:
-        return super().weight + self._handed.weight + self._written.weight + self._acked.weight
+        self.handed: Handouts = CrowdNotes(self, self.watch, Kind.HANDED, 1)
+        self.written: Handouts = CrowdNotes(self, self.watch, Kind.WRITTEN, 1)
+        self.acked: Handouts = CrowdNotes(self, self.watch, Kind.ACKED)
 
     def turn_over(self) -> None:
-        self._handed.note(self.handed.take())
-        self._written.note(self.written.take())
-        self._acked.note(self.acked.take())
+        self.handed.end()
+        self.written.end()
+        self.acked.end()
 
     def beat(self, now: float) -> None:
         # Acks alone end no turn; and messages are not kept in memory for long.
@@ -58,9 +46,6 @@ class Clerk(Journal):
 
     def flush(self, now: float) -> None:
         self.turn_over()
-        self.add(*self._handed.take())
-        self.add(*self._written.take())
-        self.add(*self._acked.take())
         super().flush(now)
 
     def accepted(self, message: Message, copies: int) -> None:

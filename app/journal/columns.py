@@ -1,13 +1,11 @@
 """Columns of a frame in the making."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, TypedDict
+from collections.abc import Sequence
+from typing import Any, TypedDict, cast
 
-from app.delivery.dead_letters import key_of
-from app.journal.frame import Body, Delivered
+from app.journal.frame import Body, Changed, Delivered
+from app.journal.places import NOBODY, Place, Places
 from app.journal.schema import NS_PER_US
-
-_NOBODY = -1
 
 
 class Why(TypedDict, total=False):
@@ -25,156 +23,197 @@ _NO_REASON: Why = {}
 Publication = tuple[int, int, int, int, int, int, str, str]
 # Kind, ids of messages, attempt, reason, names of receivers and a time for each, or one for all.
 Row = tuple[str, Sequence[int], int | None, Why | None, list[str], list[int]]
-# How many events they are; what was published and what else happened.
-Told = tuple[int, list[Publication], list[Row]]
-# Kind, time, what, name, channel, number.
-Change = tuple[str, int, str | None, str | None, str | None, int | None]
+# What was published and what else happened.
+Told = tuple[list[Publication], list[Row]]
 
 
 class Columns:
-    """Says names, groups of them, channels and messages once; everything else has their places.
+    """They grow while things happen: to come back to what was remembered of them, when it had left
+    the processor's cache, cost more than all the rest.
 
-    Args:
-        first: The time from which others are told, in microseconds since 1970.
-        channels: Of the messages, by their ids, as far as is known.
+    Times are microseconds since 1970; in the frame they are told from the first of them.
     """
 
-    def __init__(self, first: int, channels: Mapping[int, str]) -> None:
-        self._first = first
-        self._channel_of = channels
-        self._names: dict[str, Any] = {}
-        self._groups: list[list[int]] = []
-        # Groups of one, and by their first name others, as they were told.
-        self._singles: dict[str, int] = {}
-        self._crowds: dict[str, tuple[list[str], int]] = {}
-        self._channels: dict[str, int] = {}
-        # Places of messages.
-        self._places: dict[int, int] = {}
-        self._body = Body()
+    __slots__ = (
+        "_attempts",
+        "_begun",
+        "_by",
+        "_changed",
+        "_copies",
+        "_groups",
+        "_kept",
+        "_kinds",
+        "_messages",
+        "_priorities",
+        "_published",
+        "_published_at",
+        "_sizes",
+        "_times",
+        "_why",
+        "count",
+        "first",
+        "last",
+        "places",
+    )
 
-    def publish(self, told: Sequence[Publication]) -> None:
-        """Put in what was published."""
-        if not told:
-            return
-        first = self._first
-        ids, times, copies, kept, sizes, priorities, senders, _ = zip(*told, strict=True)
-        places = {sender: self._sender(sender) for sender in set(senders)}
-        self._body["published"] = {
-            "message": self._places_of(ids),
-            "t": [at - first for at in times],
-            "copies": list(copies),
-            "kept": list(kept),
-            "size": list(sizes),
-            "priority": list(priorities),
-            "by": [places[sender] for sender in senders],
+    def __init__(self) -> None:
+        self.places = Places()
+        # How many events there are, the earliest and the latest.
+        self.count = self.first = self.last = 0
+        self._published: list[Place] = []
+        self._published_at: list[int] = []
+        self._copies: list[int] = []
+        self._kept: list[int] = []
+        self._sizes: list[int] = []
+        self._priorities: list[int] = []
+        self._by: list[Place] = []
+        self._kinds: list[str] = []
+        self._messages: list[list[Place]] = []
+        self._groups: list[Place] = []
+        # A time for all receivers, or a list of one for each.
+        self._times: list[Any] = []
+        self._attempts: list[int | None] = []
+        # By rows.
+        self._why: dict[int, Why] = {}
+        self._begun: dict[int, list[str]] = {}
+        self._changed: dict[str, list[Any]] = {}
+
+    @property
+    def weight(self) -> int:
+        """How many rows there are."""
+        return len(self._published) + len(self._kinds) + len(self._changed.get("t", ()))
+
+    def see(self, at: int) -> None:
+        """Something was then."""
+        if not self.first or at < self.first:
+            self.first = at
+        if at > self.last:
+            self.last = at
+
+    def publish(self, told: Publication) -> None:
+        """This was published."""
+        id, at, copies, kept, size, priority, sender, channel = told
+        self.count += 1
+        self.see(at)
+        self._published.append(self.places.message(id, channel)[0])
+        self._published_at.append(at)
+        self._copies.append(copies)
+        self._kept.append(kept)
+        self._sizes.append(size)
+        self._priorities.append(priority)
+        self._by.append(self.places.sender(sender))
+
+    def deliver(
+        self,
+        kind: str,
+        messages: list[Place],
+        group: Place,
+        at: int,
+        attempt: int | None,
+        events: int,
+    ) -> None:
+        """This happened to these messages and this group, which are so many events."""
+        self.count += events
+        self.see(at)
+        self._kinds.append(kind)
+        self._messages.append(messages)
+        self._groups.append(group)
+        self._times.append(at)
+        self._attempts.append(attempt)
+
+    def tell(self, row: Row) -> None:
+        """This happened."""
+        kind, ids, attempt, why, names, times = row
+        places, events = self.places, len(ids) * len(names)
+        self.deliver(kind, places.messages(ids), places.group(names), times[0], attempt, events)
+        if len(times) > 1:
+            self.see(times[-1])
+            self._times[-1] = times
+        if why:
+            self._why[len(self._kinds) - 1] = why
+
+    def begin(self, row: Row) -> None:
+        """This happens to one receiver, and is to happen to others: put them into the row."""
+        kind, ids, attempt, _, names, times = row
+        self.deliver(kind, self.places.messages(ids), NOBODY, times[0], attempt, len(ids))
+        self._times[-1] = times
+        self._begun[len(self._kinds) - 1] = names
+
+    def change(
+        self,
+        kind: str,
+        at: int,
+        what: str | None,
+        name: str | None,
+        channel: str | None,
+        number: int | None,
+    ) -> None:
+        """This changed."""
+        self.count += 1
+        self.see(at)
+        row = {
+            "kind": kind,
+            "t": at,
+            "what": what,
+            "name": NOBODY if name is None else self.places.name(name),
+            "channel": NOBODY if channel is None else self.places.channel(channel),
+            "number": number,
         }
-
-    def deliver(self, told: Sequence[Row]) -> None:
-        """Put in what happened to messages and receivers."""
-        if not told:
-            return
-        first, known, singles = self._first, self._places, self._singles
-        messages: list[list[int]] = []
-        groups: list[int] = []
-        times: list[list[int]] = []
-        for _, ids, _, _, names, at in told:
-            # Many rows have one message, one receiver and one time: they are what costs most.
-            if len(ids) == 1:
-                messages.append([known.setdefault(ids[0], len(known))])
-            else:
-                messages.append(self._places_of(ids))
-            if len(names) == 1:
-                group = singles.get(names[0])
-                groups.append(self._single(names) if group is None else group)
-            else:
-                groups.append(self._crowd(names))
-            times.append([at[0] - first] if len(at) == 1 else [each - first for each in at])
-        self._body["delivered"] = block = Delivered(
-            kind=[row[0] for row in told], messages=messages, receivers=groups, t=times
-        )
-        attempts = [row[2] for row in told]
-        if any(attempts):
-            block["attempt"] = attempts
-        reasons = [row[3] for row in told]
-        if any(reasons):
-            _explain(block, [why or _NO_REASON for why in reasons])
-
-    def change(self, told: Sequence[Change]) -> None:
-        """Put in what changed."""
-        if told:
-            nobody = _NOBODY
-            first = self._first
-            self._body["changed"] = {
-                "kind": [row[0] for row in told],
-                "t": [row[1] - first for row in told],
-                "what": [row[2] for row in told],
-                "name": [nobody if row[3] is None else self._name(row[3]) for row in told],
-                "channel": [nobody if row[4] is None else self._channel(row[4]) for row in told],
-                "number": [row[5] for row in told],
-            }
+        for column, value in row.items():
+            self._changed.setdefault(column, []).append(value)
 
     def body(self) -> Body:
-        """All columns."""
-        body = self._body
-        if self._places:
-            base = self._first * NS_PER_US
-            known = self._channel_of
-            channels = [self._channel(known[id]) if id in known else _NOBODY for id in self._places]
-            body["messages"] = {"id": [id - base for id in self._places], "channel": channels}
-        if self._channels:
-            body["channels"] = list(self._channels)
-        if self._groups:
-            body["groups"] = self._groups
-        if self._names:
-            body["names"] = list(self._names)
+        """All columns, as the frame has them."""
+        first, places = self.first, self.places
+        body = Body()
+        if self._published:
+            body["published"] = {
+                "message": self._published,
+                "t": [at - first for at in self._published_at],
+                "copies": self._copies,
+                "kept": self._kept,
+                "size": self._sizes,
+                "priority": self._priorities,
+                "by": self._by,
+            }
+        if self._kinds:
+            body["delivered"] = self._delivered()
+        if self._changed:
+            self._changed["t"] = [at - first for at in self._changed["t"]]
+            body["changed"] = cast("Changed", self._changed)
+        if places.ids:
+            base = first * NS_PER_US
+            body["messages"] = {
+                "id": [id - base for id in places.ids],
+                "channel": places.channels_of,
+            }
+        if places.channels:
+            body["channels"] = [*places.channels]
+        if places.groups:
+            body["groups"] = places.groups
+        if places.names:
+            body["names"] = [*places.names]
         return body
 
-    # What is said once
-
-    def _places_of(self, ids: Sequence[int]) -> list[int]:
-        places = self._places
-        return [places.setdefault(id, len(places)) for id in ids]
-
-    def _single(self, names: list[str]) -> int:
-        """The place of a group of one that was not told before."""
-        place = self._singles[names[0]] = self._new_group(names)
-        return place
-
-    def _crowd(self, names: list[str]) -> int:
-        """The place of a group; one that is told again comes in the same order."""
-        known = self._crowds.get(names[0])
-        if known is not None and (known[0] is names or known[0] == names):
-            return known[1]
-        place = self._new_group(names)
-        self._crowds[names[0]] = (names, place)
-        return place
-
-    def _new_group(self, names: list[str]) -> int:
-        places = self._names
-        group: list[Any] = []
-        for name in names:
-            # As it is there: another number would have to be made of it for each event.
-            place: Any = places.get(name)
-            if place is None:
-                place = places[name] = len(places)
-            group.append(place)
-        self._groups.append(group)
-        return len(self._groups) - 1
-
-    def _name(self, name: str) -> int:
-        place: int = self._names.setdefault(name, len(self._names))
-        return place
-
-    def _sender(self, sender: str) -> int:
-        return self._name(key_of(sender)) if sender else _NOBODY
-
-    def _channel(self, channel: str) -> int:
-        return self._channels.setdefault(channel, len(self._channels))
-
-
-def _explain(block: Delivered, reasons: Sequence[Why]) -> None:
-    """The columns that most frames do without."""
-    block["code"] = [why.get("code") for why in reasons]
-    block["letter"] = [why.get("letter") for why in reasons]
-    block["fingerprint"] = [why.get("fingerprint") for why in reasons]
-    block["generation"] = [why.get("generation") for why in reasons]
+    def _delivered(self) -> Delivered:
+        first = self.first
+        for row, names in self._begun.items():
+            self._groups[row] = self.places.group(names)
+        block = Delivered(
+            kind=self._kinds,
+            messages=self._messages,
+            receivers=self._groups,
+            t=[
+                [at - first] if isinstance(at, int) else [each - first for each in at]
+                for at in self._times
+            ],
+        )
+        if any(self._attempts):
+            block["attempt"] = self._attempts
+        if self._why:
+            reasons = [self._why.get(row, _NO_REASON) for row in range(len(self._kinds))]
+            block["code"] = [why.get("code") for why in reasons]
+            block["letter"] = [why.get("letter") for why in reasons]
+            block["fingerprint"] = [why.get("fingerprint") for why in reasons]
+            block["generation"] = [why.get("generation") for why in reasons]
+        return block

@@ -48,7 +48,6 @@ class Journal(FrameBuilder):
         "_most_bytes",
         "_notes",
         "_outlet",
-        "_replaced",
         "_waiting",
         "dropped",
         "dropped_untold",
@@ -75,26 +74,17 @@ class Journal(FrameBuilder):
         self._dropped_at = 0
         # Notes in the store that the next frame takes the place of.
         self._notes: list[int] = []
-        # Of them those that it has not been told of yet: they are cheaper all at once.
-        self._replaced: list[tuple[int, Told]] = []
         # When what there is leaves at the latest.
         self._due = now + PATIENCE_S
 
     def replace(self, note: int, told: Told) -> None:
         """The next frame tells what this note in the store does, and takes its place."""
-        self._replaced.append((note, told))
-
-    def _tell_notes(self) -> None:
-        replaced, self._replaced = self._replaced, []
-        for note, (events, published, rows) in replaced:
-            self._notes.append(note)
-            for publication in published:
-                self.publish(publication)
-            self.add(events - len(published), rows)
-
-    @property
-    def weight(self) -> int:
-        return super().weight + len(self._replaced)
+        self._notes.append(note)
+        published, rows = told
+        for publication in published:
+            self.columns.publish(publication)
+        for row in rows:
+            self.columns.tell(row)
 
     def now_us(self) -> int:
         """The time, as it is told of events."""
@@ -108,7 +98,6 @@ class Journal(FrameBuilder):
     def flush(self, now: float) -> None:
         """All that was told leaves, if the store is there."""
         self._due = now + PATIENCE_S
-        self._tell_notes()
         if self._outlet.has_room:
             self._send()
         elif self.count:
@@ -128,7 +117,7 @@ class Journal(FrameBuilder):
             self._outlet.write(frame, notes)
 
     def _keep(self) -> None:
-        count, since = self.count, self.span()[0]
+        count, since = self.count, self.columns.first
         frame = self.frame()
         if self._bytes + len(frame) <= self._most_bytes and not self.dropped_untold:
             notes, self._notes = self._notes, []

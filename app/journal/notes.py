@@ -1,71 +1,57 @@
-"""What most deliveries tell: rows of receivers to whom the same happened at the same time."""
+"""What most deliveries tell: the same happened to many receivers at the same time."""
 
 from typing import TYPE_CHECKING
+
+from app.delivery.witness import Handouts, Watch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from app.delivery.messages import Message
     from app.delivery.receivers import Receiver
-    from app.delivery.witness import Handout
-    from app.journal.columns import Row
+    from app.journal.builder import FrameBuilder
+    from app.journal.columns import Columns
+    from app.journal.places import Place
 
 
-class CrowdNotes:
-    """What was given out, or acknowledged, on its way into a frame."""
+class CrowdNotes(Handouts):
+    """What is given out, or acknowledged, is told by the next frame."""
 
-    __slots__ = ("_attempt", "_channels", "_crowds", "_kind", "_rows", "count")
+    __slots__ = ("_attempt", "_builder", "_columns", "_crowds", "_kind")
 
-    def __init__(self, kind: str, attempt: int | None, channels: dict[int, str]) -> None:
+    def __init__(
+        self, builder: "FrameBuilder", watch: Watch, kind: str, attempt: int | None = None
+    ) -> None:
+        super().__init__(watch, are_acks=attempt is None)
+        self._builder = builder
         self._kind = kind
         self._attempt = attempt
-        # Of messages, by their ids; filled here.
-        self._channels = channels
-        # Events.
-        self.count = 0
-        self._rows: list[Row] = []
-        # By the first of them: receivers, and their names.
-        self._crowds: dict[str, tuple[list[Receiver], list[str]]] = {}
+        # Of this frame: receivers and their group, by the first of them.
+        self._columns: Columns | None = None
+        self._crowds: dict[str, tuple[list[Receiver], Place]] = {}
 
-    @property
-    def weight(self) -> int:
-        """How much there is to be written, in rows."""
-        return len(self._rows)
+    def tell(self, messages: "Sequence[Message]", receivers: "list[Receiver]", at: int) -> None:
+        columns = self._builder.columns
+        if columns is not self._columns:
+            # Nobody who has gone is kept in memory for long.
+            self._columns = columns
+            self._crowds.clear()
+        places, count = columns.places, len(messages)
+        first = messages[0]
+        told = places.message(first.id, first.channel)
+        if count > 1:
+            told = [places.message(each.id, each.channel)[0] for each in messages]
+        group = self._group(receivers, columns)
+        columns.deliver(self._kind, told, group, at, self._attempt, count * len(receivers))
 
-    def note(self, given: "Sequence[Handout]") -> None:
-        """This was given out."""
-        for messages, receivers, at in given:
-            self.count += len(messages) * len(receivers)
-            ids, names = _ids(messages, self._channels), self._names(receivers)
-            self._rows.append((self._kind, ids, self._attempt, None, names, [at]))
-
-    def _names(self, receivers: "list[Receiver]") -> list[str]:
-        """Very often they are those of before, and then in the very same list."""
+    def _group(self, receivers: "list[Receiver]", columns: "Columns") -> "Place":
+        """Very often they are those of before."""
         first = receivers[0].key
         if len(receivers) == 1:
-            return [first]
+            return columns.places.single(first)
         crowd = self._crowds.get(first)
         if crowd is not None and crowd[0] == receivers:
             return crowd[1]
-        names = [receiver.key for receiver in receivers]
-        self._crowds[first] = receivers, names
-        return names
-
-    def take(self) -> "tuple[int, list[Row]]":
-        """How many events there are, and their rows; others begin."""
-        count, rows = self.count, self._rows
-        self.count, self._rows = 0, []
-        # Who has gone is not kept in memory for long.
-        self._crowds.clear()
-        return count, rows
-
-
-def _ids(messages: "Sequence[Message]", channels: dict[int, str]) -> list[int]:
-    """All that is remembered of messages; their channels by these."""
-    if len(messages) == 1:
-        message = messages[0]
-        channels[message.id] = message.channel
-        return [message.id]
-    for message in messages:
-        channels[message.id] = message.channel
-    return [message.id for message in messages]
+        group = columns.places.new_group([receiver.key for receiver in receivers])
+        self._crowds[first] = receivers, group
+        return group

@@ -29,9 +29,8 @@ _NOTHING = Why(code="")
 
 
 class Note(NamedTuple):
-    """What one call tells: so many events."""
+    """What one call tells."""
 
-    events: int
     published: list[Publication]
     rows: list[Row]
 
@@ -45,11 +44,16 @@ class Note(NamedTuple):
         version, published, rows = orjson.loads(packed)
         if version != VERSION:
             raise ValueError(f"a note of version {version}")
-        count = len(published) + sum(len(row[1]) * len(row[4]) for row in rows)
-        return cls(count, [(*row,) for row in published], [(*row,) for row in rows])
+        return cls(
+            [
+                (id, at, copies, kept, size, priority, sender, channel)
+                for id, at, copies, kept, size, priority, sender, channel in published
+            ],
+            [(kind, ids, attempt, why, keys, at) for kind, ids, attempt, why, keys, at in rows],
+        )
 
 
-_NO_NOTE = Note(0, [], [])
+_NO_NOTE = Note([], [])
 
 
 class Scribe:
@@ -65,10 +69,10 @@ class Scribe:
         # Of calls that have not been answered.
         self._notes: deque[Note] = deque()
 
-    def _note(self, count: int, published: list[Publication], rows: list[Row]) -> bytes:
-        if not count:
+    def _note(self, published: list[Publication], rows: list[Row]) -> bytes:
+        if not (published or rows):
             return b""
-        note = Note(count, published, rows)
+        note = Note(published, rows)
         self._notes.append(note)
         return note.packed()
 
@@ -96,23 +100,21 @@ class Scribe:
         published = [
             publication_of(message, at, len(keys), len(keys)) for message, keys in messages if keys
         ]
-        return self._note(len(published), published, [])
+        return self._note(published, [])
 
     def handed_over(self, batches: "Mapping[str, Batch]") -> bytes:
         at = [self._journal.now_us()]
         rows: list[Row] = []
         last: Sequence[int] = ()
         keys: list[str] = []
-        count = 0
         for key, batch in batches.items():
             ids = batch.ids
-            count += len(ids)
             if ids == last:
                 keys.append(key)
             else:
                 last, keys = ids, [key]
                 rows.append((Kind.HANDED, ids, 1, None, keys, at))
-        return self._note(count, [], rows)
+        return self._note([], rows)
 
     def marked(self, marks: "Mapping[str, Mapping[int, Mark]]") -> bytes:
         at = [self._journal.now_us()]
@@ -122,7 +124,7 @@ class Scribe:
                 if mark.seq:
                     kind = Kind.HANDED if mark.attempts == 1 else Kind.REDELIVERED
                     rows.append((kind, [mark.id], mark.attempts, None, [key], at))
-        return self._note(len(rows), [], rows)
+        return self._note([], rows)
 
     def refused(self, message: "Message", keys: Sequence[str]) -> None:
         for key in keys:
@@ -132,18 +134,16 @@ class Scribe:
         at = [self._journal.now_us()]
         rows: list[Row] = []
         others: list[Row] = []
-        count = 0
         last: Sequence[str] = ()
         ids: list[int] = []
         for id, keys in entries.items():
             acked = self._take_others(id, keys, at, others) if self._why else [*keys]
-            count += len(acked)
             if acked == last:
                 ids.append(id)
             elif acked:
                 last, ids = acked, [id]
                 rows.append((Kind.ACKED, ids, None, None, acked, at))
-        return self._note(count + len(others), [], rows + others)
+        return self._note([], rows + others)
 
     def _take_others(
         self, id: int, keys: Sequence[str], at: list[int], others: list[Row]
@@ -166,7 +166,7 @@ class Scribe:
             why = Why(code=letter.code, letter=int(letter.id), fingerprint=letter.fingerprint)
             attempts = letter.attempt_count
             rows.append((Kind.DEAD, [letter.message], attempts, why, [letter.key], at))
-        return self._note(len(rows), [], rows)
+        return self._note([], rows)
 
     def left(self, sessions: "Mapping[str, Sequence[int]]") -> bytes:
         at = [self._journal.now_us()]
@@ -176,7 +176,7 @@ class Scribe:
             for key, ids in sessions.items()
             if ids
         ]
-        return Note(len(rows), [], rows).packed() if rows else b""
+        return Note([], rows).packed() if rows else b""
 
     def replayed(self, letters: "Sequence[tuple[DeadLetter, str]]") -> bytes:
         at = [self._journal.now_us()]

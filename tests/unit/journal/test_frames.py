@@ -63,6 +63,18 @@ def test_what_is_known_by_its_id_alone_has_no_channel() -> None:
     assert told(builder) == [of(MESSAGES[0], "acked", 0)._replace(channel=None, receiver="ann/1")]
 
 
+def test_what_is_known_by_its_id_first_has_the_channel_that_is_told_later() -> None:
+    builder = FrameBuilder("here")
+    builder.happened(Kind.ACKED, [each.id for each in MESSAGES[:2]], "ann/1", NOW)
+    builder.delivered(Kind.ACKED, MESSAGES[1:3], "joe/-17", NOW)
+    assert [event.channel for event in told(builder)] == [
+        None,
+        MESSAGES[1].channel,
+        MESSAGES[1].channel,
+        MESSAGES[2].channel,
+    ]
+
+
 def test_a_failure_has_its_code_and_its_letter() -> None:
     builder = FrameBuilder("here")
     builder.explained(

@@ -68,8 +68,8 @@ def test_what_makes_a_whole_frame_does_not_wait() -> None:
 def test_what_a_note_tells_takes_its_place_in_the_next_frame() -> None:
     at = Desk()
     row = (Kind.ACKED, [MESSAGE.id], None, None, ["a/1", "b/1"], [WALL])
-    at.journal.replace(5, (2, [], [row]))
-    at.journal.replace(7, (0, [], []))
+    at.journal.replace(5, ([], [row]))
+    at.journal.replace(7, ([], []))
     at.journal.flush(0.0)
     assert (at.shelf.notes, [event.receiver for event in at.shelf.events]) == (
         [5, 7],
@@ -82,7 +82,7 @@ def test_notes_of_frames_that_wait_go_with_them_and_those_of_dropped_ones_with_t
     at.shelf.has_room = False
     for n in range(10):
         row = (Kind.ACKED, [MESSAGE.id], None, None, ["a/1"], [WALL])
-        at.journal.replace(n, (1, [], [row]))
+        at.journal.replace(n, ([], [row]))
         at.journal.flush(n)
     assert at.journal.dropped
     at.shelf.has_room = True

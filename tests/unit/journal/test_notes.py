@@ -1,7 +1,6 @@
 """Notes of what happens to many become rows that unfold into each of them."""
 
 from collections import Counter
-from collections.abc import Sequence
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,11 +9,11 @@ from app.delivery.counters import Counters
 from app.delivery.messages import Message
 from app.delivery.queue import CallbackQueue, QueueLimits
 from app.delivery.receivers import Receiver
-from app.delivery.witness import Handout, Handouts, Watch
+from app.delivery.witness import Watch
 from app.journal.builder import FrameBuilder
 from app.journal.frame import decode
 from app.journal.notes import CrowdNotes
-from app.journal.schema import Kind
+from app.journal.schema import Event, Kind
 from app.journal.unfold import unfold
 
 NOW = 1_763_600_000_000_000
@@ -44,110 +43,123 @@ happenings = st.lists(
 )
 
 
-def told(notes: CrowdNotes) -> Counter[tuple[object, ...]]:
-    builder = FrameBuilder("here")
-    builder.add(*notes.take())
+def events_of(builder: FrameBuilder) -> list[Event]:
     frame = builder.frame()
-    events = unfold(decode(frame)) if frame else []
-    return Counter((e.msg, e.receiver, e.ts, e.kind, e.attempt) for e in events)
+    return unfold(decode(frame)) if frame else []
+
+
+def told(builder: FrameBuilder) -> Counter[tuple[object, ...]]:
+    return Counter((e.msg, e.receiver, e.ts, e.kind, e.attempt) for e in events_of(builder))
 
 
 @given(happenings)
 def test_what_is_given_out_turn_by_turn_is_read_again(
     happened: list[tuple[Receiver, list[Message], bool]],
 ) -> None:
-    watch = Times()
-    handouts, notes = Handouts(Watch(watch)), CrowdNotes(Kind.HANDED, 1, {})
+    times, builder = Times(), FrameBuilder("here")
+    notes = CrowdNotes(builder, Watch(times), Kind.HANDED, 1)
     expected: Counter[tuple[object, ...]] = Counter()
     for receiver, messages, ends in happened:
-        handouts.add(receiver, messages, watch.turn)
-        expected.update((m.id, receiver.key, watch.now, "handed", 1) for m in messages)
+        notes.add(receiver, messages, times.turn)
+        expected.update((m.id, receiver.key, times.now, "handed", 1) for m in messages)
         if ends:
-            watch.end_turn()
-            notes.note(handouts.take())
-    notes.note(handouts.take())
-    assert notes.count == sum(expected.values())
-    assert told(notes) == expected
-    assert told(notes) == Counter()
+            times.end_turn()
+            notes.end()
+    notes.end()
+    assert builder.count == sum(expected.values())
+    assert told(builder) == expected
+    assert told(builder) == Counter()
 
 
 def test_who_gets_the_same_in_a_later_turn_gets_it_later_though_nobody_ended_the_first() -> None:
-    watch, message = Times(), MESSAGES[0]
-    handouts, notes = Handouts(Watch(watch)), CrowdNotes(Kind.HANDED, 1, {})
-    handouts.add(RECEIVERS[0], [message], watch.turn)
-    watch.end_turn()
-    handouts.add(RECEIVERS[1], [message], watch.turn)
-    notes.note(handouts.take())
-    assert {(receiver, ts) for _, receiver, ts, *_ in told(notes)} == {
+    times, builder = Times(), FrameBuilder("here")
+    notes = CrowdNotes(builder, Watch(times), Kind.HANDED, 1)
+    notes.add(RECEIVERS[0], MESSAGES[:1], times.turn)
+    times.end_turn()
+    notes.add(RECEIVERS[1], MESSAGES[:1], times.turn)
+    notes.end()
+    assert [(event.receiver, event.ts) for event in events_of(builder)] == [
         (RECEIVERS[0].key, NOW),
         (RECEIVERS[1].key, NOW + 100),
-    }
+    ]
 
 
-@given(st.lists(st.tuples(st.sampled_from(RECEIVERS), st.sampled_from(MESSAGES), st.booleans())))
+@given(st.lists(st.tuples(st.sampled_from(RECEIVERS), st.sampled_from(MESSAGES))))
 def test_nothing_is_acknowledged_before_it_was_given_out(
-    happened: list[tuple[Receiver, Message, bool]],
+    happened: list[tuple[Receiver, Message]],
 ) -> None:
     # All in one turn, as the loop's clock has it.
-    times = Times()
+    times, builder = Times(), FrameBuilder("here")
     watch = Watch(times)
-    handed, acked = Handouts(watch), Handouts(watch, are_acks=True)
-    in_hands = set()
-    for receiver, message, is_ack in happened:
+    handed = CrowdNotes(builder, watch, Kind.HANDED, 1)
+    acked = CrowdNotes(builder, watch, Kind.ACKED)
+    in_hands: set[tuple[Receiver, Message]] = set()
+    for receiver, message in happened:
         times.now += 100
-        if not is_ack:
-            in_hands.add((receiver, message))
-            handed.add(receiver, [message], 1.0)
-        elif (receiver, message) in in_hands:
+        if (receiver, message) in in_hands:
             in_hands.remove((receiver, message))
             acked.add(receiver, [message], 1.0)
-    given_out = times_of(handed.take())
-    for copy, ats in times_of(acked.take()).items():
-        assert all(one <= other for one, other in zip(given_out[copy], ats, strict=False))
-
-
-def times_of(given_out: Sequence[Handout]) -> dict[tuple[str, int], list[int]]:
-    """When each copy was given out, or acknowledged."""
-    found: dict[tuple[str, int], list[int]] = {}
-    for messages, receivers, at in given_out:
-        for receiver in receivers:
-            found.setdefault((receiver.key, messages[0].id), []).append(at)
-    return found
+        else:
+            in_hands.add((receiver, message))
+            handed.add(receiver, [message], 1.0)
+    handed.end()
+    acked.end()
+    copies: dict[tuple[object, ...], dict[str, list[int]]] = {}
+    for event in events_of(builder):
+        copy = copies.setdefault((event.msg, event.receiver), {"handed": [], "acked": []})
+        copy[event.kind].append(event.ts)
+    for copy in copies.values():
+        assert all(a <= b for a, b in zip(copy["handed"], copy["acked"], strict=False))
 
 
 def test_those_who_acknowledge_the_same_share_a_row_until_something_is_given_out() -> None:
-    times, (first, second) = Times(), MESSAGES[:2]
+    times, builder = Times(), FrameBuilder("here")
     watch = Watch(times)
-    handed, acked = Handouts(watch), Handouts(watch, are_acks=True)
+    handed = CrowdNotes(builder, watch, Kind.HANDED, 1)
+    acked = CrowdNotes(builder, watch, Kind.ACKED)
     for receiver in RECEIVERS:
-        handed.add(receiver, [first], times.turn)
+        handed.add(receiver, MESSAGES[:1], times.turn)
+    handed.end()
     times.end_turn()
     for receiver in RECEIVERS[:3]:
-        acked.add(receiver, [first], times.turn)
-    handed.add(RECEIVERS[0], [second], times.turn)
+        acked.add(receiver, MESSAGES[:1], times.turn)
+    handed.add(RECEIVERS[0], MESSAGES[1:2], times.turn)
     for receiver in RECEIVERS[3:]:
-        acked.add(receiver, [first], times.turn)
-    assert [len(receivers) for _, receivers, _ in acked.take()] == [3, 2]
+        acked.add(receiver, MESSAGES[:1], times.turn)
+    acked.end()
+    block = decode(builder.frame()).body["delivered"]
+    assert (block["kind"], block["t"]) == (["handed", "acked", "acked"], [[0], [100], [100]])
 
 
 def test_a_crowd_that_gets_something_again_is_named_once_even_if_others_did_meanwhile() -> None:
-    watch, builder = Times(), FrameBuilder("here")
-    handouts, notes = Handouts(Watch(watch)), CrowdNotes(Kind.WRITTEN, 1, {})
+    builder = FrameBuilder("here")
+    notes = CrowdNotes(builder, Watch(Times()), Kind.WRITTEN, 1)
     crowds = RECEIVERS[:3], RECEIVERS[3:]
     for n, message in enumerate(MESSAGES):
         for receiver in crowds[n % 2]:
-            handouts.add(receiver, [message], watch.turn)
-        notes.note(handouts.take())
-    builder.add(*notes.take())
+            notes.add(receiver, [message], 1.0)
+    notes.end()
     body = decode(builder.frame()).body
     assert body["groups"] == [[0, 1, 2], [3, 4]]
     assert body["delivered"]["receivers"] == [0, 1, 0, 1]
 
 
+def test_each_frame_names_its_crowds() -> None:
+    builder = FrameBuilder("here")
+    notes = CrowdNotes(builder, Watch(Times()), Kind.WRITTEN, 1)
+    for _ in range(2):
+        for receiver in RECEIVERS:
+            notes.add(receiver, MESSAGES[:1], 1.0)
+        notes.end()
+        assert {receiver for _, receiver, *_ in told(builder)} == {
+            receiver.key for receiver in RECEIVERS
+        }
+
+
 def test_receivers_of_the_same_messages_share_a_row() -> None:
-    handouts, notes = Handouts(Watch(Times())), CrowdNotes(Kind.WRITTEN, 1, {})
+    builder = FrameBuilder("here")
+    notes = CrowdNotes(builder, Watch(Times()), Kind.WRITTEN, 1)
     for receiver in RECEIVERS:
-        handouts.add(receiver, list(MESSAGES), 1.0)
-    notes.note(handouts.take())
-    count, rows = notes.take()
-    assert (count, len(rows)) == (20, 1)
+        notes.add(receiver, list(MESSAGES), 1.0)
+    notes.end()
+    assert (builder.count, builder.weight) == (20, 1)
