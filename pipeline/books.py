@@ -1,6 +1,7 @@
 """A node's own books, against what its events add up to."""
 
 from functools import reduce
+from itertools import chain
 from operator import add
 from typing import TYPE_CHECKING
 
@@ -13,12 +14,15 @@ from pipeline.runs import seed
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-_KINDS = {
+_ENDS = {
     "acked": (Kind.ACKED, Kind.WRITTEN),
     "dead": (Kind.DEAD,),
     "expired": (Kind.EXPIRED,),
     "discarded": (Kind.DISCARDED,),
 }
+_DROPPED, _RESTORED = "dropped", "restored"
+_KINDS = {"accepted": (Kind.PUBLISHED, Kind.REPLAYED), **_ENDS, _DROPPED: (Kind.DROPPED,)}
+_COUNTED = (*chain.from_iterable(_KINDS.values()), Kind.BOOKS)
 
 
 def unbalanced(events: "DataFrame") -> "DataFrame":
@@ -31,12 +35,13 @@ def unbalanced(events: "DataFrame") -> "DataFrame":
     runs = _runs(own)
     sums = _sums(own, runs)
     books = _last_books(own, runs)
-    compared = books.join(sums, on=["node", "seed", "begin"], how="inner").withColumns(
-        {"told": _named("before"), "timely": _named("timely")}
+    compared = books.join(sums, on=["node", "seed", "begin"], how="left").withColumns(
+        {"told": _told("before"), "timely": _told("timely")}
     )
     number = F.col("number")
     differs = F.least(F.abs(F.col("told") - number), F.abs(F.col("timely") - number))
-    return compared.where(differs > F.col("dropped")).select(
+    dropped = F.coalesce(f"{_DROPPED}_all", F.lit(0))
+    return compared.where(differs > dropped).select(
         F.concat(F.lit("books_"), "what").alias("kind"),
         "node",
         F.lit(None).cast("bigint").alias("msg"),
@@ -44,16 +49,6 @@ def unbalanced(events: "DataFrame") -> "DataFrame":
         (F.col("told") - number).alias("number"),
         F.format_string("the events are %d, the node counted %d", "told", "number").alias("what"),
     )
-
-
-def _named(which: str) -> "Column":
-    """The sum that belongs to what a row of the books is about."""
-    names = ("accepted", *_KINDS, "open")
-    sums = F.map_from_arrays(
-        F.array(*(F.lit(name) for name in names)),
-        F.array(*(F.col(f"{which}_{name}") for name in names)),
-    )
-    return F.try_element_at(sums, F.col("what"))
 
 
 def _runs(events: "DataFrame") -> "DataFrame":
@@ -105,33 +100,39 @@ def _sums(events: "DataFrame", runs: "DataFrame") -> "DataFrame":
     after = (seq >= F.col("begin")) | (
         (F.col("ts") >= F.col("begin_ts")) & (F.col("epoch") == F.col("first_epoch"))
     )
-    of_runs = events.join(F.broadcast(runs), on=["node", "seed"], how="inner")
-    dropped = F.sum(F.when(is_kind(Kind.DROPPED), F.col("number")))
+    told = events.where(is_kind(*_COUNTED)).withColumns({"entry": _entry(), "amount": _amount()})
+    amount = F.col("amount")
     return (
-        of_runs.where(after)
+        told.join(F.broadcast(runs), on=["node", "seed"], how="inner")
+        .where(after)
         .groupBy("node", "seed", "begin")
+        .pivot("entry", [*_KINDS, _RESTORED])
         .agg(
-            *_sums_of("before", before),
-            *_sums_of("timely", timely),
-            F.coalesce(dropped, F.lit(0)).alias("dropped"),
+            F.sum(F.when(before, amount)).alias("before"),
+            F.sum(F.when(timely, amount)).alias("timely"),
+            F.sum(amount).alias("all"),
         )
     )
 
 
-def _sums_of(name: str, counts: "Column") -> list["Column"]:
-    copies = F.coalesce(F.sum(F.when(counts, F.col("copies"))), F.lit(0))
-    accepted = copies + _count(counts, Kind.REPLAYED)
-    ends = {each: _count(counts, *kinds) for each, kinds in _KINDS.items()}
-    # What the node found in the store when it began; if that is not there, nothing can be said.
-    is_restored = counts & is_kind(Kind.BOOKS) & (F.col("what") == "restored")
-    restored = F.sum(F.when(is_restored, F.col("number")))
-    still_open = restored + accepted - reduce(add, ends.values())
-    return [
-        accepted.alias(f"{name}_accepted"),
-        *(count.alias(f"{name}_{each}") for each, count in ends.items()),
-        still_open.alias(f"{name}_open"),
-    ]
+def _entry() -> "Column":
+    """Where an event is entered, if anywhere."""
+    names = (F.when(is_kind(*kinds), name) for name, kinds in _KINDS.items())
+    # What the node found in the store when it began.
+    is_restored = is_kind(Kind.BOOKS) & (F.col("what") == _RESTORED)
+    return F.coalesce(*names, F.when(is_restored, _RESTORED))
 
 
-def _count(counts: "Column", *kinds: str) -> "Column":
-    return F.count(F.when(counts & is_kind(*kinds), 1))
+def _amount() -> "Column":
+    """How many copies an event is about, or how many events it stands for."""
+    told = F.when(is_kind(Kind.PUBLISHED), F.coalesce("copies", F.lit(0)))
+    return told.when(is_kind(Kind.BOOKS, Kind.DROPPED), F.col("number")).otherwise(1)
+
+
+def _told(which: str) -> "Column":
+    """The sum that belongs to what a row of the books is about."""
+    sums = {name: F.coalesce(f"{name}_{which}", F.lit(0)) for name in ("accepted", *_ENDS)}
+    # Where nothing is told of the store, nothing can be said.
+    restored = F.col(f"{_RESTORED}_{which}")
+    sums["open"] = restored + sums["accepted"] - reduce(add, (sums[name] for name in _ENDS))
+    return F.coalesce(*(F.when(F.col("what") == name, sum) for name, sum in sums.items()))

@@ -49,7 +49,9 @@ def _parts(epoch: str) -> tuple[str, int]:
 
 def seed() -> "Column":
     """Of each event the seed of its epoch."""
-    return F.regexp_replace("epoch", "-[^-]*$", "")
+    # A pattern would cost as much as all the rest of counting.
+    number = F.length(F.substring_index("epoch", "-", -1))
+    return F.left(F.col("epoch"), F.length("epoch") - number - 1)
 
 
 def runs_of(groups: Iterable[Group]) -> Runs:
