@@ -45,6 +45,8 @@ _HOW = {
 }
 
 
+# Less than so many bytes of it are looked through before Java has got into the swing of work.
+_SMALL = 32 * 1024**2
 # Grows with whatever makes older tables wrong.
 _VERSION = "2"
 
@@ -91,6 +93,10 @@ class Lake:
         if newest is None:
             raise PipelineFailed(f"{self.root} has no tables yet: holdfast pipeline ingest first")
         return newest
+
+    def is_small(self) -> bool:
+        """Whether it takes as long to get into the swing of work as to do it."""
+        return sum(file.stat().st_size for file in self.root.rglob("*.parquet")) < _SMALL
 
     def positions(self) -> dict[str, Position]:
         """How far each node's journal was read."""

@@ -203,7 +203,12 @@ def report(
     if name is Report.ALL and (html is None or parquet is not None or as_json):
         raise typer.BadParameter("all reports together need --html FILE, and nothing else")
     lake = Lake(journal.lake)
-    with failing(), reading(lake), spark.session(engine(True)) as session, progress() as bar:
+    with (
+        failing(),
+        reading(lake),
+        spark.session(engine(lake.is_small())) as session,
+        progress() as bar,
+    ):
         from pipeline.reports.catalogue import REPORTS, Result, result_of
         from pipeline.reports.tables import tables_of
 
@@ -247,7 +252,12 @@ def audit(
     Ends with 1 if there is a violation.
     """
     lake = Lake(journal.lake)
-    with failing(), reading(lake), spark.session(engine(True)) as session, patience("Auditing"):
+    with (
+        failing(),
+        reading(lake),
+        spark.session(engine(lake.is_small())) as session,
+        patience("Auditing"),
+    ):
         from pipeline.audit import violations
         from pipeline.lacking import remembered
         from pipeline.reports.catalogue import result_of

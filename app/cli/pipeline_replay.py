@@ -60,7 +60,12 @@ def replay(
     if bool(deaths) is everything:
         raise typer.BadParameter("name conditions, or else --all")
     lake = Lake(journal.lake)
-    with failing(), reading(lake), spark.session(engine(True)) as session, patience("Planning"):
+    with (
+        failing(),
+        reading(lake),
+        spark.session(engine(lake.is_small())) as session,
+        patience("Planning"),
+    ):
         from pipeline.replay import Wanted, letters, plan, summary
         from pipeline.reports.catalogue import result_of
         from pipeline.reports.tables import tables_of

@@ -36,7 +36,7 @@ def results(
         failing(),
         reading(lake),
         journal.store() as url,
-        spark.session(engine(True)) as session,
+        spark.session(engine(lake.is_small())) as session,
     ):
         found = write(session, lake, url, journal.namespace)
     if as_json:

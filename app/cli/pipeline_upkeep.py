@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 # A century: before that there are no dates that mean anything.
 _MOST_DAYS = 36_500
+_NOTHING = "There is nothing to do"
 _HEAD = ("table", "day", "folders", "files", "bytes")
 
 
@@ -34,7 +35,12 @@ def compact(
 ) -> None:
     """Put the batches of a day together: few large files are read sooner than many small ones."""
     lake = Lake(journal.lake)
-    with failing(), keeping_up(lake), spark.session(engine(True)) as session, progress() as bar:
+    with (
+        failing(),
+        keeping_up(lake),
+        spark.session(engine(lake.is_small())) as session,
+        progress() as bar,
+    ):
         from pipeline.upkeep import compact as take
         from pipeline.upkeep import to_compact
 
@@ -44,7 +50,7 @@ def compact(
             return
         task = bar.add_task("Days", total=len(steps))
         take(session, lake, steps, lambda: bar.advance(task))
-    note(f"{len(steps)} days of tables put together" if steps else "There is nothing to do")
+    note(f"{len(steps)} days of tables put together" if steps else _NOTHING)
 
 
 @gathers(journal, engine)
@@ -72,11 +78,13 @@ def retain(
     )
     lake = Lake(journal.lake)
     with failing(), keeping_up(lake):
-        with spark.session(engine(True)) as session, patience("Looking"):
+        with spark.session(engine(lake.is_small())) as session, patience("Looking"):
             from pipeline.upkeep import forget, to_forget
 
             steps = to_forget(session, lake, before=before, events_before=events_before)
         _show(steps, as_json=as_json)
+        if not steps:
+            note(_NOTHING)
         if dry_run or not steps:
             return
         confirm(f"Remove {len(steps)} days of tables?", yes=yes)
