@@ -47,6 +47,16 @@ _EVERYWHERE = {
     # What is told of a batch is told whole, or not at all.
     "spark.sql.sources.partitionOverwriteMode": "static",
 }
+# For each file and folder Java starts chmod, and readlink four times to give it another name. So
+# files have neither sums nor marks beside them, which nobody reads, and get their names by a call.
+_FILES = {
+    "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+    "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing"
+        ".FileSystemBasedCheckpointFileManager"
+    ),
+}
 # Of much that is put together, for each core: each piece fits into memory.
 _PIECES = 16
 _HERE = {
@@ -105,7 +115,7 @@ def open_session(engine: Engine) -> "SparkSession":
 
 def settings_of(engine: Engine) -> dict[str, str]:
     """What Spark is told."""
-    settings = dict(_EVERYWHERE)
+    settings = {**_EVERYWHERE, **_FILES}
     if engine.is_local:
         # Of little, Spark makes fewer.
         pieces = _PIECES * _cores(engine.master)
