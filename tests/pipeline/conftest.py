@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from app.cli import spark as commands
+from tests.pipeline.beside import in_order, is_taken, taking_ahead
 from tests.pipeline.doomed import KILLS, Doomed
 from tests.store.servers import ValkeyServer
 
@@ -23,26 +24,42 @@ warnings.filterwarnings("ignore", category=DeprecationWarning, module="pyspark")
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Spark takes its time once, with whichever test comes first."""
-    for item in items:
-        if "tests/pipeline" in str(item.path):
-            item.add_marker(pytest.mark.timeout(120))
+    ours = [item for item in items if "tests/pipeline" in str(item.path)]
+    for item in ours:
+        item.add_marker(pytest.mark.timeout(120))
+    if ours:
+        first = items.index(ours[0])
+        items[first : first + len(ours)] = in_order(ours)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    return is_taken(pyfuncitem) or None
 
 
 @pytest.fixture(scope="session")
-def spark(request: pytest.FixtureRequest) -> "Iterator[SparkSession]":
+def spark(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> "Iterator[SparkSession]":
     if find_spec("pyspark") is None:
         assert "CI" not in os.environ, "nothing may be skipped here"
         pytest.skip("Spark is missing: make setup-test")
     from pipeline.session import Engine, open_session
     from pipeline.source.journal import JournalSource
 
+    items: list[pytest.Item] = request.session.items
     # It starts a Spark of its own: beside this one, and not when its turn has come.
-    if any("doomed" in item.fixturenames for item in request.session.items):  # type: ignore[attr-defined]
-        request.getfixturevalue("doomed")
+    shared = {name: request.getfixturevalue(name) for name in _wanted(items, "doomed")}
     spark = open_session(Engine("local[2]", quick=True, settings=SMALL))
     spark.dataSource.register(JournalSource)
-    yield spark
+    with taking_ahead(items, tmp_path_factory, spark=spark, **shared):
+        yield spark
     spark.stop()
+
+
+def _wanted(items: list[pytest.Item], *names: str) -> list[str]:
+    """Which of these fixtures some test asks for."""
+    return [name for name in names if any(name in item.fixturenames for item in items)]  # type: ignore[attr-defined]
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ from pathlib import Path
 from queue import Queue
 from typing import TYPE_CHECKING, Any
 
-import duckdb
 import pytest
 
 from app.journal.schema import Event
@@ -14,6 +13,7 @@ from pipeline.failures import PipelineFailed
 from pipeline.ingest import Source, Taken, go_on, take_what_is_there
 from pipeline.lake import Lake
 from tests.pipeline.journals import START_US, Writer, published
+from tests.pipeline.others import asked
 from tests.pipeline.stories import acked, handed, start, the_story
 from tests.store.servers import ValkeyServer
 
@@ -100,9 +100,11 @@ THE_LIVES_OF_PROCESSES = {
 }
 
 
+@pytest.mark.beside
 def test_every_event_is_there_once_and_every_life_is_told(
-    spark: "SparkSession", store: ValkeyServer, lake: Lake
+    spark: "SparkSession", store: ValkeyServer, tmp_path: Path
 ) -> None:
+    lake = Lake(tmp_path / "lake")
     writer = Writer(store)
     writer.write_all(the_story()[:36], each=6)
     other_node = Writer(store, "n2")
@@ -131,20 +133,23 @@ def test_every_event_is_there_once_and_every_life_is_told(
 
 def counted_by_others(lake: Lake) -> Any:
     """Events, those that differ, and the latest day."""
-    return duckdb.execute(
+    return asked(
         f"select count(*), count(distinct (node, epoch, seq, pos)), max(d)::text "
         f"from read_parquet('{lake.root}/events/*/*/*.parquet', hive_partitioning = true)"
-    ).fetchone()
+    )
 
 
+@pytest.mark.beside
 def test_an_ingest_that_goes_on_takes_what_comes(
-    spark: "SparkSession", store: ValkeyServer, lake: Lake, monkeypatch: pytest.MonkeyPatch
+    spark: "SparkSession", store: ValkeyServer, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("pipeline.ingest.PAUSE", "0 seconds")
+    lake = Lake(tmp_path / "lake")
     writer = Writer(store)
     heard: Queue[int] = Queue()
     source = Source(store.url)
-    with ThreadPoolExecutor(1) as pool:
+    with ThreadPoolExecutor(1) as pool, pytest.MonkeyPatch.context() as haste:
+        # No other test has one that goes on.
+        haste.setattr("pipeline.ingest.PAUSE", "0 seconds")
         is_over = threading.Event()
         done = pool.submit(
             go_on, spark, source, lake, lambda taken: heard.put(taken.events), is_over

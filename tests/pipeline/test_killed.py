@@ -2,32 +2,33 @@
 
 from typing import TYPE_CHECKING
 
-import duckdb
 import pytest
 
 from pipeline.audit import violations
 from pipeline.ingest import Source, take_what_is_there
 from tests.pipeline.doomed import KILLS, Doomed
+from tests.pipeline.others import asked
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
 @pytest.mark.timeout(120 + 60 * KILLS)
+@pytest.mark.beside
 def test_every_event_is_there_once_whoever_was_killed(
     doomed: Doomed, spark: "SparkSession"
 ) -> None:
     assert (doomed.wait(), doomed.killed) == ("", KILLS)
     lake, told = doomed.lake, doomed.events
     take_what_is_there(spark, Source(doomed.store.url), lake, lambda taken: None)
-    counted = duckdb.execute(
+    counted = asked(
         "select count(*), count(distinct (epoch, seq, pos)) "
         f"from read_parquet('{lake.root}/events/*/*/*.parquet')"
-    ).fetchone()
+    )
     assert counted == (len(told), len(told))
-    lives = duckdb.execute(
+    lives = asked(
         "select count(*), count(distinct (msg, receiver, generation)) "
         f"from read_parquet('{lake.root}/life/*/*/*.parquet') where state <> 'open'"
-    ).fetchone()
+    )
     assert lives == (20, 20)
     assert violations(lake.table(spark, "events")).isEmpty()

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import pytest
 from pyspark.sql import functions as F
 
 from app.journal.schema import Event
@@ -37,6 +38,7 @@ def lives_of(
     return lives(with_runs(events, none), before, known(events, nothing)).localCheckpoint()
 
 
+@pytest.mark.beside
 def test_a_clock_that_was_put_back_does_not_mix_up_the_lives_of_a_copy(
     spark: "SparkSession",
 ) -> None:
@@ -60,6 +62,7 @@ def test_a_clock_that_was_put_back_does_not_mix_up_the_lives_of_a_copy(
     }
 
 
+@pytest.mark.beside
 def test_letters_that_were_replayed_to_whomever_are_planned_no_more(spark: "SparkSession") -> None:
     told = [published(1, 3)]
     for n, who in enumerate(("eve/1", "kim/1", "joe/1"), 1):

@@ -6,7 +6,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import duckdb
 import orjson
 from typer.testing import CliRunner
 
@@ -22,6 +21,7 @@ from pipeline.reports.tables import tables_of
 from pipeline.source.streams import Journals
 from tests.integration.talker import Talker
 from tests.pipeline.journals import Writer
+from tests.pipeline.others import asked
 from tests.serving import Server
 from tests.store.servers import ValkeyServer
 
@@ -122,12 +122,12 @@ def kinds_of_violations(events: "DataFrame") -> Counter[str]:
 
 def refused_before_they_were_handed(lake: Lake) -> Any:
     """Copies of which the journal's times tell such a thing."""
-    found = duckdb.execute(
+    found = asked(
         "select count(*) from (select min(ts) filter (kind = 'handed') as handed, "
         "min(ts) filter (kind = 'refused') as refused "
         f"from read_parquet('{lake.root}/events/*/*/*.parquet') group by msg, origin, receiver) "
         "where refused < handed"
-    ).fetchone()
+    )
     return found and found[0]
 
 

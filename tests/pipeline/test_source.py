@@ -64,6 +64,7 @@ def acks(rows: list[dict[str, Any]]) -> int:
     return [row["kind"] for row in rows].count("acked")
 
 
+@pytest.mark.beside
 def test_what_was_written_is_read(spark: "SparkSession", store: ValkeyServer) -> None:
     told = some_events(0, 40)
     Writer(store).write_all(told, each=6)
@@ -282,6 +283,7 @@ def run(
     return [sorted(batch) for batch in heap.batches]
 
 
+@pytest.mark.beside
 def test_batches_are_bounded_and_go_on_where_they_ended(
     spark: "SparkSession", store: ValkeyServer, tmp_path: "Path"
 ) -> None:
