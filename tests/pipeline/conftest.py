@@ -86,8 +86,11 @@ SMALL = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.driver.memory": "1g",
-    # Else Java cleans it all the time: for quick work it has a fifth of this.
-    "spark.driver.extraJavaOptions": "-XX:ReservedCodeCacheSize=240m",
+    # What Java is to have room for from the beginning, so that it need not clean up to get it: the
+    # code of quick work would have a fifth of this.
+    "spark.driver.extraJavaOptions": (
+        "-XX:ReservedCodeCacheSize=240m -XX:MetaspaceSize=300m -Xms1g -Xmn500m -XX:+UseSerialGC"
+    ),
 }
 
 
