@@ -35,12 +35,16 @@ def taking_ahead(
     pool = ThreadPoolExecutor(1)
     with ValkeyServer() as store:
         for item in filter(is_beside, items):
-            given = {**shared, "store": store, "tmp_path": places.mktemp("beside")}
+            given = {**shared, "store": store, "tmp_path": places.mktemp("beside"), **_case(item)}
             item.stash[_TAKEN] = pool.submit(_take, item, given)
         try:
             yield
         finally:
             pool.shutdown(cancel_futures=True)
+
+
+def _case(item: Any) -> dict[str, Any]:
+    return item.callspec.params if hasattr(item, "callspec") else {}
 
 
 def _take(item: Any, given: dict[str, Any]) -> None:

@@ -1,5 +1,6 @@
 """Each report, on stories whose numbers anyone can count."""
 
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -23,6 +24,8 @@ from tests.pipeline.stories import acked, died, handed, the_story
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+pytestmark = pytest.mark.beside
+
 
 def more() -> list[Event]:
     """One message kills three of four; joe needs three attempts, and his line is bad."""
@@ -40,7 +43,7 @@ def more() -> list[Event]:
     return told
 
 
-@pytest.fixture(scope="module")
+@cache
 def tables(spark: "SparkSession") -> Tables:
     rows = [(*each, "seed-1", seq, 0) for seq, each in enumerate([*the_story(), *more()], 1)]
     schema = schemas.JOURNAL.replace("ts timestamp", "ts bigint")
@@ -60,9 +63,9 @@ def rows(frame: "DataFrame", *names: str) -> list[tuple[Any, ...]]:
     return [tuple(row) for row in frame.select(*names).collect()]
 
 
-def test_the_funnel_loses_nobody(tables: Tables) -> None:
+def test_the_funnel_loses_nobody(spark: "SparkSession") -> None:
     counts = ("published", "copies", "replayed", "handed", "acked", "dead", "lost", "open")
-    assert rows(funnel(tables), "channel", *counts) == [
+    assert rows(funnel(tables(spark)), "channel", *counts) == [
         ("/chat", 5, 10, 0, 10, 9, 1, 0, 0),
         ("/orders", 5, 10, 1, 11, 9, 1, 0, 1),
         ("/poison", 1, 4, 0, 3, 0, 3, 1, 0),
@@ -70,23 +73,23 @@ def test_the_funnel_loses_nobody(tables: Tables) -> None:
     ]
 
 
-def test_deaths_that_are_alike_are_one_row(tables: Tables) -> None:
-    assert rows(dead(tables), "code", "channel", "dead", "receivers") == [
+def test_deaths_that_are_alike_are_one_row(spark: "SparkSession") -> None:
+    assert rows(dead(tables(spark)), "code", "channel", "dead", "receivers") == [
         ("user.update.internalError", "/poison", 3, 3),
         ("user.update.error", "/chat", 1, 1),
         ("user.update.error", "/orders", 1, 1),
     ]
 
 
-def test_what_most_die_of_is_poison(tables: Tables) -> None:
-    assert rows(poison(tables), "channel", "receivers", "dead", "share", "code") == [
+def test_what_most_die_of_is_poison(spark: "SparkSession") -> None:
+    assert rows(poison(tables(spark)), "channel", "receivers", "dead", "share", "code") == [
         ("/poison", 3, 3, 1.0, "user.update.internalError")
     ]
 
 
-def test_latency_is_told_in_milliseconds(tables: Tables) -> None:
+def test_latency_is_told_in_milliseconds(spark: "SparkSession") -> None:
     columns = ("channel", "n", "delivery_p50", "delivery_max", "acked", "answer_p50", "answer_max")
-    assert rows(latency(tables), *columns) == [
+    assert rows(latency(tables(spark)), *columns) == [
         ("/chat", 10, 10.0, 10.0, 9, 40.0, 50.0),
         ("/orders", 9, 10.0, 10.0, 8, 40.0, 50.0),
         ("/poison", 3, 100.0, 100.0, 0, None, None),
@@ -94,8 +97,10 @@ def test_latency_is_told_in_milliseconds(tables: Tables) -> None:
     ]
 
 
-def test_what_the_console_shows_is_told_as_the_administration_tells_things(tables: Tables) -> None:
-    found = find_out(tables)
+def test_what_the_console_shows_is_told_as_the_administration_tells_things(
+    spark: "SparkSession",
+) -> None:
+    found = find_out(tables(spark))
     assert {name: len(value["rows"]) for name, value in found.items()} == {
         "dead": 3,
         "latency": 4,
@@ -128,38 +133,40 @@ LATER_MS = START_US // 1000 + 40_000
     ],
 )
 def test_a_plan_has_what_is_wanted_and_was_not_replayed(
-    tables: Tables, wanted: Wanted, letters: list[int]
+    spark: "SparkSession", wanted: Wanted, letters: list[int]
 ) -> None:
-    assert [int(letter) for letter in planned_letters(plan(tables, wanted))] == letters
+    assert [int(letter) for letter in planned_letters(plan(tables(spark), wanted))] == letters
 
 
-def test_a_plan_is_told_by_what_went_wrong(tables: Tables) -> None:
+def test_a_plan_is_told_by_what_went_wrong(spark: "SparkSession") -> None:
     columns = ("channel", "code", "letters", "receivers")
-    assert rows(summary(plan(tables, Wanted())), *columns) == [
+    assert rows(summary(plan(tables(spark), Wanted())), *columns) == [
         ("/poison", "user.update.internalError", 3, 3),
         ("/chat", "user.update.error", 1, 1),
     ]
 
 
-def test_who_gets_things_twice_is_at_the_top(tables: Tables) -> None:
-    found = rows(redelivery(tables), "receiver", "copies", "redeliveries", "attempts", "share")
+def test_who_gets_things_twice_is_at_the_top(spark: "SparkSession") -> None:
+    found = rows(
+        redelivery(tables(spark)), "receiver", "copies", "redeliveries", "attempts", "share"
+    )
     assert found[0] == ("joe/1", 1, 2, 3, 1.0)
     # The others refused what they got, and got it once.
     assert {row[0] for row in found[1:]} == {"a/1", "b/1", "c/1", "bob/1"}
     assert {row[2] for row in found[1:]} == {0}
 
 
-def test_who_comes_and_goes_is_flapping(tables: Tables) -> None:
-    assert rows(flapping(tables), "receiver", "losses", "how") == [("joe/1", 3, "polling")]
+def test_who_comes_and_goes_is_flapping(spark: "SparkSession") -> None:
+    assert rows(flapping(tables(spark)), "receiver", "losses", "how") == [("joe/1", 3, "polling")]
 
 
-def test_the_advice_is_what_helped(tables: Tables) -> None:
+def test_the_advice_is_what_helped(spark: "SparkSession") -> None:
     columns = ("channel", "retried", "succeeded", "backoff", "max_attempts", "share")
     # Who died of the first attempt tells nothing of a second.
-    assert rows(holdback_advice(tables), *columns) == [("/slow", 1, 1, 3000.0, 3, 1.0)]
+    assert rows(holdback_advice(tables(spark)), *columns) == [("/slow", 1, 1, 3000.0, 3, 1.0)]
 
 
-def test_throughput_adds_up(tables: Tables) -> None:
+def test_throughput_adds_up(spark: "SparkSession") -> None:
     columns = ("minute", "published", "copies", "bytes", "handed", "ended", "dead")
-    found = rows(throughput(tables), *columns)
+    found = rows(throughput(tables(spark)), *columns)
     assert [row[1:] for row in found] == [(12, 25, 1200, 27, 25, 5)]
