@@ -5,7 +5,8 @@ ARGS ?=
 
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+# One at a time in an environment, where the system can do that; the rest of `make --jobs 2` goes on.
+PIP := $(if $(shell command -v flock),flock $(VENV)) $(BIN)/python -m pip --disable-pip-version-check --quiet
 STAMPS := $(VENV)/stamps
 INSTALLED = $(shell $(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
 SOURCES := $(shell find app extensions pipeline static \( -name node_modules -o -name __pycache__ \) -prune \
@@ -38,8 +39,9 @@ run: setup ## serve on 127.0.0.1:8080; more flags by ARGS="--port 9090"
 	$(BIN)/holdfast serve $(ARGS)
 
 .PHONY: test
-test: setup-test ## linters, types, import contracts, all tests, coverage
-	$(MAKE) --no-print-directory --jobs 2 --output-sync check compiled
+test: ## linters, types, import contracts, all tests, coverage
+	$(MAKE) --no-print-directory --jobs 2 setup-test
+	$(MAKE) --no-print-directory --jobs 4 --output-sync check compiled setup-clients setup-browser
 	$(MAKE) --no-print-directory cover
 
 .PHONY: check
