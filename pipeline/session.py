@@ -17,7 +17,6 @@ from urllib.parse import urlsplit
 from pipeline.class_archive import options_for_archive
 from pipeline.failures import PipelineFailed, in_short, in_words
 from pipeline.java import find_java
-from pipeline.java_names import remember_names
 from pipeline.places import log_settings
 from pipeline.python import python_for_spark
 
@@ -158,7 +157,6 @@ def _start(engine: Engine) -> "SparkSession":
                 gateway = launch_gateway(conf, {"stdout": said, "stderr": said})  # type: ignore[no-untyped-call]
             with _same_ctrl_c():
                 context = SparkContext(conf=conf, gateway=gateway)
-            remember_names(context._jvm)
             return SparkSession(context)
         except Exception as error:
             said.seek(0)

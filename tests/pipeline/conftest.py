@@ -12,6 +12,7 @@ import pytest
 from app.cli import spark as commands
 from tests.pipeline.beside import in_order, is_taken, taking_ahead
 from tests.pipeline.doomed import KILLS, Doomed
+from tests.pipeline.java_names import remember_names
 from tests.store.servers import ValkeyServer
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ def spark(
     shared = {name: request.getfixturevalue(name) for name in _wanted(items, "doomed")}
     spark = open_session(Engine("local[2]", quick=True, settings=SMALL))
     spark.dataSource.register(JournalSource)
+    remember_names(spark._jvm)
     with taking_ahead(items, tmp_path_factory, spark=spark, **shared):
         yield spark
     spark.stop()

@@ -135,11 +135,6 @@ def test_spark_leaves_ctrl_c_to_us(spark: "SparkSession") -> None:
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_java_is_asked_once_what_a_function_is(spark: "SparkSession") -> None:
-    java: Any = spark._jvm
-    assert java.functions.col is java.functions.col
-
-
 @pytest.mark.parametrize("words", [["report", "dead"], ["audit"], ["compact"], ["results"]])
 def test_without_tables_it_is_said_how_to_get_some(words: list[str], tmp_path: Path) -> None:
     said = run(*words, "--lake", str(tmp_path / "lake"))

@@ -21,7 +21,7 @@ class _Known:
         return found
 
 
-def remember_names(jvm: Any) -> None:  # noqa: ANN401 - py4j has no types
+def remember_names(jvm: Any) -> None:
     """Have what is asked for again and again at hand."""
     for name in _ASKED_FOR:
         setattr(jvm, name, _Known(getattr(jvm, name)))
