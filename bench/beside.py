@@ -15,7 +15,7 @@ from dataclasses import replace
 from math import sqrt
 from pathlib import Path
 
-from bench.measure import Conditions, allow_many_files, load
+from bench.measure import Conditions, Result, allow_many_files, load
 from bench.plan import BENCH, ServerSpec, Workload, choose, read_servers, read_workloads
 from bench.processes import running
 from bench.run import CACHE
@@ -48,7 +48,16 @@ def measure(pair: Sequence[ServerSpec], workload: Workload, conditions: Conditio
             waiting.append((server, own))
         args = f"{workload.args} {conditions.extra}".rstrip()
         results = loaders.map(lambda each: load(each[0], args, conditions=each[1]), waiting)
-        return [float(result.get(_FIGURE) or 0) for result in results]
+        return [_figure_of(result, workload.name) for result in results]
+
+
+def _figure_of(result: Result, workload: str) -> float:
+    """None at all where nothing was delivered, and why."""
+    found = float(result.get(_FIGURE) or 0)
+    if not found:
+        told = {name: result.get(name) for name in ("rc", "failed", "ready", "notes")}
+        print(f"# {workload}: nothing was delivered: {told}", file=sys.stderr)
+    return found
 
 
 def compare(
@@ -61,7 +70,6 @@ def compare(
         found = measure(order, workload, conditions)
         one, other = found if order is pair else found[::-1]
         if not (one and other):
-            print(f"# {workload.name} {number}: a load generator failed", file=sys.stderr)
             continue
         ratios.append(one / other)
         print(f"# {workload.name} {number}: {one:,.0f} and {other:,.0f}", file=sys.stderr)
