@@ -15,7 +15,7 @@ from dataclasses import replace
 from math import sqrt
 from pathlib import Path
 
-from bench.measure import Conditions, Result, allow_many_files, load
+from bench.measure import Conditions, Result, allow_many_files, figure, load
 from bench.plan import BENCH, ServerSpec, Workload, choose, read_servers, read_workloads
 from bench.processes import running
 from bench.run import CACHE
@@ -53,7 +53,7 @@ def measure(pair: Sequence[ServerSpec], workload: Workload, conditions: Conditio
 
 def _figure_of(result: Result, workload: str) -> float:
     """None at all where nothing was delivered, and why."""
-    found = float(result.get(_FIGURE) or 0)
+    found = figure(result, _FIGURE) or 0.0
     if not found:
         told = {name: result.get(name) for name in ("rc", "failed", "ready", "notes")}
         print(f"# {workload}: nothing was delivered: {told}", file=sys.stderr)

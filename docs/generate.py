@@ -18,7 +18,10 @@ from app.bayeux.server import Bayeux
 from app.delivery.error_codes import CODES
 from app.delivery.keeper import Keeper
 from app.delivery.node import Node
-from app.delivery.witness import Handouts, Watch, Witness
+from app.delivery.witness import Watch, Witness
+from app.journal.builder import FrameBuilder
+from app.journal.notes import CrowdNotes
+from app.journal.schema import Kind
 from app.settings import Settings
 from app.web.metrics import BayeuxCollector
 
@@ -131,7 +134,7 @@ def metrics() -> str:
 
 
 def _silent_server() -> Bayeux:
-    given = Handouts(Watch(int))
+    given = CrowdNotes(FrameBuilder("docs"), Watch(int), Kind.HANDED)
     return Bayeux(
         Options(),
         new_id=str,

@@ -1,5 +1,6 @@
 """The port to the journal for what passes: told what becomes of messages, as it becomes of them."""
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ class Watch:
         return self._now_ns() // _NS_PER_US
 
 
-class Handouts:
+class Handouts(ABC):
     """What was given out, or acknowledged, and by whom.
 
     The most frequent events of all: whoever gets the same in the same turn as the one before is
@@ -75,9 +76,9 @@ class Handouts:
             self.tell(self._messages, self._receivers, self._at)
             self._messages, self._receivers = (), []
 
+    @abstractmethod
     def tell(self, messages: "Sequence[Message]", receivers: "list[Receiver]", at: int) -> None:
         """These got them then."""
-        raise NotImplementedError
 
 
 class Witness(Protocol):

@@ -66,8 +66,7 @@ class FrameBuilder:
         if row is not None and row[1] == ids and row[2] == attempt:
             row[4].append(receiver)
             row[5].append(at)
-            self.columns.see(at)
-            self.columns.count += len(ids)
+            self.columns.see(at, len(ids))
         else:
             self._latest[kind] = row = (kind, ids, attempt, None, [receiver], [at])
             self.columns.begin(row)

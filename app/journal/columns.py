@@ -83,8 +83,9 @@ class Columns:
         """How many rows there are."""
         return len(self._published) + len(self._kinds) + len(self._changed.get("t", ()))
 
-    def see(self, at: int) -> None:
-        """Something was then."""
+    def see(self, at: int, events: int) -> None:
+        """So many events more, one of them then."""
+        self.count += events
         if not self.first or at < self.first:
             self.first = at
         if at > self.last:
@@ -93,8 +94,7 @@ class Columns:
     def publish(self, told: Publication) -> None:
         """This was published."""
         id, at, copies, kept, size, priority, sender, channel = told
-        self.count += 1
-        self.see(at)
+        self.see(at, 1)
         self._published.append(self.places.message(id, channel)[0])
         self._published_at.append(at)
         self._copies.append(copies)
@@ -113,8 +113,7 @@ class Columns:
         events: int,
     ) -> None:
         """This happened to these messages and this group, which are so many events."""
-        self.count += events
-        self.see(at)
+        self.see(at, events)
         self._kinds.append(kind)
         self._messages.append(messages)
         self._groups.append(group)
@@ -127,7 +126,7 @@ class Columns:
         places, events = self.places, len(ids) * len(names)
         self.deliver(kind, places.messages(ids), places.group(names), times[0], attempt, events)
         if len(times) > 1:
-            self.see(times[-1])
+            self.see(times[-1], 0)
             self._times[-1] = times
         if why:
             self._why[len(self._kinds) - 1] = why
@@ -149,8 +148,7 @@ class Columns:
         number: int | None,
     ) -> None:
         """This changed."""
-        self.count += 1
-        self.see(at)
+        self.see(at, 1)
         row = {
             "kind": kind,
             "t": at,

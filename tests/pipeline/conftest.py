@@ -50,7 +50,7 @@ def spark(
 
     items: list[pytest.Item] = request.session.items
     # It starts a Spark of its own: beside this one, and not when its turn has come.
-    shared = {name: request.getfixturevalue(name) for name in _wanted(items, "doomed")}
+    shared = {"doomed": request.getfixturevalue("doomed")} if _is_wanted("doomed", items) else {}
     spark = open_session(Engine("local[2]", quick=True, settings=SMALL))
     spark.dataSource.register(JournalSource)
     remember_names(spark._jvm)
@@ -59,9 +59,9 @@ def spark(
     spark.stop()
 
 
-def _wanted(items: list[pytest.Item], *names: str) -> list[str]:
-    """Which of these fixtures some test asks for."""
-    return [name for name in names if any(name in item.fixturenames for item in items)]  # type: ignore[attr-defined]
+def _is_wanted(name: str, items: list[pytest.Item]) -> bool:
+    """Whether some test asks for this fixture."""
+    return any(isinstance(item, pytest.Function) and name in item.fixturenames for item in items)
 
 
 @pytest.fixture
