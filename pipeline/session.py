@@ -29,6 +29,12 @@ _PATIENCE_S = 10.0
 MASTERS = ("local", "spark://", "k8s://")
 # What keeps short work short, at the cost of a third of the speed of long work.
 _QUICK = "-XX:TieredStopAtLevel=1"
+# Else the second compiler is at work all the time, on what runs a few thousand times; what runs for
+# every event gets there in a moment even so.
+_LONG = (
+    "-XX:Tier4InvocationThreshold=100000 -XX:Tier4MinInvocationThreshold=12000 "
+    "-XX:Tier4CompileThreshold=300000 -XX:Tier4BackEdgeThreshold=800000"
+)
 _EVERYWHERE = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.adaptive.enabled": "true",
@@ -145,8 +151,7 @@ def _start(engine: Engine) -> "SparkSession":
         options.append("-XX:+UseParallelGC")
     # A directory for it on the class path would forbid the archive.
     options.append(f"-Dlog4j2.configurationFile={log_settings().as_uri()}")
-    if engine.quick:
-        options.append(_QUICK)
+    options.append(_QUICK if engine.quick else _LONG)
     settings["spark.driver.extraJavaOptions"] = " ".join(filter(None, options))
     conf = SparkConf(loadDefaults=False).setMaster(engine.master).setAppName("holdfast")
     conf.setAll([*settings.items()])

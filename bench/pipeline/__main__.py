@@ -40,6 +40,8 @@ BARS = {
     "idle": Bar("<= 1", most=1.0),
     "ingest of 2 M": Bar("<= 25", most=25.0),
     "life cycle of 20 M": Bar("<= 60", most=60.0),
+    # Those 60 s were set where DuckDB took 10.6.
+    "ratio of 20 M": Bar("<= 5.7", most=5.7),
 }
 
 
@@ -90,6 +92,7 @@ def _step(name: str, url: str, lake: Path) -> Step:
 def _print_figures(events: int, found: dict[str, Step]) -> None:
     source, millions = found["source"].told, events / 1e6
     ingest, cycle = found["ingest"].cost, found["spark"].cost
+    ratio = cycle.wall_s / found["duckdb-1"].cost.wall_s
     rows = [
         _row("start of Spark, s", "start", found["start"].told["s"]),
         _row("source to nothing, M/s, cold", "", millions / source["noop"][0]),
@@ -99,6 +102,7 @@ def _print_figures(events: int, found: dict[str, Step]) -> None:
         _row("ingest, processor s", "", ingest.cpu_s),
         _row("ingest, MiB", "", ingest.peak_bytes / _MIB),
         _row("life cycle, s", f"life cycle of {millions:.0f} M", cycle.wall_s),
+        _row("life cycle, times DuckDB's", f"ratio of {millions:.0f} M", ratio),
         _row("life cycle, processor s", "", cycle.cpu_s),
         _row("life cycle, MiB", "", cycle.peak_bytes / _MIB),
         _row("idle ingest, % of a core", "idle", 100 * found["idle"].told["share"]),
