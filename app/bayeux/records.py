@@ -1,5 +1,6 @@
 """Sessions as the store remembers them, and back."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from app.bayeux.exchange import ConnectionType
@@ -105,6 +106,14 @@ def restore(
         bayeux.clock.lie(session)
     bayeux.clock.wind_hold(session)
     return session
+
+
+def discard_orphans(bayeux: "Bayeux", key: str, messages: Sequence[Message]) -> None:
+    """What is kept for a session that is gone goes as it would have gone if it had come in time."""
+    session = bayeux.sessions.draft(CallbackQueue(bayeux.options.queue_limits, bayeux.hub.counters))
+    session.key, session.is_durable = key, True
+    bayeux.hub.counters.accepted += len(messages)
+    bayeux.exits.discarded(session, messages, Reason.SESSION_ENDED)
 
 
 def _may_have(session: Session, channel: str) -> bool:

@@ -57,7 +57,7 @@ async def open_journal(settings: Settings, store: Store, now: float) -> Clerk | 
     )
     scribe = Scribe(clerk, clerk.why)
     store.record(scribe)
-    scribe.find(await store.left_notes())
+    await store.remove_told(scribe.find(await store.left_notes()))
     # Ahead of everything that happens now.
     clerk.flush(now)
     clerk.changed(Kind.NODE, clerk.now_us(), "start")

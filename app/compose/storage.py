@@ -7,8 +7,9 @@ import secrets
 import time
 from collections.abc import Callable
 from contextlib import AsyncExitStack
+from functools import partial
 
-from app.bayeux.records import record_of, restore
+from app.bayeux.records import discard_orphans, record_of, restore
 from app.bayeux.server import Bayeux
 from app.bayeux.sessions import Session
 from app.delivery.keeper import Kept
@@ -74,7 +75,7 @@ class Storage:
         self._bayeux = bayeux
         count = 0
         loop = asyncio.get_running_loop()
-        async for loaded in self.store.load():
+        async for loaded in self.store.load(partial(discard_orphans, bayeux)):
             # Clocks of sessions begin now; nobody else has told the time yet.
             bayeux.now = loop.time()
             session = restore(bayeux, loaded.record, loaded.entries)

@@ -84,8 +84,13 @@ class Scribe:
     def told(self, number: int) -> None:
         self._journal.replace(number, _NO_NOTE)
 
-    def find(self, left: Mapping[int, bytes]) -> None:
-        """Tell what a process before this one has written down and not told."""
+    def find(self, left: Mapping[int, bytes]) -> dict[str, list[int]]:
+        """Tell what a process before this one has written down and not told.
+
+        Returns:
+            What of that is discarded, by session: if one has left it, it may be in the store still.
+        """
+        discarded: dict[str, list[int]] = {}
         for number in sorted(left):
             try:
                 note = Note.unpacked(left[number])
@@ -94,6 +99,10 @@ class Scribe:
                 self._journal.miss(1)
                 note = _NO_NOTE
             self._journal.replace(number, note)
+            for kind, ids, _, _, keys, _ in note.rows:
+                for key in keys if kind == Kind.DISCARDED else ():
+                    discarded.setdefault(key, []).extend(ids)
+        return discarded
 
     def kept(self, messages: "Sequence[tuple[Message, Sequence[str]]]") -> bytes:
         at = self._journal.now_us()

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from enum import Enum
 from functools import partial
 
@@ -20,7 +20,7 @@ from app.store.journaling import Journaling
 from app.store.keyed import Claim, Keyed
 from app.store.keys import Keys
 from app.store.line import Line
-from app.store.loading import Loaded, Loading
+from app.store.loading import Loaded, Loading, Orphaned
 from app.store.refusals import ScriptFailed, StoreRefused
 from app.store.scripts import Call, Take
 from app.store.turn import Keeping, Outgoing, Turns
@@ -123,9 +123,13 @@ class Store:
         self._leave()
         return int(reply[1] or 0)
 
-    def load(self) -> AsyncIterator[Loaded]:
-        """All sessions with their entries, in no order; to be used once, before anything else."""
-        return Loading(self.line, self.keys).sessions(self._turns.marked)
+    def load(self, orphaned: Orphaned) -> AsyncIterator[Loaded]:
+        """All sessions with their entries, in no order; to be used once, before anything else.
+
+        Args:
+            orphaned: Settles what is kept for sessions that are gone.
+        """
+        return Loading(self.line, self.keys).sessions(self._turns.marked, orphaned)
 
     def marked(self, key: str, ids: Collection[int]) -> None:
         """A script has put these entries back into a session's queue, and marked them."""
@@ -279,6 +283,10 @@ class Store:
     async def left_notes(self) -> dict[int, bytes]:
         """What the journal was to tell when the process before this one ended, by number."""
         return await self._journaling.left_notes(self.line)
+
+    async def remove_told(self, left: Mapping[str, Collection[int]]) -> None:
+        """What these sessions left, of which the journal tells behind this."""
+        await Loading(self.line, self.keys).remove_told(left)
 
     def replay_take(self, epoch: str, job: str, takes: Sequence[Take]) -> tuple[Call, int | None]:
         """The call that makes letters messages, and the number of its note, if it has one."""

@@ -36,6 +36,11 @@ class Loaded(NamedTuple):
     marked: Set[int]
 
 
+# Called with the key of a session that is gone, and what is kept for it all the same: the process
+# was killed before it had heard of that, and settled it.
+Orphaned = Callable[[str, Sequence[Message]], None]
+
+
 class Loading:
     """One look at the whole store. A message that several sessions wait for is one object."""
 
@@ -43,8 +48,8 @@ class Loading:
         self._line = line
         self._keys = keys
         self._loop = asyncio.get_running_loop()
-        # Messages that nobody waits for, entries of sessions that are gone, and marks of entries
-        # that are: a process was killed before it had removed them all. They are removed.
+        # Messages that nobody waits for, and marks of entries that are gone: a process was killed
+        # before it had removed them all. They are removed.
         self._dangling = 0
         self._messages: dict[int, Message] = {}
         self._unreadable: set[int] = set()
@@ -52,7 +57,7 @@ class Loading:
         self._queues: dict[bytes, list[int]] = {}
 
     async def sessions(
-        self, marked: Callable[[str, Collection[int]], None]
+        self, marked: Callable[[str, Collection[int]], None], orphaned: Orphaned
     ) -> AsyncIterator[Loaded]:
         """All sessions, in no order; `marked` is told whose entries have marks of their own."""
         async for page in self._pages(self._keys.bodies, _MESSAGES):
@@ -66,9 +71,18 @@ class Loading:
                 marked(loaded.record.key, loaded.marked)
                 yield loaded
         for key in self._queues.keys() - seen:
-            self._remove_entries(key)
+            orphaned(key.decode(), [self._messages[id] for id in self._queues[key]])
         if self._dangling:
             log.info("%d remains of a killed process were removed", self._dangling)
+
+    async def remove_told(self, left: Mapping[str, Collection[int]]) -> None:
+        """Entries of which the journal has told already that their sessions have left them."""
+        asked = {key: self._ask("HEXISTS", self._keys.sessions, key) for key in left}
+        for key, ids in left.items():
+            # A session that is there again has nothing of before, unless it was replayed since.
+            if not await asked[key]:
+                for id in ids:
+                    self._remove("SREM", self._keys.receivers(id), key)
 
     async def held_channels(self) -> dict[str, Held]:
         """The channels that were held back."""
@@ -136,11 +150,6 @@ class Loading:
             yield dict(zip(pairs[::2], pairs[1::2], strict=True))
             if int(cursor) == 0:
                 return
-
-    def _remove_entries(self, key: bytes) -> None:
-        """Those of a session that is gone; of messages that nobody waits for now the next load."""
-        for id in self._queues[key]:
-            self._remove("SREM", self._keys.receivers(id), key)
 
     def _remove(self, *parts: Word) -> None:
         self._dangling += 1

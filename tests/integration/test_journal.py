@@ -83,3 +83,30 @@ def test_the_journal_goes_on_over_a_restart_and_agrees_with_the_books(
         "discarded": 0,
         "open": 0,
     }
+
+
+def test_what_is_kept_for_a_session_that_is_gone_is_in_the_journal_and_in_the_books(
+    start: Start, tmp_path: Path
+) -> None:
+    server = start()
+    named = Talker(server.url)
+    named.handshake(ext={"ack": True, "delivery": {"session": "joe/1"}})
+    named.connect(advice={"timeout": 0})
+    named.send("/meta/subscribe", subscription="/a")
+    assert named.send("/a", data=1)[0]["successful"]
+    server.process.kill()
+    server.process.wait()
+    store = Redis(unix_socket_path=str(tmp_path / "store.sock"))
+    # As if that had been the last thing the server did, and the message on its way to the store.
+    assert store.hdel(Keys("holdfast").sessions, "joe/1") == 1
+    store.close()
+    assert start().stop() == 0
+    last = start()
+    events = journal(tmp_path)
+    assert last.stop() == 0
+    [end] = [event for event in events if event.kind in SETTLED]
+    assert (end.kind, end.receiver, end.code) == ("discarded", "joe/1", "session_ended")
+    counted = [(e.what, e.number) for e in events if e.what in ("restored", "discarded", "open")]
+    # Of the life that found it: the others had nothing.
+    of_that = [("restored", 1), ("discarded", 1), ("open", 0)]
+    assert counted == [("restored", 0), *of_that, ("restored", 0)]

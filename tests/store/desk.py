@@ -126,7 +126,10 @@ class Desk:
         await self.line.ask("PING")
 
     async def loaded(self) -> dict[str, Loaded]:
-        return {loaded.record.key: loaded async for loaded in self.store.load()}
+        return {loaded.record.key: loaded async for loaded in self.store.load(self.settle)}
+
+    def settle(self, key: str, messages: Sequence[Message]) -> None:
+        self.store.settle(key, [message.id for message in messages])
 
     def hash(self, key: str) -> dict[str, str]:
         found = self.server.ask("HGETALL", key)

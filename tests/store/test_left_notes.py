@@ -1,14 +1,20 @@
 """What a process had written down when it was killed is told by the next."""
 
+from functools import partial
+
+import pytest
+
+from app.bayeux.records import discard_orphans, restore
 from app.compose.journal import StoreOutlet
 from app.journal.clerk import Clerk
 from app.journal.frame import decode
-from app.journal.schema import Event
+from app.journal.schema import SETTLED, Event
 from app.journal.scribe import Scribe
 from app.journal.unfold import unfold
 from app.store.scripts import Take
 from tests.store.desk import BASE, KEYS, Desk, batch, desk, ids, letter, message, session
 from tests.store.servers import ValkeyServer
+from tests.unit.bayeux.harness import House
 
 NOW_US = BASE // 1000
 
@@ -36,6 +42,8 @@ def told(server: ValkeyServer) -> list[Event]:
 
 def live(at: Desk) -> None:
     """Something happens."""
+    at.store.save(session("joe/1"))
+    at.store.save(session("ann/1"))
     at.keep(message(1), "joe/1", "ann/1")
     at.keep(message(2, key="k"), "joe/1")
     at.store.hand_over("ann/1", batch(1))
@@ -46,9 +54,15 @@ def live(at: Desk) -> None:
 async def tell_what_was_left(at: Desk) -> None:
     """As a process does when it starts."""
     office = Office(at)
-    office.scribe.find(await at.store.left_notes())
+    await at.store.remove_told(office.scribe.find(await at.store.left_notes()))
+    office.clerk.flush(0.0)
+    house = House(keeper=at.store, witness=office.clerk)
+    async for loaded in at.store.load(partial(discard_orphans, house.bayeux)):
+        restore(house.bayeux, loaded.record, loaded.entries)
+    await at.answered()
     office.clerk.flush(0.0)
     await at.answered()
+    assert house.balances()
 
 
 async def test_what_was_written_down_and_not_told_is_told_by_the_next_once(
@@ -92,6 +106,7 @@ async def test_what_a_session_left_is_told_by_the_next_if_nobody_else_could(
 ) -> None:
     async with desk(shared_valkey) as at:
         Office(at)
+        at.store.save(session("ann/1"))
         at.keep(message(1), "joe/1", "ann/1")
         at.keep(message(2), "joe/1")
         at.store.forget("joe/1", ids(1, 2))
@@ -127,6 +142,66 @@ async def test_what_becomes_of_what_a_session_left_is_told_once(
         office.clerk.flush(0.0)
         await at.answered()
     assert sorted(event.kind for event in told(shared_valkey)) == ["acked", "published"]
+
+
+def ended(server: ValkeyServer) -> list[tuple[str, int, str | None, str | None]]:
+    """What the journal tells of ends."""
+    events = [event for event in told(server) if event.kind in SETTLED]
+    return [(e.kind, (e.msg or 0) - BASE, e.receiver, e.code) for e in events]
+
+
+async def test_what_was_kept_for_a_session_that_had_just_ended_is_told_by_the_next(
+    shared_valkey: ValkeyServer,
+) -> None:
+    async with desk(shared_valkey) as at:
+        Office(at)
+        for key in ("joe/1", "ann/1"):
+            at.store.save(session(key))
+        at.store.forget("joe/1", ())
+        # They were on their way, and the process dies before it has heard of them.
+        at.keep(message(1), "joe/1", "ann/1")
+        at.keep(message(2), "joe/1")
+        await at.answered()
+    for _ in range(2):
+        async with desk(shared_valkey) as at:
+            await tell_what_was_left(at)
+            assert (at.queue("joe/1"), at.queue("ann/1"), at.bodies()) == ({}, {1: ""}, {1})
+    assert ended(shared_valkey) == [
+        ("discarded", 1, "joe/1", "session_ended"),
+        ("discarded", 2, "joe/1", "session_ended"),
+    ]
+
+
+@pytest.mark.parametrize("dies", ["at once", "when it has told"])
+async def test_what_a_session_left_in_the_store_is_told_once(
+    shared_valkey: ValkeyServer, dies: str
+) -> None:
+    async with desk(shared_valkey) as at:
+        Office(at)
+        for key in ("joe/1", "ann/1"):
+            at.store.save(session(key))
+            at.keep(message(1), key)
+            at.store.forget(key, ids(1))
+        await at.answered()
+        # The process died behind the first of its two calls; and one session is there again, and
+        # has had its copy replayed.
+        at.store.save(session("ann/1"))
+        at.keep(message(1), "joe/1", "ann/1")
+        await at.answered()
+        left = await at.store.left_notes()
+    async with desk(shared_valkey) as at:
+        office = Office(at)
+        await at.store.remove_told(office.scribe.find(left))
+        if dies == "when it has told":
+            office.clerk.flush(0.0)
+        await at.answered()
+    async with desk(shared_valkey) as at:
+        await tell_what_was_left(at)
+        assert (at.queue("joe/1"), at.queue("ann/1")) == ({}, {1: ""})
+    assert sorted(ended(shared_valkey)) == [
+        ("discarded", 1, "ann/1", "session_ended"),
+        ("discarded", 1, "joe/1", "session_ended"),
+    ]
 
 
 async def test_which_letter_was_replayed_is_told_by_the_next(shared_valkey: ValkeyServer) -> None:

@@ -205,7 +205,12 @@ class ValkeyBacking:
         return self._run(self._load())
 
     async def _load(self) -> list[Found]:
-        return [(each.record, each.entries) async for each in self._desk.store.load()]
+        store = self._desk.store
+
+        def settle(key: str, messages: Sequence[Message]) -> None:
+            store.settle(key, [message.id for message in messages])
+
+        return [(each.record, each.entries) async for each in store.load(settle)]
 
     def marks(self, key: str) -> list[tuple[int, Mark]]:
         self._run(self._all_answered())
