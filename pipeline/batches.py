@@ -5,11 +5,11 @@ whoever counted without it would count wrong.
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from pipeline.failures import PipelineFailed
-from pipeline.lake import Lake, batch_of, write_down
+from pipeline.lake import Lake, batch_of, folder_of, missing, receipt_of, receipts, write_down
 
 EVENTS = ("events",)
 # What is made from events.
@@ -23,37 +23,46 @@ def check(lake: Lake, newest: int, tables: Iterable[str]) -> None:
     """See that tables are whole.
 
     Raises:
-        PipelineFailed: A folder is not, or is a file of no bytes, as a power cut leaves it: Spark
-            would pass over that in silence.
+        PipelineFailed: A folder or a file is gone, or is of no bytes, as a power cut leaves it:
+            Spark would pass over that in silence.
     """
     for table in tables:
-        folders = {batch_of(each): each for each in (lake.root / table).glob("batch=*")}
-        missing = sorted(due(lake, table, newest) - folders.keys())
-        if missing:
-            more = f", and {len(missing) - 1} more" if missing[1:] else ""
-            raise _lost(table, lake.folder(table, missing[0]), f"is not there{more}", "make it")
-        for number, folder in folders.items():
-            for file in folder.rglob("*.parquet") if number <= newest else ():
-                if not file.stat().st_size:
-                    raise _lost(table, file, "is empty", "remove it")
+        places = [lake.folder(table, batch) for batch in sorted(due(lake, table, newest))]
+        _refuse([place for place in places if not place.exists()], "is not there")
+        for folder in (lake.root / table).glob("batch=*"):
+            if batch_of(folder) <= newest:
+                _refuse(missing(folder), "is not there")
+                files = folder.rglob("*.parquet")
+                _refuse([file for file in files if not file.stat().st_size], "is empty")
 
 
-def _lost(table: str, place: Path, how: str, instead: str) -> PipelineFailed:
-    anew = "holdfast pipeline backfill makes it anew"
-    if table in EVENTS:
-        anew = (
-            "ingest anew into another --lake what the journal still has, or "
-            f"{instead} and do without"
-        )
-    return PipelineFailed(f"{place} {how}: what was in it is lost; {anew}")
+def _refuse(lost: Sequence[Path], how: str) -> None:
+    if lost:
+        more = f", and {len(lost) - 1} more" if lost[1:] else ""
+        what, anew = f"{lost[0]} {how}{more}: what was in it is lost", _anew(lost[0])
+        raise PipelineFailed(f"{what}; {anew}")
+
+
+def _anew(place: Path) -> str:
+    folder = folder_of(place)
+    if folder.parent.name not in EVENTS:
+        return "holdfast pipeline backfill makes it anew"
+    without = [f"remove {place}"] if place.exists() else [f"make {place}"] * (place == folder)
+    without += [f"remove {receipt_of(folder)}"] * receipt_of(folder).exists()
+    return (
+        "ingest anew into another --lake what the journal still has, or "
+        f"{' and '.join(without)}, and do without"
+    )
 
 
 def due(lake: Lake, table: str, newest: int) -> set[int]:
     """The batches of which there must be a folder."""
-    if table not in _WHOLE:
-        return set()
-    until, left = _left(lake).get(table, (-1, []))
-    return {*left, *range(until + 1, newest + 1)}
+    received = {batch_of(each) for each in receipts(lake.root / table)}
+    found = {batch for batch in received if batch <= newest}
+    if table in _WHOLE:
+        until, left = _left(lake).get(table, (-1, []))
+        found |= {*left, *range(until + 1, newest + 1)}
+    return found
 
 
 def _left(lake: Lake) -> dict[str, tuple[int, list[int]]]:

@@ -1,12 +1,13 @@
 """The tables: folders of Parquet, a folder for each batch, which is written whole or anew.
 
 `events/batch=N/d=DAY`, `life/batch=N/state=STATE` and so on can be read by whatever reads Parquet;
-batches that are not committed yet are not part of it.
+batches that are not committed yet are not part of it. Which files a folder has is written down
+beside the tables: `_receipts/events/batch=N`.
 """
 
 import json
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from fcntl import LOCK_EX, LOCK_NB, flock
 from pathlib import Path
@@ -125,12 +126,15 @@ class Lake:
             self._check_carried(newest)
 
     def _check_carried(self, newest: int) -> None:
-        for place in (self.folder("messages", newest), self.folder("life", newest)):
-            if not place.exists():
-                raise PipelineFailed(
-                    f"{place} is not there, and the next batch needs it: holdfast pipeline "
-                    "backfill makes it anew"
-                )
+        needed = [self.folder(table, newest) for table in ("messages", "life")]
+        gone = [place for place in needed if not place.exists()]
+        for table in CARRIED:
+            gone += missing(self.folder(table, newest))
+        if gone:
+            raise PipelineFailed(
+                f"{gone[0]} is not there, and the next batch needs it: holdfast pipeline "
+                "backfill makes it anew"
+            )
 
     def sign(self) -> None:
         """What is written here is of this version."""
@@ -162,6 +166,7 @@ class Lake:
         if by is not None:
             writer = writer.partitionBy(by)
         writer.parquet(_url(self.folder(table, batch)))
+        _give_receipt(self.folder(table, batch))
 
     def take_in(self, days: Mapping[str, str], batch: int) -> None:
         """Files of events that lie ready, by the day of each, become a batch.
@@ -183,6 +188,7 @@ class Lake:
                     f"what a worker wrote into {self.coming} is not there: all machines of a "
                     "cluster must see the tables in one folder"
                 ) from None
+        _give_receipt(place)
         # What is left there is of tasks that failed.
         shutil.rmtree(self.coming, ignore_errors=True)
 
@@ -210,7 +216,7 @@ class Lake:
         carried = [(each, each) for each in messages] + [(each, each.parent) for each in lives]
         for place, folder in carried:
             if batch_of(folder) < batch - 1:
-                shutil.rmtree(place)
+                remove(place)
 
 
 def write_down(place: Path, told: object) -> None:
@@ -223,6 +229,55 @@ def write_down(place: Path, told: object) -> None:
 def batch_of(folder: Path) -> int:
     """Which batch a folder is of, as it is called."""
     return int(folder.name.partition("=")[2])
+
+
+def folder_of(place: Path) -> Path:
+    """The folder of the batch that a part, or a file, of it is in."""
+    return next(each for each in (place, *place.parents) if each.name.startswith("batch="))
+
+
+def receipt_of(folder: Path) -> Path:
+    """Where it is written down which files a batch of a table has; other tables have none."""
+    return folder.parents[1] / "_receipts" / folder.parent.name / folder.name
+
+
+def receipts(table: Path) -> Iterable[Path]:
+    """Those of all batches of a table."""
+    found = receipt_of(table / "batch=").parent.glob("batch=*")
+    # Whoever was killed may have left a draft.
+    return (receipt for receipt in found if not receipt.suffix)
+
+
+def _give_receipt(folder: Path) -> None:
+    receipt = receipt_of(folder)
+    receipt.parent.mkdir(parents=True, exist_ok=True)
+    write_down(receipt, [str(file.relative_to(folder)) for file in folder.rglob("*.parquet")])
+
+
+def _received(folder: Path) -> list[str]:
+    try:
+        names: list[str] = json.loads(receipt_of(folder).read_text("utf-8"))
+    except FileNotFoundError:
+        return []
+    return names
+
+
+def missing(place: Path) -> list[Path]:
+    """Files of a batch of a table, or of a part of one, that were written and are not there."""
+    folder = folder_of(place)
+    files = (folder / name for name in _received(folder))
+    return [file for file in files if file.is_relative_to(place) and not file.exists()]
+
+
+def remove(place: Path) -> None:
+    """Take away a batch of a table, or a part of one: nobody is to miss it."""
+    folder = folder_of(place)
+    left = [name for name in _received(folder) if not (folder / name).is_relative_to(place)]
+    if left:
+        write_down(receipt_of(folder), left)
+    else:
+        receipt_of(folder).unlink(missing_ok=True)
+    shutil.rmtree(place, ignore_errors=True)
 
 
 def _read(spark: "SparkSession", schema: str, folder: Path) -> "DataFrame":

@@ -5,7 +5,6 @@ long as it is done, nobody reads them.
 """
 
 import json
-import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from fcntl import LOCK_EX, LOCK_NB, LOCK_SH, flock
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import TextIO
 
 from pipeline.batches import EVENTS, MADE, check, swapped
-from pipeline.lake import Lake, write_down
+from pipeline.lake import Lake, receipt_of, remove, write_down
 
 # Names that begin like this are nothing to whoever reads tables.
 _NOTE = "_swap.json"
@@ -27,9 +26,10 @@ def reading(lake: Lake, tables: Iterable[str] = (*EVENTS, *MADE)) -> Iterator[No
     Raises:
         PipelineFailed: There is nothing to read, or a part of it is gone.
     """
-    newest = lake.newest()
+    # Where there is nothing no folder is to be made.
+    lake.newest()
     with steady(lake):
-        check(lake, newest, tables)
+        check(lake, lake.newest(), tables)
         yield
 
 
@@ -122,13 +122,18 @@ def _finish(lake: Lake) -> None:
     for name in told["old"]:
         # It may be the new one already, if that has the old one's place.
         if name not in told["new"].values() or _is_to_come(lake, told["new"], name):
-            shutil.rmtree(lake.root / name, ignore_errors=True)
+            remove(lake.root / name)
     for name, aim in told["new"].items():
-        if (lake.root / name).exists():
-            (lake.root / aim).parent.mkdir(parents=True, exist_ok=True)
-            (lake.root / name).rename(lake.root / aim)
+        _move(lake.root / name, lake.root / aim)
+        _move(receipt_of(lake.root / name), receipt_of(lake.root / aim))
     swapped(lake, told["old"], told["new"].values())
     note.unlink()
+
+
+def _move(place: Path, aim: Path) -> None:
+    if place.exists():
+        aim.parent.mkdir(parents=True, exist_ok=True)
+        place.rename(aim)
 
 
 def _is_to_come(lake: Lake, new: Mapping[str, str], aim: str) -> bool:

@@ -13,6 +13,7 @@ from pipeline.failures import PipelineFailed
 from pipeline.ingest import Source, Taken, go_on, take_what_is_there
 from pipeline.lake import Lake
 from tests.pipeline.journals import START_US, Writer, published
+from tests.pipeline.losses import miss_each_folder
 from tests.pipeline.others import asked
 from tests.pipeline.stories import acked, handed, start, the_story
 from tests.store.servers import ValkeyServer
@@ -127,6 +128,7 @@ def test_every_event_is_there_once_and_every_life_is_told(
     # One of the three was not even handed over.
     lost = lake.table(spark, "lost").orderBy("channel").collect()
     assert [(row.channel, row.n) for row in lost] == [("/mixed", 2), ("/passing", 1)]
+    miss_each_folder(lake)
     waiting = lake.table(spark, "messages").select("channel").collect()
     assert sorted(row.channel for row in waiting) == ["/kept", "/orders", "/passing"]
 

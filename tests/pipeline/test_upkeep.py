@@ -1,5 +1,6 @@
 """Tables are kept small and made anew, and tell the same afterwards."""
 
+import re
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,9 +16,10 @@ from pipeline import backfill as backfills
 from pipeline import schemas
 from pipeline.batches import EVENTS
 from pipeline.failures import PipelineFailed
-from pipeline.lake import Lake
+from pipeline.lake import Lake, receipt_of, write_down
 from pipeline.swap import changing, keeping_up, reading, replace, unread
 from tests.pipeline.journals import SECOND
+from tests.pipeline.losses import miss_each_file
 from tests.pipeline.stories import acked, the_story
 
 if TYPE_CHECKING:
@@ -88,9 +90,8 @@ def test_tables_are_made_anew_put_together_and_forgotten(
         **{(1, "acked"): 18, (1, "dead"): 2},
         **{(2, "acked"): 19, (2, "dead"): 2},
     }
-    with reading(lake):
-        # Whatever is gone was taken away on purpose.
-        pass
+    # Whatever is gone was taken away on purpose.
+    miss_each_file(lake)
     # From this the next ingest goes on.
     assert [row.receiver for row in lake.table(spark, "open").collect()] == ["bob/1"]
     assert lake.table(spark, "messages").count() == 1
@@ -100,6 +101,7 @@ def test_tables_are_made_anew_put_together_and_forgotten(
     assert folders(lake, "events") == [1, 2]
     assert lake.table(spark, "events").count() == 2 * len(the_story()) + 1
     assert not run(lake, "compact").stdout
+    miss_each_file(lake)
 
     # Nobody can be asked here.
     assert run(lake, "retain", "--days", "1").exit_code == 2
@@ -107,6 +109,7 @@ def test_tables_are_made_anew_put_together_and_forgotten(
     tables = [orjson.loads(line)["table"] for line in gone.stdout.splitlines()]
     assert tables == ["dead", "events", "events", "latency", "life"]
     assert {batch for batch, _ in states(spark, lake)} == {2}
+    miss_each_file(lake)
     assert lake.table(spark, "events").isEmpty()
     assert "No violations" in run(lake, "audit").stderr
     shutil.rmtree(lake.folder("events", 2))
@@ -148,30 +151,35 @@ def shelf(tmp_path: Path) -> Lake:
     names = [f"{table}/batch={batch:08d}" for table in tables for batch in range(3)]
     for name in (*names, "_compact/life/batch=00000002"):
         (lake.root / name).mkdir(parents=True)
-        (lake.root / name / "rows").write_text(name)
+        (lake.root / name / "rows.parquet").write_text(name)
     lake.sign()
     (lake.checkpoint / "commits").mkdir(parents=True)
     (lake.checkpoint / "commits/2").touch()
     return lake
 
 
-@pytest.mark.parametrize("survived", range(7))
+@pytest.mark.parametrize("survived", range(11))
 def test_who_reads_after_a_kill_does_the_rest_first(
     shelf: Lake, monkeypatch: pytest.MonkeyPatch, survived: int
 ) -> None:
     old = [shelf.folder("life", batch) for batch in range(3)]
+    new = shelf.root / "_compact/life/batch=00000002"
+    for folder in (*old, new):
+        receipt_of(folder).parent.mkdir(parents=True, exist_ok=True)
+        write_down(receipt_of(folder), ["rows.parquet"])
     steps = iter(range(survived))
     for whose, name in ((shutil, "rmtree"), (Path, "rename"), (Path, "unlink")):
         monkeypatch.setattr(whose, name, _dying(getattr(whose, name), shelf, steps))
     with pytest.raises(Killed), changing(shelf):
-        replace(shelf, old, {shelf.root / "_compact/life/batch=00000002": old[2]})
+        replace(shelf, old, {new: old[2]})
     monkeypatch.undo()
     with reading(shelf):
         left = {str(each.relative_to(shelf.root)) for each in (shelf.root / "life").glob("*/*")}
-        [new] = left if survived else ["life/batch=00000002/rows"]
-        assert new == "life/batch=00000002/rows"
-        text = (shelf.root / new).read_text()
+        assert "life/batch=00000002/rows.parquet" in left
+        assert len(left) == (1 if survived else 3)
+        text = (old[2] / "rows.parquet").read_text()
     assert ("_compact" in text) == (survived > 0)
+    assert [receipt_of(folder).exists() for folder in old] == [not survived, not survived, True]
 
 
 def _dying(real: Any, shelf: Lake, steps: Any) -> Any:
@@ -209,6 +217,28 @@ def test_a_batch_that_is_not_there_is_missed(shelf: Lake) -> None:
         shelf.folder("events", batch).mkdir()
     with reading(shelf):
         # Somebody said so.
+        pass
+
+
+@pytest.mark.parametrize("lost", ["what is in a file", "a file", "a folder"])
+def test_whoever_does_as_told_does_without_lost_events(shelf: Lake, lost: str) -> None:
+    shelf.coming.mkdir()
+    (shelf.coming / "part.parquet").write_text("rows")
+    shelf.take_in({"part.parquet": "2025-11-20"}, 2)
+    file = shelf.folder("events", 2) / "d=2025-11-20/part.parquet"
+    match lost:
+        case "what is in a file":
+            file.write_text("")
+        case "a file":
+            file.unlink()
+        case _:
+            shutil.rmtree(file.parents[1])
+    with pytest.raises(PipelineFailed) as told, reading(shelf):
+        pass
+    [advice] = re.findall(" or (.*), and do without", str(told.value))
+    for verb, place in map(str.split, advice.split(" and ")):
+        Path(place).mkdir() if verb == "make" else Path(place).unlink()
+    with reading(shelf):
         pass
 
 
