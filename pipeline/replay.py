@@ -6,6 +6,8 @@ found over any span, and by what became of others: what most of its receivers di
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
@@ -38,21 +40,33 @@ class Wanted:
     since: int | None = None
     until: int | None = None
     without_poison: bool = False
+    # Who is to get all of them; None: each letter's own receiver.
+    to: str | None = None
 
 
 def plan(tables: Tables, wanted: Wanted) -> "DataFrame":
     """The letters that are wanted and were not replayed yet, to whomever, in the order of
-    publication: PLAN.
+    publication: PLAN. Who is to get all of them gets no message that it got for another letter.
     """
     dead = tables.life.where((F.col("state") == Kind.DEAD) & F.col("letter").isNotNull())
     meant = dead.where(_is_meant(wanted))
     replayed = tables.life.select(F.explode("replay_of").alias("letter"))
     fresh = meant.join(replayed, on="letter", how="left_anti")
+    if wanted.to is not None:
+        fresh = _without_repeats(fresh, tables.life.where(F.col("receiver") == wanted.to))
     if wanted.without_poison:
         poisonous = poison(tables).select(*MESSAGE)
         fresh = fresh.join(poisonous, on=[*MESSAGE], how="left_anti")
     told = fresh.withColumns({"published": published_ts(), "died": F.col("ended_ts")})
     return told.select(*_NAMES).orderBy("msg", "letter")
+
+
+def _without_repeats(letters: "DataFrame", life: "DataFrame") -> "DataFrame":
+    """Those of messages that these lives were not a replay of; what died of that may go again."""
+    replays = life.where(F.size("replay_of") > 0)
+    had = replays.groupBy(*MESSAGE).agg(F.max("generation").alias("had"))
+    told = letters.join(had, on=[*MESSAGE], how="left")
+    return told.where(F.col("had").isNull() | (F.col("generation") >= F.col("had"))).drop("had")
 
 
 def _is_meant(wanted: Wanted) -> "Column":
@@ -94,7 +108,21 @@ def summary(plan: "DataFrame") -> "DataFrame":
     )
 
 
-def letters(plan: "DataFrame") -> Iterator[str]:
-    """The ids of its letters in their order, as the server has them."""
-    for row in plan.select("letter").toLocalIterator():
-        yield f"{row.letter:019d}"
+def parts(plan: "DataFrame", most: int) -> Iterator[list[str]]:
+    """The ids of its letters in their order, as the server has them, at most so many at once.
+
+    Letters of one message stay together if they can: to one receiver it goes for one of them.
+    """
+    rows = plan.select("msg", "letter").toLocalIterator()
+    part: list[str] = []
+    for _, of_message in groupby(rows, key=attrgetter("msg")):
+        ids = [f"{row.letter:019d}" for row in of_message]
+        if part and len(part) + len(ids) > most:
+            yield part
+            part = []
+        part += ids
+        while len(part) > most:
+            yield part[:most]
+            part = part[most:]
+    if part:
+        yield part

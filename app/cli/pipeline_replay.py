@@ -66,33 +66,33 @@ def replay(
         spark.session(engine(lake.is_small())) as session,
         patience("Planning"),
     ):
-        from pipeline.replay import Wanted, letters, plan, summary
+        from pipeline.replay import Wanted, parts, plan, summary
         from pipeline.reports.catalogue import result_of
         from pipeline.reports.tables import tables_of
 
-        wanted = Wanted(**deaths, without_poison=without_poison)
+        wanted = Wanted(**deaths, without_poison=without_poison, to=options["to"])
         planned = plan(tables_of(lake, session), wanted).cache()
         keep(planned, parquet)
         about = result_of(summary(planned), _MOST_ROWS)
-        ids = [*letters(planned)]
+        letters = [*parts(planned, _PART)]
+    count = sum(map(len, letters))
     if dry_run or not as_json:
         show_result(about, as_json=as_json)
-    if not ids:
+    if not count:
         complain("no dead letter is like that, or all of them were replayed")
         raise typer.Exit(Exit.FAILED)
     if dry_run:
-        note(f"{len(ids)} dead letters")
+        note(f"{count} dead letters")
         return
-    confirm(f"Have the server deliver {len(ids)} dead letters again?", yes=yes)
-    job = talk(place, lambda remote: _carry_out(remote, ids, options))
+    confirm(f"Have the server deliver {count} dead letters again?", yes=yes)
+    job = talk(place, lambda remote: _carry_out(remote, letters, options))
     report(job, as_json=as_json)
 
 
-async def _carry_out(remote: Remote, ids: Sequence[str], options: Json) -> Json:
-    """The letters in their order, part by part; ends where the server stops one."""
+async def _carry_out(remote: Remote, letters: Sequence[list[str]], options: Json) -> Json:
+    """Part by part; ends where the server stops one."""
     jobs = []
-    for begin in range(0, len(ids), _PART):
-        part = ids[begin : begin + _PART]
+    for part in letters:
         wanted = {"filter": {"ids": part}, "options": options, "dry_run": False}
         begun = await remote.post("/replays", wanted)
         note(f"Replay {begun['id']} has begun; Ctrl-C ends it")

@@ -9,8 +9,7 @@ from pyspark.sql import functions as F
 from app.journal.schema import Event
 from pipeline import messages, schemas, summaries
 from pipeline.lives import lives
-from pipeline.replay import Wanted, plan, summary
-from pipeline.replay import letters as planned_letters
+from pipeline.replay import Wanted, parts, plan, summary
 from pipeline.reports.dead import dead, poison
 from pipeline.reports.flow import funnel, throughput
 from pipeline.reports.latency import latency
@@ -135,7 +134,46 @@ LATER_MS = START_US // 1000 + 40_000
 def test_a_plan_has_what_is_wanted_and_was_not_replayed(
     spark: "SparkSession", wanted: Wanted, letters: list[int]
 ) -> None:
-    assert [int(letter) for letter in planned_letters(plan(tables(spark), wanted))] == letters
+    assert planned(tables(spark), wanted) == letters
+
+
+def planned(tables: Tables, wanted: Wanted) -> list[int]:
+    return [int(letter) for part in parts(plan(tables, wanted), 2) for letter in part]
+
+
+@pytest.mark.parametrize(
+    ("to", "letters"), [("kim/1", [22, 31]), ("joe/1", [12, 22, 31]), (None, [12, 22, 31])]
+)
+def test_who_gets_all_letters_gets_no_message_twice_but_those_that_died_of_it(
+    spark: "SparkSession", to: str | None, letters: list[int]
+) -> None:
+    life = spark.createDataFrame(
+        [
+            # Ann's letter was for both of them.
+            (1, "ann/1", 0, "dead", 11, []),
+            (1, "bob/1", 0, "dead", 12, []),
+            (1, "kim/1", 1, "acked", None, [11]),
+            (2, "ann/1", 0, "dead", 21, []),
+            (2, "kim/1", 1, "dead", 22, [21]),
+            # Kim had it as everybody had.
+            (3, "ann/1", 0, "dead", 31, []),
+            (3, "kim/1", 0, "acked", None, []),
+        ],
+        "msg bigint, receiver string, generation int, state string, letter bigint, "
+        "replay_of array<bigint>",
+    )
+    columns = (column.split() for column in schemas.LIFE.split(", "))
+    more = [(name, kind) for name, kind in columns if name not in life.columns]
+    whole = life.select("*", *(F.lit(None).cast(kind).alias(name) for name, kind in more))
+    of_node = whole.fillna("n1", "origin")
+    assert planned(Tables(of_node, of_node, of_node, of_node, of_node), Wanted(to=to)) == letters
+
+
+def test_letters_of_one_message_are_carried_out_together(spark: "SparkSession") -> None:
+    letters = [(1, 1), (1, 2), (2, 3), (2, 4), (3, 5), (4, 6), (4, 7), (4, 8), (4, 9), (5, 10)]
+    told = spark.createDataFrame(letters, "msg bigint, letter bigint")
+    found = [[int(id) for id in part] for part in parts(told, 3)]
+    assert found == [[1, 2], [3, 4, 5], [6, 7, 8], [9, 10]]
 
 
 def test_a_plan_is_told_by_what_went_wrong(spark: "SparkSession") -> None:
