@@ -115,6 +115,8 @@ class Answers:
         def send() -> None:
             if session.has_left or session.client_id != client_id:
                 exchange.carrier.answer(exchange, ())
+                if session.state is _GONE:
+                    self._bayeux.exits.discard(session, Reason.SESSION_ENDED)
             else:
                 self._send(exchange, session, messages, carried)
 

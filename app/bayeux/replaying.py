@@ -73,7 +73,7 @@ class Replaying:
             bayeux.witness.replayed(key, message, letter)
         bayeux.hub.counters.accepted += 1
         bayeux.hub.counters.dead += 1
-        bayeux.hub.keeper.bury([another], None)
+        bayeux.hub.keeper.bury([another], key if message.is_durable else None)
 
     def _find(self, key: str) -> Session | None:
         sessions = self._bayeux.sessions

@@ -6,6 +6,7 @@ from app.bayeux.life import Input
 from app.bayeux.services import Call
 from app.delivery.counters import Reason
 from extensions.ack import Ack
+from tests.unit.bayeux.desk import house_of, letters, publish, receiver
 from tests.unit.bayeux.harness import House, Socket
 
 
@@ -61,6 +62,21 @@ def test_what_could_not_be_written_any_more_is_discarded_and_counted() -> None:
     wire.is_cut = True
     client.disconnect(wire=wire)
     assert house.bayeux.hub.counters.discarded == {Reason.SESSION_ENDED: 1}
+    assert house.balances()
+
+
+def test_what_waits_while_the_store_is_told_of_a_last_refusal_is_discarded_and_counted() -> None:
+    house = house_of()
+    client = receiver(house)
+    publish(house, 1)
+    [event] = client.connect(advice={"timeout": 0}, ext={"ack": 0}).events
+    publish(house, 2)
+    refusal = {"seq": event["ext"]["delivery"]["seq"], "errorCode": "user.update.error"}
+    ext = {"delivery": {"end": True, "verdicts": [refusal]}}
+    gone = client.send({"channel": "/meta/disconnect", "ext": ext})
+    house.turn()
+    assert gone.data == []
+    assert (letters(house), house.bayeux.hub.counters.discarded) == ([1], {Reason.SESSION_ENDED: 1})
     assert house.balances()
 
 

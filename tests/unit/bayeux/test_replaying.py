@@ -1,6 +1,7 @@
 """Replays into the queues of living sessions."""
 
 from app.bayeux.replaying import Replaying
+from app.delivery.keeper import Mark
 from app.delivery.messages import Message
 from tests.unit.bayeux.desk import connect, house_of, letters, publish, receiver
 from tests.unit.bayeux.harness import House
@@ -61,6 +62,15 @@ def test_a_replayed_message_without_a_receiver_is_a_dead_letter_again() -> None:
     assert (letter.key, letter.message, letter.generation) == ("joe/1", message.id, 1)
     assert replaying.waiting([("joe/1", message.id)]) == []
     assert house.balances()
+
+
+def test_a_replayed_message_that_is_kept_for_a_session_which_has_ended_is_kept_no_longer() -> None:
+    house = house_of()
+    message = a_message(house)
+    message.is_durable = True
+    house.keeper.queues["joe/1"] = {message.id: Mark(message.id)}
+    Replaying(house.bayeux).deliver("joe/1", message, 1)
+    assert (house.keeper.queues, letters(house)) == ({"joe/1": {}}, [7])
 
 
 def test_a_replayed_message_that_finds_no_room_is_a_dead_letter_again() -> None:
