@@ -4,15 +4,17 @@ import os
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from app.cli import spark as commands
-from tests.pipeline.beside import in_order, is_taken, taking_ahead
+from tests.pipeline.beside import in_order, is_taken, is_wanted, taking_ahead, what_was_begun
 from tests.pipeline.doomed import KILLS, Doomed
 from tests.pipeline.java_names import remember_names
+from tests.pipeline.small import SMALL
 from tests.store.servers import ValkeyServer
 
 if TYPE_CHECKING:
@@ -49,19 +51,23 @@ def spark(
     from pipeline.source.journal import JournalSource
 
     items: list[pytest.Item] = request.session.items
+    wants_doomed = any(is_wanted("doomed", item) for item in items)
     # It starts a Spark of its own: beside this one, and not when its turn has come.
-    shared = {"doomed": request.getfixturevalue("doomed")} if _is_wanted("doomed", items) else {}
+    shared = {"doomed": request.getfixturevalue("doomed")} if wants_doomed else {}
     spark = open_session(Engine("local[2]", quick=True, settings=SMALL))
     spark.dataSource.register(JournalSource)
     remember_names(spark._jvm)
-    with taking_ahead(items, tmp_path_factory, spark=spark, **shared):
+    prepare = partial(_forget_places, spark)
+    prepare()
+    with taking_ahead(items, tmp_path_factory, prepare, spark=spark, **shared):
         yield spark
     spark.stop()
 
 
-def _is_wanted(name: str, items: list[pytest.Item]) -> bool:
-    """Whether some test asks for this fixture."""
-    return any(isinstance(item, pytest.Function) and name in item.fixturenames for item in items)
+def _forget_places(spark: "SparkSession") -> None:
+    """Else Java looks where in the program it is for all that this thread has it do."""
+    for name in ("callSite.short", "callSite.long"):
+        spark.sparkContext.setLocalProperty(name, "tests")
 
 
 @pytest.fixture
@@ -75,25 +81,15 @@ def lent(spark: "SparkSession", monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(commands, "session", lend)
 
 
+@pytest.fixture
+def begun(request: pytest.FixtureRequest, spark: "SparkSession") -> Any:
+    return what_was_begun(request.node)
+
+
 @pytest.fixture(scope="session")
 def doomed() -> Iterator[Doomed]:
     with Doomed(KILLS) as doomed:
         yield doomed
-
-
-# Plans for a few rows are not worth the time to better them, nor to make classes of them.
-SMALL = {
-    "spark.sql.shuffle.partitions": "1",
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.driver.memory": "1g",
-    # What Java is to have room for from the beginning, so that it need not clean up to get it: the
-    # code of quick work would have a fifth of this.
-    "spark.driver.extraJavaOptions": (
-        "-XX:ReservedCodeCacheSize=240m -XX:MetaspaceSize=300m -Xms1g -Xmn500m -XX:+UseSerialGC"
-    ),
-}
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,7 @@ from pathlib import Path
 from pipeline.ingest import Source, Taken, take_what_is_there
 from pipeline.lake import Lake
 from pipeline.session import Engine, open_session
-from tests.pipeline.conftest import SMALL
+from tests.pipeline.small import SMALL
 
 
 def tell(taken: Taken) -> None:

@@ -3,10 +3,12 @@
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
+import pytest
 from typer.testing import CliRunner
 
 from app.cli.main import program
@@ -131,33 +133,52 @@ def refused_before_they_were_handed(lake: Lake) -> Any:
     return found and found[0]
 
 
-def test_what_a_killed_server_wrote_down_is_whole_and_forgeries_of_it_are_found(
-    spark: "SparkSession", lent: None, store: ValkeyServer, tmp_path: Path
-) -> None:
-    lake = Lake(tmp_path / "lake")
+class Begun(NamedTuple):
+    """A server that has told a journal of deaths, and what was taken from it until now."""
+
+    store: ValkeyServer
+    server: Server
+    lake: Lake
+
+
+def begin(spark: "SparkSession", place: Path, opened: ExitStack) -> Begun:
+    store = opened.enter_context(ValkeyServer())
     server = Server({"journal": True, "redis": store.url, "max_interval": 300_000})
-    try:
-        ann, _ = receiver(server.url, "ann"), receiver(server.url, "bob")
-        publisher = Talker(server.url)
-        publisher.handshake(version="1.0")
-        for number in range(MESSAGES):
-            publisher.send(f"/orders/{number % 2}", data={"number": number})
-        assert settle(ann) == MESSAGES
-        wait_for_deaths(store)
-        take_what_is_there(spark, Source(store.url), lake, lambda taken: None)
-        replay_what_died(server, receiver(server.url, "cleo"), lake)
-        # The server answered for all that is kept; what is passing may be on its way.
-        server.process.kill()
-        server.process.wait()
-    finally:
-        server.stop()
+    opened.callback(server.stop)
+    ann, _ = receiver(server.url, "ann"), receiver(server.url, "bob")
+    publisher = Talker(server.url)
+    publisher.handshake(version="1.0")
+    for number in range(MESSAGES):
+        publisher.send(f"/orders/{number % 2}", data={"number": number})
+    assert settle(ann) == MESSAGES
+    wait_for_deaths(store)
+    lake = Lake(place)
+    take_what_is_there(spark, Source(store.url), lake, lambda taken: None)
+    return Begun(store, server, lake)
+
+
+@pytest.mark.begun(by=begin)
+def test_what_a_killed_server_wrote_down_is_whole_and_forgeries_of_it_are_found(
+    spark: "SparkSession", lent: None, begun: Begun
+) -> None:
+    store, server, lake = begun
+    replay_what_died(server, receiver(server.url, "cleo"), lake)
+    # The server answered for all that is kept; what is passing may be on its way.
+    server.process.kill()
+    server.process.wait()
     taken = take_what_is_there(spark, Source(store.url), lake, lambda taken: None)
     assert taken.lacking == {}
     planned = CliRunner().invoke(program, [*REPLAY, "--lake", str(lake.root), "--dry-run"])
     assert (planned.exit_code, "were replayed" in planned.stderr) == (1, True)
     assert sum(Journals(store.url, "holdfast").numbered().values()) > 0
     events = lake.table(spark, "events")
-    assert violations(events).collect() == []
+    forge(store)
+    # As it is, without tables.
+    journal = spark.read.format("holdfast").options(url=store.url, acceptLoss="true").load()
+    with ThreadPoolExecutor(1) as other:
+        faults = other.submit(kinds_of_violations, journal.localCheckpoint())
+        assert violations(events).collect() == []
+        found = faults.result()
     assert refused_before_they_were_handed(lake) == 0
     told = funnel(tables_of(lake, spark)).agg({"copies": "sum", "dead": "sum", "acked": "sum"})
     (sums,) = [row.asDict() for row in told.collect()]
@@ -165,10 +186,6 @@ def test_what_a_killed_server_wrote_down_is_whole_and_forgeries_of_it_are_found(
     # Acks need not have reached the store; refusals were waited for.
     assert sums["sum(dead)"] == DEAD
     assert sums["sum(acked)"] <= MESSAGES
-    forge(store)
-    # As it is, without tables.
-    journal = spark.read.format("holdfast").options(url=store.url, acceptLoss="true").load()
-    found = kinds_of_violations(journal.cache())
     assert (found.pop("frame.gap"), found.pop("settled_twice")) == (1, 1)
     # What is left of what was published in the frame that is gone; and what never was.
     assert found.pop("not_published") > 1

@@ -6,17 +6,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
+import pyarrow as pa
 import pytest
-from pyspark.sql import functions as F
 from typer.testing import CliRunner, Result
 
 from app.cli.main import program
 from app.journal.schema import Event
 from pipeline import backfill as backfills
-from pipeline import schemas
 from pipeline.batches import EVENTS
 from pipeline.failures import PipelineFailed
 from pipeline.lake import Lake, receipt_of, write_down
+from pipeline.source.arrow import ARROW
+from pipeline.source.keeping import keep
 from pipeline.swap import changing, keeping_up, reading, replace, unread
 from tests.pipeline.journals import SECOND
 from tests.pipeline.losses import miss_each_file
@@ -37,27 +38,28 @@ def later(event: Event) -> Event:
     return event._replace(ts=event.ts + LATER_US, msg=msg)
 
 
-def write_events(spark: "SparkSession", lake: Lake, batch: int, events: list[Event]) -> None:
+def write_events(lake: Lake, batch: int, events: list[Event]) -> None:
     """As an ingest leaves them."""
     lake.sign()
     rows = [(*each, "seed-1", 100 * batch + pos, pos) for pos, each in enumerate(events)]
-    schema = schemas.JOURNAL.replace("ts timestamp", "ts bigint")
-    told = spark.createDataFrame(rows, schema).withColumn("ts", F.timestamp_micros("ts"))
-    lake.write(told.withColumn("d", F.to_date("ts")).coalesce(1), "events", batch, by="d")
+    named = [dict(zip(ARROW.names, row, strict=True)) for row in rows]
+    receipts = keep(iter([pa.RecordBatch.from_pylist(named, ARROW)]), lake.coming)
+    told = [row for receipt in receipts for row in receipt.to_pylist()]
+    lake.take_in({row["file"]: row["day"] for row in told}, batch)
     commits = lake.checkpoint / "commits"
     commits.mkdir(parents=True, exist_ok=True)
     (commits / str(batch)).touch()
 
 
 @pytest.fixture
-def lake(spark: "SparkSession", tmp_path: Path) -> Lake:
+def lake(tmp_path: Path) -> Lake:
     """A Thursday in two batches, and a Sunday on which bob acks what he got on Thursday."""
     lake = Lake(tmp_path / "lake")
     told = the_story()
-    write_events(spark, lake, 0, told[:30])
-    write_events(spark, lake, 1, told[30:])
+    write_events(lake, 0, told[:30])
+    write_events(lake, 1, told[30:])
     sunday = [later(each) for each in told]
-    write_events(spark, lake, 2, [*sunday, acked(3 * 86_400, 9, "bob/1")])
+    write_events(lake, 2, [*sunday, acked(3 * 86_400, 9, "bob/1")])
     return lake
 
 
@@ -126,7 +128,7 @@ def test_lives_of_days_whose_events_are_gone_are_not_lost(
     spark: "SparkSession", lent: None, tmp_path: Path
 ) -> None:
     lake = Lake(tmp_path / "lake")
-    write_events(spark, lake, 0, [later(each) for each in the_story()[:4]])
+    write_events(lake, 0, [later(each) for each in the_story()[:4]])
     life = spark.sql(
         "select 'n1' origin, 1L msg, 'a/1' receiver, 0 generation, '/a' channel, "
         "timestamp'2025-11-01' handed_ts, timestamp'2025-11-01' ended_ts, 1 attempts, "
