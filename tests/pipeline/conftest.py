@@ -1,6 +1,7 @@
 """One Spark for all tests of the pipeline, and one store."""
 
 import os
+import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -61,7 +62,8 @@ def spark(
     prepare()
     with taking_ahead(items, tmp_path_factory, prepare, spark=spark, **shared):
         yield spark
-    spark.stop()
+    # The run ends meanwhile, or goes on without it.
+    threading.Thread(target=spark.stop).start()
 
 
 def _forget_places(spark: "SparkSession") -> None:

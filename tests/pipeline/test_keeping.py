@@ -61,6 +61,7 @@ def test_every_day_has_a_file_and_every_kind_a_receipt(tmp_path: Path) -> None:
     assert not lake.coming.exists()
 
 
+@pytest.mark.beside
 def test_clocks_that_say_anything_leave_few_files_open(tmp_path: Path) -> None:
     tables = [events(*((day, "acked", None) for day in range(40)))] * 2
     opened = 0

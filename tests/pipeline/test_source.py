@@ -225,10 +225,12 @@ def test_an_offset_is_the_same_after_it_was_written_down(store: ValkeyServer) ->
     assert piece.after == end["n1"]["id"]
 
 
+@pytest.mark.beside
 def test_an_empty_store_has_no_events(spark: "SparkSession", store: ValkeyServer) -> None:
     assert read(spark, store).count() == 0
 
 
+@pytest.mark.beside
 def test_a_store_that_goes_away_while_it_is_read_is_named() -> None:
     with ValkeyServer() as store:
         Writer(store).write_all(some_events(0, 4), each=3)
@@ -252,6 +254,7 @@ def test_who_gets_no_answer_is_told_what_to_do_and_no_password() -> None:
         assert str(failed.value).startswith("redis://localhost:1/2: ")
 
 
+@pytest.mark.beside
 def test_a_store_that_is_away_is_named(spark: "SparkSession", tmp_path: "Path") -> None:
     url = f"unix://{tmp_path}/nobody"
     with pytest.raises(PySparkException, match=r"nobody.*does not answer"):
