@@ -56,7 +56,7 @@ def taking_ahead(
             for marker in item.iter_markers("begun"):
                 begin, place = marker.kwargs["by"], places.mktemp("begun")
                 item.stash[_BEGUN] = pool.submit(begin, shared["spark"], place, opened)
-        # As long as that one works, there is enough to do.
+        # One of the threads waits for the doomed one, which works as long as it lives.
         first = sorted(items, key=lambda item: not is_wanted("doomed", item))
         for item in filter(is_beside, first):
             given = {**shared, "tmp_path": places.mktemp("beside"), **_case(item)}
