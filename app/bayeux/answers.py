@@ -111,12 +111,13 @@ class Answers:
         if session.held is None:
             # It is not the client who takes its time.
             self._bayeux.clock.rest(session)
+        if session.state is _GONE:
+            # So late nothing travels any more, and what is told of an end is told with it.
+            self._bayeux.exits.discard(session, Reason.SESSION_ENDED)
 
         def send() -> None:
             if session.has_left or session.client_id != client_id:
                 exchange.carrier.answer(exchange, ())
-                if session.state is _GONE:
-                    self._bayeux.exits.discard(session, Reason.SESSION_ENDED)
             else:
                 self._send(exchange, session, messages, carried)
 

@@ -5,7 +5,7 @@ them has them.
 """
 
 import logging
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -84,13 +84,13 @@ class Scribe:
     def told(self, number: int) -> None:
         self._journal.replace(number, _NO_NOTE)
 
-    def find(self, left: Mapping[int, bytes]) -> dict[str, list[int]]:
+    def find(self, left: Mapping[int, bytes]) -> Mapping[str, set[int]]:
         """Tell what a process before this one has written down and not told.
 
         Returns:
             What of that is discarded, by session: if one has left it, it may be in the store still.
         """
-        discarded: dict[str, list[int]] = {}
+        discarded: defaultdict[str, set[int]] = defaultdict(set)
         for number in sorted(left):
             try:
                 note = Note.unpacked(left[number])
@@ -100,8 +100,12 @@ class Scribe:
                 note = _NO_NOTE
             self._journal.replace(number, note)
             for kind, ids, _, _, keys, _ in note.rows:
-                for key in keys if kind == Kind.DISCARDED else ():
-                    discarded.setdefault(key, []).extend(ids)
+                for key in keys:
+                    if kind == Kind.DISCARDED:
+                        discarded[key].update(ids)
+                    elif kind == Kind.REPLAYED:
+                        # What is there now came later.
+                        discarded[key].difference_update(ids)
         return discarded
 
     def kept(self, messages: "Sequence[tuple[Message, Sequence[str]]]") -> bytes:

@@ -286,7 +286,9 @@ class Store:
 
     async def remove_told(self, left: Mapping[str, Collection[int]]) -> None:
         """What these sessions left, of which the journal tells behind this."""
-        await Loading(self.line, self.keys).remove_told(left)
+        for key in await Loading(self.line, self.keys).gone(left):
+            self._turns.leave(key, left[key])
+        self._leave()
 
     def replay_take(self, epoch: str, job: str, takes: Sequence[Take]) -> tuple[Call, int | None]:
         """The call that makes letters messages, and the number of its note, if it has one."""

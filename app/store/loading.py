@@ -71,18 +71,15 @@ class Loading:
                 marked(loaded.record.key, loaded.marked)
                 yield loaded
         for key in self._queues.keys() - seen:
+            self._dangling += len(self._queues[key])
             orphaned(key.decode(), [self._messages[id] for id in self._queues[key]])
         if self._dangling:
             log.info("%d remains of a killed process were removed", self._dangling)
 
-    async def remove_told(self, left: Mapping[str, Collection[int]]) -> None:
-        """Entries of which the journal has told already that their sessions have left them."""
-        asked = {key: self._ask("HEXISTS", self._keys.sessions, key) for key in left}
-        for key, ids in left.items():
-            # A session that is there again has nothing of before, unless it was replayed since.
-            if not await asked[key]:
-                for id in ids:
-                    self._remove("SREM", self._keys.receivers(id), key)
+    async def gone(self, keys: Collection[str]) -> list[str]:
+        """Those of these sessions that are not there."""
+        asked = {key: self._ask("HEXISTS", self._keys.sessions, key) for key in keys}
+        return [key for key, answer in asked.items() if not await answer]
 
     async def held_channels(self) -> dict[str, Held]:
         """The channels that were held back."""

@@ -301,9 +301,14 @@ class Turns:
         turn.sessions.pop(key, None)
         turn.forgotten[key] = ids
         turn.gone.update(ids)
-        for id in ids:
-            turn.left.setdefault(id, []).append(key)
+        self.leave(key, ids)
         self._marked.pop(key, None)
+
+    def leave(self, key: str, ids: Iterable[int]) -> None:
+        """Entries go with their session, which tells of them."""
+        left = self._turns[-1].left
+        for id in ids:
+            left.setdefault(id, []).append(key)
 
     def _next(self) -> Turn:
         self._turns.append(Turn())

@@ -204,6 +204,27 @@ async def test_what_a_session_left_in_the_store_is_told_once(
     ]
 
 
+async def test_what_was_replayed_to_a_session_after_it_had_left_is_told_of_by_itself(
+    shared_valkey: ValkeyServer,
+) -> None:
+    async with desk(shared_valkey) as at:
+        at.store.bury([letter(9, of=1)], None)
+        await at.answered()
+        Office(at)
+        at.store.save(session("joe/1"))
+        at.keep(message(1), "joe/1")
+        at.store.forget("joe/1", ids(1))
+        at.store.save(session("joe/1"))
+        takes = [Take(letter(9, of=1), "joe/1", True)]
+        await at.store.run(lambda epoch: at.store.replay_take(epoch, str(BASE), takes)[0])
+        at.store.forget("joe/1", ())
+        await at.answered()
+    async with desk(shared_valkey) as at:
+        await tell_what_was_left(at)
+        assert (at.queue("joe/1"), at.bodies()) == ({}, set())
+    assert ended(shared_valkey) == 2 * [("discarded", 1, "joe/1", "session_ended")]
+
+
 async def test_which_letter_was_replayed_is_told_by_the_next(shared_valkey: ValkeyServer) -> None:
     async with desk(shared_valkey) as at:
         at.store.save(session("joe/1"))
