@@ -88,8 +88,8 @@ async def test_what_a_killed_process_had_not_removed_yet_is_removed_and_counted(
     at.server.ask("HSET", KEYS.marks("joe/1"), BASE + 1, "1 1 1 1 0")
     loaded = await at.loaded()
     assert [entry.id for entry, _ in loaded["joe/1"].entries] == ids(2, 3)
-    # A message that nobody waits for, and its mark.
-    assert "2 remains of a killed process were removed" in caplog.text
+    # A message that nobody waits for, its mark, and two copies for one who is gone.
+    assert "4 remains of a killed process were removed" in caplog.text
     await at.answered()
     assert (at.queue("joe/1"), at.queue("ann/1"), at.bodies()) == ({2: "", 3: ""}, {}, {2, 3})
     assert KEYS.marks("joe/1") not in at.names()
