@@ -48,8 +48,8 @@ class Loading:
         self._line = line
         self._keys = keys
         self._loop = asyncio.get_running_loop()
-        # Messages that nobody waits for, and marks of entries that are gone: a process was killed
-        # before it had removed them all. They are removed.
+        # Messages that nobody waits for, what is kept for sessions that are gone, and marks of
+        # entries that are: a process was killed before it had removed them all. They are removed.
         self._dangling = 0
         self._messages: dict[int, Message] = {}
         self._unreadable: set[int] = set()
