@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from app.journal.schema import Kind
+from pipeline.lake import OPEN
 from pipeline.lives import MESSAGE
 from pipeline.reports.dead import poison
 from pipeline.reports.tables import Tables
@@ -46,14 +47,15 @@ class Wanted:
 
 def plan(tables: Tables, wanted: Wanted) -> "DataFrame":
     """The letters that are wanted and were not replayed yet, to whomever, in the order of
-    publication: PLAN. Who is to get all of them gets no message that it got for another letter.
+    publication: PLAN. Who is to get all of them gets no message that it has, or died of, for
+    another letter.
     """
     dead = tables.life.where((F.col("state") == Kind.DEAD) & F.col("letter").isNotNull())
     meant = dead.where(_is_meant(wanted))
     replayed = tables.life.select(F.explode("replay_of").alias("letter"))
     fresh = meant.join(replayed, on="letter", how="left_anti")
     if wanted.to is not None:
-        fresh = _without_repeats(fresh, tables.life.where(F.col("receiver") == wanted.to))
+        fresh = _without_repeats(fresh, tables.life, wanted.to)
     if wanted.without_poison:
         poisonous = poison(tables).select(*MESSAGE)
         fresh = fresh.join(poisonous, on=[*MESSAGE], how="left_anti")
@@ -61,12 +63,15 @@ def plan(tables: Tables, wanted: Wanted) -> "DataFrame":
     return told.select(*_NAMES).orderBy("msg", "letter")
 
 
-def _without_repeats(letters: "DataFrame", life: "DataFrame") -> "DataFrame":
-    """Those of messages that these lives were not a replay of; what died of that may go again."""
-    replays = life.where(F.size("replay_of") > 0)
-    had = replays.groupBy(*MESSAGE).agg(F.max("generation").alias("had"))
-    told = letters.join(had, on=[*MESSAGE], how="left")
-    return told.where(F.col("had").isNull() | (F.col("generation") >= F.col("had"))).drop("had")
+def _without_repeats(letters: "DataFrame", life: "DataFrame", to: str) -> "DataFrame":
+    """Those of messages that no replay has brought to this receiver; and what died of one."""
+    is_replay = (F.col("receiver") == to) & (F.size("replay_of") > 0)
+    has_died = F.col("state") == Kind.DEAD
+    # Others were expired or discarded, or lost with a process: they are to be had still.
+    had = life.where(is_replay & (has_died | F.col("state").isin(OPEN, Kind.ACKED, Kind.WRITTEN)))
+    only_died = had.groupBy(*MESSAGE).agg(F.bool_and(has_died).alias("only_died"))
+    told = letters.join(only_died, on=[*MESSAGE], how="left")
+    return told.where(F.col("only_died").isNull() | (F.col("only_died") & is_replay))
 
 
 def _is_meant(wanted: Wanted) -> "Column":

@@ -153,7 +153,12 @@ def planned(tables: Tables, wanted: Wanted) -> list[int]:
 
 
 @pytest.mark.parametrize(
-    ("to", "letters"), [("kim/1", [22, 31]), ("joe/1", [12, 22, 31]), (None, [12, 22, 31])]
+    ("to", "letters"),
+    [
+        ("kim/1", [22, 31, 52, 62, 72]),
+        ("joe/1", [12, 22, 23, 31, 43, 52, 62, 72, 82, 92]),
+        (None, [12, 22, 23, 31, 43, 52, 62, 72, 82, 92]),
+    ],
 )
 def test_who_gets_all_letters_gets_no_message_twice_but_those_that_died_of_it(
     spark: "SparkSession", to: str | None, letters: list[int]
@@ -166,9 +171,21 @@ def test_who_gets_all_letters_gets_no_message_twice_but_those_that_died_of_it(
             (1, "kim/1", 1, "acked", None, [11]),
             (2, "ann/1", 0, "dead", 21, []),
             (2, "kim/1", 1, "dead", 22, [21]),
+            (2, "bob/1", 0, "dead", 23, []),
             # Kim had it as everybody had.
             (3, "ann/1", 0, "dead", 31, []),
             (3, "kim/1", 0, "acked", None, []),
+            # Ann died once more of what kim then got for bob's letter.
+            (4, "ann/1", 0, "dead", 41, []),
+            (4, "bob/1", 0, "dead", 42, []),
+            (4, "ann/1", 1, "dead", 43, [41]),
+            (4, "kim/1", 1, "acked", None, [42]),
+            # Kim was to have it, and had it not.
+            *_ends_of_one_for_both(5, "discarded"),
+            *_ends_of_one_for_both(6, "expired"),
+            *_ends_of_one_for_both(7, "lost_with_process"),
+            *_ends_of_one_for_both(8, "written"),
+            *_ends_of_one_for_both(9, "open"),
         ],
         "msg bigint, receiver string, generation int, state string, letter bigint, "
         "replay_of array<bigint>",
@@ -178,6 +195,14 @@ def test_who_gets_all_letters_gets_no_message_twice_but_those_that_died_of_it(
     whole = life.select("*", *(F.lit(None).cast(kind).alias(name) for name, kind in more))
     of_node = whole.fillna("n1", "origin")
     assert planned(Tables(of_node, of_node, of_node, of_node, of_node), Wanted(to=to)) == letters
+
+
+def _ends_of_one_for_both(msg: int, state: str) -> list[tuple[Any, ...]]:
+    return [
+        (msg, "ann/1", 0, "dead", 10 * msg + 1, []),
+        (msg, "bob/1", 0, "dead", 10 * msg + 2, []),
+        (msg, "kim/1", 1, state, None, [10 * msg + 1]),
+    ]
 
 
 def test_letters_of_one_message_are_carried_out_together(spark: "SparkSession") -> None:
