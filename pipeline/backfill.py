@@ -21,12 +21,10 @@ from pipeline.failures import PipelineFailed
 from pipeline.ingest import write_lives
 from pipeline.lake import Lake, batch_of, write_down
 from pipeline.swap import changing, replace
-from pipeline.upkeep import BACKFILL
+from pipeline.upkeep import PLAN
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-_PLAN = "plan.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +43,11 @@ def begin(spark: "SparkSession", lake: Lake) -> Plan:
     Raises:
         PipelineFailed: There are lives of days whose events are gone: these would be lost.
     """
-    place = lake.root / BACKFILL / _PLAN
+    place = lake.root / PLAN
     if not place.exists():
         _write_plan(place, _new_plan(spark, lake))
     told = json.loads(place.read_text("utf-8"))
-    done = Lake(lake.root / BACKFILL).committed()
+    done = Lake(place.parent).committed()
     return Plan(told["newest"], tuple(map(tuple, told["steps"])), 0 if done is None else done + 1)
 
 
@@ -84,7 +82,7 @@ def _check_reach(spark: "SparkSession", lake: Lake, first: date) -> None:
 
 def backfill(spark: "SparkSession", lake: Lake, plan: Plan, tell: Callable[[int], None]) -> None:
     """Take the steps that are left, and put the tables in place; `tell` hears how many are done."""
-    scratch = Lake(lake.root / BACKFILL)
+    scratch = Lake((lake.root / PLAN).parent)
     events = lake.table(spark, "events").where(F.col("batch") <= plan.newest)
     for step in range(plan.done, len(plan.steps)):
         scratch.forget_carried(step)
@@ -100,15 +98,23 @@ def backfill(spark: "SparkSession", lake: Lake, plan: Plan, tell: Callable[[int]
 def _put_in_place(lake: Lake, scratch: Lake, plan: Plan) -> None:
     """The last step becomes the newest batch, from which the next ingest goes on."""
     shift = plan.newest + 1 - len(plan.steps)
-    # What was lost is to be missed no more, either.
-    lost = [lake.folder(table, batch) for table in MADE for batch in due(lake, table, plan.newest)]
-    found = [folder for _, folder in _folders(lake) if batch_of(folder) <= plan.newest]
-    new = {
-        folder: lake.folder(table, batch_of(folder) + shift) for table, folder in _folders(scratch)
-    }
     with changing(lake):
-        replace(lake, {*found, *lost}, new)
+        new = {
+            folder: lake.folder(table, batch_of(folder) + shift)
+            for table, folder in _folders(scratch)
+        }
+        # Whoever was killed behind this has put them there already.
+        if new:
+            replace(lake, _old(lake, plan.newest), new)
+        # First of all: with half of the rest nobody could go on.
+        (lake.root / PLAN).unlink()
         shutil.rmtree(scratch.root)
+
+
+def _old(lake: Lake, newest: int) -> set[Path]:
+    # What was lost is to be missed no more, either.
+    lost = {lake.folder(table, batch) for table in MADE for batch in due(lake, table, newest)}
+    return lost | {folder for _, folder in _folders(lake) if batch_of(folder) <= newest}
 
 
 def _folders(lake: Lake) -> list[tuple[str, Path]]:

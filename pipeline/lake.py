@@ -6,9 +6,10 @@ beside the tables: `_receipts/events/batch=N`.
 """
 
 import json
+import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from fcntl import LOCK_EX, LOCK_NB, flock
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -222,7 +223,11 @@ class Lake:
 def write_down(place: Path, told: object) -> None:
     """As JSON; whoever is killed meanwhile leaves what was there before."""
     draft = place.with_suffix(".draft")
-    draft.write_text(json.dumps(told), "utf-8")
+    with draft.open("w", encoding="utf-8") as file:
+        json.dump(told, file)
+        file.flush()
+        # Else a power cut may leave the name, and nothing in it.
+        os.fsync(file.fileno())
     draft.rename(place)
 
 
@@ -255,9 +260,10 @@ def _give_receipt(folder: Path) -> None:
 
 
 def _received(folder: Path) -> list[str]:
+    """Nothing of batches without a receipt, or with a torn one."""
     try:
-        names: list[str] = json.loads(receipt_of(folder).read_text("utf-8"))
-    except FileNotFoundError:
+        names: list[str] = json.loads(receipt_of(folder).read_bytes())
+    except (FileNotFoundError, ValueError):
         return []
     return names
 
@@ -277,7 +283,8 @@ def remove(place: Path) -> None:
         write_down(receipt_of(folder), left)
     else:
         receipt_of(folder).unlink(missing_ok=True)
-    shutil.rmtree(place, ignore_errors=True)
+    with suppress(FileNotFoundError):
+        shutil.rmtree(place)
 
 
 def _read(spark: "SparkSession", schema: str, folder: Path) -> "DataFrame":

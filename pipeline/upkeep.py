@@ -25,7 +25,8 @@ _CUT = {"events": "d", "life": "state"}
 # Files are about as large as this: some million events, so that each core has one to write.
 _FILE_BYTES = 32 * 1024**2
 _WORK = "_compact"
-BACKFILL = "_backfill"
+# Where a backfill that is not ended has what it makes, and what it is to make.
+PLAN = "_backfill/plan.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,7 @@ def to_compact(spark: "SparkSession", lake: Lake) -> list[Step]:
 
 
 def _refuse_half_filled(lake: Lake) -> None:
-    if (lake.root / BACKFILL).exists():
+    if (lake.root / PLAN).exists():
         raise PipelineFailed("a backfill was begun and not ended: holdfast pipeline backfill")
 
 

@@ -98,6 +98,8 @@ def test_tables_are_made_anew_put_together_and_forgotten(
     assert [row.receiver for row in lake.table(spark, "open").collect()] == ["bob/1"]
     assert lake.table(spark, "messages").count() == 1
 
+    # As it is left by a backfill that was killed when all was done.
+    (lake.root / "_backfill").mkdir()
     [step] = map(orjson.loads, run(lake, "compact").stdout.splitlines())
     assert (step["table"], step["day"], step["folders"]) == ("events", "2025-11-20", 2)
     assert folders(lake, "events") == [1, 2]
@@ -160,6 +162,36 @@ def shelf(tmp_path: Path) -> Lake:
     return lake
 
 
+@pytest.mark.parametrize("survived", range(26))
+def test_a_backfill_that_is_killed_while_it_ends_loses_no_table(
+    spark: "SparkSession", shelf: Lake, monkeypatch: pytest.MonkeyPatch, survived: int
+) -> None:
+    made = Lake(shelf.root / "_backfill")
+    for table in ("life", "latency", "dead"):
+        made.folder(table, 0).mkdir(parents=True)
+        (made.folder(table, 0) / "rows.parquet").write_text("new")
+    (made.checkpoint / "commits").mkdir(parents=True)
+    (made.checkpoint / "commits/0").touch()
+    write_down(made.root / "plan.json", {"newest": 2, "steps": [["2025-11-20"]]})
+    steps = iter(range(survived))
+    for whose, name in ((shutil, "rmtree"), (Path, "rename"), (Path, "unlink")):
+        monkeypatch.setattr(whose, name, _dying(getattr(whose, name), shelf, steps))
+    with pytest.raises(Killed):
+        _end_backfill(spark, shelf)
+    monkeypatch.undo()
+    if (made.root / "plan.json").exists():
+        _end_backfill(spark, shelf)
+    for table in ("life", "latency", "dead"):
+        [file] = (shelf.root / table).rglob("*.parquet")
+        assert (file.parent, file.read_text()) == (shelf.folder(table, 2), "new")
+
+
+def _end_backfill(spark: "SparkSession", shelf: Lake) -> None:
+    plan = backfills.begin(spark, shelf)
+    assert plan.done == len(plan.steps)
+    backfills.backfill(spark, shelf, plan, _die)
+
+
 @pytest.mark.parametrize("survived", range(11))
 def test_who_reads_after_a_kill_does_the_rest_first(
     shelf: Lake, monkeypatch: pytest.MonkeyPatch, survived: int
@@ -203,6 +235,10 @@ def test_a_file_that_a_power_cut_left_empty_is_named(shelf: Lake) -> None:
     # Of a batch that is being written.
     (shelf.root / "life/batch=00000003").mkdir()
     (shelf.root / "life/batch=00000003/part.parquet").touch()
+    # And this was to have the names of its files.
+    torn = receipt_of(shelf.folder("life", 2))
+    torn.parent.mkdir(parents=True)
+    torn.touch()
     with reading(shelf):
         pass
     (shelf.root / "life/batch=00000002/part.parquet").touch()
