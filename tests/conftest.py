@@ -1,5 +1,6 @@
 """What tests of several folders share."""
 
+import gc
 import signal
 from collections.abc import Iterator
 
@@ -22,6 +23,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure() -> None:
     # A shell lets what it starts in the background ignore ctrl-C, and so would all children of it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_unconfigure() -> None:
+    # A server that was made here has frozen what there was; DuckDB would tell of it as of leaks.
+    gc.unfreeze()
 
 
 @pytest.fixture(scope="session")
