@@ -13,8 +13,8 @@ from pyspark.sql import functions as F
 
 from app.journal.schema import Kind
 from pipeline.books import unbalanced
+from pipeline.copies import COPY, ENDS, MESSAGE, is_kind, together
 from pipeline.incidents import LOSSES
-from pipeline.lives import COPY, ENDS, MESSAGE, is_kind, together
 from pipeline.reach import with_age
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ goes on behind the last whole day; nobody sees the new tables before all of them
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 from itertools import pairwise
@@ -20,6 +20,7 @@ from pipeline.census import census
 from pipeline.failures import PipelineFailed
 from pipeline.ingest import write_lives
 from pipeline.lake import Lake, batch_of, write_down
+from pipeline.runs import runs_of
 from pipeline.swap import changing, replace
 from pipeline.upkeep import PLAN
 
@@ -86,13 +87,22 @@ def backfill(spark: "SparkSession", lake: Lake, plan: Plan, tell: Callable[[int]
     events = lake.table(spark, "events").where(F.col("batch") <= plan.newest)
     for step in range(plan.done, len(plan.steps)):
         scratch.forget_carried(step)
-        of_days = events.where(F.col("d").isin(*map(date.fromisoformat, plan.steps[step])))
-        write_lives(of_days, step, scratch, census(of_days))
+        days = plan.steps[step]
+        told = census(events.where(F.col("d").isin(*map(date.fromisoformat, days))))
+        write_lives(spark, _files(lake, days, plan.newest), step, scratch, runs_of(told))
         commits = scratch.checkpoint / "commits"
         commits.mkdir(parents=True, exist_ok=True)
         (commits / str(step)).touch()
         tell(step + 1)
     _put_in_place(lake, scratch, plan)
+
+
+def _files(lake: Lake, days: Sequence[str], newest: int) -> Iterator[Path]:
+    """Those of the events of these days."""
+    for folder in (lake.root / "events").glob("batch=*"):
+        if batch_of(folder) <= newest:
+            for day in days:
+                yield from (folder / f"d={day}").glob("*.parquet")
 
 
 def _put_in_place(lake: Lake, scratch: Lake, plan: Plan) -> None:

@@ -1,6 +1,5 @@
 """How many events of each kind there are of each run: what must be known before work begins."""
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from pyspark.sql import functions as F
@@ -36,8 +35,3 @@ def census(events: "DataFrame") -> list[Group]:
         F.min(F.when(is_start, us)),
     )
     return [Group(*row) for row in told.collect()]
-
-
-def kinds(groups: Iterable[Group]) -> set[str]:
-    """Those of which there are events."""
-    return {group.kind for group in groups}

@@ -1,6 +1,6 @@
 """From the journal into the tables: every event once, whatever is killed when."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import functions as F
 
-from app.journal.schema import Kind
 from pipeline import summaries
-from pipeline.census import Group, kinds
+from pipeline.census import Group
 from pipeline.failures import PipelineFailed, in_words
 from pipeline.incidents import INCIDENTS
-from pipeline.lake import OPEN, Lake
-from pipeline.lives import lives
-from pipeline.messages import is_unsettled, known, messages
-from pipeline.runs import carried_with_runs, runs_of, with_runs
+from pipeline.lake import CARRIED, OPEN, Lake
+from pipeline.making import make
+from pipeline.runs import Runs, runs_of
 from pipeline.source.journal import FORMAT, JournalSource
 from pipeline.source.streams import Journals, answering
 from pipeline.swap import steady, unread
@@ -160,7 +158,7 @@ def write_batch(receipts: "DataFrame", batch: int, lake: Lake, taken: Taken) -> 
     """All tables of a batch, whose events lie ready; once more, if it was tried before."""
     # Now tasks read, and write events.
     told = receipts.collect()
-    lake.take_in({row.file: row.day for row in told}, batch)
+    lake.take_in("events", {row.file: f"d={row.day}" for row in told}, batch)
     groups = [Group(*row[2:]) for row in told]
     for group in groups:
         if group.kind in INCIDENTS:
@@ -171,30 +169,21 @@ def write_batch(receipts: "DataFrame", batch: int, lake: Lake, taken: Taken) -> 
         if nobody_reads:
             lake.forget_carried(batch)
     with steady(lake):
-        write_lives(lake.batch(receipts.sparkSession, "events", batch), batch, lake, groups)
+        events = lake.folder("events", batch).rglob("*.parquet")
+        write_lives(receipts.sparkSession, events, batch, lake, runs_of(groups))
     taken.batches += 1
 
 
-def write_lives(events: "DataFrame", batch: int, lake: Lake, groups: Collection[Group]) -> None:
-    """What is made from the events of a batch, and from what the one before has carried.
-
-    Args:
-        groups: The census of the events.
-    """
-    spark = events.sparkSession
-    runs = runs_of(groups)
-    told = with_runs(events, runs)
-    before = carried_with_runs(lake.batch(spark, "messages", batch - 1), runs)
-    of_messages = known(events, before)
-    copies = carried_with_runs(lake.batch(spark, OPEN, batch - 1), runs)
-    life = lives(told, copies, of_messages, some_replayed=Kind.REPLAYED in kinds(groups))
-    lake.write(life, "life", batch, by="state")
+def write_lives(
+    spark: "SparkSession", events: Iterable[Path], batch: int, lake: Lake, runs: Runs
+) -> None:
+    """What is made from the events of a batch, and from what the one before has carried."""
+    carried = {table: lake.folder(table, batch - 1).rglob("*.parquet") for table in CARRIED}
+    made = make(spark, {"events": events, **carried}, runs, lake.coming)
+    tables = ["life", "messages"] + ["lost"] * bool(runs.last_us)
+    for table in tables:
+        lake.take_in(table, {each.file: each.place for each in made if each.table == table}, batch)
+    lake.sweep()
     closed = lake.batch(spark, "life", batch).where(F.col("state") != OPEN)
     lake.write(summaries.latency(closed).coalesce(1), "latency", batch)
     lake.write(summaries.dead(closed).coalesce(1), "dead", batch)
-    now = messages(told, before, of_messages, some_over=bool(runs.first_us))
-    open_or_gone = now.where(is_unsettled() | (F.col("gone") > 0)).persist()
-    lake.write(open_or_gone.where(is_unsettled()).drop("gone").coalesce(1), "messages", batch)
-    if runs.last_us:
-        lake.write(summaries.lost(open_or_gone, runs).coalesce(1), "lost", batch)
-    open_or_gone.unpersist()

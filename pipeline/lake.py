@@ -169,18 +169,18 @@ class Lake:
         writer.parquet(_url(self.folder(table, batch)))
         _give_receipt(self.folder(table, batch))
 
-    def take_in(self, days: Mapping[str, str], batch: int) -> None:
-        """Files of events that lie ready, by the day of each, become a batch.
+    def take_in(self, table: str, files: Mapping[str, str], batch: int) -> None:
+        """Files that lie ready, by the part of the batch that each is of, become a batch.
 
         Raises:
             PipelineFailed: They lie on another machine.
         """
-        place = self.folder("events", batch)
+        place = self.folder(table, batch)
         if place.exists():
             shutil.rmtree(place)
         place.mkdir(parents=True)
-        for file, day in days.items():
-            aim = place / f"d={day}"
+        for file, part in files.items():
+            aim = place / part
             aim.mkdir(exist_ok=True)
             try:
                 (self.coming / file).rename(aim / file)
@@ -190,7 +190,9 @@ class Lake:
                     "cluster must see the tables in one folder"
                 ) from None
         _give_receipt(place)
-        # What is left there is of tasks that failed.
+
+    def sweep(self) -> None:
+        """What still lies ready is of tasks that failed, or were killed."""
         shutil.rmtree(self.coming, ignore_errors=True)
 
     def batch(self, spark: "SparkSession", table: str, batch: int) -> "DataFrame":

@@ -1,216 +1,173 @@
 """What became of copies, from events and from what was open before."""
 
-from collections.abc import Sequence
 from functools import reduce
-from operator import or_
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as F
-from pyspark.sql.window import Window
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from app.journal.schema import SETTLED, Kind
+from app.journal.schema import Kind
 from pipeline import schemas
+from pipeline.copies import COPY, ENDS, LOST, MESSAGE
 from pipeline.lake import OPEN
-from pipeline.runs import NEVER, seed
+from pipeline.messages import is_unnamed
+from pipeline.rows import Sums, beside, only_if, summed, with_columns
+from pipeline.runs import NEVER
+from pipeline.source.arrow import arrow_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from numpy.typing import NDArray
 
-# What tells most comes first: by it rows are put in order.
-MESSAGE = ("msg", "origin")
-COPY = (*MESSAGE, "receiver")
-ENDS = sorted(SETTLED)
-# Each part of these fits into memory: who joins them need sort nothing.
-FEW = "shuffle_hash"
-# It was in a process alone, and that has ended.
-LOST = "lost_with_process"
-# Room for the place of an end among all ends.
-_KINDS = 8
-_HANDED = (Kind.HANDED, Kind.REDELIVERED, Kind.WRITTEN)
+LIFE = arrow_of(schemas.LIFE)
+_LIFE = (*COPY, "generation")
+_HANDED = pa.array([Kind.HANDED, Kind.REDELIVERED, Kind.WRITTEN])
+_ENDS = pa.array(ENDS)
+# So many bits tell which of these it was.
+_PLACE = 3
 # What happens in the same microsecond happened in this order.
-_RANK = {
-    kind: rank
-    for rank, kind in enumerate(
-        (Kind.PUBLISHED, Kind.REPLAYED, Kind.HANDED, Kind.REDELIVERED, Kind.REFUSED, Kind.RETURNED)
-    )
+_RANK = pa.array(
+    [Kind.PUBLISHED, Kind.REPLAYED, Kind.HANDED, Kind.REDELIVERED, Kind.REFUSED, Kind.RETURNED]
+)
+_LAST = pa.scalar(len(_RANK), pa.int32())
+_ORDER = ("us", "rank", "seq", "pos")
+_COUNTS = ("attempts", "redelivered", "refused")
+_NUMBERS: Sums = {
+    "handed_us": ("handed_us", "min"),
+    "end": ("end", "max"),
+    "attempts": ("attempts", "max"),
+    "redelivered": ("redelivered", "sum"),
+    "refused": ("refused", "sum"),
+    # Only if nothing was told of it since.
+    "over_us": ("over_us", "max"),
 }
-_WHY = ("code", "letter", "fingerprint", "replay_of")
+# Of events that are in order.
+_WORDS: Sums = {
+    "code": ("code", "last"),
+    "letter": ("letter", "max"),
+    "fingerprint": ("fingerprint", "max"),
+}
 
 
-def is_kind(*kinds: str) -> "Column":
-    """Whether an event is one of these."""
-    return F.col("kind").isin(*kinds)
-
-
-def together(rows: "DataFrame") -> "DataFrame":
-    """All that is about a message in one place: whatever is asked of it, it need not move again."""
-    return rows.repartition(*MESSAGE)
-
-
-def rank() -> "Column":
-    """The place of an event among those of the same microsecond."""
-    return F.coalesce(*(F.when(is_kind(kind), rank) for kind, rank in _RANK.items()), F.lit(99))
-
-
-def lives(
-    events: "DataFrame", carried: "DataFrame", known: "DataFrame", *, some_replayed: bool = True
-) -> "DataFrame":
+def lives(events: pa.Table, carried: pa.Table, known: pa.Table) -> pa.Table:
     """The life of every copy that something happened to, or that was open: LIFE and its state.
-
-    Few copies are replayed, so only the events of those are put in order.
 
     Args:
         events: With their runs, as `carried` is: see `pipeline.runs`.
         known: What is known of messages.
-        some_replayed: Whether any of the events is a replay.
     """
-    happened = events.where(F.col("msg").isNotNull() & F.col("receiver").isNotNull())
-    life = _once(_told(happened).unionByName(_told_of_open(carried)))
-    if some_replayed:
-        replayed = F.broadcast(happened.where(is_kind(Kind.REPLAYED)).select(*COPY).distinct())
-        few, open_few = (
-            rows.join(replayed, on=[*COPY], how="left_semi") for rows in (happened, carried)
-        )
-        often = _in_turn(together(_told(few).unionByName(_told_of_open(open_few))))
-        life = life.unionByName(_lives_of(often))
-    whole = life.join(known.hint(FEW), on=[*MESSAGE], how="left")
-    end, over = F.col("end"), F.col("over_us")
-    is_lost = end.isNull() & (over < NEVER) & _is_passing()
-    ended_us = F.when(is_lost, over).otherwise(F.floor(end / _KINDS).cast("bigint"))
-    told = whole.withColumns(
-        {
-            "handed_ts": F.timestamp_micros("handed_us"),
-            "ended_ts": F.timestamp_micros(ended_us),
-            "state": F.coalesce(
-                F.get(_texts(ENDS), (end % _KINDS).cast("int")), F.when(is_lost, LOST), F.lit(OPEN)
-            ),
-        }
-    )
-    return told.select(*schemas.names(schemas.LIFE), "state")
+    happened = events.filter(pc.is_valid(events["receiver"]))
+    both = [_told(happened), _told_of_open(carried)]
+    told = pa.concat_tables(both, promote_options="permissive")
+    told = with_columns(told, {"generation": pa.array(_generations(told))})
+    whole = beside(summed(told, _LIFE, _NUMBERS), _words(told), _LIFE)
+    whole = beside(whole, known.select([*MESSAGE, "channel", "kept"]), MESSAGE)
+    return _ended(beside(whole, _replay_of(happened, carried), _LIFE))
 
 
-def _is_passing() -> "Column":
-    """Whether the store does not have it; of a message that was cut off nobody knows."""
-    return is_unnamed() | F.coalesce(F.col("kept") == 0, F.lit(False))
-
-
-def is_unnamed() -> "Column":
-    """The server gives numbers below zero to those who have no name of their own."""
-    # Found at a glance in those that may be, and looked at closely in these alone.
-    return F.contains("receiver", F.lit("/-")) & F.substring_index("receiver", "/", -1).startswith(
-        "-"
-    )
-
-
-def _told(events: "DataFrame") -> "DataFrame":
+def _told(events: pa.Table) -> pa.Table:
     """What each event adds to the life that it is part of."""
-    us, is_replay = F.unix_micros("ts"), is_kind(Kind.REPLAYED)
-    # The latest end, and which it was, in one number.
-    places = (F.when(is_kind(kind), us * _KINDS + place) for place, kind in enumerate(ENDS))
-    return events.select(
-        *COPY,
-        F.when(is_replay, F.col("generation")).alias("generation"),
-        is_replay.cast("bigint").alias("replayed"),
-        F.when(is_kind(*_HANDED), us).alias("handed_us"),
-        F.coalesce(*places).alias("end"),
-        F.col("attempt").alias("attempts"),
-        is_kind(Kind.REDELIVERED).cast("bigint").alias("redelivered"),
-        is_kind(Kind.REFUSED).cast("bigint").alias("refused"),
-        "over_us",
-        us.alias("us"),
-        rank().alias("rank"),
-        F.concat("node", F.lit("/"), seed()).alias("journal"),
-        "seq",
-        "pos",
-        "code",
-        F.when(~is_replay, F.col("letter")).alias("letter"),
-        "fingerprint",
-        F.when(is_replay, F.array("letter")).alias("replay_of"),
+    kind, us = events["kind"], events["ts"].cast(pa.int64())
+    is_replay = pc.equal(kind, Kind.REPLAYED)
+    return with_columns(
+        events.select([*COPY, "over_us", "node", "epoch", "seq", "pos", "code", "fingerprint"]),
+        {
+            "us": us,
+            "rank": pc.coalesce(pc.index_in(kind, _RANK), _LAST),
+            "generation": only_if(is_replay, events["generation"]),
+            "handed_us": only_if(pc.is_in(kind, _HANDED), us),
+            # The latest end, and which it was, in one number.
+            "end": pc.add(pc.shift_left(us, _PLACE), pc.index_in(kind, _ENDS)),
+            "attempts": events["attempt"],
+            "redelivered": pc.equal(kind, Kind.REDELIVERED).cast(pa.int64()),
+            "refused": pc.equal(kind, Kind.REFUSED).cast(pa.int64()),
+            # A replay tells which one it is made of.
+            "letter": only_if(pc.invert(is_replay), events["letter"]),
+        },
     )
 
 
-def _told_of_open(carried: "DataFrame") -> "DataFrame":
+def _told_of_open(carried: pa.Table) -> pa.Table:
     """What is known of a life from earlier batches; it comes before everything else."""
-    nothing = F.lit(0).cast("bigint")
-    return carried.select(
-        *COPY,
-        "generation",
-        nothing.alias("replayed"),
-        F.unix_micros("handed_ts").alias("handed_us"),
-        F.lit(None).cast("bigint").alias("end"),
-        "attempts",
-        "redelivered",
-        "refused",
-        "over_us",
-        nothing.alias("us"),
-        F.lit(0).alias("rank"),
-        F.lit(None).cast("string").alias("journal"),
-        nothing.alias("seq"),
-        F.lit(0).alias("pos"),
-        *_WHY,
+    first = pa.array(np.zeros(len(carried), np.int32))
+    return with_columns(
+        carried.select([*_LIFE, "over_us", *_COUNTS, *_WORDS]),
+        {"handed_us": carried["handed_ts"].cast(pa.int64()), **dict.fromkeys(_ORDER, first)},
     )
 
 
-def _once(told: "DataFrame") -> "DataFrame":
-    """The lives of copies that were not replayed, one of each.
+def _generations(told: pa.Table) -> "NDArray[np.int32]":
+    """Of each that of the replay before it, else the open one, else the first.
 
-    Numbers are put together in one pass, for which Spark need not sort; words, of which there are
-    few, are added.
+    Few messages are replayed, so only what is told of these is put in order.
     """
-    numbers = (
-        together(told)
-        .groupBy(*COPY)
-        .agg(*_numbers(), F.max("generation").alias("told"), F.sum("replayed").alias("replayed"))
-        .where("replayed = 0")
-        .withColumn("generation", F.coalesce("told", F.lit(0)))
-        .drop("told", "replayed")
-    )
-    words = together(told.where(_is_explained())).groupBy(*COPY).agg(*_words())
-    return numbers.join(words.hint(FEW), on=[*COPY], how="left")
+    found = np.zeros(len(told), np.int32)
+    replayed = pc.unique(told["msg"].filter(pc.greater(told["generation"], 0)))
+    if not len(replayed):
+        return found
+    rows = np.flatnonzero(pc.is_in(told["msg"], replayed))
+    in_turn = _in_turn(with_columns(told.take(rows), {"row": pa.array(rows)}))
+    generation = in_turn["generation"]
+    first = pc.coalesce(generation, pa.scalar(0, generation.type))
+    latest = pc.fill_null_forward(pc.if_else(_is_first(in_turn), first, generation))
+    found[in_turn["row"].to_numpy()] = latest.to_numpy()
+    return found
 
 
-def _in_turn(told: "DataFrame") -> "DataFrame":
-    """Each with its generation: of the replay before it, else the open one, else the first."""
-    copy = Window.partitionBy(*COPY)
+def _in_turn(told: pa.Table) -> pa.Table:
+    """What is told of each copy, in the order in which it happened."""
+    seed = pc.replace_substring_regex(told["epoch"], "-[^-]*$", "")
+    told = with_columns(told, {"journal": pc.binary_join_element_wise(told["node"], seed, "/")})
+    told = beside(told, summed(told, COPY, {"journals": ("journal", "count_distinct")}), COPY)
     # One journal tells in the order in which things happened, even if its clock was put back.
-    is_one = F.min("journal").over(copy) == F.max("journal").over(copy)
-    frame = F.when(is_one, F.col("seq")).otherwise(0)
-    order = copy.orderBy(frame, "us", "rank", "seq", "pos")
-    so_far = order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    latest = F.last("generation", ignorenulls=True).over(so_far)
-    return told.withColumn("generation", F.coalesce(latest, F.lit(0)))
+    frame = pc.if_else(pc.equal(told["journals"], 1), told["seq"], 0)
+    order = [(name, "ascending") for name in (*COPY, "frame", *_ORDER)]
+    return with_columns(told, {"frame": frame}).sort_by(order)
 
 
-def _lives_of(told: "DataFrame") -> "DataFrame":
-    return told.groupBy(*COPY, "generation").agg(*_numbers(), *_words())
+def _is_first(in_turn: pa.Table) -> pa.Array:
+    """Whether it is the first that is told of its copy."""
+    is_first = np.ones(len(in_turn), bool)
+    same = (pc.equal(in_turn[name][1:], in_turn[name][:-1]).to_numpy() for name in COPY)
+    is_first[1:] = ~np.logical_and.reduce([*same])
+    return pa.array(is_first)
 
 
-def _numbers() -> list["Column"]:
-    return [
-        F.min("handed_us").alias("handed_us"),
-        F.max("end").alias("end"),
-        F.max("attempts").alias("attempts"),
-        F.sum("redelivered").alias("redelivered"),
-        F.sum("refused").alias("refused"),
-        # Only if nothing was told of it since.
-        F.max("over_us").alias("over_us"),
-    ]
+def _words(told: pa.Table) -> pa.Table:
+    """The latest code, and what else is told of failures: of few lives."""
+    is_told = reduce(pc.or_, (pc.is_valid(told[name]) for name in _WORDS))
+    in_turn = told.filter(is_told).sort_by([(name, "ascending") for name in _ORDER])
+    return summed(in_turn, _LIFE, _WORDS)
 
 
-def _words() -> list["Column"]:
-    """The latest code, and what else is told of failures."""
-    coded = F.when(F.col("code").isNotNull(), F.struct("us", "code"))
-    return [
-        F.max(coded).getField("code").alias("code"),
-        F.max("letter").alias("letter"),
-        F.max("fingerprint").alias("fingerprint"),
-        F.flatten(F.collect_set("replay_of")).alias("replay_of"),
-    ]
+def _replay_of(happened: pa.Table, carried: pa.Table) -> pa.Table:
+    """The letters that lives were replayed from: of few lives, too."""
+    replays = happened.filter(pc.equal(happened["kind"], Kind.REPLAYED))
+    before = carried["replay_of"].combine_chunks()
+    carried = carried.select([*_LIFE]).take(pc.list_parent_indices(before))
+    letters = with_columns(carried, {"letter": pc.list_flatten(before)})
+    both = pa.concat_tables([replays.select(letters.column_names), letters])
+    return summed(both, _LIFE, {"replay_of": ("letter", "distinct")})
 
 
-def _is_explained() -> "Column":
-    return reduce(or_, (F.col(name).isNotNull() for name in _WHY))
+def _ended(lives: pa.Table) -> pa.Table:
+    """Each with its end; or lost, if it had none when its process ended."""
+    end, over = lives["end"], lives["over_us"]
+    was_open = pc.and_(pc.is_null(end), pc.less(over, NEVER))
+    is_lost = pc.and_(was_open, _is_passing(lives))
+    place = pc.bit_wise_and(end, 2**_PLACE - 1).combine_chunks()
+    told = with_columns(
+        lives,
+        {
+            "handed_ts": lives["handed_us"],
+            "ended_ts": pc.if_else(is_lost, over, pc.shift_right(end, _PLACE)),
+            "state": pc.coalesce(_ENDS.take(place), pc.if_else(is_lost, LOST, OPEN)),
+        },
+    )
+    schema = LIFE.append(pa.field("state", pa.string()))
+    return told.select(schema.names).cast(schema)
 
 
-def _texts(words: Sequence[str]) -> "Column":
-    return F.array(*(F.lit(word) for word in words))
+def _is_passing(lives: pa.Table) -> pa.ChunkedArray:
+    """Whether the store does not have it; of a message that was cut off nobody knows."""
+    return pc.or_(pc.equal(lives["kept"], 0).fill_null(False), is_unnamed(lives["receiver"]))

@@ -1,92 +1,101 @@
 """What is known of messages, and how many of their copies are still on their way."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
-from pyspark.sql import functions as F
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from app.journal.schema import Kind
 from pipeline import schemas
-from pipeline.lives import ENDS, FEW, MESSAGE, is_kind, is_unnamed, together
-from pipeline.runs import NEVER
+from pipeline.copies import ENDS, MESSAGE
+from pipeline.rows import Sums, beside, of_each_word, only_if, summed, with_columns
+from pipeline.runs import NEVER, Runs, when
+from pipeline.source.arrow import arrow_of
 
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
-
-_SUMS = schemas.names(schemas.MESSAGE)[len(MESSAGE) + 1 :]
+MESSAGES = arrow_of(schemas.MESSAGE)
+LOST = arrow_of(schemas.LOST)
+_ZERO = pa.scalar(0, pa.int64())
+_SUMS = tuple(MESSAGES.names[len(MESSAGE) + 1 :])
 _THEN = "_then"
 
 
-def known(events: "DataFrame", carried: "DataFrame") -> "DataFrame":
-    """The channel of each message, which acks do not tell, and how many copies the store has."""
-    told = events.where(is_kind(Kind.PUBLISHED, Kind.REPLAYED)).select(*MESSAGE, "channel", "kept")
-    both = told.unionByName(carried.select(*MESSAGE, "channel", "kept"))
-    return (
-        together(both)
-        .groupBy(*MESSAGE)
-        .agg(F.max("channel").alias("channel"), F.sum("kept").alias("kept"))
-    )
+def known(events: pa.Table, carried: pa.Table) -> pa.Table:
+    """Every message that something happened to, or that was unsettled, and what was told of it.
 
-
-def messages(
-    events: "DataFrame", carried: "DataFrame", known: "DataFrame", *, some_over: bool = True
-) -> "DataFrame":
-    """Every message that something happened to, or that was unsettled: MESSAGE, and `gone`.
-
-    These are the copies of it that went with a process which had ended by now; they count as lost.
+    What nobody told is null: so is what the store has of a message whose beginning was cut off.
 
     Args:
         events: With their runs, as `carried` is: see `pipeline.runs`.
-        known: What is known of messages.
-        some_over: Whether any of the runs is over.
     """
-    both = _told(events).unionByName(carried.select(*MESSAGE, *_SUMS, "over_us"))
-    sums = [F.sum(name).alias(name) for name in _SUMS]
-    if some_over:
-        # What a process had at its end is what was told until then.
-        is_over = F.col("over_us") < NEVER
-        sums += [F.sum(F.when(is_over, F.col(name))).alias(name + _THEN) for name in _SUMS]
-    whole = (
-        both.groupBy(*MESSAGE)
-        .agg(*sums)
-        .join(known.drop("kept").hint(FEW), on=[*MESSAGE], how="left")
-    )
-    whole = whole.withColumn("gone", _gone() if some_over else F.lit(0))
-    return whole.withColumn("lost", F.col("lost") + F.col("gone")).select(
-        *schemas.names(schemas.MESSAGE), "gone"
-    )
+    both = pa.concat_tables([_told(events), carried])
+    sums: Sums = {name: (name, "sum") for name in _SUMS}
+    whole = summed(both, MESSAGE, {"channel": ("channel", "max"), **sums})
+    # What a process had at its end is what was told until then.
+    told_then = both.filter(pc.less(both["over_us"], NEVER))
+    then = summed(told_then, MESSAGE, {name + _THEN: how for name, how in sums.items()})
+    return beside(whole, then, MESSAGE)
 
 
-def _told(events: "DataFrame") -> "DataFrame":
+def _told(events: pa.Table) -> pa.Table:
     """What each event adds to the sums of its message."""
-    zero, replayed, ended = F.lit(0), is_kind(Kind.REPLAYED), is_kind(*ENDS)
-    return events.where(F.col("msg").isNotNull()).select(
-        *MESSAGE,
-        _number(is_kind(Kind.PUBLISHED)).alias("published"),
-        F.coalesce("copies", zero).cast("bigint").alias("copies"),
-        F.coalesce("kept", zero).cast("bigint").alias("kept"),
-        _number(replayed).alias("replayed"),
-        _number(ended).alias("ended"),
-        _number(replayed & is_unnamed()).alias("unnamed_replayed"),
-        _number(ended & is_unnamed()).alias("unnamed_ended"),
-        zero.cast("bigint").alias("lost"),
-        "over_us",
+    kind, unnamed = events["kind"], is_unnamed(events["receiver"])
+    is_begin, is_replay = pc.equal(kind, Kind.PUBLISHED), pc.equal(kind, Kind.REPLAYED)
+    is_end = pc.is_in(kind, pa.array(ENDS))
+    told = with_columns(
+        events.select([*MESSAGE, "copies", "kept", "over_us"]),
+        {
+            # Acks do not tell it.
+            "channel": only_if(pc.or_(is_begin, is_replay), events["channel"]),
+            "published": is_begin,
+            "replayed": is_replay,
+            "ended": is_end,
+            "unnamed_replayed": pc.and_(is_replay, unnamed),
+            "unnamed_ended": pc.and_(is_end, unnamed),
+            "lost": pa.nulls(len(events), pa.int64()),
+        },
     )
+    schema = MESSAGES.append(pa.field("over_us", pa.int64()))
+    return told.select(schema.names).cast(schema)
 
 
-def _gone() -> "Column":
+def is_unnamed(receivers: pa.ChunkedArray) -> pa.Array:
+    """The server gives numbers below zero to those who have no name of their own."""
+    found = of_each_word(receivers, lambda names: pc.match_substring_regex(names, "/-[^/]*$"))
+    return found.fill_null(False)
+
+
+def messages(known: pa.Table) -> pa.Table:
+    """MESSAGE, and `gone`: how many copies went with a process which had ended by now.
+
+    They count as lost.
+    """
+    # What the store has of a message stays unknown where it is.
+    numbers = {*_SUMS, *(name + _THEN for name in _SUMS)} - {"kept", "kept" + _THEN}
+    told = with_columns(known, {name: pc.coalesce(known[name], _ZERO) for name in numbers})
+    gone = _gone({name: told[name + _THEN] for name in _SUMS})
+    whole = with_columns(told, {"lost": pc.add(told["lost"], gone)})
+    return with_columns(whole.select(MESSAGES.names), {"gone": gone})
+
+
+def _gone(then: Mapping[str, pa.ChunkedArray]) -> pa.ChunkedArray:
     """Of the copies that were on their way then, those that the store did not have."""
-    then = {name: F.coalesce(F.col(name + _THEN), F.lit(0)) for name in _SUMS}
-    unnamed = then["unnamed_replayed"] - then["unnamed_ended"]
-    some = then["copies"] - then["kept"] + unnamed
-    on_their_way = then["copies"] + then["replayed"] - then["ended"]
-    left = F.when(then["kept"] == 0, on_their_way).otherwise(some) - then["lost"]
-    return F.greatest(left, F.lit(0))
+    kept = then["kept"]
+    unnamed = pc.subtract(then["unnamed_replayed"], then["unnamed_ended"])
+    some = pc.add(pc.subtract(then["copies"], pc.coalesce(kept, _ZERO)), unnamed)
+    on_their_way = pc.subtract(pc.add(then["copies"], then["replayed"]), then["ended"])
+    left = pc.if_else(pc.equal(kept, 0).fill_null(False), on_their_way, some)
+    return pc.max_element_wise(pc.subtract(left, then["lost"]), 0)
 
 
-def is_unsettled() -> "Column":
-    """Copies of it are still on their way."""
-    return F.col("copies") + F.col("replayed") > F.col("ended") + F.col("lost")
+def unsettled(messages: pa.Table) -> pa.Table:
+    """Those of which copies are still on their way."""
+    begun = pc.add(messages["copies"], messages["replayed"])
+    over = pc.add(messages["ended"], messages["lost"])
+    return messages.filter(pc.greater(begun, over)).select(MESSAGES.names)
 
 
-def _number(condition: "Column") -> "Column":
-    return F.coalesce(condition.cast("bigint"), F.lit(0))
+def lost(messages: pa.Table, runs: Runs) -> pa.Table:
+    """What processes had for themselves when they ended, by channel: LOST."""
+    gone = messages.filter(pc.greater(messages["gone"], 0))
+    sums = summed(gone, ("origin", "channel"), {"n": ("gone", "sum")})
+    return with_columns(sums, {"found_ts": when(runs.last_us, sums["origin"])}).cast(LOST)

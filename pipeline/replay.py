@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from app.journal.schema import Kind
+from pipeline.copies import MESSAGE
 from pipeline.lake import OPEN
-from pipeline.lives import MESSAGE
 from pipeline.reports.dead import poison
 from pipeline.reports.tables import Tables
 from pipeline.summaries import published_ts

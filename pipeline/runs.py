@@ -4,15 +4,14 @@ Each run writes under an epoch of its own: a seed, which stays until the store i
 number that grows. A process that lost its store for a while has several, but starts only once.
 """
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
-from pyspark.sql import functions as F
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from pipeline.census import Group
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+from pipeline.rows import with_columns
 
 # Later than anything.
 NEVER = 2**62
@@ -47,13 +46,6 @@ def _parts(epoch: str) -> tuple[str, int]:
     return (seed, int(number)) if number.isdecimal() else (epoch, 0)
 
 
-def seed() -> "Column":
-    """Of each event the seed of its epoch."""
-    # A pattern would cost as much as all the rest of counting.
-    number = F.length(F.substring_index("epoch", "-", -1))
-    return F.left(F.col("epoch"), F.length("epoch") - number - 1)
-
-
 def runs_of(groups: Iterable[Group]) -> Runs:
     """The runs that the events of these groups are of."""
     found: dict[tuple[str, str], _Run] = {}
@@ -78,20 +70,19 @@ def _name(node: str, epoch: str) -> str:
     return f"{node}/{epoch}"
 
 
-def with_runs(events: "DataFrame", runs: Runs) -> "DataFrame":
+def with_runs(events: pa.Table, runs: Runs) -> pa.Table:
     """Each event with the time at which the run that it is of was found to be over: `over_us`."""
-    name = F.concat("node", F.lit("/"), "epoch")
-    return events.withColumn("over_us", when(runs.over_us, name))
+    name = pc.binary_join_element_wise(events["node"], events["epoch"], "/")
+    return with_columns(events, {"over_us": when(runs.over_us, name)})
 
 
-def carried_with_runs(carried: "DataFrame", runs: Runs) -> "DataFrame":
+def carried_with_runs(carried: pa.Table, runs: Runs) -> pa.Table:
     """What was carried from earlier batches is of the run before the first start."""
-    return carried.withColumn("over_us", when(runs.first_us, F.col("origin")))
+    return with_columns(carried, {"over_us": when(runs.first_us, carried["origin"])})
 
 
-def when(told: dict[str, int], name: "Column") -> "Column":
-    """What is told of a name; NEVER if nothing is."""
-    if not told:
-        return F.lit(NEVER)
-    words = (F.lit(word) for pair in told.items() for word in pair)
-    return F.coalesce(F.try_element_at(F.create_map(*words), name), F.lit(NEVER))
+def when(told: Mapping[str, int], names: pa.ChunkedArray) -> pa.ChunkedArray:
+    """What is told of each name; NEVER if nothing is."""
+    times = pa.array([*told.values(), NEVER], pa.int64())
+    place = pc.index_in(names, pa.array([*told], pa.string()))
+    return times.take(pc.coalesce(place, pa.scalar(len(told), pa.int32())))

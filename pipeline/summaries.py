@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from app.journal.schema import Kind
-from pipeline.runs import Runs, when
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -54,17 +53,6 @@ def dead(life: "DataFrame") -> "DataFrame":
             F.max("ended_ts").alias("last"),
             F.hll_sketch_agg("receiver").alias("receivers"),
         )
-    )
-
-
-def lost(messages: "DataFrame", runs: Runs) -> "DataFrame":
-    """What processes had for themselves when they ended, by channel: LOST."""
-    found = F.timestamp_micros(when(runs.last_us, F.col("origin")))
-    return (
-        messages.where("gone > 0")
-        .groupBy("origin", "channel")
-        .agg(F.sum("gone").alias("n"))
-        .withColumn("found_ts", found)
     )
 
 

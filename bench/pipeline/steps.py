@@ -20,6 +20,7 @@ from pipeline.ingest import Source, go_on, take_what_is_there, write_lives
 from pipeline.lake import Lake
 from pipeline.reports.catalogue import REPORTS, result_of
 from pipeline.reports.tables import tables_of
+from pipeline.runs import runs_of
 from pipeline.session import Engine, open_session
 from pipeline.source.journal import FORMAT, JournalSource
 from pipeline.source.streams import Journals
@@ -84,7 +85,12 @@ def spark(url: str, lake: Lake) -> Found:
     with _session() as spark, tempfile.TemporaryDirectory(dir=lake.root.parent) as place:
         events = lake.table(spark, "events")
         made = Lake(Path(place))
-        took = {"lives": _seconds(lambda: write_lives(events, 0, made, census(events)))}
+        files = [*(lake.root / "events").rglob("*.parquet")]
+
+        def make() -> None:
+            write_lives(spark, files, 0, made, runs_of(census(events)))
+
+        took = {"lives": _seconds(make)}
         _commit(made)
         tables = tables_of(made, spark)._replace(events=events)
         for name in ("latency", "dead", "poison"):

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from app.journal.schema import Kind
+from pipeline.copies import MESSAGE
 from pipeline.lake import OPEN
-from pipeline.lives import MESSAGE
 from pipeline.reports.tables import Tables, share
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from app.journal.schema import Kind
+from pipeline.copies import ENDS, LOST, is_kind
 from pipeline.lake import OPEN
-from pipeline.lives import ENDS, LOST, is_kind
 from pipeline.reach import with_age
 from pipeline.reports.tables import Tables, share
 

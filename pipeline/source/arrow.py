@@ -1,37 +1,29 @@
-"""The journal's table in Arrow's words; pipeline.schemas has it in Spark's."""
+"""The tables in Arrow's words; pipeline.schemas has them in Spark's."""
 
 import pyarrow as pa
 
-ARROW = pa.schema(
-    [
-        ("node", pa.string()),
-        ("ts", pa.timestamp("us", "UTC")),
-        ("kind", pa.string()),
-        ("msg", pa.int64()),
-        ("origin", pa.string()),
-        ("channel", pa.string()),
-        ("receiver", pa.string()),
-        ("copies", pa.int32()),
-        ("kept", pa.int32()),
-        ("size", pa.int32()),
-        ("priority", pa.int32()),
-        ("sender", pa.string()),
-        ("attempt", pa.int32()),
-        ("code", pa.string()),
-        ("letter", pa.int64()),
-        ("fingerprint", pa.string()),
-        ("generation", pa.int32()),
-        ("what", pa.string()),
-        ("number", pa.int64()),
-        ("epoch", pa.string()),
-        ("seq", pa.int64()),
-        ("pos", pa.int32()),
-    ]
-)
+from pipeline import schemas
+
+_TYPES = {
+    "string": pa.string(),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "array<bigint>": pa.list_(pa.int64()),
+}
+
+
+def arrow_of(schema: str) -> pa.Schema:
+    """The same columns."""
+    columns = (column.split() for column in schema.split(", "))
+    return pa.schema([(name, _TYPES[kind]) for name, kind in columns])
+
+
+ARROW = arrow_of(schemas.JOURNAL)
 
 
 def batch(columns: dict[str, pa.Array], rows: int) -> pa.RecordBatch:
-    """A piece of the table; columns that are not given are empty."""
+    """A piece of the journal's table; columns that are not given are empty."""
     arrays = []
     for field in ARROW:
         given = columns.get(field.name)

@@ -12,6 +12,7 @@ import pytest
 from pipeline.census import Group
 from pipeline.failures import PipelineFailed
 from pipeline.lake import Lake
+from pipeline.source import keeping
 from pipeline.source.arrow import ARROW, batch
 from pipeline.source.keeping import keep
 
@@ -52,13 +53,12 @@ def test_every_day_has_a_file_and_every_kind_a_receipt(tmp_path: Path) -> None:
         ("1970-01-04", *run, "acked", 1, 0, three + 5, None),
         ("1970-01-04", *run, "node", 1, 0, three + 5, three + 5),
     ]
-    written = {row["file"]: row["day"] for row in told}
+    written = {row["file"]: f"d={row['day']}" for row in told}
     assert len(written) == 2
-    lake.take_in(written, 7)
+    lake.take_in("events", written, 7)
     found = pq.read_table(tmp_path / "events" / "batch=00000007" / "d=1970-01-01")
     assert found.schema.names == ARROW.names
     assert Counter(found["kind"].to_pylist()) == {"acked": 2, "frame.gap": 2}
-    assert not lake.coming.exists()
 
 
 @pytest.mark.beside
@@ -99,14 +99,16 @@ def test_files_of_a_task_that_failed_are_not_counted(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="went away"):
         list(keep(failing(), lake.coming))
     told = receipts([events((0, "acked", None))], lake.coming)
-    lake.take_in({row["file"]: row["day"] for row in told}, 0)
+    lake.take_in("events", {row["file"]: f"d={row['day']}" for row in told}, 0)
     assert pq.read_table(lake.folder("events", 0)).num_rows == 1
+    assert list(lake.coming.iterdir())
+    lake.sweep()
     assert not lake.coming.exists()
 
 
 def test_a_batch_in_which_nothing_is_has_a_folder(tmp_path: Path) -> None:
     lake = Lake(tmp_path)
-    lake.take_in({}, 3)
+    lake.take_in("events", {}, 3)
     assert not list(lake.folder("events", 3).iterdir())
 
 
@@ -114,4 +116,16 @@ def test_files_that_a_worker_left_on_another_machine_are_missed(tmp_path: Path) 
     here, there = Lake(tmp_path / "here"), Lake(tmp_path / "there")
     told = receipts([events((0, "acked", None))], there.coming)
     with pytest.raises(PipelineFailed, match="in one folder"):
-        here.take_in({row["file"]: row["day"] for row in told}, 0)
+        here.take_in("events", {row["file"]: f"d={row['day']}" for row in told}, 0)
+
+
+def test_each_part_of_a_file_tells_of_few_messages(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr(keeping, "_PACKED", 2)
+    told = {
+        "msg": pa.array([9, 1, None, 5, 1, 7]),
+        "ts": pa.array([0] * 6, pa.timestamp("us", "UTC")),
+    }
+    [receipt] = keep(iter([batch(told, 6)]), tmp_path)
+    file = pq.ParquetFile(tmp_path / receipt.to_pylist()[0]["file"])
+    parts = [file.read_row_group(n)["msg"].to_pylist() for n in range(3)]
+    assert parts == [[1, 1], [5, 7], [9, None]]

@@ -1,23 +1,18 @@
-"""The lives of copies, in the order in which things happened."""
+"""The lives of copies, in the order in which things happened, however they are cut into batches."""
 
+from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from itertools import pairwise
+from typing import Any
 
-import pytest
-from pyspark.sql import functions as F
+from hypothesis import given
+from hypothesis import strategies as st
 
 from app.journal.schema import Event
-from pipeline import schemas
-from pipeline.lives import lives
-from pipeline.messages import known
-from pipeline.replay import Wanted, parts, plan
-from pipeline.reports.tables import Tables
-from pipeline.runs import carried_with_runs, runs_of, with_runs
+from tests.pipeline.fates import Fates, seen
 from tests.pipeline.journals import event, published
 from tests.pipeline.stories import acked, died, handed
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+from tests.pipeline.told import Told, made_of, one_run
 
 
 def replayed(after_s: float, msg: int, receiver: str, letter: int = 1) -> Event:
@@ -25,23 +20,7 @@ def replayed(after_s: float, msg: int, receiver: str, letter: int = 1) -> Event:
     return event("replayed", after_s, msg, receiver=receiver, **more)
 
 
-def lives_of(
-    spark: "SparkSession", told: Sequence[Event], carried: "DataFrame | None" = None
-) -> "DataFrame":
-    """The lives that such events, each in a frame of its own, make of these."""
-    rows = [(*each, "seed-1", seq if each.node == "n1" else 1, 0) for seq, each in enumerate(told)]
-    schema = schemas.JOURNAL.replace("ts timestamp", "ts bigint")
-    events = spark.createDataFrame(rows, schema).withColumn("ts", F.timestamp_micros("ts"))
-    nobody, nothing = (spark.createDataFrame([], each) for each in (schemas.LIFE, schemas.MESSAGE))
-    none = runs_of([])
-    before = carried_with_runs(nobody if carried is None else carried, none)
-    return lives(with_runs(events, none), before, known(events, nothing)).localCheckpoint()
-
-
-@pytest.mark.beside
-def test_a_clock_that_was_put_back_does_not_mix_up_the_lives_of_a_copy(
-    spark: "SparkSession",
-) -> None:
+def test_a_clock_that_was_put_back_does_not_mix_up_the_lives_of_a_copy() -> None:
     told = [
         published(1, 2),
         *(handed(1.1, 1, who) for who in ("ann/1", "bob/1")),
@@ -53,8 +32,8 @@ def test_a_clock_that_was_put_back_does_not_mix_up_the_lives_of_a_copy(
         replayed(20, 1, "bob/1")._replace(node="n2"),
         acked(20.2, 1, "bob/1")._replace(node="n2"),
     ]
-    found = lives_of(spark, told)
-    assert {(row.receiver, row.generation, row.state) for row in found.collect()} == {
+    found = made_of(one_run(told)).life.to_pylist()
+    assert {(row["receiver"], row["generation"], row["state"]) for row in found} == {
         ("ann/1", 0, "dead"),
         ("ann/1", 1, "acked"),
         ("bob/1", 0, "dead"),
@@ -62,16 +41,58 @@ def test_a_clock_that_was_put_back_does_not_mix_up_the_lives_of_a_copy(
     }
 
 
-@pytest.mark.beside
-def test_letters_that_were_replayed_to_whomever_are_planned_no_more(spark: "SparkSession") -> None:
-    told = [published(1, 3)]
-    for n, who in enumerate(("eve/1", "kim/1", "joe/1"), 1):
-        told += [each._replace(letter=n) for each in died(2, 1, who)]
-    first = lives_of(spark, [*told, replayed(3, 1, "zoe/1", 1)])
-    carried = first.where("state = 'open'").drop("state")
-    # It is one message, and as often replayed: to those who count, one life.
-    second = lives_of(spark, [acked(4, 1, "zoe/1"), replayed(5, 1, "zoe/1", 2)], carried)
-    life = first.where("state <> 'open'").unionByName(second)
-    tables = Tables(first, life, *[first] * 3)
-    [part] = parts(plan(tables, Wanted()), 9)
-    assert [int(letter) for letter in part] == [3]
+def test_of_codes_the_latest_is_told() -> None:
+    first, last = died(2, 1, "ann/1", "user.update.error"), died(3, 1, "ann/1", "user.z")
+    told = [published(1, 1), last[0], first[0], last[1]._replace(code=None)]
+    [life] = made_of(one_run(told)).life.to_pylist()
+    assert (life["code"], life["refused"], life["letter"]) == ("user.z", 2, 1)
+
+
+def test_of_two_ends_the_later_is_told_and_the_audit_tells_of_both() -> None:
+    told = [published(1, 1), acked(3, 1, "ann/1"), event("expired", 2, 1, receiver="ann/1")]
+    [life] = made_of(one_run(told)).life.to_pylist()
+    assert life["state"] == "acked"
+
+
+def test_of_a_message_whose_beginning_was_cut_off_nobody_knows_what_the_store_has() -> None:
+    told = [handed(1, 0, "ann/1"), handed(1, 0, "anonymous/-1"), event("node", 2, what="start")]
+    [*before, start] = one_run(told)
+    found = made_of([*before, start._replace(epoch="seed-2")]).life.to_pylist()
+    assert {(row["receiver"], row["state"], row["channel"]) for row in found} == {
+        ("ann/1", "open", None),
+        ("anonymous/-1", "lost_with_process", None),
+    }
+
+
+def test_a_replay_in_a_batch_that_knows_nothing_of_its_message_outlives_its_process() -> None:
+    told = [replayed(1, 1, "ann/1"), replayed(1, 1, "anonymous/-1"), event("node", 2, what="start")]
+    [*before, start] = one_run(told)
+    batch = made_of([], made_of(before))
+    batch = made_of([start._replace(epoch="seed-2")], batch)
+    assert [row["n"] for row in batch.lost.to_pylist()] == [1]
+    assert [row["receiver"] for row in batch.open.to_pylist()] == ["ann/1"]
+
+
+def test_where_nothing_happened_there_is_no_life() -> None:
+    batch = made_of([])
+    assert (len(batch.life), len(batch.messages), len(batch.lost)) == (0, 0, 0)
+
+
+@given(st.lists(st.integers(0, 2**20), min_size=10), st.lists(st.integers(0, 60), max_size=3))
+def test_lives_are_what_whoever_watched_would_tell(dice: list[int], cuts: list[int]) -> None:
+    fates = Fates()
+    for each in dice:
+        fates.go_on(each)
+    batch, life, lost = made_of([]), list[dict[str, Any]](), Counter[str]()
+    for part in _parts(fates.told, cuts):
+        batch = made_of(part, batch)
+        life += [row for row in batch.life.to_pylist() if row["state"] != "open"]
+        lost.update({row["channel"]: row["n"] for row in batch.lost.to_pylist()})
+    life += [row for row in batch.life.to_pylist() if row["state"] == "open"]
+    assert sorted(map(seen, life), key=repr) == sorted(fates.lives(), key=repr)
+    assert lost == fates.lost
+    assert sorted(batch.messages["msg"].to_pylist()) == fates.unsettled()
+
+
+def _parts(told: Sequence[Told], cuts: Sequence[int]) -> list[Sequence[Told]]:
+    return [told[first:end] for first, end in pairwise([0, *sorted(cuts), len(told)])]

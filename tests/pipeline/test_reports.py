@@ -4,12 +4,14 @@ from functools import cache
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from pyspark.sql import functions as F
 
 from app.journal.schema import Event
-from pipeline import messages, schemas, summaries
-from pipeline.lives import lives
+from pipeline import schemas, summaries
+from pipeline.lake import OPEN
 from pipeline.replay import Wanted, parts, plan, summary
 from pipeline.reports.dead import dead, poison
 from pipeline.reports.flow import funnel, throughput
@@ -17,9 +19,9 @@ from pipeline.reports.latency import latency
 from pipeline.reports.receivers import flapping, holdback_advice, redelivery
 from pipeline.reports.tables import Tables
 from pipeline.results import find_out
-from pipeline.runs import carried_with_runs, runs_of, with_runs
 from tests.pipeline.journals import START_US, event, published
 from tests.pipeline.stories import acked, died, handed, the_story
+from tests.pipeline.told import made_of, one_run, table_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -54,15 +56,9 @@ def tables(spark: "SparkSession") -> Tables:
 
 @cache
 def _tables(spark: "SparkSession") -> Tables:
-    rows = [(*each, "seed-1", seq, 0) for seq, each in enumerate([*the_story(), *more()], 1)]
-    schema = schemas.JOURNAL.replace("ts timestamp", "ts bigint")
-    told = spark.createDataFrame(rows, schema).withColumn("ts", F.timestamp_micros("ts"))
-    events = told.localCheckpoint()
-    nothing = spark.createDataFrame([], schemas.MESSAGE)
-    nobody = spark.createDataFrame([], schemas.LIFE)
-    none = runs_of([])
-    known = messages.known(events, nothing)
-    life = lives(with_runs(events, none), carried_with_runs(nobody, none), known).localCheckpoint()
+    told = one_run([*the_story(), *more()])
+    events = spark.createDataFrame(table_of(told)).localCheckpoint()
+    life = spark.createDataFrame(made_of(told).life).localCheckpoint()
     closed = life.where("state <> 'open'")
     times, deaths = summaries.latency(closed), summaries.dead(closed)
     lost = spark.createDataFrame([("n1", "/poison", 1, None)], schemas.LOST)
@@ -210,6 +206,21 @@ def test_letters_of_one_message_are_carried_out_together(spark: "SparkSession") 
     told = spark.createDataFrame(letters, "msg bigint, letter bigint")
     found = [[int(id) for id in part] for part in parts(told, 3)]
     assert found == [[1, 2], [3, 4, 5], [6, 7, 8], [9, 10]]
+
+
+def test_letters_that_were_replayed_to_whomever_are_planned_no_more(spark: "SparkSession") -> None:
+    told = [published(1, 3)]
+    for n, who in enumerate(("eve/1", "kim/1", "joe/1"), 1):
+        told += [each._replace(letter=n) for each in died(2, 1, who)]
+    to_zoe = {"receiver": "zoe/1", "generation": 1}
+    told.append(event("replayed", 3, 1, letter=1, **to_zoe))
+    first = made_of(one_run(told))
+    # It is one message, and as often replayed: to those who count, one life.
+    again = [acked(4, 1, "zoe/1"), event("replayed", 5, 1, letter=2, **to_zoe)]
+    second = made_of(one_run([*told, *again])[len(told) :], first)
+    is_over = pc.not_equal(first.life["state"], OPEN)
+    life = spark.createDataFrame(pa.concat_tables([first.life.filter(is_over), second.life]))
+    assert planned(Tables(*[life] * 5), Wanted()) == [3]
 
 
 def test_a_plan_is_told_by_what_went_wrong(spark: "SparkSession") -> None:

@@ -45,7 +45,7 @@ def write_events(lake: Lake, batch: int, events: list[Event]) -> None:
     named = [dict(zip(ARROW.names, row, strict=True)) for row in rows]
     receipts = keep(iter([pa.RecordBatch.from_pylist(named, ARROW)]), lake.coming)
     told = [row for receipt in receipts for row in receipt.to_pylist()]
-    lake.take_in({row["file"]: row["day"] for row in told}, batch)
+    lake.take_in("events", {row["file"]: f"d={row['day']}" for row in told}, batch)
     commits = lake.checkpoint / "commits"
     commits.mkdir(parents=True, exist_ok=True)
     (commits / str(batch)).touch()
@@ -262,7 +262,7 @@ def test_a_batch_that_is_not_there_is_missed(shelf: Lake) -> None:
 def test_whoever_does_as_told_does_without_lost_events(shelf: Lake, lost: str) -> None:
     shelf.coming.mkdir()
     (shelf.coming / "part.parquet").write_text("rows")
-    shelf.take_in({"part.parquet": "2025-11-20"}, 2)
+    shelf.take_in("events", {"part.parquet": "d=2025-11-20"}, 2)
     file = shelf.folder("events", 2) / "d=2025-11-20/part.parquet"
     match lost:
         case "what is in a file":

@@ -1,0 +1,85 @@
+"""Lives and messages, made from events: each task makes those of a span, and keeps them itself.
+
+Spark hears only what there is, as of events: see `pipeline.source.keeping`.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from pipeline.lake import OPEN
+from pipeline.lives import LIFE, lives
+from pipeline.messages import MESSAGES, known, lost, messages, unsettled
+from pipeline.runs import Runs, carried_with_runs, with_runs
+from pipeline.source.arrow import ARROW
+from pipeline.source.keeping import packing
+from pipeline.spans import Span, read, spans
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_RECEIPT = "table string, place string, file string"
+# Of these nothing depends on it.
+_EVENTS = pa.schema(
+    [each for each in ARROW if each.name not in ("size", "priority", "sender", "what", "number")]
+)
+
+
+class Made(NamedTuple):
+    """A file of a batch of a table, and in which part of the batch it belongs."""
+
+    table: str
+    place: str
+    file: str
+
+
+def make(
+    spark: "SparkSession", tables: Mapping[str, Iterable[Path]], runs: Runs, into: Path
+) -> list[Made]:
+    """What is made from these files of events, and of what was carried.
+
+    Args:
+        tables: Files of `events`, and of `messages` and open lives.
+    """
+    into.mkdir(parents=True, exist_ok=True)
+    # On a cluster one for each of its cores.
+    found = spans(tables, spark.sparkContext.defaultParallelism)
+    tasks = spark.range(0, len(found), 1, len(found))
+    receipts = tasks.mapInArrow(partial(_tasks, found, runs, into), _RECEIPT)
+    return [Made(*row) for row in receipts.collect()]
+
+
+def _tasks(
+    found: list[Span], runs: Runs, into: Path, numbers: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    for batch in numbers:
+        for number in batch.column("id").to_pylist():
+            made = [each._asdict() for each in make_of(found[number], runs, into)]
+            if made:
+                yield pa.RecordBatch.from_pylist(made)
+
+
+def make_of(span: Span, runs: Runs, into: Path) -> Iterator[Made]:
+    """What is made of the messages of a span; each table's part of it is a file."""
+    events = with_runs(read(span, "events", _EVENTS), runs)
+    told = known(events, carried_with_runs(read(span, "messages", MESSAGES), runs))
+    life = lives(events, carried_with_runs(read(span, OPEN, LIFE), runs), told)
+    for state in pc.unique(life["state"]).to_pylist():
+        of_state = life.filter(pc.equal(life["state"], state)).drop_columns(["state"])
+        yield Made("life", f"state={state}", _written(of_state, into))
+    now = messages(told)
+    for table, rows in (("messages", unsettled(now)), ("lost", lost(now, runs))):
+        if len(rows):
+            yield Made(table, "", _written(rows, into))
+
+
+def _written(rows: pa.Table, into: Path) -> str:
+    name = f"{uuid4().hex}.parquet"
+    pq.write_table(rows, into / name, **packing(rows.schema))
+    return name

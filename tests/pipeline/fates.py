@@ -1,0 +1,158 @@
+"""A naive watcher of copies: things happen to them one after the other, and it keeps count."""
+
+from dataclasses import dataclass, field, fields
+from datetime import datetime
+from typing import Any
+
+from app.journal.schema import Event
+from tests.pipeline.journals import SECOND, START_US, event
+from tests.pipeline.told import Told
+
+_CODES = ("user.update.error", "user.update.internalError")
+_NAMES = ("ann/1", "bob/2", "anonymous/-1", "eve/x/-2")
+
+
+@dataclass
+class _Copy:
+    """One life of a copy; `letter` is what it died with."""
+
+    msg: int
+    receiver: str
+    generation: int = 0
+    replay_of: list[int] = field(default_factory=list)
+    state: str = "open"
+    handed: int | None = None
+    ended: int | None = None
+    attempts: int | None = None
+    redelivered: int = 0
+    refused: int = 0
+    code: str | None = None
+    letter: int | None = None
+    # Nobody tells of it before something happens to it.
+    is_told: bool = False
+
+
+_SEEN = [each.name for each in fields(_Copy) if each.name not in ("msg", "is_told")]
+
+
+class Fates:
+    """Whatever the dice say happens, if it can: to the copies of one node, in one process after
+    the other.
+    """
+
+    def __init__(self) -> None:
+        self.told: list[Told] = []
+        self.lost: dict[str, int] = {}
+        self._kept: dict[int, bool] = {}
+        self._copies: list[_Copy] = []
+        self._epoch = 1
+        self._letters = 0
+
+    def go_on(self, dice: int) -> None:
+        dice, what = divmod(dice, 8)
+        copies = [copy for copy in self._copies if copy.state in ("open", "dead")]
+        if what == 0 or not copies:
+            self._publish(dice)
+        elif what == 1 and dice % 2:
+            self._start()
+        else:
+            copy = copies[dice % len(copies)]
+            if copy.state == "dead":
+                self._replay(copy)
+            else:
+                (self._hand, self._hand, self._refuse, self._die, self._end)[what % 5](copy, dice)
+
+    def _publish(self, dice: int) -> None:
+        dice, count = divmod(dice, 4)
+        kept = dice % 2 == 0
+        msg = len(self._kept)
+        self._kept[msg] = kept
+        names = _NAMES[: count + 1]
+        self._copies += [_Copy(msg, name) for name in names]
+        in_store = sum("/-" not in name for name in names) if kept else 0
+        self._tell(event("published", 0, msg, copies=len(names), kept=in_store, size=9))
+
+    def _tell(self, event: Event) -> int:
+        """It happens now."""
+        now = START_US + len(self.told) // 2 * SECOND
+        seq = len(self.told) + 1
+        channel = None if event.msg is None else f"/{_number(event.msg) % 2}"
+        tells = event.kind in ("published", "replayed")
+        told = event._replace(ts=now, channel=channel if tells else None)
+        self.told.append(Told(told, f"seed-{self._epoch}", seq))
+        return now
+
+    def _tell_of(self, copy: _Copy, kind: str, **more: Any) -> int:
+        copy.is_told = True
+        return self._tell(event(kind, 0, copy.msg, receiver=copy.receiver, **more))
+
+    def _hand(self, copy: _Copy, dice: int) -> None:
+        kind = "handed" if copy.handed is None else "redelivered"
+        copy.attempts = (copy.attempts or 0) + 1
+        us = self._tell_of(copy, kind, attempt=copy.attempts)
+        copy.redelivered += copy.handed is not None
+        copy.handed = us if copy.handed is None else copy.handed
+
+    def _refuse(self, copy: _Copy, dice: int) -> None:
+        copy.code = _CODES[dice % 2]
+        copy.refused += 1
+        self._tell_of(copy, "refused", code=copy.code, attempt=copy.attempts)
+
+    def _die(self, copy: _Copy, dice: int) -> None:
+        self._letters += 1
+        copy.state, copy.letter = "dead", self._letters
+        copy.ended = self._tell_of(copy, "dead", letter=copy.letter, fingerprint="f")
+
+    def _end(self, copy: _Copy, dice: int) -> None:
+        copy.state = ("acked", "expired", "discarded", "written")[dice % 4]
+        copy.ended = self._tell_of(copy, copy.state)
+        if copy.state == "written" and copy.handed is None:
+            copy.handed = copy.ended
+
+    def _replay(self, copy: _Copy) -> None:
+        """Of a letter once; of a name whose session the store does not know nobody could tell."""
+        assert copy.letter is not None
+        is_known = self._kept[copy.msg] or "/-" in copy.receiver
+        if not is_known or any(copy.letter in other.replay_of for other in self._copies):
+            return
+        again = _Copy(copy.msg, copy.receiver, copy.generation + 1, [copy.letter])
+        self._copies.append(again)
+        self._tell_of(again, "replayed", letter=copy.letter, generation=again.generation)
+
+    def _start(self) -> None:
+        """The process ends, and with it what it had for itself; another one begins."""
+        self._epoch += 1
+        now = self._tell(event("node", 0, what="start", number=0))
+        for copy in self._copies:
+            if copy.state == "open" and ("/-" in copy.receiver or not self._kept[copy.msg]):
+                channel = f"/{copy.msg % 2}"
+                self.lost[channel] = self.lost.get(channel, 0) + 1
+                copy.state, copy.ended = "lost_with_process", now
+
+    def lives(self) -> list[tuple[Any, ...]]:
+        """Those of which anything was told."""
+        return [
+            (copy.msg, f"/{copy.msg % 2}", *(getattr(copy, name) for name in _SEEN))
+            for copy in self._copies
+            if copy.is_told
+        ]
+
+    def unsettled(self) -> list[int]:
+        """Messages of which copies are on their way."""
+        numbers = {copy.msg for copy in self._copies if copy.state == "open"}
+        return sorted((START_US + number * SECOND) * 1000 for number in numbers)
+
+
+def seen(row: dict[str, Any]) -> tuple[Any, ...]:
+    """A life from the tables, as `Fates` tells it."""
+    times = {name: _us(row[f"{name}_ts"]) for name in ("handed", "ended")}
+    known = {**row, **times, "replay_of": row["replay_of"] or []}
+    return (_number(row["msg"]), row["channel"], *(known[name] for name in _SEEN))
+
+
+def _us(time: datetime | None) -> int | None:
+    return None if time is None else round(time.timestamp()) * SECOND
+
+
+def _number(msg: int) -> int:
+    return (msg // 1000 - START_US) // SECOND
