@@ -84,12 +84,10 @@ def _check_reach(spark: "SparkSession", lake: Lake, first: date) -> None:
 def backfill(spark: "SparkSession", lake: Lake, plan: Plan, tell: Callable[[int], None]) -> None:
     """Take the steps that are left, and put the tables in place; `tell` hears how many are done."""
     scratch = Lake((lake.root / PLAN).parent)
-    events = lake.table(spark, "events").where(F.col("batch") <= plan.newest)
     for step in range(plan.done, len(plan.steps)):
         scratch.forget_carried(step)
-        days = plan.steps[step]
-        told = census(events.where(F.col("d").isin(*map(date.fromisoformat, days))))
-        write_lives(spark, _files(lake, days, plan.newest), step, scratch, runs_of(told))
+        files = [*_files(lake, plan.steps[step], plan.newest)]
+        write_lives(spark, files, step, scratch, runs_of(census(spark, files)))
         commits = scratch.checkpoint / "commits"
         commits.mkdir(parents=True, exist_ok=True)
         (commits / str(step)).touch()

@@ -1,13 +1,32 @@
 """How many events of each kind there are of each run: what must be known before work begins."""
 
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from pyspark.sql import functions as F
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from app.journal.schema import Kind
+from pipeline.arrow import ARROW, arrow_of
+from pipeline.rows import Sums, only_if, summed
+from pipeline.tasks import in_shares, in_tasks
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import SparkSession
+
+GROUP = (
+    "node string, epoch string, kind string, n bigint, number bigint, since_us bigint, "
+    "start_us bigint"
+)
+_BY = ("node", "epoch", "kind")
+_SUMS: Sums = {
+    "n": ("n", "sum"),
+    "number": ("number", "sum"),
+    "since_us": ("since_us", "min"),
+    "start_us": ("start_us", "min"),
+}
+_COLUMNS = [*_BY, "number", "ts", "what"]
 
 
 class Group(NamedTuple):
@@ -24,14 +43,35 @@ class Group(NamedTuple):
     start_us: int | None
 
 
-def census(events: "DataFrame") -> list[Group]:
-    """All groups; who has receipts need not ask."""
-    us = F.unix_micros("ts")
-    is_start = (F.col("kind") == Kind.NODE) & (F.col("what") == "start")
-    told = events.groupBy("node", "epoch", "kind").agg(
-        F.count("*"),
-        F.coalesce(F.sum("number"), F.lit(0)),
-        F.min(us),
-        F.min(F.when(is_start, us)),
-    )
+def count(events: pa.RecordBatch) -> pa.Table:
+    """All groups of some events: GROUP."""
+    us = events["ts"].cast(pa.int64())
+    is_start = pc.and_(pc.equal(events["kind"], Kind.NODE), pc.equal(events["what"], "start"))
+    told = {
+        **{name: events[name] for name in _BY},
+        "n": pa.repeat(1, len(events)),
+        "number": pc.coalesce(events["number"], 0),
+        "since_us": us,
+        "start_us": only_if(is_start, us),
+    }
+    return summed(pa.table(told), _BY, _SUMS)
+
+
+def add_up(counts: Iterable[pa.Table]) -> pa.Table:
+    """The groups of all of these."""
+    return summed(pa.concat_tables(counts), _BY, _SUMS).combine_chunks()
+
+
+def census(spark: "SparkSession", files: Sequence[Path]) -> list[Group]:
+    """The groups of the events in these files, of each file or more; receipts have them, too."""
+    told = in_tasks(spark, _count_all, in_shares(spark, files), GROUP)
     return [Group(*row) for row in told.collect()]
+
+
+def _count_all(files: Sequence[Path]) -> Iterator[pa.Table]:
+    # It brings pandas along, which others who know this module need not wait for.
+    import pyarrow.dataset as ds
+
+    found = ds.dataset([*map(str, files)], schema=ARROW, format="parquet")
+    counts = (count(rows) for rows in found.to_batches(columns=_COLUMNS, use_threads=False))
+    yield add_up([arrow_of(GROUP).empty_table(), *counts])

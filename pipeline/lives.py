@@ -9,12 +9,12 @@ import pyarrow.compute as pc
 
 from app.journal.schema import Kind
 from pipeline import schemas
+from pipeline.arrow import arrow_of
 from pipeline.copies import COPY, ENDS, LOST, MESSAGE
 from pipeline.lake import OPEN
 from pipeline.messages import is_unnamed
 from pipeline.rows import Sums, beside, only_if, summed, with_columns
 from pipeline.runs import NEVER
-from pipeline.source.arrow import arrow_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -13,13 +13,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from pipeline.arrow import ARROW, arrow_of
 from pipeline.lake import OPEN
 from pipeline.lives import LIFE, lives
 from pipeline.messages import MESSAGES, known, lost, messages, unsettled
 from pipeline.runs import Runs, carried_with_runs, with_runs
-from pipeline.source.arrow import ARROW
-from pipeline.source.keeping import packing
+from pipeline.source.keeping import PACKED, packing
 from pipeline.spans import Span, read, spans
+from pipeline.tasks import in_tasks
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,21 +49,14 @@ def make(
         tables: Files of `events`, and of `messages` and open lives.
     """
     into.mkdir(parents=True, exist_ok=True)
-    # On a cluster one for each of its cores.
     found = spans(tables, spark.sparkContext.defaultParallelism)
-    tasks = spark.range(0, len(found), 1, len(found))
-    receipts = tasks.mapInArrow(partial(_tasks, found, runs, into), _RECEIPT)
+    receipts = in_tasks(spark, partial(_receipts, runs, into), found, _RECEIPT)
     return [Made(*row) for row in receipts.collect()]
 
 
-def _tasks(
-    found: list[Span], runs: Runs, into: Path, numbers: Iterator[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
-    for batch in numbers:
-        for number in batch.column("id").to_pylist():
-            made = [each._asdict() for each in make_of(found[number], runs, into)]
-            if made:
-                yield pa.RecordBatch.from_pylist(made)
+def _receipts(runs: Runs, into: Path, span: Span) -> Iterator[pa.Table]:
+    made = [each._asdict() for each in make_of(span, runs, into)]
+    yield pa.Table.from_pylist(made, arrow_of(_RECEIPT))
 
 
 def make_of(span: Span, runs: Runs, into: Path) -> Iterator[Made]:
@@ -81,5 +75,5 @@ def make_of(span: Span, runs: Runs, into: Path) -> Iterator[Made]:
 
 def _written(rows: pa.Table, into: Path) -> str:
     name = f"{uuid4().hex}.parquet"
-    pq.write_table(rows, into / name, **packing(rows.schema))
+    pq.write_table(rows, into / name, row_group_size=PACKED, **packing(rows.schema))
     return name

@@ -7,10 +7,10 @@ import pyarrow.compute as pc
 
 from app.journal.schema import Kind
 from pipeline import schemas
+from pipeline.arrow import arrow_of
 from pipeline.copies import ENDS, MESSAGE
 from pipeline.rows import Sums, beside, of_each_word, only_if, summed, with_columns
 from pipeline.runs import NEVER, Runs, when
-from pipeline.source.arrow import arrow_of
 
 MESSAGES = arrow_of(schemas.MESSAGE)
 LOST = arrow_of(schemas.LOST)

@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pyarrow as pa
-import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 # Rows that a task is about: fewer are not worth one, of more it would take too much memory.
 _FEWEST = 100_000
-_MOST = 1_000_000
+_MOST = 500_000
 # In so many steps from its first message to its last a part of a file is thought to go on evenly.
 _STEPS = 8
 _FIRST, _LAST = -(2**63), 2**63 - 1
@@ -83,6 +82,9 @@ def read(span: Span, table: str, schema: pa.Schema) -> pa.Table:
     files = span.files[table]
     if not files:
         return schema.empty_table()
+    # It brings pandas along, which others who know this module need not wait for.
+    import pyarrow.dataset as ds
+
     of_span = (ds.field("msg") >= span.first) & (ds.field("msg") < span.end)
     found = ds.dataset(files, schema=schema, format="parquet")
     # What is asked of it looks at all of a column at once.

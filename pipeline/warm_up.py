@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from app.journal.schema import Event, Kind
+from pipeline.arrow import ARROW
 from pipeline.audit import violations
 from pipeline.ingest import Taken, write_batch
 from pipeline.lake import Lake
 from pipeline.reports.catalogue import REPORTS, result_of
 from pipeline.reports.tables import tables_of
 from pipeline.session import Engine, open_session
-from pipeline.source.arrow import ARROW
 from pipeline.source.keeping import RECEIPT, keep
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from app.cli.output import complain, note, patience, print_json, print_table, pr
 from app.cli.pipeline_replay import replay
 from app.cli.pipeline_upkeep import backfill, compact, retain
 from app.cli.rows import Parquet, keep, show_result
-from app.cli.spark import engine, failing, silent_ctrl_c, until_ctrl_c
+from app.cli.spark import engine, failing, refuse_remote, silent_ctrl_c, until_ctrl_c
 from pipeline.doctor import Sight, examine, prepare, try_out
 from pipeline.lake import Lake
 from pipeline.session import Engine
@@ -110,8 +110,7 @@ def ingest(
     engine: Callable[[bool], Engine],
 ) -> None:
     """Take events from the journal into the tables, each of them once."""
-    if engine(False).remote is not None:
-        raise typer.BadParameter("ingest writes the tables itself: give it a --master")
+    refuse_remote(engine(False), "ingest")
     lake = Lake(journal.lake)
     with (
         failing(),

@@ -10,7 +10,7 @@ from app.cli import spark
 from app.cli.journal_place import JournalPlace, journal
 from app.cli.options import AsJson, DryRun, Yes, confirm, gathers
 from app.cli.output import note, patience, print_json, print_table, progress
-from app.cli.spark import engine, failing
+from app.cli.spark import engine, failing, refuse_remote
 from pipeline.batches import EVENTS
 from pipeline.lake import Lake
 from pipeline.session import Engine
@@ -112,6 +112,7 @@ def backfill(
 
     If it is broken off, the next one goes on behind the last whole day.
     """
+    refuse_remote(engine(False), "backfill")
     lake = Lake(journal.lake)
     with (
         failing(),

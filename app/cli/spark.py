@@ -43,6 +43,12 @@ def engine(
     return make
 
 
+def refuse_remote(engine: Engine, who: str) -> None:
+    """Whose tasks write files themselves needs workers of its own."""
+    if engine.remote is not None:
+        raise typer.BadParameter(f"{who} writes the tables itself: give it a --master")
+
+
 def _setting(word: str) -> tuple[str, str]:
     name, equals, value = word.partition("=")
     if not equals:

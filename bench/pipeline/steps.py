@@ -88,7 +88,7 @@ def spark(url: str, lake: Lake) -> Found:
         files = [*(lake.root / "events").rglob("*.parquet")]
 
         def make() -> None:
-            write_lives(spark, files, 0, made, runs_of(census(events)))
+            write_lives(spark, files, 0, made, runs_of(census(spark, files)))
 
         took = {"lives": _seconds(make)}
         _commit(made)

@@ -12,24 +12,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from app.journal.schema import Kind
-from pipeline.source.arrow import ARROW
+from pipeline.arrow import ARROW
+from pipeline.census import GROUP, add_up, count
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-# Of which day a file is, and what is in it, as pipeline.census has it.
-RECEIPT = (
-    "file string, day string, node string, epoch string, kind string, n bigint, number bigint, "
-    "since_us bigint, start_us bigint"
-)
-_GROUP = ("node", "epoch", "kind")
-_SUMS = {"n": "sum", "number": "sum", "since_us": "min", "start_us": "min"}
+# Of which day a file is, and what is in it.
+RECEIPT = f"file string, day string, {GROUP}"
 _US_PER_DAY = 86_400_000_000
 # Rows that are put in the order of their messages; and of these, rows that are packed together.
 # Whoever reads some messages finds them in few places.
-_TOGETHER, _PACKED = 524_288, 65_536
+_TOGETHER, PACKED = 524_288, 65_536
 # Clocks may say anything: of more days the rest waits in files of its own.
 _MOST_OPEN = 16
 
@@ -86,7 +81,7 @@ class _DayFile:
         self._counts: list[pa.Table] = []
 
     def add(self, rows: pa.RecordBatch) -> None:
-        self._counts.append(_counted(rows))
+        self._counts.append(count(rows))
         self._waiting.append(rows)
         self._rows += rows.num_rows
         if self._rows >= _TOGETHER:
@@ -95,37 +90,15 @@ class _DayFile:
     def _write(self) -> None:
         rows = pa.Table.from_batches(self._waiting).combine_chunks()
         in_order = rows.take(pc.sort_indices(rows["msg"]))
-        self._writer.write_table(in_order, row_group_size=_PACKED)
+        self._writer.write_table(in_order, row_group_size=PACKED)
         self._waiting, self._rows = [], 0
 
     def close(self) -> pa.RecordBatch:
         if self._waiting:
             self._write()
         self._writer.close()
-        receipt = _summed(pa.concat_tables(self._counts))
+        receipt = add_up(self._counts)
         for name, value in (("day", self._day), ("file", self._name)):
             receipt = receipt.add_column(0, name, pa.repeat(value, len(receipt)))
-        [batch] = receipt.combine_chunks().to_batches()
+        [batch] = receipt.to_batches()
         return batch
-
-
-def _counted(rows: pa.RecordBatch) -> pa.Table:
-    ts = rows.column("ts").cast(pa.int64())
-    is_start = pc.and_(
-        pc.equal(rows.column("kind"), Kind.NODE), pc.equal(rows.column("what"), "start")
-    )
-    return _summed(
-        pa.table(
-            {
-                **{name: rows.column(name) for name in _GROUP},
-                "n": pa.repeat(1, len(rows)),
-                "number": pc.coalesce(rows.column("number"), 0),
-                "since_us": ts,
-                "start_us": pc.if_else(is_start, ts, pa.scalar(None, pa.int64())),
-            }
-        )
-    )
-
-
-def _summed(told: pa.Table) -> pa.Table:
-    return told.group_by([*_GROUP]).aggregate([*_SUMS.items()]).rename_columns([*_GROUP, *_SUMS])

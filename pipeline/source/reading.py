@@ -8,9 +8,9 @@ import pyarrow as pa
 
 from app.journal.frame import Frame, FrameUnreadable, decode, decode_head
 from app.journal.schema import VERSION
+from pipeline.arrow import batch
 from pipeline.failures import PipelineFailed
 from pipeline.incidents import Incident
-from pipeline.source.arrow import batch
 from pipeline.source.outline import BEGIN, Finding
 from pipeline.source.streams import Journals
 from pipeline.source.table import Numbered, tables

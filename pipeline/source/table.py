@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from app.journal.frame import Frame, FrameUnreadable
-from pipeline.source.arrow import batch
+from pipeline.arrow import batch
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -118,6 +118,7 @@ def test_a_directory_without_a_store_is_named(tmp_path: Path) -> None:
         (["ingest", "--master", "yarn"], "yarn"),
         (["ingest", "--redis", "localhost", "--lake", "."], "redis://"),
         (["ingest", "--remote", "sc://localhost"], "--master"),
+        (["backfill", "--remote", "sc://localhost"], "--master"),
         (["report", "dead", "--conf", "spark.driver.memory"], "spark.some.name=value"),
         (["report", "dead", "--parquet", "."], "there already"),
         (["report", "all", "--html", "nowhere/page.html"], "nowhere/page.html"),

@@ -9,11 +9,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from pipeline.arrow import ARROW, batch
 from pipeline.census import Group
 from pipeline.failures import PipelineFailed
 from pipeline.lake import Lake
 from pipeline.source import keeping
-from pipeline.source.arrow import ARROW, batch
 from pipeline.source.keeping import keep
 
 DAY_US = 86_400_000_000
@@ -120,7 +120,7 @@ def test_files_that_a_worker_left_on_another_machine_are_missed(tmp_path: Path) 
 
 
 def test_each_part_of_a_file_tells_of_few_messages(tmp_path: Path, monkeypatch: Any) -> None:
-    monkeypatch.setattr(keeping, "_PACKED", 2)
+    monkeypatch.setattr(keeping, "PACKED", 2)
     told = {
         "msg": pa.array([9, 1, None, 5, 1, 7]),
         "ts": pa.array([0] * 6, pa.timestamp("us", "UTC")),

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline import spans as planning
+from pipeline.arrow import ARROW, batch
 from pipeline.making import make_of
 from pipeline.runs import runs_of
-from pipeline.source.arrow import ARROW, batch
 from pipeline.spans import Span, read, spans
 from tests.pipeline.stories import the_story
 from tests.pipeline.told import made_of, one_run, table_of

@@ -13,10 +13,10 @@ from typer.testing import CliRunner, Result
 from app.cli.main import program
 from app.journal.schema import Event
 from pipeline import backfill as backfills
+from pipeline.arrow import ARROW
 from pipeline.batches import EVENTS
 from pipeline.failures import PipelineFailed
 from pipeline.lake import Lake, receipt_of, write_down
-from pipeline.source.arrow import ARROW
 from pipeline.source.keeping import keep
 from pipeline.swap import changing, keeping_up, reading, replace, unread
 from tests.pipeline.journals import SECOND

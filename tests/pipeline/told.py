@@ -8,11 +8,11 @@ import pyarrow.compute as pc
 
 from app.journal.schema import Event, Kind
 from pipeline import messages
+from pipeline.arrow import ARROW
 from pipeline.census import Group
 from pipeline.lake import OPEN
 from pipeline.lives import LIFE, lives
 from pipeline.runs import carried_with_runs, runs_of, with_runs
-from pipeline.source.arrow import ARROW
 
 
 class Told(NamedTuple):

@@ -1,0 +1,41 @@
+"""Work that tasks do themselves, on files and in Arrow columns: Spark hears what it comes to."""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Share = TypeVar("Share")
+
+
+def in_tasks(
+    spark: "SparkSession",
+    work: Callable[[Share], Iterator[pa.Table]],
+    shares: Sequence[Share],
+    schema: str,
+) -> "DataFrame":
+    """What work on each share comes to, a task for each."""
+    numbers = spark.range(0, len(shares), 1, max(1, len(shares)))
+    return numbers.mapInArrow(partial(_work, work, shares), schema)
+
+
+def in_shares(spark: "SparkSession", files: Sequence[Path]) -> list[Sequence[Path]]:
+    """Files as they are shared among cores."""
+    cores = spark.sparkContext.defaultParallelism
+    return [files[number::cores] for number in range(min(cores, len(files)))]
+
+
+def _work(
+    work: Callable[[Share], Iterator[pa.Table]],
+    shares: Sequence[Share],
+    numbers: Iterator[pa.RecordBatch],
+) -> Iterator[pa.RecordBatch]:
+    for batch in numbers:
+        for number in batch.column("id").to_pylist():
+            for table in work(shares[number]):
+                yield from table.to_batches()
