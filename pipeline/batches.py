@@ -28,15 +28,16 @@ def check(lake: Lake, newest: int, tables: Iterable[str]) -> None:
     """
     for table in tables:
         places = [lake.folder(table, batch) for batch in sorted(due(lake, table, newest))]
-        _refuse([place for place in places if not place.exists()], "is not there")
+        refuse([place for place in places if not place.exists()], "is not there")
         for folder in (lake.root / table).glob("batch=*"):
             if batch_of(folder) <= newest:
-                _refuse(missing(folder), "is not there")
+                refuse(missing(folder), "is not there")
                 files = folder.rglob("*.parquet")
-                _refuse([file for file in files if not file.stat().st_size], "is empty")
+                refuse([file for file in files if not file.stat().st_size], "is empty")
 
 
-def _refuse(lost: Sequence[Path], how: str) -> None:
+def refuse(lost: Sequence[Path], how: str) -> None:
+    """Say what was lost, if anything was, and what to do about it."""
     if lost:
         more = f", and {len(lost) - 1} more" if lost[1:] else ""
         what, anew = f"{lost[0]} {how}{more}: what was in it is lost", _anew(lost[0])

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from app.journal.schema import Kind
 from pipeline.arrow import ARROW, arrow_of
 from pipeline.rows import Sums, only_if, summed
-from pipeline.tasks import in_shares, in_tasks
+from pipeline.tasks import in_tasks
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -64,7 +64,9 @@ def add_up(counts: Iterable[pa.Table]) -> pa.Table:
 
 def census(spark: "SparkSession", files: Sequence[Path]) -> list[Group]:
     """The groups of the events in these files, of each file or more; receipts have them, too."""
-    told = in_tasks(spark, _count_all, in_shares(spark, files), GROUP)
+    cores = spark.sparkContext.defaultParallelism
+    shares = [files[number::cores] for number in range(min(cores, len(files)))]
+    told = in_tasks(spark, _count_all, shares, GROUP)
     return [Group(*row) for row in told.collect()]
 
 

@@ -128,8 +128,8 @@ def _in_turn(told: pa.Table) -> pa.Table:
 def _is_first(in_turn: pa.Table) -> pa.Array:
     """Whether it is the first that is told of its copy."""
     is_first = np.ones(len(in_turn), bool)
-    same = (pc.equal(in_turn[name][1:], in_turn[name][:-1]).to_numpy() for name in COPY)
-    is_first[1:] = ~np.logical_and.reduce([*same])
+    same = (pc.equal(in_turn[name][1:], in_turn[name][:-1]) for name in COPY)
+    is_first[1:] = ~np.logical_and.reduce([each.fill_null(False).to_numpy() for each in same])
     return pa.array(is_first)
 
 

@@ -11,6 +11,8 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from pipeline.batches import refuse
+
 # Rows that a task is about: fewer are not worth one, of more it would take too much memory.
 _FEWEST = 100_000
 _MOST = 500_000
@@ -37,7 +39,11 @@ class _Part(NamedTuple):
 
 
 def spans(tables: Mapping[str, Iterable[Path]], cores: int) -> list[Span]:
-    """All that is told of messages in these files, for so many cores; one at least."""
+    """All that is told of messages in these files, for so many cores; one at least.
+
+    Raises:
+        PipelineFailed: One of the files is none that can be read.
+    """
     parts = {table: [*_parts(files)] for table, files in tables.items()}
     ends = [*_ends([part for each in parts.values() for part in each], cores)]
     return [
@@ -48,7 +54,7 @@ def spans(tables: Mapping[str, Iterable[Path]], cores: int) -> list[Span]:
 
 def _parts(files: Iterable[Path]) -> Iterator[_Part]:
     for file in files:
-        told = pq.read_metadata(file)
+        told = _told_by(file)
         column = told.schema.names.index("msg")
         for number in range(told.num_row_groups):
             group = told.row_group(number)
@@ -56,6 +62,14 @@ def _parts(files: Iterable[Path]) -> Iterator[_Part]:
             # In some nothing is of a message.
             if known is not None and known.has_min_max:
                 yield _Part(file, known.min, known.max, group.num_rows)
+
+
+def _told_by(file: Path) -> pq.FileMetaData:
+    try:
+        return pq.read_metadata(file)
+    except pa.ArrowException:
+        refuse([file], "cannot be read")
+        raise
 
 
 def _ends(parts: Sequence[_Part], cores: int) -> Iterator[int]:

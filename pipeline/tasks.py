@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
@@ -22,12 +21,6 @@ def in_tasks(
     """What work on each share comes to, a task for each."""
     numbers = spark.range(0, len(shares), 1, max(1, len(shares)))
     return numbers.mapInArrow(partial(_work, work, shares), schema)
-
-
-def in_shares(spark: "SparkSession", files: Sequence[Path]) -> list[Sequence[Path]]:
-    """Files as they are shared among cores."""
-    cores = spark.sparkContext.defaultParallelism
-    return [files[number::cores] for number in range(min(cores, len(files)))]
 
 
 def _work(

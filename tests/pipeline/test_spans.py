@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from pipeline import spans as planning
 from pipeline.arrow import ARROW, batch
+from pipeline.failures import PipelineFailed
 from pipeline.making import make_of
 from pipeline.runs import runs_of
 from pipeline.spans import Span, read, spans
@@ -73,6 +74,15 @@ def test_spans_are_of_like_size_and_read_little_of_what_others_read(
 def test_where_no_message_is_one_task_says_so(tmp_path: Path) -> None:
     [span] = spans({"events": [file_of(tmp_path, "0.parquet", [None])], "open": []}, 2)
     assert read_all([span], "events", "open") == [[]]
+
+
+def test_a_file_that_nobody_can_read_is_named_with_what_to_do(tmp_path: Path) -> None:
+    carried = tmp_path / "messages" / "batch=00000001" / "part.parquet"
+    carried.parent.mkdir(parents=True)
+    carried.write_text("torn")
+    told = "part.parquet cannot be read: what was in it is lost; .*backfill makes it anew"
+    with pytest.raises(PipelineFailed, match=told):
+        spans({"messages": [carried]}, 2)
 
 
 def test_many_tasks_make_what_one_makes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
