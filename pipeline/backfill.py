@@ -21,6 +21,7 @@ from pipeline.failures import PipelineFailed
 from pipeline.ingest import write_lives
 from pipeline.lake import Lake, batch_of, write_down
 from pipeline.runs import runs_of
+from pipeline.spans import footer
 from pipeline.swap import changing, replace
 from pipeline.upkeep import PLAN
 
@@ -87,6 +88,8 @@ def backfill(spark: "SparkSession", lake: Lake, plan: Plan, tell: Callable[[int]
     for step in range(plan.done, len(plan.steps)):
         scratch.forget_carried(step)
         files = [*_files(lake, plan.steps[step], plan.newest)]
+        for file in files:
+            footer(file)
         write_lives(spark, files, step, scratch, runs_of(census(spark, files)))
         commits = scratch.checkpoint / "commits"
         commits.mkdir(parents=True, exist_ok=True)

@@ -9,7 +9,6 @@ from app.journal.schema import SETTLED
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-# What tells most comes first: by it rows are put in order.
 MESSAGE = ("msg", "origin")
 COPY = (*MESSAGE, "receiver")
 ENDS = sorted(SETTLED)

@@ -121,6 +121,8 @@ def _start(
     with steady(lake):
         lake.check()
     lake.sign()
+    # Nobody else is at work here.
+    lake.sweep()
     taken = Taken()
 
     def take(receipts: "DataFrame", batch: int) -> None:

@@ -59,7 +59,7 @@ class Lake:
     def __init__(self, root: Path) -> None:
         self.root = root.resolve()
         self.checkpoint = self.root / "_checkpoint"
-        # Where tasks lay files of events, which nobody counts on yet.
+        # Where tasks lay files, which nobody counts on yet.
         self.coming = self.root / "_coming"
         self._version = self.root / "_version"
 

@@ -74,7 +74,7 @@ def _told(events: pa.Table) -> pa.Table:
         {
             "us": us,
             "rank": pc.coalesce(pc.index_in(kind, _RANK), _LAST),
-            "generation": only_if(is_replay, events["generation"]),
+            "generation": only_if(is_replay, _generation(events)),
             "handed_us": only_if(pc.is_in(kind, _HANDED), us),
             # The latest end, and which it was, in one number.
             "end": pc.add(pc.shift_left(us, _PLACE), pc.index_in(kind, _ENDS)),
@@ -87,12 +87,22 @@ def _told(events: pa.Table) -> pa.Table:
     )
 
 
+def _generation(events: pa.Table) -> pa.ChunkedArray:
+    """Who tells of a replay and not of which one means the first."""
+    return pc.coalesce(events["generation"], pa.scalar(1, pa.int32()))
+
+
 def _told_of_open(carried: pa.Table) -> pa.Table:
     """What is known of a life from earlier batches; it comes before everything else."""
     first = pa.array(np.zeros(len(carried), np.int32))
     return with_columns(
         carried.select([*_LIFE, "over_us", *_COUNTS, *_WORDS]),
-        {"handed_us": carried["handed_ts"].cast(pa.int64()), **dict.fromkeys(_ORDER, first)},
+        {
+            "handed_us": carried["handed_ts"].cast(pa.int64()),
+            **dict.fromkeys(_ORDER, first),
+            # If there are several, what comes is about the last one.
+            "pos": carried["generation"],
+        },
     )
 
 
@@ -143,6 +153,7 @@ def _words(told: pa.Table) -> pa.Table:
 def _replay_of(happened: pa.Table, carried: pa.Table) -> pa.Table:
     """The letters that lives were replayed from: of few lives, too."""
     replays = happened.filter(pc.equal(happened["kind"], Kind.REPLAYED))
+    replays = with_columns(replays, {"generation": _generation(replays)})
     before = carried["replay_of"].combine_chunks()
     carried = carried.select([*_LIFE]).take(pc.list_parent_indices(before))
     letters = with_columns(carried, {"letter": pc.list_flatten(before)})

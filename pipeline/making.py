@@ -19,7 +19,7 @@ from pipeline.lives import LIFE, lives
 from pipeline.messages import MESSAGES, known, lost, messages, unsettled
 from pipeline.runs import Runs, carried_with_runs, with_runs
 from pipeline.source.keeping import PACKED, packing
-from pipeline.spans import Span, read, spans
+from pipeline.spans import Span, parts, read, spans
 from pipeline.tasks import in_tasks
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def make(
 
 
 def _receipts(runs: Runs, into: Path, span: Span) -> Iterator[pa.Table]:
-    made = [each._asdict() for each in make_of(span, runs, into)]
+    made = [each._asdict() for part in parts(span) for each in make_of(part, runs, into)]
     yield pa.Table.from_pylist(made, arrow_of(_RECEIPT))
 
 

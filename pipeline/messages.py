@@ -72,16 +72,15 @@ def messages(known: pa.Table) -> pa.Table:
     # What the store has of a message stays unknown where it is.
     numbers = {*_SUMS, *(name + _THEN for name in _SUMS)} - {"kept", "kept" + _THEN}
     told = with_columns(known, {name: pc.coalesce(known[name], _ZERO) for name in numbers})
-    gone = _gone({name: told[name + _THEN] for name in _SUMS})
+    gone = _gone(told["kept"], {name: told[name + _THEN] for name in _SUMS})
     whole = with_columns(told, {"lost": pc.add(told["lost"], gone)})
     return with_columns(whole.select(MESSAGES.names), {"gone": gone})
 
 
-def _gone(then: Mapping[str, pa.ChunkedArray]) -> pa.ChunkedArray:
+def _gone(kept: pa.ChunkedArray, then: Mapping[str, pa.ChunkedArray]) -> pa.ChunkedArray:
     """Of the copies that were on their way then, those that the store did not have."""
-    kept = then["kept"]
     unnamed = pc.subtract(then["unnamed_replayed"], then["unnamed_ended"])
-    some = pc.add(pc.subtract(then["copies"], pc.coalesce(kept, _ZERO)), unnamed)
+    some = pc.add(pc.subtract(then["copies"], pc.coalesce(then["kept"], _ZERO)), unnamed)
     on_their_way = pc.subtract(pc.add(then["copies"], then["replayed"]), then["ended"])
     left = pc.if_else(pc.equal(kept, 0).fill_null(False), on_their_way, some)
     return pc.max_element_wise(pc.subtract(left, then["lost"]), 0)
@@ -98,4 +97,7 @@ def lost(messages: pa.Table, runs: Runs) -> pa.Table:
     """What processes had for themselves when they ended, by channel: LOST."""
     gone = messages.filter(pc.greater(messages["gone"], 0))
     sums = summed(gone, ("origin", "channel"), {"n": ("gone", "sum")})
-    return with_columns(sums, {"found_ts": when(runs.last_us, sums["origin"])}).cast(LOST)
+    # It may have been another node's process that had a replay.
+    latest = max(runs.last_us.values(), default=NEVER)
+    found = pc.min_element_wise(when(runs.last_us, sums["origin"]), latest)
+    return with_columns(sums, {"found_ts": found}).cast(LOST)

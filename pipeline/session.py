@@ -44,9 +44,7 @@ _EVERYWHERE = {
     "spark.sql.maxConcurrentOutputFileWriters": "16",
     # Sketches of so many hours and channels fit into memory: for them nothing need be sorted.
     "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "4096",
-    # What lies together by message is joined by copy where it is.
-    "spark.sql.requireAllClusterKeysForCoPartition": "false",
-    # So much, as it is packed, is put together in memory without being sorted.
+    # So much, as it is packed, is put together in memory at once.
     "spark.sql.adaptive.advisoryPartitionSizeInBytes": "16m",
     # As others write it, and with half the work.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",

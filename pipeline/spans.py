@@ -5,19 +5,26 @@ the order of messages; so a task reads little of what others read.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pipeline.batches import refuse
+
+if TYPE_CHECKING:
+    from pyarrow.dataset import Dataset
 
 # Rows that a task is about: fewer are not worth one, of more it would take too much memory.
 _FEWEST = 100_000
 _MOST = 500_000
 # In so many steps from its first message to its last a part of a file is thought to go on evenly.
 _STEPS = 8
+_MESSAGES = pa.schema([("msg", pa.int64())])
 _FIRST, _LAST = -(2**63), 2**63 - 1
 
 
@@ -54,17 +61,24 @@ def spans(tables: Mapping[str, Iterable[Path]], cores: int) -> list[Span]:
 
 def _parts(files: Iterable[Path]) -> Iterator[_Part]:
     for file in files:
-        told = _told_by(file)
+        told = footer(file)
         column = told.schema.names.index("msg")
         for number in range(told.num_row_groups):
             group = told.row_group(number)
             known = group.column(column).statistics
-            # In some nothing is of a message.
-            if known is not None and known.has_min_max:
+            if known is None or not (known.has_min_max or known.null_count == group.num_rows):
+                # Others wrote it, and did not say.
+                yield _Part(file, _FIRST, _LAST - 1, group.num_rows)
+            elif known.has_min_max:
                 yield _Part(file, known.min, known.max, group.num_rows)
 
 
-def _told_by(file: Path) -> pq.FileMetaData:
+def footer(file: Path) -> pq.FileMetaData:
+    """What a file says of itself.
+
+    Raises:
+        PipelineFailed: It is none that can be read.
+    """
     try:
         return pq.read_metadata(file)
     except pa.ArrowException:
@@ -91,15 +105,37 @@ def _between(parts: Iterable[_Part], first: int, end: int) -> list[str]:
     return sorted({str(part.file) for part in parts if part.first < end and part.last >= first})
 
 
+def parts(span: Span) -> Iterator[Span]:
+    """The same in parts of so many rows as a task may have at once: files only give an idea of it.
+
+    What is told of a single message stays together.
+    """
+    rows = [_dataset(span, table, _MESSAGES) for table, files in span.files.items() if files]
+    if sum(each.count_rows(filter=_is_in(span)) for each in rows) <= 2 * _MOST:
+        yield span
+        return
+    ids = [each.to_table(filter=_is_in(span), use_threads=False)["msg"].to_numpy() for each in rows]
+    ends = np.unique(np.sort(np.concatenate(ids))[_MOST::_MOST]).tolist()
+    ends = [each for each in ends if each > span.first]
+    for first, end in pairwise([span.first, *ends, span.end]):
+        yield span._replace(first=first, end=end)
+
+
 def read(span: Span, table: str, schema: pa.Schema) -> pa.Table:
     """These columns of what a table tells of the messages; none that a file lacks is known."""
-    files = span.files[table]
-    if not files:
+    if not span.files[table]:
         return schema.empty_table()
+    told = _dataset(span, table, schema).to_table(filter=_is_in(span), use_threads=False)
+    # What is asked of it looks at all of a column at once.
+    return told.combine_chunks()
+
+
+def _dataset(span: Span, table: str, schema: pa.Schema) -> "Dataset":
     # It brings pandas along, which others who know this module need not wait for.
     import pyarrow.dataset as ds
 
-    of_span = (ds.field("msg") >= span.first) & (ds.field("msg") < span.end)
-    found = ds.dataset(files, schema=schema, format="parquet")
-    # What is asked of it looks at all of a column at once.
-    return found.to_table(filter=of_span, use_threads=False).combine_chunks()
+    return ds.dataset(span.files[table], schema=schema, format="parquet")
+
+
+def _is_in(span: Span) -> pc.Expression:
+    return (pc.field("msg") >= span.first) & (pc.field("msg") < span.end)

@@ -109,7 +109,11 @@ def _merge(spark: "SparkSession", lake: Lake, step: Step) -> None:
     rows = lake.table(spark, step.table).where(F.col("batch").isin(numbers)).drop("batch")
     pieces = max(1, -(-step.bytes // _FILE_BYTES))
     work = Lake(lake.root / _WORK)
-    work.write(rows.coalesce(pieces), step.table, numbers[-1], by=_CUT.get(step.table))
+    whole = rows.coalesce(pieces)
+    if step.table == "events":
+        # As ingests write them: see pipeline.spans.
+        whole = whole.sortWithinPartitions("msg")
+    work.write(whole, step.table, numbers[-1], by=_CUT.get(step.table))
     made, aim = (each.folder(step.table, numbers[-1]) for each in (work, lake))
     with changing(lake):
         replace(lake, step.folders, {made: aim})

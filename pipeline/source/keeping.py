@@ -4,6 +4,7 @@ Their way through Java, where columns become rows and rows columns again, took a
 """
 
 from collections.abc import Iterator
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 from uuid import uuid4
@@ -54,6 +55,8 @@ def keep(tables: Iterator[pa.RecordBatch], folder: Path) -> Iterator[pa.RecordBa
                     yield days.pop(next(iter(days))).close()
                 days[day] = _DayFile(folder, day)
             days[day].add(rows)
+            if sum(file.waiting for file in days.values()) >= _TOGETHER:
+                max(days.values(), key=attrgetter("waiting")).write()
     for file in days.values():
         yield file.close()
 
@@ -77,25 +80,25 @@ class _DayFile:
         self._day = str(pa.scalar(day, pa.date32()))
         self._writer = pq.ParquetWriter(folder / self._name, ARROW, **packing(ARROW))
         self._waiting: list[pa.RecordBatch] = []
-        self._rows = 0
+        # Rows.
+        self.waiting = 0
         self._counts: list[pa.Table] = []
 
     def add(self, rows: pa.RecordBatch) -> None:
         self._counts.append(count(rows))
         self._waiting.append(rows)
-        self._rows += rows.num_rows
-        if self._rows >= _TOGETHER:
-            self._write()
+        self.waiting += rows.num_rows
 
-    def _write(self) -> None:
+    def write(self) -> None:
+        """What waits, in the order of its messages."""
         rows = pa.Table.from_batches(self._waiting).combine_chunks()
         in_order = rows.take(pc.sort_indices(rows["msg"]))
         self._writer.write_table(in_order, row_group_size=PACKED)
-        self._waiting, self._rows = [], 0
+        self._waiting, self.waiting = [], 0
 
     def close(self) -> pa.RecordBatch:
         if self._waiting:
-            self._write()
+            self.write()
         self._writer.close()
         receipt = add_up(self._counts)
         for name, value in (("day", self._day), ("file", self._name)):

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from app.journal.schema import Event
 from tests.pipeline.fates import Fates, seen
-from tests.pipeline.journals import event, published
-from tests.pipeline.stories import acked, died, handed
+from tests.pipeline.journals import SECOND, START_US, event, published
+from tests.pipeline.stories import acked, died, handed, start
 from tests.pipeline.told import Told, made_of, one_run
 
 
@@ -72,6 +72,52 @@ def test_a_replay_in_a_batch_that_knows_nothing_of_its_message_outlives_its_proc
     batch = made_of([start._replace(epoch="seed-2")], batch)
     assert [row["n"] for row in batch.lost.to_pylist()] == [1]
     assert [row["receiver"] for row in batch.open.to_pylist()] == ["ann/1"]
+
+
+def test_who_was_heard_of_after_its_process_was_not_lost_with_it() -> None:
+    told = one_run(
+        [published(1, 1, kept=0), handed(1, 1, "ann/1"), start(5), handed(6, 1, "ann/1", 2)]
+    )
+    again = [each._replace(epoch="seed-2") for each in told[2:]]
+    [life] = made_of([*told[:2], *again]).life.to_pylist()
+    assert life["state"] == "open"
+
+
+def test_what_comes_is_about_the_last_of_several_lives_that_are_open() -> None:
+    told = one_run([replayed(1, 1, "zoe/1"), replayed(2, 1, "zoe/1", 2), acked(3, 1, "zoe/1")])
+    second = told[1]._replace(event=told[1].event._replace(generation=2))
+    before = made_of([told[0], second])
+    turned = before._replace(life=before.life.take([1, 0]))
+    for carried in (before, turned):
+        found = made_of(told[2:], carried).life.to_pylist()
+        states = {(row["generation"], row["state"], *row["replay_of"]) for row in found}
+        assert states == {(1, "open", 1), (2, "acked", 2)}
+
+
+def test_a_replay_that_does_not_tell_its_generation_is_the_first() -> None:
+    told = [
+        published(1, 1),
+        *died(2, 1, "ann/1"),
+        replayed(3, 1, "ann/1")._replace(generation=None),
+    ]
+    found = made_of(one_run(told)).life.to_pylist()
+    assert {(row["generation"], row["state"], *(row["replay_of"] or [])) for row in found} == {
+        (0, "dead"),
+        (1, "open", 1),
+    }
+
+
+def test_a_replay_by_another_node_is_lost_with_its_process_for_copies_and_messages_alike() -> None:
+    again = replayed(3, 1, "ann/1")._replace(node="n2")
+    dead = [published(1, 1, kept=0), *died(2, 1, "ann/1"), again, start(5)._replace(node="n2")]
+    [*told, begin] = one_run(dead)
+    batch = made_of([*told, begin._replace(epoch="seed-2")])
+    assert [row["state"] for row in batch.life.to_pylist() if row["generation"]] == [
+        "lost_with_process"
+    ]
+    [lost] = batch.lost.to_pylist()
+    assert (lost["n"], lost["found_ts"].timestamp()) == (1, START_US // SECOND + 5)
+    assert len(batch.messages) == 0
 
 
 def test_where_nothing_happened_there_is_no_life() -> None:

@@ -1,6 +1,8 @@
 """Messages are shared among tasks: each of them is some task's, and no other's."""
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,17 +15,18 @@ from pipeline.arrow import ARROW, batch
 from pipeline.failures import PipelineFailed
 from pipeline.making import make_of
 from pipeline.runs import runs_of
-from pipeline.spans import Span, read, spans
-from tests.pipeline.stories import the_story
-from tests.pipeline.told import made_of, one_run, table_of
+from pipeline.spans import Span, parts, read, spans
+from tests.pipeline.journals import published
+from tests.pipeline.stories import handed, start, the_story
+from tests.pipeline.told import group_of, made_of, one_run, table_of
 
 _MESSAGES = ARROW.empty_table().select(["msg"]).schema
 
 
-def file_of(place: Path, name: str, messages: list[int | None]) -> Path:
+def file_of(place: Path, name: str, messages: Sequence[int | None], rows_in_part: int = 3) -> Path:
     """Events of these messages, a few in each part of the file."""
     rows = pa.Table.from_batches([batch({"msg": pa.array(messages, pa.int64())}, len(messages))])
-    pq.write_table(rows, place / name, row_group_size=3)
+    pq.write_table(rows, place / name, row_group_size=rows_in_part)
     return place / name
 
 
@@ -34,7 +37,6 @@ def read_all(found: list[Span], *tables: str) -> list[list[int]]:
     ]
 
 
-_Ids = list[int | None]
 _IDS = st.lists(st.none() | st.integers(0, 40) | st.integers(2**62, 2**62 + 9), max_size=40)
 
 
@@ -71,6 +73,29 @@ def test_spans_are_of_like_size_and_read_little_of_what_others_read(
     assert len(spans({"events": files}, 1)) == 8
 
 
+def test_a_task_takes_no_more_at_once_than_it_may_whatever_files_say(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # In each part of a file is a message that is much older than the rest.
+    messages = [0 if number % 30 == 0 else 10**9 + number // 2 for number in range(900)]
+    files = [file_of(tmp_path, "0.parquet", messages, 300)]
+    monkeypatch.setattr(planning, "_FEWEST", 10)
+    monkeypatch.setattr(planning, "_MOST", 50)
+    found = spans({"events": files, "open": []}, 1)
+    assert max(map(len, read_all(found, "events"))) > 200
+    told = read_all([part for span in found for part in parts(span)], "events")
+    assert max(map(len, told)) <= 100
+    assert sorted(msg for part in told for msg in part) == sorted(messages)
+    assert sum(len({*part}) for part in told) == len({*messages})
+
+
+def test_a_file_that_says_nothing_of_its_messages_is_read(tmp_path: Path) -> None:
+    rows = pa.Table.from_batches([batch({"msg": pa.array([5, 7])}, 2)])
+    pq.write_table(rows, tmp_path / "0.parquet", write_statistics=False)
+    found = spans({"events": [tmp_path / "0.parquet"]}, 2)
+    assert sorted(msg for part in read_all(found, "events") for msg in part) == [5, 7]
+
+
 def test_where_no_message_is_one_task_says_so(tmp_path: Path) -> None:
     [span] = spans({"events": [file_of(tmp_path, "0.parquet", [None])], "open": []}, 2)
     assert read_all([span], "events", "open") == [[]]
@@ -85,20 +110,38 @@ def test_a_file_that_nobody_can_read_is_named_with_what_to_do(tmp_path: Path) ->
         spans({"messages": [carried]}, 2)
 
 
-def test_many_tasks_make_what_one_makes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    told = one_run(the_story())
-    pq.write_table(table_of(told), tmp_path / "events.parquet", row_group_size=7)
+def test_many_tasks_make_what_one_makes_of_what_was_carried_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(planning, "_FEWEST", 5)
-    found = spans({"events": [tmp_path / "events.parquet"], "messages": [], "open": []}, 9)
+    more = [published(40, 3, "/passing", kept=1), handed(40, 40, "ann/1"), handed(40, 40, "x/-1")]
+    story = the_story()
+    told = one_run([*story[:30], *more, *story[30:], start(50)])
+    told[-1] = told[-1]._replace(epoch="seed-2")
+    first, second = told[:33], told[33:]
+    before = made_of(first)
+    whole = made_of(second, before)
+    # Of some copies nothing more is told, and one went with the process.
+    assert len(before.open) > 1
+    assert len(whole.lost) == 1
+    tables = {"events": table_of(second), "messages": before.messages, "open": before.open}
+    for name, rows in tables.items():
+        pq.write_table(rows, tmp_path / name, row_group_size=7)
+    found = spans({name: [tmp_path / name] for name in tables}, 9)
     assert len(found) > 5
-    made = [each for span in found for each in make_of(span, runs_of([]), tmp_path)]
+    runs = runs_of(group_of(each) for each in second)
+    made = [each for span in found for each in make_of(span, runs, tmp_path)]
     life = [
         {**row, "state": each.place.partition("=")[2]}
         for each in made
         if each.table == "life"
         for row in pq.read_table(tmp_path / each.file).to_pylist()
     ]
-    whole = made_of(told)
-    assert sorted(life, key=repr) == sorted(whole.life.to_pylist(), key=repr)
-    [unsettled] = [each for each in made if each.table == "messages"]
-    assert pq.read_table(tmp_path / unsettled.file) == whole.messages
+    assert sorted(life, key=repr) == in_order(whole.life)
+    for table, rows in (("messages", whole.messages), ("lost", whole.lost)):
+        files = [tmp_path / each.file for each in made if each.table == table]
+        assert in_order(pa.concat_tables(map(pq.read_table, files))) == in_order(rows)
+
+
+def in_order(rows: pa.Table) -> list[dict[str, Any]]:
+    return sorted(rows.to_pylist(), key=repr)

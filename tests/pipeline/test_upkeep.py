@@ -3,7 +3,7 @@
 import re
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import orjson
 import pyarrow as pa
@@ -139,6 +139,14 @@ def test_lives_of_days_whose_events_are_gone_are_not_lost(
     lake.write(life, "life", 0, by="state")
     said = run(lake, "backfill")
     assert (said.exit_code, "2025-11-01" in said.stderr) == (1, True)
+
+
+def test_events_that_nobody_can_read_are_named_before_anything_is_made_anew(lake: Lake) -> None:
+    [file] = lake.folder("events", 0).rglob("*.parquet")
+    file.write_text("torn")
+    plan = backfills.Plan(2, ((file.parent.name.removeprefix("d="),),), 0)
+    with pytest.raises(PipelineFailed, match=f"{file} cannot be read: .* do without"):
+        backfills.backfill(cast("Any", None), lake, plan, _die)
 
 
 def test_lives_are_kept_as_long_as_what_they_are_made_from(tmp_path: Path) -> None:

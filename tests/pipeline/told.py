@@ -54,7 +54,7 @@ def table_of(told: Sequence[Told]) -> pa.Table:
 
 def made_of(told: Sequence[Told], before: Batch | None = None) -> Batch:
     """The batch that these make, behind another."""
-    runs = runs_of(map(_group, told))
+    runs = runs_of(map(group_of, told))
     carried = (LIFE.empty_table(), messages.MESSAGES.empty_table())
     if before is not None:
         carried = (before.open, before.messages)
@@ -65,7 +65,8 @@ def made_of(told: Sequence[Told], before: Batch | None = None) -> Batch:
     return Batch(lives(events, copies, known), messages.unsettled(now), messages.lost(now, runs))
 
 
-def _group(told: Told) -> Group:
+def group_of(told: Told) -> Group:
+    """What a receipt says of it."""
     event = told.event
     is_start = event.kind == Kind.NODE and event.what == "start"
     return Group(event.node, told.epoch, event.kind, 1, 0, event.ts, event.ts if is_start else None)
