@@ -1,8 +1,15 @@
 """The tables in Arrow's words; pipeline.schemas has them in Spark's."""
 
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 import pyarrow as pa
 
 from pipeline import schemas
+
+if TYPE_CHECKING:
+    from pyarrow.dataset import Dataset
 
 _TYPES = {
     "string": pa.string(),
@@ -20,6 +27,18 @@ def arrow_of(schema: str) -> pa.Schema:
 
 
 ARROW = arrow_of(schemas.JOURNAL)
+
+
+def opened(files: Iterable[Path | str], schema: pa.Schema) -> "Dataset":
+    """Files of Parquet with these columns, in which words are numbered until they are cast."""
+    # It brings pandas along, which others who know this module need not wait for.
+    import pyarrow.dataset as ds
+
+    words = [field.name for field in schema if field.type == pa.string()]
+    numbered = pa.dictionary(pa.int32(), pa.string())
+    columns = [(each.name, numbered if each.name in words else each.type) for each in schema]
+    how = ds.ParquetFileFormat(dictionary_columns=words)
+    return ds.dataset([*map(str, files)], schema=pa.schema(columns), format=how)
 
 
 def batch(columns: dict[str, pa.Array], rows: int) -> pa.RecordBatch:

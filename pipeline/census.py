@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from app.journal.schema import Kind
-from pipeline.arrow import ARROW, arrow_of
+from pipeline.arrow import ARROW, arrow_of, opened
 from pipeline.rows import Sums, only_if, summed
 from pipeline.tasks import in_tasks
 
@@ -71,9 +71,6 @@ def census(spark: "SparkSession", files: Sequence[Path]) -> list[Group]:
 
 
 def _count_all(files: Sequence[Path]) -> Iterator[pa.Table]:
-    # It brings pandas along, which others who know this module need not wait for.
-    import pyarrow.dataset as ds
-
-    found = ds.dataset([*map(str, files)], schema=ARROW, format="parquet")
-    counts = (count(rows) for rows in found.to_batches(columns=_COLUMNS, use_threads=False))
-    yield add_up([arrow_of(GROUP).empty_table(), *counts])
+    group = arrow_of(GROUP)
+    events = opened(files, ARROW).to_batches(columns=_COLUMNS, use_threads=False)
+    yield add_up([group.empty_table(), *(count(rows).cast(group) for rows in events)])

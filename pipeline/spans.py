@@ -7,17 +7,15 @@ the order of messages; so a task reads little of what others read.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from pipeline.arrow import opened
 from pipeline.batches import refuse
-
-if TYPE_CHECKING:
-    from pyarrow.dataset import Dataset
 
 # Rows that a task is about: fewer are not worth one, of more it would take too much memory.
 _FEWEST = 100_000
@@ -110,7 +108,7 @@ def parts(span: Span) -> Iterator[Span]:
 
     What is told of a single message stays together.
     """
-    rows = [_dataset(span, table, _MESSAGES) for table, files in span.files.items() if files]
+    rows = [opened(files, _MESSAGES) for files in span.files.values() if files]
     if sum(each.count_rows(filter=_is_in(span)) for each in rows) <= 2 * _MOST:
         yield span
         return
@@ -125,16 +123,9 @@ def read(span: Span, table: str, schema: pa.Schema) -> pa.Table:
     """These columns of what a table tells of the messages; none that a file lacks is known."""
     if not span.files[table]:
         return schema.empty_table()
-    told = _dataset(span, table, schema).to_table(filter=_is_in(span), use_threads=False)
+    told = opened(span.files[table], schema).to_table(filter=_is_in(span), use_threads=False)
     # What is asked of it looks at all of a column at once.
-    return told.combine_chunks()
-
-
-def _dataset(span: Span, table: str, schema: pa.Schema) -> "Dataset":
-    # It brings pandas along, which others who know this module need not wait for.
-    import pyarrow.dataset as ds
-
-    return ds.dataset(span.files[table], schema=schema, format="parquet")
+    return told.unify_dictionaries().combine_chunks().cast(schema)
 
 
 def _is_in(span: Span) -> pc.Expression:
