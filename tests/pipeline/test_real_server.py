@@ -175,13 +175,13 @@ def test_what_a_killed_server_wrote_down_is_whole_and_forgeries_of_it_are_found(
     forge(store)
     # As it is, without tables.
     journal = spark.read.format("holdfast").options(url=store.url, acceptLoss="true").load()
-    with ThreadPoolExecutor(1) as other:
-        faults = other.submit(kinds_of_violations, journal.localCheckpoint())
-        assert violations(events).collect() == []
-        found = faults.result()
-    assert refused_before_they_were_handed(lake) == 0
     told = funnel(tables_of(lake, spark)).agg({"copies": "sum", "dead": "sum", "acked": "sum"})
-    (sums,) = [row.asDict() for row in told.collect()]
+    with ThreadPoolExecutor(2) as others:
+        faults = others.submit(kinds_of_violations, journal.localCheckpoint())
+        ends = others.submit(told.collect)
+        assert violations(events).collect() == []
+        found, (sums,) = faults.result(), [row.asDict() for row in ends.result()]
+    assert refused_before_they_were_handed(lake) == 0
     assert sums["sum(copies)"] == 2 * MESSAGES
     # Acks need not have reached the store; refusals were waited for.
     assert sums["sum(dead)"] == DEAD

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
@@ -42,18 +43,15 @@ _IDS = st.lists(st.none() | st.integers(0, 40) | st.integers(2**62, 2**62 + 9), 
 
 @given(st.lists(_IDS, max_size=3), _IDS)
 def test_each_message_is_in_one_span_with_all_that_tells_of_it(
-    tmp_path_factory: pytest.TempPathFactory,
-    events: list[list[int | None]],
-    still: list[int | None],
+    events: list[list[int | None]], still: list[int | None]
 ) -> None:
-    place = tmp_path_factory.mktemp("spans")
-    files = [file_of(place, f"{n}.parquet", each) for n, each in enumerate(events)]
-    tables = {"events": files, "open": [file_of(place, "open.parquet", still)]}
-    with pytest.MonkeyPatch.context() as few:
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as few:
+        place = Path(folder)
+        files = [file_of(place, f"{n}.parquet", each) for n, each in enumerate(events)]
+        tables = {"events": files, "open": [file_of(place, "open.parquet", still)]}
         few.setattr(planning, "_FEWEST", 5)
         few.setattr(planning, "_MOST", 10)
-        found = spans(tables, 2)
-    parts = read_all(found, "events", "open")
+        parts = read_all(spans(tables, 2), "events", "open")
     given = [msg for each in (*events, still) for msg in each if msg is not None]
     assert sorted(msg for part in parts for msg in part) == sorted(given)
     assert sum(len(set(part)) for part in parts) == len(set(given))
