@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from pipeline.arrow import ARROW, arrow_of
 from pipeline.lake import OPEN
 from pipeline.lives import LIFE, lives
-from pipeline.messages import MESSAGES, known, lost, messages, unsettled
+from pipeline.messages import MESSAGES, known, lost, messages, still_unsettled
 from pipeline.runs import Runs, carried_with_runs, with_runs
 from pipeline.source.keeping import PACKED, packing
 from pipeline.spans import Span, parts, read, spans
@@ -40,6 +40,14 @@ class Made(NamedTuple):
     file: str
 
 
+class Settled(NamedTuple):
+    """Lives, with the states that they are in; messages with copies on their way; and the lost."""
+
+    life: pa.Table
+    messages: pa.Table
+    lost: pa.Table
+
+
 def make(
     spark: "SparkSession", tables: Mapping[str, Iterable[Path]], runs: Runs, into: Path
 ) -> list[Made]:
@@ -61,16 +69,26 @@ def _receipts(runs: Runs, into: Path, span: Span) -> Iterator[pa.Table]:
 
 def make_of(span: Span, runs: Runs, into: Path) -> Iterator[Made]:
     """What is made of the messages of a span; each table's part of it is a file."""
-    events = with_runs(read(span, "events", _EVENTS), runs)
-    told = known(events, carried_with_runs(read(span, "messages", MESSAGES), runs))
-    life = lives(events, carried_with_runs(read(span, OPEN, LIFE), runs), told)
+    carried = (read(span, OPEN, LIFE), read(span, "messages", MESSAGES))
+    life, *others = settle(read(span, "events", _EVENTS), *carried, runs)
     for state in pc.unique(life["state"]).to_pylist():
         of_state = life.filter(pc.equal(life["state"], state)).drop_columns(["state"])
         yield Made("life", f"state={state}", _written(of_state, into))
-    now = messages(told)
-    for table, rows in (("messages", unsettled(now)), ("lost", lost(now, runs))):
+    for table, rows in zip(("messages", "lost"), others, strict=True):
         if len(rows):
             yield Made(table, "", _written(rows, into))
+
+
+def settle(events: pa.Table, copies: pa.Table, unsettled: pa.Table, runs: Runs) -> Settled:
+    """What becomes of open copies and unsettled messages by these events, and of what is new."""
+    told = with_runs(events, runs)
+    of_messages = known(told, carried_with_runs(unsettled, runs))
+    now = messages(of_messages)
+    return Settled(
+        lives(told, carried_with_runs(copies, runs), of_messages),
+        still_unsettled(now),
+        lost(now, runs),
+    )
 
 
 def _written(rows: pa.Table, into: Path) -> str:

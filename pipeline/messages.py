@@ -86,7 +86,7 @@ def _gone(kept: pa.ChunkedArray, then: Mapping[str, pa.ChunkedArray]) -> pa.Chun
     return pc.max_element_wise(pc.subtract(left, then["lost"]), 0)
 
 
-def unsettled(messages: pa.Table) -> pa.Table:
+def still_unsettled(messages: pa.Table) -> pa.Table:
     """Those of which copies are still on their way."""
     begun = pc.add(messages["copies"], messages["replayed"])
     over = pc.add(messages["ended"], messages["lost"])

@@ -13,7 +13,7 @@ from app.journal.schema import Event
 from tests.pipeline.fates import Fates, seen
 from tests.pipeline.journals import SECOND, START_US, event, published
 from tests.pipeline.stories import acked, died, handed, start
-from tests.pipeline.told import Told, made_of, one_run
+from tests.pipeline.told import Told, made_of, one_run, open_of
 
 
 def replayed(after_s: float, msg: int, receiver: str, letter: int = 1) -> Event:
@@ -71,7 +71,7 @@ def test_a_replay_in_a_batch_that_knows_nothing_of_its_message_outlives_its_proc
     batch = made_of([], made_of(before))
     batch = made_of([start._replace(epoch="seed-2")], batch)
     assert [row["n"] for row in batch.lost.to_pylist()] == [1]
-    assert [row["receiver"] for row in batch.open.to_pylist()] == ["ann/1"]
+    assert [row["receiver"] for row in open_of(batch).to_pylist()] == ["ann/1"]
 
 
 def test_who_was_heard_of_after_its_process_was_not_lost_with_it() -> None:

@@ -19,7 +19,7 @@ from pipeline.runs import runs_of
 from pipeline.spans import Span, parts, read, spans
 from tests.pipeline.journals import published
 from tests.pipeline.stories import handed, start, the_story
-from tests.pipeline.told import group_of, made_of, one_run, table_of
+from tests.pipeline.told import group_of, made_of, one_run, open_of, table_of
 
 _MESSAGES = ARROW.empty_table().select(["msg"]).schema
 
@@ -120,9 +120,9 @@ def test_many_tasks_make_what_one_makes_of_what_was_carried_too(
     before = made_of(first)
     whole = made_of(second, before)
     # Of some copies nothing more is told, and one went with the process.
-    assert len(before.open) > 1
+    assert len(open_of(before)) > 1
     assert len(whole.lost) == 1
-    tables = {"events": table_of(second), "messages": before.messages, "open": before.open}
+    tables = {"events": table_of(second), "messages": before.messages, "open": open_of(before)}
     for name, rows in tables.items():
         pq.write_table(rows, tmp_path / name, row_group_size=7)
     found = spans({name: [tmp_path / name] for name in tables}, 9)

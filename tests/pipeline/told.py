@@ -7,12 +7,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from app.journal.schema import Event, Kind
-from pipeline import messages
 from pipeline.arrow import ARROW
 from pipeline.census import Group
 from pipeline.lake import OPEN
-from pipeline.lives import LIFE, lives
-from pipeline.runs import carried_with_runs, runs_of, with_runs
+from pipeline.lives import LIFE
+from pipeline.making import Settled, settle
+from pipeline.messages import MESSAGES
+from pipeline.runs import runs_of
 
 
 class Told(NamedTuple):
@@ -21,19 +22,6 @@ class Told(NamedTuple):
     event: Event
     epoch: str
     seq: int
-
-
-class Batch(NamedTuple):
-    """What is made of events: lives, unsettled messages, and copies that were lost."""
-
-    life: pa.Table
-    messages: pa.Table
-    lost: pa.Table
-
-    @property
-    def open(self) -> pa.Table:
-        """The lives that the next batch begins with."""
-        return self.life.filter(pc.equal(self.life["state"], OPEN)).drop_columns(["state"])
 
 
 def one_run(events: Iterable[Event]) -> list[Told]:
@@ -52,17 +40,18 @@ def table_of(told: Sequence[Told]) -> pa.Table:
     return pa.Table.from_pylist(named, ARROW)
 
 
-def made_of(told: Sequence[Told], before: Batch | None = None) -> Batch:
-    """The batch that these make, behind another."""
-    runs = runs_of(map(group_of, told))
-    carried = (LIFE.empty_table(), messages.MESSAGES.empty_table())
+def made_of(told: Sequence[Told], before: Settled | None = None) -> Settled:
+    """What these make, behind another batch."""
+    carried = (LIFE.empty_table(), MESSAGES.empty_table())
     if before is not None:
-        carried = (before.open, before.messages)
-    copies, unsettled = (carried_with_runs(each, runs) for each in carried)
-    events = with_runs(table_of([each for each in told if each.event.msg is not None]), runs)
-    known = messages.known(events, unsettled)
-    now = messages.messages(known)
-    return Batch(lives(events, copies, known), messages.unsettled(now), messages.lost(now, runs))
+        carried = (open_of(before), before.messages)
+    events = table_of([each for each in told if each.event.msg is not None])
+    return settle(events, *carried, runs_of(map(group_of, told)))
+
+
+def open_of(batch: Settled) -> pa.Table:
+    """The lives that the next batch begins with."""
+    return batch.life.filter(pc.equal(batch.life["state"], OPEN)).drop_columns(["state"])
 
 
 def group_of(told: Told) -> Group:
