@@ -16,10 +16,11 @@ from types import TracebackType
 from typing import Self
 
 from pipeline.lake import Lake
-from tests.pipeline.journals import Writer, event
-from tests.pipeline.stories import the_story
+from tests.pipeline.journals import Writer
 from tests.serving import ROOT
 from tests.store.servers import ValkeyServer
+from tests.unit.pipeline.events import event
+from tests.unit.pipeline.stories import the_story
 
 KILLS = int(os.environ.get("HOLDFAST_KILLS", "1"))
 # Longer than a batch takes.

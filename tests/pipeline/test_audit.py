@@ -8,8 +8,8 @@ import pytest
 from app.journal.schema import Event
 from pipeline import schemas
 from pipeline.audit import violations
-from tests.pipeline.journals import NODE, SECOND, START_US, event, published
-from tests.pipeline.stories import acked, books, delivery, died, handed, start, the_story
+from tests.unit.pipeline.events import NODE, SECOND, START_US, event, published
+from tests.unit.pipeline.stories import acked, books, delivery, died, handed, start, the_story
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -20,8 +20,8 @@ from app.cli.main import program
 from app.store.embedded import Durability, EmbeddedValkey
 from pipeline.lake import Lake
 from tests.pipeline.journals import Writer
-from tests.pipeline.stories import acked, start, the_story
 from tests.store.servers import ValkeyServer
+from tests.unit.pipeline.stories import acked, start, the_story
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

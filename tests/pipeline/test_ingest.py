@@ -12,11 +12,12 @@ from app.journal.schema import Event
 from pipeline.failures import PipelineFailed
 from pipeline.ingest import Source, Taken, go_on, take_what_is_there
 from pipeline.lake import Lake
-from tests.pipeline.journals import START_US, Writer, published
+from tests.pipeline.journals import Writer
 from tests.pipeline.losses import miss_each_folder
 from tests.pipeline.others import asked
-from tests.pipeline.stories import acked, handed, start, the_story
 from tests.store.servers import ValkeyServer
+from tests.unit.pipeline.events import START_US, published
+from tests.unit.pipeline.stories import acked, handed, start, the_story
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -19,9 +19,9 @@ from pipeline.reports.latency import latency
 from pipeline.reports.receivers import flapping, holdback_advice, redelivery
 from pipeline.reports.tables import Tables
 from pipeline.results import find_out
-from tests.pipeline.journals import START_US, event, published
-from tests.pipeline.stories import acked, died, handed, the_story
-from tests.pipeline.told import made_of, one_run, table_of
+from tests.unit.pipeline.events import START_US, event, published
+from tests.unit.pipeline.stories import acked, died, handed, the_story
+from tests.unit.pipeline.told import made_of, one_run, table_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -18,8 +18,9 @@ from pipeline.source.outline import Position
 from pipeline.source.planning import Planner
 from pipeline.source.reading import read_piece
 from pipeline.source.streams import Journals, answering
-from tests.pipeline.journals import Writer, event, frame_of, published
+from tests.pipeline.journals import Writer, frame_of
 from tests.store.servers import ValkeyServer
+from tests.unit.pipeline.events import event, published
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -19,9 +19,9 @@ from pipeline.failures import PipelineFailed
 from pipeline.lake import Lake, receipt_of, write_down
 from pipeline.source.keeping import keep
 from pipeline.swap import changing, keeping_up, reading, replace, unread
-from tests.pipeline.journals import SECOND
 from tests.pipeline.losses import miss_each_file
-from tests.pipeline.stories import acked, the_story
+from tests.unit.pipeline.events import SECOND
+from tests.unit.pipeline.stories import acked, the_story
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

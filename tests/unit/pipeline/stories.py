@@ -3,7 +3,7 @@
 from typing import Any
 
 from app.journal.schema import Event
-from tests.pipeline.journals import event, published
+from tests.unit.pipeline.events import event, published
 
 
 def delivery(kind: str, after_s: float, msg: int, receiver: str, **more: Any) -> Event:

@@ -17,9 +17,9 @@ from pipeline.failures import PipelineFailed
 from pipeline.making import make_of
 from pipeline.runs import runs_of
 from pipeline.spans import Span, parts, read, spans
-from tests.pipeline.journals import published
-from tests.pipeline.stories import handed, start, the_story
-from tests.pipeline.told import group_of, made_of, one_run, open_of, table_of
+from tests.unit.pipeline.events import published
+from tests.unit.pipeline.stories import handed, start, the_story
+from tests.unit.pipeline.told import group_of, made_of, one_run, open_of, table_of
 
 _MESSAGES = ARROW.empty_table().select(["msg"]).schema
 

@@ -5,8 +5,8 @@ from datetime import datetime
 from typing import Any
 
 from app.journal.schema import Event
-from tests.pipeline.journals import SECOND, START_US, event
-from tests.pipeline.told import Told
+from tests.unit.pipeline.events import SECOND, START_US, event
+from tests.unit.pipeline.told import Told
 
 _CODES = ("user.update.error", "user.update.internalError")
 _NAMES = ("ann/1", "bob/2", "anonymous/-1", "eve/x/-2")

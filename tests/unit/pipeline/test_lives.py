@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.journal.schema import Event
-from tests.pipeline.fates import Fates, seen
-from tests.pipeline.journals import SECOND, START_US, event, published
-from tests.pipeline.stories import acked, died, handed, start
-from tests.pipeline.told import Told, made_of, one_run, open_of
+from tests.unit.pipeline.events import SECOND, START_US, event, published
+from tests.unit.pipeline.fates import Fates, seen
+from tests.unit.pipeline.stories import acked, died, handed, start
+from tests.unit.pipeline.told import Told, made_of, one_run, open_of
 
 
 def replayed(after_s: float, msg: int, receiver: str, letter: int = 1) -> Event:
