@@ -7,13 +7,14 @@ them has them.
 import logging
 from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import orjson
 
 from app.delivery.counters import Reason
+from app.delivery.recorder import Recorder
 from app.journal.builder import publication_of
-from app.journal.columns import Publication, Row, Why
+from app.journal.columns import Publication, Row, Told, Why
 from app.journal.schema import VERSION, Kind
 
 if TYPE_CHECKING:
@@ -28,36 +29,31 @@ log = logging.getLogger(__name__)
 _NOTHING = Why(code="")
 
 
-class Note(NamedTuple):
-    """What one call tells."""
-
-    published: list[Publication]
-    rows: list[Row]
-
-    def packed(self) -> bytes:
-        """As the store keeps it."""
-        return orjson.dumps((VERSION, self.published, self.rows))
-
-    @classmethod
-    def unpacked(cls, packed: bytes) -> "Note":
-        """The note again; raises ValueError if it is none, or one of another version."""
-        version, published, rows = orjson.loads(packed)
-        if version != VERSION:
-            raise ValueError(f"a note of version {version}")
-        return cls(
-            [
-                (id, at, copies, kept, size, priority, sender, channel)
-                for id, at, copies, kept, size, priority, sender, channel in published
-            ],
-            [(kind, ids, attempt, why, keys, at) for kind, ids, attempt, why, keys, at in rows],
-        )
+_NO_NOTE: Told = ([], [])
 
 
-_NO_NOTE = Note([], [])
+def _packed(told: Told) -> bytes:
+    """As the store keeps it."""
+    published, rows = told
+    return orjson.dumps((VERSION, published, rows))
 
 
-class Scribe:
-    """A `Recorder`: notes that are in the store go on into the journal's next frame.
+def _unpacked(packed: bytes) -> Told:
+    """What a note tells; raises ValueError if it is none, or one of another version."""
+    version, published, rows = orjson.loads(packed)
+    if version != VERSION:
+        raise ValueError(f"a note of version {version}")
+    return (
+        [
+            (id, at, copies, kept, size, priority, sender, channel)
+            for id, at, copies, kept, size, priority, sender, channel in published
+        ],
+        [(kind, ids, attempt, why, keys, at) for kind, ids, attempt, why, keys, at in rows],
+    )
+
+
+class Scribe(Recorder):
+    """Notes that are in the store go on into the journal's next frame.
 
     Args:
         why: What is known of entries that are settled without having been acknowledged.
@@ -67,19 +63,19 @@ class Scribe:
         self._journal = journal
         self._why = why
         # Of calls that have not been answered.
-        self._notes: deque[Note] = deque()
+        self._notes: deque[Told] = deque()
 
     def _note(self, published: list[Publication], rows: list[Row]) -> bytes:
         if not (published or rows):
             return b""
-        note = Note(published, rows)
-        self._notes.append(note)
-        return note.packed()
+        told = (published, rows)
+        self._notes.append(told)
+        return _packed(told)
 
     def answered(self, number: int, *, is_there: bool) -> None:
-        note = self._notes.popleft()
+        told = self._notes.popleft()
         # If it is not there now, it may have been before its call was repeated.
-        self._journal.replace(number, note if is_there else _NO_NOTE)
+        self._journal.replace(number, told if is_there else _NO_NOTE)
 
     def told(self, number: int) -> None:
         self._journal.replace(number, _NO_NOTE)
@@ -93,13 +89,13 @@ class Scribe:
         discarded: defaultdict[str, set[int]] = defaultdict(set)
         for number in sorted(left):
             try:
-                note = Note.unpacked(left[number])
+                told = _unpacked(left[number])
             except (ValueError, TypeError, IndexError) as error:
                 log.error("what the journal was to tell is lost: %s", error)
                 self._journal.miss(1)
-                note = _NO_NOTE
-            self._journal.replace(number, note)
-            for kind, ids, _, _, keys, _ in note.rows:
+                told = _NO_NOTE
+            self._journal.replace(number, told)
+            for kind, ids, _, _, keys, _ in told[1]:
                 for key in keys:
                     if kind == Kind.DISCARDED:
                         discarded[key].update(ids)
@@ -189,7 +185,7 @@ class Scribe:
             for key, ids in sessions.items()
             if ids
         ]
-        return Note([], rows).packed() if rows else b""
+        return _packed(([], rows)) if rows else b""
 
     def replayed(self, letters: "Sequence[tuple[DeadLetter, str]]") -> bytes:
         at = [self._journal.now_us()]

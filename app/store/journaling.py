@@ -6,11 +6,9 @@ one frame tells of many, and their notes go in the step in which it comes: whene
 killed, the next finds the notes that are in no frame.
 """
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import cast
 
-from app.delivery.recorder import Recorder
 from app.store import scripts
 from app.store.keys import Keys
 from app.store.line import Line
@@ -26,25 +24,16 @@ class Journaling:
         self._notes = keys.notes(node)
         self._number = 0
 
-    def carry(
-        self, call: Call, note: bytes, recorder: Recorder, done: Callable[[object], None]
-    ) -> tuple[Call, Callable[[object], None]]:
-        """The call with the note, and what is to be called with its answer."""
-        carrying, number = self.annotate(call, note)
-        if call.script is scripts.FORGET:
-            # Frames that tell what became of it all come behind this call.
-            recorder.told(number)
-            return carrying, done
-        answered = _answered_keyed if call.script is scripts.KEEP_KEYED else _answered
-        return carrying, partial(answered, recorder, number, done)
-
     def annotate(self, call: Call, note: bytes) -> tuple[Call, int]:
         """The call with the note, and the number of that."""
         self._number = number = self._number + 1
         script, keys, args = call
         if script.with_note is None:
             raise ValueError(f"{script.name} takes no note")
-        return Call(script.with_note, [*keys, self._notes], [*args, number, note]), number
+        # Nobody else has these lists, which may be long.
+        keys.append(self._notes)
+        args += (number, note)
+        return Call(script.with_note, keys, args), number
 
     async def left_notes(self, line: Line) -> dict[int, bytes]:
         """The notes that a process before this one has left, by their numbers."""
@@ -55,19 +44,3 @@ class Journaling:
         """The call that writes a frame, which takes the place of these notes."""
         self._number = number = self._number + 1
         return scripts.frame(self._keys, epoch, self._node, number, frame=frame, notes=notes)
-
-
-def _answered(
-    recorder: Recorder, number: int, done: Callable[[object], None], reply: object
-) -> None:
-    recorder.answered(number, is_there=not isinstance(reply, Exception))
-    done(reply)
-
-
-def _answered_keyed(
-    recorder: Recorder, number: int, done: Callable[[object], None], reply: object
-) -> None:
-    # What repeats another message is not there.
-    is_repeated = isinstance(reply, list) and bool(reply[1])
-    recorder.answered(number, is_there=not is_repeated and not isinstance(reply, Exception))
-    done(reply)

@@ -98,8 +98,8 @@ class Store:
         self._afters: list[Callable[[], None]] = []
         self._waiting = Waiting(self._loop, confirm)
         self._keyed = Keyed(self._disown)
-        # Answers come in the order of the calls.
-        self._sent: deque[Callable[[object], None]] = deque()
+        # Answers come in the order of the calls; with some the journal hears of a note.
+        self._sent: deque[tuple[Callable[[object], None], int]] = deque()
         self._answers = 0
         # Who is called after so many answers.
         self._followers: deque[tuple[int, Callable[[], None]]] = deque()
@@ -322,24 +322,44 @@ class Store:
             done = partial(self._kept, kept, self._waiting.begin(kept))
         elif letters:
             done = partial(self._buried, letters)
-        if note and self._recorder is not None:
-            call, done = self._journaling.carry(call, note, self._recorder, done)
-        self._call(call, done, may_be_refused=bool(kept))
+        number = 0
+        if note:
+            call, number = self._carry(call, note)
+        self._call(call, done, note=number, may_be_refused=bool(kept))
+
+    def _carry(self, call: Call, note: bytes) -> tuple[Call, int]:
+        """The call with its note, and the number of that if the journal is to hear of it."""
+        carrying, number = self._journaling.annotate(call, note)
+        if call.script is not scripts.FORGET:
+            return carrying, number
+        # Frames that tell what became of it all come behind this call.
+        self.told((number,))
+        return carrying, 0
 
     def _call(
-        self, call: Call, done: Callable[[object], None], *, may_be_refused: bool = False
+        self,
+        call: Call,
+        done: Callable[[object], None],
+        *,
+        note: int = 0,
+        may_be_refused: bool = False,
     ) -> None:
-        self._sent.append(done)
+        self._sent.append((done, note))
         script, keys, args = call
         self.line.script(script, keys, args, self._answered, may_be_refused=may_be_refused)
 
     def _answered(self, reply: object) -> None:
-        done = self._sent.popleft()
+        done, note = self._sent.popleft()
         self._answers += 1
         if isinstance(reply, ScriptFailed) and reply.code == "EPOCH":
             self._lose(str(reply))
         elif isinstance(reply, (ScriptFailed, StoreRefused)):
             log.error("the store did not do what it was told: %s", reply)
+        if note and self._recorder is not None:
+            # That of a message which repeats another is not there either.
+            is_repeated = isinstance(reply, list) and bool(reply[1])
+            is_there = not (is_repeated or isinstance(reply, Exception))
+            self._recorder.answered(note, is_there=is_there)
         done(reply)
         while self._followers and self._followers[0][0] <= self._answers:
             self._loop.call_soon(self._followers.popleft()[1])

@@ -14,7 +14,7 @@ from redis import Redis
 from app.delivery.dead_letters import DeadLetter
 from app.delivery.keeper import Batch, Kept, Mark
 from app.delivery.messages import Message
-from app.delivery.recorder import Silence
+from app.delivery.recorder import Recorder
 from app.store import scripts
 from app.store.journaling import Journaling
 from app.store.scripts import Call, Take
@@ -37,8 +37,8 @@ from tests.store.servers import ValkeyServer
 STREAM = KEYS.journal("test")
 
 
-class Notebook:
-    """Tells of every change in words; a `Recorder`."""
+class Notebook(Recorder):
+    """Tells of every change in words."""
 
     def __init__(self) -> None:
         # Numbers of notes, and whether they are in the store.
@@ -322,7 +322,7 @@ def calls(journaling: Journaling, count: int) -> list[Call]:
         if n % 4 == 3:
             made.append(journaling.frame(EPOCH, b"%d" % n, range(n - 2, n + 1)))
         else:
-            call, _ = journaling.carry(change(n), b"%d" % n, Silence(), lambda _: None)
+            call, _ = journaling.annotate(change(n), b"%d" % n)
             made.append(call)
     return made
 

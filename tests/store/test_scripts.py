@@ -11,7 +11,6 @@ from redis.exceptions import ResponseError
 
 from app.delivery.guard import Held
 from app.delivery.keeper import Batch, Mark
-from app.delivery.recorder import Silence
 from app.store import records, scripts
 from app.store.journaling import Journaling
 from app.store.scripts import Call, Take
@@ -112,8 +111,8 @@ def room(redis: Redis) -> Room:
     return room
 
 
-def everything() -> list[Call]:
-    calls = [
+def plain() -> list[Call]:
+    return [
         scripts.save(KEYS, "other", [session("joe/1")]),
         scripts.keep(KEYS, "other", [(message(1), ["joe/1"])]),
         scripts.keep_keyed(KEYS, "other", [(message(1, key="k"), ["joe/1"])], 9),
@@ -132,13 +131,16 @@ def everything() -> list[Call]:
         scripts.replay_note(KEYS, "other", "1", {"record": "{}"}),
         scripts.replay_forget(KEYS, "other", "1"),
     ]
+
+
+def everything() -> list[Call]:
     journaling = Journaling(KEYS, "test")
     carrying = [
-        journaling.carry(call, b"note", Silence(), lambda _: None)[0]
-        for call in calls
+        journaling.annotate(call, b"note")[0]
+        for call in plain()
         if call.script.with_note is not None
     ]
-    return [*calls, *carrying, journaling.frame("other", b"frame", [1])]
+    return [*plain(), *carrying, journaling.frame("other", b"frame", [1])]
 
 
 @pytest.mark.parametrize("call", everything(), ids=lambda call: call.script.name)

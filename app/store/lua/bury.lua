@@ -25,7 +25,7 @@ local function leave(at)
 end
 
 local new = 0
-for at = 3, #ARGV, 7 + indexes do
+for at = 3, last, 7 + indexes do
     local letter, entry = ARGV[at], at + 3 + indexes
     local is_first = redis.call('HSETNX', dead, letter, ARGV[at + 1]) == 1
     if ARGV[entry + 2] ~= '0'

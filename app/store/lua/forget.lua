@@ -7,7 +7,7 @@
 -- Cost   O(sessions); what they had is freed elsewhere
 -- Repeat finds nothing to remove. A session that was saved again meanwhile comes back: that was
 --        called later, so it was not answered either and is repeated behind this.
-for i = 2, #ARGV do
+for i = 2, last do
     redis.call('HDEL', KEYS[2], ARGV[i])
     redis.call('HDEL', KEYS[3], ARGV[i])
     redis.call('UNLINK', KEYS[i + 2])

@@ -6,6 +6,6 @@
 -- Reply  OK
 -- Cost   O(entries)
 -- Repeat changes nothing, if what is behind it is repeated too.
-call('HSET', KEYS[2], 2, #ARGV)
+call('HSET', KEYS[2], 2, last)
 journal()
 return redis.status_reply('OK')

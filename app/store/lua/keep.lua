@@ -8,7 +8,7 @@
 --        meanwhile comes back for a moment: calls are repeated in order, and what settled it was
 --        called later, so it was not answered either and is repeated behind this.
 local at = 3
-while at <= #ARGV do
+while at <= last do
     at = enter(at)
 end
 journal()

@@ -54,7 +54,7 @@ local function forget()
 end
 
 local at = 5
-while at <= #ARGV do
+while at <= last do
     local first = claim(ARGV[at], ARGV[at + 2])
     if first == '' then
         enter(at + 2)

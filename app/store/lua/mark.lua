@@ -7,7 +7,7 @@
 -- Cost   O(entries)
 -- Repeat changes nothing, if what is behind it is repeated too.
 local at = 2
-while at <= #ARGV do
+while at <= last do
     local marks, key, count = KEYS[tonumber(ARGV[at])], ARGV[at + 1], tonumber(ARGV[at + 2])
     at = at + 3
     for i = at, at + 3 * count - 1, 3 do

@@ -1,4 +1,6 @@
 -- The call carries no note.
+local last_key, last = #KEYS, #ARGV
 local note
+
 local function journal()
 end

@@ -2,9 +2,10 @@
 -- take the place of notes soon.
 -- KEYS   behind all others the node's notes
 -- ARGV   behind all others number of the note, the note
-local notes, note = table.remove(KEYS), table.remove(ARGV)
-local number = table.remove(ARGV)
+-- Up to where keys and arguments are the script's own.
+local last_key, last = #KEYS - 1, #ARGV - 2
+local note = ARGV[last + 2]
 
 local function journal()
-    redis.call('HSETNX', notes, number, note)
+    redis.call('HSETNX', KEYS[last_key + 1], ARGV[last + 1], note)
 end

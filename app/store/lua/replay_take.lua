@@ -3,8 +3,9 @@
 -- durable session, that waits for the message, in one step.
 -- KEYS   1 meta   2 bodies   3 dead   4 sessions   5 the job, then receivers of messages and marks
 -- ARGV   1 epoch   2 id of the job, then for each letter: id, id of the message, its generation,
---        first line of the message, or all of it if it is not the letter's own; key of the session, positions of the message's receivers (0: the
---        session is not durable) and of the session's marks
+--        first line of the message, or all of it if it is not the letter's own; key of the session,
+--        positions of the message's receivers (0: the session is not durable) and of the session's
+--        marks
 --        A note has a line that begins it, then a line for each letter: what is told of one that is
 --        taken now goes into the journal's note, and "]]" ends that.
 -- Reply  for each letter: taken; gone: there is no such letter; replayed: not new any more;
@@ -64,7 +65,7 @@ local function take(at)
 end
 
 local results = {}
-for at = 3, #ARGV, 7 do
+for at = 3, last, 7 do
     results[#results + 1] = take(at)
 end
 if #told > 0 then

@@ -6,7 +6,7 @@
 -- Cost   O(entries)
 -- Repeat finds nothing to remove.
 local at = 2
-for i = 3, #KEYS do
+for i = 3, last_key do
     local count = tonumber(ARGV[at + 1])
     if call('SREM', KEYS[i], at + 2, at + 1 + count) > 0 then
         release(ARGV[at], KEYS[i])
