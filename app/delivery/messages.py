@@ -25,7 +25,7 @@ class Message(Event):
 
     `wire` is the complete event as JSON; no receiver ever causes it to be serialised again.
     `linger_s` makes it lazy: that long it may wait for company. `stem` is room for what dresses
-    events up for single receivers.
+    events up for single receivers; `told` and `told_in` are room for who keeps a journal.
     """
 
     __slots__ = (
@@ -44,6 +44,8 @@ class Message(Event):
         "properties",
         "sender",
         "stem",
+        "told",
+        "told_in",
     )
 
     def __init__(
@@ -79,5 +81,7 @@ class Message(Event):
         # Tells of another message, or of a moment: it never becomes a dead letter itself.
         self.leaves_no_letter = False
         self.stem: bytes | None = None
+        self.told: Any = None
+        self.told_in = 0
         # By which it is known again if its publisher sends it once more.
         self.key: Key | None = None

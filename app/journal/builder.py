@@ -41,7 +41,10 @@ class FrameBuilder:
 
     def published(self, message: "Message", at: int, copies: int, kept: int = 0) -> None:
         """So many receivers are to get it; so many of them have it in the store."""
-        self.columns.publish(publication_of(message, at, copies, kept))
+        columns = self.columns
+        place = columns.places.message(message)[0]
+        size = _size_of(message, kept)
+        columns.publish(place, at, copies, kept, size, message.priority, message.sender)
 
     def delivered(
         self,
@@ -53,7 +56,7 @@ class FrameBuilder:
     ) -> None:
         """This happened to these messages and this receiver."""
         for message in messages:
-            self.columns.places.message(message.id, message.channel)
+            self.columns.places.spoken_of(message)
         self.happened(kind, [message.id for message in messages], receiver, at, attempt)
 
     def happened(
@@ -81,7 +84,7 @@ class FrameBuilder:
         **why: Unpack[Why],
     ) -> None:
         """This happened to one message and one receiver, and there is more to be said."""
-        self.columns.places.message(message.id, message.channel)
+        self.columns.places.spoken_of(message)
         self.columns.tell((kind, [message.id], attempt, why, [receiver], [at]))
 
     def changed(
@@ -109,6 +112,10 @@ class FrameBuilder:
 
 def publication_of(message: "Message", at: int, copies: int, kept: int) -> Publication:
     """What the journal says of a publish."""
+    size, priority = _size_of(message, kept), message.priority
+    return message.id, at, copies, kept, size, priority, message.sender, message.channel
+
+
+def _size_of(message: "Message", kept: int) -> int:
     # Of what is kept the store has told: then this is about more receivers of the same.
-    size = len(message.wire) if kept or not message.is_durable else 0
-    return message.id, at, copies, kept, size, message.priority, message.sender, message.channel
+    return len(message.wire) if kept or not message.is_durable else 0

@@ -91,11 +91,18 @@ class Columns:
         if at > self.last:
             self.last = at
 
-    def publish(self, told: Publication) -> None:
+    def tell_published(self, told: Publication) -> None:
         """This was published."""
         id, at, copies, kept, size, priority, sender, channel = told
+        place = self.places.named(id, channel)[0]
+        self.publish(place, at, copies, kept, size, priority, sender)
+
+    def publish(
+        self, place: Place, at: int, copies: int, kept: int, size: int, priority: int, sender: str
+    ) -> None:
+        """The message of this place was published."""
         self.see(at, 1)
-        self._published.append(self.places.message(id, channel)[0])
+        self._published.append(place)
         self._published_at.append(at)
         self._copies.append(copies)
         self._kept.append(kept)

@@ -90,7 +90,7 @@ class Journal(FrameBuilder):
         columns = self.columns
         for published, rows in self._told:
             for publication in published:
-                columns.publish(publication)
+                columns.tell_published(publication)
             for row in rows:
                 columns.tell(row)
         self._told.clear()

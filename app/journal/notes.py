@@ -38,9 +38,9 @@ class CrowdNotes(Handouts):
             self._crowds.clear()
         places, count = columns.places, len(messages)
         first = messages[0]
-        told = places.message(first.id, first.channel)
+        told = places.message(first)
         if count > 1:
-            told = [places.message(each.id, each.channel)[0] for each in messages]
+            told = [places.message(each)[0] for each in messages]
         group = self._group(receivers, columns)
         columns.deliver(self._kind, told, group, at, self._attempt, count * len(receivers))
 

@@ -1,13 +1,19 @@
 """What a frame says once, so that all else has but places: names, groups, channels, messages."""
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from itertools import count
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from app.delivery.dead_letters import key_of
+
+if TYPE_CHECKING:
+    from app.delivery.messages import Message
 
 # As an object that is there: another number would have to be made of it for each event.
 Place: TypeAlias = Any
 NOBODY = -1
+# No two have the same.
+_numbers = count(1)
 
 
 class Places:
@@ -16,6 +22,7 @@ class Places:
     __slots__ = (
         "_crowds",
         "_nameless",
+        "_number",
         "_senders",
         "_singles",
         "_told",
@@ -33,8 +40,9 @@ class Places:
         # Of messages: what they are known by, and the places of their channels.
         self.ids: list[int] = []
         self.channels_of: list[Place] = []
-        # By its id each message alone, in the list that most rows have; and those of which nothing
-        # else is known.
+        # Messages remember where they were told, by this number. What is spoken of by its id is
+        # here besides, alone in the list that most rows have; and what has nothing but its id.
+        self._number = next(_numbers)
         self._told: dict[int, list[Place]] = {}
         self._nameless: set[int] = set()
         self._senders: dict[str, Place] = {"": NOBODY}
@@ -55,12 +63,33 @@ class Places:
             place = self._senders[sender] = self.name(key_of(sender))
         return place
 
-    def message(self, id: int, channel: str) -> list[Place]:
+    def message(self, message: "Message") -> list[Place]:
         """The message alone."""
+        if message.told_in == self._number:
+            told: list[Place] = message.told
+            return told
+        if message.is_durable:
+            # Others speak of it by its id.
+            return self.named(message.id, message.channel)
+        return self._remember(message, self._new_message(message.id, self.channel(message.channel)))
+
+    def spoken_of(self, message: "Message") -> None:
+        """The message, of which one may speak by its id from now on."""
+        if message.told_in == self._number:
+            self._told[message.id] = message.told
+        else:
+            self._remember(message, self.named(message.id, message.channel))
+
+    def _remember(self, message: "Message", told: list[Place]) -> list[Place]:
+        message.told, message.told_in = told, self._number
+        return told
+
+    def named(self, id: int, channel: str) -> list[Place]:
+        """The message with this id, alone."""
         told = self._told.get(id)
         if told is None:
-            return self._new_message(id, self.channel(channel))
-        if self._nameless and id in self._nameless:
+            told = self._told[id] = self._new_message(id, self.channel(channel))
+        elif self._nameless and id in self._nameless:
             self._nameless.remove(id)
             self.channels_of[told[0]] = self.channel(channel)
         return told
@@ -75,11 +104,11 @@ class Places:
         told = self._told.get(id)
         if told is None:
             self._nameless.add(id)
-            told = self._new_message(id, NOBODY)
+            told = self._told[id] = self._new_message(id, NOBODY)
         return told
 
     def _new_message(self, id: int, channel: Place) -> list[Place]:
-        told = self._told[id] = [len(self.ids)]
+        told = [len(self.ids)]
         self.ids.append(id)
         self.channels_of.append(channel)
         return told
