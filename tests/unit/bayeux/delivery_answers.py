@@ -49,6 +49,11 @@ class Answering(Books):
         else:
             self.hand_over(question, now)
 
+    def ask_for_letters(self, question: Question) -> None:
+        """The store is to have them before this is answered, which may be long after."""
+        question.has_buried = True
+        self.asked.append(("bury", question))
+
     def may_take(self, place: Place, now: float) -> bool:
         return place.flows(now) and (self.is_store_there or not place.is_durable)
 

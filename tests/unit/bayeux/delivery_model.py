@@ -66,6 +66,8 @@ class Model(Answering):
         for what, subject, *rest in asked:
             if what == "keep":
                 self.kept(subject, rest[0])
+            elif what == "bury":
+                subject.has_buried = False
             else:
                 self.leave(subject, now)
         return bool(asked)

@@ -84,7 +84,8 @@ class Question:
     place: "Place"
     client: str
     is_cut: bool = False
-    # Its verdicts made dead letters, which the store must have before they are not said again.
+    # Its verdicts made dead letters, which the store has not got yet: before that they would not be
+    # said again.
     has_buried: bool = False
     # "held", "going" while the store is told, then what became of it.
     state: str = "new"

@@ -138,7 +138,8 @@ class Stage:
         if person.kind.options is not None:
             letters = len(self.model.letters)
             self.model.judge(place, meant(said), self.house.now)
-            question.has_buried = place.is_durable and len(self.model.letters) > letters
+            if place.is_durable and len(self.model.letters) > letters:
+                self.model.ask_for_letters(question)
             self.model.keep_pending(place, pending)
         if ack is not None:
             self.model.acknowledge(place, ack)
