@@ -41,6 +41,10 @@ class Answers:
     def end_round(self) -> None:
         """That was all for now."""
         self._has_store = None
+        if self._handed_out is not None:
+            self._handed_out.end()
+        if self._written_out is not None:
+            self._written_out.end()
 
     def tell(self, session: Session) -> None:
         """The session has something waiting: let it know, if it can be reached and may be."""

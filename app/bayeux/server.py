@@ -136,8 +136,6 @@ class Bayeux:
             except Exception:
                 self.log_fault(session)
         self.answers.end_round()
-        if self.witness is not None:
-            self.witness.turn_over()
 
     def tick(self, now: float) -> None:
         """Time has passed: held connects, lazy messages, expired sessions."""

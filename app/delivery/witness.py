@@ -99,10 +99,6 @@ class Witness(Protocol):
     # What somebody has said it has.
     acked: Handouts
 
-    def turn_over(self) -> None:
-        """A turn ends in which somebody was told something."""
-        ...
-
     def beat(self, now: float) -> None:
         """A tenth of a second has passed."""
         ...

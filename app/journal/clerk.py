@@ -34,19 +34,19 @@ class Clerk(Journal):
         self.written: Handouts = CrowdNotes(self, self.watch, Kind.WRITTEN, 1)
         self.acked: Handouts = CrowdNotes(self, self.watch, Kind.ACKED)
 
-    def turn_over(self) -> None:
-        self.handed.end()
-        self.written.end()
-        self.acked.end()
-
     def beat(self, now: float) -> None:
-        # Acks alone end no turn; and messages are not kept in memory for long.
-        self.turn_over()
+        # Messages are not kept in memory for long.
+        self._end_rows()
         super().beat(now)
 
     def flush(self, now: float) -> None:
-        self.turn_over()
+        self._end_rows()
         super().flush(now)
+
+    def _end_rows(self) -> None:
+        self.handed.end()
+        self.written.end()
+        self.acked.end()
 
     def accepted(self, message: Message, copies: int) -> None:
         if copies or not message.is_durable:

@@ -139,7 +139,7 @@ class _Desk:
         now = self._at // 1000
         for receiver, batch in zip(receivers, batches, strict=True):
             given.add(receiver, batch, now)
-        clerk.turn_over()
+        given.end()
         if self._traffic.acks:
             for receiver, batch in zip(receivers, batches, strict=True):
                 self._at += _ACK_US
