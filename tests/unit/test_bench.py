@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from bench.bars import Bars, TimesAnother, Verdict, judge, read_bars
+from bench.beside import detuned
 from bench.measure import Result, figure
 from bench.plan import BENCH, ServerSpec, Workload, choose, read_servers, read_workloads
 from bench.run import turns
@@ -157,3 +158,8 @@ def barred_workloads() -> Iterator[str]:
 def test_every_bar_is_measured_by_the_standard_set() -> None:
     standard = {each.name for each in read_workloads(BENCH / "workloads.toml", "standard")}
     assert set(barred_workloads()) <= standard
+
+
+def test_of_two_servers_beside_each_other_neither_is_always_told_first() -> None:
+    assert detuned("chat --rate 100 --ack --rate 200") == "chat --rate 101.3 --ack --rate 202.6"
+    assert detuned("pingpong --clients 1") == "pingpong --clients 1"
