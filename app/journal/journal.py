@@ -48,7 +48,6 @@ class Journal(FrameBuilder):
         "_most_bytes",
         "_notes",
         "_outlet",
-        "_told",
         "_waiting",
         "dropped",
         "dropped_untold",
@@ -73,27 +72,15 @@ class Journal(FrameBuilder):
         # Events that are in no frame: ever, and those that the journal has not told of.
         self.dropped = self.dropped_untold = 0
         self._dropped_at = 0
-        # Notes in the store that the next frame takes the place of, and what they tell, if it is in
-        # no column yet.
+        # Notes in the store that the next frame takes the place of.
         self._notes: list[int] = []
-        self._told: list[Told] = []
         # When what there is leaves at the latest.
         self._due = now + PATIENCE_S
 
     def replace(self, note: int, told: Told) -> None:
         """The next frame tells what this note in the store does, and takes its place."""
         self._notes.append(note)
-        self._told.append(told)
-
-    def _take_in(self) -> None:
-        """One after the other notes cost half of what they do one by one between other things."""
-        columns = self.columns
-        for published, rows in self._told:
-            for publication in published:
-                columns.tell_published(publication)
-            for row in rows:
-                columns.tell(row)
-        self._told.clear()
+        self.tell(told)
 
     def now_us(self) -> int:
         """The time, as it is told of events."""
@@ -101,14 +88,14 @@ class Journal(FrameBuilder):
 
     def beat(self, now: float) -> None:
         """Time has passed: what makes a whole frame leaves, or has waited for company."""
-        self._take_in()
+        self.take_in()
         if now >= self._due or self.weight >= FULL:
             self.flush(now)
 
     def flush(self, now: float) -> None:
         """All that was told leaves, if the store is there."""
         self._due = now + PATIENCE_S
-        self._take_in()
+        self.take_in()
         if self._outlet.has_room:
             self._send()
         elif self.count:

@@ -63,6 +63,18 @@ def test_what_is_known_by_its_id_alone_has_no_channel() -> None:
     assert told(builder) == [of(MESSAGES[0], "acked", 0)._replace(channel=None, receiver="ann/1")]
 
 
+def test_a_message_is_told_once_in_each_frame_by_whatever_it_is_known() -> None:
+    message = MESSAGES[0]
+    for builder in (FrameBuilder("here"), FrameBuilder("there")):
+        # A second frame knows nothing of the first.
+        for _ in range(2):
+            builder.published(message, NOW, copies=1)
+            builder.explained(Kind.REFUSED, message, "ann/1", NOW + 1, code="user.update.error")
+            builder.happened(Kind.DEAD, [message.id], "ann/1", NOW + 2)
+            builder.delivered(Kind.RETURNED, [message], "ann/1", NOW + 3)
+            assert decode(builder.frame()).body["messages"]["id"] == [message.id - NOW * 1000]
+
+
 def test_what_is_known_by_its_id_first_has_the_channel_that_is_told_later() -> None:
     builder = FrameBuilder("here")
     builder.happened(Kind.ACKED, [each.id for each in MESSAGES[:2]], "ann/1", NOW)

@@ -77,6 +77,18 @@ def test_what_a_note_tells_takes_its_place_in_the_next_frame() -> None:
     )
 
 
+def test_what_a_note_tells_precedes_what_happened_behind_it() -> None:
+    at = Desk()
+    row = (Kind.HANDED, [MESSAGE.id], 1, None, ["a/1"], [WALL])
+    at.journal.replace(1, ([], [row]))
+    at.journal.explained(Kind.REFUSED, MESSAGE, "a/1", WALL + 1, 1, code="user.update.error")
+    at.journal.replace(2, ([], [row]))
+    at.journal.delivered(Kind.RETURNED, [MESSAGE], "a/1", WALL + 2)
+    at.journal.flush(0.0)
+    kinds = [event.kind for event in at.shelf.events]
+    assert kinds == [Kind.HANDED, Kind.REFUSED, Kind.HANDED, Kind.RETURNED]
+
+
 def test_notes_of_frames_that_wait_go_with_them_and_those_of_dropped_ones_with_the_next() -> None:
     at = Desk(most_bytes=400)
     at.shelf.has_room = False
