@@ -42,18 +42,20 @@ class FrameBuilder:
         return self.columns.weight
 
     def tell(self, told: Told) -> None:
-        """What a note tells: with the next ones, or before anything else is told of deliveries."""
+        """What a note tells: with the next ones, or before what is told of one receiver alone."""
         self._told.append(told)
 
     def take_in(self) -> None:
         """One behind the other notes cost half of what they do one by one between other things."""
+        if not self._told:
+            return
         columns = self.columns
-        for published, rows in self._told:
+        waiting, self._told = self._told, []
+        for published, rows in waiting:
             for publication in published:
                 columns.tell_published(publication)
             for row in rows:
                 columns.tell(row)
-        self._told.clear()
 
     def published(self, message: "Message", at: int, copies: int, kept: int = 0) -> None:
         """So many receivers are to get it; so many of them have it in the store."""
@@ -72,7 +74,7 @@ class FrameBuilder:
     ) -> None:
         """This happened to these messages and this receiver."""
         for message in messages:
-            self.columns.places.spoken_of(message)
+            self.columns.places.message(message)
         self.happened(kind, [message.id for message in messages], receiver, at, attempt)
 
     def happened(
@@ -102,7 +104,7 @@ class FrameBuilder:
     ) -> None:
         """This happened to one message and one receiver, and there is more to be said."""
         self.take_in()
-        self.columns.places.spoken_of(message)
+        self.columns.places.message(message)
         self.columns.tell((kind, [message.id], attempt, why, [receiver], [at]))
 
     def changed(

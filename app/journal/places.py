@@ -21,11 +21,12 @@ class Places:
 
     __slots__ = (
         "_crowds",
+        "_found",
+        "_looked_at",
         "_nameless",
         "_number",
         "_senders",
         "_singles",
-        "_told",
         "channels",
         "channels_of",
         "groups",
@@ -40,10 +41,12 @@ class Places:
         # Of messages: what they are known by, and the places of their channels.
         self.ids: list[int] = []
         self.channels_of: list[Place] = []
-        # Messages remember where they were told, by this number. What is spoken of by its id is
-        # here besides, alone in the list that most rows have; and what has nothing but its id.
+        # Messages remember where they were told, by this number.
         self._number = next(_numbers)
-        self._told: dict[int, list[Place]] = {}
+        # Of those that somebody has looked for by an id, and all before them, each alone in the
+        # list that most rows have; and those of which nothing but the id is known.
+        self._found: dict[int, list[Place]] = {}
+        self._looked_at = 0
         self._nameless: set[int] = set()
         self._senders: dict[str, Place] = {"": NOBODY}
         # Groups of one, and by their first name others, as they were told.
@@ -65,31 +68,24 @@ class Places:
 
     def message(self, message: "Message") -> list[Place]:
         """The message alone."""
+        told: list[Place]
         if message.told_in == self._number:
-            told: list[Place] = message.told
+            told = message.told
             return told
-        if message.is_durable:
-            # Others speak of it by its id.
-            return self.named(message.id, message.channel)
-        return self._remember(message, self._new_message(message.id, self.channel(message.channel)))
-
-    def spoken_of(self, message: "Message") -> None:
-        """The message, of which one may speak by its id from now on."""
-        if message.told_in == self._number:
-            self._told[message.id] = message.told
+        # Of others nobody has said anything here: looking for the id costs as much as all the rest.
+        if message.is_durable or message.generation or self._nameless:
+            told = self.named(message.id, message.channel)
         else:
-            self._remember(message, self.named(message.id, message.channel))
-
-    def _remember(self, message: "Message", told: list[Place]) -> list[Place]:
+            told = self._new_message(message.id, self.channel(message.channel))
         message.told, message.told_in = told, self._number
         return told
 
     def named(self, id: int, channel: str) -> list[Place]:
         """The message with this id, alone."""
-        told = self._told.get(id)
+        told = self._find(id)
         if told is None:
-            told = self._told[id] = self._new_message(id, self.channel(channel))
-        elif self._nameless and id in self._nameless:
+            return self._new_message(id, self.channel(channel))
+        if id in self._nameless:
             self._nameless.remove(id)
             self.channels_of[told[0]] = self.channel(channel)
         return told
@@ -101,11 +97,18 @@ class Places:
         return [self._known(id)[0] for id in ids]
 
     def _known(self, id: int) -> list[Place]:
-        told = self._told.get(id)
+        told = self._find(id)
         if told is None:
             self._nameless.add(id)
-            told = self._told[id] = self._new_message(id, NOBODY)
+            told = self._new_message(id, NOBODY)
         return told
+
+    def _find(self, id: int) -> list[Place] | None:
+        ids, found = self.ids, self._found
+        for place in range(self._looked_at, len(ids)):
+            found[ids[place]] = [place]
+        self._looked_at = len(ids)
+        return found.get(id)
 
     def _new_message(self, id: int, channel: Place) -> list[Place]:
         told = [len(self.ids)]

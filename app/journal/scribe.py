@@ -27,8 +27,6 @@ log = logging.getLogger(__name__)
 
 # It never was.
 _NOTHING = Why(code="")
-
-
 _NO_NOTE: Told = ([], [])
 
 

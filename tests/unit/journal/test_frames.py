@@ -1,6 +1,7 @@
 """Frames come back as they went, and what is no frame is one clear error."""
 
 import zlib
+from collections.abc import Callable
 
 import orjson
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 from app.delivery.messages import Message
 from app.journal.builder import FrameBuilder
+from app.journal.columns import Told
 from app.journal.frame import FrameUnreadable, decode, decode_head
 from app.journal.schema import VERSION, Event, Kind
 from app.journal.unfold import unfold
@@ -63,16 +65,44 @@ def test_what_is_known_by_its_id_alone_has_no_channel() -> None:
     assert told(builder) == [of(MESSAGES[0], "acked", 0)._replace(channel=None, receiver="ann/1")]
 
 
-def test_a_message_is_told_once_in_each_frame_by_whatever_it_is_known() -> None:
-    message = MESSAGES[0]
+def note(kind: str) -> Told:
+    """What a note tells of the first message."""
+    return [], [(kind, [MESSAGES[0].id], 1, None, ["joe/1"], [NOW])]
+
+
+@pytest.mark.parametrize(
+    "tell",
+    [
+        [
+            lambda to: to.published(MESSAGES[0], NOW, copies=1),
+            lambda to: to.explained(Kind.REFUSED, MESSAGES[0], "ann/1", NOW, code="user.x"),
+            lambda to: to.happened(Kind.DEAD, [MESSAGES[0].id], "ann/1", NOW),
+            lambda to: to.delivered(Kind.RETURNED, [MESSAGES[0]], "ann/1", NOW),
+        ],
+        [
+            lambda to: to.published(MESSAGES[0], NOW, copies=1),
+            lambda to: to.tell(note(Kind.HANDED)),
+            lambda to: to.tell(note(Kind.ACKED)),
+        ],
+        [
+            lambda to: to.tell(note(Kind.HANDED)),
+            lambda to: to.take_in(),
+            lambda to: to.published(MESSAGES[0], NOW, copies=1),
+            lambda to: to.tell(note(Kind.DEAD)),
+        ],
+    ],
+)
+def test_a_message_is_told_once_in_each_frame_by_whatever_it_is_known(
+    tell: list[Callable[[FrameBuilder], None]],
+) -> None:
     for builder in (FrameBuilder("here"), FrameBuilder("there")):
         # A second frame knows nothing of the first.
         for _ in range(2):
-            builder.published(message, NOW, copies=1)
-            builder.explained(Kind.REFUSED, message, "ann/1", NOW + 1, code="user.update.error")
-            builder.happened(Kind.DEAD, [message.id], "ann/1", NOW + 2)
-            builder.delivered(Kind.RETURNED, [message], "ann/1", NOW + 3)
-            assert decode(builder.frame()).body["messages"]["id"] == [message.id - NOW * 1000]
+            for each in tell:
+                each(builder)
+            frame = decode(builder.frame())
+            assert len(frame.body["messages"]["id"]) == 1
+            assert {event.channel for event in unfold(frame)} == {MESSAGES[0].channel}
 
 
 def test_what_is_known_by_its_id_first_has_the_channel_that_is_told_later() -> None:
