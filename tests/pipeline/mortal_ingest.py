@@ -8,6 +8,8 @@ from pipeline.lake import Lake
 from pipeline.session import Engine, open_session
 from tests.pipeline.small import SMALL
 
+_OPTIONS = "spark.driver.extraJavaOptions"
+
 
 def tell(taken: Taken) -> None:
     sys.stdout.write(f"{taken}\n")
@@ -16,7 +18,9 @@ def tell(taken: Taken) -> None:
 
 def main() -> None:
     url, lake, most = sys.argv[1:]
-    spark = open_session(Engine("local[2]", quick=True, settings=SMALL))
+    # What it leaves behind goes with its tables.
+    settings = {**SMALL, _OPTIONS: f"{SMALL[_OPTIONS]} -Djava.io.tmpdir={Path(lake).parent}"}
+    spark = open_session(Engine("local[2]", quick=True, settings=settings))
     source = Source(url, most=int(most))
     take_what_is_there(spark, source, Lake(Path(lake)), tell)
     spark.stop()
