@@ -61,7 +61,7 @@ cover: setup-test setup-clients setup-browser ## all tests with the coverage gat
 
 .PHONY: compiled
 compiled: setup-test ## the unit tests once more, of the core as it was installed
-	$(BIN)/python -m pytest --override-ini 'pythonpath=$(INSTALLED) .' tests/unit
+	$(BIN)/python -m pytest --override-ini 'pythonpath=$(INSTALLED) .' tests/unit --ignore tests/unit/pipeline
 
 .PHONY: fmt
 fmt: setup-test ## format, and repair what the linter can
