@@ -1,7 +1,5 @@
 """Columns come out of frames as the server unfolds them."""
 
-import pytest
-
 from app.journal.frame import decode
 from app.journal.unfold import unfold
 from bench.journal.generate import generate
@@ -21,7 +19,6 @@ class Shelf:
         """Nothing is kept."""
 
 
-@pytest.mark.beside
 def test_made_up_days_have_the_events_that_the_server_would_read() -> None:
     shelf = Shelf()
     generate(shelf, events=4000, nodes=2, hours=0.05, seed=1, receivers=60)

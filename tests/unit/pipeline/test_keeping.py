@@ -61,7 +61,6 @@ def test_every_day_has_a_file_and_every_kind_a_receipt(tmp_path: Path) -> None:
     assert Counter(found["kind"].to_pylist()) == {"acked": 2, "frame.gap": 2}
 
 
-@pytest.mark.beside
 def test_clocks_that_say_anything_leave_few_files_open(tmp_path: Path) -> None:
     tables = [events(*((day, "acked", None) for day in range(40)))] * 2
     opened = 0

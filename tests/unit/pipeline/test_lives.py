@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -125,7 +124,6 @@ def test_where_nothing_happened_there_is_no_life() -> None:
     assert (len(batch.life), len(batch.messages), len(batch.lost)) == (0, 0, 0)
 
 
-@pytest.mark.beside
 @given(st.lists(st.integers(0, 2**20), min_size=10), st.lists(st.integers(0, 60), max_size=3))
 def test_lives_are_what_whoever_watched_would_tell(dice: list[int], cuts: list[int]) -> None:
     fates = Fates()
