@@ -47,6 +47,7 @@ class Hub(Generic[R]):
         self.counters = Counters()
         self.keeper = keeper
         self._witness = witness
+        self._accepted = None if witness is None else witness.accepted
         # Measures while somebody looks; usually nobody does.
         self.watch: Watch | None = None
         # How many receivers have their queue in the store; most deployments have none.
@@ -110,9 +111,9 @@ class Hub(Generic[R]):
         is_lazy = message.linger_s is not None
         if leave_out is not None:
             receivers = [each for each in receivers if each is not leave_out]
-        if self._witness is not None:
+        if self._accepted is not None:
             # The others are in the store, which has told of them.
-            self._witness.accepted(message, len(receivers) - kept)
+            self._accepted.add(message, len(receivers) - kept)
         self._give(message, receivers, is_lazy=is_lazy)
 
     def _give(self, message: Message, receivers: Sequence[R], *, is_lazy: bool) -> None:

@@ -39,6 +39,16 @@ class Watch:
         return self._now_ns() // _NS_PER_US
 
 
+class Intake(ABC):
+    """What was published."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def add(self, message: "Message", copies: int) -> None:
+        """So many receivers are to get it that do not have it in the store."""
+
+
 class Handouts(ABC):
     """What was given out, or acknowledged, and by whom.
 
@@ -92,6 +102,8 @@ class Witness(Protocol):
     dropped: int
     unread: int
 
+    # What was published.
+    accepted: Intake
     # What is in somebody's hands for the first time.
     handed: Handouts
     # What was written, and nobody will say more of it.
@@ -101,10 +113,6 @@ class Witness(Protocol):
 
     def beat(self, now: float) -> None:
         """A tenth of a second has passed."""
-        ...
-
-    def accepted(self, message: "Message", copies: int) -> None:
-        """So many receivers are to get it that do not have it in the store."""
         ...
 
     def replayed(self, key: str, message: "Message", letter: int) -> None:

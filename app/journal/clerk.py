@@ -11,17 +11,17 @@ from app.delivery.messages import Message
 from app.delivery.receivers import Receiver
 from app.journal.columns import Why
 from app.journal.journal import Journal, Outlet
-from app.journal.notes import CrowdNotes
+from app.journal.notes import CrowdNotes, PublishNotes
 from app.journal.schema import Kind
 
 if TYPE_CHECKING:
-    from app.delivery.witness import Handouts
+    from app.delivery.witness import Handouts, Intake
 
 
 class Clerk(Journal):
     """A `Witness`."""
 
-    __slots__ = ("acked", "handed", "unread", "why", "written")
+    __slots__ = ("accepted", "acked", "handed", "unread", "why", "written")
 
     def __init__(self, node: str, outlet: Outlet, *, now: float, now_ns: Callable[[], int]) -> None:
         super().__init__(node, outlet, now=now, now_ns=now_ns)
@@ -30,6 +30,7 @@ class Clerk(Journal):
         # Of entries that the store is about to settle, if they were not acknowledged: the reason
         # of a discard; without one, that they expired.
         self.why: dict[tuple[str, int], Why] = {}
+        self.accepted: Intake = PublishNotes(self)
         self.handed: Handouts = CrowdNotes(self, self.watch, Kind.HANDED, 1)
         self.written: Handouts = CrowdNotes(self, self.watch, Kind.WRITTEN, 1)
         self.acked: Handouts = CrowdNotes(self, self.watch, Kind.ACKED)
@@ -47,10 +48,6 @@ class Clerk(Journal):
         self.handed.end()
         self.written.end()
         self.acked.end()
-
-    def accepted(self, message: Message, copies: int) -> None:
-        if copies or not message.is_durable:
-            self.published(message, message.id // 1000, copies)
 
     def replayed(self, key: str, message: Message, letter: int) -> None:
         at, generation = self.now_us(), message.generation

@@ -2,7 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from app.delivery.witness import Handouts, Watch
+from app.delivery.witness import Handouts, Intake, Watch
+from app.journal.schema import NS_PER_US
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -12,6 +13,19 @@ if TYPE_CHECKING:
     from app.journal.builder import FrameBuilder
     from app.journal.columns import Columns
     from app.journal.places import Place
+
+
+class PublishNotes(Intake):
+    """What was published is told by the next frame."""
+
+    __slots__ = ("_builder",)
+
+    def __init__(self, builder: "FrameBuilder") -> None:
+        self._builder = builder
+
+    def add(self, message: "Message", copies: int) -> None:
+        if copies or not message.is_durable:
+            self._builder.published(message, message.id // NS_PER_US, copies)
 
 
 class CrowdNotes(Handouts):

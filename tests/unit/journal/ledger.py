@@ -2,12 +2,15 @@
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
+from app.bayeux.codec import Json
+from app.bayeux.extension import ServerExtension
 from app.bayeux.server import Bayeux
 from app.delivery.dead_letters import DeadLetter
 from app.delivery.keeper import Batch, Kept, Mark
 from app.delivery.messages import Message
+from app.delivery.node import Node
 from app.journal.clerk import Clerk
 from app.journal.frame import decode
 from app.journal.schema import SETTLED, Event, Kind
@@ -36,19 +39,25 @@ class Shelf:
         self.frames.append(frame)
 
 
-class Watchful:
-    """A clerk that remembers messages, too."""
+class Register(ServerExtension):
+    """Says what messages are about, by their ids."""
 
-    def __init__(self, clerk: Clerk) -> None:
-        self._clerk = clerk
-        self.messages: dict[int, Message] = {}
+    def __init__(self, server: Bayeux, about: dict[int, Json]) -> None:
+        self._stamp = server.node.stamp
+        server.node = Node(server.node.name, self.stamp)
+        self._about = about
+        # What the next stamp is for, if it is a message.
+        self._event: Json | None = None
 
-    def accepted(self, message: Message, copies: int) -> None:
-        self.messages[message.id] = message
-        self._clerk.accepted(message, copies)
+    def event(self, event: Json) -> None:
+        self._event = event
 
-    def __getattr__(self, name: str) -> Any:  # whatever a clerk has
-        return getattr(self._clerk, name)
+    def stamp(self) -> int:
+        stamp = self._stamp()
+        if self._event is not None:
+            self._about[stamp] = self._event
+            self._event = None
+        return stamp
 
 
 class Writing(FakeKeeper):
@@ -96,12 +105,13 @@ class JournaledStore(SlowStore, Writing):
 
     def __init__(self) -> None:
         super().__init__()
-        self.watchful = Watchful(self.clerk)
-        self.witness = cast("Witness", self.watchful)
+        self.witness: Witness = self.clerk
+        self.about: dict[int, Json] = {}
         self.server: Bayeux | None = None
 
     def serve(self, server: Bayeux) -> None:
         self.server = server
+        server.extend(Register(server, self.about))
 
     def events(self) -> list[Event]:
         """All that is in the journal."""

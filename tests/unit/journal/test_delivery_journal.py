@@ -9,7 +9,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from app.journal.schema import Kind
 from tests.unit.bayeux.delivery_place import CHANNELS
 from tests.unit.bayeux.delivery_rules import DeliveryRules
-from tests.unit.bayeux.delivery_store import Backing, number_in
+from tests.unit.bayeux.delivery_store import Backing
 from tests.unit.journal.ledger import JournaledStore, copies, ends
 
 TIMES = int(os.environ.get("HOLDFAST_TEST_TIMES", "1"))
@@ -35,11 +35,10 @@ class JournaledMachine(DeliveryRules):
         self.compare(ended)
 
     def compare(self, ended: dict[tuple[str, int], list[str]]) -> None:
-        messages = self.store.bodies | self.store.watchful.messages
         numbers = {
-            id: number_in(message.wire)
-            for id, message in messages.items()
-            if message.channel in CHANNELS
+            id: event["data"]
+            for id, event in self.store.about.items()
+            if event["channel"] in CHANNELS
         }
         told = {(f"client/{key}", numbers.get(id)): kinds[0] for (key, id), kinds in ended.items()}
         for copy, fate in self.stage.model.fates.items():
