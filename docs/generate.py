@@ -18,10 +18,7 @@ from app.bayeux.server import Bayeux
 from app.delivery.error_codes import CODES
 from app.delivery.keeper import Keeper
 from app.delivery.node import Node
-from app.delivery.witness import Watch, Witness
-from app.journal.builder import FrameBuilder
-from app.journal.notes import CrowdNotes
-from app.journal.schema import Kind
+from app.journal.clerk import Clerk
 from app.settings import Settings
 from app.web.metrics import BayeuxCollector
 
@@ -134,7 +131,6 @@ def metrics() -> str:
 
 
 def _silent_server() -> Bayeux:
-    given = CrowdNotes(FrameBuilder("docs"), Watch(int), Kind.HANDED)
     return Bayeux(
         Options(),
         new_id=str,
@@ -143,7 +139,7 @@ def _silent_server() -> Bayeux:
         run_later=lambda work, done: None,
         node=Node("docs", int),
         keeper=Mock(spec=Keeper),
-        witness=Mock(spec=Witness, dropped=0, unread=0, handed=given, written=given, acked=given),
+        witness=Clerk("docs", Mock(), now=0.0, now_ns=int),
     )
 
 

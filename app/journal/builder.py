@@ -57,12 +57,12 @@ class FrameBuilder:
             for row in rows:
                 columns.tell(row)
 
-    def published(self, message: "Message", at: int, copies: int, kept: int = 0) -> None:
+    def published(self, message: "Message", copies: int, kept: int = 0) -> None:
         """So many receivers are to get it; so many of them have it in the store."""
         columns = self.columns
-        place = columns.places.message(message)[0]
+        place = columns.places.message(message)
         size = _size_of(message, kept)
-        columns.publish(place, at, copies, kept, size, message.priority, message.sender)
+        columns.publish(place, message.id, copies, kept, size, message.priority, message.sender)
 
     def delivered(
         self,
@@ -131,10 +131,10 @@ class FrameBuilder:
         return encode(head, columns.body())
 
 
-def publication_of(message: "Message", at: int, copies: int, kept: int) -> Publication:
+def publication_of(message: "Message", copies: int, kept: int) -> Publication:
     """What the journal says of a publish."""
     size, priority = _size_of(message, kept), message.priority
-    return message.id, at, copies, kept, size, priority, message.sender, message.channel
+    return message.id, copies, kept, size, priority, message.sender, message.channel
 
 
 def _size_of(message: "Message", kept: int) -> int:

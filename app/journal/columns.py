@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import Any, TypedDict, cast
 
-from app.journal.frame import Body, Changed, Delivered
+from app.delivery.messages import ORDINARY_PRIORITY
+from app.journal.frame import Body, Changed, Delivered, Published
 from app.journal.places import NOBODY, Place, Places
 from app.journal.schema import NS_PER_US
 
@@ -19,8 +20,8 @@ class Why(TypedDict, total=False):
 
 _NO_REASON: Why = {}
 
-# Id of the message, time, copies, how many of these are kept, bytes, priority, sender, channel.
-Publication = tuple[int, int, int, int, int, int, str, str]
+# Id of the message, copies, how many of these are kept, bytes, priority, sender, channel.
+Publication = tuple[int, int, int, int, int, str, str]
 # Kind, ids of messages, attempt, reason, names of receivers and a time for each, or one for all.
 Row = tuple[str, Sequence[int], int | None, Why | None, list[str], list[int]]
 # What was published and what else happened.
@@ -46,7 +47,6 @@ class Columns:
         "_messages",
         "_priorities",
         "_published",
-        "_published_at",
         "_sizes",
         "_times",
         "_why",
@@ -61,14 +61,15 @@ class Columns:
         # How many events there are, the earliest and the latest.
         self.count = self.first = self.last = 0
         self._published: list[Place] = []
-        self._published_at: list[int] = []
         self._copies: list[int] = []
-        self._kept: list[int] = []
         self._sizes: list[int] = []
-        self._priorities: list[int] = []
         self._by: list[Place] = []
+        # By rows, unless they are as most.
+        self._kept: dict[int, int] = {}
+        self._priorities: dict[int, int] = {}
         self._kinds: list[str] = []
-        self._messages: list[list[Place]] = []
+        # The place of the only message, or a list.
+        self._messages: list[Any] = []
         self._groups: list[Place] = []
         # A time for all receivers, or a list of one for each.
         self._times: list[Any] = []
@@ -93,27 +94,28 @@ class Columns:
 
     def tell_published(self, told: Publication) -> None:
         """This was published."""
-        id, at, copies, kept, size, priority, sender, channel = told
-        place = self.places.named(id, channel)[0]
-        self.publish(place, at, copies, kept, size, priority, sender)
+        id, copies, kept, size, priority, sender, channel = told
+        place = self.places.named(id, channel)
+        self.publish(place, id, copies, kept, size, priority, sender)
 
     def publish(
-        self, place: Place, at: int, copies: int, kept: int, size: int, priority: int, sender: str
+        self, place: Place, id: int, copies: int, kept: int, size: int, priority: int, sender: str
     ) -> None:
-        """The message of this place was published."""
-        self.see(at, 1)
+        """The message with this id, which has this place, was published."""
+        self.see(id // NS_PER_US, 1)
+        if kept:
+            self._kept[len(self._published)] = kept
+        if priority != ORDINARY_PRIORITY:
+            self._priorities[len(self._published)] = priority
         self._published.append(place)
-        self._published_at.append(at)
         self._copies.append(copies)
-        self._kept.append(kept)
         self._sizes.append(size)
-        self._priorities.append(priority)
         self._by.append(self.places.sender(sender))
 
     def deliver(
         self,
         kind: str,
-        messages: list[Place],
+        messages: "Place | list[Place]",
         group: Place,
         at: int,
         attempt: int | None,
@@ -172,15 +174,7 @@ class Columns:
         first, places = self.first, self.places
         body = Body()
         if self._published:
-            body["published"] = {
-                "message": self._published,
-                "t": [at - first for at in self._published_at],
-                "copies": self._copies,
-                "kept": self._kept,
-                "size": self._sizes,
-                "priority": self._priorities,
-                "by": self._by,
-            }
+            body["published"] = self._publications()
         if self._kinds:
             body["delivered"] = self._delivered()
         if self._changed:
@@ -200,6 +194,17 @@ class Columns:
             body["names"] = [*places.names]
         return body
 
+    def _publications(self) -> Published:
+        block = Published(
+            message=self._published, copies=self._copies, size=self._sizes, by=self._by
+        )
+        rows = range(len(self._published))
+        if self._kept:
+            block["kept"] = [self._kept.get(row, 0) for row in rows]
+        if self._priorities:
+            block["priority"] = [self._priorities.get(row, ORDINARY_PRIORITY) for row in rows]
+        return block
+
     def _delivered(self) -> Delivered:
         first = self.first
         for row, names in self._begun.items():
@@ -209,7 +214,7 @@ class Columns:
             messages=self._messages,
             receivers=self._groups,
             t=[
-                [at - first] if isinstance(at, int) else [each - first for each in at]
+                at - first if isinstance(at, int) else [each - first for each in at]
                 for at in self._times
             ],
         )

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypedDict, cast
 
 import orjson
 
+from app.delivery.messages import ORDINARY_PRIORITY
 from app.journal.schema import VERSION
 
 # Below this, compression costs more time than room; a compressed body never begins with a brace.
@@ -20,6 +21,10 @@ _WINDOW_BITS, _MEMORY_LEVEL = 13, 7
 _LONGEST = 64 * 1024 * 1024
 _HEAD = 1024
 _NUMBERS = ("n", "t0", "t1")
+
+
+# What `published` says of most messages.
+USUALLY = {"kept": 0, "priority": ORDINARY_PRIORITY}
 
 
 class FrameUnreadable(ValueError):
@@ -50,31 +55,33 @@ class Messages(TypedDict, total=False):
 
 
 class Published(TypedDict, total=False):
-    """A row for each publish; `message` and `by` are places, `by` -1 is the server itself."""
+    """A row for each publish, at the time when the message was received.
+
+    `message` and `by` are places, `by` -1 is the server itself.
+    """
 
     message: list[int]
-    # Microseconds after t0.
-    t: list[int]
     copies: list[int]
-    kept: list[int]
     size: list[int]
-    priority: list[int]
     by: list[int]
+    # Missing if all are as most.
+    kept: list[int]
+    priority: list[int]
 
 
 class Delivered(TypedDict, total=False):
     """A row for what happened alike to some messages and some receivers.
 
     It is as many events as it has messages, times receivers in its group: message by message, all
-    receivers of each. `t` has a time for each receiver, or one for all. From `attempt` on, columns
-    that no row has are missing.
+    receivers of each. A single message stands there without its list; `t` has a list with a time
+    for each receiver, or one for all. From `attempt` on, columns that no row has are missing.
     """
 
     kind: list[str]
-    messages: list[list[int]]
+    messages: list[int | list[int]]
     # The place of a group.
     receivers: list[int]
-    t: list[list[int]]
+    t: list[int | list[int]]
     attempt: list[int | None]
     code: list[str | None]
     letter: list[int | None]
@@ -180,5 +187,10 @@ def count(body: Body) -> int:
     if delivered is not None:
         sizes = [len(group) for group in body["groups"]]
         pairs = zip(delivered["messages"], delivered["receivers"], strict=True)
-        told += sum(len(messages) * sizes[group] for messages, group in pairs)
+        told += sum(len(listed(messages)) * sizes[group] for messages, group in pairs)
     return told
+
+
+def listed(told: int | list[int]) -> list[int]:
+    """What stands without its list."""
+    return [told] if isinstance(told, int) else told

@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING
 
 from app.delivery.witness import Handouts, Intake, Watch
-from app.journal.schema import NS_PER_US
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,7 +24,7 @@ class PublishNotes(Intake):
 
     def add(self, message: "Message", copies: int) -> None:
         if copies or not message.is_durable:
-            self._builder.published(message, message.id // NS_PER_US, copies)
+            self._builder.published(message, copies)
 
 
 class CrowdNotes(Handouts):
@@ -51,10 +50,9 @@ class CrowdNotes(Handouts):
             self._columns = columns
             self._crowds.clear()
         places, count = columns.places, len(messages)
-        first = messages[0]
-        told = places.message(first)
+        told = places.message(messages[0])
         if count > 1:
-            told = [places.message(each)[0] for each in messages]
+            told = [places.message(each) for each in messages]
         group = self._group(receivers, columns)
         columns.deliver(self._kind, told, group, at, self._attempt, count * len(receivers))
 

@@ -43,9 +43,9 @@ class Places:
         self.channels_of: list[Place] = []
         # Messages remember where they were told, by this number.
         self._number = next(_numbers)
-        # Of those that somebody has looked for by an id, and all before them, each alone in the
-        # list that most rows have; and those of which nothing but the id is known.
-        self._found: dict[int, list[Place]] = {}
+        # Of those that somebody has looked for by an id, and all before them; and those of which
+        # nothing but the id is known.
+        self._found: dict[int, Place] = {}
         self._looked_at = 0
         self._nameless: set[int] = set()
         self._senders: dict[str, Place] = {"": NOBODY}
@@ -66,12 +66,9 @@ class Places:
             place = self._senders[sender] = self.name(key_of(sender))
         return place
 
-    def message(self, message: "Message") -> list[Place]:
-        """The message alone."""
-        told: list[Place]
+    def message(self, message: "Message") -> Place:
         if message.told_in == self._number:
-            told = message.told
-            return told
+            return message.told
         # Of others nobody has said anything here: looking for the id costs as much as all the rest.
         if message.is_durable or message.generation or self._nameless:
             told = self.named(message.id, message.channel)
@@ -80,38 +77,38 @@ class Places:
         message.told, message.told_in = told, self._number
         return told
 
-    def named(self, id: int, channel: str) -> list[Place]:
-        """The message with this id, alone."""
+    def named(self, id: int, channel: str) -> Place:
+        """The message with this id."""
         told = self._find(id)
         if told is None:
             return self._new_message(id, self.channel(channel))
         if id in self._nameless:
             self._nameless.remove(id)
-            self.channels_of[told[0]] = self.channel(channel)
+            self.channels_of[told] = self.channel(channel)
         return told
 
-    def messages(self, ids: Sequence[int]) -> list[Place]:
+    def messages(self, ids: Sequence[int]) -> "Place | list[Place]":
         """Of these no more than their ids is known, unless somebody says it besides."""
         if len(ids) == 1:
             return self._known(ids[0])
-        return [self._known(id)[0] for id in ids]
+        return [self._known(id) for id in ids]
 
-    def _known(self, id: int) -> list[Place]:
+    def _known(self, id: int) -> Place:
         told = self._find(id)
         if told is None:
             self._nameless.add(id)
             told = self._new_message(id, NOBODY)
         return told
 
-    def _find(self, id: int) -> list[Place] | None:
+    def _find(self, id: int) -> "Place | None":
         ids, found = self.ids, self._found
         for place in range(self._looked_at, len(ids)):
-            found[ids[place]] = [place]
+            found[ids[place]] = place
         self._looked_at = len(ids)
         return found.get(id)
 
-    def _new_message(self, id: int, channel: Place) -> list[Place]:
-        told = [len(self.ids)]
+    def _new_message(self, id: int, channel: Place) -> Place:
+        told: Place = len(self.ids)
         self.ids.append(id)
         self.channels_of.append(channel)
         return told

@@ -43,8 +43,8 @@ def _unpacked(packed: bytes) -> Told:
         raise ValueError(f"a note of version {version}")
     return (
         [
-            (id, at, copies, kept, size, priority, sender, channel)
-            for id, at, copies, kept, size, priority, sender, channel in published
+            (id, copies, kept, size, priority, sender, channel)
+            for id, copies, kept, size, priority, sender, channel in published
         ],
         [(kind, ids, attempt, why, keys, at) for kind, ids, attempt, why, keys, at in rows],
     )
@@ -103,9 +103,8 @@ class Scribe(Recorder):
         return discarded
 
     def kept(self, messages: "Sequence[tuple[Message, Sequence[str]]]") -> bytes:
-        at = self._journal.now_us()
         published = [
-            publication_of(message, at, len(keys), len(keys)) for message, keys in messages if keys
+            publication_of(message, len(keys), len(keys)) for message, keys in messages if keys
         ]
         return self._note(published, [])
 

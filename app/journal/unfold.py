@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from itertools import repeat
 from typing import Any, cast
 
-from app.journal.frame import Delivered, Frame, FrameUnreadable
+from app.journal.frame import USUALLY, Delivered, Frame, FrameUnreadable, listed
 from app.journal.schema import NS_PER_US, Event
 
 
@@ -52,11 +52,22 @@ class _Unfolding:
             }
 
     def _published(self) -> Iterator[Event]:
-        block = cast("dict[str, list[int]]", self._body.get("published", {}))
-        rows = zip(*(block[name] for name in _PUBLISHED), strict=True) if block else ()
-        for place, after, copies, kept, size, priority, by in rows:
-            yield self._event("published", after)._replace(
-                **self._messages[place],
+        block = self._body.get("published")
+        if block is None:
+            return
+        rows = len(block["message"])
+        for place, copies, kept, size, priority, by in zip(
+            block["message"],
+            block["copies"],
+            block.get("kept") or repeat(USUALLY["kept"], rows),
+            block["size"],
+            block.get("priority") or repeat(USUALLY["priority"], rows),
+            block["by"],
+            strict=True,
+        ):
+            message = self._messages[place]
+            yield self._event("published", message["msg"] // NS_PER_US - self._head.t0)._replace(
+                **message,
                 copies=copies,
                 kept=kept,
                 size=size,
@@ -80,8 +91,10 @@ class _Unfolding:
         ):
             attempt, code, letter, fingerprint, generation = why
             receivers = self._groups[group]
-            each = times * len(receivers) if len(times) == 1 else times
-            for place in places:
+            each = listed(times)
+            if len(each) == 1:
+                each = each * len(receivers)
+            for place in listed(places):
                 for receiver, after in zip(receivers, each, strict=True):
                     yield self._event(kind, after)._replace(
                         **self._messages[place],
@@ -105,5 +118,4 @@ class _Unfolding:
             )
 
 
-_PUBLISHED = ("message", "t", "copies", "kept", "size", "priority", "by")
 _CHANGED = ("kind", "t", "name", "channel", "what", "number")

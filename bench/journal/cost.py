@@ -133,7 +133,7 @@ class _Desk:
         clerk, receivers = self._clerk, self._receivers
         self._at, messages, batches = turn
         for message in messages:
-            clerk.published(message, self._at, self._traffic.receivers)
+            clerk.accepted.add(message, self._traffic.receivers)
         given = clerk.handed if self._traffic.acks else clerk.written
         # A loop looks at its clock a thousand times a second, as uvloop's.
         now = self._at // 1000

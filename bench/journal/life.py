@@ -23,6 +23,7 @@ _PUBLISHES = 4
 _LATENCY_US = 13_000
 
 _TROUBLE = 0.02
+_URGENT = 0.05
 _POISON = 0.0005
 _EXPIRED = 0.0005
 _OVERFLOW = 0.0003
@@ -173,10 +174,9 @@ class Life:
         message = self._message(town.channels[place])
         receivers = town.subscribers[place]
         kept = sum([receiver.is_kept for receiver in receivers])
-        self._builder.published(message, self._now, len(receivers), kept)
+        self._builder.published(message, len(receivers), kept)
         self.kinds[Kind.PUBLISHED] += 1
         self.copies += len(receivers)
-        message.priority = 9 if dice.random() < 0.05 else 5
         if dice.random() < _POISON:
             for receiver in receivers:
                 self._poison(receiver, message)
@@ -188,12 +188,15 @@ class Life:
         dice = self._dice
         received = self._now * 1000 + dice.randrange(1000)
         self._last_id = max(self._last_id + 1, received)
-        return Message(
+        message = Message(
             dice.choice(_WIRES),
             id=self._last_id,
             channel=channel,
             sender=dice.choice(self._town.senders),
         )
+        if dice.random() < _URGENT:
+            message.priority = 9
+        return message
 
     def _hand_over(self, receiver: Receiver, messages: list[Message]) -> None:
         luck = self._dice.random()

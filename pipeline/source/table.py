@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import numpy as np
 import pyarrow as pa
 
-from app.journal.frame import Frame, FrameUnreadable
+from app.journal.frame import USUALLY, Frame, FrameUnreadable
 from pipeline.arrow import batch
 
 if TYPE_CHECKING:
@@ -86,14 +86,19 @@ class _Page:
                 yield made
 
     def _published(self) -> pa.RecordBatch | None:
-        column, which = self._block("published", ("message", "t", *_PUBLISHED, "by"))
+        column, which = self._block("published", ("message", "copies", "size", "by"))
         if not which.size:
             return None
-        columns = self._about(self._place(column["message"], which))
-        columns |= {name: pa.array(column[name]) for name in _PUBLISHED}
+        place = self._place(column["message"], which)
+        columns = self._about(place)
+        columns |= {name: pa.array(column[name]) for name in ("copies", "size")}
         columns["sender"] = self._names.take(self._names.places(column["by"], which))
+        blocks = [body.get("published", {}) for body in self._bodies]
+        rows = [block.get("message", ()) for block in blocks]
+        for name, usual in USUALLY.items():
+            columns[name] = pa.array(_numbers(_optional(blocks, name, rows, usual)))
         kind = pa.repeat("published", which.size)
-        return self._batch(columns, kind, which, column["t"])
+        return self._batch(columns, kind, which, self._id[place] // _NS_PER_US - self._t0[which])
 
     def _delivered(self) -> pa.RecordBatch | None:
         blocks = [body.get("delivered", {}) for body in self._bodies]
@@ -212,7 +217,6 @@ class _Words:
         return self._words.take(pa.array(places, mask=places < 0))
 
 
-_PUBLISHED = ("copies", "kept", "size", "priority")
 _WHY = {
     "attempt": pa.int64(),
     "code": pa.string(),
@@ -248,20 +252,27 @@ def _joined(lists: Iterator[Sequence[int]]) -> tuple["Numbers", "Numbers"]:
     return _numbers([*chain.from_iterable(parts)]), which
 
 
-def _nested(blocks: Iterator[Sequence[Sequence[int]]]) -> tuple["Numbers", "Numbers"]:
-    """All numbers of all rows, and how many each row has."""
+def _nested(blocks: Iterator[Sequence[Any]]) -> tuple["Numbers", "Numbers"]:
+    """All numbers of all rows, and how many each row has; a number without its list is one."""
     rows = [*chain.from_iterable(blocks)]
+    if list not in map(type, rows):
+        return _numbers(rows), np.ones(len(rows), np.int64)
+    rows = [row if isinstance(row, list) else (row,) for row in rows]
     return _numbers([*chain.from_iterable(rows)]), _lengths(rows)
 
 
 def _optional(
-    blocks: Sequence[dict[str, Any]], name: str, kinds: Sequence[Sequence[str]]
+    blocks: Sequence[dict[str, Any]],
+    name: str,
+    columns: Sequence[Sequence[Any]],
+    usual: int | None = None,
 ) -> list[Any]:
+    """What may be missing, for each row of these columns."""
     told: list[Any] = []
-    for block, rows in zip(blocks, kinds, strict=True):
+    for block, rows in zip(blocks, columns, strict=True):
         values = block.get(name)
         _must(values is None or len(values) == len(rows))
-        told.extend([None] * len(rows) if values is None else values)
+        told.extend([usual] * len(rows) if values is None else values)
     return told
 
 

@@ -56,10 +56,10 @@ class _Packing:
         return _place(self._messages, (each.msg, each.channel))
 
     def _published(self, events: Sequence[Event]) -> dict[str, Any]:
+        assert all(each.ts == (each.msg or 0) // 1000 for each in events)
         columns = {name: [getattr(each, name) for each in events] for name in _OF_PUBLISHED}
         return {
             "message": [self._message(each) for each in events],
-            "t": [each.ts - self._t0 for each in events],
             **columns,
             "by": [_place(self._names, each.sender) for each in events],
         }
@@ -67,9 +67,9 @@ class _Packing:
     def _delivered(self, events: Sequence[Event]) -> dict[str, Any]:
         return {
             "kind": [each.kind for each in events],
-            "messages": [[self._message(each)] for each in events],
+            "messages": [self._message(each) for each in events],
             "receivers": [self._group(each) for each in events],
-            "t": [[each.ts - self._t0] for each in events],
+            "t": [each.ts - self._t0 for each in events],
             **{name: [getattr(each, name) for each in events] for name in _WHY},
         }
 

@@ -38,11 +38,20 @@ def told(builder: FrameBuilder) -> list[Event]:
 
 def test_a_publish_has_its_fan_out_its_size_and_its_sender() -> None:
     builder = FrameBuilder("here")
-    builder.published(MESSAGES[0], NOW + 1, copies=3, kept=2)
-    builder.published(MESSAGES[1], NOW + 2, copies=0)
-    first = of(MESSAGES[0], "published", 1)._replace(copies=3, kept=2, size=100, priority=5)
-    second = of(MESSAGES[1], "published", 2)._replace(copies=0, kept=0, size=100, priority=5)
+    builder.published(MESSAGES[0], copies=3, kept=2)
+    builder.published(MESSAGES[1], copies=0)
+    first = of(MESSAGES[0], "published", 0)._replace(copies=3, kept=2, size=100, priority=5)
+    second = of(MESSAGES[1], "published", 1)._replace(copies=0, kept=0, size=100, priority=5)
     assert told(builder) == [first._replace(sender="joe/1"), second]
+
+
+def test_who_is_urgent_is_told_beside_all_who_are_not() -> None:
+    builder = FrameBuilder("here")
+    urgent = message(7)
+    urgent.priority = 9
+    for each in (MESSAGES[0], urgent, MESSAGES[1]):
+        builder.published(each, copies=1)
+    assert [event.priority for event in told(builder)] == [5, 9, 5]
 
 
 def test_many_receivers_of_the_same_messages_are_one_row_with_a_time_for_each() -> None:
@@ -74,20 +83,20 @@ def note(kind: str) -> Told:
     "tell",
     [
         [
-            lambda to: to.published(MESSAGES[0], NOW, copies=1),
+            lambda to: to.published(MESSAGES[0], copies=1),
             lambda to: to.explained(Kind.REFUSED, MESSAGES[0], "ann/1", NOW, code="user.x"),
             lambda to: to.happened(Kind.DEAD, [MESSAGES[0].id], "ann/1", NOW),
             lambda to: to.delivered(Kind.RETURNED, [MESSAGES[0]], "ann/1", NOW),
         ],
         [
-            lambda to: to.published(MESSAGES[0], NOW, copies=1),
+            lambda to: to.published(MESSAGES[0], copies=1),
             lambda to: to.tell(note(Kind.HANDED)),
             lambda to: to.tell(note(Kind.ACKED)),
         ],
         [
             lambda to: to.tell(note(Kind.HANDED)),
             lambda to: to.take_in(),
-            lambda to: to.published(MESSAGES[0], NOW, copies=1),
+            lambda to: to.published(MESSAGES[0], copies=1),
             lambda to: to.tell(note(Kind.DEAD)),
         ],
     ],
@@ -191,7 +200,7 @@ def test_everything_that_was_told_is_read_again(
 def whole(n: int = 200) -> bytes:
     builder = FrameBuilder("here")
     for i in range(n):
-        builder.published(message(i), NOW + i, copies=1)
+        builder.published(message(i), copies=1)
     return builder.frame()
 
 

@@ -128,7 +128,7 @@ def test_those_who_acknowledge_the_same_share_a_row_until_something_is_given_out
         acked.add(receiver, MESSAGES[:1], times.turn)
     acked.end()
     block = decode(builder.frame()).body["delivered"]
-    assert (block["kind"], block["t"]) == (["handed", "acked", "acked"], [[0], [100], [100]])
+    assert (block["kind"], block["t"]) == (["handed", "acked", "acked"], [0, 100, 100])
 
 
 def test_a_crowd_that_gets_something_again_is_named_once_even_if_others_did_meanwhile() -> None:

@@ -15,7 +15,7 @@ def message(number: int) -> Message:
 def frame(*messages: Message) -> bytes:
     builder = FrameBuilder("here")
     for each in messages:
-        builder.published(each, NOW_US + 1, copies=1)
+        builder.published(each, copies=1)
         builder.delivered(Kind.HANDED, [each], "ann/1", NOW_US + 2, 1)
     return builder.frame()
 
