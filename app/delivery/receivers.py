@@ -24,6 +24,7 @@ class Receiver:
         "is_ready",
         "key",
         "last_exception",
+        "name",
         "number",
         "queue",
         "subscriptions",
@@ -48,13 +49,13 @@ class Receiver:
         self.last_exception = ""
         # Stands in the hub's list of receivers to be told something when this turn ends.
         self.is_ready = False
-        # Its name within this deployment: `joe/1`, or one that the server made up.
-        self.key = f"{NOBODY}/-{number}"
+        self.call(f"{NOBODY}/-{number}")
 
-    @property
-    def name(self) -> str:
-        """Its absolute name, as senders and receivers read it."""
-        return f"client/{self.key}"
+    def call(self, key: str) -> None:
+        """This is its name within this deployment: `joe/1`, or one that the server made up."""
+        self.key = key
+        # Its absolute one, as senders and receivers read it.
+        self.name = f"client/{key}"
 
     @property
     def subject(self) -> str:
