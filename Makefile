@@ -51,13 +51,27 @@ check: setup-test ## linters, types and import contracts only
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# Tests that wait more than they work, and among them all that other work could disturb, are most of
+# the time; the rest is done before half of it is over.
+PATIENT := $(addprefix tests/,abuse browser chaos clients web)
+COVER = TEST_INSTALLED=1 $(BIN)/coverage run -m pytest
+
 .PHONY: cover
-cover: setup-test setup-clients setup-browser ## all tests with the coverage gates; ARGS go to pytest
+cover: setup-test setup-clients setup-browser ## all tests with the coverage gates; flags for pytest by ARGS
 	$(BIN)/coverage erase
-	TEST_INSTALLED=1 $(BIN)/coverage run -m pytest $(ARGS)
+	$(MAKE) --no-print-directory --jobs 2 cover-patient cover-busy
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 	$(BIN)/coverage report --include='app/bayeux/*,app/delivery/*' --fail-under=$(CORE_COVERAGE)
+
+.PHONY: cover-patient
+cover-patient:
+	$(COVER) $(PATIENT) $(ARGS)
+
+.PHONY: cover-busy
+cover-busy:
+	@$(COVER) $(PATIENT:%=--ignore=%) $(ARGS) >$(VENV)/busy.log 2>&1; \
+	    status=$$?; cat $(VENV)/busy.log; exit $$status
 
 .PHONY: compiled
 compiled: setup-test ## the unit tests once more, of the core as it was installed
