@@ -64,6 +64,8 @@ class PlainDelivery(RuleBasedStateMachine):
         )
         self.publisher = self.house.bayeux
         self.everybody: list[Person] = []
+        # Those that were ever full: one that has its answer may still be.
+        self.wires: list[Wire] = []
         self.number = 0
 
     # Coming and going
@@ -158,6 +160,7 @@ class PlainDelivery(RuleBasedStateMachine):
         if socket is None:
             for asked in person.asked:
                 asked.wire.is_full = is_full
+                self.wires.append(asked.wire)
             return
         socket.is_full = is_full
         if not is_full:
@@ -239,8 +242,8 @@ class PlainDelivery(RuleBasedStateMachine):
         for person in self.everybody:
             if person.client.socket is not None:
                 self.house.close(person.client.socket)
-            for asked in person.asked:
-                asked.wire.is_full = False
+        for wire in self.wires:
+            wire.is_full = False
         self.house.advance(10.0)
         assert len(self.publisher.sessions) == 0
         assert len(self.publisher.hub.routes) == 0
