@@ -51,13 +51,13 @@ check: setup-test ## linters, types and import contracts only
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# Tests that wait more than they work, and among them all that other work could disturb, are most of
-# the time; the rest is done before half of it is over.
+# Tests that wait more than they work take most of the time; those that work are done beside them,
+# and before the last of them, whose clocks are the finest, begin.
 PATIENT := $(addprefix tests/,abuse browser chaos clients web)
 COVER = TEST_INSTALLED=1 $(BIN)/coverage run -m pytest
 
 .PHONY: cover
-cover: setup-test setup-clients setup-browser ## all tests with the coverage gates; flags for pytest by ARGS
+cover: setup-test setup-clients setup-browser ## all tests with the coverage gates; ARGS go to pytest, twice
 	$(BIN)/coverage erase
 	$(MAKE) --no-print-directory --jobs 2 cover-patient cover-busy
 	$(BIN)/coverage combine --quiet

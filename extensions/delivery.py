@@ -75,7 +75,7 @@ class Delivery(ServerExtension):
         bayeux, subject = self._bayeux, terms.subject or ""
         bayeux.rights.check_name(session, subject, terms.number, handshake)
         is_named = terms.is_named
-        session.call(terms.key if is_named else f"{subject}/-{session.number}")
+        session.go_by(terms.key if is_named else f"{subject}/-{session.number}")
 
     def _take_verdicts(self, call: Call) -> None:
         call.is_kept = True

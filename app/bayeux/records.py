@@ -70,7 +70,7 @@ def restore(
     session.interval_s = session.rest_interval_s = bayeux.options.interval_s
     terms = Terms.of(record.delivery) if record.delivery else None
     bayeux.agree(session, terms, acks=record.acks)
-    session.call(record.key)
+    session.go_by(record.key)
     session.role = bayeux.rights.role_of(record.warrant)
     session.warrant = record.warrant if session.is_operator else ""
     _stop(session, record)
@@ -111,7 +111,7 @@ def restore(
 def discard_orphans(bayeux: "Bayeux", key: str, messages: Sequence[Message]) -> None:
     """What is kept for a session that is gone goes as it would have gone if it had come in time."""
     session = bayeux.sessions.draft(CallbackQueue(bayeux.options.queue_limits, bayeux.hub.counters))
-    session.call(key)
+    session.go_by(key)
     session.is_durable = True
     bayeux.hub.counters.accepted += len(messages)
     bayeux.exits.discarded(session, messages, Reason.SESSION_ENDED)

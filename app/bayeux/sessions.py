@@ -265,7 +265,7 @@ class Sessions:
 
     def name(self, session: Session, key: str) -> None:
         """The session can be found, and taken over, by this name."""
-        session.call(key)
+        session.go_by(key)
         self._by_name[key] = session
 
     def rename(self, session: Session, client_id: str, browser: str | None) -> None:

@@ -49,9 +49,9 @@ class Receiver:
         self.last_exception = ""
         # Stands in the hub's list of receivers to be told something when this turn ends.
         self.is_ready = False
-        self.call(f"{NOBODY}/-{number}")
+        self.go_by(f"{NOBODY}/-{number}")
 
-    def call(self, key: str) -> None:
+    def go_by(self, key: str) -> None:
         """This is its name within this deployment: `joe/1`, or one that the server made up."""
         self.key = key
         # Its absolute one, as senders and receivers read it.

@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, TypedDict, cast
 
-from app.delivery.messages import ORDINARY_PRIORITY
-from app.journal.frame import Body, Changed, Delivered, Published
+from app.journal.frame import USUAL_PRIORITY, Body, Changed, Delivered, Published
 from app.journal.places import NOBODY, Place, Places
 from app.journal.schema import NS_PER_US
 
@@ -105,7 +104,7 @@ class Columns:
         self.see(id // NS_PER_US, 1)
         if kept:
             self._kept[len(self._published)] = kept
-        if priority != ORDINARY_PRIORITY:
+        if priority != USUAL_PRIORITY:
             self._priorities[len(self._published)] = priority
         self._published.append(place)
         self._copies.append(copies)
@@ -202,7 +201,7 @@ class Columns:
         if self._kept:
             block["kept"] = [self._kept.get(row, 0) for row in rows]
         if self._priorities:
-            block["priority"] = [self._priorities.get(row, ORDINARY_PRIORITY) for row in rows]
+            block["priority"] = [self._priorities.get(row, USUAL_PRIORITY) for row in rows]
         return block
 
     def _delivered(self) -> Delivered:

@@ -6,11 +6,10 @@ what is too old. The body's columns are said in `Body`.
 """
 
 import zlib
-from typing import Any, NamedTuple, TypedDict, cast
+from typing import Any, Final, NamedTuple, TypedDict, cast
 
 import orjson
 
-from app.delivery.messages import ORDINARY_PRIORITY
 from app.journal.schema import VERSION
 
 # Below this, compression costs more time than room; a compressed body never begins with a brace.
@@ -21,10 +20,9 @@ _WINDOW_BITS, _MEMORY_LEVEL = 13, 7
 _LONGEST = 64 * 1024 * 1024
 _HEAD = 1024
 _NUMBERS = ("n", "t0", "t1")
-
-
-# What `published` says of most messages.
-USUALLY = {"kept": 0, "priority": ORDINARY_PRIORITY}
+# What is true of most messages, of which `published` then says nothing: it must not change.
+USUAL_PRIORITY: Final = 5
+USUALLY = {"kept": 0, "priority": USUAL_PRIORITY}
 
 
 class FrameUnreadable(ValueError):
@@ -55,9 +53,10 @@ class Messages(TypedDict, total=False):
 
 
 class Published(TypedDict, total=False):
-    """A row for each publish, at the time when the message was received.
+    """A row for each publish, at the time that the message's id says.
 
-    `message` and `by` are places, `by` -1 is the server itself.
+    That is when it was received, but for a clock that was put back: ids rise. `message` and `by`
+    are places, `by` -1 is the server itself.
     """
 
     message: list[int]
@@ -180,17 +179,22 @@ def _columns(packed: bytes) -> Any:  # noqa: ANN401 - JSON until it has been loo
 
 
 def count(body: Body) -> int:
-    """How many events the columns are."""
-    delivered = body.get("delivered")
-    told = len(body["published"]["message"]) if "published" in body else 0
-    told += len(body["changed"]["kind"]) if "changed" in body else 0
-    if delivered is not None:
+    """How many events the columns are, if each block's are as long as each other."""
+    _rows(body, "messages")
+    told = _rows(body, "published") + _rows(body, "changed")
+    if _rows(body, "delivered"):
+        delivered = body["delivered"]
         sizes = [len(group) for group in body["groups"]]
-        pairs = zip(delivered["messages"], delivered["receivers"], strict=True)
-        told += sum(len(listed(messages)) * sizes[group] for messages, group in pairs)
+        for messages, group in zip(delivered["messages"], delivered["receivers"], strict=True):
+            told += sizes[group] * (len(messages) if isinstance(messages, list) else 1)
     return told
 
 
-def listed(told: int | list[int]) -> list[int]:
-    """What stands without its list."""
-    return [told] if isinstance(told, int) else told
+def _rows(body: Body, name: str) -> int:
+    if name not in body:
+        return 0
+    columns = cast("Any", body)[name].values()
+    if not all(isinstance(column, list) for column in columns):
+        raise TypeError(name)
+    (rows,) = {len(column) for column in columns}
+    return rows

@@ -1,4 +1,4 @@
-"""What most deliveries tell: the same happened to many receivers at the same time."""
+"""What happens most: publishes, and that the same happened to many receivers at a time."""
 
 from typing import TYPE_CHECKING
 

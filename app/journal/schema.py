@@ -6,7 +6,7 @@ that they do not know, so both may be added; the version changes when the meanin
 
 from typing import Final, NamedTuple
 
-VERSION = 1
+VERSION = 2
 # Rows that make a frame, a tenth of a second later: by itself it costs as much as a hundred rows.
 FULL = 2000
 # How long (seconds) they may: what an ordinary store may lose, too, when its machine dies.
@@ -58,7 +58,7 @@ class Event(NamedTuple):
     """One row of the table; the columns have the same names everywhere."""
 
     node: str
-    # Microseconds since 1970, by the node's clock.
+    # Microseconds since 1970, by the node's clock; of a publish, when the message was received.
     ts: int
     kind: str
     # When the message was received, in nanoseconds; no other of the node that received it has it.

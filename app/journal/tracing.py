@@ -17,10 +17,10 @@ def events_of(message: int, frames: Iterable[bytes]) -> list[Event]:
 def _in_frame(message: int, packed: bytes) -> list[Event]:
     try:
         frame = decode(packed)
+        known = frame.body.get("messages", {}).get("id", ())
+        # Most frames are about others, and need not be unfolded.
+        is_there = message - frame.head.t0 * NS_PER_US in known
+        return unfold(frame) if is_there else []
     except FrameUnreadable:
         # Readers of the journal complain of it; here it only tells nothing.
         return []
-    known = frame.body.get("messages", {}).get("id", ())
-    # Most frames are about others, and need not be unfolded.
-    is_there = message - frame.head.t0 * NS_PER_US in known
-    return unfold(frame) if is_there else []

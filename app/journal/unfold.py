@@ -1,27 +1,29 @@
 """Frames unfolded into rows: what every reader must come to, whatever way it takes."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import repeat
 from typing import Any, cast
 
-from app.journal.frame import USUALLY, Delivered, Frame, FrameUnreadable, listed
+from app.journal.frame import USUALLY, Delivered, Frame, FrameUnreadable
 from app.journal.schema import NS_PER_US, Event
 
 
 def unfold(frame: Frame) -> list[Event]:
     """The frame's events: what was published, then what was delivered, then what changed."""
     try:
-        return list(_Unfolding(frame).events())
+        events = list(_Unfolding(frame).events())
+        for event in events:
+            _check(event)
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
         raise FrameUnreadable("a frame whose columns do not fit together") from error
+    return events
 
 
 class _Unfolding:
     def __init__(self, frame: Frame) -> None:
         self._head, self._body = frame
-        # A place of -1 is that of nobody, and of a channel that is not known.
-        self._names = [*self._body.get("names", ()), None]
-        self._channels = [*self._body.get("channels", ()), None]
+        self._names = self._body.get("names", [])
+        self._channels = self._body.get("channels", [])
         self._messages = list(self._known_messages())
         self._groups = self._body.get("groups", [])
 
@@ -38,17 +40,16 @@ class _Unfolding:
         block = self._body.get("messages")
         if block is None:
             return
-        own = len(self._names) - 1
         for id, channel, origin in zip(
             block["id"],
             block["channel"],
-            block.get("origin") or repeat(own, len(block["id"])),
+            block.get("origin", repeat(-1, len(block["id"]))),
             strict=True,
         ):
             yield {
                 "msg": self._head.t0 * NS_PER_US + id,
-                "origin": self._head.node if origin == own else self._names[origin],
-                "channel": self._channels[channel],
+                "origin": _word(self._names, origin) or self._head.node,
+                "channel": _word(self._channels, channel),
             }
 
     def _published(self) -> Iterator[Event]:
@@ -56,23 +57,24 @@ class _Unfolding:
         if block is None:
             return
         rows = len(block["message"])
-        for place, copies, kept, size, priority, by in zip(
+        for place, by, *counts in zip(
             block["message"],
-            block["copies"],
-            block.get("kept") or repeat(USUALLY["kept"], rows),
-            block["size"],
-            block.get("priority") or repeat(USUALLY["priority"], rows),
             block["by"],
+            block["copies"],
+            block.get("kept", repeat(USUALLY["kept"], rows)),
+            block["size"],
+            block.get("priority", repeat(USUALLY["priority"], rows)),
             strict=True,
         ):
-            message = self._messages[place]
+            message = _at(self._messages, place)
+            copies, kept, size, priority = map(_number, counts)
             yield self._event("published", message["msg"] // NS_PER_US - self._head.t0)._replace(
                 **message,
                 copies=copies,
                 kept=kept,
                 size=size,
                 priority=priority,
-                sender=self._names[by],
+                sender=_word(self._names, by),
             )
 
     def _delivered(self, block: Delivered) -> Iterator[Event]:
@@ -90,15 +92,15 @@ class _Unfolding:
             strict=True,
         ):
             attempt, code, letter, fingerprint, generation = why
-            receivers = self._groups[group]
-            each = listed(times)
+            receivers = _at(self._groups, group)
+            each = _listed(times)
             if len(each) == 1:
                 each = each * len(receivers)
-            for place in listed(places):
+            for place in _listed(places):
                 for receiver, after in zip(receivers, each, strict=True):
                     yield self._event(kind, after)._replace(
-                        **self._messages[place],
-                        receiver=self._names[receiver],
+                        **_at(self._messages, place),
+                        receiver=_word(self._names, receiver),
                         attempt=attempt,
                         code=code,
                         letter=letter,
@@ -111,11 +113,43 @@ class _Unfolding:
         rows = zip(*(block[name] for name in _CHANGED), strict=True) if block else ()
         for kind, after, name, channel, what, number in rows:
             yield self._event(kind, after)._replace(
-                receiver=self._names[name],
-                channel=self._channels[channel],
+                receiver=_word(self._names, name),
+                channel=_word(self._channels, channel),
                 what=what,
                 number=number,
             )
 
 
 _CHANGED = ("kind", "t", "name", "channel", "what", "number")
+_TEXTS = ("node", "kind", "origin", "channel", "receiver", "sender", "code", "fingerprint", "what")
+_TYPES = [str if name in _TEXTS else int for name in Event._fields]
+
+
+def _check(event: Event) -> None:
+    """What came out of JSON may be anything; its kind and its time every event has."""
+    if None in event[:3]:
+        raise TypeError(event)
+    for value, wanted in zip(event, _TYPES, strict=True):
+        if value is not None and type(value) is not wanted:
+            raise TypeError(value)
+
+
+def _listed(told: int | list[int]) -> list[int]:
+    return told if isinstance(told, list) else [told]
+
+
+def _number(value: object) -> int:
+    if type(value) is not int:
+        raise TypeError(value)
+    return value
+
+
+def _at(known: Sequence[Any], place: int) -> Any:  # noqa: ANN401 - whatever is known
+    if _number(place) < 0:
+        raise IndexError(place)
+    return known[place]
+
+
+def _word(words: Sequence[str], place: int) -> str | None:
+    """A place of -1 is that of nobody, and of a channel that is not known."""
+    return None if _number(place) == -1 else cast("str", _at(words, place))

@@ -4,7 +4,7 @@ What comes out is what app.journal.unfold says, which is simple and slow.
 """
 
 from collections.abc import Iterator, Sequence
-from itertools import chain
+from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
@@ -23,6 +23,16 @@ _NS_PER_US = 1000
 _MOST_EVENTS = 1_000_000
 _LATEST_US = 4_102_444_800_000_000
 _MOST_NS = 2**62
+# What comes of columns that are not what they should be.
+_MISFITS = (
+    pa.ArrowException,
+    ValueError,
+    TypeError,
+    KeyError,
+    IndexError,
+    AttributeError,
+    OverflowError,
+)
 
 
 class Numbered(NamedTuple):
@@ -41,7 +51,7 @@ def tables(frames: Sequence[Numbered]) -> Iterator[pa.RecordBatch]:
     """
     try:
         yield from _Page(frames).tables()
-    except (pa.ArrowException, ValueError, TypeError, KeyError, OverflowError) as error:
+    except _MISFITS as error:
         if isinstance(error, FrameUnreadable):
             raise
         raise FrameUnreadable("a frame whose columns do not fit together") from error
@@ -54,6 +64,7 @@ class _Page:
         heads = [each.frame.head for each in frames]
         if any(not 0 < head.n <= _MOST_EVENTS for head in heads):
             raise FrameUnreadable("a frame with more events than there can be")
+        _must(all(0 <= head.t0 < _LATEST_US for head in heads))
         self._bodies: list[dict[str, Any]] = [cast("Any", each.frame.body) for each in frames]
         self._t0 = _numbers([head.t0 for head in heads])
         self._node = pa.array([head.node for head in heads], pa.string())
@@ -75,7 +86,7 @@ class _Page:
         self._channel = self._channels.places(places, which)
         origins: list[int] = []
         for block, count in zip(blocks, self._messages, strict=True):
-            origins.extend(block.get("origin") or [-1] * int(count))
+            origins.extend(block.get("origin", repeat(-1, int(count))))
         self._origin = self._names.places(_numbers(origins), which)
         self._home = which
 
@@ -128,7 +139,8 @@ class _Page:
         for name, type in _WHY.items():
             if any(name in block for block in blocks):
                 told = _optional(blocks, name, kinds)
-                columns[name] = pa.array(told, type).take(pa.array(row))
+                column = _integers(told) if type == pa.int64() else pa.array(told, type)
+                columns[name] = column.take(pa.array(row))
         kind = pa.array([*chain.from_iterable(kinds)], pa.string()).take(pa.array(row))
         return self._batch(columns, kind, which, times[of_time])
 
@@ -150,7 +162,7 @@ class _Page:
             "receiver": self._names.take(self._names.places(column["name"], which)),
             "channel": self._channels.take(self._channels.places(column["channel"], which)),
             "what": _texts(blocks, "what"),
-            "number": pa.array([*numbers], pa.int64()),
+            "number": _integers([*numbers]),
         }
         return self._batch(columns, _texts(blocks, "kind"), which, column["t"])
 
@@ -182,7 +194,8 @@ class _Page:
         self, columns: dict[str, pa.Array], kind: pa.Array, which: "Numbers", t: "Numbers"
     ) -> pa.RecordBatch:
         ts = self._t0[which] + t
-        _must(bool((ts >= 0).all() and (ts < _LATEST_US).all()) and len(kind) == which.size)
+        _must(bool((ts >= 0).all() and (ts < _LATEST_US).all()))
+        _must(len(kind) == which.size and not kind.null_count)
         counts = np.bincount(which, minlength=len(self._first))
         pos = np.arange(which.size) + (self._first - _begins(counts))[which]
         self._first += counts
@@ -231,8 +244,15 @@ def _must(fits: bool) -> None:
         raise FrameUnreadable("a frame whose columns do not fit together")
 
 
+def _integers(values: Sequence[int | None]) -> pa.Array:
+    """As a column; asked for integers, Arrow would cut other numbers off."""
+    found = pa.array(values)
+    _must(found.type in (pa.int64(), pa.null()))
+    return found.cast(pa.int64())
+
+
 def _numbers(values: Sequence[int]) -> "Numbers":
-    numbers = pa.array(values, pa.int64())
+    numbers = _integers(values)
     _must(not numbers.null_count)
     return cast("Numbers", numbers.to_numpy())
 
@@ -264,15 +284,13 @@ def _nested(blocks: Iterator[Sequence[Any]]) -> tuple["Numbers", "Numbers"]:
 def _optional(
     blocks: Sequence[dict[str, Any]],
     name: str,
-    columns: Sequence[Sequence[Any]],
+    kinds: Sequence[Sequence[Any]],
     usual: int | None = None,
 ) -> list[Any]:
-    """What may be missing, for each row of these columns."""
+    """What may be missing, for each row."""
     told: list[Any] = []
-    for block, rows in zip(blocks, columns, strict=True):
-        values = block.get(name)
-        _must(values is None or len(values) == len(rows))
-        told.extend([usual] * len(rows) if values is None else values)
+    for block, rows in zip(blocks, kinds, strict=True):
+        told.extend(block.get(name, repeat(usual, len(rows))))
     return told
 
 

@@ -2,6 +2,7 @@
 
 import os
 
+import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
@@ -19,6 +20,7 @@ class DeliveryMachine(DeliveryRules):
         return SlowStore()
 
 
+@pytest.mark.timeout(60 * TIMES)
 def test_everything_is_somewhere_whatever_happens() -> None:
     run_state_machine_as_test(
         DeliveryMachine,

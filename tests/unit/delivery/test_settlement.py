@@ -437,7 +437,7 @@ def test_the_sessions_of_one_subject_count_as_one_receiver() -> None:
     court = Court()
     receivers = [court.add(number) for number in range(6)]
     for number, receiver in enumerate(receivers):
-        receiver.call(f"joe/{number}")
+        receiver.go_by(f"joe/{number}")
     refuse_all(court, "abcde", *receivers)
     assert court.alerts == []
 

@@ -46,7 +46,8 @@ class Register(ServerExtension):
         self._stamp = server.node.stamp
         server.node = Node(server.node.name, self.stamp)
         self._about = about
-        # What the next stamp is for, if it is a message.
+        # What the next stamp is for, if it is a message; one that gets none is on no channel that
+        # anybody asks for.
         self._event: Json | None = None
 
     def event(self, event: Json) -> None:

@@ -3,6 +3,7 @@
 import os
 from collections import Counter
 
+import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
@@ -45,6 +46,7 @@ class JournaledMachine(DeliveryRules):
             assert told.get(copy) == fate, (copy, told)
 
 
+@pytest.mark.timeout(60 * TIMES)
 def test_the_journal_says_once_of_every_copy_how_it_ended() -> None:
     run_state_machine_as_test(
         JournaledMachine,

@@ -1,14 +1,43 @@
 """Columns come out of frames as the server unfolds them."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from app.journal.frame import Frame, FrameUnreadable, Head, decode
-from app.journal.schema import VERSION
+from app.journal.frame import Frame, FrameUnreadable, Head, decode, encode
+from app.journal.schema import VERSION, Event
 from app.journal.unfold import unfold
 from bench.journal.generate import generate
 from pipeline.source.table import Numbered, tables
+
+Body = dict[str, Any]
+T0 = 1_763_600_000_000_000
+HEAD = Head(VERSION, "n1", 0, T0, T0)
+KNOWN: Body = {
+    "names": ["joe/1", "ann/1"],
+    "groups": [[0], [0, 1]],
+    "channels": ["/a"],
+    "messages": {"id": [0, 1, -5], "channel": [0, 0, -1]},
+}
+PUBLISHED: Body = {"message": [0, 1], "copies": [1, 1], "size": [9, 0], "by": [0, -1]}
+DELIVERED: Body = {
+    "kind": ["acked", "acked", "handed"],
+    "messages": [0, [1], [2, 0]],
+    "receivers": [0, 0, 1],
+    "t": [5, [6], [7, 8]],
+}
+CHANGED: Body = {
+    "kind": ["held"],
+    "t": [3],
+    "name": [0],
+    "channel": [-1],
+    "what": ["guard"],
+    "number": [None],
+}
+WHOLE = {**KNOWN, "published": PUBLISHED, "delivered": DELIVERED, "changed": CHANGED}
 
 
 class Shelf:
@@ -24,52 +53,138 @@ class Shelf:
         """Nothing is kept."""
 
 
-def test_made_up_days_have_the_events_that_the_server_would_read() -> None:
-    shelf = Shelf()
-    generate(shelf, events=4000, nodes=2, hours=0.05, seed=1, receivers=60)
-    frames = [decode(frame) for frame in shelf.frames]
-    expected = [event for frame in frames for event in unfold(frame)]
+def rows_of(frames: Sequence[Frame]) -> list[dict[str, Any]]:
+    """What the columns say, in one order."""
     page = [Numbered(frame, "seed-1", n) for n, frame in enumerate(frames, 1)]
     rows = [row for table in tables(page) for row in table.to_pylist()]
     for row in rows:
         row["ts"] = round(row["ts"].timestamp() * 1e6)
         del row["epoch"], row["seq"], row["pos"]
-    assert sorted(rows, key=repr) == sorted([event._asdict() for event in expected], key=repr)
+    return sorted(rows, key=repr)
 
 
-def frame_of(**blocks: Any) -> Numbered:
-    head = Head(VERSION, "n1", 1, 10**15, 10**15)
-    known = {"names": ["joe/1"], "groups": [[0]], "channels": ["/a"]}
-    body: Any = {**known, "messages": {"id": [0, 1], "channel": [0, 0]}, **blocks}
-    return Numbered(Frame(head, body), "seed-1", 1)
+def told_by(frames: Sequence[Frame]) -> list[dict[str, Any]]:
+    """The same by the server."""
+    return sorted([each._asdict() for frame in frames for each in unfold(frame)], key=repr)
 
 
-PUBLISHED = {"message": [0, 1], "copies": [1, 1], "size": [9, 9], "by": [0, 0]}
-DELIVERED = {"kind": ["acked", "acked"], "messages": [0, [1]], "receivers": [0, 0], "t": [5, [6]]}
+def frame_of(body: Body, events: int, t0: int = T0) -> Frame:
+    head = HEAD._replace(n=events, t0=t0)
+    return decode(encode(head, body))  # type: ignore[arg-type]
 
 
-def test_a_number_that_stands_without_its_list_is_the_only_one() -> None:
-    (table,) = tables([frame_of(delivered=DELIVERED)])
-    rows = table.select(["msg", "receiver"]).to_pylist()
-    assert rows == [{"msg": 10**18 + n, "receiver": "joe/1"} for n in (0, 1)]
-    assert [row["ts"].microsecond for row in table.select(["ts"]).to_pylist()] == [5, 6]
+def with_block(name: str, **columns: Any) -> Body:
+    block: Body = WHOLE[name]
+    return {**WHOLE, name: block | columns}
+
+
+def test_made_up_days_have_the_events_that_the_server_would_read() -> None:
+    shelf = Shelf()
+    generate(shelf, events=4000, nodes=2, hours=0.05, seed=1, receivers=60)
+    frames = [decode(frame) for frame in shelf.frames]
+    assert rows_of(frames) == told_by(frames)
+
+
+def test_what_a_frame_does_not_say_is_as_usual_and_what_stands_without_its_list_is_alone() -> None:
+    usual = frame_of(WHOLE, 9)
+    other = frame_of(with_block("published", kept=[1, 0], priority=[9, 5]), 9)
+    changes = frame_of({**KNOWN, "changed": CHANGED}, 1)
+    events = unfold(usual)
+    first = Event("n1", T0, "published", T0 * 1000, "n1", "/a", None, 1, 0, 9, 5, "joe/1")
+    assert events[:2] == [first, first._replace(msg=first.msg + 1, size=0, sender=None)]  # type: ignore[operator]
+    told = [(each.msg, each.receiver, each.ts) for each in events[2:8]]
+    assert [((msg or 0) - T0 * 1000, name, ts - T0) for msg, name, ts in told] == [
+        (0, "joe/1", 5),
+        (1, "joe/1", 6),
+        (-5, "joe/1", 7),
+        (-5, "ann/1", 8),
+        (0, "joe/1", 7),
+        (0, "ann/1", 8),
+    ]
+    frames = [usual, other, changes, usual]
+    assert rows_of(frames) == told_by(frames)
 
 
 @pytest.mark.parametrize(
-    "blocks",
+    "body",
     [
-        {"published": PUBLISHED | {"kept": [1]}},
-        {"published": PUBLISHED | {"priority": [5, None]}},
-        {"published": PUBLISHED | {"copies": [1]}},
-        {"delivered": DELIVERED | {"messages": [0, None]}},
-        {"delivered": DELIVERED | {"messages": [0, [[1]]]}},
-        {"delivered": DELIVERED | {"messages": [0, "1"]}},
-        {"delivered": DELIVERED | {"messages": [0, 7]}},
-        {"delivered": DELIVERED | {"t": [5, [6, 7]]}},
-        {"delivered": DELIVERED | {"t": [5]}},
-        {"delivered": DELIVERED | {"attempt": [1]}},
+        with_block("published", kept=[1]),
+        with_block("published", kept=[]),
+        with_block("published", kept=None),
+        with_block("published", priority=[5, None]),
+        with_block("published", copies=[1]),
+        with_block("published", message=[0, 0.5]),
+        with_block("published", message=[0, -1]),
+        with_block("published", by=[0, -2]),
+        with_block("delivered", messages=[0, None, 0]),
+        with_block("delivered", messages=[0, [[1]], 0]),
+        with_block("delivered", messages=[0, "1", 0]),
+        with_block("delivered", messages=[0, 7, 0]),
+        with_block("delivered", messages=[0, True, 0]),
+        with_block("delivered", receivers=[0, 0, -1]),
+        with_block("delivered", t=[5, [6, 7], 8]),
+        with_block("delivered", t=[5, 1.5, 8]),
+        with_block("delivered", t=[5, 5]),
+        with_block("delivered", attempt=[1]),
+        with_block("delivered", attempt=[1, 1.5, 1]),
+        with_block("delivered", kind=["acked", None, "acked"]),
+        with_block("changed", number=[1.5]),
+        with_block("messages", id=[0, 1, 0.5]),
+        {**WHOLE, "delivered": None},
+        {**WHOLE, "messages": None},
+        {**WHOLE, "messages": []},
+        {**WHOLE, "groups": [0, 1]},
+        {**WHOLE, "names": None},
     ],
 )
-def test_columns_that_do_not_fit_together_make_no_row(blocks: dict[str, Any]) -> None:
-    with pytest.raises(FrameUnreadable, match="fit together"):
-        list(tables([frame_of(**blocks)]))
+def test_columns_that_do_not_fit_together_make_no_row(body: Body) -> None:
+    for events in range(7, 11):
+        for read in (rows_of, told_by):
+            with pytest.raises(FrameUnreadable):
+                read([frame_of(body, events)])
+
+
+def test_no_row_is_taken_from_the_next_frame() -> None:
+    short = {**KNOWN, "delivered": DELIVERED | {"t": [5, 6]}}
+    long = {**KNOWN, "delivered": DELIVERED | {"t": [5, 6, 7, 8]}}
+    with pytest.raises(FrameUnreadable):
+        rows_of([frame_of(short, 6), frame_of(long, 6)])
+
+
+def test_a_time_that_cannot_be_is_none() -> None:
+    known = {**KNOWN, "messages": {"id": [10**18] * 2, "channel": [0, 0]}}
+    with pytest.raises(FrameUnreadable):
+        rows_of([frame_of({**known, "published": PUBLISHED}, 2, t0=2**61)])
+
+
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers(-2, 9) | st.floats(-1, 2) | st.sampled_from(["", "a"]),
+    lambda inner: st.lists(inner, max_size=3),
+    max_leaves=4,
+)
+
+
+@given(st.data(), anything)
+def test_whatever_a_frame_says_its_rows_are_those_of_the_server_or_none(
+    data: st.DataObject, other: object
+) -> None:
+    name = data.draw(st.sampled_from(sorted(WHOLE)))
+    block = WHOLE[name]
+    if isinstance(block, dict):
+        column = data.draw(st.sampled_from([*block, "attempt", "kept", "origin"]))
+        length = len(next(iter(block.values())))
+        values = [*block.get(column, [0] * length)]
+        values[data.draw(st.integers(0, length - 1))] = other
+        block = block | {column: data.draw(st.sampled_from([values, other]))}
+    else:
+        block = [*block[:-1], other]
+    for events in range(7, 12):
+        try:
+            frame = frame_of({**WHOLE, name: block}, events)
+        except FrameUnreadable:
+            continue
+        try:
+            rows = rows_of([frame])
+        except FrameUnreadable:
+            continue
+        assert rows == told_by([frame])
