@@ -1,6 +1,6 @@
 """Frames: events of one node, as columns, in the bytes that the store keeps.
 
-A frame is a line of JSON, `{"v":1,"node":"a","n":500,"t0":...,"t1":...}`, and its body: JSON that
+A frame is a line of JSON, `{"v":2,"node":"a","n":500,"t0":...,"t1":...}`, and its body: JSON that
 is compressed by zlib if it is long. The line is enough to count, to look for gaps and to pass over
 what is too old. The body's columns are said in `Body`.
 """

@@ -10,7 +10,7 @@ from redis.exceptions import AuthenticationError, ResponseError
 from redis.exceptions import ConnectionError as RedisConnectionError
 
 from app.journal.frame import Head, encode
-from app.journal.schema import Event
+from app.journal.schema import VERSION, Event
 from app.store.keys import Keys
 from pipeline.failures import PipelineFailed
 from pipeline.source.journal import JournalSource
@@ -210,7 +210,7 @@ def test_a_frame_of_a_newer_server_is_not_lost(store: ValkeyServer) -> None:
     writer = Writer(store)
     writer.write(*some_events(0, 2))
     line, _, body = frame_of(some_events(2, 3)).partition(b"\n")
-    writer.write_frame(orjson.dumps({**orjson.loads(line), "v": 2}) + b"\n" + body)
+    writer.write_frame(orjson.dumps({**orjson.loads(line), "v": VERSION + 1}) + b"\n" + body)
     with pytest.raises(PipelineFailed, match="newer holdfast: update"):
         taken(store)
     assert incidents(taken(store, accepts_loss=True)) == [("frame.newer", 2, 1)]
