@@ -30,7 +30,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Spark takes its time once, with whichever test comes first."""
     ours = [item for item in items if "tests/pipeline" in str(item.path)]
     for item in ours:
-        item.add_marker(pytest.mark.timeout(120))
+        item.add_marker(pytest.mark.timeout(240))
     if ours:
         first = items.index(ours[0])
         items[first : first + len(ours)] = in_order(ours)

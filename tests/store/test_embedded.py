@@ -88,7 +88,9 @@ async def test_one_that_dies_is_started_again_and_has_lost_nothing(
             await caller.answered()
         assert await caller.kept() == list(range(750))
         assert is_alive(pid_in(data))
-    assert caplog.text.count("died: signal 9") == 3
+    # One that answers already may be killed while it is still looked upon as starting.
+    told = ("died: signal 9", "cannot be started again")
+    assert sum(caplog.text.count(each) for each in told) == 3
 
 
 async def test_one_that_does_not_listen_is_ended_by_force(
