@@ -53,7 +53,7 @@ check: setup-test ## linters, types and import contracts only
 
 # Tests that wait more than they work take most of the time; those that work are done beside them,
 # and before the last of them, whose clocks are the finest, begin.
-PATIENT := $(addprefix tests/,abuse browser chaos clients web)
+PATIENT := $(addprefix tests/,abuse browser chaos clients store web)
 COVER = TEST_INSTALLED=1 $(BIN)/coverage run -m pytest
 
 .PHONY: cover
