@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 from itertools import repeat
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from app.journal.frame import USUALLY, Delivered, Frame, FrameUnreadable
 from app.journal.schema import NS_PER_US, Event
+
+T = TypeVar("T")
 
 
 def unfold(frame: Frame) -> list[Event]:
@@ -68,7 +70,8 @@ class _Unfolding:
         ):
             message = _at(self._messages, place)
             copies, kept, size, priority = map(_number, counts)
-            yield self._event("published", message["msg"] // NS_PER_US - self._head.t0)._replace(
+            ts = message["msg"] // NS_PER_US
+            yield Event(self._head.node, ts, "published")._replace(
                 **message,
                 copies=copies,
                 kept=kept,
@@ -144,7 +147,7 @@ def _number(value: object) -> int:
     return value
 
 
-def _at(known: Sequence[Any], place: int) -> Any:  # noqa: ANN401 - whatever is known
+def _at(known: Sequence[T], place: int) -> T:
     if _number(place) < 0:
         raise IndexError(place)
     return known[place]
@@ -152,4 +155,4 @@ def _at(known: Sequence[Any], place: int) -> Any:  # noqa: ANN401 - whatever is 
 
 def _word(words: Sequence[str], place: int) -> str | None:
     """A place of -1 is that of nobody, and of a channel that is not known."""
-    return None if _number(place) == -1 else cast("str", _at(words, place))
+    return None if _number(place) == -1 else _at(words, place)
