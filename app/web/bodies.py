@@ -8,6 +8,7 @@ from aiohttp import ClientError, web
 from yarl import query_to_pairs
 
 from app.bayeux.errors import BayeuxError, RequestRefused
+from app.web.encodings import DECODERS, Decoder
 from app.web.endpoint import Endpoint
 from app.web.intake import Intake
 
@@ -30,7 +31,7 @@ for _codec in _CODECS:
 
 async def read_body(request: web.Request, endpoint: Endpoint) -> bytes:
     """The request's messages as UTF-8 JSON; raises `RequestRefused`."""
-    _check_type(request)
+    decoder = _decoder_of(request)
     limit = endpoint.options.max_request_size
     if request.content_length is not None and request.content_length > limit:
         raise RequestRefused(BayeuxError.REQUEST_TOO_LARGE)
@@ -38,7 +39,7 @@ async def read_body(request: web.Request, endpoint: Endpoint) -> bytes:
     began_at = getattr(request.protocol, "began_at", None) or endpoint.clock()
     try:
         async with asyncio.timeout_at(began_at + endpoint.options.request_timeout_s):
-            body = await _read(request, limit, endpoint.intake)
+            body = await _read(request, decoder, limit, endpoint.intake)
     except TimeoutError:
         raise RequestRefused(BayeuxError.REQUEST_TIMEOUT) from None
     except (web.RequestPayloadError, ClientError, ValueError):
@@ -47,25 +48,28 @@ async def read_body(request: web.Request, endpoint: Endpoint) -> bytes:
     return _messages_of_form(body) if request.content_type == _FORM else body
 
 
-def _check_type(request: web.Request) -> None:
-    encoding = request.headers.get("Content-Encoding", "identity").lower()
-    if encoding not in ("identity", "gzip", "deflate") or request.content_type.startswith(
-        "multipart/"
-    ):
+def _decoder_of(request: web.Request) -> Decoder:
+    encoding = ", ".join(request.headers.getall("Content-Encoding", ["identity"])).lower()
+    if encoding not in DECODERS or request.content_type.startswith("multipart/"):
         raise RequestRefused(BayeuxError.MEDIA_TYPE_UNSUPPORTED)
+    return DECODERS[encoding]()
 
 
-async def _read(request: web.Request, limit: int, intake: Intake) -> bytes:
-    """The inflated body; given up as soon as it is too large, so a bomb is never unpacked."""
-    parts, size = [], 0
+async def _read(request: web.Request, decoder: Decoder, limit: int, intake: Intake) -> bytes:
+    """The decoded body; given up as soon as it is too large, so a bomb is never unpacked."""
+    pieces, size = [], 0
     try:
         async for part in request.content.iter_any():
-            if size + len(part) > limit:
-                raise RequestRefused(BayeuxError.REQUEST_TOO_LARGE)
-            intake.take(len(part))
-            size += len(part)
-            parts.append(part)
-        return b"".join(parts)
+            for number, piece in enumerate(decoder.pieces(part)):
+                if number > 0:
+                    await asyncio.sleep(0)
+                if size + len(piece) > limit:
+                    raise RequestRefused(BayeuxError.REQUEST_TOO_LARGE)
+                intake.take(len(piece))
+                size += len(piece)
+                pieces.append(piece)
+        decoder.end()
+        return b"".join(pieces)
     finally:
         intake.give_back(size)
 

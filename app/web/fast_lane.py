@@ -19,7 +19,7 @@ from typing import Any
 import aiohttp
 from aiohttp import web, web_protocol
 from aiohttp.http import HttpRequestParser
-from aiohttp.http_exceptions import ContentEncodingError, HttpProcessingError
+from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.streams import EMPTY_PAYLOAD, StreamReader
 from aiohttp.web_protocol import RequestHandler
 
@@ -292,9 +292,7 @@ class FastLane(RequestHandler):
         response = super().handle_error(request, status, exc, message)
         if status != BayeuxError.REQUEST_MALFORMED.code:
             return response
-        # The parser itself refuses encodings that aiohttp could decode if it had what that takes.
-        is_encoded = isinstance(exc, ContentEncodingError)
-        error = BayeuxError.MEDIA_TYPE_UNSUPPORTED if is_encoded else BayeuxError.REQUEST_MALFORMED
+        error = BayeuxError.REQUEST_MALFORMED
         headers = {"Content-Type": JSON_TYPE, **FIXED_HEADERS}
         refusal = web.Response(status=error.code, body=error_body(error), headers=headers)
         refusal.force_close()

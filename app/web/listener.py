@@ -61,6 +61,8 @@ class Listener:
             handler_cancellation=True,
             keepalive_timeout=_KEEPALIVE_S,
             lingering_time=_LINGER_S,
+            # Whoever reads a body decodes it; nobody reads what is thrown away.
+            auto_decompress=False,
             shutdown_timeout=shutdown_timeout_s,
         )
         self._server: asyncio.Server | None = None

@@ -1,6 +1,7 @@
 """The server under attack, and how it is seen that nothing happened to it."""
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -56,6 +57,11 @@ class Target:
     def growth_mib(self) -> float:
         """How much more memory is used than before the test."""
         return (self.memory() - self._memory_before) / MIB
+
+    def processor_s(self) -> float:
+        """What the server has computed so far."""
+        fields = Path(f"/proc/{self.process_id}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def log(self) -> str:
         """What was logged since the test began."""

@@ -127,10 +127,25 @@ def test_a_bomb_does_not_go_off(
 
 @pytest.mark.parametrize("encoding", ["br", "zstd"])
 def test_encodings_that_some_servers_know_are_refused(encoding: str, target: Target) -> None:
-    with target.wire() as wire:
-        wire.send(request(b"nonsense", {"Content-Encoding": encoding}))
-        # Without the libraries for them aiohttp's parser itself refuses.
-        assert wire.answer().status in (400, 415)
+    data = request(b"nonsense", {"Content-Encoding": encoding})
+    assert send_and_hear(target, data) == UNSUPPORTED
+
+
+def bomb_of(size: int) -> bytes:
+    """As many bytes of gzip: a thousand times as many spaces."""
+    stream = zlib.compressobj(9, zlib.DEFLATED, 31)
+    begin, block = [stream.compress(b" " * MIB) + stream.flush(zlib.Z_FULL_FLUSH) for _ in range(2)]
+    return begin + block * ((size - len(begin)) // len(block))
+
+
+@pytest.mark.parametrize(("path", "expected"), [("/cometd", 413), ("/nowhere", 404), ("/", 405)])
+def test_nothing_is_unpacked_behind_a_refusal(path: str, expected: int, target: Target) -> None:
+    data = request(bomb_of(4 * MIB), {"Content-Encoding": "gzip"}, method=f"POST {path}")
+    before_s = target.processor_s()
+    with target.bystander(), target.wire() as wire:
+        wire.send_until_refused(data)
+        assert wire.answer().status == expected
+    assert target.processor_s() - before_s < 0.5
 
 
 def test_many_bombs_at_once_do_not_go_off_either(target: Target) -> None:

@@ -18,6 +18,16 @@ WEB_OPTIONS = WebOptions(origins=ORIGINS, max_request_size=20_000)
 # The head's second, and what aiohttp says of the connection: HTTP/1.1 keeps it without a word.
 VOLATILE = ("date",)
 HELLO = post_messages(HANDSHAKE, cookie="")
+_BODY = error_body(BayeuxError.REQUEST_MALFORMED)
+_MALFORMED = Response(
+    BayeuxError.REQUEST_MALFORMED.code,
+    {
+        **{name.lower(): value for name, value in FIXED_HEADERS.items()},
+        "content-type": JSON_TYPE,
+        "content-length": str(len(_BODY)),
+    },
+    _BODY,
+)
 
 
 async def compare(*chunks: bytes) -> Transcript:
@@ -31,24 +41,12 @@ async def compare(*chunks: bytes) -> Transcript:
 
 
 def in_our_words(plain: Transcript) -> Transcript:
-    """What aiohttp says of its own to bytes that are no HTTP, or that it cannot decode."""
+    """What aiohttp says of its own to bytes that are no HTTP."""
     responses = [
-        _refusal_of(each) if each.headers.get("server", "").startswith("Python") else each
+        _MALFORMED if each.headers.get("server", "").startswith("Python") else each
         for each in plain.responses
     ]
     return replace(plain, responses=responses)
-
-
-def _refusal_of(response: Response) -> Response:
-    is_encoded = b"Can not decode content-encoding" in response.body
-    error = BayeuxError.MEDIA_TYPE_UNSUPPORTED if is_encoded else BayeuxError.REQUEST_MALFORMED
-    body = error_body(error)
-    headers = {
-        **{name.lower(): value for name, value in FIXED_HEADERS.items()},
-        "content-type": JSON_TYPE,
-        "content-length": str(len(body)),
-    }
-    return Response(error.code, headers, body)
 
 
 def statuses(transcript: Transcript) -> list[int]:

@@ -16,7 +16,11 @@ class AdminListener:
     ) -> None:
         # The console's connect is held for long, and given up when its page is left.
         self._runner = web.AppRunner(
-            application, access_log=None, logger=_log, handler_cancellation=True
+            application,
+            access_log=None,
+            logger=_log,
+            handler_cancellation=True,
+            auto_decompress=False,
         )
         self._host = host
         self._port = port

@@ -1,0 +1,98 @@
+"""Encoded bodies: decoded as they come, damaged ones found out, and never much at a time."""
+
+import gzip
+import zlib
+from collections.abc import Callable
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.web.encodings import DECODERS
+
+
+def _gzip_in_two(body: bytes) -> bytes:
+    half = len(body) // 2
+    return gzip.compress(body[:half]) + gzip.compress(body[half:])
+
+
+def _without_head(body: bytes) -> bytes:
+    stream = zlib.compressobj(wbits=-zlib.MAX_WBITS)
+    return stream.compress(body) + stream.flush()
+
+
+WRITERS: list[tuple[str, Callable[[bytes], bytes]]] = [
+    ("gzip", gzip.compress),
+    ("gzip", _gzip_in_two),
+    ("x-gzip", gzip.compress),
+    ("deflate", zlib.compress),
+    ("deflate", _without_head),
+]
+BODIES = st.binary(max_size=300) | st.builds(
+    lambda text, times: text * times, st.binary(max_size=3), st.integers(0, 150_000)
+)
+
+
+def decoded(encoding: str, *parts: bytes) -> bytes:
+    decoder = DECODERS[encoding]()
+    pieces = [piece for part in parts for piece in decoder.pieces(part)]
+    decoder.end()
+    assert all(0 < len(piece) <= 65_536 for piece in pieces)
+    return b"".join(pieces)
+
+
+@given(writer=st.sampled_from(WRITERS), body=BODIES, cuts=st.lists(st.integers(0), max_size=6))
+def test_a_body_comes_out_as_it_was_however_it_was_cut(
+    writer: tuple[str, Callable[[bytes], bytes]], body: bytes, cuts: list[int]
+) -> None:
+    encoding, encode = writer
+    data = encode(body)
+    places = sorted({0, len(data), *(cut % len(data) for cut in cuts)})
+    assert decoded(encoding, *(data[start:end] for start, end in pairwise(places))) == body
+
+
+@given(writer=st.sampled_from(WRITERS), body=BODIES, place=st.integers(0))
+def test_a_body_that_is_cut_short_is_damaged(
+    writer: tuple[str, Callable[[bytes], bytes]], body: bytes, place: int
+) -> None:
+    encoding, encode = writer
+    data = encode(body)
+    end = 1 + place % (len(data) - 1)
+    if encode is _gzip_in_two and end == len(gzip.compress(body[: len(body) // 2])):
+        # One whole file is a whole body.
+        return
+    with pytest.raises(ValueError):
+        decoded(encoding, data[:end])
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "deflate"])
+@given(data=st.binary(min_size=1, max_size=200))
+def test_whatever_is_no_such_thing_is_damaged(encoding: str, data: bytes) -> None:
+    try:
+        body = decoded(encoding, data)
+    except ValueError:
+        return
+    # By chance it was one: so others say, too.
+    wbits = 31 if encoding == "gzip" else 15 if data[0] & 0xF == 8 else -15
+    assert zlib.decompress(data, wbits) == body
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "deflate"])
+def test_nothing_may_stand_behind_the_end(encoding: str) -> None:
+    encode = gzip.compress if encoding == "gzip" else zlib.compress
+    with pytest.raises(ValueError):
+        decoded(encoding, encode(b"[]") + b"\0")
+    with pytest.raises(ValueError):
+        decoded(encoding, encode(b"[]"), b"x")
+
+
+def test_no_more_is_decoded_than_is_asked_for() -> None:
+    pieces = DECODERS["gzip"]().pieces(gzip.compress(b" " * 10_000_000))
+    assert len(next(pieces)) == 65_536
+
+
+def test_files_that_say_nothing_come_to_an_end() -> None:
+    assert decoded("gzip", gzip.compress(b"") * 1000) == b""
+    with pytest.raises(ValueError):
+        decoded("gzip", gzip.compress(b"") * 1001)
