@@ -51,27 +51,26 @@ check: setup-test ## linters, types and import contracts only
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# Tests that wait more than they work take most of the time; those that work are done beside them,
-# and before the last of them, whose clocks are the finest, begin.
-PATIENT := $(addprefix tests/,abuse browser chaos clients store web)
+# Two halves that take about as long, beside each other: what comes in from outside, and the rest.
+FRONT := $(addprefix tests/,abuse browser clients web)
 COVER = TEST_INSTALLED=1 $(BIN)/coverage run -m pytest
 
 .PHONY: cover
 cover: setup-test setup-clients setup-browser ## all tests with the coverage gates; ARGS go to pytest, twice
 	$(BIN)/coverage erase
-	$(MAKE) --no-print-directory --jobs 2 cover-patient cover-busy
+	$(MAKE) --no-print-directory --jobs 2 cover-front cover-back
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 	$(BIN)/coverage report --include='app/bayeux/*,app/delivery/*' --fail-under=$(CORE_COVERAGE)
 
-.PHONY: cover-patient
-cover-patient:
-	$(COVER) $(PATIENT) $(ARGS)
+.PHONY: cover-front
+cover-front:
+	$(COVER) $(FRONT) $(ARGS)
 
-.PHONY: cover-busy
-cover-busy:
-	@$(COVER) $(PATIENT:%=--ignore=%) $(ARGS) >$(VENV)/busy.log 2>&1; \
-	    status=$$?; cat $(VENV)/busy.log; exit $$status
+.PHONY: cover-back
+cover-back:
+	@$(COVER) $(FRONT:%=--ignore=%) $(ARGS) >$(VENV)/back.log 2>&1; \
+	    status=$$?; cat $(VENV)/back.log; exit $$status
 
 .PHONY: compiled
 compiled: setup-test ## the unit tests once more, of the core as it was installed
