@@ -87,6 +87,9 @@ def _inflate(stream: "zlib._Decompress", part: bytes) -> Iterator[bytes]:
     try:
         while piece := stream.decompress(part, _PIECE):
             yield piece
+            if stream.eof:
+                # What is behind the end is in the tail, too.
+                return
             part = stream.unconsumed_tail
     except zlib.error as error:
         raise ValueError(str(error)) from None

@@ -1,6 +1,7 @@
 """Encoded bodies: decoded as they come, damaged ones found out, and never much at a time."""
 
 import gzip
+import tracemalloc
 import zlib
 from collections.abc import Callable
 from itertools import pairwise
@@ -85,6 +86,24 @@ def test_nothing_may_stand_behind_the_end(encoding: str) -> None:
         decoded(encoding, encode(b"[]") + b"\0")
     with pytest.raises(ValueError):
         decoded(encoding, encode(b"[]"), b"x")
+
+
+@pytest.mark.parametrize("size", [65_535, 65_536, 65_537, 200_000])
+def test_files_behind_each_other_are_decoded_once_whatever_their_size(size: int) -> None:
+    bodies = [b"x" * size, b"second", b"y" * size, b"", b"z" * size, b"last"]
+    assert decoded("gzip", b"".join(map(gzip.compress, bodies))) == b"".join(bodies)
+
+
+def test_many_long_files_take_no_more_memory_than_their_pieces() -> None:
+    data = gzip.compress(b" " * 65_537) * 30
+    tracemalloc.start()
+    try:
+        size = sum(len(piece) for piece in DECODERS["gzip"]().pieces(data))
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert size == 30 * 65_537
+    assert most < 1_000_000
 
 
 def test_no_more_is_decoded_than_is_asked_for() -> None:
