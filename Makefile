@@ -52,7 +52,7 @@ check: setup-test ## linters, types and import contracts only
 	$(BIN)/lint-imports
 
 # Two halves that take about as long, beside each other: what comes in from outside, and the rest.
-FRONT := $(addprefix tests/,abuse browser clients web)
+FRONT := $(addprefix tests/,browser clients web abuse)
 COVER = TEST_INSTALLED=1 $(BIN)/coverage run -m pytest
 
 .PHONY: cover

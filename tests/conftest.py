@@ -5,6 +5,7 @@ import signal
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
 
 from tests.serving import Servers
 
@@ -21,6 +22,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure() -> None:
+    # A machine may think of something else while an example runs.
+    settings.register_profile("patient", deadline=None)
+    settings.load_profile("patient")
     # A shell lets what it starts in the background ignore ctrl-C, and so would all children of it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 

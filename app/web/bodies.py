@@ -8,7 +8,7 @@ from aiohttp import ClientError, web
 from yarl import query_to_pairs
 
 from app.bayeux.errors import BayeuxError, RequestRefused
-from app.web.encodings import DECODERS, Decoder
+from app.web.encodings import DECODERS, Decoder, encoding_of
 from app.web.endpoint import Endpoint
 from app.web.intake import Intake
 
@@ -49,7 +49,7 @@ async def read_body(request: web.Request, endpoint: Endpoint) -> bytes:
 
 
 def _decoder_of(request: web.Request) -> Decoder:
-    encoding = ", ".join(request.headers.getall("Content-Encoding", ["identity"])).lower()
+    encoding = encoding_of(request.headers)
     if encoding not in DECODERS or request.content_type.startswith("multipart/"):
         raise RequestRefused(BayeuxError.MEDIA_TYPE_UNSUPPORTED)
     return DECODERS[encoding]()

@@ -8,6 +8,8 @@ import zlib
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
+from multidict import CIMultiDictProxy
+
 # Others have their turn between two pieces, and of a body that is too large no more is made.
 _PIECE = 64 * 1024
 # Files behind each other are one, too. Each costs more than its bytes, and an empty one adds none.
@@ -81,6 +83,11 @@ DECODERS: dict[str, Callable[[], Decoder]] = {
     "x-gzip": Gzip,
     "deflate": Deflate,
 }
+
+
+def encoding_of(headers: CIMultiDictProxy[str]) -> str:
+    """As one line, in small letters, though it may have come in several."""
+    return ", ".join(headers.getall("Content-Encoding", ["identity"])).lower()
 
 
 def _inflate(stream: "zlib._Decompress", part: bytes) -> Iterator[bytes]:

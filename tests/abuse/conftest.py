@@ -11,7 +11,7 @@ from tests.serving import Servers
 # Limits that can be reached, and times that can be waited for.
 CLOSE_LIMITS = {
     "timeout": 5000,
-    "max_interval": 1500,
+    "max_interval": 3000,
     "request_timeout": 10_000,
     "write_timeout": 500,
     "max_queue_bytes": 8 * 1024 * 1024,

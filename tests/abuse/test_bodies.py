@@ -145,7 +145,7 @@ def test_nothing_is_unpacked_behind_a_refusal(path: str, expected: int, target: 
     with target.bystander(), target.wire() as wire:
         wire.send_until_refused(data)
         assert wire.answer().status == expected
-    assert target.processor_s() - before_s < 0.5
+    assert target.processor_s() - before_s < 1.0
 
 
 def test_many_bombs_at_once_do_not_go_off_either(target: Target) -> None:

@@ -43,7 +43,7 @@ def test_handshakes_beyond_the_rate_are_told_when_to_come_back(target_with: Make
 
 
 def test_there_are_no_more_sessions_than_there_may_be(target_with: MakeTarget) -> None:
-    target = target_with(max_sessions=30, max_interval=600)
+    target = target_with(max_sessions=30, max_interval=2000)
     target.until_metric("holdfast_sessions", 0)
     with target.person() as bystander, target.wire() as wire:
         wire.send(HELLO * 100)
@@ -234,21 +234,13 @@ def test_running_out_of_files_is_survived(target: Target) -> None:
                 wire.send_until_refused(HELLO)
             # Whoever is in is served, and the loop does not run hot over those who wait.
             assert guest.publish("/a", 1).messages()[0]["data"] == 1
-            before = guest_cpu(target)
+            before = target.processor_s()
             time.sleep(0.5)
-            assert guest_cpu(target) - before < 0.35, "the server is busy with waiting"
+            assert target.processor_s() - before < 0.35, "the server is busy with waiting"
             assert guest.publish("/a", 2).messages()[0]["data"] == 2
         stack.close()
         with target.person() as later:
             assert later.publish("/a", 3).messages()[0]["successful"]
-
-
-def guest_cpu(target: Target) -> float:
-    """Seconds of processor time that the server has used."""
-    with open(f"/proc/{target.process_id}/stat") as file:
-        fields = file.read().rpartition(")")[2].split()
-    ticks_per_second = 100
-    return (int(fields[11]) + int(fields[12])) / ticks_per_second
 
 
 def test_a_crowd_of_pipelining_clients_is_bounded(target: Target) -> None:
@@ -267,7 +259,7 @@ def test_behind_a_held_connect_only_so_much_may_wait(behind: int, target: Target
         person.hold()
         target.until_metric("holdfast_connects_held", 1)
         person.send_until_refused(b"x" * behind)
-        assert person.is_closed(0.5) == is_too_much
+        assert person.is_closed(5.0 if is_too_much else 0.5) == is_too_much
         target.until_metric("holdfast_connects_held", not is_too_much)
 
 
@@ -295,7 +287,7 @@ def test_a_client_that_hangs_up_is_noticed_at_once_and_its_queue_kept(
         person.hold()
         either_door.until_metric("holdfast_connects_held", 1)
         person.close()
-        either_door.until_metric("holdfast_connects_held", 0, within_s=0.5)
+        either_door.until_metric("holdfast_connects_held", 0, within_s=3.0)
         publisher.publish("/a", "kept")
         with Wire(either_door.url) as again:
             again.send(request(orjson.dumps([person.connect_message()]), person.headers))

@@ -106,8 +106,12 @@ def test_who_never_reads_costs_no_more_than_a_queue_and_is_thrown_out(
     assert target.growth_mib() < 60
 
 
-def test_who_reads_late_gets_everything_in_order_and_at_once(either_door: Target) -> None:
-    with either_door.socket_person(receive_buffer=4096) as late, either_door.person() as publisher:
+@pytest.mark.parametrize("fast_lane", DOORS, ids=["fast lane", "ordinary door"])
+def test_who_reads_late_gets_everything_in_order_and_at_once(
+    fast_lane: bool, target_with: MakeTarget
+) -> None:
+    target = target_with(fast_lane=fast_lane, write_timeout=10_000)
+    with target.socket_person(receive_buffer=4096) as late, target.person() as publisher:
         late.settle_in("/flood")
         numbers = list(range(60))
         for number in numbers:
@@ -120,11 +124,13 @@ def test_who_reads_late_gets_everything_in_order_and_at_once(either_door: Target
 
 def test_a_slow_reader_of_a_refused_request_is_cut_off_too(either_door: Target) -> None:
     """What is still to be written when the connection is closed does not keep it open for ever."""
-    with either_door.person(receive_buffer=4096) as sleeper:
+    with (
+        either_door.person(receive_buffer=4096) as sleeper,
+        either_door.person() as publisher,
+    ):
         sleeper.subscribe("/flood")
-        with either_door.person() as publisher:
-            for _ in range(7):
-                publisher.publish("/flood", "x" * MIB)
+        for _ in range(7):
+            publisher.publish("/flood", "x" * MIB)
         before = either_door.metric("process_open_fds")
         sleeper.say(sleeper.connect_message())
         sleeper.send_until_refused(b"x" * 200_000)

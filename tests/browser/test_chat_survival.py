@@ -111,7 +111,7 @@ class Bed:
 @pytest.fixture
 def impatient(servers: Servers) -> Server:
     """Its sessions are soon over, and tabs beside others ask often."""
-    settings = {"timeout": 1000, "max_interval": 500, "multi_session_interval": 200}
+    settings = {"timeout": 1000, "max_interval": 1500, "multi_session_interval": 200}
     return servers.with_settings(settings)
 
 

@@ -130,6 +130,12 @@ class Arena:
             await self.quiet_down(drain_s)
             over.set()
 
+    async def letters(self, count: int, within_s: float = 10.0) -> None:
+        """Wait until there are so many dead ones."""
+        async with asyncio.timeout(within_s):
+            while (await self.processes.counters())["dead"] < count:  # noqa: ASYNC110
+                await asyncio.sleep(_LOOK_S)
+
     async def _wait_for(self, is_so: Callable[[], bool], within_s: float) -> None:
         for _ in range(int(within_s / _LOOK_S)):
             if is_so():

@@ -12,6 +12,8 @@ from tests.chaos.nemesis import Kind
 DEATH_S = 0.1
 # A second of letters, so that there is time to die in the middle.
 LETTERS_PER_S = 40
+# More than are delivered again before it is cancelled.
+ENOUGH = 30
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(60)]
 
@@ -79,7 +81,7 @@ async def test_a_replay_that_is_cancelled_and_begun_again_delivers_each_letter_o
         populate(ring)
         operator = ring.operator()
         async with ring.crowd():
-            await asyncio.sleep(0.8)
+            await ring.letters(ENOUGH)
             await ring.quiet_down()
             first = await operator.replay(rate=LETTERS_PER_S)
             await asyncio.sleep(0.3)

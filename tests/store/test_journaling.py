@@ -350,7 +350,6 @@ attempts = st.lists(st.tuples(st.integers(0, 12), st.integers(0, 12)), max_size=
 
 @settings(
     max_examples=50,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(attempts)

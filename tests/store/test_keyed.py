@@ -307,7 +307,6 @@ calls = st.lists(st.tuples(sends, st.integers(0, 2)), max_size=12)
 
 @settings(
     max_examples=100,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(calls, st.integers(1, 8))

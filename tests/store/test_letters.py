@@ -336,7 +336,6 @@ json_values = st.recursive(
 names = st.sampled_from(sorted(orjson.loads(letter_lines.write(letter(1)))))
 
 
-@settings(deadline=None)
 @given(st.dictionaries(names, json_values, max_size=4))
 def test_every_line_is_a_letter_or_refused(fields: dict[str, Any]) -> None:
     try:
@@ -347,7 +346,7 @@ def test_every_line_is_a_letter_or_refused(fields: dict[str, Any]) -> None:
     assert letter_lines.read(letter_lines.write(found), NOW) == found
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(json_values)
 def test_the_bytes_of_an_event_survive_every_journey(data: object) -> None:
     event = orjson.dumps({"channel": "/orders/new", "data": data})

@@ -186,8 +186,8 @@ async def test_a_store_that_does_not_answer_is_given_up_and_asked_again(
 
 @pytest.mark.slow
 async def test_a_store_that_vanishes_while_nobody_calls_is_missed(valkey: ValkeyServer) -> None:
-    async with calling(valkey.url, patience_s=0.1) as caller:
-        await asyncio.sleep(0.3)
+    async with calling(valkey.url, patience_s=0.5) as caller:
+        await asyncio.sleep(1.0)
         assert caller.states == []
         valkey.freeze()
         await caller.is_away()

@@ -8,7 +8,19 @@ import pytest
 from app.delivery.guard import Held
 from app.delivery.keeper import Kept, Mark
 from app.store.connection import StoreUnavailable
-from tests.store.desk import BASE, KEYS, Desk, batch, desk, ids, letter, mark, message, session
+from tests.store.desk import (
+    BASE,
+    KEYS,
+    Desk,
+    batch,
+    desk,
+    ids,
+    letter,
+    mark,
+    message,
+    session,
+    until,
+)
 from tests.store.servers import ValkeyServer
 
 # Loading
@@ -193,9 +205,8 @@ async def test_who_opened_the_store_before_cannot_write_any_more(
     async with desk(shared_valkey) as old, desk(shared_valkey) as new:
         old.keep(message(1), "joe/1")
         old.store.settle("joe/1", ids(9))
-        await asyncio.sleep(0.05)
+        await until(lambda: old.events == ["fenced"])
         assert old.kept == {1: [Kept.REFUSED]}
-        assert old.events == ["fenced"]
         assert not old.store.is_available
         old.keep(message(2), "joe/1")
         await asyncio.sleep(0.01)

@@ -51,7 +51,6 @@ def test_everything_is_somewhere_with_a_real_store(durable_valkey: ValkeyServer)
         settings=settings(
             max_examples=50 * TIMES,
             stateful_step_count=25,
-            deadline=None,
             report_multiple_bugs=False,
             phases=set(Phase) - {Phase.explain},
             suppress_health_check=list(HealthCheck),

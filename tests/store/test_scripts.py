@@ -47,7 +47,6 @@ windows = st.lists(st.tuples(st.lists(many, max_size=3), clearing, st.lists(lost
 
 @settings(
     max_examples=100,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(windows)

@@ -98,13 +98,15 @@ CASES: dict[str, tuple[bytes, list[int]]] = {
     "deflate": (post(deflated(SAY), [JSON, PAGE, "Content-Encoding: deflate"]), [200]),
     "identity": (post(SAY, [JSON, PAGE, "Content-Encoding: identity"]), [200]),
     "an unknown encoding": (post(SAY, [JSON, "Content-Encoding: snappy"]), [415]),
-    "an encoding that needs more than is installed": (
-        post(SAY, [JSON, "Content-Encoding: br"]),
+    "an encoding that others know": (post(SAY, [JSON, "Content-Encoding: br"]), [415]),
+    "two encodings in two lines": (
+        post(gzipped(SAY), [JSON, "Content-Encoding: gzip", "Content-Encoding: gzip"]),
         [415],
     ),
     "two encodings": (post(gzipped(SAY), [JSON, "Content-Encoding: gzip, gzip"]), [415]),
     "gzip that is none": (post(SAY, [JSON, "Content-Encoding: gzip"]), [400]),
     "gzip cut short": (post(gzipped(SAY)[:40], [JSON, "Content-Encoding: gzip"]), [400]),
+    "gzip without its end": (post(gzipped(SAY)[:-4], [JSON, "Content-Encoding: gzip"]), [400]),
     "two members of gzip": (
         post(gzipped(SAY[:20]) + gzipped(SAY[20:]), [JSON, PAGE, "Content-Encoding: gzip"]),
         [200],

@@ -274,6 +274,7 @@ async def test_bodies_have_bounds(admin: Admin, method: str, path: str, body: by
         {"Content-Type": "multipart/form-data; boundary=x"},
         {"Content-Type": "application/json", "Content-Encoding": "gzip"},
         {"Content-Type": "application/json", "Content-Encoding": "identity, gzip"},
+        {"Content-Type": "application/json", "Content-Encoding": "br"},
     ],
 )
 async def test_bodies_of_another_kind_are_refused(admin: Admin, headers: dict[str, str]) -> None:

@@ -73,7 +73,7 @@ MENU = [
 ]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     st.lists(st.sampled_from(MENU), min_size=1, max_size=6),
     st.lists(st.integers(min_value=0, max_value=5000), max_size=6),
@@ -112,7 +112,7 @@ def heads() -> st.SearchStrategy[bytes]:
     )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     st.lists(
         st.tuples(heads(), st.sampled_from([SAY, b"", b"abc", b"[", b"0\r\n\r\n"])), max_size=3
@@ -192,7 +192,7 @@ async def test_requests_behind_a_held_connect_wait_in_whatever_pieces(size: int)
     assert statuses(heard) == [200] * 6
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     st.sampled_from(["GET", "POST", "OPTIONS", "PUT", "CONNECT", "TRACE"]),
     st.one_of(

@@ -133,7 +133,7 @@ async def heard_at(door: Door, events: list[Event]) -> list[str]:
             return scene.heard
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(EVENTS, max_size=10))
 def test_whatever_two_clients_do(events: list[Event]) -> None:
     async def compare_doors() -> None:

@@ -29,7 +29,7 @@ HELLO = post_messages(HANDSHAKE, cookie="")
 HOLD = post_messages(CONNECT)
 SAY = post_messages(PUBLISH)
 # Deadlines that pass while a test waits.
-SOON_S = 0.05
+SOON_S = 0.15
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ CONNECT = {"channel": "/meta/connect", "connectionType": "websocket"}
 async def socket(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
-    monkeypatch.setattr(websocket, "_GOODBYE_S", 0.2)
+    monkeypatch.setattr(websocket, "_GOODBYE_S", 1.0)
     given: dict[str, Any] = {
         "port": 0,
         "data": tmp_path,
@@ -57,7 +57,7 @@ async def test_it_stays_for_a_client_that_begins_anew(
     await _say(socket, {"channel": "/service/eject", "data": {}, **mine})
     await socket.receive_json()
     other = {"clientId": (await _say(socket, HANDSHAKE))["clientId"]}
-    connect = {**CONNECT, **other, "advice": {"timeout": 600}}
+    connect = {**CONNECT, **other, "advice": {"timeout": 1500}}
     assert (await _say(socket, {**CONNECT, **other}))["successful"] is True
     assert (await _say(socket, connect))["successful"] is True
     assert not socket.closed

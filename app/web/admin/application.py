@@ -20,6 +20,7 @@ from app.web.admin.route import Call, Lines, Route
 from app.web.admin.routes import ROUTES
 from app.web.admin.throttle import STRANGERS, Rate, Throttle
 from app.web.admin.tokens import OPERATOR_NAME, Role, Tokens
+from app.web.encodings import encoding_of
 from app.web.origins import Origins, Standing
 
 log = logging.getLogger(__name__)
@@ -170,7 +171,7 @@ async def _body(request: web.Request, route: Route) -> BaseModel | AsyncIterator
             raise illegal("this request has no body")
         return None
     media = LINES if route.body is Lines else "application/json"
-    is_plain = request.headers.get("Content-Encoding", "identity").lower() == "identity"
+    is_plain = encoding_of(request.headers) == "identity"
     if request.content_type != media or not is_plain:
         raise RequestFault(415, faults.WRONG_USE, f"the body must be {media}, not compressed")
     if issubclass(route.body, Lines):

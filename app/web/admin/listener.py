@@ -20,6 +20,7 @@ class AdminListener:
             access_log=None,
             logger=_log,
             handler_cancellation=True,
+            # Compressed bodies are refused, and what is refused is not worth inflating.
             auto_decompress=False,
         )
         self._host = host

@@ -262,7 +262,6 @@ def test_nothing_is_lost_or_reordered_whatever_the_network_does() -> None:
         settings=settings(
             max_examples=40,
             stateful_step_count=40,
-            deadline=None,
             suppress_health_check=list(HealthCheck),
         ),
     )

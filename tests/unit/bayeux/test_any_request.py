@@ -197,7 +197,7 @@ REQUESTS = st.lists(FIELDS, min_size=1, max_size=4)
 
 
 @given(requests=st.lists(st.tuples(REQUESTS, st.booleans()), min_size=1, max_size=4))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_every_message_gets_exactly_one_reply_that_repeats_what_it_must(
     requests: list[tuple[list[Json], bool]],
 ) -> None:
@@ -211,7 +211,7 @@ def test_every_message_gets_exactly_one_reply_that_repeats_what_it_must(
 
 
 @given(messages=st.lists(OBJECTS, min_size=1, max_size=4))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_objects_of_any_kind_are_refused_together_or_answered_one_by_one(
     messages: list[Json],
 ) -> None:

@@ -27,7 +27,6 @@ def test_everything_is_somewhere_whatever_happens() -> None:
         settings=settings(
             max_examples=200 * TIMES,
             stateful_step_count=50,
-            deadline=None,
             report_multiple_bugs=False,
             phases=set(Phase) - {Phase.explain},
             suppress_health_check=list(HealthCheck),

@@ -257,7 +257,6 @@ def test_nothing_is_lost_repeated_or_left_behind() -> None:
         settings=settings(
             max_examples=40,
             stateful_step_count=40,
-            deadline=None,
             suppress_health_check=list(HealthCheck),
         ),
     )

@@ -53,7 +53,6 @@ def test_the_journal_says_once_of_every_copy_how_it_ended() -> None:
         settings=settings(
             max_examples=60 * TIMES,
             stateful_step_count=40,
-            deadline=None,
             # The machine without a journal looks for what nobody has thought of.
             derandomize=TIMES == 1,
             report_multiple_bugs=False,
