@@ -1,0 +1,39 @@
+"""A compressed body on its way in: it takes turns with others, and what it becomes counts."""
+
+import pytest
+
+from tests.web.requests import HANDSHAKE, encode, gzipped, post, post_messages
+from tests.web.rig import Client, Rig
+
+HELLO = post_messages(HANDSHAKE, cookie="")
+# Small on the wire, two megabytes inside.
+LARGE = post(gzipped(b" " * 2_000_000 + encode(HANDSHAKE)), ["Content-Encoding: gzip"])
+# What unfinished requests may hold together.
+ALL = 256 * 1024 * 1024
+
+
+def statuses(client: Client) -> list[int]:
+    return [response.status for response in client.heard().responses]
+
+
+async def test_others_are_answered_while_it_is_inflated() -> None:
+    async with Rig() as rig:
+        sender, other = rig.connect(), rig.connect()
+        sender.send_now(LARGE)
+        other.send_now(HELLO)
+        await other.settle(10)
+        assert (statuses(sender), statuses(other)) == ([], [200])
+        await sender.settle(60)
+        assert statuses(sender) == [200]
+
+
+@pytest.mark.parametrize(("room", "status"), [(2_500_000, 200), (1_000_000, 503)])
+async def test_what_it_becomes_counts_as_unfinished(room: int, status: int) -> None:
+    async with Rig() as rig:
+        intake = rig.endpoint.intake
+        intake.take(ALL - room)
+        client = rig.connect()
+        client.send_now(LARGE)
+        await client.settle(60)
+        assert statuses(client) == [status]
+        assert intake.held == ALL - room
