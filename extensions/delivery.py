@@ -20,6 +20,7 @@ from app.bayeux.services import Call
 from app.bayeux.sessions import Session
 from app.bayeux.terms import Terms, TermsInvalid, check_names
 from app.delivery.entries import Entry, Settling
+from app.delivery.json_text import to_json
 from app.delivery.messages import Event, Message
 from app.delivery.node import Node
 from app.delivery.verdicts import parse
@@ -203,18 +204,15 @@ class Dress:
             if message.generation:
                 shared["generation"] = message.generation
             others = b"".join(
-                (
-                    orjson.dumps(key) + b":" + orjson.dumps(value) + b","
-                    for key, value in ext.items()
-                )
+                (orjson.dumps(key) + b":" + to_json(value) + b"," for key, value in ext.items())
             )
             message.stem = b"".join(
                 (
-                    orjson.dumps(event)[:-1],
+                    to_json(event)[:-1],
                     b',"ext":{',
                     others,
                     b'"delivery":',
-                    orjson.dumps(shared)[:-1],
+                    to_json(shared)[:-1],
                     b",",
                 )
             )

@@ -1,15 +1,14 @@
 """Bytes to messages and back. Whatever the bytes are: messages, or `RequestRefused`."""
 
-import json
 import logging
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import orjson
 
 from app.bayeux.errors import BayeuxError, RequestRefused
+from app.delivery.json_text import is_deeper, to_json
 
 Json = dict[str, Any]
 
@@ -62,45 +61,17 @@ def _has_huge_integer(body: bytes) -> bool:
     return False
 
 
-def _is_deeper(body: bytes, decoded: Any, depth: int) -> bool:
-    """Whether arrays and objects are nested deeper than this; never recurses."""
-    if body.count(b"[") + body.count(b"{") <= depth:
-        return False
-    level: list[Any] = [[decoded]]
-    for _ in range(depth + 1):
-        level = [
-            inner
-            for value in level
-            for inner in (value.values() if type(value) is dict else value)
-            if type(inner) is dict or type(inner) is list
-        ]
-        if not level:
-            return False
-    return True
+def _is_deeper(body: bytes, decoded: object, depth: int) -> bool:
+    """Whether arrays and objects are nested deeper than this."""
+    return body.count(b"[") + body.count(b"{") > depth and is_deeper(decoded, depth, depth)
 
 
 def encode_reply(reply: Json) -> bytes:
     """A reply as JSON; one that an extension made unfit for JSON is replaced: a reply is owed."""
     try:
-        return orjson.dumps(reply)
-    except orjson.JSONEncodeError:
-        return _encode_somehow(reply)
-
-
-def _encode_somehow(reply: Json) -> bytes:
-    try:
-        return encode(reply)
+        return to_json(reply)
     except (TypeError, ValueError, RecursionError):
         log.exception("a reply cannot be written as JSON")
         told = {name: reply[name] for name in ("channel", "id") if name in reply}
         error = BayeuxError.MESSAGE_DELETED.wire()
-        return orjson.dumps({**told, "successful": False, "error": error})
-
-
-def encode(message: Mapping[str, Any]) -> bytes:
-    """A message as JSON."""
-    try:
-        return orjson.dumps(message)
-    except orjson.JSONEncodeError:
-        # orjson reads deeper than it writes; what was read within our limits is written too.
-        return json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode()
+        return to_json({**told, "successful": False, "error": error})

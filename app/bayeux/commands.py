@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, assert_never
 
-from app.bayeux.codec import Json, encode
+from app.bayeux.codec import Json
 from app.bayeux.grammar import (
     ABSENT,
     ILLEGAL,
@@ -32,6 +32,7 @@ from app.bayeux.properties import (
     Value,
 )
 from app.bayeux.views import ClientView, NodeView, SessionView
+from app.delivery.json_text import to_json
 
 INVALID = "user.admin.invalid"
 SWITCHED_OFF = "resource.admin.unavailable"
@@ -206,7 +207,8 @@ def run(command: Command, registry: Registry, who: str) -> Result:
         case Listing(list=entries):
             assert isinstance(argument, QueueQuery)  # noqa: S101 - `understand` has seen to it
             found = list(entries(seen, argument, who))
-            return Result(name, "\n".join(encode(event).decode() for event in found), entries=found)
+            lines = "\n".join(to_json(event).decode() for event in found)
+            return Result(name, lines, entries=found)
 
 
 def _told(value: Value) -> str:

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from app.bayeux.advice import reconnect_advice
-from app.bayeux.codec import encode
 from app.bayeux.errors import BayeuxError, Refused
 from app.bayeux.life import Input
 from app.bayeux.records import record_of
@@ -15,6 +14,7 @@ from app.delivery.counters import Reason
 from app.delivery.dead_letters import DeadLetter
 from app.delivery.entries import Settling
 from app.delivery.error_codes import ErrorCode
+from app.delivery.json_text import to_json
 from app.delivery.messages import Message
 from app.delivery.reactions import (
     DefaultErrorHandler,
@@ -82,7 +82,7 @@ class Ownership:
         channel = bayeux.channels.named(event["channel"])
         if not bayeux.hub.routes.receivers(channel):
             return
-        message = Message(encode(event), id=bayeux.node.stamp(), channel=channel.name)
+        message = Message(to_json(event), id=bayeux.node.stamp(), channel=channel.name)
         message.leaves_no_letter = channel.name == dead_letters.CHANNEL
         bayeux.hub.publish(channel, message)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 import orjson
 
 from app.bayeux import interventions
-from app.bayeux.codec import Json, encode
+from app.bayeux.codec import Json
 from app.bayeux.life import State
 from app.bayeux.sessions import Session
 from app.bayeux.standing import (
@@ -26,6 +26,7 @@ from app.bayeux.standing import (
 )
 from app.delivery import dispatcher
 from app.delivery.entries import Settling
+from app.delivery.json_text import to_json
 
 if TYPE_CHECKING:
     from app.bayeux.commands import Registry
@@ -137,7 +138,7 @@ class _Client:
 def _agreed(bayeux: "Bayeux", session: Session) -> str:
     """As `ext` of a handshake; what others read has no secrets in it."""
     acks = session.queue.settling is Settling.BATCH
-    return encode({"ack": acks, "delivery": bayeux.ownership.policy(session) or False}).decode()
+    return to_json({"ack": acks, "delivery": bayeux.ownership.policy(session) or False}).decode()
 
 
 class _Session:

@@ -8,7 +8,7 @@ from app.bayeux.admission import Admission
 from app.bayeux.advice import session_advice
 from app.bayeux.answers import Answers
 from app.bayeux.clock import Clock
-from app.bayeux.codec import Json, encode
+from app.bayeux.codec import Json
 from app.bayeux.error_handlers import ErrorHandlers
 from app.bayeux.errors import BayeuxError, Refused
 from app.bayeux.exchange import Exchange, Pipe
@@ -28,6 +28,7 @@ from app.delivery.entries import Settling
 from app.delivery.error_codes import GIVEN_UP, ErrorCode
 from app.delivery.guard import Guard
 from app.delivery.hub import Hub
+from app.delivery.json_text import to_json
 from app.delivery.keeper import Keeper, Kept
 from app.delivery.messages import Message
 from app.delivery.node import Node
@@ -226,7 +227,7 @@ class Bayeux:
         """
         if self._eventful:
             self._complete_event(event)
-        wire = encode(event)
+        wire = to_json(event)
         if len(wire) > self.options.max_message_size:
             raise Refused(BayeuxError.MESSAGE_TOO_LARGE, str(self.options.max_message_size))
         rule = self.rule(channel) if self.options.channels else _ORDINARY_RULE
@@ -270,7 +271,8 @@ class Bayeux:
         if not session.is_gone:
             self._complete_event(event)
             channel = str(event.get("channel", ""))
-            message = Message(encode(event), id=self.node.stamp(), channel=channel, linger_s=lazy_s)
+            wire = to_json(event)
+            message = Message(wire, id=self.node.stamp(), channel=channel, linger_s=lazy_s)
             self.hub.deliver(session, message)
 
     def end_by_server(self, session: Session, why: str = "ended by the server") -> None:
@@ -287,7 +289,7 @@ class Bayeux:
             self.answers.dismiss(session)
         else:
             self._complete_event(event)
-            goodbye = Message(encode(event))
+            goodbye = Message(to_json(event))
             # The other way round: cometd.js closes its socket when no connect is outstanding.
             self.answers.dismiss(session)
             pipe.push([goodbye])

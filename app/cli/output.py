@@ -23,6 +23,8 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
+from app.delivery.json_text import is_harmless, to_json
+
 console = Console(highlight=False, soft_wrap=False)
 _errors = Console(stderr=True, highlight=False, soft_wrap=True)
 # What JSON leaves as it is and a terminal may obey.
@@ -67,8 +69,10 @@ def when(ms: int | None) -> str:
 
 def print_json(value: object, *, is_line: bool = False) -> None:
     """JSON, on one line or for reading."""
-    option = 0 if is_line else orjson.OPT_INDENT_2
-    text = orjson.dumps(value, option=option).decode()
+    if is_line or not is_harmless(value):
+        text = to_json(value).decode()
+    else:
+        text = orjson.dumps(value, option=orjson.OPT_INDENT_2).decode()
     text = _OBEYED.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
     sys.stdout.write(text + "\n")
 
@@ -199,5 +203,5 @@ def patience(text: str) -> Iterator[None]:
 
 def brief(value: object) -> str:
     """Content in one line."""
-    text = orjson.dumps(value).decode()
+    text = to_json(value).decode()
     return text if len(text) <= 200 else text[:199] + "…"

@@ -18,6 +18,7 @@ from aiohttp import ClientResponse, ClientSession, ClientTimeout
 
 from app.cli.failures import EXITS, Exit, RemoteFailed, advice, reason
 from app.cli.output import complain
+from app.delivery.json_text import to_json
 from app.web.admin.address import API, LINES
 from app.web.admin.tokens import OPERATOR_FILE, OPERATOR_NAME
 
@@ -101,11 +102,11 @@ class Remote:
 
     async def put(self, path: str, body: Json) -> Json:
         """Put something at a path."""
-        return await self._ask("PUT", path, body=orjson.dumps(body))
+        return await self._ask("PUT", path, body=to_json(body))
 
     async def post(self, path: str, body: Json) -> Json:
         """Have something done."""
-        return await self._ask("POST", path, body=orjson.dumps(body))
+        return await self._ask("POST", path, body=to_json(body))
 
     async def post_lines(self, path: str, lines: AsyncIterator[bytes]) -> Json:
         """Have something done with JSON lines."""

@@ -1,6 +1,5 @@
 """Dead letters as lines of JSON, for other systems and back again."""
 
-import json
 import re
 from typing import Any, TypeVar
 
@@ -15,6 +14,7 @@ from app.delivery.dead_letters import (
     key_of,
     subject_of,
 )
+from app.delivery.json_text import to_json
 from app.store import records
 
 T = TypeVar("T")
@@ -117,11 +117,7 @@ def _wire(given: dict[str, Any], channel: str) -> bytes:
         raise LineUnfit("event has no data")
     if not channel.startswith("/") or event.get("channel") != channel:
         raise LineUnfit("event is of another channel")
-    try:
-        return orjson.dumps(event)
-    except orjson.JSONEncodeError:
-        # orjson reads deeper than it writes.
-        return json.dumps(event, ensure_ascii=False, separators=(",", ":")).encode()
+    return to_json(event)
 
 
 def _history(given: dict[str, Any]) -> Trail:

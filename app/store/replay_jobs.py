@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from app.delivery.dead_letters import DeadLetter, State
+from app.delivery.json_text import to_json
 from app.store.letter_search import LetterFilter
 from app.store.wire import Word
 
@@ -135,7 +136,7 @@ class Job:
 
 def _with_data(wire: bytes, data: str) -> bytes:
     event: dict[str, Any] = orjson.loads(wire)
-    return orjson.dumps({**event, "data": orjson.Fragment(data)})
+    return to_json({**event, "data": orjson.loads(data)})
 
 
 # The script that takes letters counts them in this field; the rest is one record.

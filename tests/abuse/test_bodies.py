@@ -1,8 +1,10 @@
 """Bodies that are too large, too deep, or not what they are said to be."""
 
 import gzip
+import json
 import zlib
 from collections.abc import Iterator
+from typing import Any
 
 import orjson
 import pytest
@@ -88,6 +90,27 @@ def test_json_that_would_break_a_parser_is_malformed(name: str, target: Target) 
     with target.bystander():
         assert send_and_hear(target, request(BREAKERS[name])) == MALFORMED
     assert target.growth_mib() < 60
+
+
+@pytest.mark.parametrize("arrays", [5, 10, 30, 200, 250, 500])
+def test_arrays_within_arrays_arrive_and_do_no_harm(arrays: int, either_door: Target) -> None:
+    data: Any = []
+    for _ in range(arrays):
+        data = [data, 1.7976931348623157e308]
+    with either_door.bystander(), either_door.person() as person:
+
+        def ask(message: dict[str, Any]) -> list[dict[str, Any]]:
+            # Not by orjson, to which it would do harm.
+            person.send(request(json.dumps([message]).encode(), person.headers))
+            return person.answer().messages()
+
+        person.subscribe("/deep")
+        for pad in range(0, 1000, 100):
+            event, reply = ask(person.message("/deep", data=["x" * pad, data]))
+            assert (event["data"], reply["successful"]) == (["x" * pad, data], True)
+        # What is wrong is said again, as deep as it was.
+        (refused,) = ask(person.message("/meta/subscribe", subscription=[data] * 8))
+        assert not refused["successful"]
 
 
 def test_what_is_called_the_same_twice_is_called_so_once(target: Target) -> None:

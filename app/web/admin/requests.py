@@ -3,9 +3,9 @@
 import json
 from typing import Annotated, Any, Literal
 
-import orjson
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from app.delivery.json_text import to_json
 from app.web.admin.operations import LetterFilter, ReplayOptions, SessionFilter
 from app.web.admin.shapes import DispatcherState, LetterState, Ms
 
@@ -172,8 +172,8 @@ class Edit(Asked):
         # Who has no number must not get null for it.
         json.dumps(data, allow_nan=False)
         try:
-            size = len(orjson.dumps(data))
-        except orjson.JSONEncodeError as error:
+            size = len(to_json(data))
+        except (TypeError, ValueError) as error:
             raise ValueError(f"data cannot be written: {error}") from error
         if size > MAX_EDIT:
             raise ValueError(f"data has more than {MAX_EDIT} bytes")
@@ -202,7 +202,7 @@ class ReplayCare(Asked):
     )
 
     def options(self) -> ReplayOptions:
-        data = None if self.edit is None else orjson.dumps(self.edit.data).decode()
+        data = None if self.edit is None else to_json(self.edit.data).decode()
         return ReplayOptions(self.rate, self.canary, self.stop_at, self.max_replays, self.to, data)
 
 

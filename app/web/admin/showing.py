@@ -5,7 +5,6 @@ from typing import Any, cast
 
 import orjson
 
-from app.bayeux.codec import encode
 from app.bayeux.server import Bayeux
 from app.bayeux.sessions import Session
 from app.bayeux.standing import (
@@ -23,6 +22,7 @@ from app.delivery.attempts import Attempt
 from app.delivery.dead_letters import DeadLetter
 from app.delivery.dispatcher import DEFAULT_POLICY, State
 from app.delivery.entries import Entry, Settling
+from app.delivery.json_text import is_harmless, to_json
 from app.delivery.queue import CallbackQueue
 from app.store.letter_search import LetterGroup
 from app.store.remarks import Remark
@@ -137,13 +137,12 @@ def entry(bayeux: Bayeux, session: Session, entry: Entry) -> shapes.Entry:
 
 
 def _data(wire: bytes) -> Any:  # noqa: ANN401 - whatever was published
-    """What was published, fit for orjson, which reads deeper than it writes."""
-    data = orjson.loads(wire).get("data")
-    try:
-        orjson.dumps(data)
-    except orjson.JSONEncodeError:
-        return orjson.Fragment(encode(data))
-    return data
+    return _fit(orjson.loads(wire).get("data"))
+
+
+def _fit(data: Any) -> Any:  # noqa: ANN401 - whatever was published
+    """The data, or a form of it that orjson writes without harm."""
+    return data if is_harmless(data) else orjson.Fragment(to_json(data))
 
 
 # Dead letters
@@ -248,7 +247,7 @@ def replay(job: Job) -> shapes.Replay:
             "stop_at": options.stop_ratio,
             "max_replays": options.max_generation,
             "to": options.target,
-            "edit": None if options.data is None else {"data": orjson.loads(options.data)},
+            "edit": None if options.data is None else {"data": _fit(orjson.loads(options.data))},
         },
         total=job.total,
         sent=job.sent,

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from app.bayeux.codec import RequestLimits, decode, encode
+from app.bayeux.codec import RequestLimits, decode
 from app.bayeux.errors import BayeuxError, RequestRefused
+from app.delivery.json_text import to_json
 
 LIMITS = RequestLimits()
 
@@ -156,13 +157,13 @@ def test_nesting_without_end_is_refused() -> None:
 
 def test_what_was_read_can_be_written_however_deep_it_is() -> None:
     message = decode(nested(512), LIMITS)[0]
-    assert json.loads(encode(message)) == message
+    assert json.loads(to_json(message)) == message
 
 
 def test_text_is_written_as_utf_8_however_deep_it_is() -> None:
     shallow, deep = {"a": "€"}, {"a": "€", "b": decode(nested(500), LIMITS)[0]}
-    assert encode(shallow) == '{"a":"€"}'.encode()
-    assert "€".encode() in encode(deep)
+    assert to_json(shallow) == '{"a":"€"}'.encode()
+    assert "€".encode() in to_json(deep)
 
 
 SCALARS = st.one_of(
@@ -214,7 +215,7 @@ def test_what_is_accepted_arrives_as_it_was_sent(message: dict[str, Any]) -> Non
     else:
         assert is_exact(message)
         assert decoded == [message]
-        assert json.loads(encode(decoded[0])) == message
+        assert json.loads(to_json(decoded[0])) == message
 
 
 def is_exact(value: object) -> bool:
@@ -236,4 +237,4 @@ def is_exact(value: object) -> bool:
 def test_what_is_as_deep_as_may_be_can_be_written_again(opening: str, closing: str) -> None:
     body = nested(512, opening=opening, closing=closing)
     (message,) = decode(body, LIMITS)
-    assert encode(message).replace(b" ", b"") == body
+    assert to_json(message).replace(b" ", b"") == body
