@@ -81,17 +81,8 @@ class FrameBuilder:
         self, kind: str, ids: Sequence[int], receiver: str, at: int, attempt: int | None = None
     ) -> None:
         """The same, of messages of which nothing else is known here."""
-        if not ids:
-            return
-        self.take_in()
-        row = self._latest.get(kind)
-        if row is not None and row[1] == ids and row[2] == attempt:
-            row[4].append(receiver)
-            row[5].append(at)
-            self.columns.see(at, len(ids))
-        else:
-            self._latest[kind] = row = (kind, ids, attempt, None, [receiver], [at])
-            self.columns.begin(row)
+        if ids:
+            self._join(kind, ids, receiver, at, attempt, None)
 
     def explained(
         self,
@@ -103,9 +94,28 @@ class FrameBuilder:
         **why: Unpack[Why],
     ) -> None:
         """This happened to one message and one receiver, and there is more to be said."""
-        self.take_in()
         self.columns.places.message(message)
-        self.columns.tell((kind, [message.id], attempt, why, [receiver], [at]))
+        self._join(kind, [message.id], receiver, at, attempt, why)
+
+    def _join(
+        self,
+        kind: str,
+        ids: Sequence[int],
+        receiver: str,
+        at: int,
+        attempt: int | None,
+        why: Why | None,
+    ) -> None:
+        """One row for all receivers of whom there is nothing else to be said."""
+        self.take_in()
+        row = self._latest.get(kind)
+        if row is not None and row[1] == ids and row[2] == attempt and row[3] == why:
+            row[4].append(receiver)
+            row[5].append(at)
+            self.columns.see(at, len(ids))
+        else:
+            self._latest[kind] = row = (kind, ids, attempt, why, [receiver], [at])
+            self.columns.begin(row)
 
     def changed(
         self,

@@ -141,10 +141,12 @@ class Columns:
 
     def begin(self, row: Row) -> None:
         """This happens to one receiver, and is to happen to others: put them into the row."""
-        kind, ids, attempt, _, names, times = row
+        kind, ids, attempt, why, names, times = row
         self.deliver(kind, self.places.messages(ids), NOBODY, times[0], attempt, len(ids))
         self._times[-1] = times
         self._begun[len(self._kinds) - 1] = names
+        if why:
+            self._why[len(self._kinds) - 1] = why
 
     def change(
         self,
@@ -212,10 +214,7 @@ class Columns:
             kind=self._kinds,
             messages=self._messages,
             receivers=self._groups,
-            t=[
-                at - first if isinstance(at, int) else [each - first for each in at]
-                for at in self._times
-            ],
+            t=[_since(first, at) for at in self._times],
         )
         if any(self._attempts):
             block["attempt"] = self._attempts
@@ -226,3 +225,12 @@ class Columns:
             block["fingerprint"] = [why.get("fingerprint") for why in reasons]
             block["generation"] = [why.get("generation") for why in reasons]
         return block
+
+
+def _since(first: int, at: int | list[int]) -> int | list[int]:
+    """One time for all if they have the same."""
+    if isinstance(at, int):
+        return at - first
+    if at[0] == at[-1] and len(set(at)) == 1:
+        return at[0] - first
+    return [each - first for each in at]

@@ -68,6 +68,33 @@ def test_many_receivers_of_the_same_messages_are_one_row_with_a_time_for_each() 
     ]
 
 
+def test_what_befell_a_message_for_one_reason_is_one_row_however_many_had_it() -> None:
+    builder = FrameBuilder("here")
+    for code in ("queue_full", "client.gone"):
+        for receiver in RECEIVERS:
+            builder.explained(Kind.DISCARDED, MESSAGES[0], receiver, NOW, code=code)
+    assert builder.weight == 2
+    frame = decode(builder.frame())
+    assert frame.body["delivered"]["t"] == [0, 0]
+    assert unfold(frame) == [
+        of(MESSAGES[0], "discarded", 0)._replace(receiver=receiver, code=code)
+        for code in ("queue_full", "client.gone")
+        for receiver in RECEIVERS
+    ]
+
+
+def test_what_has_a_reason_does_not_join_what_has_none() -> None:
+    builder = FrameBuilder("here")
+    builder.happened(Kind.DEAD, [MESSAGES[0].id], "ann/1", NOW)
+    builder.explained(Kind.DEAD, MESSAGES[0], "joe/1", NOW, code="user.x")
+    builder.happened(Kind.DEAD, [MESSAGES[0].id], "eve/1", NOW)
+    assert [(event.receiver, event.code) for event in told(builder)] == [
+        ("ann/1", None),
+        ("joe/1", "user.x"),
+        ("eve/1", None),
+    ]
+
+
 def test_what_is_known_by_its_id_alone_has_no_channel() -> None:
     builder = FrameBuilder("here")
     builder.happened(Kind.ACKED, [MESSAGES[0].id], "ann/1", NOW)
