@@ -19,7 +19,7 @@ from typing import Any
 import aiohttp
 from aiohttp import web, web_protocol
 from aiohttp.http import HttpRequestParser
-from aiohttp.http_exceptions import HttpProcessingError
+from aiohttp.http_exceptions import BadHttpMessage, HttpProcessingError
 from aiohttp.streams import EMPTY_PAYLOAD, StreamReader
 from aiohttp.web_protocol import RequestHandler
 
@@ -30,6 +30,7 @@ from app.delivery.messages import Event
 from app.web.endpoint import FIXED_HEADERS, JSON_TYPE, Endpoint, error_body, join
 from app.web.heads import Heads
 from app.web.known_head import KnownHead, Speaker, learn
+from app.web.odd_heads import is_odd
 from app.web.origins import Standing
 
 log = logging.getLogger(__name__)
@@ -76,6 +77,13 @@ def is_supported() -> bool:
 
 
 _NOBODY = Speaker(None, None, None, is_foreign=False)
+
+
+def _checked(message: Any) -> Any:
+    """The message, or what aiohttp makes of one that is no HTTP."""
+    if type(message) is _ErrInfo or not is_odd(message):
+        return message
+    return _ErrInfo(status=400, exc=BadHttpMessage("an odd head"), message="an odd head")
 
 
 class FastLane(RequestHandler):
@@ -256,9 +264,9 @@ class FastLane(RequestHandler):
 
     def _go_ordinary(self, messages: Sequence[Any], upgraded: bool, tail: bytes) -> None:
         """What `RequestHandler.data_received` does with what the parser found."""
-        for message in messages:
+        for message, payload in messages:
             self._request_count += 1
-            self._messages.append(message)
+            self._messages.append((_checked(message), payload))
         if messages:
             self._ordinary += len(messages)
             self._body = messages[-1][1]

@@ -26,11 +26,16 @@ _BACKLOG = 4096
 
 
 class _OurFaults(logging.Filter):
-    """Faults of ours alone: a client's are answered, and may have a cookie in them."""
+    """Faults of ours alone: a client's are answered, and may have a cookie in them.
+
+    Who is gone before the answer has done nothing wrong.
+    """
 
     def filter(self, record: logging.LogRecord) -> bool:
         fault = record.exc_info[1] if record.exc_info else None
-        return not isinstance(fault, (HttpProcessingError, web.RequestPayloadError))
+        return not isinstance(
+            fault, (HttpProcessingError, web.RequestPayloadError, ConnectionError)
+        )
 
 
 _log = logging.getLogger("app.web.http")

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import struct
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Literal
 
 from aiohttp import WSCloseCode, WSMsgType, web
@@ -16,13 +17,20 @@ from app.web.endpoint import Endpoint
 from app.web.long_polling import refusal
 
 if TYPE_CHECKING:
+    from aiohttp import WSMessage
+    from aiohttp.http import WSMessageTextBytes
+
     from app.bayeux.sessions import Session
 
 log = logging.getLogger(__name__)
+# Protocols that a client offers in vain are no warning to an operator.
+logging.getLogger("aiohttp.websocket").setLevel(logging.ERROR)
 
 _TEXT = 0x81
 # How long a client that was told that its session is over may take to close its socket.
 _GOODBYE_S = 1.0
+# So many frames of one socket are read, then others have their turn.
+_TURN = 16
 _CLOSE_CODES = {BayeuxError.REQUEST_TOO_LARGE: WSCloseCode.MESSAGE_TOO_BIG}
 
 
@@ -169,9 +177,27 @@ class _Response(web.WebSocketResponse[Literal[False]]):
             decode_text=False,
             # Compressed frames would have to be made for each receiver by itself.
             compress=False,
+            # Answered in `hear`, where others have their turn in between.
+            autoping=False,
             protocols=() if options.ws_protocol is None else (options.ws_protocol,),
         )
         self._burst = endpoint.burst
+        self._frames_heard = 0
+
+    async def hear(self) -> "WSMessage | WSMessageTextBytes":
+        """What the client says next, besides pings."""
+        while True:
+            self._frames_heard += 1
+            if self._frames_heard % _TURN == 0:
+                # What has come is read without waiting, and there may be a lot of it.
+                await asyncio.sleep(0)
+            received = await self.receive()
+            if received.type is WSMsgType.PING:
+                # Who is gone by now is heard of next.
+                with suppress(ConnectionError):
+                    await self.pong(received.data)
+            elif received.type is not WSMsgType.PONG:
+                return received
 
     async def close(
         self, *, code: int = WSCloseCode.OK, message: bytes = b"", drain: bool = True
@@ -256,7 +282,7 @@ class WebSocketDoor:
     async def _read(self, response: _Response, socket: Socket) -> None:
         bayeux, clock = self._endpoint.bayeux, self._endpoint.clock
         while True:
-            received = await response.receive()
+            received = await response.hear()
             socket.heard = now = clock()
             if received.type is WSMsgType.BINARY:
                 await response.close(code=WSCloseCode.UNSUPPORTED_DATA, message=b"text frames only")

@@ -111,7 +111,7 @@ class Target:
             person.ask(person.message("/meta/disconnect"))
 
     @contextmanager
-    def bystander(self) -> Iterator[None]:
+    def bystander(self, worst_ms: float = WORST_MS) -> Iterator[None]:
         """Somebody else is served meanwhile, and notices nothing."""
         address = urlsplit(self.url)
         process = subprocess.Popen(
@@ -128,6 +128,6 @@ class Target:
         finally:
             output, errors = process.communicate(timeout=30)
         assert process.returncode == 0, errors
-        worst_ms, middle_ms = json.loads(output)
-        assert worst_ms < WORST_MS, f"a bystander waited {worst_ms:.0f} ms"
+        longest_ms, middle_ms = json.loads(output)
+        assert longest_ms < worst_ms, f"a bystander waited {longest_ms:.0f} ms"
         assert middle_ms < MIDDLE_MS, f"bystanders waited {middle_ms:.0f} ms"

@@ -1,6 +1,8 @@
 """Frames that are too large, wrong, or too many."""
 
 import struct
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 
 import orjson
 import pytest
@@ -191,3 +193,15 @@ def test_many_sockets_of_one_session_have_one_that_counts(target: Target) -> Non
         assert not any(other.has_answer() for other in others[:-1])
         for other in others:
             other.close()
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("unit", [frame(b"{}"), frame(b"", PING)], ids=["messages", "pings"])
+def test_many_small_frames_take_turns_with_others(unit: bytes, target: Target) -> None:
+    data = unit * (256 * 1024 // len(unit)) + frame(struct.pack("!H", NORMAL), CLOSE)
+    with target.bystander(worst_ms=700.0), ExitStack() as stack:
+        sockets = [stack.enter_context(target.socket()) for _ in range(10)]
+        people = stack.enter_context(ThreadPoolExecutor(2 * len(sockets)))
+        for each in sockets:
+            people.submit(each.send, data)
+            people.submit(each.read_to_the_end)

@@ -1,0 +1,64 @@
+"""Heads over which the HTTP library stumbles, and clients that are gone before their answer."""
+
+import socket
+import struct
+
+import pytest
+
+from tests.abuse.attacker import PING, frame, request
+from tests.abuse.target import Target
+
+UPGRADE = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13"}
+KEY = {"Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ=="}
+
+
+@pytest.mark.parametrize(
+    ("method", "headers"),
+    [
+        ("GET /", {"Expect": "\xff"}),
+        ("GET /cometd", {**UPGRADE, "Sec-WebSocket-Key": "\xff"}),
+        ("GET /cometd", {**UPGRADE, **KEY, "Sec-WebSocket-Version": "\xff"}),
+        ("GET /cometd", {**UPGRADE, **KEY, "Sec-WebSocket-Protocol": "a," * 3000}),
+        ("GET /", {"If-Modified-Since": f"Thu, 01 Jan 2000 {'9' * 17}:00:00 GMT"}),
+        ("GET /", {"If-Range": f"Thu, 01 Jan {'9' * 17} 00:00:00 GMT"}),
+        ("GET /static/" + "a" * 7000, {}),
+    ],
+)
+def test_odd_heads_are_malformed(method: str, headers: dict[str, str], either_door: Target) -> None:
+    with either_door.wire() as wire:
+        wire.send(request(b"", headers, method=method))
+        answer = wire.answer()
+        assert (answer.status, answer.error()) == (400, "400::request_malformed")
+
+
+def test_usual_heads_are_not_odd(either_door: Target) -> None:
+    date = "Thu, 01 Jan 2026 00:00:00 GMT"
+    with either_door.wire() as wire:
+        wire.send(request(b"", {"If-Modified-Since": date, "Accept": "\xff"}, method="GET /"))
+        assert wire.answer().status in (200, 304)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        request(b"", {**UPGRADE, **KEY}, method="GET /cometd"),
+        request(b"{}", {"Expect": "100-continue"}, method="POST /"),
+        request(b"{}", {"Expect": "100-continue"}),
+        request(b"", {**UPGRADE, **KEY}, method="GET /cometd") + frame(b"", PING) * 200,
+    ],
+    ids=["upgrade", "expectation", "expectation of a publisher", "pings"],
+)
+def test_who_is_gone_at_once_is_no_fault(data: bytes, either_door: Target) -> None:
+    with either_door.bystander():
+        for _ in range(20):
+            with either_door.wire() as wire:
+                wire.send(data)
+                wire.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+
+def test_what_is_offered_in_vain_is_not_logged(either_door: Target) -> None:
+    with either_door.wire() as wire:
+        offer = {**UPGRADE, **KEY, "Sec-WebSocket-Protocol": "chat, superchat"}
+        wire.send(request(b"", offer, method="GET /cometd"))
+        assert wire.answer().status == 101
+    assert "superchat" not in either_door.log()
