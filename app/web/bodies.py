@@ -48,30 +48,41 @@ async def read_body(request: web.Request, endpoint: Endpoint) -> bytes:
     return _messages_of_form(body) if request.content_type == _FORM else body
 
 
-def _decoder_of(request: web.Request) -> Decoder:
+def _decoder_of(request: web.Request) -> Decoder | None:
     encoding = encoding_of(request.headers)
-    if encoding not in DECODERS or request.content_type.startswith("multipart/"):
+    is_known = encoding == "identity" or encoding in DECODERS
+    if not is_known or request.content_type.startswith("multipart/"):
         raise RequestRefused(BayeuxError.MEDIA_TYPE_UNSUPPORTED)
-    return DECODERS[encoding]()
+    return None if encoding == "identity" else DECODERS[encoding]()
 
 
-async def _read(request: web.Request, decoder: Decoder, limit: int, intake: Intake) -> bytes:
+async def _read(request: web.Request, decoder: Decoder | None, limit: int, intake: Intake) -> bytes:
     """The decoded body; given up as soon as it is too large, so a bomb is never unpacked."""
-    pieces, size = [], 0
+    held = size = 0
+    parts, pieces = [], []
     try:
         async for part in request.content.iter_any():
-            for number, piece in enumerate(decoder.pieces(part)):
-                if number > 0:
-                    await asyncio.sleep(0)
-                if size + len(piece) > limit:
+            if held + len(part) > limit:
+                raise RequestRefused(BayeuxError.REQUEST_TOO_LARGE)
+            intake.take(len(part))
+            held += len(part)
+            parts.append(part)
+        if decoder is None:
+            return b"".join(parts)
+        # Only now that all of it is here: whoever sends no end holds no more than was sent.
+        for part in parts:
+            for piece in decoder.pieces(part):
+                size += len(piece)
+                if size > limit:
                     raise RequestRefused(BayeuxError.REQUEST_TOO_LARGE)
                 intake.take(len(piece))
-                size += len(piece)
+                held += len(piece)
                 pieces.append(piece)
+                await asyncio.sleep(0)
         decoder.end()
         return b"".join(pieces)
     finally:
-        intake.give_back(size)
+        intake.give_back(held)
 
 
 def to_utf8(body: bytes, charset: str | None) -> bytes:

@@ -27,16 +27,6 @@ class Decoder(Protocol):
         """There is no further part."""
 
 
-class Identity:
-    """Takes bodies as they are."""
-
-    def pieces(self, part: bytes) -> Iterator[bytes]:
-        yield part
-
-    def end(self) -> None:
-        pass
-
-
 class Gzip:
     """One file or several, each behind the other."""
 
@@ -78,7 +68,6 @@ class Deflate:
 
 
 DECODERS: dict[str, Callable[[], Decoder]] = {
-    "identity": Identity,
     "gzip": Gzip,
     "x-gzip": Gzip,
     "deflate": Deflate,
