@@ -5,6 +5,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from app.bayeux.codec import RequestLimits, decode
+from app.bayeux.errors import RequestRefused
 from app.delivery.json_text import to_json
 from app.web.admin.operations import LetterFilter, ReplayOptions, SessionFilter
 from app.web.admin.shapes import DispatcherState, LetterState, Ms
@@ -171,12 +173,13 @@ class Edit(Asked):
     def _is_fit(cls, data: Any) -> Any:  # noqa: ANN401 - whatever JSON has
         # Who has no number must not get null for it.
         json.dumps(data, allow_nan=False)
-        try:
-            size = len(to_json(data))
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"data cannot be written: {error}") from error
-        if size > MAX_EDIT:
+        written = to_json(data)
+        if len(written) > MAX_EDIT:
             raise ValueError(f"data has more than {MAX_EDIT} bytes")
+        try:
+            decode(b'{"data":' + written + b"}", RequestLimits())
+        except RequestRefused as refused:
+            raise ValueError("nobody could publish such data") from refused
         return data
 
 
