@@ -63,7 +63,7 @@ def _has_huge_integer(body: bytes) -> bool:
 
 def _is_deeper(body: bytes, decoded: object, depth: int) -> bool:
     """Whether arrays and objects are nested deeper than this."""
-    return body.count(b"[") + body.count(b"{") > depth and is_deeper(decoded, depth, depth)
+    return body.count(b"[") + body.count(b"{") > depth and is_deeper(decoded, depth)
 
 
 def encode_reply(reply: Json) -> bytes:

@@ -23,7 +23,7 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
-from app.delivery.json_text import is_harmless, to_json
+from app.delivery.json_text import is_deeper, to_json
 
 console = Console(highlight=False, soft_wrap=False)
 _errors = Console(stderr=True, highlight=False, soft_wrap=True)
@@ -69,7 +69,7 @@ def when(ms: int | None) -> str:
 
 def print_json(value: object, *, is_line: bool = False) -> None:
     """JSON, on one line or for reading."""
-    if is_line or not is_harmless(value):
+    if is_line or is_deeper(value, 5):
         text = to_json(value).decode()
     else:
         text = orjson.dumps(value, option=orjson.OPT_INDENT_2).decode()

@@ -10,6 +10,7 @@ from typing import Any, Self
 import orjson
 
 from app.delivery.attempts import Attempt, Trail, clipped, first_and_last
+from app.delivery.json_text import to_json
 from app.delivery.messages import Message
 
 CHANNEL = "/sys/deadMessage"
@@ -138,7 +139,7 @@ class DeadLetter:
         told = self.envelope()
         return {
             "__key": orjson.dumps(told["key"]).decode(),
-            "__qos": orjson.dumps(told["qos"]).decode(),
+            "__qos": to_json(told["qos"]).decode(),
             "__oid": self.channel,
             "__rcvTimestamp": str(self.message),
             "__deadMessageReason": self.reason,

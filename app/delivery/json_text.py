@@ -1,8 +1,8 @@
 """JSON of what others said, written without harm.
 
-orjson reserves room for what it writes, but not for what stands behind an array that has ended, as
-far as versions 3.11 to 3.13 go: many arrays within each other that end one after the other are
-written beyond the end of its memory. Ten of them with a long number behind each were enough. What
+orjson does not reserve room for everything that stands behind the end of an array or an object, as
+far as versions 3.11 to 3.13 go: where many that are within each other end one after the other it
+writes beyond the end of its memory. Eight of them with long numbers behind each were enough. What
 is nested like that is written by Python's own module, which takes longer and has no such fault.
 """
 
@@ -11,39 +11,38 @@ from typing import Any
 
 import orjson
 
-# Half of what can do harm: who writes may put a value into some arrays and objects of its own.
-_ARRAYS = 5
-_LEVELS = 32
+# The least that was seen to do harm has eight.
+_LEVELS = 5
 
 
-def is_deeper(value: object, levels: int, arrays: int) -> bool:
-    """Whether there are more arrays and objects, or more arrays, within each other than these."""
-    if isinstance(value, list):
-        if levels == 0 or arrays == 0:
+def is_deeper(value: object, levels: int) -> bool:
+    """Whether more arrays and objects than these are within each other."""
+    if isinstance(value, (list, tuple)):
+        if levels == 0:
             return True
         for inner in value:
-            if isinstance(inner, (list, dict)) and is_deeper(inner, levels - 1, arrays - 1):
+            if isinstance(inner, (list, tuple, dict)) and is_deeper(inner, levels - 1):
                 return True
     elif isinstance(value, dict):
         if levels == 0:
             return True
         for inner in value.values():
-            if isinstance(inner, (list, dict)) and is_deeper(inner, levels - 1, arrays):
+            if isinstance(inner, (list, tuple, dict)) and is_deeper(inner, levels - 1):
                 return True
     return False
 
 
-def is_harmless(value: object) -> bool:
-    """Whether orjson can write it, also as a part of something else."""
-    return not is_deeper(value, _LEVELS, _ARRAYS)
-
-
 def to_json(value: Any) -> bytes:  # noqa: ANN401 - whatever was said
     """The value as JSON; raises `TypeError` or `ValueError` if it has none."""
-    if is_harmless(value):
+    if not is_deeper(value, _LEVELS):
         try:
             return orjson.dumps(value)
         except orjson.JSONEncodeError:
             # What else it cannot write, as integers beyond 64 bits of an extension.
             pass
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+
+
+def part(value: Any) -> Any:  # noqa: ANN401 - whatever was said
+    """The value as a part of something that orjson writes."""
+    return orjson.Fragment(to_json(value)) if isinstance(value, (list, tuple, dict)) else value

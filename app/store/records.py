@@ -8,6 +8,7 @@ import orjson
 from app.delivery import attempts
 from app.delivery.dead_letters import DeadLetter, State, key_of, subject_of
 from app.delivery.guard import Held
+from app.delivery.json_text import part
 from app.delivery.keeper import Batch, Mark
 from app.delivery.messages import ORDINARY_PRIORITY, Message
 from app.delivery.session_record import RecordUnreadable, SessionRecord
@@ -33,7 +34,7 @@ def pack_message(message: Message) -> bytes:
     if message.linger_s is not None:
         head["w"] = message.linger_s
     if message.properties is not None:
-        head["x"] = dict(message.properties)
+        head["x"] = part(message.properties)
     if message.leaves_no_letter:
         head["d"] = True
     return orjson.dumps(head) + b"\n" + message.wire
@@ -179,11 +180,11 @@ def letter_to_json(letter: DeadLetter) -> dict[str, Any]:
         "size": letter.size,
         "priority": letter.priority,
         "durable": letter.is_durable,
-        "properties": None if letter.properties is None else dict(letter.properties),
+        "properties": part(letter.properties),
         "attempts": letter.attempt_count,
         "redelivered": letter.redelivered,
         "history": [attempt.to_json() for attempt in letter.attempts],
-        "policy": None if letter.policy is None else dict(letter.policy),
+        "policy": part(letter.policy),
         "generation": letter.generation,
         "state": letter.state.value,
         "replays": letter.replays,
@@ -211,13 +212,13 @@ def _letter_head(letter: DeadLetter) -> dict[str, Any]:
     if letter.is_durable:
         head["d"] = True
     if letter.properties is not None:
-        head["x"] = dict(letter.properties)
+        head["x"] = part(letter.properties)
     if letter.attempt_count or letter.redelivered:
         head["n"] = [letter.attempt_count, letter.redelivered]
     if letter.attempts:
         head["h"] = orjson.Fragment(attempts.pack(letter.attempts, _MOST_OF_LETTER))
     if letter.policy is not None:
-        head["o"] = dict(letter.policy)
+        head["o"] = part(letter.policy)
     if letter.generation:
         head["g"] = letter.generation
     return head

@@ -25,6 +25,14 @@ _LINGER_S = 2.0
 _BACKLOG = 4096
 
 
+_OF_CLIENTS = (
+    HttpProcessingError,
+    web.RequestPayloadError,
+    ConnectionResetError,
+    BrokenPipeError,
+)
+
+
 class _OurFaults(logging.Filter):
     """Faults of ours alone: a client's are answered, and may have a cookie in them.
 
@@ -33,9 +41,7 @@ class _OurFaults(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         fault = record.exc_info[1] if record.exc_info else None
-        return not isinstance(
-            fault, (HttpProcessingError, web.RequestPayloadError, ConnectionError)
-        )
+        return not isinstance(fault, _OF_CLIENTS)
 
 
 _log = logging.getLogger("app.web.http")

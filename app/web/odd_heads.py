@@ -3,12 +3,11 @@
 import re
 from typing import Any
 
-# They are encoded again or repeated on their way, so they must be ASCII, and need not be long.
+# They are encoded again or repeated on their way, so they must be ASCII.
 _REPEATED = ("Expect", "Sec-WebSocket-Key", "Sec-WebSocket-Version", "Sec-WebSocket-Protocol")
-_LONGEST = 1000
 _DATES = ("If-Modified-Since", "If-Unmodified-Since", "If-Range")
 # No year and no second has as many digits; the calendar's integers have not.
-_TOO_MANY_DIGITS = re.compile(r"\d{9}")
+_TOO_MANY_DIGITS = re.compile(r"[\d_]{9}")
 _FILES = "/static/"
 # What a file's name may have on the usual disks.
 _LONGEST_NAME = 255
@@ -19,10 +18,11 @@ def is_odd(message: Any) -> bool:  # noqa: ANN401 - as aiohttp's parser gives it
     headers = message.headers
     for name in _REPEATED:
         for value in headers.getall(name, ()):
-            if len(value) > _LONGEST or not value.isascii():
+            if not value.isascii():
                 return True
     for name in _DATES:
         for value in headers.getall(name, ()):
             if _TOO_MANY_DIGITS.search(value):
                 return True
-    return message.path.startswith(_FILES) and len(message.path) > _LONGEST_NAME
+    path: str = message.url.path
+    return path.startswith(_FILES) and len(path.encode()) > _LONGEST_NAME

@@ -18,10 +18,13 @@ KEY = {"Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ=="}
         ("GET /", {"Expect": "\xff"}),
         ("GET /cometd", {**UPGRADE, "Sec-WebSocket-Key": "\xff"}),
         ("GET /cometd", {**UPGRADE, **KEY, "Sec-WebSocket-Version": "\xff"}),
-        ("GET /cometd", {**UPGRADE, **KEY, "Sec-WebSocket-Protocol": "a," * 3000}),
+        ("GET /cometd", {**UPGRADE, **KEY, "Sec-WebSocket-Protocol": "\xff"}),
         ("GET /", {"If-Modified-Since": f"Thu, 01 Jan 2000 {'9' * 17}:00:00 GMT"}),
         ("GET /", {"If-Range": f"Thu, 01 Jan {'9' * 17} 00:00:00 GMT"}),
+        ("GET /", {"If-Modified-Since": "Mon, 01 Jan 9_999_999_999 00:00:00 GMT"}),
         ("GET /static/" + "a" * 7000, {}),
+        ("GET /%73tatic/" + "a" * 300, {}),
+        ("GET http://holdfast.test/static/" + "a" * 300, {}),
     ],
 )
 def test_odd_heads_are_malformed(method: str, headers: dict[str, str], either_door: Target) -> None:
@@ -36,6 +39,12 @@ def test_usual_heads_are_not_odd(either_door: Target) -> None:
     with either_door.wire() as wire:
         wire.send(request(b"", {"If-Modified-Since": date, "Accept": "\xff"}, method="GET /"))
         assert wire.answer().status in (200, 304)
+        wire.send(request(b"", method="GET /static/nothing.js?" + "x" * 1000))
+        assert wire.answer().status == 404
+    with either_door.wire() as wire:
+        token = {"Sec-WebSocket-Protocol": "bearer, " + "x" * 3000}
+        wire.send(request(b"", {**UPGRADE, **KEY, **token}, method="GET /cometd"))
+        assert wire.answer().status == 101
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from app.delivery.attempts import Attempt
 from app.delivery.dead_letters import DeadLetter
 from app.delivery.dispatcher import DEFAULT_POLICY, State
 from app.delivery.entries import Entry, Settling
-from app.delivery.json_text import is_harmless, to_json
+from app.delivery.json_text import part
 from app.delivery.queue import CallbackQueue
 from app.store.letter_search import LetterGroup
 from app.store.remarks import Remark
@@ -137,12 +137,7 @@ def entry(bayeux: Bayeux, session: Session, entry: Entry) -> shapes.Entry:
 
 
 def _data(wire: bytes) -> Any:  # noqa: ANN401 - whatever was published
-    return _fit(orjson.loads(wire).get("data"))
-
-
-def _fit(data: Any) -> Any:  # noqa: ANN401 - whatever was published
-    """The data, or a form of it that orjson writes without harm."""
-    return data if is_harmless(data) else orjson.Fragment(to_json(data))
+    return part(orjson.loads(wire).get("data"))
 
 
 # Dead letters
@@ -180,11 +175,11 @@ def whole_letter(node: str, letter: DeadLetter, age_ms: int) -> shapes.Letter:
     return shapes.Letter(
         **{each.name: getattr(summary, each.name) for each in fields(summary)},
         data=_data(letter.wire),
-        properties=None if letter.properties is None else dict(letter.properties),
+        properties=part(letter.properties),
         priority=letter.priority,
         durable=letter.is_durable,
         history=[_attempt(attempt) for attempt in letter.attempts],
-        policy=None if letter.policy is None else dict(letter.policy),
+        policy=part(letter.policy),
     )
 
 
@@ -247,7 +242,7 @@ def replay(job: Job) -> shapes.Replay:
             "stop_at": options.stop_ratio,
             "max_replays": options.max_generation,
             "to": options.target,
-            "edit": None if options.data is None else {"data": _fit(orjson.loads(options.data))},
+            "edit": None if options.data is None else {"data": part(orjson.loads(options.data))},
         },
         total=job.total,
         sent=job.sent,
