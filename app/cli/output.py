@@ -1,5 +1,6 @@
 """What commands print: tables for people, lines for programs, JSON for both."""
 
+import json
 import re
 import sys
 import time
@@ -69,8 +70,10 @@ def when(ms: int | None) -> str:
 
 def print_json(value: object, *, is_line: bool = False) -> None:
     """JSON, on one line or for reading."""
-    if is_line or is_deeper(value, 5):
+    if is_line:
         text = to_json(value).decode()
+    elif is_deeper(value, 5):
+        text = json.dumps(value, ensure_ascii=False, indent=2)
     else:
         text = orjson.dumps(value, option=orjson.OPT_INDENT_2).decode()
     text = _OBEYED.sub(lambda match: f"\\u{ord(match[0]):04x}", text)

@@ -12,7 +12,7 @@ from app.delivery.receivers import Receiver
 from app.journal.columns import Why
 from app.journal.journal import Journal, Outlet
 from app.journal.notes import CrowdNotes, PublishNotes
-from app.journal.schema import Kind
+from app.journal.schema import MOST_EVENTS, Kind
 
 if TYPE_CHECKING:
     from app.delivery.witness import Handouts, Intake
@@ -44,6 +44,13 @@ class Clerk(Journal):
         self._end_rows()
         super().flush(now)
 
+    def _relieve(self) -> None:
+        """One turn of the loop may bring more than a frame may have."""
+        if self.count >= MOST_EVENTS // 2:
+            self._end_rows()
+            self.take_in()
+            self._leave()
+
     def _end_rows(self) -> None:
         self.handed.end()
         self.written.end()
@@ -66,6 +73,7 @@ class Clerk(Journal):
             self.explained(
                 Kind.REFUSED, entry.message, receiver.key, at, entry.attempts, code=code.text
             )
+        self._relieve()
 
     def returned(self, receiver: Receiver, entries: Iterable[Entry]) -> None:
         messages = [entry.message for entry in entries]
@@ -76,6 +84,7 @@ class Clerk(Journal):
             self._remember(receiver, messages, Why())
         else:
             self.delivered(Kind.EXPIRED, messages, receiver.key, self.now_us())
+            pass
 
     def discarded(
         self, receiver: Receiver, messages: Sequence[Message], reason: Reason, *, is_kept: bool
@@ -86,6 +95,7 @@ class Clerk(Journal):
         at = self.now_us()
         for message in messages:
             self.explained(Kind.DISCARDED, message, receiver.key, at, code=reason.value)
+        self._relieve()
 
     def _remember(self, receiver: Receiver, messages: Sequence[Message], why: Why) -> None:
         for message in messages:

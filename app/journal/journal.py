@@ -96,6 +96,9 @@ class Journal(FrameBuilder):
         """All that was told leaves, if the store is there."""
         self._due = now + PATIENCE_S
         self.take_in()
+        self._leave()
+
+    def _leave(self) -> None:
         if self._outlet.has_room:
             self._send()
         elif self.count:

@@ -9,6 +9,8 @@ from typing import Final, NamedTuple
 VERSION = 2
 # Rows that make a frame, a tenth of a second later: by itself it costs as much as a hundred rows.
 FULL = 2000
+# A frame with more events is not believed.
+MOST_EVENTS: Final = 1_000_000
 # How long (seconds) they may: what an ordinary store may lose, too, when its machine dies.
 PATIENCE_S = 1.0
 # Ids of messages are nanoseconds, times are microseconds.

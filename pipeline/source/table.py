@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from app.journal.frame import USUALLY, Frame, FrameUnreadable
+from app.journal.schema import MOST_EVENTS
 from pipeline.arrow import batch
 
 if TYPE_CHECKING:
@@ -19,8 +20,7 @@ if TYPE_CHECKING:
     Numbers = NDArray[np.int64]
 
 _NS_PER_US = 1000
-# More than any server writes in one frame, and as late as a clock may be.
-_MOST_EVENTS = 1_000_000
+# As late as a clock may be.
 _LATEST_US = 4_102_444_800_000_000
 _MOST_NS = 2**62
 # What comes of columns that are not what they should be.
@@ -62,7 +62,7 @@ class _Page:
 
     def __init__(self, frames: Sequence[Numbered]) -> None:
         heads = [each.frame.head for each in frames]
-        if any(not 0 < head.n <= _MOST_EVENTS for head in heads):
+        if any(not 0 < head.n <= MOST_EVENTS for head in heads):
             raise FrameUnreadable("a frame with more events than there can be")
         _must(all(0 <= head.t0 < _LATEST_US for head in heads))
         self._bodies: list[dict[str, Any]] = [cast("Any", each.frame.body) for each in frames]

@@ -2,10 +2,16 @@
 
 from collections.abc import Sequence
 
+import pytest
+
+from app.delivery.counters import Counters, Reason
 from app.delivery.messages import Message
-from app.journal.frame import decode
+from app.delivery.queue import CallbackQueue, QueueLimits
+from app.delivery.receivers import Receiver
+from app.journal.clerk import Clerk
+from app.journal.frame import decode, decode_head
 from app.journal.journal import Journal
-from app.journal.schema import FULL, PATIENCE_S, Event, Kind
+from app.journal.schema import FULL, MOST_EVENTS, PATIENCE_S, Event, Kind
 from app.journal.unfold import unfold
 
 WALL = 1_763_600_000_000_000
@@ -198,3 +204,18 @@ def test_memory_is_bounded_however_long_the_store_is_away() -> None:
     assert sum(map(len, at.shelf.frames)) < 4000
     acked = [event for event in at.shelf.events if event.kind == Kind.ACKED]
     assert len(acked) + at.journal.dropped == 6000
+
+
+@pytest.mark.slow
+def test_no_frame_has_more_events_than_are_believed_whatever_one_turn_brings() -> None:
+    shelf = Shelf()
+    clerk = Clerk("here", shelf, now=0.0, now_ns=Wall())
+    receiver = Receiver(CallbackQueue(QueueLimits(), Counters()), 1)
+    messages = [Message(b"{}", id=WALL * 1000 + n, channel="/a") for n in range(5000)]
+    for _ in range(120):
+        clerk.discarded(receiver, messages, Reason.OVERFLOW_ENTRIES, is_kept=False)
+    clerk.flush(1.0)
+    counts = [decode_head(frame).n for frame in shelf.frames]
+    assert sum(counts) == 600_000
+    assert max(counts) < MOST_EVENTS
+    assert len(counts) > 1
