@@ -84,7 +84,7 @@ class Clerk(Journal):
             self._remember(receiver, messages, Why())
         else:
             self.delivered(Kind.EXPIRED, messages, receiver.key, self.now_us())
-            pass
+            self._relieve()
 
     def discarded(
         self, receiver: Receiver, messages: Sequence[Message], reason: Reason, *, is_kept: bool

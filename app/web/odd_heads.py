@@ -25,4 +25,4 @@ def is_odd(message: Any) -> bool:  # noqa: ANN401 - as aiohttp's parser gives it
             if _TOO_MANY_DIGITS.search(value):
                 return True
     path: str = message.url.path
-    return path.startswith(_FILES) and len(path.encode()) > _LONGEST_NAME
+    return path.startswith(_FILES) and len(path.encode(errors="surrogatepass")) > _LONGEST_NAME

@@ -39,8 +39,19 @@ def test_usual_heads_are_not_odd(either_door: Target) -> None:
     with either_door.wire() as wire:
         wire.send(request(b"", {"If-Modified-Since": date, "Accept": "\xff"}, method="GET /"))
         assert wire.answer().status in (200, 304)
-        wire.send(request(b"", method="GET /static/nothing.js?" + "x" * 1000))
-        assert wire.answer().status == 404
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/static/nothing.js?" + "x" * 1000, "/static/\xff", "/static/%ff", "/static/%00", "/\xff"],
+)
+def test_files_that_cannot_be_are_not_there(path: str, either_door: Target) -> None:
+    with either_door.wire() as wire:
+        wire.send(request(b"", method=f"GET {path}"))
+        assert wire.answer().status in (400, 404)
+
+
+def test_a_token_may_stand_where_protocols_do(either_door: Target) -> None:
     with either_door.wire() as wire:
         token = {"Sec-WebSocket-Protocol": "bearer, " + "x" * 3000}
         wire.send(request(b"", {**UPGRADE, **KEY, **token}, method="GET /cometd"))
