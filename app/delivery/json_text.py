@@ -13,6 +13,8 @@ import orjson
 
 # The least that was seen to do harm has eight.
 _LEVELS = 5
+# What is put into something else has that around it.
+_LEVELS_OF_PART = 2
 
 
 def is_deeper(value: object, levels: int) -> bool:
@@ -45,4 +47,4 @@ def to_json(value: Any) -> bytes:  # noqa: ANN401 - whatever was said
 
 def part(value: Any) -> Any:  # noqa: ANN401 - whatever was said
     """The value as a part of something that orjson writes."""
-    return orjson.Fragment(to_json(value)) if isinstance(value, (list, tuple, dict)) else value
+    return orjson.Fragment(to_json(value)) if is_deeper(value, _LEVELS_OF_PART) else value

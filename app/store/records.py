@@ -34,7 +34,7 @@ def pack_message(message: Message) -> bytes:
     if message.linger_s is not None:
         head["w"] = message.linger_s
     if message.properties is not None:
-        head["x"] = part(message.properties)
+        head["x"] = part(dict(message.properties))
     if message.leaves_no_letter:
         head["d"] = True
     return orjson.dumps(head) + b"\n" + message.wire
@@ -180,11 +180,11 @@ def letter_to_json(letter: DeadLetter) -> dict[str, Any]:
         "size": letter.size,
         "priority": letter.priority,
         "durable": letter.is_durable,
-        "properties": part(letter.properties),
+        "properties": None if letter.properties is None else part(dict(letter.properties)),
         "attempts": letter.attempt_count,
         "redelivered": letter.redelivered,
         "history": [attempt.to_json() for attempt in letter.attempts],
-        "policy": part(letter.policy),
+        "policy": None if letter.policy is None else part(dict(letter.policy)),
         "generation": letter.generation,
         "state": letter.state.value,
         "replays": letter.replays,
@@ -212,13 +212,13 @@ def _letter_head(letter: DeadLetter) -> dict[str, Any]:
     if letter.is_durable:
         head["d"] = True
     if letter.properties is not None:
-        head["x"] = part(letter.properties)
+        head["x"] = part(dict(letter.properties))
     if letter.attempt_count or letter.redelivered:
         head["n"] = [letter.attempt_count, letter.redelivered]
     if letter.attempts:
         head["h"] = orjson.Fragment(attempts.pack(letter.attempts, _MOST_OF_LETTER))
     if letter.policy is not None:
-        head["o"] = part(letter.policy)
+        head["o"] = part(dict(letter.policy))
     if letter.generation:
         head["g"] = letter.generation
     return head

@@ -175,11 +175,11 @@ def whole_letter(node: str, letter: DeadLetter, age_ms: int) -> shapes.Letter:
     return shapes.Letter(
         **{each.name: getattr(summary, each.name) for each in fields(summary)},
         data=_data(letter.wire),
-        properties=part(letter.properties),
+        properties=None if letter.properties is None else part(dict(letter.properties)),
         priority=letter.priority,
         durable=letter.is_durable,
         history=[_attempt(attempt) for attempt in letter.attempts],
-        policy=part(letter.policy),
+        policy=None if letter.policy is None else part(dict(letter.policy)),
     )
 
 

@@ -52,7 +52,7 @@ def write_watched(writer: str, levels: int, step: int = 3) -> int:
 @pytest.mark.slow
 @pytest.mark.timeout(120)
 def test_what_is_harmless_is_written_within_its_memory() -> None:
-    """Two levels fewer, for those around it."""
+    """With two levels around it, as many as parts of something else have."""
     assert write_watched("orjson.dumps", 3) == 0
 
 
