@@ -24,7 +24,7 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
-from app.delivery.json_text import is_deeper, to_json
+from app.delivery.json_text import is_harmless, to_json
 
 console = Console(highlight=False, soft_wrap=False)
 _errors = Console(stderr=True, highlight=False, soft_wrap=True)
@@ -72,10 +72,10 @@ def print_json(value: object, *, is_line: bool = False) -> None:
     """JSON, on one line or for reading."""
     if is_line:
         text = to_json(value).decode()
-    elif is_deeper(value, 5):
-        text = json.dumps(value, ensure_ascii=False, indent=2)
-    else:
+    elif is_harmless(value):
         text = orjson.dumps(value, option=orjson.OPT_INDENT_2).decode()
+    else:
+        text = json.dumps(value, ensure_ascii=False, indent=2)
     text = _OBEYED.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
     sys.stdout.write(text + "\n")
 

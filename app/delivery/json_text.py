@@ -13,7 +13,7 @@ import orjson
 
 # The least that was seen to do harm has eight.
 _LEVELS = 5
-# What is put into something else has that around it.
+# What is a part of something else has others around it.
 _LEVELS_OF_PART = 2
 
 
@@ -34,9 +34,14 @@ def is_deeper(value: object, levels: int) -> bool:
     return False
 
 
+def is_harmless(value: object) -> bool:
+    """Whether orjson can write it."""
+    return not is_deeper(value, _LEVELS)
+
+
 def to_json(value: Any) -> bytes:  # noqa: ANN401 - whatever was said
     """The value as JSON; raises `TypeError` or `ValueError` if it has none."""
-    if not is_deeper(value, _LEVELS):
+    if is_harmless(value):
         try:
             return orjson.dumps(value)
         except orjson.JSONEncodeError:
