@@ -87,7 +87,7 @@ def _find_session(bayeux: Bayeux, first: Json, exchange: Exchange) -> Session | 
         return None
     if exchange.pipe is not None:
         return _find_session_of_pipe(bayeux, first, exchange, exchange.pipe)
-    return bayeux.sessions.find(first.get("clientId"), exchange.browser)
+    return bayeux.sessions.find(first.get("clientId"), exchange.browser, bayeux.now)
 
 
 def _find_session_of_pipe(
@@ -105,9 +105,7 @@ def _find_session_of_pipe(
             return None
     if bayeux.options.ws_require_handshake_per_connection:
         return None
-    session = bayeux.sessions.find(client_id, exchange.browser)
-    if session is None and pipe.is_newcomer and exchange.browser is not None:
-        session = bayeux.sessions.claim(client_id, exchange.browser, bayeux.now)
+    session = bayeux.sessions.find(client_id, exchange.browser, bayeux.now)
     if session is not None:
         bayeux.attach(pipe, session)
     return session

@@ -40,8 +40,6 @@ class Pipe(Protocol):
     """A connection on which messages may be sent at any time; it serves one session."""
 
     session: "Session | None"
-    # Whether the connection was opened without a browser identity, and was given one.
-    is_newcomer: bool
 
     def push(self, messages: Sequence[Event]) -> bool:
         """Send the messages; False if the connection is closing, and nothing was taken."""

@@ -16,8 +16,9 @@ from app.delivery.counters import Reason
 from app.delivery.entries import Settling
 from app.delivery.queue import CallbackQueue
 
-# How long after its handshake a newcomer's socket may ask for the session.
-CLAIM_S = 5.0
+# How long after its handshake a newcomer's socket may ask for the session: what opens a connection
+# may be lost on its way three times.
+CLAIM_S = 10.0
 
 
 class Handshake:
@@ -131,7 +132,7 @@ class Handshake:
         if browser is None:
             browser = exchange.new_browser = bayeux.new_id()
         session = self._settle_in(draft, browser)
-        if exchange.new_browser is not None:
+        if pipe is None:
             session.claimable_until = bayeux.now + CLAIM_S
         session.connection_type = exchange.carrier.connection_type
         exchange.session = session

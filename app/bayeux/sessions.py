@@ -83,8 +83,7 @@ class Session(Receiver):
         super().__init__(queue, number)
         self.client_id = client_id
         self.browser: str | None = None
-        # A newcomer's handshake came without a cookie. If it opens a socket at the same time, that
-        # has been given an identity too, and nobody knows which of them the browser keeps.
+        # The other identity of a newcomer, and until when it may show itself.
         self.claimable_until = 0.0
         self.browser_of_socket: str | None = None
         self.state = State.HANDSHAKEN
@@ -225,6 +224,9 @@ class Sessions:
         self._by_id: dict[str, Session] = {}
         self._by_name: dict[str, Session] = {}
         self._replaced: OrderedDict[str, None] = OrderedDict()
+        # Identities given to sockets that came without one and are open. A client that handshakes
+        # at the same time gets a second, and nobody knows which of the two its browser keeps.
+        self.newcomers: set[str] = set()
         # How many connects each browser has held.
         self.held_by_browser: dict[str, int] = {}
         # Numbers are names of sessions in what outlives this process: they must not come again.
@@ -282,27 +284,19 @@ class Sessions:
         """Whether another client has taken the session of this one."""
         return type(client_id) is str and client_id in self._replaced
 
-    def find(self, client_id: object, browser: str | None) -> Session | None:
+    def find(self, client_id: object, browser: str | None, now: float) -> Session | None:
         """The session of this id, if it was made by the browser that asks now."""
         session = self._by_id.get(client_id) if type(client_id) is str else None
         if session is None or session.state is _AWAY:
             return None
         if self._trusting or (browser is not None and browser == session.browser):
             return session
-        if browser is not None and browser == session.browser_of_socket:
-            return session
-        return None
-
-    def claim(self, client_id: object, browser: str, now: float) -> Session | None:
-        """A newcomer's socket takes the session of its handshake, once, before any connect."""
-        session = self._by_id.get(client_id) if type(client_id) is str else None
-        if session is None or now > session.claimable_until:
+        if browser is None:
             return None
-        if session.state is not State.HANDSHAKEN:
-            return None
-        session.claimable_until = 0.0
-        session.browser_of_socket = browser
-        return session
+        if browser in self.newcomers and now <= session.claimable_until:
+            session.claimable_until = 0.0
+            session.browser_of_socket = browser
+        return session if browser == session.browser_of_socket else None
 
     def remove(self, session: Session, seen: Input) -> None:
         """The session ends."""

@@ -61,7 +61,6 @@ class Socket:
         "_protocol",
         "browser",
         "heard",
-        "is_newcomer",
         "session",
     )
 
@@ -73,12 +72,10 @@ class Socket:
         endpoint: Endpoint,
         browser: str,
         *,
-        is_newcomer: bool,
         flush: Callable[[], Awaitable[None]],
         hang_up: Callable[[], Awaitable[object]],
     ) -> None:
         self.browser = browser
-        self.is_newcomer = is_newcomer
         self.session: Session | None = None
         self.heard = endpoint.clock()
         # Asked for every message: what the request says of it is two steps away.
@@ -227,19 +224,25 @@ class WebSocketDoor:
             return refusal(request, refused.error, self._endpoint)
         if not self._speaks_our_protocol(request):
             return refusal(request, BayeuxError.TRANSPORT_UNKNOWN, self._endpoint)
-        known = options.cookie.find(request.headers.get("Cookie"))
-        browser = known or self._endpoint.bayeux.new_id()
         response = _Response(self._endpoint)
-        if known is None:
-            response.headers["Set-Cookie"] = options.cookie.header(browser)
+        known = options.cookie.find(request.headers.get("Cookie"))
+        if known is not None:
+            await self._open_and_read(request, response, known)
+            return response
+        browser = self._endpoint.bayeux.new_id()
+        response.headers["Set-Cookie"] = options.cookie.header(browser)
+        newcomers = self._endpoint.bayeux.sessions.newcomers
+        newcomers.add(browser)
+        try:
+            await self._open_and_read(request, response, browser)
+        finally:
+            newcomers.remove(browser)
+        return response
+
+    async def _open_and_read(self, request: web.Request, response: _Response, browser: str) -> None:
         writer = await response.prepare(request)
         socket = Socket(
-            request,
-            self._endpoint,
-            browser,
-            is_newcomer=known is None,
-            flush=writer.drain,
-            hang_up=response.close,
+            request, self._endpoint, browser, flush=writer.drain, hang_up=response.close
         )
         self._open[response] = socket
         if self._watch is None and self._endpoint.options.ws_idle_timeout_s > 0:
@@ -250,7 +253,6 @@ class WebSocketDoor:
             del self._open[response]
             socket.close()
             self._endpoint.bayeux.detach(socket, self._endpoint.clock())
-        return response
 
     async def _watch_idle(self) -> None:
         """One look at all sockets now and then is cheaper than a timeout for each message."""

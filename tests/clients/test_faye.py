@@ -16,6 +16,7 @@ SCENARIOS = [
     Scenario("keepsTheOrderOfAThousandMessages", BOTH),
     Scenario("carriesFalsyAndOddData", BOTH),
     Scenario("worksFromFarAway", BOTH),
+    Scenario("changesToItsSocketWhenever", (WEBSOCKET,)),
     Scenario("keepsTheSessionThroughAShortOutage", BOTH),
 ]
 DEATH = Scenario("findsItsFeetAfterTheServerWasKilled", BOTH)

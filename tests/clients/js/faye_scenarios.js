@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import {FayeClient} from "./faye_client.js";
 import {CometClient} from "./cometd_client.js";
-import {ask, numbers} from "./harness.js";
+import {ask, numbers, pause} from "./harness.js";
 import {badNetwork} from "./proxy.js";
 
 const data = (messages) => messages.map((message) => message.data);
@@ -118,6 +118,27 @@ export async function worksFromFarAway(context) {
     assert.equal((await inbox.next()).data, "from far away");
     assert.equal(far.handshakes.rest.length, 1, "it had to handshake more than once");
     await Promise.all([near.disconnect(), far.disconnect()]);
+    network.close();
+}
+
+/** Until its socket is open Faye talks over HTTP, and either of its two cookies may be the last. */
+export async function changesToItsSocketWhenever(context) {
+    await Promise.all([0, 2, 5, 9, 14, 20, 40, 80].map((late) => changesToItsSocket(context, late)));
+}
+
+async function changesToItsSocket(context, socketDelayMs) {
+    const network = await badNetwork(context.url, {socketDelayMs});
+    const client = new FayeClient(context, {url: network.url});
+    const channel = `${context.root}/${socketDelayMs}`;
+    const inbox = await client.subscribe(channel);
+    let count = 0;
+    while (client.transport !== "websocket" || count < 5) {
+        await client.publish(channel, count++);
+        await pause(3);
+    }
+    assert.deepEqual(data(await inbox.take(count)), numbers(count));
+    assert.equal(client.handshakes.rest.length, 1, "it had to handshake more than once");
+    await client.disconnect();
     network.close();
 }
 

@@ -9,10 +9,12 @@ class BadNetwork {
     #onReply = null;
     #isDown = false;
     #delayMs;
+    #socketDelayMs;
 
-    constructor(url, delayMs) {
+    constructor(url, delayMs, socketDelayMs) {
         this.#target = new URL(url);
         this.#delayMs = delayMs;
+        this.#socketDelayMs = socketDelayMs;
         this.#listener = createServer((client) => this.#link(client));
     }
 
@@ -68,12 +70,15 @@ class BadNetwork {
         const server = connect({host: this.#target.hostname, port: this.#target.port});
         const link = {client, server, isLost: false};
         this.#links.add(link);
-        client.on("data", (bytes) => this.#later(() => server.write(bytes)));
+        client.on("data", (bytes) => {
+            const isUpgrade = bytes.includes("Upgrade: websocket");
+            this.#later(() => server.write(bytes), isUpgrade ? this.#socketDelayMs : this.#delayMs);
+        });
         server.on("data", (bytes) => {
             if (this.#onReply !== null) {
                 this.#onReply(link);
             } else if (!link.isLost) {
-                this.#later(() => client.write(bytes));
+                this.#later(() => client.write(bytes), this.#delayMs);
             }
         });
         for (const end of [client, server]) {
@@ -82,9 +87,9 @@ class BadNetwork {
         }
     }
 
-    #later(action) {
-        if (this.#delayMs > 0) {
-            setTimeout(action, this.#delayMs);
+    #later(action, delayMs) {
+        if (delayMs > 0) {
+            setTimeout(action, delayMs);
         } else {
             action();
         }
@@ -97,7 +102,10 @@ class BadNetwork {
     }
 }
 
-/** With a delay, all bytes are under way for that long, in both directions. */
-export function badNetwork(url, {delayMs = 0} = {}) {
-    return new BadNetwork(url, delayMs).open();
+/**
+ * With a delay, all bytes are under way for that long, in both directions. Requests to upgrade may
+ * have a delay of their own.
+ */
+export function badNetwork(url, {delayMs = 0, socketDelayMs = delayMs} = {}) {
+    return new BadNetwork(url, delayMs, socketDelayMs).open();
 }

@@ -106,22 +106,31 @@ mallory <- /meta/connect error "402::session_unknown" {"advice": <any>}
 alice -> /meta/subscribe {"subscription": "/browsers/newcomer"}
 alice <- /meta/subscribe ok
 
-# A session that has connected is claimed by no newcomer
-pins: 11
+# A newcomer may connect over HTTP before its socket is open
 transports: websocket
 alice speaks long-polling
 alice handshakes
 alice connects
+bob -> /meta/subscribe {"clientId": $alice, "subscription": "/browsers/late"}
+bob <- /meta/subscribe ok
 mallory -> /meta/connect {"clientId": $alice}
 mallory <- /meta/connect error "402::session_unknown" {"advice": <any>}
 
-# A session of a browser that is known already is claimed by no newcomer
+# A session that handshook on its socket is claimed by no newcomer
+pins: 11
+transports: websocket
+alice handshakes
+mallory -> /meta/connect {"clientId": $alice}
+mallory <- /meta/connect error "402::session_unknown" {"advice": <any>}
+
+# A socket that came with a cookie claims nothing
 pins: 11
 transports: websocket
 alice speaks long-polling
-alice -> /meta/handshake
+alice handshakes
+mallory -> UPGRADE /cometd
     Cookie: BAYEUX_BROWSER=known
-alice <- /meta/handshake ok {"clientId": new $alice, ...}
+mallory <- 101
 mallory -> /meta/connect {"clientId": $alice}
 mallory <- /meta/connect error "402::session_unknown" {"advice": <any>}
 

@@ -59,8 +59,7 @@ class Socket:
 
     connection_type = ConnectionType.WEBSOCKET
 
-    def __init__(self, *, is_newcomer: bool = False) -> None:
-        self.is_newcomer = is_newcomer
+    def __init__(self) -> None:
         self.session: Session | None = None
         self.is_cut = False
         self.is_full = False

@@ -157,15 +157,6 @@ def test_a_late_message_on_an_old_socket_takes_nothing_back() -> None:
     assert alice.session.pipe is new
 
 
-def test_a_newcomers_socket_comes_too_late() -> None:
-    house = House(max_interval_s=60.0)
-    alice = house.client()
-    house.advance(6.0)
-    late = house.guest(socket=Socket(is_newcomer=True), browser="given")
-    late.client_id = alice.client_id
-    assert late.publish("/a", 1).reply["error"] == "402::session_unknown"
-
-
 @pytest.mark.parametrize("pattern", ["/secret/**/", "secret/*", "", "/a//b", "/a/*/b"])
 def test_a_misspelt_pattern_is_no_protection_and_says_so(pattern: str) -> None:
     bayeux = House().bayeux

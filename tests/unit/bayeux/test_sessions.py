@@ -1,9 +1,12 @@
 """Who is taken for a session's client: its id and its browser's cookie, never the id alone."""
 
+from typing import Any
+
 import pytest
 
+from app.bayeux.handshake import CLAIM_S
 from app.bayeux.life import IllegalTransition, Input
-from tests.unit.bayeux.harness import Client, House, Socket
+from tests.unit.bayeux.harness import Asked, Client, House, Socket
 
 
 def with_session_of(client: Client, thief: Client) -> Client:
@@ -118,12 +121,17 @@ def test_a_handshake_on_each_socket_can_be_required() -> None:
 # Newcomers: a socket and a handshake at the same time, each without a cookie
 
 
-def newcomer() -> tuple[House, Client]:
-    """A client that handshook over HTTP and goes on over a socket with another identity."""
-    house = House()
-    client = house.client()
-    client.browser, client.socket = "of the socket", Socket(is_newcomer=True)
+def newcomer(**fields: Any) -> tuple[House, Client]:
+    """A client that handshook over HTTP and goes on with the identity of its socket."""
+    house = House(max_interval_s=60.0)
+    client = house.client(**fields)
+    client.browser, client.socket = "of the socket", Socket()
+    house.bayeux.sessions.newcomers.add("of the socket")
     return house, client
+
+
+def is_unknown(answer: Asked) -> bool:
+    return answer.reply.get("error") == "402::session_unknown"
 
 
 def test_the_socket_of_a_newcomer_takes_the_session_of_its_handshake() -> None:
@@ -132,50 +140,69 @@ def test_the_socket_of_a_newcomer_takes_the_session_of_its_handshake() -> None:
     assert client.subscribe("/a").replies[-1]["successful"]
 
 
+def test_a_newcomer_may_talk_over_http_until_its_socket_is_open() -> None:
+    _, client = newcomer()
+    client.browser, socket, client.socket = client.session.browser, client.socket, None
+    assert client.connect().reply["successful"]
+    client.browser, client.socket = "of the socket", socket
+    assert client.subscribe("/a").replies[-1]["successful"]
+
+
+def test_a_newcomer_may_talk_over_http_with_the_cookie_of_its_socket() -> None:
+    _, client = newcomer()
+    client.socket = None
+    assert client.connect().reply["successful"]
+
+
 def test_afterwards_both_identities_are_the_browsers() -> None:
     house, client = newcomer()
     of_handshake = client.session.browser
     client.connect()
+    house.bayeux.sessions.newcomers.clear()
     client.socket = None
     assert client.publish("/a", 1).reply["successful"]
     client.browser = of_handshake
     assert client.publish("/a", 1).reply["successful"]
     client.browser = "another"
-    assert client.publish("/a", 1).reply["error"] == "402::session_unknown"
-    assert house.bayeux.sessions.find(client.client_id, None) is None
+    assert is_unknown(client.publish("/a", 1))
+    client.browser = None
+    assert is_unknown(client.publish("/a", 1))
+
+
+def test_a_newcomers_socket_serves_the_next_session_of_its_browser_too() -> None:
+    house, client = newcomer()
+    of_handshake = client.session.browser
+    client.connect()
+    socket = client.socket
+    client.disconnect()
+    again = house.client(browser=of_handshake)
+    again.browser, again.socket = "of the socket", socket
+    assert again.connect().replies[-1]["successful"]
 
 
 def test_a_session_is_taken_once() -> None:
-    _, client = newcomer()
+    house, client = newcomer()
     client.subscribe("/a")
-    client.browser, client.socket = "third", Socket(is_newcomer=True)
-    assert client.connect().reply["error"] == "402::session_unknown"
+    client.browser, client.socket = "third", Socket()
+    house.bayeux.sessions.newcomers.add("third")
+    assert is_unknown(client.connect())
 
 
-def test_a_session_that_has_connected_is_not_taken() -> None:
-    house = House()
-    client = house.connected()
-    client.browser, client.socket = "of the socket", Socket(is_newcomer=True)
-    assert client.connect().reply["error"] == "402::session_unknown"
+def test_a_newcomers_socket_comes_too_late() -> None:
+    house, client = newcomer()
+    house.advance(CLAIM_S + 0.1)
+    assert is_unknown(client.publish("/a", 1))
 
 
-def test_a_session_of_a_browser_with_a_cookie_is_not_taken() -> None:
-    house = House()
-    client = house.client(browser="mine")
-    client.browser, client.socket = "of the socket", Socket(is_newcomer=True)
-    assert client.connect().reply["error"] == "402::session_unknown"
+def test_a_session_that_handshook_on_its_socket_is_not_taken() -> None:
+    _, client = newcomer(socket=Socket(), browser="mine")
+    assert is_unknown(client.connect())
 
 
-def test_a_socket_that_came_with_a_cookie_takes_nothing() -> None:
-    house = House()
-    client = house.client()
-    client.browser, client.socket = "another", Socket()
-    assert client.connect().reply["error"] == "402::session_unknown"
-
-
-@pytest.mark.parametrize("client_id", ["0" * 32, None, 5])
-def test_a_session_that_is_not_there_is_not_taken(client_id: object) -> None:
-    assert House().bayeux.sessions.claim(client_id, "mine", 0.0) is None
+def test_an_identity_that_was_not_given_to_an_open_socket_takes_nothing() -> None:
+    house, client = newcomer()
+    house.bayeux.sessions.newcomers.clear()
+    assert is_unknown(client.connect())
 
 
 # The books
