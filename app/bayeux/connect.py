@@ -24,6 +24,7 @@ def connect(
     is_first = session.state is not _CONNECTED
     if is_first:
         session.advance(Input.CONNECT)
+        session.first_connect = bayeux.now
     dispatcher = session.dispatcher
     if dispatcher is not None and not dispatcher.is_calm:
         before = dispatcher.state

@@ -203,9 +203,12 @@ def _crowded(bayeux: Bayeux) -> Refused:
 
 
 def _unknown(bayeux: Bayeux, message: Json, exchange: Exchange) -> Refused:
-    if message["channel"] != _CONNECT:
-        return Refused(BayeuxError.SESSION_UNKNOWN)
-    return unknown_session(bayeux, exchange, message)
+    # A newcomer whose socket came too late may have a connect held over HTTP: nothing else would
+    # tell it soon that only a new handshake helps.
+    is_late = bayeux.sessions.is_missed_by(exchange.browser, message.get("clientId"))
+    if message["channel"] == _CONNECT or is_late:
+        return unknown_session(bayeux, exchange, message)
+    return Refused(BayeuxError.SESSION_UNKNOWN)
 
 
 def _skeleton(message: Json) -> Json:

@@ -132,7 +132,7 @@ class Handshake:
         if browser is None:
             browser = exchange.new_browser = bayeux.new_id()
         session = self._settle_in(draft, browser)
-        if pipe is None:
+        if exchange.new_browser is not None:
             session.claimable_until = bayeux.now + CLAIM_S
         session.connection_type = exchange.carrier.connection_type
         exchange.session = session

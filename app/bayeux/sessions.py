@@ -2,6 +2,7 @@
 
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from math import inf
 from typing import TYPE_CHECKING, Any, Protocol
 
 from app.bayeux.exchange import Carrier, ConnectionType, Exchange, Pipe
@@ -56,6 +57,7 @@ class Session(Receiver):
         "dress",
         "ends_at",
         "extensions",
+        "first_connect",
         "held",
         "hold_ends_at",
         "interval_s",
@@ -83,8 +85,10 @@ class Session(Receiver):
         super().__init__(queue, number)
         self.client_id = client_id
         self.browser: str | None = None
-        # The other identity of a newcomer, and until when it may show itself.
+        # The other identity of a newcomer: until when it may show itself, if its socket was there
+        # before the first connect.
         self.claimable_until = 0.0
+        self.first_connect = inf
         self.browser_of_socket: str | None = None
         self.state = State.HANDSHAKEN
         self.connection_type: ConnectionType | None = None
@@ -224,9 +228,9 @@ class Sessions:
         self._by_id: dict[str, Session] = {}
         self._by_name: dict[str, Session] = {}
         self._replaced: OrderedDict[str, None] = OrderedDict()
-        # Identities given to sockets that came without one and are open. A client that handshakes
-        # at the same time gets a second, and nobody knows which of the two its browser keeps.
-        self.newcomers: set[str] = set()
+        # Identities given to sockets that came without one, and when their connections were made. A
+        # client that handshakes at the same time gets a second, and keeps the one that comes last.
+        self.newcomers: dict[str, float] = {}
         # How many connects each browser has held.
         self.held_by_browser: dict[str, int] = {}
         # Numbers are names of sessions in what outlives this process: they must not come again.
@@ -278,6 +282,7 @@ class Sessions:
             self._replaced.popitem(last=False)
         session.client_id = client_id
         session.browser, session.browser_of_socket = browser, None
+        session.claimable_until, session.first_connect = 0.0, inf
         self._by_id[client_id] = session
 
     def was_replaced(self, client_id: object) -> bool:
@@ -293,10 +298,19 @@ class Sessions:
             return session
         if browser is None:
             return None
-        if browser in self.newcomers and now <= session.claimable_until:
+        if (
+            now <= session.claimable_until
+            and self.newcomers.get(browser, inf) < session.first_connect
+        ):
+            # Who learns of an id that is in use comes with a socket that is younger.
             session.claimable_until = 0.0
             session.browser_of_socket = browser
         return session if browser == session.browser_of_socket else None
+
+    def is_missed_by(self, browser: str | None, client_id: object) -> bool:
+        """Whether a newcomer asks for a newcomer's session that it may not join any more."""
+        session = self._by_id.get(client_id) if type(client_id) is str else None
+        return session is not None and session.claimable_until > 0 and browser in self.newcomers
 
     def remove(self, session: Session, seen: Input) -> None:
         """The session ends."""

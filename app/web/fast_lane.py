@@ -104,6 +104,7 @@ class FastLane(RequestHandler):
         "_size_aside",
         "_speaker",
         "_stall",
+        "accepted_at",
         "began_at",
     )
 
@@ -123,6 +124,7 @@ class FastLane(RequestHandler):
         # refused upgrade depends on them.
         self._set_aside: deque[bytes] | None = None
         self._size_aside = 0
+        self.accepted_at = lane.endpoint.clock()
         # When the first byte of a request came that is still not complete.
         self.began_at: float | None = None
         self._deadline: asyncio.TimerHandle | None = None

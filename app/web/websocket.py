@@ -232,11 +232,11 @@ class WebSocketDoor:
         browser = self._endpoint.bayeux.new_id()
         response.headers["Set-Cookie"] = options.cookie.header(browser)
         newcomers = self._endpoint.bayeux.sessions.newcomers
-        newcomers.add(browser)
+        newcomers[browser] = getattr(request.protocol, "accepted_at", self._endpoint.clock())
         try:
             await self._open_and_read(request, response, browser)
         finally:
-            newcomers.remove(browser)
+            del newcomers[browser]
         return response
 
     async def _open_and_read(self, request: web.Request, response: _Response, browser: str) -> None:

@@ -70,15 +70,14 @@ class BadNetwork {
         const server = connect({host: this.#target.hostname, port: this.#target.port});
         const link = {client, server, isLost: false};
         this.#links.add(link);
-        client.on("data", (bytes) => {
-            const isUpgrade = bytes.includes("Upgrade: websocket");
-            this.#later(() => server.write(bytes), isUpgrade ? this.#socketDelayMs : this.#delayMs);
-        });
+        client.on("data", (bytes) => this.#later(() => server.write(bytes), this.#delayMs));
         server.on("data", (bytes) => {
+            const isUpgrade = bytes.includes("101 Switching Protocols");
             if (this.#onReply !== null) {
                 this.#onReply(link);
             } else if (!link.isLost) {
-                this.#later(() => client.write(bytes), this.#delayMs);
+                const delayMs = isUpgrade ? this.#socketDelayMs : this.#delayMs;
+                this.#later(() => client.write(bytes), delayMs);
             }
         });
         for (const end of [client, server]) {
@@ -103,8 +102,8 @@ class BadNetwork {
 }
 
 /**
- * With a delay, all bytes are under way for that long, in both directions. Requests to upgrade may
- * have a delay of their own.
+ * With a delay, all bytes are under way for that long, in both directions. That a socket is open may
+ * be told later.
  */
 export function badNetwork(url, {delayMs = 0, socketDelayMs = delayMs} = {}) {
     return new BadNetwork(url, delayMs, socketDelayMs).open();

@@ -106,20 +106,32 @@ mallory <- /meta/connect error "402::session_unknown" {"advice": <any>}
 alice -> /meta/subscribe {"subscription": "/browsers/newcomer"}
 alice <- /meta/subscribe ok
 
-# A newcomer may connect over HTTP before its socket is open
+# A newcomer may connect over HTTP until its socket is open
 transports: websocket
+bob -> UPGRADE /cometd
+bob <- 101
 alice speaks long-polling
 alice handshakes
 alice connects
 bob -> /meta/subscribe {"clientId": $alice, "subscription": "/browsers/late"}
 bob <- /meta/subscribe ok
+
+# A session that has connected is claimed by no newcomer
+pins: 11
+transports: websocket
+alice speaks long-polling
+alice handshakes
+alice connects
 mallory -> /meta/connect {"clientId": $alice}
 mallory <- /meta/connect error "402::session_unknown" {"advice": <any>}
 
-# A session that handshook on its socket is claimed by no newcomer
+# A session of a browser that is known already is claimed by no newcomer
 pins: 11
 transports: websocket
-alice handshakes
+alice speaks long-polling
+alice -> /meta/handshake
+    Cookie: BAYEUX_BROWSER=known
+alice <- /meta/handshake ok {"clientId": new $alice, ...}
 mallory -> /meta/connect {"clientId": $alice}
 mallory <- /meta/connect error "402::session_unknown" {"advice": <any>}
 

@@ -126,7 +126,7 @@ def newcomer(**fields: Any) -> tuple[House, Client]:
     house = House(max_interval_s=60.0)
     client = house.client(**fields)
     client.browser, client.socket = "of the socket", Socket()
-    house.bayeux.sessions.newcomers.add("of the socket")
+    house.bayeux.sessions.newcomers["of the socket"] = house.now
     return house, client
 
 
@@ -141,7 +141,8 @@ def test_the_socket_of_a_newcomer_takes_the_session_of_its_handshake() -> None:
 
 
 def test_a_newcomer_may_talk_over_http_until_its_socket_is_open() -> None:
-    _, client = newcomer()
+    house, client = newcomer()
+    house.advance(0.1)
     client.browser, socket, client.socket = client.session.browser, client.socket, None
     assert client.connect().reply["successful"]
     client.browser, client.socket = "of the socket", socket
@@ -169,22 +170,11 @@ def test_afterwards_both_identities_are_the_browsers() -> None:
     assert is_unknown(client.publish("/a", 1))
 
 
-def test_a_newcomers_socket_serves_the_next_session_of_its_browser_too() -> None:
-    house, client = newcomer()
-    of_handshake = client.session.browser
-    client.connect()
-    socket = client.socket
-    client.disconnect()
-    again = house.client(browser=of_handshake)
-    again.browser, again.socket = "of the socket", socket
-    assert again.connect().replies[-1]["successful"]
-
-
 def test_a_session_is_taken_once() -> None:
     house, client = newcomer()
     client.subscribe("/a")
     client.browser, client.socket = "third", Socket()
-    house.bayeux.sessions.newcomers.add("third")
+    house.bayeux.sessions.newcomers["third"] = house.now
     assert is_unknown(client.connect())
 
 
@@ -194,8 +184,23 @@ def test_a_newcomers_socket_comes_too_late() -> None:
     assert is_unknown(client.publish("/a", 1))
 
 
-def test_a_session_that_handshook_on_its_socket_is_not_taken() -> None:
-    _, client = newcomer(socket=Socket(), browser="mine")
+@pytest.mark.parametrize("later_s", [0.0, 0.1])
+def test_a_socket_that_was_not_there_before_the_first_connect_takes_nothing(
+    later_s: float,
+) -> None:
+    house, client = newcomer()
+    client.browser, socket, client.socket = client.session.browser, client.socket, None
+    client.connect()
+    house.advance(later_s)
+    client.browser, client.socket = "of the socket", socket
+    house.bayeux.sessions.newcomers["of the socket"] = house.now
+    refused = client.publish("/a", 1)
+    assert is_unknown(refused)
+    assert refused.reply["advice"]["reconnect"] == "handshake"
+
+
+def test_a_session_of_a_browser_with_a_cookie_is_not_taken() -> None:
+    _, client = newcomer(browser="mine")
     assert is_unknown(client.connect())
 
 
