@@ -22,7 +22,9 @@ from tests.serving import ROOT, Settings, environment
 
 STAGES = 10
 PLAYS_OF_AN_EVENING = 8
-ATTEMPTS = 3
+ATTEMPTS = 5
+# The shortest times in stories bear this much.
+BEARABLE_S = 0.15
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,11 +166,12 @@ class Theatre:
 async def performance(play: Play, server: Server, pulse: Pulse) -> str | None:
     """What was wrong with the play, if something was.
 
-    A play that failed while the machine stood still is played again, by a server of its own.
+    A play that failed while the machine stood still, or again and again for a moment, is played
+    again, by a server of its own.
     """
     complaint = None
     for _ in range(ATTEMPTS):
-        pauses = pulse.pauses
+        lost_s = pulse.lost_s
         try:
             await replay(play.story, play.transport, server)
         except AssertionError as error:
@@ -176,7 +179,7 @@ async def performance(play: Play, server: Server, pulse: Pulse) -> str | None:
         else:
             return None
         await asyncio.sleep(MEMORY_S)
-        if pulse.pauses == pauses:
+        if pulse.lost_s - lost_s < BEARABLE_S:
             break
         server = await server.house.open(play.settings)
     return complaint

@@ -2,7 +2,7 @@
 -- what becomes of their messages. Contact is lost when no connect came for interval + maxInterval.
 
 transports: long-polling, websocket
-! max_interval = 500
+! max_interval = 1000
 
 # A client that only publishes has no contact, and is given up
 pins: S02
@@ -60,7 +60,7 @@ bob -> /meta/connect {"ext": {"ack": 1}}
 bob <- /s03/plain {"data": 1, ...}
        /meta/connect ok {"ext": {"ack": 2}}
 bob ~> /meta/connect {"ext": {"ack": 2}}
-walter is held for 800 ms
+walter is held for 1600 ms
 ann -> /meta/connect
 ann <- /meta/connect error "402::session_unknown" {"advice": {"reconnect": "handshake", ...}}
 bob leaves while waiting
@@ -257,7 +257,7 @@ bob <- /s21/twice ok
 alice drops
 olga asks "client/s21/1/?connectionState" and hears "ALIVE"
 -- Contact is lost, then there are attempts after 400 ms and 600 ms more.
-700 ms pass
+1200 ms pass
 olga operates
 olga asks "client/s21/1/?connectionState" and hears "POLLING"
 walter is held for 500 ms
@@ -281,7 +281,7 @@ alice <- /s21/back {"data": 1, "ext": {"delivery": {"seq": 1, ...}}}
          /meta/connect ok {"ext": {"ack": 2}}
 bob publishes 2 to /s21/back
 alice drops
-1200 ms pass
+1800 ms pass
 alice -> /meta/connect {"ext": {"ack": 1}}
 alice <- /s21/back {"data": 1, "ext": {"delivery": {"redelivered": 1, ...}}}
          /s21/back {"data": 2, "ext": {"delivery": {"redelivered": absent, ...}}}
@@ -313,7 +313,7 @@ alice takes /s21/ever under {"session": "s21ever/1", "delay": 100}
 bob handshakes
 bob publishes 1 to /s21/ever
 alice drops
-1300 ms pass
+1800 ms pass
 olga operates
 olga asks "client/s21ever/1/?connectionState" and hears "POLLING"
 olga asks "client/s21ever/1/?cbQueueNumMsgs" and hears "1"
@@ -328,7 +328,7 @@ walter leaves while waiting
 pins: S19
 alice takes /s19 under {"session": "s19/1", "retries": 2, "delay": 60000}
 alice drops
-1200 ms pass
+1800 ms pass
 olga operates
 olga asks "client/s19/1/?connectionState" and hears "POLLING"
 bob handshakes

@@ -160,7 +160,7 @@ bob -> /s17/vain {"data": 1}
        /s17/vain {"data": 2}
 bob <- /s17/vain ok
        /s17/vain ok
-olga -> /service/admin {"data": {"cmd": "client/s17vain/1/?cbQueueEntries=maxEntries=3&waitingDelay=200"}}
+olga -> /service/admin {"data": {"cmd": "client/s17vain/1/?cbQueueEntries=maxEntries=3&waitingDelay=1000"}}
 olga <- /service/admin ok
 olga ~> /meta/connect
 on long-polling:
