@@ -207,15 +207,16 @@ def test_memory_is_bounded_however_long_the_store_is_away() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(60)
 def test_no_frame_has_more_events_than_are_believed_whatever_one_turn_brings() -> None:
     shelf = Shelf()
     clerk = Clerk("here", shelf, now=0.0, now_ns=Wall())
     receiver = Receiver(CallbackQueue(QueueLimits(), Counters()), 1)
     messages = [Message(b"{}", id=WALL * 1000 + n, channel="/a") for n in range(5000)]
-    for _ in range(120):
+    for _ in range(104):
         clerk.discarded(receiver, messages, Reason.OVERFLOW_ENTRIES, is_kept=False)
     clerk.flush(1.0)
     counts = [decode_head(frame).n for frame in shelf.frames]
-    assert sum(counts) == 600_000
+    assert sum(counts) == 520_000
     assert max(counts) < MOST_EVENTS
     assert len(counts) > 1
