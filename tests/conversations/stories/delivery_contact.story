@@ -247,14 +247,14 @@ walter leaves while waiting
 # A receiver with retries is waited for, and given up when the last attempt has failed
 pins: S21
 walter watches the dead letters
-olga operates
-alice takes /s21/twice under {"session": "s21/1", "retries": 2, "delay": 600}
 bob handshakes
+alice takes /s21/twice under {"session": "s21/1", "retries": 2, "delay": 600}
 bob -> /s21/twice {"data": 1}
        /s21/twice {"data": 2}
 bob <- /s21/twice ok
        /s21/twice ok
 alice drops
+olga operates
 olga asks "client/s21/1/?connectionState" and hears "ALIVE"
 -- Contact is lost, then there are attempts after 400 ms and 600 ms more.
 1200 ms pass
