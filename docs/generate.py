@@ -46,7 +46,7 @@ MEANINGS = {
     BayeuxError.TRANSPORT_UNKNOWN: "No transport that is switched on takes such a request",
     BayeuxError.CALLBACK_INVALID: "The name of the JSONP callback is too long or no name",
     BayeuxError.SESSION_UNKNOWN: "No such session, or it belongs to another browser; a connect "
-    "is also advised to handshake",
+    "is also advised to handshake, and a [newcomer](sessions.md) whose socket came too late",
     BayeuxError.HANDSHAKE_DENIED: "The security policy or an extension said no",
     BayeuxError.CHANNEL_CREATE_DENIED: "The publish would create a channel; also unknown meta "
     "channels",

@@ -87,7 +87,12 @@ def _find_session(bayeux: Bayeux, first: Json, exchange: Exchange) -> Session | 
         return None
     if exchange.pipe is not None:
         return _find_session_of_pipe(bayeux, first, exchange, exchange.pipe)
-    return bayeux.sessions.find(first.get("clientId"), exchange.browser, bayeux.now)
+    return _find_or_join(bayeux, first.get("clientId"), exchange.browser)
+
+
+def _find_or_join(bayeux: Bayeux, client_id: object, browser: str | None) -> Session | None:
+    sessions = bayeux.sessions
+    return sessions.find(client_id, browser) or sessions.join(client_id, browser, bayeux.now)
 
 
 def _find_session_of_pipe(
@@ -105,7 +110,7 @@ def _find_session_of_pipe(
             return None
     if bayeux.options.ws_require_handshake_per_connection:
         return None
-    session = bayeux.sessions.find(client_id, exchange.browser, bayeux.now)
+    session = _find_or_join(bayeux, client_id, exchange.browser)
     if session is not None:
         bayeux.attach(pipe, session)
     return session

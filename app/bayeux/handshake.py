@@ -16,10 +16,6 @@ from app.delivery.counters import Reason
 from app.delivery.entries import Settling
 from app.delivery.queue import CallbackQueue
 
-# How long after its handshake a newcomer's socket may ask for the session: what opens a connection
-# may be lost on its way three times.
-CLAIM_S = 10.0
-
 
 class Handshake:
     """One handshake on its way through the extensions, some of which may take their time."""
@@ -133,7 +129,7 @@ class Handshake:
             browser = exchange.new_browser = bayeux.new_id()
         session = self._settle_in(draft, browser)
         if exchange.new_browser is not None:
-            session.claimable_until = bayeux.now + CLAIM_S
+            session.newcomer_since = bayeux.now
         session.connection_type = exchange.carrier.connection_type
         exchange.session = session
         exchange.is_handshake = True

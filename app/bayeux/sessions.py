@@ -22,6 +22,10 @@ _GONE, _AWAY = State.GONE, State.AWAY
 _WRITTEN = Settling.WRITTEN
 # How many client ids are remembered that another client has taken the session from.
 _REPLACED = 10_000
+# And how many identities of sockets.
+_NEWCOMERS = 10_000
+# So close to each other a newcomer opens its socket, handshakes and uses the socket.
+JOIN_S = 5.0
 
 
 class Dress(Protocol):
@@ -48,7 +52,6 @@ class Session(Receiver):
         "browser",
         "browser_of_socket",
         "carrier",
-        "claimable_until",
         "client_id",
         "connection_type",
         "created",
@@ -65,6 +68,7 @@ class Session(Receiver):
         "is_resumed",
         "lazy_due",
         "may_return",
+        "newcomer_since",
         "oneway",
         "owed_publishes",
         "pipe",
@@ -85,9 +89,9 @@ class Session(Receiver):
         super().__init__(queue, number)
         self.client_id = client_id
         self.browser: str | None = None
-        # The other identity of a newcomer: until when it may show itself, if its socket was there
-        # before the first connect.
-        self.claimable_until = 0.0
+        # A newcomer's handshake came without a cookie. If it opens a socket at the same time, that
+        # is given an identity, too, and the browser keeps the one that comes last. Never: -inf.
+        self.newcomer_since = -inf
         self.first_connect = inf
         self.browser_of_socket: str | None = None
         self.state = State.HANDSHAKEN
@@ -228,9 +232,8 @@ class Sessions:
         self._by_id: dict[str, Session] = {}
         self._by_name: dict[str, Session] = {}
         self._replaced: OrderedDict[str, None] = OrderedDict()
-        # Identities given to sockets that came without one, and when their connections were made. A
-        # client that handshakes at the same time gets a second, and keeps the one that comes last.
-        self.newcomers: dict[str, float] = {}
+        # Identities that were given to sockets, and when those were opened; the last ones only.
+        self._newcomers: OrderedDict[str, float] = OrderedDict()
         # How many connects each browser has held.
         self.held_by_browser: dict[str, int] = {}
         # Numbers are names of sessions in what outlives this process: they must not come again.
@@ -282,35 +285,48 @@ class Sessions:
             self._replaced.popitem(last=False)
         session.client_id = client_id
         session.browser, session.browser_of_socket = browser, None
-        session.claimable_until, session.first_connect = 0.0, inf
+        session.newcomer_since, session.first_connect = -inf, inf
         self._by_id[client_id] = session
 
     def was_replaced(self, client_id: object) -> bool:
         """Whether another client has taken the session of this one."""
         return type(client_id) is str and client_id in self._replaced
 
-    def find(self, client_id: object, browser: str | None, now: float) -> Session | None:
+    def find(self, client_id: object, browser: str | None) -> Session | None:
         """The session of this id, if it was made by the browser that asks now."""
         session = self._by_id.get(client_id) if type(client_id) is str else None
         if session is None or session.state is _AWAY:
             return None
         if self._trusting or (browser is not None and browser == session.browser):
             return session
-        if browser is None:
+        if browser is not None and browser == session.browser_of_socket:
+            return session
+        return None
+
+    def welcome(self, browser: str, opened_at: float) -> None:
+        """A socket came without an identity and is given this one."""
+        self._newcomers[browser] = opened_at
+        if len(self._newcomers) > _NEWCOMERS:
+            self._newcomers.popitem(last=False)
+
+    def join(self, client_id: object, browser: str | None, now: float) -> Session | None:
+        """A newcomer's other identity becomes one of the session that it handshook for, once."""
+        session = self._by_id.get(client_id) if type(client_id) is str else None
+        opened_at = None if browser is None else self._newcomers.get(browser)
+        if session is None or opened_at is None or session.state is _AWAY:
             return None
-        if (
-            now <= session.claimable_until
-            and self.newcomers.get(browser, inf) < session.first_connect
-        ):
-            # Who learns of an id that is in use comes with a socket that is younger.
-            session.claimable_until = 0.0
-            session.browser_of_socket = browser
-        return session if browser == session.browser_of_socket else None
+        if now > session.newcomer_since + JOIN_S:
+            return None
+        if not session.newcomer_since - JOIN_S <= opened_at < session.first_connect:
+            return None
+        session.newcomer_since = -inf
+        session.browser_of_socket = browser
+        return session
 
     def is_missed_by(self, browser: str | None, client_id: object) -> bool:
-        """Whether a newcomer asks for a newcomer's session that it may not join any more."""
+        """Whether a newcomer asks for a newcomer's session, and may not join it."""
         session = self._by_id.get(client_id) if type(client_id) is str else None
-        return session is not None and session.claimable_until > 0 and browser in self.newcomers
+        return session is not None and session.newcomer_since > -inf and browser in self._newcomers
 
     def remove(self, session: Session, seen: Input) -> None:
         """The session ends."""

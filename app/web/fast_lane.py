@@ -104,8 +104,8 @@ class FastLane(RequestHandler):
         "_size_aside",
         "_speaker",
         "_stall",
-        "accepted_at",
         "began_at",
+        "unused_since",
     )
 
     connection_type = ConnectionType.LONG_POLLING
@@ -124,7 +124,8 @@ class FastLane(RequestHandler):
         # refused upgrade depends on them.
         self._set_aside: deque[bytes] | None = None
         self._size_aside = 0
-        self.accepted_at = lane.endpoint.clock()
+        # When the connection was made, as long as it has brought no other request.
+        self.unused_since: float | None = lane.endpoint.clock()
         # When the first byte of a request came that is still not complete.
         self.began_at: float | None = None
         self._deadline: asyncio.TimerHandle | None = None
@@ -253,6 +254,7 @@ class FastLane(RequestHandler):
 
     def _receive(self, body: bytes) -> None:
         self._exchange = exchange = Exchange(self, self._speaker.browser)
+        self.unused_since = None
         try:
             receive(self._endpoint.bayeux, body, exchange, self._endpoint.clock())
         except RequestRefused as refused:
@@ -282,6 +284,7 @@ class FastLane(RequestHandler):
 
     async def finish_response(self, request: Any, resp: Any, start_time: float | None) -> Any:
         answered, is_reset = await super().finish_response(request, resp, start_time)
+        self.unused_since = None
         # A connection that ends with this answer never comes free again.
         self._ordinary = len(self._messages) + (not answered.keep_alive)
         if self._messages:

@@ -225,21 +225,10 @@ class WebSocketDoor:
         if not self._speaks_our_protocol(request):
             return refusal(request, BayeuxError.TRANSPORT_UNKNOWN, self._endpoint)
         response = _Response(self._endpoint)
-        known = options.cookie.find(request.headers.get("Cookie"))
-        if known is not None:
-            await self._open_and_read(request, response, known)
-            return response
-        browser = self._endpoint.bayeux.new_id()
-        response.headers["Set-Cookie"] = options.cookie.header(browser)
-        newcomers = self._endpoint.bayeux.sessions.newcomers
-        newcomers[browser] = getattr(request.protocol, "accepted_at", self._endpoint.clock())
-        try:
-            await self._open_and_read(request, response, browser)
-        finally:
-            del newcomers[browser]
-        return response
-
-    async def _open_and_read(self, request: web.Request, response: _Response, browser: str) -> None:
+        browser = options.cookie.find(request.headers.get("Cookie"))
+        if browser is None:
+            browser = self._welcome(request)
+            response.headers["Set-Cookie"] = options.cookie.header(browser)
         writer = await response.prepare(request)
         socket = Socket(
             request, self._endpoint, browser, flush=writer.drain, hang_up=response.close
@@ -253,6 +242,15 @@ class WebSocketDoor:
             del self._open[response]
             socket.close()
             self._endpoint.bayeux.detach(socket, self._endpoint.clock())
+        return response
+
+    def _welcome(self, request: web.Request) -> str:
+        """The identity of a browser that has none yet, as far as the socket can tell."""
+        browser = self._endpoint.bayeux.new_id()
+        # Of what came in one turn of the loop nobody knows the order, but of connections.
+        opened_at = getattr(request.protocol, "unused_since", None) or self._endpoint.clock()
+        self._endpoint.bayeux.sessions.welcome(browser, opened_at)
+        return browser
 
     async def _watch_idle(self) -> None:
         """One look at all sockets now and then is cheaper than a timeout for each message."""

@@ -5,7 +5,7 @@ import os
 import socket
 import struct
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import TracebackType
@@ -206,8 +206,11 @@ class SocketWire(Wire):
         headers: Mapping[str, str] | None = None,
         *,
         receive_buffer: int | None = None,
+        before: Callable[[Wire], object] = lambda wire: None,
     ) -> None:
+        """`before` it asks to become a socket, other things may happen with the connection."""
         super().__init__(url, receive_buffer=receive_buffer)
+        before(self)
         fields = {
             "Host": urlsplit(url).netloc,
             "Connection": "Upgrade",

@@ -1,9 +1,11 @@
 """A session's id is not enough to be taken for its client."""
 
+import time
+
 import orjson
 import pytest
 
-from tests.abuse.attacker import HANDSHAKE, Person, request
+from tests.abuse.attacker import HANDSHAKE, Person, SocketWire, Wire, request
 from tests.abuse.target import Target
 
 UNKNOWN = "402::session_unknown"
@@ -106,6 +108,35 @@ def test_a_new_socket_does_not_get_a_session_that_has_connected(
             socket.say(message)
             assert socket.hear()[0]["error"] == UNKNOWN
     check_untouched(victim)
+
+
+def test_a_new_socket_on_a_used_connection_does_not_get_it_either(either_door: Target) -> None:
+    come: list[Person] = []
+
+    def use(wire: Wire) -> None:
+        wire.send(request(orjson.dumps([HANDSHAKE])))
+        wire.answer()
+        come.append(either_door.person())
+        come[0].connect()
+
+    with SocketWire(either_door.url, before=use) as socket, come[0] as victim:
+        for message in attacks(victim):
+            socket.say(message)
+            assert socket.hear()[0]["error"] == UNKNOWN
+
+
+def test_a_newcomers_socket_is_known_by_the_age_of_its_connection(either_door: Target) -> None:
+    come: list[Person] = []
+
+    def handshake_beside(_: Wire) -> None:
+        # Time is told by the millisecond.
+        time.sleep(0.01)
+        come.append(either_door.person())
+        come[0].connect()
+
+    with SocketWire(either_door.url, before=handshake_beside) as socket, come[0] as newcomer:
+        socket.say(newcomer.message("/meta/subscribe", subscription="/news"))
+        assert socket.hear()[0]["successful"]
 
 
 def test_a_socket_of_the_same_browser_may_take_the_session_over(

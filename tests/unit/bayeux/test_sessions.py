@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from app.bayeux.handshake import CLAIM_S
 from app.bayeux.life import IllegalTransition, Input
+from app.bayeux.sessions import JOIN_S
 from tests.unit.bayeux.harness import Asked, Client, House, Socket
 
 
@@ -121,13 +121,22 @@ def test_a_handshake_on_each_socket_can_be_required() -> None:
 # Newcomers: a socket and a handshake at the same time, each without a cookie
 
 
-def newcomer(**fields: Any) -> tuple[House, Client]:
+def newcomer(opened_s_before: float = 0.0, **fields: Any) -> tuple[House, Client]:
     """A client that handshook over HTTP and goes on with the identity of its socket."""
     house = House(max_interval_s=60.0)
+    house.bayeux.sessions.welcome("of the socket", house.now)
+    house.advance(opened_s_before)
     client = house.client(**fields)
     client.browser, client.socket = "of the socket", Socket()
-    house.bayeux.sessions.newcomers["of the socket"] = house.now
     return house, client
+
+
+def connect_over_http(client: Client) -> None:
+    """With the cookie of the handshake."""
+    browser, socket = client.browser, client.socket
+    client.browser, client.socket = client.session.browser, None
+    client.connect(advice={"timeout": 0})
+    client.browser, client.socket = browser, socket
 
 
 def is_unknown(answer: Asked) -> bool:
@@ -143,9 +152,7 @@ def test_the_socket_of_a_newcomer_takes_the_session_of_its_handshake() -> None:
 def test_a_newcomer_may_talk_over_http_until_its_socket_is_open() -> None:
     house, client = newcomer()
     house.advance(0.1)
-    client.browser, socket, client.socket = client.session.browser, client.socket, None
-    assert client.connect().reply["successful"]
-    client.browser, client.socket = "of the socket", socket
+    connect_over_http(client)
     assert client.subscribe("/a").replies[-1]["successful"]
 
 
@@ -159,7 +166,7 @@ def test_afterwards_both_identities_are_the_browsers() -> None:
     house, client = newcomer()
     of_handshake = client.session.browser
     client.connect()
-    house.bayeux.sessions.newcomers.clear()
+    house.advance(2 * JOIN_S)
     client.socket = None
     assert client.publish("/a", 1).reply["successful"]
     client.browser = of_handshake
@@ -172,16 +179,10 @@ def test_afterwards_both_identities_are_the_browsers() -> None:
 
 def test_a_session_is_taken_once() -> None:
     house, client = newcomer()
+    house.bayeux.sessions.welcome("third", house.now)
     client.subscribe("/a")
     client.browser, client.socket = "third", Socket()
-    house.bayeux.sessions.newcomers["third"] = house.now
     assert is_unknown(client.connect())
-
-
-def test_a_newcomers_socket_comes_too_late() -> None:
-    house, client = newcomer()
-    house.advance(CLAIM_S + 0.1)
-    assert is_unknown(client.publish("/a", 1))
 
 
 @pytest.mark.parametrize("later_s", [0.0, 0.1])
@@ -189,24 +190,48 @@ def test_a_socket_that_was_not_there_before_the_first_connect_takes_nothing(
     later_s: float,
 ) -> None:
     house, client = newcomer()
-    client.browser, socket, client.socket = client.session.browser, client.socket, None
-    client.connect()
+    connect_over_http(client)
     house.advance(later_s)
-    client.browser, client.socket = "of the socket", socket
-    house.bayeux.sessions.newcomers["of the socket"] = house.now
+    client.browser = "late"
+    house.bayeux.sessions.welcome("late", house.now)
+    # Nor after the next connect: it is the first that counts.
+    house.advance(0.1)
+    connect_over_http(client)
     refused = client.publish("/a", 1)
     assert is_unknown(refused)
     assert refused.reply["advice"]["reconnect"] == "handshake"
 
 
+def test_a_socket_that_was_there_long_before_takes_nothing() -> None:
+    _, client = newcomer(JOIN_S + 0.1)
+    assert is_unknown(client.publish("/a", 1))
+
+
+def test_a_newcomers_socket_comes_too_late() -> None:
+    house, client = newcomer()
+    house.advance(JOIN_S + 0.1)
+    assert is_unknown(client.publish("/a", 1))
+
+
 def test_a_session_of_a_browser_with_a_cookie_is_not_taken() -> None:
     _, client = newcomer(browser="mine")
-    assert is_unknown(client.connect())
+    refused = client.publish("/a", 1)
+    assert is_unknown(refused)
+    assert "advice" not in refused.reply
 
 
-def test_an_identity_that_was_not_given_to_an_open_socket_takes_nothing() -> None:
+def test_an_identity_that_was_not_given_to_a_socket_takes_nothing() -> None:
+    _, client = newcomer()
+    client.browser = "another"
+    refused = client.publish("/a", 1)
+    assert is_unknown(refused)
+    assert "advice" not in refused.reply
+
+
+def test_of_very_many_sockets_the_first_are_forgotten() -> None:
     house, client = newcomer()
-    house.bayeux.sessions.newcomers.clear()
+    for number in range(10_000):
+        house.bayeux.sessions.welcome(f"{number}", house.now)
     assert is_unknown(client.connect())
 
 

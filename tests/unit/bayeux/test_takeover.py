@@ -296,3 +296,33 @@ def test_what_a_publisher_asks_for_must_make_sense() -> None:
     house = KeptHouse()
     reply = house.connected().publish("/a", 1, ext={"delivery": {"priority": 10}}).reply
     assert reply["error"] == "400:user.publish,priority:delivery_invalid"
+
+
+def test_a_newcomers_second_identity_does_not_go_with_the_session() -> None:
+    house = KeptHouse()
+    sessions = house.bayeux.sessions
+    sessions.welcome("second", house.now)
+    sessions.welcome("third", house.now)
+    house.advance(0.1)
+    old = named(house)
+    old.browser = "second"
+    assert old.publish("/b", 1).reply["successful"]
+    new = house.guest(browser="mine")
+    take(new)
+    for browser in ("second", "third"):
+        thief = house.guest(browser=browser)
+        thief.client_id = new.client_id
+        assert thief.publish("/b", 1).reply["error"] == "402::session_unknown"
+    assert new.publish("/b", 1).reply["successful"]
+
+
+def test_a_session_that_nobody_joined_before_it_was_taken_over_is_not_joined_either() -> None:
+    house = KeptHouse()
+    house.bayeux.sessions.welcome("second", house.now)
+    house.advance(0.1)
+    named(house)
+    new = house.guest(browser="mine")
+    take(new)
+    thief = house.guest(browser="second")
+    thief.client_id = new.client_id
+    assert thief.publish("/b", 1).reply["error"] == "402::session_unknown"
