@@ -292,9 +292,13 @@ class Sessions:
         """Whether another client has taken the session of this one."""
         return type(client_id) is str and client_id in self._replaced
 
+    def _said(self, client_id: object) -> Session | None:
+        """What a client says may be anything."""
+        return self._by_id.get(client_id) if type(client_id) is str else None
+
     def find(self, client_id: object, browser: str | None) -> Session | None:
         """The session of this id, if it was made by the browser that asks now."""
-        session = self._by_id.get(client_id) if type(client_id) is str else None
+        session = self._said(client_id)
         if session is None or session.state is _AWAY:
             return None
         if self._trusting or (browser is not None and browser == session.browser):
@@ -311,7 +315,7 @@ class Sessions:
 
     def join(self, client_id: object, browser: str | None, now: float) -> Session | None:
         """A newcomer's other identity becomes one of the session that it handshook for, once."""
-        session = self._by_id.get(client_id) if type(client_id) is str else None
+        session = self._said(client_id)
         opened_at = None if browser is None else self._newcomers.get(browser)
         if session is None or opened_at is None or session.state is _AWAY:
             return None
@@ -325,7 +329,7 @@ class Sessions:
 
     def is_missed_by(self, browser: str | None, client_id: object) -> bool:
         """Whether a newcomer asks for a newcomer's session, and may not join it."""
-        session = self._by_id.get(client_id) if type(client_id) is str else None
+        session = self._said(client_id)
         return session is not None and session.newcomer_since > -inf and browser in self._newcomers
 
     def remove(self, session: Session, seen: Input) -> None:
