@@ -113,7 +113,7 @@ def discard_orphans(bayeux: "Bayeux", key: str, messages: Sequence[Message]) -> 
     session = bayeux.sessions.draft(CallbackQueue(bayeux.options.queue_limits, bayeux.hub.counters))
     session.go_by(key)
     session.is_durable = True
-    bayeux.hub.counters.accepted += len(messages)
+    bayeux.hub.counters.restored += len(messages)
     bayeux.exits.discarded(session, messages, Reason.SESSION_ENDED)
 
 
@@ -126,7 +126,7 @@ def _withhold(bayeux: "Bayeux", session: Session, messages: list[Message]) -> No
     """What it must not get any more goes; whoever takes the session over must not get it either."""
     withheld = [message for message in messages if not _may_have(session, message.channel)]
     if withheld:
-        bayeux.hub.counters.accepted += len(withheld)
+        bayeux.hub.counters.restored += len(withheld)
         bayeux.exits.discarded(session, withheld, Reason.NOT_ALLOWED)
 
 
@@ -170,4 +170,4 @@ def _refill(bayeux: "Bayeux", session: Session, entries: list[tuple[Mark, Messag
             queue.handed[mark.seq] = entry
         queue.batch = max(queue.batch, mark.batch)
         queue.seq = max(queue.seq, mark.position)
-    bayeux.hub.counters.accepted += len(entries)
+    bayeux.hub.counters.restored += len(entries)

@@ -74,12 +74,12 @@ def begin_journal(
 ) -> None:
     """The server has all that it had before; when it stops, its books are closed."""
     if clerk is not None:
-        restored = bayeux.hub.counters.accepted
+        restored = bayeux.hub.counters.restored
         clerk.changed(Kind.BOOKS, clerk.now_us(), "restored", number=restored)
         clock = asyncio.get_running_loop().time
         clerk.flush(clock())
         stack.push_async_callback(cancel, asyncio.create_task(_trim(clerk, store, settings)))
-        stack.push_async_callback(_close_books, clerk, bayeux, store, restored, clock)
+        stack.push_async_callback(_close_books, clerk, bayeux, store, clock)
 
 
 async def _trim(clerk: Clerk, store: Store, settings: Settings) -> None:
@@ -103,7 +103,7 @@ async def _trim(clerk: Clerk, store: Store, settings: Settings) -> None:
 
 
 async def _close_books(
-    clerk: Clerk, bayeux: Bayeux, store: Store, restored: int, clock: Callable[[], float]
+    clerk: Clerk, bayeux: Bayeux, store: Store, clock: Callable[[], float]
 ) -> None:
     # They are compared with all that was told before, by the store's notes, too.
     answered = asyncio.Event()
@@ -113,17 +113,16 @@ async def _close_books(
     except TimeoutError:
         return
     clerk.flush(clock())
-    for what, number in _books(bayeux, restored).items():
+    for what, number in _books(bayeux).items():
         clerk.changed(Kind.BOOKS, clerk.now_us(), what, number=number)
     clerk.changed(Kind.NODE, clerk.now_us(), "stop")
     clerk.flush(clock())
 
 
-def _books(bayeux: Bayeux, restored: int) -> dict[str, int]:
+def _books(bayeux: Bayeux) -> dict[str, int]:
     counters = bayeux.hub.counters
     return {
-        # By what happened in this life of the server.
-        "accepted": counters.accepted - restored,
+        "accepted": counters.accepted,
         "acked": counters.acked,
         "dead": counters.dead,
         "expired": counters.expired,

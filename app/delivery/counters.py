@@ -1,6 +1,6 @@
 """What happened to entries of queues: the books that must balance.
 
-accepted = acked + waiting + handed + dead + expired + discarded
+accepted + restored = acked + waiting + handed + dead + expired + discarded
 """
 
 from collections import Counter
@@ -38,6 +38,7 @@ class Counters:
         "redelivered",
         "refused",
         "repeated",
+        "restored",
         "verdicts_unknown",
     )
 
@@ -46,6 +47,8 @@ class Counters:
         # Publishes that had come before, by their key.
         self.repeated = 0
         self.accepted = 0
+        # Entries that the store had when this process began; another process accepted them.
+        self.restored = 0
         self.acked = 0
         self.dead = 0
         self.expired = 0
@@ -56,6 +59,10 @@ class Counters:
         self.verdicts_unknown = 0
         # Deliveries that failed, by the family of the code.
         self.refused: Counter[str] = Counter()
+
+    def entered(self) -> int:
+        """Entries that this process has had to account for."""
+        return self.accepted + self.restored
 
     def settled(self) -> int:
         """Entries that left their queue, whichever way."""

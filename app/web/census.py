@@ -16,7 +16,7 @@ class Census:
 
     waiting: int = 0
     handed: int = 0
-    # Accepted less settled, waiting and handed over.
+    # Accepted and restored, less settled, waiting and handed over.
     unaccounted: int = 0
     connects_held: int = 0
     held_back: int = 0
@@ -33,7 +33,7 @@ class Census:
             census.count(session)
         counters = bayeux.hub.counters
         here = census.waiting + census.handed
-        census.unaccounted = counters.accepted - counters.settled() - here
+        census.unaccounted = counters.entered() - counters.settled() - here
         return census
 
     def count(self, session: Session) -> None:

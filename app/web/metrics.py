@@ -57,6 +57,11 @@ class BayeuxCollector(Collector):
         yield CounterMetricFamily(
             "holdfast_entries_accepted", "Messages times receivers.", value=counters.accepted
         )
+        yield CounterMetricFamily(
+            "holdfast_entries_restored",
+            "Entries that were in the store when this process began.",
+            value=counters.restored,
+        )
         settled = CounterMetricFamily(
             "holdfast_entries_settled",
             "Entries that left their queue, and how.",
@@ -158,7 +163,7 @@ class BayeuxCollector(Collector):
         )
         yield GaugeMetricFamily(
             "holdfast_entries_unaccounted",
-            "Accepted less settled, waiting and handed over: must be 0.",
+            "Accepted and restored, less settled, waiting and handed over: must be 0.",
             value=census.unaccounted,
         )
         yield GaugeMetricFamily(

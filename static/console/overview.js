@@ -90,12 +90,15 @@ class Overview {
                 h("strong", {}, brief(value)), h("span", {class: "faint small"}, name));
         replace(this.#books, [
             h("div", {class: "identity"},
-                term("accepted", now.accepted, ""), term("acknowledged", now.acked, "="),
+                term("accepted", now.accepted, ""),
+                now.restored > 0 && term("restored", now.restored, "+"),
+                term("acknowledged", now.acked, "="),
                 term("waiting", now.waiting, "+"), term("in hands", now.handed, "+"),
                 term("dead", now.dead, "+"), term("expired", now.expired, "+"),
                 term("discarded", now.discarded, "+")),
             now.unaccounted === 0 ? badge("balanced", "good") : badge(`${count(now.unaccounted)} missing`, "bad"),
             h("p", {class: "faint small"}, "Messages times receivers, since the server began. ",
+                now.restored > 0 ? "Restored is what it found in the store then. " : "",
                 now.oldest_ms === null ? "Nothing waits." : `What waits longest has waited ${lasting(now.oldest_ms)}.`),
         ]);
         replace(this.#sessions, [figures([

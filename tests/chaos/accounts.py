@@ -43,8 +43,11 @@ def unbalanced(ledger: Ledger) -> Found:
     for counters in ledger.counters:
         fields = counters.fields
         sum_ = sum(fields.get(way, 0) for way in WAYS)
-        if counters.is_ok and fields["accepted"] != sum_:
-            yield f"accepted {fields['accepted']}, but {sum_} are accounted for: {fields}"
+        if not counters.is_ok:
+            continue
+        entered = fields["accepted"] + fields.get("restored", 0)
+        if entered != sum_:
+            yield f"{entered} entries came in, but {sum_} are accounted for: {fields}"
 
 
 def more_than_one_fate(ledger: Ledger) -> Found:

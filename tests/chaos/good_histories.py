@@ -196,6 +196,7 @@ def the_books_balance(story: Story) -> None:
     story.count(
         accepted=7, acked=1, waiting=1, handed=1, dead=1, expired=1, discarded=1, returned=1
     )
+    story.count(accepted=1, restored=2, acked=2, waiting=1)
 
 
 GOOD: list[Tale] = [

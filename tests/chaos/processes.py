@@ -145,6 +145,7 @@ class Processes:
         found = {name: int(float(value)) for name, value in _METRIC.findall(text)}
         return {
             "accepted": found["accepted_total"],
+            "restored": found["restored_total"],
             "waiting": found["waiting"],
             "handed": found["handed"],
             **{

@@ -81,6 +81,7 @@ class FigureDesk:
             started=self._started,
             published=counters.published,
             accepted=counters.accepted,
+            restored=counters.restored,
             acked=counters.acked,
             dead=counters.dead,
             expired=counters.expired,

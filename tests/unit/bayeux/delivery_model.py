@@ -247,7 +247,7 @@ class Model(Answering):
             place.waiting += map(Copy, dict.fromkeys(kept))
             place.waiting.sort(key=lambda copy: (-copy.sent.priority, copy.number))
             self.revive(place, now)
-            self.books["accepted"] += len(place)
+            self.books["restored"] += len(place)
 
     def revive(self, place: Place, now: float) -> None:
         """Its clocks begin anew."""

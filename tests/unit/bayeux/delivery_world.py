@@ -116,6 +116,7 @@ class Comparison:
         assert self._house.balances()
         assert {
             "accepted": counters.accepted,
+            "restored": counters.restored,
             "acked": counters.acked,
             "dead": counters.dead,
             "expired": counters.expired,
@@ -123,7 +124,7 @@ class Comparison:
             "out of range": counters.acks_out_of_range,
             "unknown": counters.verdicts_unknown,
         } == {name: books[name] for name in NAMES}
-        assert books["accepted"] == sum(map(len, self._model.places)) + sum(
+        assert books["accepted"] + books["restored"] == sum(map(len, self._model.places)) + sum(
             books[name] for name in ("acked", "dead", "expired", "discarded")
         )
 
@@ -158,7 +159,7 @@ class Comparison:
         assert {number for number, _ in untried} == waiting | unseen, place.key
 
 
-NAMES = ("accepted", "acked", "dead", "expired", "discarded", "out of range", "unknown")
+NAMES = ("accepted", "restored", "acked", "dead", "expired", "discarded", "out of range", "unknown")
 
 
 def _same_history(found: Trail, history: list[tuple[int, str]]) -> None:

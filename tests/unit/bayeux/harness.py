@@ -261,10 +261,10 @@ class House:
     # What must hold at any time
 
     def balances(self) -> bool:
-        """accepted = settled + waiting + handed, over all sessions."""
+        """accepted + restored = settled + waiting + handed, over all sessions."""
         counters = self.bayeux.hub.counters
         here = sum(session.queue.count for session in self.bayeux.sessions)
-        return counters.accepted == counters.settled() + here
+        return counters.entered() == counters.settled() + here
 
 
 class Client:

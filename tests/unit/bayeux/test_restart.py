@@ -54,6 +54,18 @@ def test_what_was_acknowledged_with_the_first_connect_after_a_restart_does_not_c
     assert house.bayeux.hub.counters.acks_out_of_range == 0
 
 
+def test_what_was_accepted_before_a_restart_is_restored_and_not_accepted_again() -> None:
+    before = KeptHouse()
+    client = named(before)
+    publish(before, 1, 2)
+    assert connect(client, 1).data == [1, 2]
+    house = before.reborn()
+    publish(house, 3)
+    counters = house.bayeux.hub.counters
+    assert (counters.accepted, counters.restored) == (1, 2)
+    assert house.balances()
+
+
 def test_who_had_left_before_a_restart_was_seen_before_it() -> None:
     before = KeptHouse()
     client = named(before)
