@@ -10,13 +10,13 @@ import typer
 from rich.progress import Progress
 
 from app.cli.failures import Exit
+from app.cli.lists import Most, print_list
 from app.cli.options import (
     AsJson,
     Conditions,
     DryRun,
     Everything,
     Ids,
-    Limit,
     Yes,
     conditions,
     confirm,
@@ -63,7 +63,7 @@ def list_letters(
     *,
     conditions: Conditions,
     groups: Annotated[bool, typer.Option("--groups", help="By what went wrong.")] = False,
-    limit: Limit = 100,
+    limit: Most = None,
     as_json: AsJson = False,
     place: Place,
 ) -> None:
@@ -73,28 +73,16 @@ def list_letters(
     """
     if groups and conditions.keys() - {"fingerprint"}:
         raise typer.BadParameter("groups are of all letters: only --fingerprint beside --groups")
-    path = "/dead-letters/groups" if groups else "/dead-letters"
-
-    async def conversation(remote: Remote) -> list[Json]:
-        if groups:
-            found: list[Json] = (await remote.get(path, {**conditions, "limit": limit}))["items"]
-            return found
-        return [item async for item in remote.items(path, conditions, limit)]
-
-    found = talk(place, conversation)
-    if as_json:
-        for item in found:
-            print_json(item, is_line=True)
-    elif groups:
-        print_table(_GROUP_HEAD, [_cells(item, _GROUP) for item in found])
-    else:
-        print_table(_LETTER_HEAD, [_cells(item, _LETTER) for item in found])
-        if len(found) == limit:
-            note(f"These are {limit}; there may be more: --limit")
-
-
-def _cells(item: Json, names: tuple[str, ...]) -> list[object]:
-    return [_cell(item, name) for name in names]
+    names = _GROUP if groups else _LETTER
+    print_list(
+        place,
+        "/dead-letters/groups" if groups else "/dead-letters",
+        conditions,
+        limit=limit,
+        as_json=as_json,
+        head=_GROUP_HEAD if groups else _LETTER_HEAD,
+        row=lambda item: [_cell(item, name) for name in names],
+    )
 
 
 def _cell(item: Json, name: str) -> object:

@@ -14,7 +14,6 @@ program = typer.Typer(
     help="Delivery to sessions.", no_args_is_help=True, add_completion=False, rich_markup_mode=None
 )
 
-_MANY = 1000
 # What there is to know of a session's delivery.
 _FACTS = ("key", "state", "active", "connected", "waiting", "handed", "retry", "last_failure")
 
@@ -39,7 +38,7 @@ def show(
     async def conversation(remote: Remote) -> tuple[list[Json], list[Json]]:
         channels = (await remote.get("/held-channels"))["items"]
         held = {"held": True}
-        return [item async for item in remote.items("/sessions", held, _MANY)], channels
+        return [item async for item in remote.items("/sessions", held)], channels
 
     sessions, channels = talk(place, conversation)
     if as_json:

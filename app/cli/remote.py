@@ -3,6 +3,7 @@
 import asyncio
 import getpass
 import os
+import sys
 import tomllib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -28,6 +29,9 @@ _API = "/admin" + API
 _TIMEOUT = ClientTimeout(total=None, sock_connect=5.0, sock_read=75.0)
 _JSON = {"Content-Type": "application/json"}
 _LINES = {"Content-Type": LINES}
+# Items that are asked for at one go.
+_PART = 500
+_ENDLESS = sys.maxsize
 
 Outcome = TypeVar("Outcome")
 Json = dict[str, Any]
@@ -112,15 +116,18 @@ class Remote:
         """Have something done with JSON lines."""
         return await self._ask("POST", path, body=lines)
 
-    async def items(self, path: str, params: Params, limit: int) -> AsyncIterator[Json]:
-        """So many items of a list, however many parts it has."""
+    async def items(
+        self, path: str, params: Params, limit: int | None = None
+    ) -> AsyncIterator[Json]:
+        """So many items of a list, or all of them, however many parts it has."""
         cursor: str | None = None
-        while limit > 0:
-            asked = {**params, "cursor": cursor, "limit": min(limit, 500)}
+        left = _ENDLESS if limit is None else limit
+        while left > 0:
+            asked = {**params, "cursor": cursor, "limit": min(left, _PART)}
             page = await self.get(path, asked)
             for item in page["items"]:
                 yield item
-            limit -= len(page["items"])
+            left -= len(page["items"])
             cursor = page["cursor"]
             if cursor is None:
                 return

@@ -175,7 +175,8 @@ def report(job: Json, *, as_json: bool) -> None:
         sys.stdout.write(told + "\n")
         if job["reason"]:
             complain(str(job["reason"]))
-    is_idle = job["total"] == job["skipped"]
+    # One that has just begun has counted nothing yet.
+    is_idle = job["state"] in ("planned", "done") and job["total"] == job["skipped"]
     if is_idle or job["state"] in ("stopped", "failed"):
         raise typer.Exit(Exit.FAILED)
 

@@ -5,8 +5,9 @@ from typing import Annotated
 
 import typer
 
-from app.cli.options import AsJson, Key, Limit, Yes, confirm, gathers, path_of, place
-from app.cli.output import Moment, brief, note, print_facts, print_json, print_table, when
+from app.cli.lists import Most, print_list
+from app.cli.options import AsJson, Key, Yes, confirm, gathers, path_of, place
+from app.cli.output import Moment, brief, print_facts, print_json, print_table, when
 from app.cli.remote import Json, Place, Remote, talk
 
 program = typer.Typer(
@@ -25,32 +26,27 @@ def list_sessions(
     held: Annotated[
         bool | None, typer.Option("--held/--not-held", help="Held back, or not.")
     ] = None,
-    limit: Limit = 100,
+    limit: Most = None,
     as_json: AsJson = False,
     place: Place,
 ) -> None:
     """List sessions by key, with what is in their queues."""
-    params = {"prefix": prefix or None, "state": state, "held": held}
+    print_list(
+        place,
+        "/sessions",
+        {"prefix": prefix or None, "state": state, "held": held},
+        limit=limit,
+        as_json=as_json,
+        head=("KEY", "STATE", "ACTIVE", "WAITING", "HANDED", "BYTES", "TRANSPORT", "SEEN"),
+        row=_row,
+    )
 
-    async def conversation(remote: Remote) -> list[Json]:
-        return [item async for item in remote.items("/sessions", params, limit)]
 
-    found = talk(place, conversation)
-    if as_json:
-        for item in found:
-            print_json(item, is_line=True)
-        return
-    head = ("KEY", "STATE", "ACTIVE", "WAITING", "HANDED", "BYTES", "TRANSPORT", "SEEN")
-    rows = [
-        [
-            item["key"], item["state"], "yes" if item["active"] else "held", item["waiting"],
-            item["handed"], item["bytes"], item["transport"], Moment(item["last_seen"]),
-        ]
-        for item in found
+def _row(item: Json) -> list[object]:
+    return [
+        item["key"], item["state"], "yes" if item["active"] else "held", item["waiting"],
+        item["handed"], item["bytes"], item["transport"], Moment(item["last_seen"]),
     ]  # fmt: skip
-    print_table(head, rows)
-    if len(found) == limit:
-        note(f"These are {limit}; there may be more: --limit")
 
 
 @program.command("show")

@@ -85,6 +85,15 @@ class LetterGroup:
     days: tuple[int, ...]
 
 
+class GroupPage(NamedTuple):
+    """A part of the groups, and how many letters there are in all groups."""
+
+    groups: list[LetterGroup]
+    total: int
+    # How many groups to leave out for the next part; None at the end.
+    following: int | None
+
+
 class Standing(NamedTuple):
     """How many letters there are, how many died in the last hour, and when the first did, in ms."""
 
@@ -144,24 +153,28 @@ class LetterSearch:
         return sum([len(step) async for step, _ in self.scan(which)])
 
     async def groups(
-        self, fingerprint: str | None, limit: int, now_ns: int
-    ) -> tuple[list[LetterGroup], int]:
+        self, fingerprint: str | None, limit: int, now_ns: int, *, start: int = 0
+    ) -> GroupPage:
         """The largest groups of letters that are alike, or the one of this fingerprint.
 
-        With how many letters there are in all.
+        Without the first `start` of them.
         """
-        groups = [
-            await self._group(name, count, now_ns)
-            for name, count in await self._prints(fingerprint, limit)
-        ]
-        return [group for group in groups if group is not None], await self.total()
+        prints = await self._prints(fingerprint, start, limit + 1)
+        groups = [await self._group(name, count, now_ns) for name, count in prints[:limit]]
+        following = start + limit if len(prints) > limit else None
+        there = [group for group in groups if group is not None]
+        return GroupPage(there, await self.total(), following)
 
-    async def _prints(self, fingerprint: str | None, limit: int) -> list[tuple[str, int]]:
+    async def _prints(
+        self, fingerprint: str | None, start: int, limit: int
+    ) -> list[tuple[str, int]]:
         prints = self._keys.prints
         if fingerprint is not None:
             count = await self._read(self._redis.zscore(prints, fingerprint))
             return [] if count is None else [(fingerprint, int(count))]
-        largest = await self._read(self._redis.zrevrange(prints, 0, limit - 1, withscores=True))
+        largest = await self._read(
+            self._redis.zrevrange(prints, start, start + limit - 1, withscores=True)
+        )
         return [(name.decode(), int(count)) for name, count in largest]
 
     async def _group(self, fingerprint: str, count: int, now_ns: int) -> LetterGroup | None:

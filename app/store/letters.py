@@ -11,8 +11,8 @@ from app.store.keeping import Store
 from app.store.letter_lines import LineUnfit
 from app.store.letter_search import (
     WHOLE,
+    GroupPage,
     LetterFilter,
-    LetterGroup,
     LetterSearch,
     Standing,
     letter_id,
@@ -44,9 +44,9 @@ class Letters:
         self.remarks = Remarks(store, redis, now_ns)
         self._now_ns = now_ns
 
-    async def groups(self, fingerprint: str | None, limit: int) -> tuple[list[LetterGroup], int]:
-        """The largest groups of letters that are alike, and how many letters there are in all."""
-        return await self.search.groups(fingerprint, limit, self._now_ns())
+    async def groups(self, fingerprint: str | None, limit: int, *, start: int = 0) -> GroupPage:
+        """The largest groups of letters that are alike, without the first `start` of them."""
+        return await self.search.groups(fingerprint, limit, self._now_ns(), start=start)
 
     async def standing(self) -> Standing:
         """How many letters there are, and how fresh and how old they are."""

@@ -174,6 +174,8 @@ class FakeOperations:
         self.changes: list[AuditEntry] = []
         # How far each look at a replay brings it.
         self.pace = 1
+        # Whether a replay has counted its letters when it begins.
+        self.has_counted = True
         # What each replay leaves out, and why.
         self.skips: dict[str, int] = {}
         # What every method raises, if it is set.
@@ -314,7 +316,7 @@ class FakeOperations:
             raise OperationFailed(UNKNOWN_LETTER, f"there is no dead letter {id}")
         return self.by_id[id]
 
-    async def groups(self, fingerprint: str | None, limit: int) -> Groups:
+    async def groups(self, fingerprint: str | None, cursor: str | None, limit: int) -> Groups:
         found: dict[str, list[Letter]] = {}
         for letter in self._matching(LetterFilter(fingerprint=fingerprint)):
             found.setdefault(letter.fingerprint, []).append(letter)
@@ -336,7 +338,8 @@ class FakeOperations:
             for name, letters in found.items()
         ]
         groups.sort(key=lambda group: -group.count)
-        return Groups(groups[:limit], len(self.by_id))
+        page = _page(groups, cursor, limit)
+        return Groups(page.items, page.cursor, len(self.by_id))
 
     async def remark(self, fingerprint: str, assignee: str, note: str, who: str) -> Remark:
         if not self._matching(LetterFilter(fingerprint=fingerprint)):
@@ -366,7 +369,7 @@ class FakeOperations:
             finished=None,
             filter=asdict(which),
             options=asdict(options),
-            total=len(found),
+            total=len(found) if dry_run or self.has_counted else 0,
             sent=0,
             acked=0,
             failed=0,
@@ -386,7 +389,7 @@ class FakeOperations:
         if id not in self.jobs:
             raise OperationFailed(UNKNOWN_REPLAY, f"there is no replay {id}")
         job = self.jobs[id]
-        if job.state == "running":
+        if job.state == "running" and self.has_counted:
             sent = min(job.sent + self.pace, job.total)
             job = self.jobs[id] = replace(job, sent=sent, acked=sent)
             if sent == job.total:

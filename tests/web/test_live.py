@@ -268,7 +268,7 @@ async def test_without_its_store_the_server_says_what_it_knows() -> None:
             live = house.live
             for asked in (
                 live.letters(LetterFilter(), None, 1),
-                live.groups(None, 1),
+                live.groups(None, None, 1),
                 live.replays(),
                 live.audit(None, 1),
                 live.purge(LetterFilter(), dry_run=False, who="operator"),

@@ -82,19 +82,39 @@ async def test_letters_are_chosen_by_what_they_have_in_common(house: LiveHouse) 
 async def test_letters_that_are_alike_form_groups(house: LiveHouse) -> None:
     await house.killed(1, 2, key="joe/1")
     await house.killed(3, key="ann/1")
-    groups = await house.live.groups(None, 10)
+    groups = await house.live.groups(None, None, 10)
     (group,) = groups.items
     assert (group.count, group.receivers, group.channel, groups.total) == (3, 2, "/a", 3)
     assert group.sample == (await house.dead())[0].id
 
 
+async def test_groups_come_in_parts(house: LiveHouse) -> None:
+    # In this order of their size.
+    for channel, count in (("/a", 3), ("/b", 2), ("/c", 1)):
+        client = await house.receiver()
+        client.subscribe(channel)
+        for n in range(count):
+            house.bayeux.publish(channel, n)
+        await house.desk.answered()
+        await house.live.kill("joe/1", "operator")
+        await house.desk.answered()
+    found, cursor = [], None
+    for _ in range(3):
+        part = await house.live.groups(None, cursor, 1)
+        found += [(each.channel, each.count) for each in part.items]
+        cursor = part.cursor
+    assert (found, cursor) == ([("/a", 3), ("/b", 2), ("/c", 1)], None)
+    with refused_with("user.illegalArgument"):
+        await house.live.groups(None, "-1", 1)
+
+
 async def test_operators_say_who_looks_after_a_group(house: LiveHouse) -> None:
     await house.killed(1)
-    [group] = (await house.live.groups(None, 10)).items
+    [group] = (await house.live.groups(None, None, 10)).items
     assert group.remark is None
     said = await house.live.remark(group.fingerprint, "ann", "known since May", "operator/joe")
     assert (said.assignee, said.note, said.who) == ("ann", "known since May", "operator/joe")
-    [group] = (await house.live.groups(group.fingerprint, 10)).items
+    [group] = (await house.live.groups(group.fingerprint, None, 10)).items
     assert group.remark == said
     with refused_with("user.oid.unknown"):
         await house.live.remark("nobody", "ann", "", "operator")

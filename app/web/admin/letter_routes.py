@@ -43,7 +43,8 @@ async def _letter(call: Call[LetterNamed, None]) -> Letter:
 
 
 async def _groups(call: Call[GroupsAsked, None]) -> Groups:
-    return await call.operations.groups(call.params.fingerprint, call.params.limit)
+    asked = call.params
+    return await call.operations.groups(asked.fingerprint, asked.cursor, asked.limit)
 
 
 async def _remark(call: Call[GroupNamed, RemarkWanted]) -> Remark:

@@ -26,6 +26,8 @@ from app.web.admin.operations import (
 )
 
 _CURSOR = re.compile(r"[0-9]{19}")
+# Groups go by their size, so that a part of them begins at a number.
+_PLACE = re.compile(r"[0-9]{1,9}")
 
 
 class LiveLetters:
@@ -60,12 +62,16 @@ class LiveLetters:
             raise OperationFailed(UNKNOWN_LETTER, f"there is no dead letter {id}")
         return showing.whole_letter(self._node, letter, self._age_ms)
 
-    async def groups(self, fingerprint: str | None, limit: int) -> shapes.Groups:
+    async def groups(
+        self, fingerprint: str | None, cursor: str | None, limit: int
+    ) -> shapes.Groups:
+        check_cursor(_PLACE, cursor)
         with asking():
-            groups, total = await self._letters.groups(fingerprint, limit)
-            said = await self._remarks.of([each.sample.fingerprint for each in groups])
-        items = [showing.group(each, about) for each, about in zip(groups, said, strict=True)]
-        return shapes.Groups(items, total)
+            found = await self._letters.groups(fingerprint, limit, start=int(cursor or 0))
+            said = await self._remarks.of([each.sample.fingerprint for each in found.groups])
+        items = [showing.group(each, about) for each, about in zip(found.groups, said, strict=True)]
+        following = None if found.following is None else str(found.following)
+        return shapes.Groups(items, following, found.total)
 
     async def remark(self, fingerprint: str, assignee: str, note: str, who: str) -> shapes.Remark:
         given = {"assignee": assignee, "note": note}

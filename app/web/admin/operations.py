@@ -157,7 +157,7 @@ class Operations(Protocol):
 
     async def letter(self, id: str) -> Letter: ...
 
-    async def groups(self, fingerprint: str | None, limit: int) -> Groups:
+    async def groups(self, fingerprint: str | None, cursor: str | None, limit: int) -> Groups:
         """Dead letters by fingerprint, the largest group first; or the one of this fingerprint."""
         ...
 

@@ -107,7 +107,7 @@ class LettersAsked(LettersMeant, Paged):
     """A part of the dead letters."""
 
 
-class GroupsAsked(Asked):
+class GroupsAsked(Paged):
     """Which groups."""
 
     fingerprint: Fingerprint | None = Field(default=None, description="This one alone.")

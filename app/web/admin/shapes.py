@@ -206,9 +206,10 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """The largest groups."""
+    """A part of the groups, the largest first."""
 
     items: list[Group]
+    cursor: Annotated[str | None, Field(description="Asks for the next part; null at the end.")]
     total: Annotated[int, Field(ge=0, description="Dead letters in all groups.")]
 
 

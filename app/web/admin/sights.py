@@ -115,7 +115,9 @@ class Figures:
     failed: Annotated[int, Field(ge=0, description="Deliveries that were refused or lost.")]
     waiting: Annotated[int, Field(ge=0, description="Entries in nobody's hands.")]
     handed: Annotated[int, Field(ge=0, description="Entries handed over and not settled.")]
-    unaccounted: Annotated[int, Field(description="Accepted and restored, less all the others: must be 0.")]
+    unaccounted: Annotated[
+        int, Field(description="Accepted and restored, less all the others: must be 0.")
+    ]
     oldest_ms: Annotated[
         int | None, Field(description="Age of what waits longest, but for what is held back.")
     ]

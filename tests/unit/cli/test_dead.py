@@ -38,11 +38,27 @@ def test_a_list_has_as_many_parts_as_it_needs(shell: Shell) -> None:
     for number in range(100, 700):
         letter = a_letter(number)
         shell.operations.by_id[letter.id] = letter
-    done = shell.run("dead", "list", "--json", "--limit", "10000")
-    assert len(done.stdout.splitlines()) == 605
     done = shell.run("dead", "list", "--limit", "550")
     assert len(done.stdout.splitlines()) == 551
     assert "--limit" in done.stderr
+    done = shell.run("dead", "list", "--limit", "605")
+    assert (len(done.stdout.splitlines()), done.stderr) == (606, "")
+
+
+def test_programs_get_a_list_to_its_end_and_people_the_first_of_it(shell: Shell) -> None:
+    for number in range(100, 700):
+        # As many groups as letters.
+        letter = a_letter(number, fingerprint=f"g{number}")
+        shell.operations.by_id[letter.id] = letter
+    for which, count in (([], 605), (["--groups"], 602)):
+        done = shell.run("dead", "list", *which, "--json")
+        assert (len(done.stdout.splitlines()), done.stderr) == (count, "")
+        done = shell.run("dead", "list", *which)
+        assert len(done.stdout.splitlines()) == 101
+        assert "there are more" in done.stderr
+        done = shell.run("dead", "list", *which, "--json", "--limit", "7")
+        assert len(done.stdout.splitlines()) == 7
+        assert "there are more" in done.stderr
 
 
 def test_letters_are_listed_by_what_went_wrong(shell: Shell) -> None:
@@ -180,11 +196,18 @@ def test_a_replay_is_left_alone_found_again_and_ended(
     monkeypatch.setattr(replay, "_POLL_S", 0.001)
     shell.operations.pace = 0
     done = shell.run("dead", "replay", "--all", "--yes", "--detach", "--json")
-    assert json.loads(done.stdout)["state"] == "running"
+    assert (done.exit_code, json.loads(done.stdout)["state"]) == (0, "running")
     done = shell.run("dead", "replay", "--cancel", "r1")
     assert (done.exit_code, shell.operations.jobs["r1"].state) == (0, "cancelled")
     assert shell.run("dead", "replay", "--watch", "r1").exit_code == 0
     assert shell.run("dead", "replay", "--watch", "r9").exit_code == 1
+
+
+def test_a_replay_that_has_counted_nothing_yet_has_not_failed(shell: Shell) -> None:
+    shell.operations.pace = 0
+    shell.operations.has_counted = False
+    for what in (["--all", "--yes", "--detach"], ["--cancel", "r1"]):
+        assert shell.run("dead", "replay", *what).exit_code == 0
 
 
 def test_what_would_be_left_out_is_told_with_the_reason(shell: Shell) -> None:

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from app.cli import options
+from app.web.admin.shapes import Hold
 from tests.unit.cli.conftest import Shell
 from tests.web.fake_operations import NOW_MS, a_session
 
@@ -17,6 +18,18 @@ def test_sessions_are_listed(shell: Shell) -> None:
     assert [json.loads(line)["key"] for line in done.stdout.splitlines()] == ["joe/2"]
     assert shell.run("session", "list", "--held", "--json").stdout == ""
     assert shell.run("session", "list", "--state", "ASLEEP").exit_code == 2
+
+
+def test_programs_get_all_sessions_and_people_the_first(shell: Shell) -> None:
+    for number in range(3, 1203):
+        session = a_session(f"joe/{number}", active=False, hold=Hold("", "operator", NOW_MS, None))
+        shell.operations.by_key[session.key] = session
+    assert len(shell.run("session", "list", "--json").stdout.splitlines()) == 1202
+    done = shell.run("session", "list")
+    assert len(done.stdout.splitlines()) == 101
+    assert "there are more" in done.stderr
+    held = json.loads(shell.run("dispatcher", "show", "--json").stdout)["sessions"]
+    assert len(held) == 1200
 
 
 @pytest.mark.parametrize("key", ["joe/1", "client/joe/1"])
