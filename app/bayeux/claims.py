@@ -30,7 +30,7 @@ def claim(bayeux: "Bayeux", draft: Session, terms: Terms, handshake: Json) -> Se
         number = 0 if other.terms is None else other.terms.number
         bayeux.rights.check_name(draft, other.subject, number, handshake)
     for other in ending:
-        bayeux.end_by_server(other, f"ended by {draft.name}, with clearSessions")
+        bayeux.end_by_server(other, f"{draft.name}, with clearSessions")
     return known
 
 

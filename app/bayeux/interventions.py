@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def kill(bayeux: "Bayeux", session: Session, who: str) -> None:
     """The session ends, and what is in its queue becomes dead letters."""
-    bayeux.give_up(session, error_codes.GIVEN_UP, f"ended by {who}", by=who)
+    bayeux.give_up(session, error_codes.GIVEN_UP, f"its session was ended by {who}", by=who)
 
 
 def send_away(bayeux: "Bayeux", session: Session) -> None:

@@ -275,13 +275,13 @@ class Bayeux:
             message = Message(wire, id=self.node.stamp(), channel=channel, linger_s=lazy_s)
             self.hub.deliver(session, message)
 
-    def end_by_server(self, session: Session, why: str = "ended by the server") -> None:
+    def end_by_server(self, session: Session, by: str = "the server") -> None:
         """End a session and let its client know; what was kept for it becomes dead letters."""
         if session.is_gone:
             return
         keeps = session.is_durable or (session.terms is not None and session.terms.is_named)
         if keeps:
-            self.exits.bury_all(session, GIVEN_UP, why, self.now)
+            self.exits.bury_all(session, GIVEN_UP, f"its session was ended by {by}", self.now)
         pipe = session.pipe
         event: Json = {"channel": "/meta/disconnect", "successful": True}
         if pipe is None:

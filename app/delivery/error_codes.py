@@ -56,7 +56,7 @@ _MEANINGS = (
         "The receiver stopped taking messages",
     ),
     ("communication.noConnection.polling", "The connection is lost; the receiver is awaited"),
-    ("communication.noConnection.dead", "The connection is lost, the receiver was given up"),
+    ("communication.noConnection.dead", "The receiver was given up"),
     ("communication.user.holdback", "The server's own name for a message held back"),
     ("user", "The client's fault, or its wish"),
     ("user.update.holdback", "The receiver cannot now: keep the message and wait"),

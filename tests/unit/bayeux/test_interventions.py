@@ -58,7 +58,8 @@ def test_a_killed_session_leaves_dead_letters_and_its_client_is_told() -> None:
     publish(house, 1)
     ask(house, "client/joe/1/?killSession")
     assert letters(house) == [1]
-    assert "ended by operator" in house.keeper.letters[0].reason
+    reason = "The receiver was given up: its session was ended by operator"
+    assert house.keeper.letters[0].reason == reason
     assert "joe/1" not in house.keeper.sessions
     assert client.connect().reply["error"].startswith("402")
     assert house.balances()
