@@ -60,7 +60,7 @@ MEANINGS = {
     BayeuxError.SESSION_NAME_DENIED: "The client may not use this name for its session",
     BayeuxError.SESSIONS_EXCEEDED: "The subject has as many named sessions as it may",
     BayeuxError.ORIGIN_DENIED: "The page's origin is neither ours nor allowed",
-    BayeuxError.MESSAGE_DELETED: "An extension dropped the message, or failed over it",
+    BayeuxError.MESSAGE_DELETED: "An extension dropped the message",
     BayeuxError.CHANNEL_INVALID: "Not a channel name; or publishing to a pattern",
     BayeuxError.MESSAGE_ID_INVALID: "`id` is not of letters and digits",
     BayeuxError.CONNECTION_TYPES_UNSUPPORTED: "The handshake names no connection type of ours",
@@ -70,6 +70,8 @@ MEANINGS = {
     BayeuxError.REQUEST_TOO_LARGE: "Beyond `max_request_size` (inflated) or `max_batch`",
     BayeuxError.SUBSCRIPTIONS_EXCEEDED: "Beyond `max_subscriptions`",
     BayeuxError.MEDIA_TYPE_UNSUPPORTED: "Unknown charset or content encoding, or multipart",
+    BayeuxError.SERVER_FAULT: "A policy, an authorizer, a service or an extension failed, or the "
+    "server itself; its log says how. A handshake is advised when to come back",
     BayeuxError.PUBLISHES_EXCEEDED: "So many publishes of the session wait for the store",
     BayeuxError.STORE_UNAVAILABLE: "The store is away, or refused; with `unknown` nobody knows "
     "whether the message is kept",

@@ -73,5 +73,5 @@ def encode_reply(reply: Json) -> bytes:
     except (TypeError, ValueError, RecursionError):
         log.exception("a reply cannot be written as JSON")
         told = {name: reply[name] for name in ("channel", "id") if name in reply}
-        error = BayeuxError.MESSAGE_DELETED.wire()
+        error = BayeuxError.SERVER_FAULT.wire()
         return to_json({**told, "successful": False, "error": error})

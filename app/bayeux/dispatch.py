@@ -144,7 +144,7 @@ def _handle(bayeux: Bayeux, message: Json, exchange: Exchange) -> None:
     except Exception:
         # A service or a policy of the operator's failed: nobody else must suffer for it.
         bayeux.log.exception("a message could not be handled")
-        Refused(BayeuxError.MESSAGE_DELETED).fill(reply)
+        Refused(BayeuxError.SERVER_FAULT).fill(reply)
         is_complete = True
     if is_complete:
         exchange.replies.append(finish(bayeux, message, exchange, reply))

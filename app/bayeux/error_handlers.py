@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from app.bayeux.hooks import check_hook
 from app.delivery.channels import Channel, Channels
 from app.delivery.reactions import PartialErrorHandler
 
@@ -15,6 +16,7 @@ class ErrorHandlers:
 
     def add(self, pattern: str, handler: PartialErrorHandler) -> None:
         """Ask the handler about all failures on channels of the pattern."""
+        check_hook(f"{type(handler).__name__}.react", handler.react)
         self._handlers.setdefault(self._channels.named(pattern).name, []).append(handler)
 
     def find(self, channel: Channel) -> Sequence[PartialErrorHandler]:

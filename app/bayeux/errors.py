@@ -39,6 +39,7 @@ class BayeuxError(Enum):
     REQUEST_TOO_LARGE = (413, "request_too_large")
     SUBSCRIPTIONS_EXCEEDED = (413, "subscriptions_exceeded")
     MEDIA_TYPE_UNSUPPORTED = (415, "media_type_unsupported")
+    SERVER_FAULT = (500, "server_fault")
     PUBLISHES_EXCEEDED = (503, "publishes_exceeded")
     SERVER_BUSY = (503, "server_busy")
     STORE_UNAVAILABLE = (503, "store_unavailable")

@@ -1,12 +1,16 @@
 """The order in which extensions see a message, and what happens when one fails."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from app.bayeux.codec import Json
 from app.bayeux.errors import BayeuxError, Refused
+from app.bayeux.extension import SessionExtension
+from app.bayeux.hooks import check_outcome
 from app.bayeux.sessions import Session
+
+_Hook = Callable[..., object]
 
 log = logging.getLogger(__name__)
 
@@ -15,21 +19,37 @@ def run_incoming(session: Session, message: Json, now: float) -> None:
     """In order, and failing closed: a hook that drops or raises refuses the message."""
     for extension in session.extensions:
         try:
-            passes = extension.incoming(session, message, now)
+            passes = _ask(extension, session, message, now)
         except Refused:
             raise
         except Exception:
             log.exception("incoming hook of %s failed", type(extension).__name__)
-            passes = extension.optional
+            if not extension.optional:
+                raise Refused(BayeuxError.SERVER_FAULT) from None
+            passes = True
         if not passes:
             log.info("message dropped by %s, session %d", type(extension).__name__, session.number)
             raise Refused(BayeuxError.MESSAGE_DELETED)
+
+
+def _ask(extension: SessionExtension, session: Session, message: Json, now: float) -> bool:
+    """Whether the extension lets the message pass: nothing but True says so."""
+    # Called as what it may be: compiled code would take the annotation at its word.
+    hook: _Hook = extension.incoming
+    outcome = hook(session, message, now)
+    if outcome is True or outcome is False:
+        return outcome
+    check_outcome("incoming", outcome)
+    raise TypeError(f"incoming must return True or False, not {outcome!r}")
 
 
 def run_outgoing(session: Session, reply: Json, asked: Mapping[str, Any], now: float) -> None:
     """In reversed order; a reply is owed anyway, so failures are only logged."""
     for extension in reversed(session.extensions):
         try:
-            extension.outgoing(session, reply, asked, now)
+            hook: _Hook = extension.outgoing
+            outcome = hook(session, reply, asked, now)
+            if outcome is not None:
+                check_outcome("outgoing", outcome)
         except Exception:
             log.exception("outgoing hook of %s failed", type(extension).__name__)

@@ -104,8 +104,8 @@ class Handshake:
         bayeux.exits.discard(session, Reason.SESSION_ENDED)
         if not isinstance(error, Refused):
             # Nobody gets in by a fault of ours, and nobody is sent away for good by one either.
-            bayeux.log.error("an extension failed at handshake", exc_info=error)
-            error = _busy(bayeux)
+            bayeux.log.error("a handshake could not be handled", exc_info=error)
+            error = _later(bayeux, BayeuxError.SERVER_FAULT)
         # What some extension agreed to is not agreed any more.
         self._reply.pop("ext", None)
         error.fill(self._reply)
@@ -214,6 +214,11 @@ def _check_room(bayeux: Bayeux) -> None:
 
 
 def _busy(bayeux: Bayeux) -> Refused:
-    """The refusal for want of room or time: come back later, each at a moment of its own."""
+    """The refusal for want of room or time."""
+    return _later(bayeux, BayeuxError.SERVER_BUSY)
+
+
+def _later(bayeux: Bayeux, error: BayeuxError) -> Refused:
+    """Not now: clients come back, each at a moment of its own."""
     advice = reconnect_advice(bayeux.options, "handshake", bayeux.admission.delay_s())
-    return Refused(BayeuxError.SERVER_BUSY, advice=advice)
+    return Refused(error, advice=advice)

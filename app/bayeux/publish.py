@@ -3,6 +3,7 @@
 from app.bayeux.codec import Json
 from app.bayeux.errors import BayeuxError, Refused
 from app.bayeux.exchange import Exchange
+from app.bayeux.hooks import check_outcome
 from app.bayeux.owing import owe
 from app.bayeux.qos import Qos, QosInvalid
 from app.bayeux.rights import BY_POLICY
@@ -91,7 +92,9 @@ def _serve(
     if service is None:
         return True
     call = Call(bayeux.deliver_event, session, channel.name, message)
-    service(call)
+    outcome = service(call)
+    if outcome is not None:
+        check_outcome(f"the service of {channel.name}", outcome)
     if call.is_kept and session.is_durable:
         bayeux.hub.keeper.after(owe(bayeux, message, exchange, reply))
         return False

@@ -7,6 +7,7 @@ from typing import Any, Protocol, assert_never
 
 from app.bayeux.codec import Json
 from app.bayeux.errors import BayeuxError, Refused
+from app.bayeux.hooks import check_hook, check_outcome
 from app.bayeux.sessions import Session
 from app.delivery.channels import Channel, Channels, covers, overlaps
 
@@ -55,6 +56,9 @@ class SecurityPolicy:
     def can_publish(self, session: Session, channel: str, message: Json) -> Denial | None:
         """Whether this session may publish there."""
         return None
+
+
+_QUESTIONS = ("can_handshake", "can_claim", "can_create", "can_subscribe", "can_publish")
 
 
 class Vote(Enum):
@@ -107,6 +111,8 @@ class Rights:
 
     @policy.setter
     def policy(self, policy: SecurityPolicy) -> None:
+        for hook in _QUESTIONS:
+            check_hook(f"{type(policy).__name__}.{hook}", getattr(policy, hook))
         self._policy = policy
         self.are_open = False
 
@@ -121,6 +127,7 @@ class Rights:
 
     def add(self, pattern: str, authorizer: Authorizer) -> None:
         """Ask the authorizer about all channels of the pattern."""
+        check_hook(f"the authorizer of {pattern}", authorizer)
         self._authorizers.append((self._channels.named(pattern).name, authorizer))
         self.are_open = False
 
@@ -190,7 +197,7 @@ class Rights:
             covering = covers(pattern, channel)
             if not covering and not overlaps(pattern, channel):
                 continue
-            vote = authorizer(operation, channel, session, message)
+            vote = _vote(pattern, authorizer(operation, channel, session, message))
             if isinstance(vote, Denial):
                 return vote
             if covering:
@@ -199,3 +206,11 @@ class Rights:
             elif vote is Vote.IGNORE:
                 return Denial(_NOT_GRANTED)
         return Denial(_NOT_GRANTED) if asked and not granted else None
+
+
+def _vote(pattern: str, outcome: object) -> Vote | Denial:
+    """What an authorizer said; whatever else it returned must not be taken for a grant."""
+    if isinstance(outcome, Vote | Denial):
+        return outcome
+    check_outcome(f"the authorizer of {pattern}", outcome)
+    raise TypeError(f"the authorizer of {pattern} must return a Vote or a Denial, not {outcome!r}")

@@ -13,6 +13,7 @@ from app.bayeux.error_handlers import ErrorHandlers
 from app.bayeux.errors import BayeuxError, Refused
 from app.bayeux.exchange import Exchange, Pipe
 from app.bayeux.extension import ServerExtension, SessionExtension
+from app.bayeux.hooks import check_hook
 from app.bayeux.life import Input, State
 from app.bayeux.options import ChannelRule, Options
 from app.bayeux.ownership import Ownership
@@ -112,6 +113,9 @@ class Bayeux:
 
     def extend(self, extension: ServerExtension) -> None:
         """Install an extension, behind those that are there."""
+        kind = type(extension).__name__
+        check_hook(f"{kind}.resume", extension.resume)
+        check_hook(f"{kind}.event", extension.event)
         self.extensions += (extension,)
         if type(extension).event is not ServerExtension.event:
             self._eventful += (extension,)

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from app.bayeux.hooks import check_hook
 from app.bayeux.sessions import Session
 from app.delivery.channels import Channel, Channels
 
@@ -46,6 +47,8 @@ class Call:
 
 
 Service = Callable[[Call], None]
+# As it is called: whatever it returns is looked at.
+_Served = Callable[[Call], object]
 
 
 class Services:
@@ -53,12 +56,13 @@ class Services:
 
     def __init__(self, channels: Channels) -> None:
         self._channels = channels
-        self._services: dict[str, Service] = {}
+        self._services: dict[str, _Served] = {}
 
     def add(self, pattern: str, service: Service) -> None:
+        check_hook(f"the service of {pattern}", service)
         self._services[self._channels.named(pattern).name] = service
 
-    def find(self, channel: Channel) -> Service | None:
+    def find(self, channel: Channel) -> _Served | None:
         """The most exact service for the channel."""
         for name in channel.lookups:
             if name in self._services:

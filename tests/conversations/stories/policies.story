@@ -231,7 +231,7 @@ alice -> /policies/elsewhere {"data": "censored"}
 alice <- /policies/elsewhere error "404::message_deleted" {"ext": {"read": true}}
 -- An extension that breaks lets nothing pass.
 alice -> /policies/elsewhere {"data": "crash"}
-alice <- /policies/elsewhere error "404::message_deleted" {"ext": {"read": true}}
+alice <- /policies/elsewhere error "500::server_fault" {"ext": {"read": true}}
 bob -> /meta/handshake
 bob <- /meta/handshake ok {"clientId": new $bob, ...}
 bob -> /policies/censored {"data": "fine"}
@@ -246,7 +246,7 @@ on websocket:
 # An extension that breaks at the handshake lets nobody in, and tells them to come back
 ! extension = ["tests.conversations.policies:censorship"]
 alice -> /meta/handshake {"ext": {"name": "broken"}}
-alice <- /meta/handshake error "503::server_busy" {"advice": {"reconnect": "handshake", "interval": <any>, "timeout": 30000}, ...}
+alice <- /meta/handshake error "500::server_fault" {"advice": {"reconnect": "handshake", "interval": <any>, "timeout": 30000}, ...}
 
 # Where messages may come with the reply to a handshake, none may come too
 ! extension = ["tests.conversations.policies:services"]
@@ -292,7 +292,7 @@ alice -> /policies/before {"data": 1}
          /service/crash {"data": "alice"}
          /policies/after {"data": 2}
 alice <- /policies/before ok
-         /service/crash error "404::message_deleted"
+         /service/crash error "500::server_fault"
          /policies/after ok
 alice connects
 
@@ -307,7 +307,7 @@ bob -> /s14 {"data": "much too long", "ext": {"delivery": {"persistent": true}}}
 bob <- /s14 error "404::message_deleted"
 -- Nor does anything pass while it breaks, about which it says nothing.
 bob -> /s14 {"data": "odd", "ext": {"delivery": {"persistent": true}}}
-bob <- /s14 error "404::message_deleted"
+bob <- /s14 error "500::server_fault"
 olga operates
 olga asks "client/s14/1/?cbQueueNumMsgs" and hears "0"
 bob publishes "just right" to /s14

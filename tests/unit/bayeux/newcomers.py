@@ -11,8 +11,8 @@ def sessions(house: House) -> list[Session]:
     return list(house.bayeux.sessions)
 
 
-def assert_turned_away(asked: Asked, interval: int) -> None:
-    assert asked.reply["error"] == "503::server_busy"
+def assert_turned_away(asked: Asked, interval: int, error: str = "503::server_busy") -> None:
+    assert asked.reply["error"] == error
     assert asked.reply["advice"] == {
         "reconnect": "handshake",
         "interval": interval,

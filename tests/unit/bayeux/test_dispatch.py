@@ -268,7 +268,7 @@ def test_a_service_that_fails_hurts_nobody_else(caplog: pytest.LogCaptureFixture
             {"channel": "/service/broken", "data": 1}, {"channel": "/a", "data": 1}
         )
     assert [reply["successful"] for reply in answer.elements] == [False, True]
-    assert answer.elements[0]["error"] == "404::message_deleted"
+    assert answer.elements[0]["error"] == "500::server_fault"
     assert "ZeroDivisionError" in caplog.text
 
 

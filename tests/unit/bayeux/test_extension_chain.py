@@ -145,7 +145,7 @@ def test_an_extension_that_fails_refuses_the_message(caplog: pytest.LogCaptureFi
     client.subscribe("/x")
     with caplog.at_level(logging.ERROR):
         reply = client.publish("/x", 1).reply
-    assert reply["error"] == "404::message_deleted"
+    assert reply["error"] == "500::server_fault"
     assert "secret" not in str(reply)
     assert "ZeroDivisionError" in caplog.text
     assert client.session.subscriptions == set()
@@ -245,4 +245,4 @@ def test_an_extension_that_fails_over_an_event_refuses_the_publish() -> None:
     client = house.client()
     client.subscribe("/x")
     answer = client.publish("/x", 1)
-    assert answer.reply["error"] == "404::message_deleted"
+    assert answer.reply["error"] == "500::server_fault"

@@ -121,7 +121,7 @@ def test_an_extension_that_fails_at_once_or_later_lets_nobody_in_for_now(
             asked = house.guest().handshake()
             if asked.is_held:
                 house.resolve(failure)
-        assert_turned_away(asked, 3000)
+        assert_turned_away(asked, 3000, "500::server_fault")
         assert "ZeroDivisionError" in caplog.text
         assert sessions(house) == []
 

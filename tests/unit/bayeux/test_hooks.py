@@ -1,0 +1,241 @@
+"""What an application plugs in is called and never awaited: who would have to be is refused."""
+
+from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping
+from functools import partial
+from typing import Any
+
+import pytest
+
+from app.bayeux.extension import ServerExtension, SessionExtension
+from app.bayeux.rights import Operation, SecurityPolicy, Vote
+from app.bayeux.server import Bayeux
+from app.bayeux.services import Call
+from app.bayeux.sessions import Session
+from tests.unit.bayeux.harness import House, Json
+
+FAULT = "500::server_fault"
+
+
+async def answers_later(call: Call) -> None:
+    call.answer(1)
+
+
+async def answers_bit_by_bit(call: Call) -> AsyncIterator[int]:
+    yield 1
+
+
+def pauses(call: Call) -> Iterator[int]:
+    yield 1
+
+
+async def answers_twice(number: int, call: Call) -> None:
+    call.answer(number)
+
+
+class AwaitedService:
+    async def __call__(self, call: Call) -> None:
+        call.answer(1)
+
+    async def serve(self, call: Call) -> None:
+        call.answer(1)
+
+
+SERVICES = [
+    answers_later,
+    answers_bit_by_bit,
+    pauses,
+    partial(answers_twice, 2),
+    AwaitedService(),
+    AwaitedService().serve,
+]
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_a_service_that_would_have_to_be_awaited_is_refused(service: Any) -> None:
+    bayeux = House().bayeux
+    with pytest.raises(TypeError, match="the service of /service/a must be a plain function"):
+        bayeux.services.add("/service/a", service)
+    assert bayeux.services.find(bayeux.channels.named("/service/a")) is None
+
+
+def test_an_authorizer_that_would_have_to_be_awaited_is_refused() -> None:
+    async def grants(*_: object) -> Vote:
+        return Vote.GRANT
+
+    rights = House().bayeux.rights
+    with pytest.raises(TypeError, match=r"the authorizer of /a/\*\* must be a plain function"):
+        rights.add("/a/**", grants)  # type: ignore[arg-type]
+    assert rights.are_open
+
+
+@pytest.mark.parametrize(
+    "hook", ["can_handshake", "can_claim", "can_create", "can_subscribe", "can_publish"]
+)
+def test_a_policy_that_would_have_to_be_awaited_is_refused(hook: str) -> None:
+    async def allows(*_: object) -> None:
+        return None
+
+    rights = House().bayeux.rights
+    policy = type("Policy", (SecurityPolicy,), {hook: allows})()
+    with pytest.raises(TypeError, match=rf"Policy\.{hook} must be a plain function"):
+        rights.policy = policy
+    assert rights.are_open
+
+
+def test_an_error_handler_that_would_have_to_be_awaited_is_refused() -> None:
+    class Sleepy:
+        async def react(self, *_: object) -> None:
+            return None
+
+    with pytest.raises(TypeError, match=r"Sleepy\.react must be a plain function"):
+        House().bayeux.error_handlers.add("/a", Sleepy())  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("hook", ["resume", "event"])
+def test_an_extension_that_would_have_to_be_awaited_is_refused(hook: str) -> None:
+    async def waits(*_: object) -> None:
+        return None
+
+    bayeux = House().bayeux
+    extension = type("Slow", (ServerExtension,), {hook: waits})()
+    with pytest.raises(TypeError, match=rf"Slow\.{hook} must be a plain function"):
+        bayeux.extend(extension)
+    assert bayeux.extensions == ()
+
+
+# What only shows when it is called
+
+
+def coroutine() -> Awaitable[None]:
+    async def work() -> None: ...
+
+    return work()
+
+
+def test_a_service_that_returns_what_nobody_awaits_has_failed(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    house = House()
+    house.bayeux.services.add("/service/a", lambda _: coroutine())  # type: ignore[arg-type]
+    assert house.client().publish("/service/a", 1).reply["error"] == FAULT
+    assert "the service of /service/a" in caplog.text
+
+
+@pytest.mark.parametrize("told", ["Vote.GRANT", True, None], ids=repr)
+@pytest.mark.parametrize("wish", ["/secret/a", "/**"])
+def test_what_is_no_vote_of_an_authorizer_grants_nothing(told: Any, wish: str) -> None:
+    house = House()
+    house.bayeux.rights.add("/secret/*", lambda *_: told)
+    client = house.client()
+    assert client.subscribe(wish).reply["error"] == FAULT
+    assert client.session.subscriptions == set()
+
+
+def test_an_authorizer_that_returns_what_nobody_awaits_grants_nothing() -> None:
+    house = House()
+    house.bayeux.rights.add("/secret/*", lambda *_: coroutine())  # type: ignore[arg-type]
+    assert house.client().subscribe("/**").reply["error"] == FAULT
+
+
+class Tells(SessionExtension):
+    """Says something else than whether a message passes."""
+
+    def __init__(self, told: Any) -> None:
+        self._told = told
+
+    def incoming(self, session: Session, message: Json, now: float) -> bool:
+        told: bool = self._told() if callable(self._told) else self._told
+        return told
+
+
+@pytest.mark.parametrize("told", [None, 1, "yes", coroutine], ids=["None", "1", "yes", "awaitable"])
+def test_only_who_says_true_lets_a_message_pass(
+    told: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    house = House(giving(Tells(told)))
+    client = house.client()
+    assert client.publish("/a", 1).reply["error"] == FAULT
+    assert "incoming hook of Tells failed" in caplog.text
+    assert house.bayeux.hub.counters.published == 0
+
+
+def test_a_hook_for_replies_that_nobody_awaits_is_told_in_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Waits(SessionExtension):
+        async def outgoing(  # type: ignore[override]
+            self, session: Session, reply: Json, asked: Mapping[str, Any], now: float
+        ) -> None: ...
+
+    client = House(giving(Waits())).client()
+    assert client.publish("/a", 1).reply["successful"]
+    assert "outgoing hook of Waits failed" in caplog.text
+
+
+# Faults have a code of their own
+
+
+def breaks(*_: Any, **__: Any) -> Any:
+    raise ZeroDivisionError("a secret")
+
+
+def with_authorizer(bayeux: Bayeux) -> None:
+    bayeux.rights.add("/a", breaks)
+
+
+def with_policy(bayeux: Bayeux) -> None:
+    bayeux.rights.policy = type("Policy", (SecurityPolicy,), {"can_publish": breaks})()
+
+
+def with_service(bayeux: Bayeux) -> None:
+    bayeux.services.add("/service/a", breaks)
+
+
+@pytest.mark.parametrize(
+    ("install", "channel"),
+    [(with_authorizer, "/a"), (with_policy, "/a"), (with_service, "/service/a")],
+)
+def test_a_fault_of_what_was_plugged_in_is_told_as_one(
+    install: Any, channel: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    house = House()
+    install(house.bayeux)
+    reply = house.client().publish(channel, 1).reply
+    assert reply["error"] == FAULT
+    assert "ZeroDivisionError" in caplog.text
+    assert "secret" not in str(reply)
+
+
+def test_a_policy_that_fails_at_a_handshake_lets_nobody_in_and_tells_all_to_come_back() -> None:
+    house = House()
+    house.bayeux.rights.policy = type("Policy", (SecurityPolicy,), {"can_handshake": breaks})()
+    reply = house.guest().handshake().reply
+    assert reply["error"] == FAULT
+    assert reply["advice"]["reconnect"] == "handshake"
+    assert reply["advice"]["interval"] > 0
+
+
+def test_an_authorizer_that_fails_over_one_of_several_channels_subscribes_to_none() -> None:
+    house = House()
+
+    def fails_over_b(operation: Operation, channel: str, session: Session, message: Json) -> Vote:
+        if channel == "/x/b":
+            raise ZeroDivisionError
+        return Vote.GRANT
+
+    house.bayeux.rights.add("/x/*", fails_over_b)
+    client = house.client()
+    assert client.subscribe("/x/a", "/x/b").reply["error"] == FAULT
+    assert client.session.subscriptions == set()
+
+
+def giving(extension: SessionExtension) -> ServerExtension:
+    """Installs the extension for every session."""
+
+    class Gives(ServerExtension):
+        def negotiate(
+            self, session: Session, handshake: Json, reply: Json, now: float
+        ) -> SessionExtension | None:
+            return extension
+
+    return Gives()
