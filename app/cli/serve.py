@@ -2,6 +2,7 @@
 
 import asyncio
 import resource
+import shlex
 import signal
 import sys
 import tomllib
@@ -83,13 +84,12 @@ async def _serve(found: Settings) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped.set)
-    token = found.data / OPERATOR_FILE
+    token = (found.data / OPERATOR_FILE).absolute()
     is_first_start = not token.exists()
     async with serving(found) as url:
         said = f"holdfast is ready: {_where(url, found.paths[0])}\n"
         if is_first_start:
-            value = token.read_text("ascii").strip()
-            said += f"the operators' token, shown this once and kept in {token}: {value}\n"
+            said += _about(token)
         # At once: whoever ends the server when it is ready has seen all of it.
         sys.stdout.write(said)
         sys.stdout.flush()
@@ -99,7 +99,17 @@ async def _serve(found: Settings) -> None:
 def _where(url: str, path: str) -> str:
     if url.startswith("unix:"):
         return url
-    return f"{url}{path} - to try it out open {url}/"
+    # Every address of this machine: a browser needs one of them.
+    nearest = url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
+    return f"{url}{path} - to try it out open {nearest}/"
+
+
+def _about(token: Path) -> str:
+    """The new token, if a person reads this; what else standard output leads to keeps its lines."""
+    if sys.stdout.isatty():
+        value = token.read_text("ascii").strip()
+        return f"the operators' token, shown this once and kept in {token}: {value}\n"
+    return f"the operators' token is new; what shows it: cat {shlex.quote(str(token))}\n"
 
 
 program = typer.Typer(add_completion=False, rich_markup_mode=None)

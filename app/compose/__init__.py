@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import app
+from app.bayeux.hooks import check_outcome
 from app.bayeux.server import Bayeux
 from app.compose.administration import listen_apart, make_administration
 from app.compose.journal import begin_journal, open_journal
@@ -99,6 +100,7 @@ async def serving(settings: Settings) -> AsyncIterator[str]:
             Address(settings.host, settings.port, settings.unix, tls),
             shutdown_timeout_s=timeout_s,
         )
+        _say_what_is_missing(settings)
         _start(clockwork, bayeux, storage, stack)
         await _listen_apart(settings, stack, with_admin, tls)
         url = await _listen(listener, endpoint, heads, settings)
@@ -111,6 +113,21 @@ async def serving(settings: Settings) -> AsyncIterator[str]:
             # What was said leaves first; then nobody needs to wait for it while closing.
             await _within(timeout_s / 2, listener.drain())
             await _within(timeout_s / 2, _close(door, listener))
+
+
+def _say_what_is_missing(settings: Settings) -> None:
+    """What these settings cannot do although one might think so."""
+    if "*" in settings.allow_origin:
+        log.warning(
+            "allow_origin *: any page may use this server, but never with credentials: browsers "
+            "refuse the answers to cometd.js's long-polling, which always asks with them, and "
+            "leave WebSocket; name the origins one by one"
+        )
+    if settings.admin is None and not _is_private(settings):
+        log.info(
+            "there is no administration where others reach the server: set admin to an address "
+            "for operators, as 127.0.0.1:8081"
+        )
 
 
 def _start(clockwork: Clockwork, bayeux: Bayeux, storage: Storage, stack: AsyncExitStack) -> None:
@@ -201,17 +218,17 @@ def _install_extensions(bayeux: Bayeux, settings: Settings, pause: Pause) -> Non
         bayeux.extend(Activity(bayeux, settings.max_inactivity / 1000))
     for name in settings.extension:
         try:
-            _load(name)(bayeux)
+            check_outcome(name.rpartition(":")[2], _load(name)(bayeux))
         except Exception as error:
             raise CannotStart(f"extension {name}: {type(error).__name__}: {error}") from error
 
 
-def _load(name: str) -> Callable[[Bayeux], None]:
+def _load(name: str) -> Callable[[Bayeux], object]:
     module, _, factory = name.partition(":")
     if "" not in sys.path and os.getcwd() not in sys.path:
         # The operator's modules are where the server is started; an installed command forgets it.
         sys.path.insert(0, os.getcwd())
-    loaded: Callable[[Bayeux], None] = getattr(importlib.import_module(module), factory)
+    loaded: Callable[[Bayeux], object] = getattr(importlib.import_module(module), factory)
     return loaded
 
 

@@ -149,10 +149,13 @@ async def listen_apart(
     secure = None if is_private else tls
     listener = AdminListener(make(), host, int(port), secure)
     stack.push_async_callback(listener.close)
-    log.info("the administration is at %s/console/", await listener.open())
+    url = await listener.open()
+    log.info(
+        "the administration is at %s/console/, its tokens in %s", url, settings.data.absolute()
+    )
     if not is_private and secure is None:
         log.warning(
             "admin: tokens can be read on their way to %s: set tls_cert and tls_key, or let only "
-            "a proxy with TLS reach it",
+            "this machine or a proxy with TLS reach it",
             settings.admin,
         )

@@ -1,6 +1,6 @@
 """The routes: Bayeux at its paths, pages and probes beside it."""
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from aiohttp import web
@@ -11,33 +11,11 @@ from app.web.callback_polling import callback_poll
 from app.web.endpoint import FIXED_HEADERS, Endpoint
 from app.web.long_polling import long_poll, refusal
 from app.web.metrics import Metrics
+from app.web.pages import PAGE_HEADERS, add_pages
 from app.web.websocket import WebSocketDoor
 
 # Says whether the server can do its work; a word about what is missing, or None.
 Readiness = Callable[[], Awaitable[str | None]]
-
-_CHAT = "/chat/"
-_PAGES = ("/", _CHAT)
-
-_PAGE_HEADERS = {
-    # cometd.js keeps its timers in a worker, which browsers do not slow down behind other tabs.
-    "Content-Security-Policy": "default-src 'self'; worker-src blob:; frame-ancestors 'none'; "
-    "base-uri 'none'; form-action 'self'",
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
-    "Cache-Control": "no-cache",
-    "Server": "Holdfast",
-}
-
-# Scripts and styles of this server alone, nothing inline, and no way from a text to HTML.
-_CONSOLE_HEADERS = {
-    **_PAGE_HEADERS,
-    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
-    "img-src 'self'; connect-src 'self'; form-action 'none'; frame-ancestors 'none'; "
-    "base-uri 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "X-Frame-Options": "DENY",
-}
 
 
 def make_application(
@@ -59,10 +37,9 @@ def make_application(
         application.router.add_route("*", path, bayeux)
         application.router.add_route("*", path + "/{suffix:.*}", bayeux)
     _add_probes(application, metrics, readiness)
-    _add_pages(application, pages, [page for page in _PAGES if chat or page != _CHAT])
+    add_pages(application, endpoint, pages, chat=chat, console=admin is not None)
     if admin is not None:
         application.add_subapp("/admin", admin)
-        _add_console(application, pages)
     return application
 
 
@@ -108,37 +85,9 @@ def _add_probes(application: web.Application, metrics: Metrics, readiness: Readi
     application.router.add_get("/metrics", figures)
 
 
-def _add_pages(application: web.Application, pages: Path, offered: Iterable[str]) -> None:
-    async def page(request: web.Request) -> web.StreamResponse:
-        file = pages / request.path.removeprefix("/") / "index.html"
-        return web.FileResponse(file, headers=_PAGE_HEADERS)
-
-    async def to_folder(request: web.Request) -> web.StreamResponse:
-        raise web.HTTPPermanentRedirect(request.path.rpartition("/")[2] + "/")
-
-    for path in offered:
-        application.router.add_get(path, page)
-        if path != "/":
-            application.router.add_get(path.rstrip("/"), to_folder)
-    application.router.add_static("/static/", pages)
-
-
-def _add_console(application: web.Application, pages: Path) -> None:
-    """The operators' page, where the administration is: it shows what anybody may have written."""
-
-    async def console(_: web.Request) -> web.StreamResponse:
-        return web.FileResponse(pages / "console" / "index.html", headers=_CONSOLE_HEADERS)
-
-    async def moved(_: web.Request) -> web.StreamResponse:
-        raise web.HTTPPermanentRedirect("console/")
-
-    application.router.add_get("/console/", console)
-    application.router.add_get("/console", moved)
-
-
 async def _add_common_headers(request: web.Request, response: web.StreamResponse) -> None:
     """What every answer says, and what none says: which versions of what are at work here."""
     response.headers["Server"] = FIXED_HEADERS["Server"]
     response.headers.setdefault("X-Content-Type-Options", "nosniff")
     if request.path.startswith("/static/"):
-        response.headers.update(_PAGE_HEADERS)
+        response.headers.update(PAGE_HEADERS)

@@ -18,7 +18,8 @@ export class Chat {
     constructor(library, me, {storage, onChange}) {
         [this.#me, this.#onChange] = [me, onChange];
         this.#transcript = new Transcript(storage, me.name);
-        const url = new URL("../cometd", location.href).href;
+        const {content: path} = document.querySelector("meta[name=bayeux]");
+        const url = new URL(`..${path}`, location.href).href;
         const wire = new Wire(document.getElementById("wire"));
         this.#connection = new Connection(library, me, {show: this, wire, url, storage});
         this.#rooms = new Rooms(

@@ -11,6 +11,6 @@ def nothing_blocks() -> Iterator[None]:
     """Whatever keeps the event loop waiting for the system is an error."""
     with blockbuster_ctx() as watch:
         for call in watch.functions.values():
-            # A server that is being made looks where its pages are; threads read them later.
-            call.can_block_in("app/web/application.py", "_add_pages")
+            # A server that is being made reads its pages.
+            call.can_block_in("app/web/pages.py", "add_pages")
         yield

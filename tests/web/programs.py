@@ -1,6 +1,7 @@
 """`python -m app serve` as a process, with whatever arguments, however it ends."""
 
 import contextlib
+import re
 import signal
 import socket
 import subprocess
@@ -20,7 +21,11 @@ class Program:
     """A server that may not start; its output and its end."""
 
     def __init__(
-        self, *arguments: str, home: Path, variables: Mapping[str, str] | None = None
+        self,
+        *arguments: str,
+        home: Path,
+        variables: Mapping[str, str] | None = None,
+        stdout: int = subprocess.PIPE,
     ) -> None:
         self._home = home
         self._errors = (home / "stderr").open("w+b")
@@ -29,7 +34,7 @@ class Program:
             cwd=home,
             env={**environment(), **(variables or {})},
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
+            stdout=stdout,
             start_new_session=True,
             stderr=self._errors,
         )
@@ -67,17 +72,20 @@ class Program:
         if self.process.returncode < 0:
             # It was killed, and could not stop its store.
             end_whoever_lives_in(self._home)
-        assert self.process.stdout is not None
-        self.process.stdout.close()
+        if self.process.stdout is not None:
+            self.process.stdout.close()
         self._errors.close()
 
 
 @contextlib.contextmanager
 def program(
-    *arguments: str, home: Path, variables: Mapping[str, str] | None = None
+    *arguments: str,
+    home: Path,
+    variables: Mapping[str, str] | None = None,
+    stdout: int = subprocess.PIPE,
 ) -> Iterator[Program]:
     """Runs until the end of the block at the latest."""
-    running = Program(*arguments, home=home, variables=variables)
+    running = Program(*arguments, home=home, variables=variables, stdout=stdout)
     try:
         yield running
     finally:
@@ -86,6 +94,12 @@ def program(
             assert "Traceback" not in line, line
             if line.startswith("{"):
                 assert orjson.loads(line)["level"] != "error", line
+
+
+def admin_url(running: Program) -> str:
+    """Where the log says that the administration is."""
+    (url,) = re.findall(r"the administration is at (\S+)/console/", running.errors())
+    return str(url)
 
 
 def free_port() -> int:

@@ -1,6 +1,7 @@
 """A start: where the server says that it can be reached, or why it cannot."""
 
 import http.client
+import os
 import re
 import socket
 import ssl
@@ -17,7 +18,7 @@ from app.compose import CannotStart, serving
 from app.settings import Settings
 from app.store.connection import StoreUnavailable
 from tests.abuse.attacker import HANDSHAKE, Person
-from tests.web.programs import Program, free_port, program
+from tests.web.programs import admin_url, free_port, program
 
 HELLO = orjson.dumps([HANDSHAKE])
 
@@ -46,8 +47,45 @@ def test_it_says_where_it_is_in_one_line_and_is_there(tmp_path: Path) -> None:
             assert person.publish("/a", 1).status == 200
         running.stop()
         assert running.process.stdout is not None
-        (token,) = running.process.stdout.read().splitlines()
-        assert token.startswith(b"the operators' token, shown this once")
+        (about,) = running.process.stdout.read().decode().splitlines()
+    path = tmp_path / "data/admin-token"
+    assert about == f"the operators' token is new; what shows it: cat {path}"
+    with program("--port", "0", home=tmp_path) as again:
+        assert again.place()
+        again.stop()
+        assert again.process.stdout is not None
+        assert again.process.stdout.read() == b""
+
+
+def test_the_token_is_shown_to_a_person_once_and_else_to_nobody(tmp_path: Path) -> None:
+    terminal, end = os.openpty()
+    with program("--port", "0", home=tmp_path, stdout=end) as running:
+        os.close(end)
+        shown = os.read(terminal, 4096)
+        while shown.count(b"\n") < 2:
+            shown += os.read(terminal, 4096)
+        running.stop()
+        errors = running.errors()
+    os.close(terminal)
+    token = (tmp_path / "data/admin-token").read_bytes().strip()
+    assert b"shown this once" in shown
+    assert token in shown
+    assert token.decode() not in errors
+
+
+def test_every_address_is_called_by_one_that_a_browser_can_open(tmp_path: Path) -> None:
+    with program("--port", "0", "--host", "0.0.0.0", "--open", home=tmp_path) as running:
+        line = running.ready_line()
+        assert re.search(r"ready: http://0\.0\.0\.0:(\d+)/.* open http://127\.0\.0\.1:\1/$", line)
+        assert "there is no administration where others reach the server" in running.errors()
+
+
+@pytest.mark.parametrize("origins", [["*"], ["https://example.org", "*"], ["https://example.org"]])
+def test_what_any_origin_cannot_do_is_warned_of(origins: list[str], tmp_path: Path) -> None:
+    flags = [flag for origin in origins for flag in ("--allow-origin", origin)]
+    with program("--port", "0", *flags, home=tmp_path) as running:
+        assert running.place()
+        assert ("never with credentials" in running.errors()) is ("*" in origins)
 
 
 def test_it_is_reached_at_the_paths_that_were_named(tmp_path: Path) -> None:
@@ -104,12 +142,6 @@ def ask_admin(home: Path, url: str, **connecting: Any) -> int:
     with closing(kind("localhost", parts.port or 0, **connecting)) as connection:
         connection.request("GET", "/admin/api/v1/sessions", headers=headers)
         return connection.getresponse().status
-
-
-def admin_url(running: Program) -> str:
-    """Where the log says that the administration is."""
-    (url,) = re.findall(r"the administration is at (\S+)/console/", running.errors())
-    return str(url)
 
 
 def test_beyond_loopback_the_administration_speaks_tls_if_the_server_does(tmp_path: Path) -> None:
@@ -253,6 +285,14 @@ UNUSABLE: dict[str, tuple[dict[str, Any], str]] = {
     "an extension without a factory": ({"extension": ["orjson:thing"]}, "orjson:thing"),
     "an extension that is no function": ({"extension": ["sys:version"]}, "sys:version"),
     "an extension that fails": ({"extension": ["failing_one:extend"]}, "failing_one:extend"),
+    "an extension that would have to be awaited": (
+        {"extension": ["waiting_one:extend"]},
+        "waiting_one:extend",
+    ),
+    "a service that would have to be awaited": (
+        {"extension": ["waiting_one:serve"]},
+        "the service of /service/slow must be a plain function",
+    ),
     "an extension that is no Python": ({"extension": ["broken_one:extend"]}, "broken_one:extend"),
     "a redis that is not there": ({"redis": "redis://127.0.0.1:1"}, "redis"),
     "a socket of redis that is not there": ({"redis": "unix:///none"}, "redis"),
@@ -265,6 +305,10 @@ async def test_what_cannot_be_used_stops_the_start_and_is_named(
 ) -> None:
     (tmp_path / "file").write_text("nothing of use")
     (tmp_path / "failing_one.py").write_text("def extend(bayeux):\n    raise KeyError('oh')\n")
+    (tmp_path / "waiting_one.py").write_text(
+        "async def extend(bayeux):\n    pass\n"
+        "def serve(bayeux):\n    bayeux.services.add('/service/slow', extend)\n"
+    )
     (tmp_path / "broken_one.py").write_text("def extend(:\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)

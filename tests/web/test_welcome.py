@@ -1,0 +1,74 @@
+"""The welcome page offers what there is where it was asked for, and nothing that is elsewhere."""
+
+import http.client
+import re
+from contextlib import closing
+from pathlib import Path
+from urllib.parse import urljoin, urlsplit
+
+import pytest
+
+from tests.web.programs import admin_url, program
+
+CARD = re.compile(r'<a class="card" href="([^"]+)"')
+LINK = re.compile(r'<a [^>]*href="([^"]+)"')
+
+
+def read(url: str) -> tuple[int, str]:
+    parts = urlsplit(url)
+    with closing(http.client.HTTPConnection(parts.netloc)) as connection:
+        connection.request("GET", parts.path)
+        response = connection.getresponse()
+        return response.status, response.read().decode()
+
+
+def cards(url: str) -> set[str]:
+    """The cards of the page there; each of its links leads somewhere."""
+    status, text = read(url)
+    assert status == 200
+    assert "<!-- if" not in text
+    assert "$" not in text
+    for link in LINK.findall(text):
+        if not link.startswith("https:"):
+            assert read(urljoin(url, link))[0] == 200, link
+    return set(CARD.findall(text))
+
+
+@pytest.mark.parametrize(
+    ("flags", "offered"),
+    [
+        ([], {"chat/", "console/"}),
+        (["--no-chat"], {"console/"}),
+        (["--admin", "127.0.0.1:0"], {"chat/"}),
+        (["--admin", "127.0.0.1:0", "--no-chat"], set()),
+    ],
+    ids=" ".join,
+)
+def test_a_card_leads_to_what_this_server_serves(
+    flags: list[str], offered: set[str], tmp_path: Path
+) -> None:
+    with program("--port", "0", *flags, home=tmp_path) as running:
+        assert cards(urljoin(running.place(), "/")) == offered
+        if "--admin" in flags:
+            assert cards(admin_url(running) + "/") == offered | {"console/"}
+
+
+def test_it_knows_where_the_server_is_and_how_it_is_reached(tmp_path: Path) -> None:
+    flags = ["--port", "0", "--paths", "/it's/here", "--transports", "long-polling"]
+    with program(*flags, home=tmp_path) as running:
+        url = urljoin(running.place(), "/")
+        welcome, chat = read(url)[1], read(url + "chat/")[1]
+        assert 'data-scheme="http">/it&#x27;s/here<' in welcome
+        assert '<input name="path" value="/it&#x27;s/here"' in welcome
+        assert "WebSocket</dt>" not in welcome
+        assert '<meta name="bayeux" content="/it&#x27;s/here">' in chat
+
+
+def test_a_folder_without_its_slash_is_found(tmp_path: Path) -> None:
+    with program("--port", "0", home=tmp_path) as running:
+        place = urlsplit(running.place()).netloc
+        for folder in ("chat", "console"):
+            with closing(http.client.HTTPConnection(place)) as connection:
+                connection.request("GET", f"/{folder}")
+                response = connection.getresponse()
+                assert (response.status, response.headers["Location"]) == (308, f"{folder}/")
