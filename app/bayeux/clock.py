@@ -129,7 +129,7 @@ class Clock:
             if dispatcher.is_dead and not session.is_closed:
                 bayeux.give_up(session, error_codes.GIVEN_UP, "the last attempt failed")
             elif dispatcher.flows(bayeux.now):
-                bayeux.hub.make_ready(session)
+                bayeux.hub.flow_again(session)
 
     def _look_at_contact(self, session: Session) -> None:
         bayeux = self._bayeux

@@ -34,7 +34,6 @@ from app.delivery.keeper import Keeper, Kept
 from app.delivery.messages import Message
 from app.delivery.node import Node
 from app.delivery.settlement import Settlement
-from app.delivery.watch import LOOKS
 from app.delivery.witness import Witness
 
 _ORDINARY_RULE = ChannelRule()
@@ -129,9 +128,8 @@ class Bayeux:
         ready = self.hub.take_ready()
         if not ready:
             return
-        if self.hub.watch is not None:
-            reachable = [each for each in ready[:LOOKS] if each.is_reachable]
-            self.hub.watch.told(reachable, self.node.stamp())
+        watch = self.hub.watch
+        looks = () if watch is None else watch.look(ready, self.guard.held)
         if self.hub.durables:
             # Of the others the store hears nothing.
             self.answers.begin_round()
@@ -141,6 +139,8 @@ class Bayeux:
             except Exception:
                 self.log_fault(session)
         self.answers.end_round()
+        if watch is not None and looks:
+            watch.told(looks, self.node.stamp())
 
     def tick(self, now: float) -> None:
         """Time has passed: held connects, lazy messages, expired sessions."""
@@ -353,7 +353,7 @@ class Bayeux:
         dispatcher.resume(self.now)
         if self.witness is not None:
             self.witness.released(by, receiver=session.key)
-        self.hub.make_ready(session)
+        self.hub.flow_again(session)
         self.ownership.note(session)
 
     def release_channel(self, name: str) -> bool:
@@ -365,7 +365,7 @@ class Bayeux:
                 self.witness.released("operator", channel=name)
             for session in self.sessions:
                 if session.queue.count:
-                    self.hub.make_ready(session)
+                    self.hub.flow_again(session)
         return is_released
 
     def clear(self, session: Session) -> int:

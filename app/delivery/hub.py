@@ -144,6 +144,12 @@ class Hub(Generic[R]):
             self._witness.replayed(receiver.key, message, letter)
         self._give(message, (receiver,), is_lazy=False)
 
+    def flow_again(self, receiver: R) -> None:
+        """What was kept from the receiver may be handed over; how long it was is no latency."""
+        if self.watch is not None:
+            self.watch.excuse(receiver)
+        self.make_ready(receiver)
+
     def make_ready(self, receiver: R) -> None:
         """The receiver's queue is to be looked at when the turn ends."""
         if receiver.is_ready:

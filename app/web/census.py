@@ -1,12 +1,16 @@
 """All that is found by looking at each session, once."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from app.bayeux.life import State
 from app.bayeux.server import Bayeux
 from app.bayeux.sessions import Session
 from app.delivery.dispatcher import State as Contact
+from app.delivery.watch import first_free
 
+# Messages looked at in each queue while channels are held back.
+_DEPTH = 20
 _LIVING = (State.HANDSHAKEN, State.CONNECTED, State.AWAY)
 
 
@@ -30,13 +34,13 @@ class Census:
     def of(cls, bayeux: Bayeux) -> "Census":
         census = cls()
         for session in bayeux.sessions:
-            census.count(session)
+            census.count(session, bayeux.guard.held)
         counters = bayeux.hub.counters
         here = census.waiting + census.handed
         census.unaccounted = counters.entered() - counters.settled() - here
         return census
 
-    def count(self, session: Session) -> None:
+    def count(self, session: Session, held: Collection[str]) -> None:
         queue, dispatcher = session.queue, session.dispatcher
         # To ask for what is in hands would unfold it.
         waiting = len(queue.waiting) + len(queue.returned)
@@ -50,7 +54,6 @@ class Census:
             is_active = dispatcher.is_active
             self.held_back += not is_active
             self.polling += dispatcher.state is Contact.POLLING
-        if is_active and queue.waiting:
-            first = queue.waiting[0].id
-            if not self.oldest or first < self.oldest:
-                self.oldest = first
+        first = first_free(queue.waiting, held, _DEPTH) if is_active else None
+        if first is not None and (not self.oldest or first.id < self.oldest):
+            self.oldest = first.id

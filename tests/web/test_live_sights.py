@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
+from app.delivery.guard import Held
 from app.delivery.messages import Message
 from app.delivery.watch import Watch
 from app.journal.builder import FrameBuilder
@@ -64,6 +65,18 @@ async def test_what_is_held_back_does_not_count_as_waiting_long(house: LiveHouse
     await house.publish(1)
     figures = await house.live.figures()
     assert (figures.waiting, figures.held_back, figures.oldest_ms) == (1, 1, None)
+
+
+async def test_what_a_held_channel_has_does_not_count_as_waiting_long(house: LiveHouse) -> None:
+    client = await house.receiver("joe/1")
+    client.subscribe("/b")
+    house.bayeux.guard.restore("/a", Held(0, "most refuse"))
+    await house.publish(1)
+    assert (await house.live.figures()).oldest_ms is None
+    house.bayeux.publish("/b", 2)
+    await house.desk.answered()
+    house.now += 1
+    assert (await house.live.figures()).oldest_ms is not None
 
 
 async def test_a_reading_is_taken_once_a_second_whoever_asks(house: LiveHouse) -> None:

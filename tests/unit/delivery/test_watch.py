@@ -3,6 +3,7 @@
 import pytest
 
 from app.delivery.counters import Counters
+from app.delivery.entries import Settling
 from app.delivery.messages import Message
 from app.delivery.queue import CallbackQueue, QueueLimits
 from app.delivery.receivers import Receiver
@@ -11,31 +12,66 @@ from app.delivery.watch import Times, Watch
 US = 1000
 
 
-def receiver(received_at: int | None) -> Receiver:
-    """Its first message came then."""
-    queue = CallbackQueue(QueueLimits(), Counters())
-    if received_at is not None:
-        queue.offer(Message(b"{}", id=received_at))
-    return Receiver(queue, 1)
+def receiver(*received_at: int, channel: str = "/a") -> Receiver:
+    """Its messages came then."""
+    receiver = Receiver(CallbackQueue(QueueLimits(), Counters()), 1)
+    for at in received_at:
+        receiver.queue.offer(Message(b"{}", id=at, channel=channel))
+    return receiver
+
+
+def hand_over(watch: Watch, now_ns: int, *receivers: Receiver, held: tuple[str, ...] = ()) -> None:
+    """All that may go of their queues goes."""
+    looks = watch.look(receivers, held)
+    for each in receivers:
+        each.queue.hand_over(0.0, held=held)
+    watch.told(looks, now_ns)
 
 
 def test_times_are_those_since_the_last_reading() -> None:
     watch = Watch(0.0)
     for age in range(1, 101):
-        watch.told([receiver((1000 - age) * US)], 1000 * US)
+        hand_over(watch, 1000 * US, receiver((1000 - age) * US))
     assert watch.read(1.0) == Times(100, 51, 100, 100)
     assert watch.read(2.0) is None
 
 
 def test_who_has_nothing_waiting_tells_nothing() -> None:
     watch = Watch(0.0)
-    watch.told([receiver(None)], 5)
+    hand_over(watch, 5, receiver())
     assert watch.read(1.0) is None
+
+
+def test_who_is_not_told_after_all_has_no_time() -> None:
+    watch = Watch(0.0)
+    watch.told(watch.look([receiver(1)], ()), 5 * US)
+    assert watch.read(1.0) is None
+
+
+def test_what_was_held_back_until_now_is_excused_once() -> None:
+    watch = Watch(0.0)
+    resumed = receiver(1 * US)
+    watch.excuse(resumed)
+    hand_over(watch, 1000 * US, resumed)
+    assert watch.read(1.0) is None
+    resumed.queue.offer(Message(b"{}", id=998 * US))
+    hand_over(watch, 1000 * US, resumed)
+    assert watch.read(2.0) == Times(1, 2, 2, 2)
+
+
+def test_the_first_message_that_may_go_is_looked_for_in_a_bounded_number() -> None:
+    for count, times in ((99, Times(1, 2, 2, 2)), (100, None)):
+        watch = Watch(0.0)
+        behind = receiver(*[US] * count, channel="/held")
+        behind.queue.settling = Settling.BATCH
+        behind.queue.offer(Message(b"{}", id=998 * US, channel="/a"))
+        hand_over(watch, 1000 * US, behind, held=("/held",))
+        assert watch.read(1.0) == times
 
 
 def test_a_clock_that_was_put_back_makes_no_negative_times() -> None:
     watch = Watch(0.0)
-    watch.told([receiver(9 * US)], 5 * US)
+    hand_over(watch, 5 * US, receiver(9 * US))
     assert watch.read(1.0) == Times(1, 0, 0, 0)
 
 

@@ -1,0 +1,95 @@
+"""The time from receipt to hand-over, as the console shows it: that of what is handed over."""
+
+from app.delivery.guard import Held
+from app.delivery.watch import Watch
+from tests.unit.bayeux.harness import Asked, Client, House, Socket
+from tests.unit.extensions.delivering import connect, house_of, no, publish, receiver
+
+
+def watched() -> tuple[House, Watch]:
+    house = house_of()
+    watch = house.bayeux.hub.watch = Watch(house.now)
+    return house, watch
+
+
+def wait(client: Client) -> Asked:
+    """A connect that is held until something comes."""
+    return connect(client, advice={})
+
+
+def longest(house: House, watch: Watch) -> int | None:
+    """In microseconds; the clock stands still between a publish and its hand-over at once."""
+    times = watch.read(house.now)
+    return None if times is None else times.longest
+
+
+def test_what_waits_for_a_session_that_is_held_back_is_not_slow() -> None:
+    house, watch = watched()
+    client = receiver(house)
+    waiting = wait(client)
+    house.bayeux.hold_back(client.session, "until noon", "ann")
+    for number in range(20):
+        publish(house, number)
+        house.advance(1.0)
+        assert longest(house, watch) is None
+    house.bayeux.resume(client.session)
+    house.turn()
+    assert len(waiting.data) == 20
+    assert longest(house, watch) is None
+    waiting = wait(client)
+    publish(house, "at once")
+    house.turn()
+    assert waiting.data == ["at once"]
+    assert longest(house, watch) == 0
+
+
+def test_what_waits_for_a_channel_that_is_held_back_is_not_slow() -> None:
+    house, watch = watched()
+    client = receiver(house)
+    client.subscribe("/b")
+    house.bayeux.guard.restore("/a", Held(0, "most refuse"))
+    waiting = wait(client)
+    publish(house, "held back")
+    house.advance(20.0)
+    assert longest(house, watch) is None
+    publish(house, "at once", channel="/b")
+    house.turn()
+    assert waiting.data == ["at once"]
+    assert longest(house, watch) == 0
+    waiting = wait(client)
+    house.advance(1.0)
+    house.bayeux.release_channel("/a")
+    house.turn()
+    assert waiting.data == ["held back"]
+    assert longest(house, watch) is None
+
+
+def test_what_waits_for_the_next_attempt_of_a_receiver_is_not_slow() -> None:
+    house, watch = watched()
+    client = receiver(house, retries=3)
+    publish(house, "refused")
+    (event,) = connect(client).events
+    waiting = connect(client, no(event, "communication.noConnection", delay=10_000), advice={})
+    publish(house, "behind it")
+    house.advance(9.0)
+    assert waiting.is_held
+    house.advance(2.0)
+    assert waiting.data == ["refused", "behind it"]
+    assert longest(house, watch) is None
+
+
+def test_what_a_slow_connection_takes_late_is_slow() -> None:
+    house, watch = watched()
+    socket = Socket()
+    client = house.client(socket=socket)
+    client.connect()
+    client.subscribe("/a")
+    socket.is_full = True
+    publish(house, 1)
+    house.turn()
+    house.advance(3.0)
+    assert longest(house, watch) is None
+    socket.is_full = False
+    house.bayeux.drained(socket)
+    house.turn()
+    assert 3_000_000 <= (longest(house, watch) or 0) < 3_100_000
