@@ -176,7 +176,7 @@ def _name(session: Session) -> str:
 def _waiting(session: Session) -> int:
     """How many words wait; who is in a room is news, and would wait because it is told."""
     queue = session.queue
-    entries = (entry.message for entry in (*queue.handed.values(), *queue.returned))
+    entries = (entry.message for entry in (*queue.handed.values(), *queue.returned.values()))
     messages = islice(chain(entries, queue.waiting), _MOST_COUNTED)
     return sum(each.channel == PRIVATE or each.channel.startswith(ROOMS) for each in messages)
 

@@ -203,7 +203,7 @@ class Answers:
             self._witness.handed_again(session, entries)
         if session.is_durable:
             bayeux.settlement.mark(session, entries)
-            bayeux.settlement.mark(session, queue.returned)
+            bayeux.settlement.mark(session, queue.set_aside)
         dress = session.dress
         if dress is None:
             return [entry.message for entry in entries]

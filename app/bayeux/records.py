@@ -11,6 +11,7 @@ from app.delivery.channels import SYSTEM
 from app.delivery.counters import Reason
 from app.delivery.dispatcher import Dispatcher, Hold
 from app.delivery.entries import Entry, Settling
+from app.delivery.hands import by_seq
 from app.delivery.keeper import Mark
 from app.delivery.messages import Message
 from app.delivery.queue import CallbackQueue
@@ -148,6 +149,7 @@ def _refill(bayeux: "Bayeux", session: Session, entries: list[tuple[Mark, Messag
     queue.is_mixed = bool(entries)
     due = bayeux.now + queue.response_timeout_s if queue.response_timeout_s else 0.0
     now_ms = bayeux.node.now_ms()
+    in_hands: list[Entry] = []
     for mark, message in entries:
         if message.is_mortal and message.life_ms is not None:
             left_ms = message.id // 1_000_000 + message.life_ms - now_ms
@@ -158,16 +160,18 @@ def _refill(bayeux: "Bayeux", session: Session, entries: list[tuple[Mark, Messag
         if not mark.position:
             queue.waiting.append(message)
             continue
-        entry = Entry(message)
-        entry.seq, entry.batch = mark.position, mark.batch
+        # What was returned before marks told the last number has the first one.
+        entry = Entry(message, abs(mark.seq) or mark.position, mark.batch)
+        entry.place = mark.position
         entry.attempts, entry.redelivered = mark.attempts, mark.redelivered
         entry.trail = mark.trail
-        if not mark.seq or queue.settling is Settling.WRITTEN:
+        if mark.seq <= 0 or queue.settling is Settling.WRITTEN:
             # Nobody knows whether what was being written has left.
-            queue.returned.append(entry)
+            queue.returned[entry.seq] = entry
         else:
             entry.due = due
-            queue.handed[mark.seq] = entry
+            in_hands.append(entry)
         queue.batch = max(queue.batch, mark.batch)
-        queue.seq = max(queue.seq, mark.position)
+        queue.seq = max(queue.seq, entry.seq)
+    queue.handed.update((entry.seq, entry) for entry in sorted(in_hands, key=by_seq))
     bayeux.hub.counters.restored += len(entries)

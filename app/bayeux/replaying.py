@@ -56,7 +56,7 @@ class Replaying:
         if session is None:
             return set()
         queue = session.queue
-        entries = [*queue.handed.values(), *queue.returned]
+        entries = [*queue.handed.values(), *queue.returned.values()]
         return {entry.message.id for entry in entries} | {each.id for each in queue.waiting}
 
     def _bury(self, key: str, message: Message, letter: int) -> None:

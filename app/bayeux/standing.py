@@ -102,7 +102,7 @@ def last_seen_ms(bayeux: "Bayeux", session: Session) -> int:
 
 def first_entries(queue: CallbackQueue, count: int) -> Iterator[Entry]:
     """The first entries, in the order of their delivery; what waits is none yet: `seq` is 0."""
-    for entries in (queue.handed.values(), queue.returned):
+    for entries in (queue.handed.values(), queue.returned.values()):
         for entry in entries:
             if count <= 0:
                 return

@@ -108,7 +108,7 @@ class Storage:
     def _tell_again(self, bayeux: Bayeux, session: Session) -> None:
         self.store.save(record_of(session, bayeux.node.now_ms()))
         queue = session.queue
-        tried = [*queue.handed.values(), *queue.returned]
+        tried = [*queue.handed.values(), *queue.returned.values()]
         for message in (*(entry.message for entry in tried), *queue.waiting):
             if message.is_durable:
                 self.store.keep(message, (session.key,), _ignore)

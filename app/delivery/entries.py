@@ -33,6 +33,7 @@ class Entry:
         "handed_at",
         "is_pending",
         "message",
+        "place",
         "redelivered",
         "seq",
         "trail",
@@ -48,8 +49,11 @@ class Entry:
         due: float = 0.0,
     ) -> None:
         self.message = message
-        # The number of its last hand-over, which is its place among those that come again.
+        # The number of its last hand-over.
         self.seq = seq
+        # The number of its first one, which is its place among those that come again: some of them
+        # may have been handed over once more than others.
+        self.place = seq
         # The first batch that carried it, if all that followed carried it too; none, if zero.
         self.batch = batch
         self.attempts = attempts

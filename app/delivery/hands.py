@@ -1,6 +1,5 @@
 """What a receiver has in hands, and what came back from it."""
 
-from bisect import bisect_left
 from collections.abc import Collection, Iterable, Sequence
 from operator import attrgetter
 
@@ -16,6 +15,7 @@ _LONGEST_PAUSE_S = 1.0
 
 _BATCH, _WRITTEN = Settling.BATCH, Settling.WRITTEN
 by_seq = attrgetter("seq")
+by_place = attrgetter("place")
 
 
 class Hands:
@@ -44,6 +44,7 @@ class Hands:
         "response_timeout_s",
         "returned",
         "seq",
+        "set_aside",
         "settling",
         "size",
     )
@@ -51,7 +52,8 @@ class Hands:
     def __init__(self, counters: Counters) -> None:
         self._counters = counters
         self.settling = _WRITTEN
-        self.returned: list[Entry] = []
+        # In the order in which they go again, by the number of their last hand-over.
+        self.returned: dict[int, Entry] = {}
         self._handed: dict[int, Entry] = {}
         # The last hand-over while it is all that the receiver has, and when that was.
         self._fresh: Sequence[Message] = ()
@@ -69,6 +71,8 @@ class Hands:
         self._repeats = 0
         # Whether the last hand-over had anything that was handed over before.
         self.carries_repeats = False
+        # What would have gone with it, had there been room, and was in an earlier one.
+        self.set_aside: Sequence[Entry] = ()
         # Whether the receiver may still work on something.
         self.has_pending = False
         # Whether the batches of this queue were numbered by a process that is gone.
@@ -161,7 +165,7 @@ class Hands:
             if entry.batch <= batch and not entry.is_pending
         ]
         # What could not be handed over again, but had arrived.
-        passed += [entry.seq for entry in self.returned if 0 < entry.batch <= batch]
+        passed += [seq for seq, entry in self.returned.items() if 0 < entry.batch <= batch]
         if passed:
             self._repeats = 0
         return self.settle(passed)
@@ -188,9 +192,7 @@ class Hands:
         """The entry that the present client was told under this number, if that is its last one."""
         entry = self.handed.get(seq)
         if entry is None and seq > self._former_seq:
-            place = bisect_left(self.returned, seq, key=by_seq)
-            if place < len(self.returned) and self.returned[place].seq == seq:
-                return self.returned[place]
+            return self.returned.get(seq)
         return entry
 
     def withdraw(self, seqs: Iterable[int]) -> list[Entry]:
@@ -202,17 +204,15 @@ class Hands:
                 entry = self.find(seq)
                 if entry is None:
                     continue
-                self.returned.remove(entry)
+                del self.returned[seq]
             taken.append(entry)
         self._leave([entry.message for entry in taken])
         return taken
 
     def take_out(self, entries: Sequence[Entry]) -> None:
         """These leave, whether in hands or returned, whatever their numbers are worth."""
-        gone = set(entries)
-        for seq in [seq for seq, entry in self.handed.items() if entry in gone]:
-            del self.handed[seq]
-        self.returned = [entry for entry in self.returned if entry not in gone]
+        for entry in entries:
+            (self.handed if entry.seq in self.handed else self.returned).pop(entry.seq)
         self._leave([entry.message for entry in entries])
 
     def give_back(self, since: int = 0) -> list[Entry]:
@@ -221,7 +221,7 @@ class Hands:
         The receiver has seen it and wants it again: no earlier batch speaks for it any more.
         """
         entries = [entry for seq, entry in self.handed.items() if seq >= since]
-        for entry in (*entries, *self.returned):
+        for entry in (*entries, *self.returned.values()):
             if entry.seq >= since:
                 entry.batch = 0
         return self._put_back(entries)
@@ -243,7 +243,7 @@ class Hands:
         self.batch = self._repeats = 0
         self.is_restored = False
         self._former_seq = self.seq
-        return self.returned
+        return list(self.returned.values())
 
     def _put_back(self, entries: list[Entry]) -> list[Entry]:
         for entry in entries:
@@ -251,8 +251,12 @@ class Hands:
             entry.is_pending = False
             entry.due = 0.0
         if entries:
-            self.returned = sorted([*self.returned, *entries], key=by_seq)
+            self._line_up([*self.returned.values(), *entries])
         return entries
+
+    def _line_up(self, entries: Iterable[Entry]) -> None:
+        """These go again, in their old order."""
+        self.returned = {entry.seq: entry for entry in sorted(entries, key=by_place)}
 
     def keep_pending(self, seqs: Collection[object]) -> None:
         """The receiver works on these, and on no others."""

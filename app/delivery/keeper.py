@@ -28,12 +28,12 @@ class Mark(NamedTuple):
     """How far one entry of a queue has come."""
 
     id: int
-    # Of the hand-over that is not settled yet; 0: it waits, or was returned.
+    # Of the last hand-over, negative if it was returned since; 0: it waits.
     seq: int = 0
     batch: int = 0
     attempts: int = 0
     redelivered: int = 0
-    # Its place among returned entries: the seq after which it was returned; 0: never handed over.
+    # Its place among returned entries: the number of its first hand-over; 0: it waits.
     position: int = 0
     # What became of its attempts, as far as they failed.
     trail: "Trail" = ()

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from app.delivery.counters import Counters, Reason
 from app.delivery.entries import Entry, Settling
-from app.delivery.hands import Hands, by_seq
+from app.delivery.hands import Hands, by_place
 from app.delivery.messages import ORDINARY_PRIORITY, Message
 
 
@@ -83,7 +83,7 @@ class CallbackQueue(Hands):
         if self.settling is _BATCH and any(not entry.is_pending for entry in self.handed.values()):
             return True
         return any(message.channel not in held for message in self.waiting) or any(
-            entry.message.channel not in held for entry in self.returned
+            entry.message.channel not in held for entry in self.returned.values()
         )
 
     def has_urgent(self) -> bool:
@@ -91,7 +91,7 @@ class CallbackQueue(Hands):
         for message in self.waiting:
             if message.linger_s is None:
                 return True
-        for entry in self.returned:
+        for entry in self.returned.values():
             if entry.message.linger_s is None:
                 return True
         return self.settling is _BATCH and any(
@@ -135,17 +135,8 @@ class CallbackQueue(Hands):
         self._last_seq = self.seq
         going = self._take_unacknowledged()
         if self.returned:
-            going = sorted([*going, *self.returned], key=by_seq)
-            self.returned = []
-        if held:
-            self.returned = [entry for entry in going if entry.message.channel in held]
-            going = [entry for entry in going if entry.message.channel not in held]
-        if 0 <= limit < len(going):
-            self.returned = sorted([*self.returned, *going[limit:]], key=by_seq)
-            going = going[:limit]
-        for entry in self.returned:
-            # Who acknowledges this batch has not got these with it.
-            entry.batch = 0
+            going = sorted([*going, *self.returned.values()], key=by_place)
+        going = self._set_aside(going, limit, held)
         if self.waiting:
             going += self._take_waiting(limit if limit < 0 else limit - len(going), held)
         due = self._due(now)
@@ -153,11 +144,28 @@ class CallbackQueue(Hands):
         for entry in going:
             self.seq += 1
             entry.seq = self.seq
+            entry.place = entry.place or self.seq
             entry.batch = entry.batch or self.batch
             entry.attempts += 1
             entry.handed_at = now
             entry.due = due
             handed[self.seq] = entry
+        return going
+
+    def _set_aside(self, going: list[Entry], limit: int, held: Collection[str]) -> list[Entry]:
+        """Those that may go; the others are returned."""
+        staying: list[Entry] = []
+        if held:
+            staying = [entry for entry in going if entry.message.channel in held]
+            going = [entry for entry in going if entry.message.channel not in held]
+        if 0 <= limit < len(going):
+            staying += going[limit:]
+            going = going[:limit]
+        self._line_up(staying)
+        self.set_aside = [entry for entry in staying if entry.batch]
+        for entry in self.set_aside:
+            # Who acknowledges this batch has not got these with it.
+            entry.batch = 0
         return going
 
     def _take_waiting(self, room: int, held: Collection[str]) -> Iterable[Entry]:
@@ -172,7 +180,7 @@ class CallbackQueue(Hands):
 
     def ids(self) -> list[int]:
         """Of which messages there are entries."""
-        entries = [*self.handed.values(), *self.returned]
+        entries = [*self.handed.values(), *self.returned.values()]
         return [entry.message.id for entry in entries] + [message.id for message in self.waiting]
 
     # Ends
@@ -182,20 +190,20 @@ class CallbackQueue(Hands):
         if not self.has_mortals:
             return []
         over = [m for m in self.waiting if 0.0 < m.expires_at <= now]
-        over += [e.message for e in self.returned if 0.0 < e.message.expires_at <= now]
+        over += [e.message for e in self.returned.values() if 0.0 < e.message.expires_at <= now]
         if over:
             gone = set(map(id, over))
             self.waiting = [m for m in self.waiting if id(m) not in gone]
-            self.returned = [e for e in self.returned if id(e.message) not in gone]
+            self._line_up([e for e in self.returned.values() if id(e.message) not in gone])
             self._leave(over)
             self._counters.expired += len(over)
         return over
 
     def clear(self) -> list[Entry]:
         """Take out everything, in order; it is the caller's to count what became of it."""
-        entries = [*self.handed.values(), *self.returned, *map(Entry, self.waiting)]
+        entries = [*self.handed.values(), *self.returned.values(), *map(Entry, self.waiting)]
         self._handed.clear()
-        self.returned = []
+        self.returned.clear()
         self.waiting = []
         self._leave([entry.message for entry in entries])
         return entries
@@ -204,7 +212,9 @@ class CallbackQueue(Hands):
         """Take out so many, in the order of their delivery; the caller counts what became of it."""
         taken = self.withdraw(list(self.handed)[:count])
         count -= len(taken)
-        returned, self.returned = self.returned[:count], self.returned[count:]
+        returned = list(self.returned.values())[:count]
+        for entry in returned:
+            del self.returned[entry.seq]
         count -= len(returned)
         waiting, self.waiting = self.waiting[:count], self.waiting[count:]
         left = [*(entry.message for entry in returned), *waiting]

@@ -1,7 +1,7 @@
 """What becomes of entries when receivers answer, fail or go: books, store and dead letters."""
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Generic, TypeVar
 
 from app.delivery import attempts, error_codes
@@ -173,7 +173,7 @@ class Settlement(Generic[R]):
                 each.redelivered += 1
             self._counters.redelivered += len(failed)
         self._tell_returned(receiver, back)
-        self.mark(receiver, queue.returned)
+        self.mark(receiver, queue.returned.values())
 
     def _tell_returned(self, receiver: R, entries: Sequence[Entry]) -> None:
         if entries and self._witness is not None:
@@ -224,7 +224,7 @@ class Settlement(Generic[R]):
         if queue.settling is Settling.WRITTEN or self.exits.is_crowded:
             # Nobody works on it; or it could not be written down, and may be tried once more.
             return
-        worn = [e for e in (*queue.unanswered(), *queue.returned) if self._is_worn(e)]
+        worn = [e for e in (*queue.unanswered(), *queue.returned.values()) if self._is_worn(e)]
         if worn:
             queue.take_out(worn)
             self.exits.bury(receiver, worn, error_codes.FAILED_OVER, _WORN)
@@ -248,12 +248,12 @@ class Settlement(Generic[R]):
         queue = receiver.queue
         self._history.note(receiver, queue.handed.values(), now, attempts.TAKEN_OVER)
         back = queue.change_hands()
-        self._tell_returned(receiver, back)
+        self._tell_returned(receiver, list(back))
         self.mark(receiver, back)
 
     # The store and the dead letters
 
-    def mark(self, receiver: R, entries: Sequence[Entry]) -> None:
+    def mark(self, receiver: R, entries: Collection[Entry]) -> None:
         """Remember how far these have come."""
         if not receiver.is_durable or not entries:
             return
@@ -261,11 +261,11 @@ class Settlement(Generic[R]):
         marks = [
             Mark(
                 entry.message.id,
-                seq=entry.seq if entry.seq in handed else 0,
+                seq=entry.seq if entry.seq in handed else -entry.seq,
                 batch=entry.batch,
                 attempts=entry.attempts,
                 redelivered=entry.redelivered,
-                position=entry.seq,
+                position=entry.place,
                 trail=entry.trail,
             )
             for entry in entries

@@ -127,7 +127,7 @@ class Scribe(Recorder):
         rows: list[Row] = []
         for key, entries in marks.items():
             for mark in entries.values():
-                if mark.seq:
+                if mark.seq > 0:
                     kind = Kind.HANDED if mark.attempts == 1 else Kind.REDELIVERED
                     rows.append((kind, [mark.id], mark.attempts, None, [key], at))
         return self._note([], rows)

@@ -79,13 +79,14 @@ def message_head(letter: DeadLetter) -> bytes:
     return pack_message(message)  # ends with the line break
 
 
-# Entries of queues: "position seq batch attempts redelivered"; if attempts failed, with
+# Entries of queues: "position seq batch attempts redelivered", with a negative seq if the entry
+# was returned; if attempts failed, with
 # " t<version><history>" behind; after a replay, with "g<generation>" behind, or that alone. Most
 # have nothing of this: they wait, or were handed over in the session's last batch, of which the
 # store has "number seq id id ...".
 
 _TRAIL_VERSION = 1
-_ENTRY = re.compile(rb"(?:(\d+ \d+ \d+ \d+ \d+)(?: t(\d+)(\[.*\]))?)?(?:g(\d+))?", re.DOTALL)
+_ENTRY = re.compile(rb"(?:(\d+ -?\d+ \d+ \d+ \d+)(?: t(\d+)(\[.*\]))?)?(?:g(\d+))?", re.DOTALL)
 # What histories may take, in bytes; the reason of a dead letter is bounded elsewhere.
 _MOST_OF_ENTRY = 200
 _MOST_OF_LETTER = 300

@@ -27,7 +27,10 @@ async def house(
 
 def _waiting(client: Client) -> list[int]:
     queue = client.session.queue
-    return [*(entry.message.id for entry in queue.returned), *[m.id for m in queue.waiting]]
+    return [
+        *(entry.message.id for entry in queue.returned.values()),
+        *[m.id for m in queue.waiting],
+    ]
 
 
 async def _after_a_restart(house: LiveHouse, key: str = "joe/1") -> list[int]:

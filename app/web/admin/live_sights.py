@@ -188,7 +188,7 @@ def _places(session: Session, id: int) -> Iterator[Whereabouts]:
     if queue.count == len(waiting):
         return
     in_hands = queue.handed
-    for entry in (*in_hands.values(), *queue.returned):
+    for entry in (*in_hands.values(), *queue.returned.values()):
         if entry.message.id == id:
             yield Whereabouts(
                 receiver=session.key,

@@ -81,6 +81,7 @@ class Answering(Books):
         for copy in going:
             place.seq += 1
             copy.seq = place.seq
+            copy.place = copy.place or copy.seq
             copy.batch = copy.batch or place.batch
             copy.attempts += 1
             copy.due = now + kind.response_ms / 1000 if kind.response_ms else None

@@ -59,7 +59,9 @@ class Copy:
     """A message in one queue."""
 
     sent: Sent
+    # The numbers of its last and of its first hand-over.
     seq: int = 0
+    place: int = 0
     batch: int = 0
     attempts: int = 0
     redelivered: int = 0
@@ -150,11 +152,11 @@ class Place:
         return min(0.1 * 2.0 ** min(self.repeats - 3, 9), 1.0)
 
     def take_back(self, copies: Sequence[Copy]) -> None:
-        """These wait again, ahead of all others, in the order of their hand-over."""
+        """These wait again, ahead of all others, in the order of their first hand-over."""
         for copy in copies:
             copy.is_pending, copy.due = False, None
         self.hands = [copy for copy in self.hands if copy not in copies]
-        self.returned = sorted([*self.returned, *copies], key=lambda copy: copy.seq)
+        self.returned = sorted([*self.returned, *copies], key=lambda copy: copy.place)
 
     def change_client(self) -> None:
         """What the old client had in hands comes again; nothing that it may say counts."""

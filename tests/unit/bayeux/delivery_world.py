@@ -86,7 +86,7 @@ class Comparison:
 
     def _same_session(self, place: Place, session: Session) -> None:
         queue = session.queue
-        tried = [*queue.handed.values(), *queue.returned]
+        tried = [*queue.handed.values(), *queue.returned.values()]
         waiting = [number_in(message.wire) for message in queue.waiting]
         assert waiting == [copy.number for copy in place.waiting], place.key
         if place.kind.label == "plain":
@@ -94,7 +94,7 @@ class Comparison:
                 copy.number for copy in place.hands + place.returned
             ]
         else:
-            hands, returned = list(queue.handed.values()), queue.returned
+            hands, returned = list(queue.handed.values()), list(queue.returned.values())
             assert [*map(_entry, hands)] == [*map(_copy, place.hands)], place.key
             assert [*map(_entry, returned)] == [*map(_copy, place.returned)], place.key
             assert queue.batch == place.batch, place.key
@@ -146,12 +146,14 @@ class Comparison:
         """What the store has of a queue: its entries, how far they came, and their order."""
         marks = self._backing.marks(place.key.removeprefix("client/"))
         tried = [copy for copy in place.hands + place.returned if copy.sent.is_kept]
-        tried.sort(key=lambda copy: copy.seq)
+        tried.sort(key=lambda copy: copy.place)
         waiting = {copy.number for copy in place.waiting if copy.sent.is_kept}
         assert [
-            (number, mark.attempts, mark.redelivered, mark.batch, mark.position)
+            (number, mark.attempts, mark.redelivered, mark.batch, mark.seq, mark.position)
             for number, mark in marks[: len(tried)]
-        ] == [(c.number, c.attempts, c.redelivered, c.batch, c.seq) for c in tried], place.key
+        ] == [
+            (c.number, c.attempts, c.redelivered, c.batch, _told(place, c), c.place) for c in tried
+        ], place.key
         for copy, (_, mark) in zip(tried, marks, strict=False):
             _same_history(mark.trail, copy.trail)
         untried = marks[len(tried) :]
@@ -187,6 +189,11 @@ def _entry(entry: Entry) -> tuple[object, ...]:
         entry.redelivered,
         entry.is_pending,
     )
+
+
+def _told(place: Place, copy: Copy) -> int:
+    """What the store has as its number: a negative one, if it was returned."""
+    return copy.seq if copy in place.hands else -copy.seq
 
 
 def _copy(copy: Copy) -> tuple[object, ...]:

@@ -230,7 +230,7 @@ class AckWindow(RuleBasedStateMachine):
         assert self.house.balances()
         queue = self.client.session.queue
         assert queue.count == len(self.model.window) <= LIMIT
-        tried = [*queue.handed.values(), *queue.returned]
+        tried = [*queue.handed.values(), *queue.returned.values()]
         here = [*queue.waiting, *(entry.message for entry in tried)]
         assert queue.size == sum(len(message.wire) for message in here)
         assert len(tried) >= sum(first is not None for _, first in self.model.window)

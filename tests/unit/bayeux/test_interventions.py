@@ -100,7 +100,7 @@ def test_the_first_entries_can_be_removed_wherever_they_stand(count: int, left: 
     assert (len(queue.handed), len(queue.returned), len(queue.waiting)) == (1, 1, 2)
     removed = value_of(house, f"client/joe/1/?removeFromCallbackQueue={count}")
     assert int(removed) == 4 - len(left)
-    messages = [entry.message for entry in [*queue.handed.values(), *queue.returned]]
+    messages = [entry.message for entry in [*queue.handed.values(), *queue.returned.values()]]
     messages += queue.waiting
     assert queue.count == len(messages) == len(left)
     assert queue.size == sum(len(message.wire) for message in messages)

@@ -109,7 +109,7 @@ def test_what_could_not_be_written_was_tried_if_somebody_will_speak_of_it(
     court.queue.settling = settling
     court.hand_over("a")
     assert court.settlement.not_written(court.receiver, None, court.now)
-    (entry,) = court.queue.returned
+    (entry,) = court.queue.returned.values()
     told = [each.outcome for each in entry.trail]
     assert told == (["not written"] if settling is Settling.BATCH else [])
     assert not court.settlement.not_written(court.receiver, None, court.now)

@@ -40,7 +40,7 @@ class Desk:
     def waiting(self) -> str:
         """All that is here, in order."""
         queue = self.queue
-        tried = [*queue.handed.values(), *queue.returned]
+        tried = [*queue.handed.values(), *queue.returned.values()]
         return _texts([*(entry.message for entry in tried), *queue.waiting])
 
     def balances(self) -> bool:

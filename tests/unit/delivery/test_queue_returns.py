@@ -29,7 +29,7 @@ class Shelf:
 
     @property
     def returned(self) -> str:
-        return text_of(self.queue.returned)
+        return text_of(self.queue.returned.values())
 
     @property
     def handed(self) -> str:
@@ -61,7 +61,9 @@ def test_what_is_over_the_limit_stays_in_its_place() -> None:
     shelf.hand_over("abc")
     assert shelf.hand_over(limit=2) == "ab"
     assert shelf.returned == "c"
-    assert shelf.hand_over(limit=2) == "ca", "the order of their last hand-overs"
+    assert shelf.hand_over(limit=2) == "ab", "the order of their first hand-overs"
+    shelf.queue.acknowledge(3)
+    assert shelf.hand_over(limit=2) == "c"
 
 
 def test_what_comes_in_is_put_behind_all_that_is_as_urgent_whatever_its_id() -> None:
@@ -138,7 +140,7 @@ def test_an_answer_that_nobody_took_was_no_batch() -> None:
     first = shelf.queue.carried
     shelf.hand_over("b")
     shelf.queue.not_written()
-    assert [entry.batch for entry in shelf.queue.returned] == [1, 0]
+    assert [entry.batch for entry in shelf.queue.returned.values()] == [1, 0]
     shelf.queue.not_written(first)
     assert text_of(shelf.queue.acknowledge(1)) == "a"
 

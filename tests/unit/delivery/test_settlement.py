@@ -191,7 +191,7 @@ def test_single_messages_are_judged_before_what_stops_the_queue() -> None:
     court.hand_over("a", "b", "c")
     court.judge(no(1, error_codes.HOLDBACK), no(3))
     assert court.letters() == [("c", REFUSED.text)]
-    assert [entry.seq for entry in court.queue.returned] == [1, 2]
+    assert [entry.seq for entry in court.queue.returned.values()] == [1, 2]
 
 
 def test_the_first_message_that_stops_the_queue_decides() -> None:
@@ -199,17 +199,17 @@ def test_the_first_message_that_stops_the_queue_decides() -> None:
     court.hand_over("a", "b", "c")
     court.judge(no(3, error_codes.HOLDBACK), no(2, error_codes.HOLDBACK))
     assert court.queue.handed.keys() == {1}
-    assert [entry.redelivered for entry in court.queue.returned] == [1, 1]
+    assert [entry.redelivered for entry in court.queue.returned.values()] == [1, 1]
 
 
 def test_what_waits_again_stands_in_the_store_as_it_is() -> None:
     court = Court()
     court.hand_over("a", "b")
     court.judge(no(1, BUSY))
-    a, b = court.queue.returned
+    a, b = court.queue.returned.values()
     assert court.kept() == {
-        "a": Mark(ord("a"), 0, 0, attempts=1, redelivered=1, position=1, trail=a.trail),
-        "b": Mark(ord("b"), 0, 0, attempts=1, redelivered=0, position=2, trail=b.trail),
+        "a": Mark(ord("a"), -1, 0, attempts=1, redelivered=1, position=1, trail=a.trail),
+        "b": Mark(ord("b"), -2, 0, attempts=1, redelivered=0, position=2, trail=b.trail),
     }
     assert [each.outcome for each in (*a.trail, *b.trail)] == [BUSY.text, "returned"]
 
@@ -228,7 +228,7 @@ def test_lost_contact_returns_everything_that_was_in_hands() -> None:
     court = Court()
     court.hand_over("a", "b")
     court.settlement.fail(court.receiver, Failure(BUSY, "", by_client=False), court.now)
-    assert [entry.redelivered for entry in court.queue.returned] == [1, 1]
+    assert [entry.redelivered for entry in court.queue.returned.values()] == [1, 1]
     assert {mark.batch for mark in court.kept().values()} == {1}
     assert court.counters.redelivered == 2
 
