@@ -21,14 +21,19 @@ FROM python:3.11.14-slim-bookworm
 RUN useradd --system --uid 10001 --home-dir /data --shell /usr/sbin/nologin holdfast \
     && install --directory --owner=10001 --mode=700 /data
 COPY --from=build /opt/holdfast /opt/holdfast
+# The last two are for commands that run beside the server: docker exec CONTAINER holdfast session list
 ENV PATH=/opt/holdfast/bin:$PATH \
-    PYTHONUNBUFFERED=1
+    PYTHONUNBUFFERED=1 \
+    HOLDFAST_URL=http://127.0.0.1:8081 \
+    HOLDFAST_TOKEN_FILE=/data/admin-token
 USER 10001
 WORKDIR /data
 VOLUME /data
-EXPOSE 8080
+EXPOSE 8080 8081
 # No proxy: the question goes to the container itself, whatever its environment says.
 HEALTHCHECK --interval=10s --timeout=3s --start-period=10s CMD ["python", "-c", \
     "import urllib.request as r; r.build_opener(r.ProxyHandler({})).open('http://127.0.0.1:8080/readyz', timeout=2)"]
-# Open to whoever reaches the published port: who that is, is decided outside the container.
-CMD ["holdfast", "serve", "--host", "0.0.0.0", "--port", "8080", "--open", "--data", "/data"]
+# Open to whoever reaches the published port: who that is, is decided outside the container. The
+# administration has a port of its own, for operators alone: their tokens open it, without TLS.
+CMD ["holdfast", "serve", "--host", "0.0.0.0", "--port", "8080", "--open", \
+    "--admin", "0.0.0.0:8081", "--data", "/data"]

@@ -35,7 +35,7 @@ _LINKS = re.compile(
     r"HOLDFAST_(?:SERVICE_HOST|SERVICE_PORT(?:_.+)?|PORT_\d+_(?:TCP|UDP|SCTP)(?:_.+)?)"
 )
 # What the commands that talk to a running server read.
-_OF_THE_COMMAND_LINE = frozenset({"HOLDFAST_URL", "HOLDFAST_TOKEN_FILE"})
+OF_THE_COMMAND_LINE = frozenset({"HOLDFAST_URL", "HOLDFAST_TOKEN_FILE"})
 # What HTTP calls a token: names of cookies and of sub-protocols.
 Token = Annotated[str, Field(pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")]
 
@@ -339,7 +339,7 @@ def read(file: Path | None, given: dict[str, Any]) -> Settings:
     fields = {f"HOLDFAST_{name.upper()}" for name in Settings.model_fields}
     for name in os.environ:
         is_ours = name.upper().startswith("HOLDFAST_") and not _LINKS.fullmatch(name.upper())
-        if is_ours and name.upper() not in fields | _OF_THE_COMMAND_LINE:
+        if is_ours and name.upper() not in fields | OF_THE_COMMAND_LINE:
             raise ValueError(f"{name}: there is no such setting")
 
     class FromFile(Settings):

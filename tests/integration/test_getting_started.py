@@ -76,9 +76,11 @@ def certificate(tmp_path: Path) -> tuple[Path, Path]:
     return cert, key
 
 
-def test_one_line_is_printed_and_a_signal_ends_it_well(tmp_path: Path) -> None:
+def test_one_line_is_printed_but_for_the_first_start_and_a_signal_ends_it_well(
+    tmp_path: Path,
+) -> None:
     url = r"http://127\.0\.0\.1:\d+"
-    for tells in ("the operators' token, shown this once and kept in ", ""):
+    for tells in ("the operators' token is new; what shows it: cat ", ""):
         with started("--port", "0", "--data", tmp_path / "data") as process:
             line = first_line(process)
             process.terminate()

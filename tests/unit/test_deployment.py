@@ -5,43 +5,27 @@ import re
 import shlex
 from collections.abc import Iterator
 from itertools import pairwise
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 import yaml
 from typer.testing import CliRunner
 
 from app.cli.main import program
-from app.settings import Settings
+from app.settings import OF_THE_COMMAND_LINE, Settings
+from app.web.admin.tokens import OPERATOR_FILE
+from tests.container import (
+    ROOT,
+    command_of_the_image,
+    flag,
+    read_compose,
+    read_dockerfile,
+    read_final_stage,
+    variables_of_the_image,
+)
 
-ROOT = Path(__file__).resolve().parents[2]
 PREFIX = "HOLDFAST_"
 DEFAULTS = {name: field.default for name, field in Settings.model_fields.items()}
-
-
-class Instruction(NamedTuple):
-    keyword: str
-    text: str
-
-
-def read_dockerfile() -> list[Instruction]:
-    lines = (ROOT / "Dockerfile").read_text().splitlines()
-    joined = "\n".join(line for line in lines if not line.startswith("#")).replace("\\\n", " ")
-    pairs = (line.split(maxsplit=1) for line in joined.splitlines() if line.strip())
-    return [Instruction(keyword, text) for keyword, text in pairs]
-
-
-def read_final_stage() -> dict[str, str]:
-    """The last word of each instruction behind the last FROM."""
-    instructions = read_dockerfile()
-    start = max(n for n, each in enumerate(instructions) if each.keyword == "FROM")
-    return dict(instructions[start:])
-
-
-def read_compose() -> dict[str, Any]:
-    compose: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
-    return compose
 
 
 def images() -> Iterator[str]:
@@ -66,11 +50,6 @@ def variables() -> Iterator[str]:
         yield from (name for name in environment if name.startswith(PREFIX))
 
 
-def command_of_the_image() -> list[str]:
-    words: list[str] = json.loads(read_final_stage()["CMD"])
-    return words
-
-
 def commands() -> Iterator[list[str]]:
     yield command_of_the_image()
     command = read_compose()["services"]["holdfast"].get("command")
@@ -78,14 +57,10 @@ def commands() -> Iterator[list[str]]:
         yield shlex.split(command) if isinstance(command, str) else command
 
 
-def flag(name: str) -> str:
-    words = command_of_the_image()
-    return words[words.index(f"--{name}") + 1]
-
-
 @pytest.mark.parametrize("variable", sorted(set(variables())))
-def test_each_variable_names_a_setting(variable: str) -> None:
-    assert variable.removeprefix(PREFIX).lower() in Settings.model_fields
+def test_each_variable_is_known(variable: str) -> None:
+    is_setting = variable.removeprefix(PREFIX).lower() in Settings.model_fields
+    assert is_setting or variable in OF_THE_COMMAND_LINE
 
 
 @pytest.mark.parametrize("command", list(commands()))
@@ -140,13 +115,24 @@ def test_the_data_directory_belongs_to_the_user_and_outlives_the_container() -> 
     assert f"holdfast:{flag('data')}" in read_compose()["services"]["holdfast"]["volumes"]
 
 
-def test_all_ports_are_the_one_of_the_settings() -> None:
-    port = DEFAULTS["port"]
-    stage = read_final_stage()
-    assert stage["EXPOSE"] == str(port)
+def test_each_port_is_the_same_inside_and_outside_and_for_this_machine_alone() -> None:
+    port, admin = DEFAULTS["port"], int(flag("admin").rpartition(":")[2])
+    assert admin != port
     assert flag("port") == str(port)
+    # Loopback inside is reached from nowhere else, not even from the port that was published.
+    assert flag("host") == "0.0.0.0" == flag("admin").rpartition(":")[0]
+    stage = read_final_stage()
+    assert stage["EXPOSE"].split() == [str(port), str(admin)]
     assert f":{port}/readyz" in stage["HEALTHCHECK"]
-    assert read_compose()["services"]["holdfast"]["ports"] == [f"127.0.0.1:{port}:{port}"]
+    published = read_compose()["services"]["holdfast"]["ports"]
+    assert published == [f"127.0.0.1:{each}:{each}" for each in (port, admin)]
+
+
+def test_commands_beside_the_server_find_its_administration_and_its_token() -> None:
+    variables = variables_of_the_image()
+    port = flag("admin").rpartition(":")[2]
+    assert variables["HOLDFAST_URL"] == f"http://127.0.0.1:{port}"
+    assert variables["HOLDFAST_TOKEN_FILE"] == f"{flag('data')}/{OPERATOR_FILE}"
 
 
 def test_every_service_has_a_health_check() -> None:
