@@ -42,7 +42,11 @@ MEANINGS = {
     BayeuxError.ADVICE_INVALID: "`advice` is no object",
     BayeuxError.EXT_INVALID: "`ext` is no object",
     BayeuxError.HANDSHAKE_BATCHED: "The message came in one request with a handshake",
-    BayeuxError.REQUEST_MALFORMED: "Not JSON, not objects, empty, too deep, numbers beyond 64 bits",
+    BayeuxError.TEXT_INVALID: "A text in the message has half of a surrogate pair, as one that was "
+    "cut within an emoji",
+    BayeuxError.NUMBER_INVALID: "A number in the message is beyond the range of doubles, as 1e400",
+    BayeuxError.MESSAGE_TOO_DEEP: "The message is nested deeper than `max_depth`",
+    BayeuxError.REQUEST_MALFORMED: "Not JSON, not objects, or empty",
     BayeuxError.TRANSPORT_UNKNOWN: "No transport that is switched on takes such a request",
     BayeuxError.CALLBACK_INVALID: "The name of the JSONP callback is too long or no name",
     BayeuxError.SESSION_UNKNOWN: "No such session, or it belongs to another browser; a connect "

@@ -1,24 +1,18 @@
 """Bytes to messages and back. Whatever the bytes are: messages, or `RequestRefused`."""
 
 import logging
-import re
 from dataclasses import dataclass
 from typing import Any
 
 import orjson
 
 from app.bayeux.errors import BayeuxError, RequestRefused
+from app.bayeux.unfit import Salvage, Unfit
 from app.delivery.json_text import is_deeper, to_json
 
 Json = dict[str, Any]
 
 log = logging.getLogger(__name__)
-
-# Every digit looks alike, so that a long run of digits is found without a regular expression.
-_DIGITS_ALIKE = bytes(0x30 if 0x30 <= byte <= 0x39 else byte for byte in range(256))
-_LONG_NUMBER = b"0" * 19
-_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"')
-_LONG_INTEGER = re.compile(rb"(?<![0-9.eE+-])-?[0-9]{19,}+(?![.eE])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,39 +25,31 @@ class RequestLimits:
 
 
 def decode(body: bytes, limits: RequestLimits) -> list[Json]:
-    """The messages of a request: an array of objects, or a single object."""
+    """The messages of a request, an array of objects or a single one; some may be `Unfit`.
+
+    Integers beyond 64 bits are the nearest doubles, as they are in browsers.
+    """
     if len(body) > limits.bytes:
         raise RequestRefused(BayeuxError.REQUEST_TOO_LARGE)
     try:
-        decoded = orjson.loads(body)
-    except orjson.JSONDecodeError as error:
-        raise RequestRefused(BayeuxError.REQUEST_MALFORMED) from error
-    if _LONG_NUMBER in body.translate(_DIGITS_ALIKE) and _has_huge_integer(body):
-        raise RequestRefused(BayeuxError.REQUEST_MALFORMED)
-    if len(body) > limits.depth and _is_deeper(body, decoded, limits.depth):
-        raise RequestRefused(BayeuxError.REQUEST_MALFORMED)
-    messages = decoded if type(decoded) is list else [decoded]
+        decoded: object = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        decoded = Salvage(limits.messages, limits.depth).read(body)
+    messages: list[Any] = decoded if isinstance(decoded, list) else [decoded]
     if not messages:
         raise RequestRefused(BayeuxError.REQUEST_MALFORMED)
     if len(messages) > limits.messages:
         raise RequestRefused(BayeuxError.REQUEST_TOO_LARGE)
     for message in messages:
-        if type(message) is not dict:
+        if not isinstance(message, dict):
             raise RequestRefused(BayeuxError.REQUEST_MALFORMED)
+    if len(body) > limits.depth and body.count(b"[") + body.count(b"{") > limits.depth:
+        depth = limits.depth - isinstance(decoded, list)
+        return [
+            Unfit(message, BayeuxError.MESSAGE_TOO_DEEP) if is_deeper(message, depth) else message
+            for message in messages
+        ]
     return messages
-
-
-def _has_huge_integer(body: bytes) -> bool:
-    """Whether orjson made a float of an integer beyond 64 bits: it would change on its way."""
-    for digits in _LONG_INTEGER.findall(_STRING.sub(b"", body)):
-        if len(digits) > 20 or not -(2**63) <= int(digits) < 2**64:
-            return True
-    return False
-
-
-def _is_deeper(body: bytes, decoded: object, depth: int) -> bool:
-    """Whether arrays and objects are nested deeper than this."""
-    return body.count(b"[") + body.count(b"{") > depth and is_deeper(decoded, depth)
 
 
 def encode_reply(reply: Json) -> bytes:

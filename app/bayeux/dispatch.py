@@ -17,6 +17,7 @@ from app.bayeux.publish import publish
 from app.bayeux.server import Bayeux
 from app.bayeux.sessions import Session
 from app.bayeux.subscribe import subscribe, unsubscribe
+from app.bayeux.unfit import Unfit
 from app.delivery.channels import Channel, Kind
 from app.delivery.error_codes import NO_CONNECTION
 
@@ -152,6 +153,8 @@ def _handle(bayeux: Bayeux, message: Json, exchange: Exchange) -> None:
 
 def _validate(bayeux: Bayeux, message: Json) -> Channel:
     """What is wrong with a message by itself; comes before the question who sent it."""
+    if isinstance(message, Unfit):
+        raise Refused(message.fault)
     name = message.get("channel")
     channel = bayeux.channels.get(name) if type(name) is str else None
     if channel is None:

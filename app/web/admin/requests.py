@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from app.bayeux.codec import RequestLimits, decode
 from app.bayeux.errors import RequestRefused
+from app.bayeux.unfit import Unfit
 from app.delivery.json_text import to_json
 from app.web.admin.operations import LetterFilter, ReplayOptions, SessionFilter
 from app.web.admin.shapes import DispatcherState, LetterState, Ms
@@ -177,9 +178,11 @@ class Edit(Asked):
         if len(written) > MAX_EDIT:
             raise ValueError(f"data has more than {MAX_EDIT} bytes")
         try:
-            decode(b'{"data":' + written + b"}", RequestLimits())
+            (message,) = decode(b'{"data":' + written + b"}", RequestLimits())
         except RequestRefused as refused:
             raise ValueError("nobody could publish such data") from refused
+        if isinstance(message, Unfit):
+            raise ValueError(f"nobody could publish such data: {message.fault.wire()}")
         return data
 
 

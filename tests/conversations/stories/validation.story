@@ -114,3 +114,28 @@ alice -> {"id": "nochannel", "clientId": $alice}
          /validation/second {"data": 2}
 alice <- {"id": "nochannel", "successful": false, "error": "400::channel_missing"}
          /validation/second ok
+
+# Half of a character is refused with its message, and the others are served
+transports: long-polling, websocket
+-- A text that was cut within an emoji; JavaScript writes it as it stands here.
+alice handshakes
+alice subscribes to /validation/halves
+alice -> body: [{"channel": "/validation/halves", "id": "1", "clientId": "$alice", "data": "good"}, {"channel": "/validation/halves", "id": "2", "clientId": "$alice", "data": {"cut": "smile \ud83d"}}]
+alice <- /validation/halves {"data": "good"}
+         {"channel": "/validation/halves", "id": "1", "successful": true}
+         {"channel": "/validation/halves", "id": "2", "successful": false, "error": "400::text_invalid"}
+
+# So is a number that no double can hold
+alice handshakes
+alice -> body: [{"channel": "/validation/numbers", "id": "1", "clientId": "$alice", "data": [1e400]}]
+alice <- {"channel": "/validation/numbers", "id": "1", "successful": false, "error": "400::number_invalid"}
+alice -> /validation/numbers {"data": 1}
+alice <- /validation/numbers ok
+
+# An integer that 64 bits cannot hold arrives as browsers read it
+transports: long-polling, websocket
+alice handshakes
+alice subscribes to /validation/integers
+alice -> /validation/integers {"data": 100000000000000000001}
+alice <- /validation/integers {"data": 1e20}
+         /validation/integers ok

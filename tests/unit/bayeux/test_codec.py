@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 
 from app.bayeux.codec import RequestLimits, decode
 from app.bayeux.errors import BayeuxError, RequestRefused
+from app.bayeux.unfit import Unfit
 from app.delivery.json_text import to_json
+from tests.unit.bayeux.json_oracle import in_doubles
 
 LIMITS = RequestLimits()
 
@@ -20,6 +22,11 @@ def refusal(body: bytes, limits: RequestLimits = LIMITS) -> BayeuxError | None:
     except RequestRefused as refused:
         return refused.error
     return None
+
+
+def faults(body: bytes, limits: RequestLimits = LIMITS) -> list[BayeuxError | None]:
+    """What is wrong with each of the messages by itself."""
+    return [each.fault if isinstance(each, Unfit) else None for each in decode(body, limits)]
 
 
 def nested(depth: int, *, opening: str = "[", closing: str = "]") -> bytes:
@@ -68,11 +75,8 @@ def test_text_beyond_ascii_arrives_as_it_is() -> None:
         b'{"a":NaN}',
         b'{"a":Infinity}',
         b'{"a":-Infinity}',
-        b'{"a":1e400}',
         b'{"a":"\xff"}',
         b'{"a":"\xed\xa0\x80"}',
-        b'{"a":"\\ud800"}',
-        b'{"a":"\\udc00\\ud800"}',
         b'{"a":"\x00"}',
         b'\xef\xbb\xbf{"a":1}',
         '{"a":1}'.encode("utf-16"),
@@ -90,13 +94,12 @@ def test_an_integer_of_64_bits_arrives_as_it_is(number: int) -> None:
     assert decode(json.dumps({"a": [number]}).encode(), LIMITS) == [{"a": [number]}]
 
 
-@pytest.mark.parametrize(
-    "digits",
-    [str(2**64), str(-(2**63) - 1), "9" * 20, "-" + "9" * 19, "1" * 5000, "-" + "1" * 5000],
-    ids=["2**64", "-2**63-1", "9*20", "-9*19", "1*5000", "-1*5000"],
-)
-def test_an_integer_beyond_64_bits_is_refused_because_it_would_change(digits: str) -> None:
-    assert refusal(b'{"a":[1,%s]}' % digits.encode()) is BayeuxError.REQUEST_MALFORMED
+@pytest.mark.parametrize("integer", [2**64, -(2**63) - 1, 10**20, 2**70 + 1, -(10**300)])
+def test_an_integer_beyond_64_bits_is_the_nearest_double_as_in_browsers(integer: int) -> None:
+    (message,) = decode(b'{"a":[1,%d]}' % integer, LIMITS)
+    assert message == {"a": [1, float(integer)]}
+    assert isinstance(message["a"][1], float)
+    assert json.loads(to_json(message)) == message
 
 
 @pytest.mark.parametrize(
@@ -115,10 +118,6 @@ def test_digits_in_a_text_are_no_number(text: str) -> None:
     assert decode(body, LIMITS) == [json.loads(body)]
 
 
-def test_many_brackets_around_a_huge_integer_are_malformed_too() -> None:
-    assert refusal(b"[" * 100_000 + b"1" * 20) is BayeuxError.REQUEST_MALFORMED
-
-
 def test_more_bytes_than_allowed_are_too_large() -> None:
     limits = RequestLimits(bytes=10)
     assert refusal(b'{"a":1234}', limits) is None
@@ -134,15 +133,15 @@ def test_more_messages_than_allowed_are_too_large() -> None:
 @pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ("{", "}")])
 def test_nesting_is_allowed_up_to_its_limit(opening: str, closing: str) -> None:
     limits = RequestLimits(depth=5)
-    assert refusal(nested(5, opening=opening, closing=closing), limits) is None
+    assert faults(nested(5, opening=opening, closing=closing), limits) == [None]
     deeper = nested(6, opening=opening, closing=closing)
-    assert refusal(deeper, limits) is BayeuxError.REQUEST_MALFORMED
+    assert faults(deeper, limits) == [BayeuxError.MESSAGE_TOO_DEEP]
 
 
 def test_the_array_around_the_messages_counts_as_a_level() -> None:
     limits = RequestLimits(depth=5)
-    assert refusal(b"[" + nested(4) + b"]", limits) is None
-    assert refusal(b"[" + nested(5) + b"]", limits) is BayeuxError.REQUEST_MALFORMED
+    both = b"[" + nested(4) + b"," + nested(5) + b"]"
+    assert faults(both, limits) == [None, BayeuxError.MESSAGE_TOO_DEEP]
 
 
 def test_many_brackets_beside_each_other_or_in_texts_are_not_deep() -> None:
@@ -152,7 +151,7 @@ def test_many_brackets_beside_each_other_or_in_texts_are_not_deep() -> None:
 
 def test_nesting_without_end_is_refused() -> None:
     assert refusal(b"[" * 1_000_000) is BayeuxError.REQUEST_MALFORMED
-    assert refusal(nested(1000)) is BayeuxError.REQUEST_MALFORMED
+    assert refusal(nested(100_000)) is BayeuxError.REQUEST_MALFORMED
 
 
 def test_what_was_read_can_be_written_however_deep_it_is() -> None:
@@ -208,29 +207,13 @@ def test_mutated_json_is_messages_or_refused(value: object, data: st.DataObject)
 @settings(max_examples=100)
 def test_what_is_accepted_arrives_as_it_was_sent(message: dict[str, Any]) -> None:
     body = json.dumps(message).encode()
-    try:
-        decoded = decode(body, LIMITS)
-    except RequestRefused:
-        assert not is_exact(message)
-    else:
-        assert is_exact(message)
-        assert decoded == [message]
-        assert json.loads(to_json(decoded[0])) == message
-
-
-def is_exact(value: object) -> bool:
-    """Whether every part of the value is JSON that every client reads alike."""
-    if isinstance(value, str):
-        return not any("\ud800" <= character <= "\udfff" for character in value)
-    if isinstance(value, int):
-        return -(2**63) <= value < 2**64
-    if isinstance(value, float):
-        return abs(value) < float("inf")
-    if isinstance(value, list):
-        return all(is_exact(inner) for inner in value)
-    if isinstance(value, dict):
-        return all(is_exact(key) and is_exact(inner) for key, inner in value.items())
-    return value is None
+    if refusal(body) is not None:
+        assert "Infinity" in body.decode() or "NaN" in body.decode()
+        return
+    (decoded,) = decode(body, LIMITS)
+    if not isinstance(decoded, Unfit):
+        assert decoded == in_doubles(message)
+        assert json.loads(to_json(decoded)) == decoded
 
 
 @pytest.mark.parametrize(("opening", "closing"), ["[]", "{}"])
