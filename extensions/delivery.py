@@ -128,10 +128,8 @@ def _judge(bayeux: Bayeux, session: Session, elements: Sequence[object], now: fl
             bayeux.hub.counters.verdicts_unknown += 1
         else:
             verdicts.append(verdict)
-    dead = bayeux.hub.counters.dead
-    bayeux.settlement.judge(session, verdicts, now)
-    if session.is_durable and bayeux.hub.counters.dead > dead and bayeux.present is not None:
-        # Who is answered says it no more: after a restart the message would count as taken.
+    refused_any = bayeux.settlement.judge(session, verdicts, now)
+    if refused_any and session.is_durable and bayeux.present is not None:
         bayeux.present.wait_for_store()
         bayeux.hub.keeper.after(bayeux.present.store_has_it)
 

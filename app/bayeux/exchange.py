@@ -95,14 +95,15 @@ class Exchange:
         self.is_alone = True
         # A handshake's reply precedes the messages that may come with it.
         self.is_handshake = False
-        # Whether the store has yet to say that it has what this request changed.
-        self.waits_for_store = False
+        # How many changes of this request the store has yet to confirm.
+        self.waits_for_store = 0
         # The answer of a held connect that was overtaken by another of the same session.
         self.is_superseded = False
 
     def wait_for_store(self) -> None:
         """It is not answered before the store has what it changed."""
-        self.waits_for_store = True
+        self.waits_for_store += 1
 
     def store_has_it(self) -> None:
-        self.waits_for_store = False
+        """The store has one of the changes that the exchange waits for."""
+        self.waits_for_store -= 1

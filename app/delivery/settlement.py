@@ -78,8 +78,15 @@ class Settlement(Generic[R]):
             if now < self._watched_until and receiver.can_refuse:
                 self._guard.taken(messages, receiver.person, now)
 
-    def judge(self, receiver: R, verdicts: Iterable[Verdict], now: float) -> None:
-        """What a receiver says of messages: ok first, so that a failure spares what is done."""
+    def judge(self, receiver: R, verdicts: Iterable[Verdict], now: float) -> bool:
+        """What a receiver says of messages: ok first, so that a failure spares what is done.
+
+        Returns:
+            Whether anything was refused. Then the receiver must not be answered before the store
+            knows: it never repeats a refusal that was answered, so after a restart its next
+            acknowledgement would settle the message.
+        """
+        refused_any = False
         failures = []
         for verdict in verdicts:
             if receiver.queue.find(verdict.seq) is None:
@@ -92,6 +99,8 @@ class Settlement(Generic[R]):
             entry = receiver.queue.find(verdict.seq)
             if entry is not None and verdict.code is not None:
                 self._refused(receiver, entry, verdict.code, verdict, now)
+                refused_any = True
+        return refused_any
 
     def _refused(
         self, receiver: R, entry: Entry, code: ErrorCode, verdict: Verdict, now: float

@@ -1,7 +1,12 @@
 """What is to be kept is kept before anybody is answered, or shown it."""
 
+import pytest
+
+from app.bayeux.exchange import Exchange
+from app.bayeux.options import ChannelRule
 from app.delivery.keeper import Kept
 from tests.unit.bayeux.desk import house_of
+from tests.unit.bayeux.harness import Wire
 from tests.unit.bayeux.second_lives import (
     connect,
     named,
@@ -146,6 +151,55 @@ def test_who_refuses_a_message_is_answered_when_the_letter_is_kept() -> None:
     house.turn()
     assert asked.reply["successful"] is True
     assert len(house.keeper.letters) == 1
+
+
+@pytest.mark.parametrize(
+    "code", ["user.update.holdback", "communication.noConnection", "user.update.error"]
+)
+def test_who_refuses_a_message_that_stays_is_answered_when_that_is_kept(code: str) -> None:
+    house = house_of(channels={"/a": ChannelRule(attempts=3)})
+    client = named(house, retries=-1)
+    publish(house, 1)
+    (seq,) = seqs(connect(client, 1))
+    ext = {"ack": 2, "delivery": {"verdicts": [no(seq, code)]}}
+    asked = client.connect(ext=ext, advice={"timeout": 0})
+    assert asked.is_held, "killed now, the next acknowledgement would settle the message"
+    house.turn()
+    assert asked.reply["successful"] is True
+    (mark,) = house.keeper.queues["joe/1"].values()
+    assert (mark.batch, mark.redelivered) == (0, 1)
+
+
+def test_verdicts_with_any_message_are_kept_before_the_reply() -> None:
+    house = house_of()
+    client = named(house)
+    publish(house, 1, 2)
+    first, second = seqs(connect(client, 1))
+    ext = {"delivery": {"verdicts": [no(first)]}}
+    published = client.publish("/b", 3, ext=ext)
+    judged = client.publish("/service/delivery", [no(second)])
+    assert (published.is_held, judged.is_held) == (True, True)
+    house.turn()
+    assert published.reply["successful"] is True
+    assert judged.reply["successful"] is True
+
+
+def test_a_request_with_several_refusals_waits_for_all_of_them() -> None:
+    exchange = Exchange(Wire(), None)
+    exchange.wait_for_store()
+    exchange.wait_for_store()
+    exchange.store_has_it()
+    assert exchange.waits_for_store
+
+
+def test_who_only_confirms_messages_does_not_wait_for_the_store() -> None:
+    house = house_of()
+    client = named(house)
+    publish(house, 1)
+    (seq,) = seqs(connect(client, 1))
+    ext = {"ack": 2, "delivery": {"verdicts": [{"seq": seq, "state": "OK"}]}}
+    asked = client.connect(ext=ext, advice={"timeout": 0})
+    assert not asked.is_held
 
 
 def test_a_held_connect_that_refused_a_message_is_answered_before_the_disconnect() -> None:
