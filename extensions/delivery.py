@@ -79,7 +79,7 @@ class Delivery(ServerExtension):
         session.go_by(terms.key if is_named else f"{subject}/-{session.number}")
 
     def _take_verdicts(self, call: Call) -> None:
-        call.is_kept = True
+        call.is_kept = call.session.is_durable
         verdicts = call.data if isinstance(call.data, list) else [call.data]
         _judge(self._bayeux, call.session, verdicts, self._bayeux.now)
 

@@ -7,6 +7,7 @@ else. Data for the service is `{cmd, value?}`, a command of the administrative g
 import hmac
 import logging
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, ClassVar, Protocol
 
 from app.bayeux.advice import reconnect_advice
@@ -155,6 +156,12 @@ class Operators(ServerExtension):
             result = self._carry_out(command, call.session)
         except CommandRefused as refused:
             _fail(call, refused)
+            return
+        keeper = self._bayeux.hub.keeper
+        if command.changes and keeper.is_available:
+            # The answer promises that the change lasts, and travels with the reply if it may.
+            call.is_kept = True
+            keeper.after(partial(call.answer, _told(result)))
         else:
             call.answer(_told(result))
 

@@ -95,7 +95,7 @@ def _serve(
     outcome = service(call)
     if outcome is not None:
         check_outcome(f"the service of {channel.name}", outcome)
-    if call.is_kept and session.is_durable:
+    if call.is_kept:
         bayeux.hub.keeper.after(owe(bayeux, message, exchange, reply))
         return False
     return True

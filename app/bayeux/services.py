@@ -20,7 +20,7 @@ class Call:
         self.session = session
         self.channel = channel
         self.message = message
-        # Whether the reply says that the store has what the call changed.
+        # Whether the reply waits until the store has what the call changed.
         self.is_kept = False
         self._deliver = deliver
 

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import re
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from heapq import nsmallest
 from itertools import chain, islice
 from operator import itemgetter
@@ -39,6 +40,8 @@ log = logging.getLogger(__name__)
 _CURSOR = re.compile(r"(?!0+-0+$)[0-9]{1,19}-[0-9]{1,19}")
 # Sessions looked at before others may go on.
 _STRETCH = 2000
+# How long the answer to a change waits for the store.
+_PATIENCE_S = 5.0
 
 
 class Live(LiveSights):
@@ -97,6 +100,7 @@ class Live(LiveSights):
     async def kill(self, key: str, who: str) -> None:
         with change(self._audit, who, "session.kill", key):
             kill(self._bayeux, self._find(key), who)
+        await self._kept()
 
     async def hold(self, key: str, reason: str, until: int | None, who: str) -> shapes.Session:
         with change(self._audit, who, "session.hold", key, reason=reason, until=until):
@@ -104,17 +108,20 @@ class Live(LiveSights):
             if until is not None and until <= self._bayeux.node.now_ms():
                 raise OperationFailed(ILLEGAL, "until: that is over already")
             self._bayeux.hold_back(session, reason, who, until)
+        await self._kept()
         return await self._show(session)
 
     async def resume(self, key: str, who: str) -> shapes.Session:
         with change(self._audit, who, "session.resume", key):
             session = self._find(key)
             self._bayeux.resume(session)
+        await self._kept()
         return await self._show(session)
 
     async def clear(self, key: str, who: str) -> int:
         with change(self._audit, who, "session.clear", key) as detail:
             detail["discarded"] = discarded = self._bayeux.clear(self._find(key))
+        await self._kept()
         return discarded
 
     async def held_channels(self) -> list[shapes.HeldChannel]:
@@ -127,6 +134,7 @@ class Live(LiveSights):
         with change(self._audit, who, "channel.release", channel):
             if not self._bayeux.release_channel(channel):
                 raise OperationFailed(UNKNOWN_CHANNEL, f"{channel} is not held back")
+        await self._kept()
 
     # Commands and the audit
 
@@ -138,7 +146,9 @@ class Live(LiveSights):
             return run(command, registry, who)
         target = f"{command.target.absolute(registry.node_id)}?{command.name}"
         with change(self._audit, who, "command", target, argument=command.argument):
-            return run(command, registry, who)
+            result = run(command, registry, who)
+        await self._kept()
+        return result
 
     async def audit(self, cursor: str | None, limit: int) -> shapes.Page[shapes.AuditEntry]:
         check_cursor(_CURSOR, cursor)
@@ -147,6 +157,17 @@ class Live(LiveSights):
         return shapes.Page([shapes.AuditEntry(**entry._asdict()) for entry in entries], following)
 
     # Helpers
+
+    async def _kept(self) -> None:
+        """Wait until the store has what was changed: an answer promises that it lasts.
+
+        While the store is away the change is in effect, and is written down on its return.
+        """
+        keeper, kept = self._bayeux.hub.keeper, asyncio.Event()
+        if keeper.is_available:
+            keeper.after(kept.set)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(kept.wait(), _PATIENCE_S)
 
     def _find(self, key: str) -> Session:
         self._wake()

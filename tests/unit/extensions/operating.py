@@ -91,7 +91,10 @@ def signed_in(house: House, token: str = "open-sesame", **ext: Any) -> Client:
 
 
 def command(client: Client, text: object, **fields: Any) -> Asked:
-    return client.publish("/service/admin", {"cmd": text, **fields})
+    """Give a command; what it changed is in the store, and it is answered."""
+    asked = client.publish("/service/admin", {"cmd": text, **fields})
+    client.house.turn()
+    return asked
 
 
 def answer_of(asked: Asked) -> tuple[bool, Json]:

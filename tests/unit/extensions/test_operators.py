@@ -27,6 +27,24 @@ def test_a_value_may_stand_in_the_command_or_beside_it() -> None:
     assert answer_of(command(client, f"set {name}/?dispatcherActive=true"))[1]["value"] == "true"
 
 
+def test_a_change_is_answered_when_the_store_has_it() -> None:
+    house = house_of()
+    client, other = signed_in(house), house.connected()
+    text = f"{other.session.name}/?dispatcherActive=false"
+    asked = client.publish("/service/admin", {"cmd": text})
+    assert asked.is_held
+    house.turn()
+    assert answer_of(asked)[1]["state"] == "OK"
+
+
+def test_a_change_is_answered_at_once_while_the_store_is_away() -> None:
+    house = house_of()
+    client, other = signed_in(house), house.connected()
+    house.keeper.is_available = False
+    text = f"{other.session.name}/?dispatcherActive=false"
+    assert answer_of(client.publish("/service/admin", {"cmd": text}))[1]["state"] == "OK"
+
+
 def test_entries_of_a_queue_come_as_events() -> None:
     house = house_of()
     client, other = signed_in(house), house.connected()
