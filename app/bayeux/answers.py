@@ -85,12 +85,20 @@ class Answers:
             self._send_plainly(exchange, session)
             return
         messages = self.take(session) if travels else ()
-        is_repeated = messages and session.is_durable and session.queue.carries_repeats
-        if is_repeated or exchange.waits_for_store:
-            # Another loss must be counted.
+        if exchange.waits_for_store or (messages and self._must_be_known(session)):
             self._send_when_known(exchange, session, messages)
         else:
             self._send(exchange, session, messages, None)
+
+    def _must_be_known(self, session: Session) -> bool:
+        """Whether the store must confirm what was handed over before the client may see it.
+
+        So it is if another loss must be counted, or if the store is silent: it may die without
+        having read of the hand-over, which nobody would count then.
+        """
+        if not session.is_durable:
+            return False
+        return session.queue.carries_repeats or not self._bayeux.hub.keeper.is_prompt
 
     def _send_plainly(self, exchange: Exchange, session: Session) -> None:
         """What is written is done, and only what is not was ever in anybody's hands."""

@@ -67,6 +67,11 @@ class Keeper(Protocol):
         ...
 
     @property
+    def is_prompt(self) -> bool:
+        """Whether the store answers at once; if not, it may never hear of a hand-over made now."""
+        ...
+
+    @property
     def is_full(self) -> bool:
         """Whether what waits for the store's return has filled its buffer: settle nothing."""
         ...

@@ -31,6 +31,8 @@ log = logging.getLogger(__name__)
 _PATIENCE_S, _PAUSE_S = 5.0, 1.0
 # How long acks wait for company on their way to the store.
 _LAZY_S = 0.05
+# A store that owes an answer and has said nothing for so long may be about to die.
+_PROMPT_S = 0.05
 # How many keys of messages are remembered.
 _MOST_KEYS = 1_000_000
 # What may wait while a store that lost its state is opened again.
@@ -156,6 +158,10 @@ class Store:
     @property
     def is_available(self) -> bool:
         return self._state is _OPEN and self.line.has_room
+
+    @property
+    def is_prompt(self) -> bool:
+        return self.line.silence_s < _PROMPT_S
 
     @property
     def is_full(self) -> bool:

@@ -96,6 +96,12 @@ class Line:
         wire = self._wire
         return self._is_up and wire is not None and not wire.lost.done() and not self.is_full
 
+    @property
+    def silence_s(self) -> float:
+        """For how long the store has said nothing although a call waits for its answer."""
+        wire = self._wire
+        return self._loop.time() - wire.heard_at if wire is not None and self._sent else 0.0
+
     def _exceeds(self) -> bool:
         """Whether so much waits for the store that the line is full."""
         waiting = len(self._sent) + len(self._queued)

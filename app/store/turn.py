@@ -249,12 +249,18 @@ class Turns:
         """The last batch of a session counts, but for entries that have marks."""
         if key in self._marked or len(batch.ids) > _MOST_OF_BATCH:
             self.mark(key, batch.marks())
-        else:
-            self._turns[-1].batches[key] = batch
+            return
+        turn = self._turns[-1]
+        if key in turn.batches:
+            # The journal tells of each hand-over.
+            turn = self._next()
+        turn.batches[key] = batch
 
     def mark(self, key: str, marks: Sequence[Mark]) -> None:
-        """The last mark of an entry wins."""
+        """The last mark of an entry wins, but the journal tells of each hand-over."""
         entries = self._turns[-1].marks.setdefault(key, {})
+        if entries and any(_hides_hand_over(entries.get(mark.id), mark) for mark in marks):
+            entries = self._next().marks.setdefault(key, {})
         for mark in marks:
             entries[mark.id] = mark
         self.marked(key, [mark.id for mark in marks])
@@ -313,6 +319,11 @@ class Turns:
     def _next(self) -> Turn:
         self._turns.append(Turn())
         return self._turns[-1]
+
+
+def _hides_hand_over(before: Mark | None, mark: Mark) -> bool:
+    """Whether nobody would hear of a hand-over if only the later mark were written down."""
+    return before is not None and before.seq > 0 and before.seq != mark.seq
 
 
 def _cost_of_message(keeping: Keeping) -> int:

@@ -79,9 +79,19 @@ def one_comes_again_and_does_not_say_so(story: Story) -> None:
 def one_comes_again_after_a_death_and_does_not_say_so(story: Story) -> None:
     story.publish("p-1")
     story.answer("p-1")
-    story.pause(100)
+    # What the store kept later says that it had read of the hand-over.
+    story.publish("p-2")
     story.fault("kill server")
-    story.get("p-1")
+    story.get("p-1", "p-2")
+
+
+def what_a_silent_store_never_read_was_handed_out_for_too_long(story: Story) -> None:
+    story.publish("p-1", "p-2")
+    story.answer("p-1")
+    story.pause(300)
+    story.answer("p-2")
+    story.fault("kill server")
+    story.get("p-1", "p-2")
 
 
 def one_comes_again_after_an_orderly_restart(story: Story) -> None:
@@ -263,6 +273,7 @@ BAD: list[tuple[Tale, Invariant]] = [
     (one_arrives_although_it_was_refused, Invariant.FROM_SOMEWHERE),
     (one_comes_again_and_does_not_say_so, Invariant.NO_DUPLICATE),
     (one_comes_again_after_a_death_and_does_not_say_so, Invariant.NO_DUPLICATE),
+    (what_a_silent_store_never_read_was_handed_out_for_too_long, Invariant.NO_DUPLICATE),
     (one_comes_again_after_an_orderly_restart, Invariant.NO_DUPLICATE),
     (one_comes_again_after_it_was_accepted, Invariant.NO_DUPLICATE),
     (one_comes_again_in_the_answer_to_its_acceptance, Invariant.NO_DUPLICATE),

@@ -142,6 +142,30 @@ async def test_every_change_of_a_message_is_written_down_with_it(at: Desk) -> No
     assert (at.queue("joe/1"), at.bodies(), at.dead()) == ({}, set(), [9])
 
 
+async def test_each_hand_over_of_one_turn_is_written_down(at: Desk) -> None:
+    at.store.save(session("joe/1"))
+    at.store.save(session("ann/1"))
+    for n in (1, 2):
+        at.keep(message(n), "joe/1", "ann/1")
+    await at.answered()
+    at.store.mark("joe/1", [mark(1, 7)])
+    # It failed at once, and was handed over again.
+    at.store.mark("joe/1", [mark(1, position=7)])
+    at.store.mark("joe/1", [mark(1, 8)])
+    at.store.hand_over("ann/1", batch(1))
+    at.store.settle("ann/1", ids(1))
+    at.store.hand_over("ann/1", batch(2, number=2, seq=2))
+    await at.answered()
+    assert notes(at.server) == [
+        "kept 1 2",
+        "marked joe/1 1",
+        "handed over ann/1 1",
+        "marked joe/1 1",
+        "settled 1 ann/1",
+        "handed over ann/1 2",
+    ]
+
+
 async def test_a_message_that_repeats_another_is_not_written_down(
     shared_valkey: ValkeyServer,
 ) -> None:

@@ -264,6 +264,21 @@ async def test_calls_wait_for_the_return_of_the_store_but_keeping_does_not() -> 
             assert at.events == []
 
 
+async def test_a_store_that_owes_an_answer_and_says_nothing_is_not_prompt(
+    shared_valkey: ValkeyServer,
+) -> None:
+    async with desk(shared_valkey) as at:
+        await at.answered()
+        assert at.store.is_prompt
+        at.server.ask("CLIENT", "PAUSE", 300, "ALL")
+        at.store.save(session("joe/1"))
+        at.store.flush()
+        await until(lambda: not at.store.is_prompt)
+        assert at.store.is_available
+        await at.answered()
+        assert at.store.is_prompt
+
+
 async def test_nobody_knows_until_the_answer_comes(
     valkey: ValkeyServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

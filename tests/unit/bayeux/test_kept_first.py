@@ -125,6 +125,24 @@ def test_the_response_to_a_second_attempt_waits_until_the_store_knows_of_it() ->
     assert (mark.attempts, mark.redelivered) == (2, 1)
 
 
+def test_a_first_attempt_waits_for_a_store_that_is_silent() -> None:
+    house = house_of()
+    client = named(house)
+    publish(house, 1, 2)
+    house.keeper.is_prompt = False
+    asked = client.connect(ext={"ack": 1}, advice={"timeout": 0})
+    assert asked.is_held, "a store that dies now never heard of the attempt"
+    house.turn()
+    assert asked.data == [1, 2]
+
+
+def test_a_first_attempt_does_not_wait_for_a_store_that_answers() -> None:
+    house = house_of()
+    client = named(house)
+    publish(house, 1)
+    assert client.connect(ext={"ack": 1}, advice={"timeout": 0}).data == [1]
+
+
 def test_a_connect_is_held_while_the_store_is_away_and_answered_when_it_is_back() -> None:
     house = house_of()
     client = named(house)

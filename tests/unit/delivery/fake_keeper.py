@@ -14,7 +14,7 @@ class FakeKeeper:
     """A naive `Keeper`; `turn` answers everything that was asked."""
 
     def __init__(self) -> None:
-        self.is_available = True
+        self.is_available = self.is_prompt = True
         self.is_full = False
         self.keys_dropped = 0
         self.bodies: dict[int, Message] = {}
