@@ -19,6 +19,8 @@ _GONE = State.GONE
 _WRITTEN = Settling.WRITTEN
 # While nothing more can be written down, sessions are not given up.
 _POSTPONED_S = 1.0
+# The two clocks may drift apart by so much before it counts as a jump.
+_JUMP_MS = 1000
 _NO_VERDICT = Failure(error_codes.RESPONSE_TIMEOUT, "no verdict in time", by_client=False)
 _NO_CONTACT = Failure(error_codes.NO_CONNECTION, "no connect in time", by_client=False)
 
@@ -28,6 +30,8 @@ class Clock:
 
     def __init__(self, bayeux: "Bayeux") -> None:
         self._bayeux = bayeux
+        # What wall time was ahead of the core's.
+        self._ahead_ms = 0.0
 
     def touch(self, session: Session) -> None:
         """Whatever a client sends proves that it is alive."""
@@ -72,6 +76,19 @@ class Clock:
             left_ms = max(hold.until - bayeux.node.now_ms(), 0)
             session.hold_ends_at = bayeux.now + left_ms / 1000
         self.wind(session)
+
+    def follow_wall(self) -> None:
+        """What ends at a moment of the wall clock follows it when it jumps.
+
+        It does so if somebody sets it, and after a time in which the server did not run.
+        """
+        bayeux = self._bayeux
+        ahead_ms = bayeux.node.now_ms() - bayeux.now * 1000
+        if abs(ahead_ms - self._ahead_ms) > _JUMP_MS:
+            self._ahead_ms = ahead_ms
+            for session in bayeux.sessions:
+                if session.hold_ends_at:
+                    self.wind_hold(session)
 
     def linger(self, session: Session, message: Message) -> None:
         """A lazy message waits for company, but not for ever."""

@@ -145,6 +145,7 @@ class Bayeux:
     def tick(self, now: float) -> None:
         """Time has passed: held connects, lazy messages, expired sessions."""
         self.now = now
+        self.clock.follow_wall()
         for session in self.sessions.timers.ring(now):
             try:
                 self.clock.look_at(session)

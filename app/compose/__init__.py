@@ -61,24 +61,25 @@ class CannotStart(Exception):
 @asynccontextmanager
 async def serving(settings: Settings) -> AsyncIterator[str]:
     """A running server; its URL while it runs, an orderly stop afterwards."""
-    loop = asyncio.get_running_loop()
     async with AsyncExitStack() as stack:
         stack.enter_context(_own_directory(settings.data))
         tokens = _open_tokens(settings.data)
         storage = await open_storage(settings, stack, _stop_at_once)
-        heads, tasks = Heads(), Tasks()
-        stack.push_async_callback(tasks.close)
+        heads = Heads()
         clockwork = Clockwork(heads)
-        clerk = await open_journal(settings, storage.store, loop.time())
+        clock = clockwork.clock
+        tasks = Tasks(clock)
+        stack.push_async_callback(tasks.close)
+        clerk = await open_journal(settings, storage.store, clock())
         bayeux = _make_bayeux(settings, storage, clockwork, tasks, clerk)
-        administration = make_administration(settings, stack, bayeux, storage, tokens)
+        administration = make_administration(settings, stack, bayeux, storage, tokens, clock)
         # Clocks of the sessions that come back begin now.
-        bayeux.now = loop.time()
-        await storage.load(bayeux)
-        begin_journal(clerk, bayeux, storage.store, settings, stack)
+        bayeux.now = clock()
+        await storage.load(bayeux, clock)
+        begin_journal(clerk, bayeux, storage.store, settings, stack, clock)
         await administration.replays.resume()
         intake = Intake(settings.max_unfinished_bytes)
-        endpoint = Endpoint(bayeux, web_options(settings), loop.time, clockwork.burst, intake)
+        endpoint = Endpoint(bayeux, web_options(settings), clock, clockwork.burst, intake)
         door = WebSocketDoor(endpoint)
 
         async def readiness() -> str | None:
@@ -109,7 +110,7 @@ async def serving(settings: Settings) -> AsyncIterator[str]:
             yield url
         finally:
             listener.stop_accepting()
-            bayeux.stop(loop.time())
+            bayeux.stop(clock())
             # What was said leaves first; then nobody needs to wait for it while closing.
             await _within(timeout_s / 2, listener.drain())
             await _within(timeout_s / 2, _close(door, listener))

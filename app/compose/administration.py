@@ -4,6 +4,7 @@ import asyncio
 import logging
 import socket
 import time
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -36,7 +37,6 @@ from extensions.operators import Operators
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Callable
 
     from aiohttp import web
 
@@ -54,10 +54,15 @@ class Administration:
 
 
 def make_administration(
-    settings: Settings, stack: AsyncExitStack, bayeux: Bayeux, storage: Storage, tokens: Tokens
+    settings: Settings,
+    stack: AsyncExitStack,
+    bayeux: Bayeux,
+    storage: Storage,
+    tokens: Tokens,
+    clock: Callable[[], float],
 ) -> Administration:
     """Install the operators' extension, and make the API over the running server."""
-    loop, store, node = asyncio.get_running_loop(), storage.store, bayeux.node
+    store, node = storage.store, bayeux.node
     redis = open_reader(storage.url)
     stack.push_async_callback(redis.aclose)
     registry = partial(LiveRegistry, bayeux, _process(settings, node.now_ms()))
@@ -72,15 +77,13 @@ def make_administration(
         new_id=lambda: f"{node.stamp():019d}",
     )
     stack.push_async_callback(replays.close)
-    patience = Patience(bayeux, loop.time)
+    patience = Patience(bayeux, clock)
     stack.push_async_callback(patience.close)
-    desk = FigureDesk(
-        bayeux, clock=loop.time, version=version("holdfast"), letters=letters.standing
-    )
-    stack.push_async_callback(cancel, loop.create_task(Feed(bayeux, desk, loop.time).run()))
+    desk = FigureDesk(bayeux, clock=clock, version=version("holdfast"), letters=letters.standing)
+    stack.push_async_callback(cancel, asyncio.create_task(Feed(bayeux, desk, clock).run()))
     operations = Live(
         bayeux,
-        clock=loop.time,
+        clock=clock,
         registry=registry,
         letters=letters,
         letter_age_ms=settings.dead_letter_age,
@@ -106,8 +109,8 @@ def make_administration(
         wait=patience.wait,
     )
     bayeux.extend(operators)
-    stack.push_async_callback(cancel, loop.create_task(_retire(letters, settings)))
-    return Administration(make_admin(operations, tokens, loop.time), replays)
+    stack.push_async_callback(cancel, asyncio.create_task(_retire(letters, settings)))
+    return Administration(make_admin(operations, tokens, clock), replays)
 
 
 def _process(settings: Settings, started_ms: int) -> Process:

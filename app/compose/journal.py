@@ -71,12 +71,12 @@ def begin_journal(
     store: Store,
     settings: Settings,
     stack: AsyncExitStack,
+    clock: Callable[[], float],
 ) -> None:
     """The server has all that it had before; when it stops, its books are closed."""
     if clerk is not None:
         restored = bayeux.hub.counters.restored
         clerk.changed(Kind.BOOKS, clerk.now_us(), "restored", number=restored)
-        clock = asyncio.get_running_loop().time
         clerk.flush(clock())
         stack.push_async_callback(cancel, asyncio.create_task(_trim(clerk, store, settings)))
         stack.push_async_callback(_close_books, clerk, bayeux, store, clock)

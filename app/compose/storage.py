@@ -1,6 +1,5 @@
 """The store of a server: its own Valkey or somebody else's Redis, opened, read and watched."""
 
-import asyncio
 import logging
 import random
 import secrets
@@ -70,14 +69,13 @@ class Storage:
         """From now on nobody else writes."""
         self.stamps = Stamps(await self.store.open())
 
-    async def load(self, bayeux: Bayeux) -> None:
+    async def load(self, bayeux: Bayeux, clock: Callable[[], float]) -> None:
         """Bring back the sessions that were kept, with what waits for them."""
         self._bayeux = bayeux
         count = 0
-        loop = asyncio.get_running_loop()
         async for loaded in self.store.load(partial(discard_orphans, bayeux)):
             # Clocks of sessions begin now; nobody else has told the time yet.
-            bayeux.now = loop.time()
+            bayeux.now = clock()
             session = restore(bayeux, loaded.record, loaded.entries)
             if bayeux.witness is not None:
                 bayeux.witness.session(session, "resumed")

@@ -22,6 +22,8 @@ Answer = Callable[[object], None]
 
 _SHORTEST_PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 1.0
+# This process did not run when it looks so late: answers that have come are read first.
+_LATE_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,7 @@ class Line:
         self._is_flush_due = False
         self._pause_s = _SHORTEST_PAUSE_S
         self._watch: asyncio.TimerHandle | None = None
+        self._look_at = 0.0
         self._keeping: asyncio.Task[None] | None = None
         self._is_closed = False
 
@@ -265,7 +268,7 @@ class Line:
     def _begin(self, wire: Wire) -> None:
         self._wire = wire
         wire.listen(self._answer)
-        self._watch = self._loop.call_later(self._limits.patience_s, self._look)
+        self._look_in(self._limits.patience_s)
         # What was sent may have been done: who is refused now could not say that it was not.
         repeated = [call._replace(may_be_refused=False) for call in self._sent]
         self._queued = [*repeated, *self._queued]
@@ -292,19 +295,26 @@ class Line:
         if self._watch is not None:
             self._watch.cancel()
 
-    def _look(self) -> None:
+    def _look_in(self, wait_s: float) -> None:
+        self._look_at = self._loop.time() + wait_s
+        self._watch = self._loop.call_later(wait_s, self.look)
+
+    def look(self) -> None:
         """Give up a connection on which nobody answers; ask whether there is anybody."""
         wire = self._wire
         if wire is None:
             return
-        wait_s = wire.heard_at + self._limits.patience_s - self._loop.time()
-        if wait_s <= 0:
+        now = self._loop.time()
+        wait_s = wire.heard_at + self._limits.patience_s - now
+        if now > self._look_at + _LATE_S:
+            wait_s = _LATE_S
+        elif wait_s <= 0:
             if self._sent:
                 self._leave("does not answer")
                 return
             self.call(["PING"], _ignore)
             wait_s = self._limits.patience_s
-        self._watch = self._loop.call_later(wait_s, self._look)
+        self._look_in(wait_s)
 
     def _say(self, *, is_up: bool, why: str) -> None:
         if is_up:

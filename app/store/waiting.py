@@ -13,6 +13,8 @@ log = logging.getLogger(__name__)
 
 # After this long without an answer a publisher is told that nobody knows.
 _PATIENCE_S = 5.0
+# This process did not run when its alarm rings so late: answers that have come are read first.
+_LATE_S = 0.5
 
 # Says of messages, by their witnesses, whether they are kept as well as they should be.
 Confirm = Callable[[Sequence[int | str], Callable[[bool], None]], None]
@@ -34,6 +36,7 @@ class Waiting:
         self._calls: dict[int, tuple[float, Sequence[Keeping]]] = {}
         self._number = 0
         self._alarm: asyncio.TimerHandle | None = None
+        self._alarm_at = 0.0
 
     def begin(self, messages: Sequence[Keeping]) -> Callable[[object], None]:
         """What is to be called with the answer."""
@@ -41,7 +44,7 @@ class Waiting:
         ends_at = self._loop.time() + _PATIENCE_S
         self._calls[number] = (ends_at, messages)
         if self._alarm is None:
-            self._alarm = self._loop.call_at(ends_at, self._ring)
+            self._ring_at(ends_at)
 
         def answered(reply: object) -> None:
             kept = _meaning(reply)
@@ -64,13 +67,20 @@ class Waiting:
         if self._alarm is not None:
             self._alarm.cancel()
 
+    def _ring_at(self, moment: float) -> None:
+        self._alarm_at = moment
+        self._alarm = self._loop.call_at(moment, self._ring)
+
     def _ring(self) -> None:
         self._alarm = None
         now = self._loop.time()
+        if now > self._alarm_at + _LATE_S:
+            self._ring_at(now + _LATE_S)
+            return
         while self._calls:
             number, (ends_at, messages) = next(iter(self._calls.items()))
             if ends_at > now:
-                self._alarm = self._loop.call_at(ends_at, self._ring)
+                self._ring_at(ends_at)
                 break
             del self._calls[number]
             tell(messages, Kept.UNKNOWN)

@@ -5,6 +5,7 @@ import asyncio
 from app.bayeux.server import Bayeux
 from app.web.burst import Burst
 from app.web.heads import Heads
+from app.web.running_time import LONGEST_GAP_S, RunningTime
 
 _BEAT_S = 0.1
 _BEATS_PER_SECOND = 10
@@ -18,6 +19,8 @@ class Clockwork:
     def __init__(self, heads: Heads) -> None:
         self._heads = heads
         self._loop = asyncio.get_running_loop()
+        # The core knows no other time.
+        self.clock = RunningTime(self._loop.time)
         self.burst = Burst(self.end_turn_soon, self._tell_store)
         self._bayeux: Bayeux | None = None
         self._beat: asyncio.TimerHandle | None = None
@@ -46,14 +49,18 @@ class Clockwork:
         self._beat = self._loop.call_at(due, self._strike, due)
 
     def _strike(self, due: float) -> None:
-        now = self._loop.time()
-        self._wind(max(due + _BEAT_S, now))
+        now, running = self._loop.time(), self.clock()
+        late_s = now - due
+        is_after_gap = late_s > LONGEST_GAP_S
+        self._wind(now + _BEAT_S if is_after_gap else max(due + _BEAT_S, now))
         self._beats += 1
         if self._beats % _BEATS_PER_SECOND == 0:
             self._heads.refresh()
         if self._bayeux is not None:
-            self._bayeux.admission.is_congested = now - due > _CONGESTED_S
-            self._bayeux.tick(now)
+            self._bayeux.admission.is_congested = late_s > _CONGESTED_S
+            # What clients said while nobody listened is read before anybody is given up.
+            if not is_after_gap:
+                self._bayeux.tick(running)
 
     def _tell_store(self) -> None:
         """Of what is handed over the store hears before: who dies while working is counted."""
@@ -63,7 +70,7 @@ class Clockwork:
     def _end_turn(self) -> None:
         try:
             if self._bayeux is not None:
-                self._bayeux.flush(self._loop.time())
+                self._bayeux.flush(self.clock())
         finally:
             self._is_turn_ending = False
             self.burst.send()

@@ -8,7 +8,8 @@ from typing import Any
 class Tasks:
     """Awaits for others, within a limit of time, and tells them what became of it."""
 
-    def __init__(self, limit_s: float = 10.0) -> None:
+    def __init__(self, clock: Callable[[], float], limit_s: float = 10.0) -> None:
+        self._clock = clock
         self._limit_s = limit_s
         self._running: set[asyncio.Task[None]] = set()
 
@@ -24,7 +25,7 @@ class Tasks:
                 outcome = await work
         except Exception as error:
             outcome = error
-        done(outcome, asyncio.get_running_loop().time())
+        done(outcome, self._clock())
 
     async def close(self) -> None:
         """Give up what is still running."""

@@ -45,8 +45,8 @@ class Ledger:
     repeats: list[Operation] = field(default_factory=list)
     counters: list[Operation] = field(default_factory=list)
     end_ns: int = 0
-    # By the moment of a death, found out once: the last publish that was kept before it, and what each
-    # receiver asked for last.
+    # By the moment of a death, found out once: the last publish that was kept before it, and what
+    # each receiver asked for last.
     _last_kept_ns: dict[int, int] = field(default_factory=dict)
     _last_asked: dict[int, dict[str, int]] = field(default_factory=dict)
 

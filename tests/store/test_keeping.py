@@ -2,12 +2,15 @@
 
 import asyncio
 import random
+from unittest.mock import Mock
 
 import pytest
 from redis import Redis
 
 from app.delivery.keeper import Kept
 from app.store import keeping, waiting
+from app.store.turn import Keeping
+from app.store.waiting import Waiting
 from tests.store.desk import (
     BASE,
     KEYS,
@@ -291,6 +294,20 @@ async def test_nobody_knows_until_the_answer_comes(
         valkey.thaw()
         await at.answered()
         assert at.kept == {1: [Kept.UNKNOWN, Kept.KEPT]}
+
+
+async def test_a_process_that_did_not_run_reads_answers_before_it_says_that_nobody_knows() -> None:
+    loop = Mock()
+    loop.time.return_value = 100.0
+    heard: list[Kept] = []
+    waiting = Waiting(loop, None)
+    answered = waiting.begin([Keeping(message(1), ("joe/1",), heard.append)])
+    (_, ring), _ = loop.call_at.call_args
+    loop.time.return_value = 130.0
+    ring()
+    assert heard == []
+    answered(b"OK")
+    assert heard == [Kept.KEPT]
 
 
 async def test_a_full_store_refuses_messages_and_nothing_else(valkey: ValkeyServer) -> None:

@@ -1,6 +1,7 @@
 """The line at a real Valkey: order, and what is left of it when things go wrong."""
 
 import asyncio
+import time
 
 import pytest
 
@@ -182,6 +183,19 @@ async def test_a_store_that_does_not_answer_is_given_up_and_asked_again(
         valkey.thaw()
         assert await caller.answered() == [b"%d" % number for number in range(40)]
         assert await caller.kept() == list(range(40))
+
+
+async def test_a_process_that_did_not_run_reads_answers_before_it_gives_the_store_up(
+    shared_valkey: ValkeyServer,
+) -> None:
+    async with calling(shared_valkey.url, patience_s=0.2) as caller:
+        caller.note(1)
+        caller.line.flush()
+        time.sleep(1.0)  # noqa: ASYNC251 - the process does not run
+        # As with a loop that looks at its timers first.
+        caller.line.look()
+        assert await caller.answered() == [b"0"]
+        assert caller.states == []
 
 
 @pytest.mark.slow

@@ -23,7 +23,7 @@ class Patience:
     def __init__(self, bayeux: Bayeux, clock: Callable[[], float]) -> None:
         self._bayeux = bayeux
         self._clock = clock
-        self._tasks = Tasks(limit_s=LONGEST_WAIT_MS / 1000 + 1)
+        self._tasks = Tasks(clock, limit_s=LONGEST_WAIT_MS / 1000 + 1)
 
     def wait(self, command: Command, done: Callable[[float], None]) -> None:
         """The same for whoever cannot await; `done` gets the time."""

@@ -152,6 +152,8 @@ class House:
         self._stamps: Iterator[int] = fresh if after is None else after._stamps
         self._ids: Iterator[int] = count(1) if after is None else after._ids
         self.chance = 0.5
+        # What the wall clock is ahead of its beginning, as the core did not run.
+        self._slept_s = 0.0
         self.bayeux = Bayeux(
             Options(**options),
             new_id=lambda: f"{next(self._ids):032x}",
@@ -171,7 +173,8 @@ class House:
 
     def _stamp(self) -> int:
         """Wall time goes with the clock of the core; no value is given twice."""
-        return next(self._stamps) + round((self.now - 1000.0) * 1000) * 1_000_000
+        passed_s = self.now - 1000.0 + self._slept_s
+        return next(self._stamps) + round(passed_s * 1000) * 1_000_000
 
     def _on_ready(self) -> None:
         assert not self._is_ready, "on_ready is called once a turn"
@@ -219,6 +222,10 @@ class House:
             self.now = round(self.now + 0.1, 1)
             self.bayeux.tick(self.now)
             self.turn()
+
+    def sleep(self, seconds: float) -> None:
+        """The server does not run for so long, so its own clock does not either."""
+        self._slept_s += seconds
 
     def abort(self, asked: Asked) -> None:
         """The client closes the connection of a request."""

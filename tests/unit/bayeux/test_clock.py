@@ -44,6 +44,20 @@ def test_a_holdback_that_is_ended_early_does_not_end_a_second_time() -> None:
     assert not client.session.flows(house.now)
 
 
+def test_a_holdback_ends_by_the_wall_clock_also_if_the_server_did_not_run_meanwhile() -> None:
+    house = KeptHouse()
+    client = named(house)
+    until_ms = house.bayeux.node.now_ms() + 60_000
+    house.bayeux.hold_back(client.session, "lunch", "operator", until_ms)
+    publish(house, 1)
+    asked = client.connect(ext={"ack": 1})
+    house.advance(1.0)
+    assert asked.is_held
+    house.sleep(60.0)
+    house.advance(0.3)
+    assert asked.data == [1]
+
+
 def test_a_holdback_whose_end_is_past_ends_at_once() -> None:
     house = KeptHouse()
     client = named(house)

@@ -1,0 +1,42 @@
+"""The clock of the server stands still while the process does not run."""
+
+from app.web.running_time import RunningTime
+
+
+class Hand:
+    """A clock that a test moves."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_it_goes_on_while_the_process_runs() -> None:
+    hand = Hand()
+    clock = RunningTime(hand)
+    for beats in range(1, 50):
+        hand.now = 100.0 + beats / 10
+        assert clock() == hand.now
+
+
+def test_time_in_which_nobody_read_it_does_not_count() -> None:
+    hand = Hand()
+    clock = RunningTime(hand)
+    hand.now = 100.1
+    before = clock()
+    hand.now = 3700.1
+    assert round(clock() - before, 6) == 0.0
+    hand.now = 3700.2
+    assert round(clock() - before, 6) == 0.1
+
+
+def test_it_never_goes_back() -> None:
+    hand = Hand()
+    clock = RunningTime(hand)
+    seen = []
+    for step in (0.1, 0.4, 0.6, 30.0, 0.0, 0.1, 2.0, 0.49):
+        hand.now += step
+        seen.append(clock())
+    assert seen == sorted(seen)
