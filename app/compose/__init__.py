@@ -78,8 +78,13 @@ async def serving(settings: Settings) -> AsyncIterator[str]:
         await storage.load(bayeux, clock)
         begin_journal(clerk, bayeux, storage.store, settings, stack, clock)
         await administration.replays.resume()
-        intake = Intake(settings.max_unfinished_bytes)
-        endpoint = Endpoint(bayeux, web_options(settings), clock, clockwork.burst, intake)
+        endpoint = Endpoint(
+            bayeux,
+            web_options(settings),
+            clock,
+            clockwork.burst,
+            Intake(settings.max_unfinished_bytes),
+        )
         door = WebSocketDoor(endpoint)
 
         async def readiness() -> str | None:
