@@ -88,12 +88,7 @@ def _find_session(bayeux: Bayeux, first: Json, exchange: Exchange) -> Session | 
         return None
     if exchange.pipe is not None:
         return _find_session_of_pipe(bayeux, first, exchange, exchange.pipe)
-    return _find_or_join(bayeux, first.get("clientId"), exchange.browser)
-
-
-def _find_or_join(bayeux: Bayeux, client_id: object, browser: str | None) -> Session | None:
-    sessions = bayeux.sessions
-    return sessions.find(client_id, browser) or sessions.join(client_id, browser, bayeux.now)
+    return bayeux.identities.find(first.get("clientId"), exchange)
 
 
 def _find_session_of_pipe(
@@ -111,7 +106,7 @@ def _find_session_of_pipe(
             return None
     if bayeux.options.ws_require_handshake_per_connection:
         return None
-    session = _find_or_join(bayeux, client_id, exchange.browser)
+    session = bayeux.identities.find(client_id, exchange)
     if session is not None:
         bayeux.attach(pipe, session)
     return session
@@ -213,7 +208,7 @@ def _crowded(bayeux: Bayeux) -> Refused:
 def _unknown(bayeux: Bayeux, message: Json, exchange: Exchange) -> Refused:
     # A newcomer whose socket came too late may have a connect held over HTTP: nothing else would
     # tell it soon that only a new handshake helps.
-    is_late = bayeux.sessions.is_missed_by(exchange.browser, message.get("clientId"))
+    is_late = bayeux.identities.is_missed_by(exchange, message.get("clientId"))
     if message["channel"] == _CONNECT or is_late:
         return unknown_session(bayeux, exchange, message)
     return Refused(BayeuxError.SESSION_UNKNOWN)

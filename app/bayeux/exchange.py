@@ -68,6 +68,7 @@ class Exchange:
         "client_id",
         "connect",
         "is_alone",
+        "is_cookieless",
         "is_handshake",
         "is_superseded",
         "new_browser",
@@ -78,11 +79,21 @@ class Exchange:
         "waits_for_store",
     )
 
-    def __init__(self, carrier: Carrier, browser: str | None, pipe: Pipe | None = None) -> None:
+    def __init__(
+        self,
+        carrier: Carrier,
+        browser: str | None,
+        pipe: Pipe | None = None,
+        *,
+        is_cookieless: bool = False,
+    ) -> None:
         self.carrier = carrier
-        # The browser identity that came with the request; `new_browser` is to be given to it.
+        # The identity of the browser: what its cookie says, or what its socket was given.
+        # `new_browser` is to be given to it.
         self.browser = browser
         self.new_browser: str | None = None
+        # Whether a program asks, no browser, and has brought no cookie.
+        self.is_cookieless = is_cookieless
         # Set when the request came over a connection on which messages may be sent at any time.
         self.pipe = pipe
         self.session: Session | None = None

@@ -130,6 +130,7 @@ class Handshake:
         session = self._settle_in(draft, browser)
         if exchange.new_browser is not None:
             session.newcomer_since = bayeux.now
+        session.needs_cookie = not exchange.is_cookieless
         session.connection_type = exchange.carrier.connection_type
         exchange.session = session
         exchange.is_handshake = True

@@ -31,6 +31,7 @@ def record_of(session: Session, now_ms: int) -> SessionRecord:
         key=session.key,
         client_id=session.client_id if session.state is not State.AWAY else "",
         browser=session.browser or "",
+        needs_cookie=session.needs_cookie,
         subject=session.subject,
         number=0 if terms is None else terms.number,
         name=session.name,
@@ -81,6 +82,7 @@ def restore(
     queue.is_restored = True
     _refill(bayeux, session, [each for each in entries if _may_have(session, each[1].channel)])
     bayeux.sessions.add(session, record.browser)
+    session.needs_cookie = record.needs_cookie
     if terms is not None and terms.is_named:
         bayeux.sessions.name(session, record.key)
     session.is_durable = session.is_resumed = True
@@ -90,12 +92,7 @@ def restore(
         agreed = extension.resume(session, bayeux.now)
         if agreed is not None:
             session.extensions += (agreed,)
-    session.oneway = set(record.oneway) or None
-    for name in record.subscriptions:
-        pattern = bayeux.channels.get(name)
-        if pattern is not None and _may_have(session, pattern.name):
-            bayeux.hub.routes.add(pattern, session)
-            session.subscriptions.add(pattern.name)
+    _subscribe(bayeux, session, record)
     if record.client_id:
         session.advance(Input.CONNECT)
         session.connection_type = ConnectionType.LONG_POLLING
@@ -107,6 +104,15 @@ def restore(
         bayeux.clock.lie(session)
     bayeux.clock.wind_hold(session)
     return session
+
+
+def _subscribe(bayeux: "Bayeux", session: Session, record: SessionRecord) -> None:
+    session.oneway = set(record.oneway) or None
+    for name in record.subscriptions:
+        pattern = bayeux.channels.get(name)
+        if pattern is not None and _may_have(session, pattern.name):
+            bayeux.hub.routes.add(pattern, session)
+            session.subscriptions.add(pattern.name)
 
 
 def discard_orphans(bayeux: "Bayeux", key: str, messages: Sequence[Message]) -> None:

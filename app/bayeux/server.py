@@ -14,6 +14,7 @@ from app.bayeux.errors import BayeuxError, Refused
 from app.bayeux.exchange import Exchange, Pipe
 from app.bayeux.extension import ServerExtension, SessionExtension
 from app.bayeux.hooks import check_hook
+from app.bayeux.identities import Identities
 from app.bayeux.life import Input, State
 from app.bayeux.options import ChannelRule, Options
 from app.bayeux.ownership import Ownership
@@ -97,9 +98,8 @@ class Bayeux:
         )
         self.exits = self.settlement.exits
         self.hub.turned_away = self.exits.turned_away
-        self.sessions = Sessions(
-            new_id, trusting=options.trust_client_session, first=node.stamp() // 1000
-        )
+        self.sessions = Sessions(new_id, first=node.stamp() // 1000)
+        self.identities = Identities(self)
         self.admission = Admission(options.handshake_rate, random)
         self.rights = Rights(self.channels)
         self.services = Services(self.channels)

@@ -22,10 +22,6 @@ _GONE, _AWAY = State.GONE, State.AWAY
 _WRITTEN = Settling.WRITTEN
 # How many client ids are remembered that another client has taken the session from.
 _REPLACED = 10_000
-# And how many identities of sockets.
-_NEWCOMERS = 10_000
-# So close to each other a newcomer opens its socket, handshakes and uses the socket.
-JOIN_S = 5.0
 
 
 class Dress(Protocol):
@@ -68,6 +64,7 @@ class Session(Receiver):
         "is_resumed",
         "lazy_due",
         "may_return",
+        "needs_cookie",
         "newcomer_since",
         "oneway",
         "owed_publishes",
@@ -89,6 +86,8 @@ class Session(Receiver):
         super().__init__(queue, number)
         self.client_id = client_id
         self.browser: str | None = None
+        # Not as long as its client, a program, has sent no cookie: over sockets its id is enough.
+        self.needs_cookie = True
         # A newcomer's handshake came without a cookie. If it opens a socket at the same time, that
         # is given an identity, too, and the browser keeps the one that comes last. Never: -inf.
         self.newcomer_since = -inf
@@ -225,15 +224,11 @@ class Session(Receiver):
 class Sessions:
     """All sessions of this server, and how many connects each browser has held."""
 
-    def __init__(self, new_id: Callable[[], str], *, trusting: bool, first: int) -> None:
+    def __init__(self, new_id: Callable[[], str], *, first: int) -> None:
         self._new_id = new_id
-        # Whether an id is enough to be taken for its session's client.
-        self._trusting = trusting
         self._by_id: dict[str, Session] = {}
         self._by_name: dict[str, Session] = {}
         self._replaced: OrderedDict[str, None] = OrderedDict()
-        # Identities that were given to sockets, and when those were opened; the last ones only.
-        self._newcomers: OrderedDict[str, float] = OrderedDict()
         # How many connects each browser has held.
         self.held_by_browser: dict[str, int] = {}
         # Numbers are names of sessions in what outlives this process: they must not come again.
@@ -285,52 +280,13 @@ class Sessions:
             self._replaced.popitem(last=False)
         session.client_id = client_id
         session.browser, session.browser_of_socket = browser, None
+        session.needs_cookie = True
         session.newcomer_since, session.first_connect = -inf, inf
         self._by_id[client_id] = session
 
     def was_replaced(self, client_id: object) -> bool:
         """Whether another client has taken the session of this one."""
         return type(client_id) is str and client_id in self._replaced
-
-    def _said(self, client_id: object) -> Session | None:
-        """What a client says may be anything."""
-        return self._by_id.get(client_id) if type(client_id) is str else None
-
-    def find(self, client_id: object, browser: str | None) -> Session | None:
-        """The session of this id, if it was made by the browser that asks now."""
-        session = self._said(client_id)
-        if session is None or session.state is _AWAY:
-            return None
-        if self._trusting or (browser is not None and browser == session.browser):
-            return session
-        if browser is not None and browser == session.browser_of_socket:
-            return session
-        return None
-
-    def welcome(self, browser: str, opened_at: float) -> None:
-        """A socket came without an identity and is given this one."""
-        self._newcomers[browser] = opened_at
-        if len(self._newcomers) > _NEWCOMERS:
-            self._newcomers.popitem(last=False)
-
-    def join(self, client_id: object, browser: str | None, now: float) -> Session | None:
-        """A newcomer's other identity becomes one of the session that it handshook for, once."""
-        session = self._said(client_id)
-        opened_at = None if browser is None else self._newcomers.get(browser)
-        if session is None or opened_at is None or session.state is _AWAY:
-            return None
-        if now > session.newcomer_since + JOIN_S:
-            return None
-        if not session.newcomer_since - JOIN_S <= opened_at < session.first_connect:
-            return None
-        session.newcomer_since = -inf
-        session.browser_of_socket = browser
-        return session
-
-    def is_missed_by(self, browser: str | None, client_id: object) -> bool:
-        """Whether a newcomer asks for a newcomer's session, and may not join it."""
-        session = self._said(client_id)
-        return session is not None and session.newcomer_since > -inf and browser in self._newcomers
 
     def remove(self, session: Session, seen: Input) -> None:
         """The session ends."""

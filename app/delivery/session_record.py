@@ -35,6 +35,8 @@ class SessionRecord:
     # What it negotiated in ext.delivery, effective values.
     delivery: dict[str, Any]
     acks: bool
+    # Whether its id is nothing without the browser's cookie.
+    needs_cookie: bool = True
     # What shows that it may see what the system tells, as long as its token does; none: it may not.
     warrant: str = ""
     subscriptions: list[str] = field(default_factory=list)

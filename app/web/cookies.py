@@ -1,9 +1,18 @@
 """The browser's identity, which travels in a cookie."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 _IDENTITY = re.compile(r"[A-Za-z0-9._~-]{1,64}")
+# Browsers send `Origin` with each upgrade and each POST; older ones, with some POSTs, a `Referer`
+# only. `Sec-Fetch-Mode` is no sign of a browser: Node's own `fetch` sends it.
+_SIGNS_OF_BROWSERS = ("Origin", "Referer", "Sec-Fetch-Site")
+
+
+def is_cookieless(headers: Mapping[str, str]) -> bool:
+    """Whether a POST or an upgrade brings no cookie of any name, and no browser sent it."""
+    return "Cookie" not in headers and not any(sign in headers for sign in _SIGNS_OF_BROWSERS)
 
 
 @dataclass(frozen=True, slots=True)

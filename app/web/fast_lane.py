@@ -27,6 +27,7 @@ from app.bayeux.dispatch import receive
 from app.bayeux.errors import BayeuxError, RequestRefused
 from app.bayeux.exchange import ConnectionType, Exchange
 from app.delivery.messages import Event
+from app.web.cookies import is_cookieless
 from app.web.endpoint import FIXED_HEADERS, JSON_TYPE, Endpoint, error_body, join
 from app.web.heads import Heads
 from app.web.known_head import KnownHead, Speaker, learn
@@ -241,7 +242,7 @@ class FastLane(RequestHandler):
         browser = options.cookie.find(headers.get("Cookie"))
         origin = headers.get("Origin")
         if origin is None:
-            return Speaker(browser, None, None, is_foreign=False)
+            return Speaker(browser, None, None, False, is_cookieless(headers))
         host = headers.get("Host")
         is_foreign = options.origins.standing(origin, host) is Standing.FOREIGN
         return Speaker(browser, origin, host, is_foreign)
@@ -253,7 +254,10 @@ class FastLane(RequestHandler):
             self._known, self._known_before = head, self._known
 
     def _receive(self, body: bytes) -> None:
-        self._exchange = exchange = Exchange(self, self._speaker.browser)
+        speaker = self._speaker
+        self._exchange = exchange = Exchange(
+            self, speaker.browser, is_cookieless=speaker.is_cookieless
+        )
         self.unused_since = None
         try:
             receive(self._endpoint.bayeux, body, exchange, self._endpoint.clock())

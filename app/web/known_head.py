@@ -21,6 +21,7 @@ class Speaker(NamedTuple):
     origin: str | None
     host: str | None
     is_foreign: bool
+    is_cookieless: bool = False
 
 
 class KnownHead:

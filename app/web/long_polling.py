@@ -11,6 +11,7 @@ from app.bayeux.errors import BayeuxError, RequestRefused
 from app.bayeux.exchange import ConnectionType, Exchange
 from app.delivery.messages import Event
 from app.web.bodies import read_body
+from app.web.cookies import is_cookieless
 from app.web.endpoint import FIXED_HEADERS, JSON_TYPE, Endpoint, error_body, join
 
 log = logging.getLogger(__name__)
@@ -48,7 +49,8 @@ async def exchange_over_http(
     """Carry out one request; returns with its answer, however long that takes."""
     carrier = Waiting(request, connection_type)
     browser = endpoint.options.cookie.find(request.headers.get("Cookie"))
-    exchange = Exchange(carrier, browser)
+    is_program = connection_type is ConnectionType.LONG_POLLING and is_cookieless(request.headers)
+    exchange = Exchange(carrier, browser, is_cookieless=is_program)
     try:
         receive(endpoint.bayeux, body, exchange, endpoint.clock())
     except RequestRefused:

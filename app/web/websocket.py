@@ -13,6 +13,7 @@ from app.bayeux.dispatch import receive
 from app.bayeux.errors import BayeuxError, RequestRefused
 from app.bayeux.exchange import ConnectionType, Exchange
 from app.delivery.messages import Event
+from app.web.cookies import is_cookieless
 from app.web.endpoint import Endpoint
 from app.web.long_polling import refusal
 
@@ -61,6 +62,7 @@ class Socket:
         "_protocol",
         "browser",
         "heard",
+        "is_cookieless",
         "session",
     )
 
@@ -76,6 +78,7 @@ class Socket:
         hang_up: Callable[[], Awaitable[object]],
     ) -> None:
         self.browser = browser
+        self.is_cookieless = is_cookieless(request.headers)
         self.session: Session | None = None
         self.heard = endpoint.clock()
         # Asked for every message: what the request says of it is two steps away.
@@ -249,7 +252,7 @@ class WebSocketDoor:
         browser = self._endpoint.bayeux.new_id()
         # Of what came in one turn of the loop nobody knows the order, but of connections.
         opened_at = getattr(request.protocol, "unused_since", None) or self._endpoint.clock()
-        self._endpoint.bayeux.sessions.welcome(browser, opened_at)
+        self._endpoint.bayeux.identities.welcome(browser, opened_at)
         return browser
 
     async def _watch_idle(self) -> None:
@@ -289,7 +292,7 @@ class WebSocketDoor:
                 return
             if received.type is not WSMsgType.TEXT:
                 return
-            exchange = Exchange(socket, socket.browser, socket)
+            exchange = Exchange(socket, socket.browser, socket, is_cookieless=socket.is_cookieless)
             try:
                 receive(bayeux, received.data, exchange, now)
             except RequestRefused as refused:

@@ -24,11 +24,10 @@ SCENARIOS = [
         settings={"max_interval": 300},
         facts={"maxInterval": 300},
     ),
-    Scenario("startsAnewWhenASocketBringsNoCookie", (WEBSOCKET,)),
-    Scenario(
-        "resumesWithoutACookieIfTheServerTrustsIds", (WEBSOCKET,), {"trust_client_session": True}
-    ),
+    Scenario("losesNothingOverTenCutsWithoutACookie", (WEBSOCKET,)),
+    Scenario("losesNothingOverFrozenSocketsWithoutACookie", (WEBSOCKET,), IMPATIENT),
     Scenario("keepsItsSessionThroughAReload"),
+    Scenario("losesNothingOverAReloadWithoutACookie", (WEBSOCKET,)),
 ]
 DEATHS = [
     Scenario("findsItsFeetAfterTheServerWasKilled"),

@@ -102,36 +102,52 @@ function resubscribing(client, channel) {
     return subscriptions;
 }
 
-/** The sockets of cometd-nodejs-client know no cookies: such a client must start anew, and can. */
-export async function startsAnewWhenASocketBringsNoCookie(context) {
-    const page = new Page({cookiesOnWebSocket: false});
-    const {network, receiver, sender, finish} = await acrossABadNetwork(context, {page});
-    const channel = `${context.root}/anew`;
-    const [id, again] = [receiver.id, resubscribing(receiver, channel)];
-    network.goDown();
-    await receiver.connects.until((reply) => !reply.successful);
-    network.comeUp();
-    const inbox = await again.next();
-    assert.notEqual(receiver.id, id);
-    await sender.publish(channel, "hello again");
-    assert.equal((await inbox.next()).data, "hello again");
+/** The sockets of cometd-nodejs-client as they come: none of them ever brings a cookie. */
+const withoutCookies = () => ({...acks(), page: new Page({cookiesOnWebSocket: false})});
+
+const ROUND = 20;
+
+/** Publishes a round of messages, while in the middle of it something happens. */
+async function publishRound(sender, channel, from, event) {
+    for (const n of numbers(ROUND, from)) {
+        if (n === from + ROUND / 2) {
+            event();
+        }
+        assert.equal((await sender.publish(channel, n)).successful, true);
+    }
+}
+
+/** Takes messages until `last` came, some perhaps twice. */
+const collect = (inbox, arrived, last) =>
+    inbox.until((message) => {
+        arrived.add(message.data);
+        return message.data === last;
+    });
+
+async function losesNothingWhile(context, event, {rounds, ...options}) {
+    const {network, receiver, sender, finish} = await acrossABadNetwork(context, options);
+    const [id, channel] = [receiver.id, `${context.root}/traffic`];
+    const [inbox, arrived] = [await receiver.subscribe(channel), new Set()];
+    for (const round of numbers(rounds)) {
+        await receiver.settle();
+        await publishRound(sender, channel, round * ROUND, () => event(network));
+        await collect(inbox, arrived, (round + 1) * ROUND - 1);
+    }
+    assert.deepEqual([...arrived], numbers(rounds * ROUND), "lost, or out of order");
+    assert.equal(receiver.id, id, "the session did not survive");
+    assert.ok(network.accepted > rounds, "not every socket was lost");
     await finish();
 }
 
-export async function resumesWithoutACookieIfTheServerTrustsIds(context) {
-    const page = new Page({cookiesOnWebSocket: false});
-    const options = {...acks(), page};
-    const {network, receiver, sender, finish} = await acrossABadNetwork(context, options);
-    const id = receiver.id;
-    const inbox = await receiver.subscribe(`${context.root}/trusted`);
-    await receiver.settle();
-    const lost = network.loseNextReply();
-    await sender.publish(`${context.root}/trusted`, "lost");
-    await lost;
-    assert.deepEqual(data(await inbox.take(1)), ["lost"]);
-    assert.equal(receiver.id, id);
-    await finish();
-}
+export const losesNothingOverTenCutsWithoutACookie = (context) =>
+    losesNothingWhile(context, (network) => network.cut(), {rounds: 10, ...withoutCookies()});
+
+export const losesNothingOverFrozenSocketsWithoutACookie = (context) =>
+    losesNothingWhile(context, (network) => network.freeze(), {
+        rounds: 4,
+        config: {maxNetworkDelay: 500},
+        ...withoutCookies(),
+    });
 
 async function findsItsFeetAgain(context, request) {
     const channel = `${context.root}/restart`;
@@ -169,10 +185,7 @@ export async function keepsItsSessionThroughAReload(context) {
     installSessionStorage();
     const channel = `${context.root}/reload`;
     const browser = new Page({cookiesOnWebSocket: true});
-    const visit = () => new CometClient(context, {
-        page: browser,
-        extensions: {ack: new AckExtension(), reload: new ReloadExtension()},
-    });
+    const visit = () => visitor(context, browser);
     const sender = await new CometClient(context).connect();
 
     const before = await visit().connect();
@@ -194,5 +207,31 @@ export async function keepsItsSessionThroughAReload(context) {
     assert.equal((await messages.next()).data, "sent while nobody looked");
     await sender.publish(channel, "and on it goes");
     assert.equal((await messages.next()).data, "and on it goes");
+    await Promise.all([after.disconnect(), sender.disconnect()]);
+}
+
+const visitor = (context, page) =>
+    new CometClient(context, {
+        page,
+        extensions: {ack: new AckExtension(), reload: new ReloadExtension()},
+    });
+
+export async function losesNothingOverAReloadWithoutACookie(context) {
+    installSessionStorage();
+    const [{page}, channel] = [withoutCookies(), `${context.root}/traffic`];
+    const sender = await new CometClient(context).connect();
+    const before = await visitor(context, page).connect();
+    const [inbox, id] = [await before.subscribe(channel), before.id];
+    await before.settle();
+    await publishRound(sender, channel, 0, () => before.cometd.reload());
+
+    const arrived = new Set(data(inbox.rest));
+    const after = visitor(context, page);
+    const subscriptions = resubscribing(after, channel);
+    await after.connect();
+    assert.equal(after.id, id);
+    await sender.publish(channel, ROUND);
+    await collect(await subscriptions.next(), arrived, ROUND);
+    assert.deepEqual([...arrived], numbers(ROUND + 1), "lost, or out of order");
     await Promise.all([after.disconnect(), sender.disconnect()]);
 }

@@ -10,6 +10,8 @@ class BadNetwork {
     #isDown = false;
     #delayMs;
     #socketDelayMs;
+    /** How many connections it has taken. */
+    accepted = 0;
 
     constructor(url, delayMs, socketDelayMs) {
         this.#target = new URL(url);
@@ -44,7 +46,19 @@ class BadNetwork {
 
     goDown() {
         this.#isDown = true;
+        this.cut();
+    }
+
+    /** Ends all connections; new ones are possible at once. */
+    cut() {
         [...this.#links].forEach((link) => this.#cut(link));
+    }
+
+    /** Nothing passes over the present connections any more, though they look alive. */
+    freeze() {
+        this.#links.forEach((link) => {
+            link.isLost = true;
+        });
     }
 
     comeUp() {
@@ -70,7 +84,12 @@ class BadNetwork {
         const server = connect({host: this.#target.hostname, port: this.#target.port});
         const link = {client, server, isLost: false};
         this.#links.add(link);
-        client.on("data", (bytes) => this.#later(() => server.write(bytes), this.#delayMs));
+        this.accepted += 1;
+        client.on("data", (bytes) => {
+            if (!link.isLost) {
+                this.#later(() => server.write(bytes), this.#delayMs);
+            }
+        });
         server.on("data", (bytes) => {
             const isUpgrade = bytes.includes("101 Switching Protocols");
             if (this.#onReply !== null) {

@@ -1,5 +1,6 @@
 -- The BAYEUX_BROWSER cookie: a session belongs to the browser that made it, and its id alone opens
--- nothing. And the number of connects that one browser may have held.
+-- nothing, unless its client is a program that has never sent a cookie. And the number of connects
+-- that one browser may have held.
 
 # A handshake gives the browser a cookie
 pins: 7
@@ -85,10 +86,78 @@ bob <- /meta/unsubscribe error "400::channel_missing"
 
 # A stolen client id is worth nothing on a fresh connection either
 pins: 11
-transports: long-polling, websocket, callback-polling
+transports: long-polling, callback-polling
 alice handshakes
 mallory -> /meta/connect {"clientId": $alice}
 mallory <- /meta/connect error "402::session_unknown" {"advice": {"reconnect": "handshake", "interval": <0 to 60000>, "timeout": 30000}}
+
+# The client id of a page is worth nothing on a fresh socket either
+pins: 11
+transports: websocket
+alice -> UPGRADE /cometd
+    Origin: $server
+alice <- 101
+alice handshakes
+mallory -> /meta/connect {"clientId": $alice}
+mallory <- /meta/connect error "402::session_unknown" {"advice": {"reconnect": "handshake", "interval": <0 to 60000>, "timeout": 30000}}
+
+# A program that never sends a cookie goes on over a new socket
+-- cometd-nodejs-client, for example: its sockets keep no cookies.
+transports: websocket
+alice handshakes
+alice subscribes to /browsers/program
+alice connects
+alice ~> /meta/connect
+alice drops
+bob handshakes
+bob publishes "while it was away" to /browsers/program
+alice forgets the cookies
+alice -> /meta/connect {"advice": {"timeout": 0}}
+alice <- /browsers/program {"data": "while it was away"}
+         /meta/connect ok {"advice": <any>}
+-- Neither a page gets in that way, nor somebody with a cookie, nor who comes over HTTP.
+mallory -> UPGRADE /cometd
+    Origin: $server
+mallory <- 101
+mallory -> /meta/connect {"clientId": $alice}
+mallory <- /meta/connect error "402::session_unknown" {"advice": <any>}
+trudy -> UPGRADE /cometd
+    Cookie: BAYEUX_BROWSER=another
+trudy <- 101
+trudy -> /meta/connect {"clientId": $alice}
+trudy <- /meta/connect error "402::session_unknown" {"advice": <any>}
+eve speaks long-polling
+eve -> /meta/connect {"clientId": $alice}
+eve <- /meta/connect error "402::session_unknown" {"advice": <any>}
+
+# A program that has sent its cookie once is known by it from then on
+transports: websocket
+alice handshakes
+alice connects
+alice drops
+-- With the cookie of the first socket.
+alice -> /meta/connect {"advice": {"timeout": 0}}
+alice <- /meta/connect ok {"advice": <any>}
+mallory -> /meta/connect {"clientId": $alice}
+mallory <- /meta/connect error "402::session_unknown" {"advice": <any>}
+alice ~> /meta/connect
+alice is held
+
+# A program may handshake over HTTP and go on over sockets without the cookie
+transports: websocket
+alice speaks long-polling
+alice handshakes
+bob -> /meta/connect {"clientId": $alice}
+bob <- /meta/connect ok {...}
+bob drops
+bob forgets the cookies
+bob -> /meta/connect {"clientId": $alice, "advice": {"timeout": 0}}
+bob <- /meta/connect ok {"advice": <any>}
+-- Until it sends that cookie.
+alice -> /meta/subscribe {"subscription": "/browsers/mixed"}
+alice <- /meta/subscribe ok
+mallory -> /meta/connect {"clientId": $alice}
+mallory <- /meta/connect error "402::session_unknown" {"advice": <any>}
 
 # A newcomer may open its socket before it has a cookie
 -- Faye opens a socket and handshakes over HTTP at the same time: one browser, given two cookies.

@@ -198,10 +198,16 @@ alice <- 101
     Set-Cookie: absent
 
 # A session cannot be taken to another browser's socket
+alice -> UPGRADE /cometd
+    Origin: $server
+alice <- 101
 alice handshakes
 alice connects
 alice forgets the cookies
 alice drops
+alice -> UPGRADE /cometd
+    Origin: $server
+alice <- 101
 alice -> /meta/connect
 alice <- /meta/connect error "402::session_unknown" {"advice": {"reconnect": "handshake", "interval": 0, "timeout": 30000}}
 

@@ -193,14 +193,17 @@ class House:
         *,
         browser: str | None = None,
         wire: Wire | None = None,
+        is_cookieless: bool = False,
     ) -> Asked:
         wire = wire or Wire()
-        asked = Asked(Exchange(wire, browser), wire)
+        asked = Asked(Exchange(wire, browser, is_cookieless=is_cookieless), wire)
         receive(self.bayeux, body, asked.exchange, self.now)
         return asked
 
-    def receive_over(self, socket: Socket, body: bytes, browser: str | None) -> Exchange:
-        exchange = Exchange(socket, browser, socket)
+    def receive_over(
+        self, socket: Socket, body: bytes, browser: str | None, *, is_cookieless: bool = False
+    ) -> Exchange:
+        exchange = Exchange(socket, browser, socket, is_cookieless=is_cookieless)
         receive(self.bayeux, body, exchange, self.now)
         return exchange
 
@@ -278,11 +281,18 @@ class Client:
     """Somebody who speaks Bayeux: keeps a cookie and a client id, numbers what it sends."""
 
     def __init__(
-        self, house: House, *, browser: str | None = None, socket: Socket | None = None
+        self,
+        house: House,
+        *,
+        browser: str | None = None,
+        socket: Socket | None = None,
+        is_cookieless: bool = False,
     ) -> None:
         self.house = house
         self.browser = browser
         self.socket = socket
+        # A program that sends no cookie: over a socket `browser` is what that was given.
+        self.is_cookieless = is_cookieless
         self.client_id: str | None = None
         self._ids = count(1)
 
@@ -309,12 +319,16 @@ class Client:
     def send_bytes(self, body: bytes, *, wire: Wire | None = None) -> Asked:
         """Over the socket if there is one, over HTTP if not or if a wire is given."""
         if self.socket is None or wire is not None:
-            asked = self.house.receive(body, browser=self.browser, wire=wire)
+            asked = self.house.receive(
+                body, browser=self.browser, wire=wire, is_cookieless=self.is_cookieless
+            )
             self.browser = self.browser or asked.exchange.new_browser
             return asked
         heard = len(self.socket.frames)
         wire = Wire(ConnectionType.WEBSOCKET)
-        exchange = self.house.receive_over(self.socket, body, self.browser)
+        exchange = self.house.receive_over(
+            self.socket, body, self.browser, is_cookieless=self.is_cookieless
+        )
         self.browser = self.browser or exchange.new_browser
         frames = self.socket.frames[heard:]
         wire.elements = [element for frame in frames for element in frame] or None

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from app.bayeux.identities import JOIN_S
 from app.bayeux.life import IllegalTransition, Input
-from app.bayeux.sessions import JOIN_S
 from tests.unit.bayeux.harness import Asked, Client, House, Socket
 
 
@@ -124,7 +124,7 @@ def test_a_handshake_on_each_socket_can_be_required() -> None:
 def newcomer(opened_s_before: float = 0.0, **fields: Any) -> tuple[House, Client]:
     """A client that handshook over HTTP and goes on with the identity of its socket."""
     house = House(max_interval_s=60.0)
-    house.bayeux.sessions.welcome("of the socket", house.now)
+    house.bayeux.identities.welcome("of the socket", house.now)
     house.advance(opened_s_before)
     client = house.client(**fields)
     client.browser, client.socket = "of the socket", Socket()
@@ -179,7 +179,7 @@ def test_afterwards_both_identities_are_the_browsers() -> None:
 
 def test_a_session_is_taken_once() -> None:
     house, client = newcomer()
-    house.bayeux.sessions.welcome("third", house.now)
+    house.bayeux.identities.welcome("third", house.now)
     client.subscribe("/a")
     client.browser, client.socket = "third", Socket()
     assert is_unknown(client.connect())
@@ -193,7 +193,7 @@ def test_a_socket_that_was_not_there_before_the_first_connect_takes_nothing(
     connect_over_http(client)
     house.advance(later_s)
     client.browser = "late"
-    house.bayeux.sessions.welcome("late", house.now)
+    house.bayeux.identities.welcome("late", house.now)
     # Nor after the next connect: it is the first that counts.
     house.advance(0.1)
     connect_over_http(client)
@@ -231,7 +231,7 @@ def test_an_identity_that_was_not_given_to_a_socket_takes_nothing() -> None:
 def test_of_very_many_sockets_the_first_are_forgotten() -> None:
     house, client = newcomer()
     for number in range(10_000):
-        house.bayeux.sessions.welcome(f"{number}", house.now)
+        house.bayeux.identities.welcome(f"{number}", house.now)
     assert is_unknown(client.connect())
 
 

@@ -300,9 +300,9 @@ def test_what_a_publisher_asks_for_must_make_sense() -> None:
 
 def test_a_newcomers_second_identity_does_not_go_with_the_session() -> None:
     house = KeptHouse()
-    sessions = house.bayeux.sessions
-    sessions.welcome("second", house.now)
-    sessions.welcome("third", house.now)
+    identities = house.bayeux.identities
+    identities.welcome("second", house.now)
+    identities.welcome("third", house.now)
     house.advance(0.1)
     old = named(house)
     old.browser = "second"
@@ -318,7 +318,7 @@ def test_a_newcomers_second_identity_does_not_go_with_the_session() -> None:
 
 def test_a_session_that_nobody_joined_before_it_was_taken_over_is_not_joined_either() -> None:
     house = KeptHouse()
-    house.bayeux.sessions.welcome("second", house.now)
+    house.bayeux.identities.welcome("second", house.now)
     house.advance(0.1)
     named(house)
     new = house.guest(browser="mine")

@@ -1,0 +1,129 @@
+"""Programs whose sockets bring no cookie: the id is enough, but for programs like them alone."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+import orjson
+import pytest
+
+from tests.abuse.attacker import HANDSHAKE, SocketWire, request
+from tests.abuse.target import Target
+
+UNKNOWN = "402::session_unknown"
+
+
+@dataclass
+class Program:
+    """A session over a socket that brought no cookie, and that cookie which it was given."""
+
+    target: Target
+    socket: SocketWire
+    client_id: str
+    cookie: str
+
+    def connect_message(self, **fields: Any) -> dict[str, Any]:
+        fields = {"connectionType": "websocket", **fields}
+        return {"channel": "/meta/connect", "clientId": self.client_id, **fields}
+
+    def asked_over_http(self, headers: Mapping[str, str]) -> dict[str, Any]:
+        """The answer to a connect of this session."""
+        message = self.connect_message(connectionType="long-polling", advice={"timeout": 0})
+        with self.target.wire() as wire:
+            wire.send(request(orjson.dumps([message]), headers))
+            return wire.answer().messages()[-1]
+
+    def asked_over_a_socket(self, headers: Mapping[str, str]) -> dict[str, Any]:
+        with SocketWire(self.target.url, headers) as socket:
+            socket.say(self.connect_message(advice={"timeout": 0}))
+            return socket.hear()[-1]
+
+
+@pytest.fixture
+def program(either_door: Target) -> Iterator[Program]:
+    with either_door.socket() as socket:
+        socket.say(HANDSHAKE)
+        client_id = socket.hear()[0]["clientId"]
+        program = Program(either_door, socket, client_id, socket.cookie())
+        socket.say(program.connect_message())
+        assert socket.hear()[-1]["successful"]
+        yield program
+
+
+def test_a_program_without_cookies_goes_on_over_its_next_socket(program: Program) -> None:
+    program.socket.close()
+    for _ in range(3):
+        assert program.asked_over_a_socket({})["successful"]
+
+
+ANOTHER = "BAYEUX_BROWSER=0123456789abcdef0123456789abcdef"
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Cookie": ANOTHER},
+        {"Cookie": "BAYEUX_BROWSER="},
+        {"Cookie": "theme=dark"},
+        {"Cookie": ""},
+        {"Origin": "http://holdfast.test"},
+        {"Sec-Fetch-Site": "same-origin"},
+        {"Referer": "http://holdfast.test/"},
+    ],
+)
+def test_neither_a_page_nor_who_has_a_cookie_gets_the_session_of_a_program(
+    program: Program, headers: dict[str, str]
+) -> None:
+    own_page = {"Host": "holdfast.test", **headers}
+    assert program.asked_over_a_socket(own_page)["error"] == UNKNOWN
+    assert program.asked_over_http(headers)["error"] == UNKNOWN
+    assert program.asked_over_a_socket({})["successful"]
+
+
+def test_over_http_nobody_gets_the_session_of_a_program(program: Program) -> None:
+    assert program.asked_over_http({})["error"] == UNKNOWN
+    message = orjson.dumps([program.connect_message(connectionType="callback-polling")]).decode()
+    with program.target.wire() as wire:
+        wire.send(f"GET /cometd?message={quote(message)} HTTP/1.1\r\nHost: a\r\n\r\n".encode())
+        assert UNKNOWN.encode() in wire.answer().body
+
+
+@pytest.mark.parametrize("way", [Program.asked_over_http, Program.asked_over_a_socket])
+def test_a_program_that_has_sent_its_cookie_needs_it_for_ever(
+    program: Program, way: Callable[[Program, Mapping[str, str]], dict[str, Any]]
+) -> None:
+    assert way(program, {"Cookie": program.cookie})["successful"]
+    assert program.asked_over_a_socket({})["error"] == UNKNOWN
+    assert way(program, {"Cookie": program.cookie})["successful"]
+
+
+def test_a_foreign_page_that_learned_an_id_does_not_even_get_a_socket(program: Program) -> None:
+    with program.target.socket(Origin="http://elsewhere.example") as socket:
+        assert socket.upgrade.status == 403
+
+
+def test_a_session_that_a_page_made_over_its_socket_is_not_a_programs(
+    either_door: Target,
+) -> None:
+    with either_door.socket(Origin=either_door.url) as socket:
+        socket.say(HANDSHAKE)
+        client_id = socket.hear()[0]["clientId"]
+        page = Program(either_door, socket, client_id, socket.cookie())
+        assert page.asked_over_a_socket({})["error"] == UNKNOWN
+        assert page.asked_over_http({})["error"] == UNKNOWN
+        assert page.asked_over_a_socket({"Cookie": page.cookie})["successful"]
+
+
+def test_a_session_that_a_page_made_over_http_is_not_a_programs(either_door: Target) -> None:
+    with either_door.wire() as wire:
+        origin = {"Origin": "http://holdfast.test"}
+        wire.send(request(orjson.dumps([HANDSHAKE]), origin))
+        client_id = wire.answer().messages()[0]["clientId"]
+    with either_door.socket() as joined, either_door.socket() as thief:
+        connect = {"channel": "/meta/connect", "clientId": client_id}
+        # The one newcomer that every handshake without a cookie may have.
+        joined.say({**connect, "connectionType": "websocket"})
+        assert joined.hear()[-1]["successful"]
+        thief.say({**connect, "connectionType": "websocket"})
+        assert thief.hear()[-1]["error"] == UNKNOWN

@@ -1,0 +1,229 @@
+"""Programs whose sockets bring no cookie: their id is enough until they have sent a cookie."""
+
+from collections.abc import Callable
+
+import pytest
+
+from app.delivery.session_record import SessionRecord
+from tests.unit.bayeux.harness import Asked, Client, House, Socket
+from tests.unit.bayeux.second_lives import KeptHouse, take
+
+
+def is_unknown(answer: Asked) -> bool:
+    return not answer.is_held and answer.replies[-1].get("error") == "402::session_unknown"
+
+
+def is_let_in(answer: Asked) -> bool:
+    return answer.is_held or answer.replies[-1]["successful"] is True
+
+
+def on_new_socket(house: House, client_id: str | None = None) -> Client:
+    """A program whose upgrade brought no cookie; the socket is given an identity."""
+    browser = house.bayeux.new_id()
+    house.bayeux.identities.welcome(browser, house.now)
+    program = house.guest(browser=browser, socket=Socket(), is_cookieless=True)
+    program.client_id = client_id
+    return program
+
+
+def program(house: House) -> Client:
+    """A program with a session that it made over a socket."""
+    client = on_new_socket(house)
+    client.handshake()
+    client.connect()
+    client.hear()
+    house.advance(0.1)
+    return client
+
+
+def over_http(client: Client, browser: str | None, *, is_cookieless: bool = False) -> Client:
+    """Whoever asks for that client's session over HTTP."""
+    asking = client.house.guest(browser=browser, is_cookieless=is_cookieless)
+    asking.client_id = client.client_id
+    return asking
+
+
+def over_a_socket(client: Client, browser: str) -> Client:
+    """Whoever asks for that client's session over a socket, with a cookie or from a page."""
+    asking = over_http(client, browser)
+    asking.socket = Socket()
+    return asking
+
+
+def test_a_program_goes_on_over_one_new_socket_after_the_other() -> None:
+    house = House()
+    client = program(house)
+    client.subscribe("/a")
+    for number in range(3):
+        assert client.socket is not None
+        house.close(client.socket)
+        house.bayeux.publish("/a", number)
+        house.turn()
+        client = on_new_socket(house, client.client_id)
+        client.connect()
+        assert [element.get("data") for element in client.hear()] == [number, None]
+
+
+def test_its_new_socket_may_come_while_the_old_one_seems_to_live() -> None:
+    house = House()
+    old = program(house)
+    old.subscribe("/a")
+    old.connect()
+    new = on_new_socket(house, old.client_id)
+    new.connect()
+    house.bayeux.publish("/a", 1)
+    house.turn()
+    assert [element.get("data") for element in new.hear()] == [1]
+
+
+@pytest.mark.parametrize(
+    "intruder",
+    [
+        pytest.param(lambda client: over_http(client, None), id="a page without a cookie"),
+        pytest.param(
+            lambda client: over_http(client, None, is_cookieless=True), id="a program over HTTP"
+        ),
+        pytest.param(lambda client: over_http(client, "another"), id="another cookie"),
+        pytest.param(lambda client: over_a_socket(client, "another"), id="a page's socket"),
+    ],
+)
+def test_over_anything_else_its_id_is_not_enough(intruder: Callable[[Client], Client]) -> None:
+    house = House()
+    client = program(house)
+    assert is_unknown(intruder(client).publish("/a", 1))
+    assert is_unknown(intruder(client).connect())
+    assert is_let_in(on_new_socket(house, client.client_id).publish("/a", 1))
+
+
+def test_a_socket_that_serves_another_session_needs_the_cookie() -> None:
+    house = House()
+    victim, thief = program(house), program(house)
+    thief.client_id = victim.client_id
+    assert is_unknown(thief.connect())
+
+
+@pytest.mark.parametrize("ask", [over_http, over_a_socket])
+def test_who_has_sent_its_cookie_once_needs_it_for_ever(
+    ask: Callable[[Client, str], Client],
+) -> None:
+    house = House()
+    client = program(house)
+    cookie = client.session.browser
+    assert cookie is not None
+    assert is_let_in(ask(client, cookie).publish("/a", 1))
+    assert is_unknown(on_new_socket(house, client.client_id).connect())
+    assert is_let_in(ask(client, cookie).publish("/a", 1))
+
+
+def test_a_session_that_a_page_made_over_its_socket_is_not_resumed_by_its_id() -> None:
+    house = House()
+    page = house.connected(browser="given to the socket", socket=Socket())
+    assert is_unknown(on_new_socket(house, page.client_id).connect())
+
+
+# Handshakes over HTTP
+
+
+def handshaken_over_http(house: House, *, is_cookieless: bool) -> Client:
+    client = house.client(is_cookieless=is_cookieless)
+    house.advance(0.1)
+    return client
+
+
+def test_a_program_that_handshook_over_http_goes_on_over_sockets() -> None:
+    house = House()
+    client = handshaken_over_http(house, is_cookieless=True)
+    for _ in range(3):
+        resumed = on_new_socket(house, client.client_id)
+        assert is_let_in(resumed.connect(advice={"timeout": 0}))
+        house.advance(6.0)
+
+
+def test_one_that_keeps_the_cookie_of_its_handshake_needs_it() -> None:
+    house = House()
+    client = handshaken_over_http(house, is_cookieless=True)
+    cookie = client.session.browser
+    over_http(client, cookie).connect()
+    assert is_unknown(on_new_socket(house, client.client_id).connect())
+
+
+def test_a_page_that_handshook_is_joined_once_and_never_resumed() -> None:
+    house = House()
+    page = handshaken_over_http(house, is_cookieless=False)
+    assert is_let_in(on_new_socket(house, page.client_id).connect())
+    assert is_unknown(on_new_socket(house, page.client_id).connect())
+
+
+def test_a_socket_that_was_there_before_the_handshake_says_nothing_of_the_next_one() -> None:
+    house = House()
+    beside = on_new_socket(house)
+    house.advance(0.1)
+    client = handshaken_over_http(house, is_cookieless=True)
+    beside.client_id = client.client_id
+    assert is_let_in(beside.connect())
+    assert is_unknown(on_new_socket(house, client.client_id).connect())
+    assert is_let_in(over_http(client, client.session.browser).connect())
+
+
+# Named sessions, and other lives of the server
+
+
+def named_program(house: House) -> Client:
+    client = on_new_socket(house)
+    take(client)
+    client.client_id = client.hear()[0]["clientId"]
+    client.connect()
+    house.turn()
+    return client
+
+
+def test_after_a_restart_the_id_is_enough_for_who_had_sent_no_cookie() -> None:
+    before = KeptHouse()
+    client = named_program(before)
+    house = before.reborn().reborn()
+    assert is_let_in(on_new_socket(house, client.client_id).connect())
+
+
+def test_after_a_restart_the_cookie_is_needed_by_who_had_sent_it() -> None:
+    before = KeptHouse()
+    client = named_program(before)
+    cookie = client.session.browser
+    over_http(client, cookie).connect(advice={"timeout": 0})
+    before.turn()
+    house = before.reborn()
+    assert is_unknown(on_new_socket(house, client.client_id).connect())
+    page = house.guest(browser=cookie)
+    page.client_id = client.client_id
+    assert is_let_in(page.connect(advice={"timeout": 0}))
+
+
+def test_a_program_that_joined_its_session_still_needs_no_cookie_after_a_restart() -> None:
+    before = KeptHouse()
+    client = before.guest(is_cookieless=True)
+    take(client)
+    before.advance(0.1)
+    on_new_socket(before, client.client_id).connect()
+    before.turn()
+    house = before.reborn()
+    assert is_let_in(on_new_socket(house, client.client_id).connect())
+
+
+def test_a_record_that_does_not_say_needs_the_cookie() -> None:
+    house = KeptHouse()
+    named_program(house)
+    ((record, _),) = house.store.reopen()
+    assert record.needs_cookie is False
+    given = record.to_json()
+    del given["needs_cookie"]
+    assert SessionRecord.of_json(given).needs_cookie is True
+
+
+def test_who_takes_a_named_session_over_says_whether_it_needs_a_cookie() -> None:
+    house = KeptHouse()
+    named_program(house)
+    page = house.guest(browser="mine")
+    take(page)
+    assert is_unknown(on_new_socket(house, page.client_id).connect())
+    client = named_program(house)
+    assert is_let_in(on_new_socket(house, client.client_id).connect())
+    assert is_unknown(over_a_socket(client, "mine").connect())
