@@ -141,7 +141,8 @@ class Settings(BaseSettings):
         True, description="Publishers receive their own messages if they subscribed."
     )
     trust_client_session: bool = Field(
-        False, description="Accept a session's id without its browser's cookie."
+        False,
+        description="Accept every session's id without its cookie, also browsers' and over HTTP.",
     )
     max_sessions_per_browser: int = Field(
         1, ge=-1, description="Connects held per browser over HTTP; -1 is unlimited."

@@ -57,9 +57,8 @@ class Identities:
     def is_missed_by(self, exchange: Exchange, client_id: object) -> bool:
         """Whether a newcomer asks for a newcomer's session, and may not join it."""
         session = self._said(client_id)
-        if session is None or session.newcomer_since == -inf:
-            return False
-        return exchange.browser in self._newcomers
+        is_newcomers = session is not None and session.newcomer_since > -inf
+        return is_newcomers and exchange.browser in self._newcomers
 
     def _said(self, client_id: object) -> Session | None:
         """What a client says may be anything."""
@@ -75,9 +74,10 @@ class Identities:
             return False
         session.newcomer_since = -inf
         session.browser_of_socket = browser
-        was_opened_before = opened_at <= since
+        # A socket that was opened before the handshake could not have its cookie; the client's next
+        # one will. What happened at the same moment may have happened one after the other.
+        was_opened_before = opened_at < since
         if not session.needs_cookie and (was_opened_before or not exchange.is_cookieless):
-            # This socket could not have the cookie yet; the client's next one will.
             self._require_cookie(session)
         return True
 

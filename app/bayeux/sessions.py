@@ -86,7 +86,7 @@ class Session(Receiver):
         super().__init__(queue, number)
         self.client_id = client_id
         self.browser: str | None = None
-        # Not as long as its client, a program, has sent no cookie: over sockets its id is enough.
+        # False while its client, a program, has sent no cookie: then its sockets need the id alone.
         self.needs_cookie = True
         # A newcomer's handshake came without a cookie. If it opens a socket at the same time, that
         # is given an identity, too, and the browser keeps the one that comes last. Never: -inf.
@@ -280,7 +280,6 @@ class Sessions:
             self._replaced.popitem(last=False)
         session.client_id = client_id
         session.browser, session.browser_of_socket = browser, None
-        session.needs_cookie = True
         session.newcomer_since, session.first_connect = -inf, inf
         self._by_id[client_id] = session
 

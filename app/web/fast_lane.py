@@ -242,7 +242,8 @@ class FastLane(RequestHandler):
         browser = options.cookie.find(headers.get("Cookie"))
         origin = headers.get("Origin")
         if origin is None:
-            return Speaker(browser, None, None, False, is_cookieless(headers))
+            is_program = is_cookieless(headers)
+            return Speaker(browser, None, None, is_foreign=False, is_cookieless=is_program)
         host = headers.get("Host")
         is_foreign = options.origins.standing(origin, host) is Standing.FOREIGN
         return Speaker(browser, origin, host, is_foreign)

@@ -1,5 +1,6 @@
 """Programs whose sockets bring no cookie: the id is enough, but for programs like them alone."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -115,15 +116,45 @@ def test_a_session_that_a_page_made_over_its_socket_is_not_a_programs(
         assert page.asked_over_a_socket({"Cookie": page.cookie})["successful"]
 
 
-def test_a_session_that_a_page_made_over_http_is_not_a_programs(either_door: Target) -> None:
-    with either_door.wire() as wire:
-        origin = {"Origin": "http://holdfast.test"}
-        wire.send(request(orjson.dumps([HANDSHAKE]), origin))
-        client_id = wire.answer().messages()[0]["clientId"]
-    with either_door.socket() as joined, either_door.socket() as thief:
-        connect = {"channel": "/meta/connect", "clientId": client_id}
-        # The one newcomer that every handshake without a cookie may have.
-        joined.say({**connect, "connectionType": "websocket"})
-        assert joined.hear()[-1]["successful"]
-        thief.say({**connect, "connectionType": "websocket"})
-        assert thief.hear()[-1]["error"] == UNKNOWN
+def posted(headers: Mapping[str, str]) -> bytes:
+    return request(orjson.dumps([HANDSHAKE]), headers)
+
+
+def loaded_as_script() -> bytes:
+    message = quote(orjson.dumps([HANDSHAKE]).decode())
+    return f"GET /cometd?message={message} HTTP/1.1\r\nHost: a\r\n\r\n".encode()
+
+
+def client_of(target: Target, handshake: bytes) -> str:
+    with target.wire() as wire:
+        wire.send(handshake)
+        client_id = re.search(rb'"clientId":"(\w+)"', wire.answer().body)
+        assert client_id is not None
+        return client_id[1].decode()
+
+
+def errors_of_sockets(target: Target, client_id: str) -> list[str | None]:
+    """What two sockets without a cookie hear, one after the other."""
+    connect = {"channel": "/meta/connect", "clientId": client_id, "connectionType": "websocket"}
+    errors = []
+    for _ in range(2):
+        with target.socket() as socket:
+            socket.say({**connect, "advice": {"timeout": 0}})
+            errors.append(socket.hear()[-1].get("error"))
+    return errors
+
+
+@pytest.mark.parametrize(
+    "handshake", [posted({"Origin": "http://holdfast.test"}), loaded_as_script()]
+)
+def test_a_session_that_a_page_made_over_http_is_not_a_programs(
+    either_door: Target, handshake: bytes
+) -> None:
+    client_id = client_of(either_door, handshake)
+    # One socket may join every handshake without a cookie, see the threat model.
+    assert errors_of_sockets(either_door, client_id) == [None, UNKNOWN]
+
+
+def test_a_session_that_a_program_made_over_http_goes_on_over_sockets(either_door: Target) -> None:
+    client_id = client_of(either_door, posted({}))
+    assert errors_of_sockets(either_door, client_id) == [None, None]

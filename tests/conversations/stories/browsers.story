@@ -164,6 +164,8 @@ mallory <- /meta/connect error "402::session_unknown" {"advice": <any>}
 transports: websocket
 bob -> UPGRADE /cometd
 bob <- 101
+-- Time is told by the millisecond.
+10 ms pass
 alice speaks long-polling
 alice handshakes
 bob -> /meta/connect {"clientId": $alice}

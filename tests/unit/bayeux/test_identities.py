@@ -121,6 +121,16 @@ def test_a_session_that_a_page_made_over_its_socket_is_not_resumed_by_its_id() -
     assert is_unknown(on_new_socket(house, page.client_id).connect())
 
 
+def test_what_a_socket_was_given_is_not_a_cookie_that_was_sent() -> None:
+    house = House()
+    client = program(house)
+    first = client.client_id
+    client.handshake()
+    client.client_id = first
+    assert is_let_in(client.connect(advice={"timeout": 0}))
+    assert is_let_in(on_new_socket(house, first).connect())
+
+
 # Handshakes over HTTP
 
 
@@ -130,9 +140,11 @@ def handshaken_over_http(house: House, *, is_cookieless: bool) -> Client:
     return client
 
 
-def test_a_program_that_handshook_over_http_goes_on_over_sockets() -> None:
+@pytest.mark.parametrize("later_s", [0.0, 0.1])
+def test_a_program_that_handshook_over_http_goes_on_over_sockets(later_s: float) -> None:
     house = House()
-    client = handshaken_over_http(house, is_cookieless=True)
+    client = house.client(is_cookieless=True)
+    house.advance(later_s)
     for _ in range(3):
         resumed = on_new_socket(house, client.client_id)
         assert is_let_in(resumed.connect(advice={"timeout": 0}))
@@ -152,6 +164,15 @@ def test_a_page_that_handshook_is_joined_once_and_never_resumed() -> None:
     page = handshaken_over_http(house, is_cookieless=False)
     assert is_let_in(on_new_socket(house, page.client_id).connect())
     assert is_unknown(on_new_socket(house, page.client_id).connect())
+
+
+def test_a_program_whose_socket_is_joined_from_a_page_needs_the_cookie() -> None:
+    house = House()
+    client = handshaken_over_http(house, is_cookieless=True)
+    page = over_a_socket(client, "given to the page's socket")
+    house.bayeux.identities.welcome("given to the page's socket", house.now)
+    assert is_let_in(page.connect(advice={"timeout": 0}))
+    assert is_unknown(on_new_socket(house, client.client_id).connect())
 
 
 def test_a_socket_that_was_there_before_the_handshake_says_nothing_of_the_next_one() -> None:
