@@ -3,7 +3,9 @@ import {at, h} from "./dom.js";
 import {count, many, precise, span, time} from "./format.js";
 import {inOrder} from "./order.js";
 import {badge, card, chooser, guarded, mono, when} from "./parts.js";
+import {renewChildren} from "./renew.js";
 import {sessionLink} from "./sessions.js";
+import {whereabouts} from "./whereabouts.js";
 
 const MOODS = {acked: "good", written: "good", dead: "bad", refused: "bad", expired: "warn", discarded: "warn", returned: "warn"};
 const WORDS = {acked: "acknowledged", handed: "handed over", redelivered: "handed over again"};
@@ -22,16 +24,14 @@ export async function show(app, [id]) {
             "The id is in ", mono("ext.delivery.id"), " of the event, with each dead letter, and in every queue.")];
     }
     const trace = await app.api.get(`messages/${encodeURIComponent(id)}`);
-    return [...head, summary(trace), h("div", {class: "grid"}, queues(trace), letters(trace)), timeline(app, trace)];
+    const summary = h("div", {class: "contents"});
+    const tell = (happenings, isWhole) => renewChildren(summary, [summed(trace, happenings, isWhole)]);
+    return [...head, summary, h("div", {class: "grid"}, queues(trace), letters(trace)), timeline(app, trace, tell)];
 }
 
-function summary({published, queues, letters}) {
-    const where = [
-        queues.length && `in ${many(queues.length, "queue")}`,
-        letters.length && `dead for ${count(letters.length)}`,
-    ].filter(Boolean).join(", ");
-    return h("p", {class: `card panel state ${letters.length ? "bad" : where ? "" : "good"}`},
-        `Received ${time(published)}. `, where ? `It is ${where}.` : "It is nowhere any more: all who were to get it have it, or nobody was.");
+function summed(trace, happenings, isWhole) {
+    const mood = trace.letters.length ? "bad" : trace.queues.length || happenings.length ? "" : "warn";
+    return h("p", {class: `card panel state ${mood}`}, whereabouts(trace, happenings, isWhole));
 }
 
 const queues = ({queues}) => card("In queues", queues.length
@@ -46,7 +46,7 @@ const letters = ({letters}) => card("Dead letters", letters.length
         h("a", {href: at("dead", "letter", each.id)}, each.receiver), " ", mono(each.code), " ", when(each.died))))
     : h("p", {class: "faint"}, "None."));
 
-function timeline(app, first) {
+function timeline(app, first, tell) {
     const list = h("ol", {class: "timeline"});
     const note = h("p", {class: "faint", role: "status"});
     const more = h("button", {type: "button", hidden: true}, "Read on");
@@ -57,12 +57,13 @@ function timeline(app, first) {
         const publishes = all.filter(({kind}) => kind === "published");
         const shown = all.filter((each) => each.copies !== 0 || publishes.length === 1);
         list.replaceChildren(...shown.map((each) => h("li", {}, step(each, all[0].at_us))));
+        tell(all, cursor === null);
     };
     const readOn = guarded(app, async () => {
         for (let part = 0; part < PARTS && cursor !== null; part += 1) {
             const next = await app.api.get(`messages/${encodeURIComponent(first.id)}`, {cursor});
-            add(next.happenings);
             cursor = next.cursor;
+            add(next.happenings);
         }
         more.hidden = cursor === null;
         note.textContent = told();
@@ -74,7 +75,7 @@ function timeline(app, first) {
         if (list.children.length) {
             return "That is all that the journal tells. What the pipeline has fetched is in its reports.";
         }
-        return first.journal ? "The journal tells nothing of it: it was not here, or the pipeline has fetched it."
+        return first.journal ? "The journal tells nothing of it: there never was such a message, or the pipeline has fetched what it told."
             : "This server keeps no journal: with journal = true it would tell each step here.";
     };
     more.addEventListener("click", readOn);

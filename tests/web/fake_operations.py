@@ -268,6 +268,7 @@ class FakeOperations:
             journal=True,
             queues=[at] if cursor is None else [],
             letters=[],
+            is_cut=False,
             happenings=[],
             cursor=None if cursor else "7-0",
         )

@@ -14,6 +14,7 @@ from app.delivery.watch import Watch
 from app.journal.builder import FrameBuilder
 from app.journal.schema import Kind
 from app.store.connection import StoreUnavailable
+from app.web.admin import live_sights
 from app.web.admin.feed import CHANNEL, Feed
 from app.web.admin.figures import FigureDesk
 from app.web.admin.operations import OperationFailed, SessionFilter
@@ -193,8 +194,35 @@ async def test_a_message_is_found_in_queues_in_hands_and_among_the_dead(house: L
     assert sorted(found) == [("ann/1", "handed", 1), ("zoe/1", "waiting", 0)]
     assert [letter.receiver for letter in trace.letters] == ["joe/1"]
     assert {letter.message for letter in trace.letters} == {id}
+    assert (trace.published, trace.is_cut) == (int(id.rpartition("-")[2]) // 1_000_000, False)
+
+
+async def test_of_a_message_that_never_was_nothing_is_said(house: LiveHouse) -> None:
+    await house.receiver("joe/1")
+    await house.publish(1)
     nothing = await house.live.trace(f"test-{time.time_ns()}", None)
     assert (nothing.queues, nothing.letters, nothing.happenings) == ([], [], [])
+    assert (nothing.published, nothing.is_cut) == (None, False)
+
+
+async def test_a_trace_says_that_it_has_not_looked_everywhere(
+    house: LiveHouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    joe, _ = [await house.receiver(key) for key in ("joe/1", "ann/1")]
+    await house.publish(1)
+    [event] = (await house.connect(joe)).events
+    id = event["ext"]["delivery"]["id"]
+    monkeypatch.setattr(live_sights, "_MOST_QUEUES", 1)
+    trace = await house.live.trace(id, None)
+    assert (len(trace.queues), trace.is_cut) == (1, True)
+    monkeypatch.setattr(live_sights, "_MOST_QUEUES", 2)
+    assert not (await house.live.trace(id, None)).is_cut
+    for key in ("joe/1", "ann/1"):
+        await house.live.kill(key, "operator")
+    await house.desk.answered()
+    monkeypatch.setattr(live_sights, "_MOST_LETTERS", 1)
+    trace = await house.live.trace(id, None)
+    assert (len(trace.letters), trace.is_cut) == (1, True)
 
 
 async def test_what_the_journal_tells_comes_part_by_part(house: LiveHouse) -> None:

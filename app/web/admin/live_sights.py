@@ -45,6 +45,17 @@ _FRAMES = 100
 
 
 @dataclass(frozen=True, slots=True)
+class _Letters:
+    """Dead letters of one message, and whether there may be others."""
+
+    found: list[LetterSummary]
+    is_cut: bool
+
+
+_NO_LETTERS = _Letters([], is_cut=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Sources:
     """What is read besides sessions and letters."""
 
@@ -133,45 +144,52 @@ class LiveSights(LiveLetters):
             frames = await self._sources.frames.since(node, id // _NS_PER_MS, cursor, _FRAMES)
         events = await asyncio.to_thread(events_of, id, [frame for _, frame in frames])
         is_first = cursor is None
+        queues = await self._queues(id) if is_first and node == self._node else []
+        letters = await self._letters_of_message(id) if is_first else _NO_LETTERS
+        is_known = bool(queues or letters.found or events)
         return Trace(
             id=message,
-            published=id // _NS_PER_MS,
+            published=id // _NS_PER_MS if is_known else None,
             journal=self._sources.keeps_journal,
-            queues=await self._queues(id) if is_first and node == self._node else [],
-            letters=await self._letters_of_message(id) if is_first else [],
+            queues=queues[:_MOST_QUEUES],
+            letters=letters.found[:_MOST_LETTERS],
+            is_cut=letters.is_cut or len(queues) > _MOST_QUEUES,
             happenings=[_happening(event) for event in events],
             cursor=frames[-1][0] if len(frames) == _FRAMES else None,
         )
 
     async def _queues(self, id: int) -> list[Whereabouts]:
-        """Whose queue has it; a queue is searched at one moment, all of them are not."""
+        """Whose queue has it, one more than are told at most.
+
+        A queue is searched at one moment, all of them are not.
+        """
         found: list[Whereabouts] = []
         looked_at = 0
         for session in list(self._bayeux.sessions):
             found += islice(_places(session, id), 1)
             looked_at += session.queue.count + 1
-            if len(found) >= _MOST_QUEUES:
+            if len(found) > _MOST_QUEUES:
                 break
             if looked_at > _STRETCH:
                 looked_at = 0
                 await asyncio.sleep(0)
         return found
 
-    async def _letters_of_message(self, id: int) -> list[LetterSummary]:
+    async def _letters_of_message(self, id: int) -> _Letters:
         """Nothing dies before it was published: of the letters since then a bounded number."""
         found: list[LetterSummary] = []
         steps = 0
         with asking():
             async for letters, _ in self._search.scan(LetterFilter(since=id // _NS_PER_MS)):
+                if steps == _LETTER_STEPS or len(found) > _MOST_LETTERS:
+                    return _Letters(found, is_cut=True)
                 found += [
                     showing.letter_summary(self._node, letter, self._age_ms)
                     for letter in letters
                     if letter.message == id
                 ]
                 steps += 1
-                if steps == _LETTER_STEPS or len(found) >= _MOST_LETTERS:
-                    break
-        return found[:_MOST_LETTERS]
+        return _Letters(found, is_cut=len(found) > _MOST_LETTERS)
 
 
 def _places(session: Session, id: int) -> Iterator[Whereabouts]:

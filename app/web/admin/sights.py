@@ -67,10 +67,13 @@ class Trace:
     """Where a message is. The first part has what is known now, all parts what happened."""
 
     id: Annotated[str, Field(description="The message: `<node>-<ns>`.")]
-    published: Ms
+    published: Annotated[
+        int | None, Field(description="Null if this part knows nothing of such a message.")
+    ]
     journal: Annotated[bool, Field(description="Whether it is written down what happens.")]
     queues: Annotated[list[Whereabouts], Field(description="Where it is, the first 1000.")]
     letters: Annotated[list[LetterSummary], Field(description="Where it died, the first 100.")]
+    is_cut: Annotated[bool, Field(description="Not all queues and letters were looked at.")]
     happenings: list[Happening]
     cursor: Annotated[str | None, Field(description="Reads on; null at the end of the journal.")]
 

@@ -182,6 +182,12 @@ def test_whoever_changed_something_stands_in_the_audit(page: Page) -> None:
     expect(row).to_contain_text("mail/2")
 
 
+def test_a_message_that_never_was_is_not_confirmed(page: Page) -> None:
+    look_at(page, "#/messages/holdfast-1763600000000000000")
+    expect(page.get_by_text("Nothing is known of a message with this id.")).to_be_visible()
+    expect(page.get_by_text("Received")).to_have_count(0)
+
+
 # Lists that stay fresh
 
 
