@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from app.bayeux.life import Input, State
 from app.bayeux.sessions import Session
+from app.bayeux.standing import first_entries
 from app.bayeux.terms import patience_s
 from app.delivery import error_codes
 from app.delivery.counters import Reason
@@ -170,8 +171,24 @@ class Clock:
         if bayeux.exits.is_crowded:
             session.deadline = bayeux.now + _POSTPONED_S
             return
+        if self._is_missed_by_nobody(session):
+            # What is on its way to it still is dealt with as that of others who are given up.
+            session.is_given_up = True
+            bayeux.end(session, Input.EXPIRE)
+            bayeux.exits.discard(session, Reason.SESSION_EXPIRED)
+            return
         # From now on it is the dispatcher that waits, for as long as the session may last.
         self.lie(session)
         if not (session.is_given_up and session.terms is not None and session.terms.is_named):
             # Who was refused for good may still handshake by its name.
             bayeux.settlement.fail(session, _NO_CONTACT, bayeux.now)
+
+    def _is_missed_by_nobody(self, session: Session) -> bool:
+        """Whether it would be given up, and leave no letter: then no delivery fails with it."""
+        terms, dispatcher = session.terms, session.dispatcher
+        if session.is_durable or (terms is not None and terms.is_named):
+            return False
+        if dispatcher is not None and not dispatcher.gives_up():
+            return False
+        entries = first_entries(session.queue, session.queue.count)
+        return all(entry.message.leaves_no_letter for entry in entries)

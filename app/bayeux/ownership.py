@@ -8,7 +8,6 @@ from app.bayeux.errors import BayeuxError, Refused
 from app.bayeux.life import Input
 from app.bayeux.records import record_of
 from app.bayeux.sessions import Session
-from app.delivery import dead_letters
 from app.delivery.channels import Kind
 from app.delivery.counters import Reason
 from app.delivery.dead_letters import DeadLetter
@@ -83,7 +82,8 @@ class Ownership:
         if not bayeux.hub.routes.receivers(channel):
             return
         message = Message(to_json(event), id=bayeux.node.stamp(), channel=channel.name)
-        message.leaves_no_letter = channel.name == dead_letters.CHANNEL
+        # It is known elsewhere: a letter of a letter, or of a warning, would be one more alarm.
+        message.leaves_no_letter = True
         bayeux.hub.publish(channel, message)
 
     def note(self, session: Session) -> None:

@@ -134,6 +134,10 @@ class Hub(Generic[R]):
                     self._on_ready()
                 self._ready.append(receiver)
 
+    def publish_to(self, receivers: Sequence[R], message: Message) -> None:
+        """Publish what nobody keeps, to these alone."""
+        self._show_published(message, receivers, None, 0)
+
     def deliver(self, receiver: R, message: Message) -> None:
         """Give the message to one receiver, whatever it subscribed to."""
         self._show(message, (receiver,), None, 0)

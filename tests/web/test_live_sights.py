@@ -21,6 +21,7 @@ from app.web.admin.operations import OperationFailed, SessionFilter
 from app.web.admin.sights import Figures
 from tests.store.desk import until
 from tests.store.servers import ValkeyServer
+from tests.unit.bayeux.harness import Asked
 from tests.web.live_house import LiveHouse, house_at
 
 REFUSED = "user.update.error"
@@ -103,13 +104,25 @@ class Told:
         self.desk = desk(house)
         self.feed = Feed(house.bayeux, self.desk, lambda: house.now)
         self.client = house.guest()
-        self.client.learn(self.client.handshake(ext={"ack": True}))
+        self.client.learn(self.client.handshake(ext={"ack": True, "delivery": True}))
         self.client.session.role = "reader"
+        self.client.connect()
         assert self.client.subscribe(CHANNEL).reply["successful"]
 
     async def second(self) -> None:
         self.house.now += 1
         await self.feed.tell()
+
+    def wait(self) -> Asked:
+        """The client acknowledges what it has, and waits for the next reading."""
+        return self.client.connect(ext={"ack": self.client.session.queue.batch})
+
+    async def waited_for(self) -> list[Any]:
+        """What comes within the next second to who waits for it."""
+        waiting = self.wait()
+        await self.second()
+        await until(lambda: not waiting.is_held)
+        return waiting.data
 
     async def heard(self) -> list[Any]:
         return (await self.house.connect(self.client)).data
@@ -117,12 +130,12 @@ class Told:
 
 async def test_figures_are_told_once_a_second_to_who_listens(house: LiveHouse) -> None:
     told = Told(house)
-    await told.second()
-    await told.feed.tell()
-    await told.second()
-    figures = await told.heard()
-    assert [each["node"] for each in figures] == ["test"] * 2
-    assert figures[0].keys() == Figures.__dataclass_fields__.keys()
+    for _ in range(3):
+        [figures] = await told.waited_for()
+        assert figures.keys() == Figures.__dataclass_fields__.keys()
+        waiting = told.wait()
+        await told.feed.tell()
+        assert waiting.is_held
 
 
 async def test_nothing_is_measured_while_nobody_listens(house: LiveHouse) -> None:
@@ -135,14 +148,13 @@ async def test_nothing_is_measured_while_nobody_listens(house: LiveHouse) -> Non
     assert (await told.desk.read()).published == 1
 
 
-async def test_figures_that_nobody_came_for_are_gone_and_leave_no_letter(house: LiveHouse) -> None:
+async def test_who_asks_now_and_then_finds_one_reading_that_is_fresh(house: LiveHouse) -> None:
     told = Told(house)
-    await told.second()
-    assert await told.heard()
     for _ in range(9):
         await told.second()
-    assert 4 <= told.client.session.queue.count <= 10
-    assert len(await told.heard()) <= 6
+        assert told.client.session.queue.count == 1
+    [figures] = await told.heard()
+    assert figures["published"] == 5
     house.advance(60.0)
     await house.desk.answered()
     assert told.client.session.is_gone
@@ -150,13 +162,34 @@ async def test_figures_that_nobody_came_for_are_gone_and_leave_no_letter(house: 
     assert house.balances()
 
 
+@pytest.mark.parametrize("is_noticed", [True, False])
+async def test_a_console_that_was_closed_is_missed_by_nobody(
+    house: LiveHouse, is_noticed: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    told = Told(house)
+    assert len(await told.waited_for()) == 1
+    waiting = told.wait()
+    if is_noticed:
+        house.abort(waiting)
+    for _ in range(9):
+        await told.second()
+        house.bayeux.ownership.alert("/a", "most refuse")
+        await house.desk.answered()
+    house.advance(60.0)
+    await house.desk.answered()
+    assert told.client.session.is_gone
+    counters = house.bayeux.hub.counters
+    assert (counters.expired, counters.dead, counters.refused.total()) == (0, 0, 0)
+    assert house.balances()
+    assert "given up" not in caplog.text
+
+
 async def test_latency_is_measured_while_somebody_listens(house: LiveHouse) -> None:
     told = Told(house)
+    assert await told.waited_for()
+    waiting = told.wait()
     await told.second()
-    await told.heard()
-    told.client.connect(ext={"ack": 1})
-    await told.second()
-    await until(lambda: not told.client.session.queue.waiting)
+    await until(lambda: not waiting.is_held)
     house.now += 1
     latency = (await told.desk.read()).latency
     assert latency is not None

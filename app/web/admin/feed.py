@@ -2,12 +2,13 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import orjson
 
 from app.bayeux.server import Bayeux
+from app.bayeux.sessions import Session
 from app.delivery.messages import Message
 from app.web.admin.figures import FigureDesk
 
@@ -31,6 +32,8 @@ class Feed:
         self._clock = clock
         self._channel = bayeux.channels.named(CHANNEL)
         self._told: Figures | None = None
+        # Numbers of sessions that were waiting for a reading when there was one.
+        self._waiting: set[int] = set()
 
     async def run(self) -> None:
         while True:
@@ -42,14 +45,16 @@ class Feed:
 
     async def tell(self) -> None:
         """The figures of this moment, if they are not those of the last one."""
-        is_watched = bool(self._bayeux.hub.routes.receivers(self._channel))
-        self._desk.watch(is_watched=is_watched)
-        if not is_watched:
+        self._desk.watch(is_watched=bool(self._subscribers()))
+        if not self._subscribers():
             return
         figures = await self._desk.read()
         if figures is not self._told:
             self._told = figures
             self._publish(orjson.dumps({"channel": CHANNEL, "data": figures}))
+
+    def _subscribers(self) -> Sequence[Session]:
+        return self._bayeux.hub.routes.receivers(self._channel)
 
     def _publish(self, wire: bytes) -> None:
         bayeux = self._bayeux
@@ -58,4 +63,19 @@ class Feed:
         message.life_ms = _LIFE_MS
         message.is_mortal = message.leaves_no_letter = True
         message.expires_at = bayeux.now + _LIFE_MS / 1000
-        bayeux.hub.publish(self._channel, message, persistent=False)
+        bayeux.hub.publish_to([each for each in self._subscribers() if self._wants(each)], message)
+        self._waiting &= {each.number for each in self._subscribers()}
+
+    def _wants(self, session: Session) -> bool:
+        """Whether a reading is worth something to it.
+
+        Who waited for the readings before and does not now is between two connects, or gone. Who
+        never waits, and asks now and then, finds the first that it has not outlived.
+        """
+        if session.is_reachable:
+            self._waiting.add(session.number)
+            return True
+        if session.number in self._waiting:
+            return False
+        self._bayeux.exits.expire(session, self._bayeux.now)
+        return all(message.channel != CHANNEL for message in session.queue.waiting)

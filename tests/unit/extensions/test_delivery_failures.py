@@ -1,5 +1,7 @@
 """Connections that fail, receivers that cannot now, and letters that cannot be written."""
 
+import pytest
+
 from tests.unit.extensions.delivering import (
     codes,
     connect,
@@ -25,6 +27,19 @@ def test_a_lost_session_without_retries_leaves_dead_letters_and_ends() -> None:
     assert client.session.is_gone
     assert connect(client).reply["advice"]["reconnect"] == "handshake"
     assert house.balances()
+
+
+def test_who_vanishes_while_nothing_waits_has_failed_nothing(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    house = house_of()
+    client = receiver(house)
+    house.advance(11.0)
+    assert client.session.is_gone
+    assert house.bayeux.sessions.ended["expire"] == 1
+    assert house.bayeux.hub.counters.refused.total() == 0
+    assert caplog.records == []
+    assert connect(client).reply["advice"]["reconnect"] == "handshake"
 
 
 def test_a_lost_session_with_retries_is_awaited_and_gets_everything() -> None:
