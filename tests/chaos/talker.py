@@ -54,6 +54,10 @@ class Talker:
     async def close(self) -> None:
         await self._http.close()
 
+    def move(self, url: str) -> None:
+        """The server is somewhere else now."""
+        self._url = f"{url}/cometd"
+
     async def ask(self, message: Mapping[str, Any]) -> list[Message]:
         """Everything that comes back for one message."""
         body = orjson.dumps([{"clientId": self.client_id, **message}])
