@@ -3,8 +3,9 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from multidict import CIMultiDict
 
-from app.web.cookies import BrowserCookie
+from app.web.cookies import BrowserCookie, is_cookieless
 
 COOKIE = BrowserCookie()
 IDENTITY = "0123456789abcdef0123456789abcdef"
@@ -86,3 +87,26 @@ def test_what_is_set_is_found_again() -> None:
 def test_no_header_is_too_odd_to_be_read(header: str) -> None:
     found = COOKIE.find(header)
     assert found is None or (found.isascii() and 0 < len(found) <= 64)
+
+
+PROGRAM = {"Host": "holdfast.test", "User-Agent": "node", "Sec-Fetch-Mode": "cors"}
+
+
+def test_a_program_is_known_by_what_it_does_not_say() -> None:
+    assert is_cookieless(CIMultiDict(PROGRAM))
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"cookie": f"BAYEUX_BROWSER={IDENTITY}"},
+        {"cookie": ""},
+        {"origin": "null"},
+        {"referer": "http://holdfast.test/"},
+        {"sec-fetch-site": "same-origin"},
+    ],
+)
+def test_who_sends_a_cookie_or_what_browsers_send_is_no_program_without_one(
+    said: dict[str, str],
+) -> None:
+    assert not is_cookieless(CIMultiDict(PROGRAM | said))
