@@ -178,8 +178,8 @@ class Answers:
     def take(self, session: Session) -> Sequence[Event]:
         """What is to be handed over now, in the form that this session gets it."""
         queue, bayeux = session.queue, self._bayeux
-        if queue.has_mortals:
-            bayeux.exits.expire(session, bayeux.now)
+        if queue.mortals:
+            bayeux.exits.expire(session)
         if session.is_durable and self.lacks_store:
             return ()
         limit = -1 if session.terms is None else session.terms.max_entries
@@ -207,6 +207,8 @@ class Answers:
         if limit and (queue.returned or queue.handed):
             bayeux.settlement.bury_worn(session)
         entries = queue.hand_over(bayeux.now, limit, bayeux.guard.held)
+        # What the receiver had, and finds no place in this batch, waits again.
+        bayeux.expiry.watch(session)
         if self._witness is not None:
             self._witness.handed_again(session, entries)
         if session.is_durable:
@@ -257,6 +259,7 @@ class Answers:
 
     def _not_written(self, session: Session, carried: Carried | None) -> None:
         is_back = self._bayeux.settlement.not_written(session, carried, self._bayeux.now)
+        self._bayeux.expiry.watch(session)
         if is_back and session.held is not None:
             # It has asked again meanwhile.
             self._bayeux.hub.make_ready(session)
@@ -313,3 +316,4 @@ class Answers:
         else:
             # The connection is about to be lost; nobody is told anything over it any more.
             self._bayeux.settlement.not_written(session, None, self._bayeux.now)
+            self._bayeux.expiry.watch(session)

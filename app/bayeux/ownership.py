@@ -90,6 +90,7 @@ class Ownership:
         if session.is_gone:
             return
         self._bayeux.clock.wind_hold(session)
+        self._bayeux.expiry.watch(session)
         if session.is_durable:
             self._bayeux.hub.keeper.save(record_of(session, self._bayeux.node.now_ms()))
 

@@ -76,17 +76,15 @@ class Qos:
             raise QosInvalid("key")
         return cls(priority, persistent, life_ms, force_destroy, properties, key)
 
-    def qualify(self, message: Message, now: float, sender: Session | None = None) -> None:
+    def qualify(self, message: Message, sender: Session | None = None) -> None:
         """Make the message so."""
         self.message = message
         if self.key is not None and sender is not None:
             message.key = key_of(sender, self.key)
         message.priority = self.priority
         message.properties = self.properties
-        message.life_ms = self.life_ms
-        message.is_mortal = self.life_ms is not None and self.force_destroy
-        if self.life_ms is not None and self.force_destroy:
-            message.expires_at = now + self.life_ms / 1000
+        if self.life_ms is not None:
+            message.limit_life(self.life_ms, is_forced=self.force_destroy)
 
     def told(self) -> Mapping[str, Any]:
         """What is said of a message that was taken: of one that came before, what was then."""

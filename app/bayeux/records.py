@@ -103,6 +103,7 @@ def restore(
         session.advance(Input.LEAVE)
         bayeux.clock.lie(session)
     bayeux.clock.wind_hold(session)
+    bayeux.expiry.begin(session)
     return session
 
 
@@ -154,17 +155,14 @@ def _refill(bayeux: "Bayeux", session: Session, entries: list[tuple[Mark, Messag
     queue = session.queue
     queue.is_mixed = bool(entries)
     due = bayeux.now + queue.response_timeout_s if queue.response_timeout_s else 0.0
-    now_ms = bayeux.node.now_ms()
     in_hands: list[Entry] = []
     for mark, message in entries:
-        if message.is_mortal and message.life_ms is not None:
-            left_ms = message.id // 1_000_000 + message.life_ms - now_ms
-            message.expires_at = bayeux.now + max(left_ms, 0) / 1000
         queue.count += 1
         queue.size += len(message.wire)
-        queue.has_mortals = queue.has_mortals or bool(message.expires_at)
         if not mark.position:
             queue.waiting.append(message)
+            if message.expires_ms:
+                queue.add_mortal(message)
             continue
         # What was returned before marks told the last number has the first one.
         entry = Entry(message, abs(mark.seq) or mark.position, mark.batch)
@@ -174,6 +172,8 @@ def _refill(bayeux: "Bayeux", session: Session, entries: list[tuple[Mark, Messag
         if mark.seq <= 0 or queue.settling is Settling.WRITTEN:
             # Nobody knows whether what was being written has left.
             queue.returned[entry.seq] = entry
+            if message.expires_ms:
+                queue.add_mortal(message)
         else:
             entry.due = due
             in_hands.append(entry)

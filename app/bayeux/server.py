@@ -12,6 +12,7 @@ from app.bayeux.codec import Json
 from app.bayeux.error_handlers import ErrorHandlers
 from app.bayeux.errors import BayeuxError, Refused
 from app.bayeux.exchange import Exchange, Pipe
+from app.bayeux.expiry import Expiry
 from app.bayeux.extension import ServerExtension, SessionExtension
 from app.bayeux.hooks import check_hook
 from app.bayeux.identities import Identities
@@ -98,6 +99,7 @@ class Bayeux:
         )
         self.exits = self.settlement.exits
         self.hub.turned_away = self.exits.turned_away
+        self.expiry = self.hub.expiry = Expiry(self)
         self.sessions = Sessions(new_id, first=node.stamp() // 1000)
         self.identities = Identities(self)
         self.admission = Admission(options.handshake_rate, random)
@@ -143,9 +145,10 @@ class Bayeux:
             watch.told(looks, self.node.stamp())
 
     def tick(self, now: float) -> None:
-        """Time has passed: held connects, lazy messages, expired sessions."""
+        """Time has passed: held connects, lazy messages, expired messages and sessions."""
         self.now = now
         self.clock.follow_wall()
+        self.expiry.tick()
         for session in self.sessions.timers.ring(now):
             try:
                 self.clock.look_at(session)
@@ -245,7 +248,7 @@ class Bayeux:
         )
         persistent = rule.durable
         if qos is not None:
-            qos.qualify(message, self.now, sender)
+            qos.qualify(message, sender)
             persistent = rule.durable if qos.persistent is None else qos.persistent
         leave_out = None if sender is None or self._echoes(rule, sender) else sender
         return self.hub.publish(
@@ -391,6 +394,7 @@ class Bayeux:
     def end(self, session: Session, seen: Input) -> None:
         """The session is gone; what is still in its queue is the caller's to deliver or discard."""
         self.hub.remove(session)
+        self.expiry.forget(session)
         if self.witness is not None:
             self.witness.session(session, _ENDINGS.get(seen, seen.value))
         if session.dispatcher is not None:

@@ -15,6 +15,7 @@ from app.delivery.receivers import NOBODY, Receiver
 from app.delivery.timers import Timers
 
 if TYPE_CHECKING:
+    from app.bayeux.expiry import Fuse
     from app.bayeux.extension import SessionExtension
     from app.bayeux.terms import Terms
 
@@ -57,6 +58,7 @@ class Session(Receiver):
         "ends_at",
         "extensions",
         "first_connect",
+        "fuse",
         "held",
         "hold_ends_at",
         "interval_s",
@@ -142,6 +144,8 @@ class Session(Receiver):
         self.published = 0
         self.unsubscribed = 0
         self.alarm = 0
+        # Made when first something waits whose life will end.
+        self.fuse: Fuse | None = None
 
     @property
     def is_gone(self) -> bool:
@@ -154,7 +158,7 @@ class Session(Receiver):
         return (
             queue.settling is _WRITTEN
             and queue.count == len(queue.waiting)
-            and not queue.has_mortals
+            and not queue.mortals
             and self.terms is None
             and self.dispatcher is None
             and self.dress is None

@@ -48,7 +48,7 @@ class Exits(Generic[R]):
 
     def bury_all(self, receiver: R, code: ErrorCode, text: str, now: float) -> None:
         """Nothing of the queue will be delivered; what has outlived its time is no loss."""
-        self.expire(receiver, now)
+        self.expire(receiver)
         self._history.note_failure(receiver, receiver.queue.handed.values(), now, code, text)
         self.bury(receiver, receiver.queue.clear(), code, text)
 
@@ -122,11 +122,24 @@ class Exits(Generic[R]):
     def discarded(self, receiver: R, messages: Sequence[Message], reason: Reason) -> None:
         """These have left the queue and nobody will ever get them, as agreed."""
         self._counters.discarded[reason] += len(messages)
-        is_kept = _may_be_kept(receiver, messages)
-        if self._witness is not None:
-            self._witness.discarded(receiver, messages, reason, is_kept=is_kept)
-        if is_kept:
-            self._keeper.settle(receiver.key, [message.id for message in messages])
+        kept, others = self._of_store(receiver, messages)
+        if others and self._witness is not None:
+            self._witness.discarded(receiver, others, reason, is_kept=False)
+        if kept:
+            if self._witness is not None:
+                self._witness.discarded(receiver, kept, reason, is_kept=True)
+            self._keeper.settle(receiver.key, [message.id for message in kept])
+
+    def _of_store(
+        self, receiver: R, messages: Sequence[Message]
+    ) -> tuple[Sequence[Message], Sequence[Message]]:
+        """Those of which the store is told, and the others: without room, what it never had."""
+        if not _may_be_kept(receiver, messages):
+            return (), messages
+        if not self._keeper.is_full:
+            return messages, ()
+        durable = [message for message in messages if message.is_durable]
+        return durable, [message for message in messages if not message.is_durable]
 
     def discard(self, receiver: R, reason: Reason) -> None:
         """The receiver has ended, and the store knows: nobody will get what is in its queue."""
@@ -142,16 +155,23 @@ class Exits(Generic[R]):
         if handed:
             self.discarded(receiver, [entry.message for entry in handed], reason)
 
-    def expire(self, receiver: R, now: float) -> None:
-        """What waits and has outlived its time leaves."""
-        over = receiver.queue.expire(now)
-        if not over:
-            return
-        is_kept = _may_be_kept(receiver, over)
-        if self._witness is not None:
-            self._witness.expired(receiver, over, is_kept=is_kept)
-        if is_kept:
-            self._keeper.settle(receiver.key, [message.id for message in over])
+    def expire(self, receiver: R, most: int | None = None) -> int:
+        """What waits and has outlived its time leaves; how many messages that were."""
+        over = receiver.queue.expire(self._node.now_ms(), most)
+        if over:
+            self.expired(receiver, over)
+        return len(over)
+
+    def expired(self, receiver: R, messages: Sequence[Message]) -> None:
+        """Nobody will get these, whose life is over."""
+        self._counters.expired += len(messages)
+        kept, others = self._of_store(receiver, messages)
+        if others and self._witness is not None:
+            self._witness.expired(receiver, others, is_kept=False)
+        if kept:
+            if self._witness is not None:
+                self._witness.expired(receiver, kept, is_kept=True)
+            self._keeper.settle(receiver.key, [message.id for message in kept])
 
 
 def _may_be_kept(receiver: Receiver, messages: Sequence[Message]) -> bool:

@@ -1,5 +1,6 @@
 """What a receiver has in hands, and what came back from it."""
 
+from bisect import bisect_left, insort
 from collections.abc import Collection, Iterable, Sequence
 from operator import attrgetter
 
@@ -16,6 +17,7 @@ _LONGEST_PAUSE_S = 1.0
 _BATCH, _WRITTEN = Settling.BATCH, Settling.WRITTEN
 by_seq = attrgetter("seq")
 by_place = attrgetter("place")
+by_end = attrgetter("expires_ms")
 
 
 class Hands:
@@ -36,11 +38,11 @@ class Hands:
         "batch",
         "carries_repeats",
         "count",
-        "has_mortals",
         "has_pending",
         "is_mixed",
         "is_overflowing",
         "is_restored",
+        "mortals",
         "response_timeout_s",
         "returned",
         "seq",
@@ -77,9 +79,10 @@ class Hands:
         self.has_pending = False
         # Whether the batches of this queue were numbered by a process that is gone.
         self.is_restored = False
-        # These hold until the queue is empty. Something may leave it when its life is over, ...
-        self.has_mortals = False
-        # ... what waits, or is to come, may have another order than that of its arrival, ...
+        # What waits or came back and leaves when its life is over, the first to go first.
+        self.mortals: list[Message] | None = None
+        # These hold until the queue is empty. What waits, or is to come, may have another order
+        # than that of its arrival, ...
         self.is_mixed = False
         # ... something found no room.
         self.is_overflowing = False
@@ -119,6 +122,8 @@ class Hands:
             for entry in lost:
                 entry.redelivered += 1
                 del self.handed[entry.seq]
+                if entry.message.expires_ms:
+                    self.add_mortal(entry.message)
         return lost
 
     def written(self, carried: Carried | None = None) -> Sequence[Message]:
@@ -205,6 +210,7 @@ class Hands:
                 if entry is None:
                     continue
                 del self.returned[seq]
+                self._drop_mortals((entry.message,))
             taken.append(entry)
         self._leave([entry.message for entry in taken])
         return taken
@@ -213,7 +219,9 @@ class Hands:
         """These leave, whether in hands or returned, whatever their numbers are worth."""
         for entry in entries:
             (self.handed if entry.seq in self.handed else self.returned).pop(entry.seq)
-        self._leave([entry.message for entry in entries])
+        messages = [entry.message for entry in entries]
+        self._drop_mortals(messages)
+        self._leave(messages)
 
     def give_back(self, since: int = 0) -> list[Entry]:
         """What was handed over from this number on waits again, ahead of everything else.
@@ -250,6 +258,8 @@ class Hands:
             del self.handed[entry.seq]
             entry.is_pending = False
             entry.due = 0.0
+            if entry.message.expires_ms:
+                self.add_mortal(entry.message)
         if entries:
             self._line_up([*self.returned.values(), *entries])
         return entries
@@ -279,10 +289,31 @@ class Hands:
             return entry.due
         return 0.0
 
+    # What leaves when its life is over
+
+    def add_mortal(self, message: Message) -> None:
+        """This one waits, or waits again."""
+        if self.mortals is None:
+            self.mortals = []
+        insort(self.mortals, message, key=by_end)
+
+    def _drop_mortals(self, messages: Iterable[Message]) -> None:
+        """These wait no more."""
+        mortals = self.mortals
+        if mortals:
+            for message in messages:
+                place = bisect_left(mortals, message.expires_ms, key=by_end)
+                while place < len(mortals) and mortals[place].expires_ms == message.expires_ms:
+                    if mortals[place] is message:
+                        del mortals[place]
+                        break
+                    place += 1
+
     def _leave(self, messages: Sequence[Message]) -> None:
         if len(messages) == self.count:
             self.count = self.size = 0
-            self.is_overflowing = self.has_mortals = self.is_mixed = False
+            self.mortals = None
+            self.is_overflowing = self.is_mixed = False
         else:
             self.count -= len(messages)
             self.size -= sum([len(message.wire) for message in messages])

@@ -28,6 +28,18 @@ class TurnAway(Protocol[R_contra]):
     def __call__(self, receiver: R_contra, message: Message, reason: Reason, /) -> None: ...
 
 
+class Expiry(Protocol[R_contra]):
+    """Knows when lives of messages end."""
+
+    def watch(self, receiver: R_contra, /) -> None:
+        """What leaves when its life is over waits for the receiver."""
+        ...
+
+    def finds_room(self, receiver: R_contra, message: Message, /) -> bool:
+        """Whether a message need not be refused after all by a queue that is full."""
+        ...
+
+
 class Hub(Generic[R]):
     """Routes messages into queues and remembers whose queues have something to say.
 
@@ -53,6 +65,7 @@ class Hub(Generic[R]):
         # How many receivers have their queue in the store; most deployments have none.
         self.durables = 0
         self.turned_away: TurnAway[R] = self._discard
+        self.expiry: Expiry[R] | None = None
         self._lanes: Lanes[R] = Lanes(self._show_published)
         self._ready: list[R] = []
         self._on_ready = on_ready
@@ -123,7 +136,7 @@ class Hub(Generic[R]):
                 self.turned_away(receiver, message, Reason.SESSION_ENDED)
                 continue
             reason = receiver.queue.offer(message)
-            if reason is not None:
+            if reason is not None and not self._finds_room(receiver, message):
                 self._refuse(receiver, message, reason)
             elif is_lazy:
                 self._linger(receiver, message)
@@ -133,6 +146,9 @@ class Hub(Generic[R]):
                 if not self._ready:
                     self._on_ready()
                 self._ready.append(receiver)
+        if message.expires_ms and self.expiry is not None:
+            for receiver in receivers:
+                self.expiry.watch(receiver)
 
     def publish_to(self, receivers: Sequence[R], message: Message) -> None:
         """Publish what nobody keeps, to these alone."""
@@ -178,6 +194,9 @@ class Hub(Generic[R]):
         for pattern in receiver.subscriptions:
             self.routes.remove(pattern, receiver)
         receiver.subscriptions.clear()
+
+    def _finds_room(self, receiver: R, message: Message) -> bool:
+        return self.expiry is not None and self.expiry.finds_room(receiver, message)
 
     def _refuse(self, receiver: R, message: Message, reason: Reason) -> None:
         """Each queue that is full is told once, until it has been emptied."""

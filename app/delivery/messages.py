@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from app.delivery.publish_keys import Key
 
 ORDINARY_PRIORITY = 5
+_NS_PER_MS = 1_000_000
 
 
 class Event:
@@ -30,12 +31,11 @@ class Message(Event):
 
     __slots__ = (
         "channel",
-        "expires_at",
+        "expires_ms",
         "generation",
         "id",
         "is_durable",
         "is_late",
-        "is_mortal",
         "key",
         "leaves_no_letter",
         "life_ms",
@@ -68,9 +68,9 @@ class Message(Event):
         # Higher goes first, 0 to 9.
         self.priority = ORDINARY_PRIORITY
         self.life_ms: int | None = None
-        # Leaves the queues where it waits when its life is over: then, by this process's clock.
-        self.is_mortal = False
-        self.expires_at = 0.0
+        # It leaves the queues where it waits when its life is over: then, in milliseconds since
+        # 1970; never, if zero.
+        self.expires_ms = 0
         self.is_durable = False
         # Others that came behind it may have passed it: among those that wait it takes its place.
         self.is_late = False
@@ -85,3 +85,8 @@ class Message(Event):
         self.told_in = 0
         # By which it is known again if its publisher sends it once more.
         self.key: Key | None = None
+
+    def limit_life(self, life_ms: int, *, is_forced: bool) -> None:
+        """It is of use for so long; with force nobody gets it later who has not got it by then."""
+        self.life_ms = life_ms
+        self.expires_ms = self.id // _NS_PER_MS + life_ms if is_forced else 0

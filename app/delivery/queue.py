@@ -1,12 +1,12 @@
 """The callback queue: everything that waits for one receiver, what it has in hands first."""
 
-from bisect import insort
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from app.delivery.counters import Counters, Reason
 from app.delivery.entries import Entry, Settling
-from app.delivery.hands import Hands, by_place
+from app.delivery.hands import Hands, by_end, by_place
 from app.delivery.messages import ORDINARY_PRIORITY, Message
 
 
@@ -19,6 +19,8 @@ class QueueLimits:
 
 
 _BATCH, _WRITTEN = Settling.BATCH, Settling.WRITTEN
+# So many messages are taken out one by one; for more the queue is made anew.
+_FEW = 16
 
 
 def _precedence(message: Message) -> int:
@@ -61,7 +63,7 @@ class CallbackQueue(Hands):
             return Reason.OVERFLOW_BYTES
         self.count += 1
         self.size = size
-        if self.is_mixed or message.priority != ORDINARY_PRIORITY or message.expires_at:
+        if self.is_mixed or message.priority != ORDINARY_PRIORITY or message.expires_ms:
             self._rank(message)
         else:
             self.waiting.append(message)
@@ -71,8 +73,8 @@ class CallbackQueue(Hands):
         """Put the message behind all that is at least as urgent; a late one where it would be."""
         self.is_mixed = True
         insort(self.waiting, message, key=_rightful_place if message.is_late else _precedence)
-        if message.expires_at:
-            self.has_mortals = True
+        if message.expires_ms:
+            self.add_mortal(message)
 
     # What goes out
 
@@ -114,6 +116,7 @@ class CallbackQueue(Hands):
         if self._fresh or self._handed or self.returned or held:
             return None
         waiting, self.waiting = self.waiting, []
+        self.mortals = None
         self.batch += 1
         self._last_seq = self.seq
         self.seq += len(waiting)
@@ -150,6 +153,8 @@ class CallbackQueue(Hands):
             entry.handed_at = now
             entry.due = due
             handed[self.seq] = entry
+        if self.mortals:
+            self._drop_mortals([entry.message for entry in going])
         return going
 
     def _set_aside(self, going: list[Entry], limit: int, held: Collection[str]) -> list[Entry]:
@@ -185,19 +190,27 @@ class CallbackQueue(Hands):
 
     # Ends
 
-    def expire(self, now: float) -> list[Message]:
-        """Take out what waits and has outlived its time."""
-        if not self.has_mortals:
+    def expire(self, now_ms: int, most: int | None = None) -> list[Message]:
+        """Take out what waits and has outlived its time, at most so many; the caller counts it."""
+        mortals = self.mortals
+        if not mortals or mortals[0].expires_ms > now_ms:
             return []
-        over = [m for m in self.waiting if 0.0 < m.expires_at <= now]
-        over += [e.message for e in self.returned.values() if 0.0 < e.message.expires_at <= now]
-        if over:
+        over = mortals[: bisect_right(mortals, now_ms, key=by_end)][:most]
+        del mortals[: len(over)]
+        if len(over) > _FEW or not all(map(self._remove, over)):
             gone = set(map(id, over))
             self.waiting = [m for m in self.waiting if id(m) not in gone]
-            self._line_up([e for e in self.returned.values() if id(e.message) not in gone])
-            self._leave(over)
-            self._counters.expired += len(over)
+            self.returned = {n: e for n, e in self.returned.items() if id(e.message) not in gone}
+        self._leave(over)
         return over
+
+    def _remove(self, message: Message) -> bool:
+        """Take out one that waits, if it is in the place that it should have."""
+        place = bisect_left(self.waiting, _rightful_place(message), key=_rightful_place)
+        if place == len(self.waiting) or self.waiting[place] is not message:
+            return False
+        del self.waiting[place]
+        return True
 
     def clear(self) -> list[Entry]:
         """Take out everything, in order; it is the caller's to count what became of it."""
@@ -218,5 +231,6 @@ class CallbackQueue(Hands):
         count -= len(returned)
         waiting, self.waiting = self.waiting[:count], self.waiting[count:]
         left = [*(entry.message for entry in returned), *waiting]
+        self._drop_mortals(left)
         self._leave(left)
         return [*(entry.message for entry in taken), *left]

@@ -1,10 +1,12 @@
 """Deadlines by the thousand without a timer each: buckets of a tenth of a second."""
 
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from typing import Generic, Protocol, TypeVar
 
 _PER_SECOND = 10
 _NEVER = float("inf")
+# So many numbers of buckets that are gone are forgotten only when their time comes.
+_FEW = 64
 
 
 class Timed(Protocol):
@@ -26,7 +28,9 @@ class Timers(Generic[T]):
     """
 
     def __init__(self) -> None:
+        # Only those that have items.
         self._buckets: dict[int, set[T]] = {}
+        # Their numbers, and some of buckets that are gone.
         self._order: list[int] = []
 
     def ring_by(self, item: T, due: float) -> None:
@@ -35,23 +39,40 @@ class Timers(Generic[T]):
             return
         self.drop(item)
         item.alarm = bucket = int(due * _PER_SECOND) + 1
-        if bucket not in self._buckets:
-            self._buckets[bucket] = set()
+        if bucket in self._buckets:
+            self._buckets[bucket].add(item)
+        else:
+            self._buckets[bucket] = {item}
             heappush(self._order, bucket)
-        self._buckets[bucket].add(item)
 
     def drop(self, item: T) -> None:
         """Forget the item."""
         if item.alarm:
-            self._buckets[item.alarm].discard(item)
+            bucket = self._buckets[item.alarm]
+            bucket.discard(item)
+            if not bucket:
+                del self._buckets[item.alarm]
+                self._forget_numbers()
             item.alarm = 0
 
-    def ring(self, now: float) -> list[T]:
-        """Take out what is due; the owner puts back what must ring again."""
+    def _forget_numbers(self) -> None:
+        """Whoever moves far deadlines about must not fill the memory with them."""
+        if len(self._order) > 2 * len(self._buckets) + _FEW:
+            self._order = list(self._buckets)
+            heapify(self._order)
+
+    def ring(self, now: float, most: int | None = None) -> list[T]:
+        """Take out what is due, so many items at most; the owner puts back what must ring again."""
         rung: list[T] = []
         present = int(now * _PER_SECOND)
-        while self._order and self._order[0] <= present:
-            for item in self._buckets.pop(heappop(self._order)):
+        while self._order and self._order[0] <= present and len(rung) != most:
+            number = self._order[0]
+            bucket = self._buckets.get(number)
+            while bucket and len(rung) != most:
+                item = bucket.pop()
                 item.alarm = 0
                 rung.append(item)
+            if not bucket:
+                self._buckets.pop(number, None)
+                heappop(self._order)
         return rung

@@ -29,7 +29,7 @@ def pack_message(message: Message) -> bytes:
         head["p"] = message.priority
     if message.life_ms is not None:
         head["l"] = message.life_ms
-    if message.is_mortal:
+    if message.expires_ms:
         head["f"] = True
     if message.linger_s is not None:
         head["w"] = message.linger_s
@@ -48,8 +48,8 @@ def unpack_message(id: int, record: bytes) -> Message:
         wire, id=id, channel=head["c"], sender=head.get("s", ""), linger_s=head.get("w")
     )
     message.priority = head.get("p", ORDINARY_PRIORITY)
-    message.life_ms = head.get("l")
-    message.is_mortal = head.get("f", False)
+    if "l" in head:
+        message.limit_life(head["l"], is_forced=head.get("f", False))
     message.properties = head.get("x")
     message.leaves_no_letter = head.get("d", False)
     message.is_durable = True
@@ -60,6 +60,8 @@ def replayed(message: Message, generation: int) -> Message:
     """The message as it is for those to whom it was replayed."""
     copy = unpack_message(message.id, pack_message(message))
     copy.generation = generation
+    # Its life was that of the first one.
+    copy.life_ms, copy.expires_ms = None, 0
     return copy
 
 

@@ -50,6 +50,19 @@ async def test_another_process_finds_sessions_and_entries_in_their_order(
     assert found.is_durable
 
 
+async def test_what_was_replayed_does_not_end_with_the_life_of_the_message(at: Desk) -> None:
+    at.store.save(session("joe/1"))
+    at.store.save(session("ann/1"))
+    mortal = message(1)
+    mortal.limit_life(1000, is_forced=True)
+    at.keep(mortal, "joe/1", "ann/1")
+    await at.answered()
+    at.server.ask("HSET", KEYS.marks("joe/1"), str(BASE + 1), "g1")
+    loaded = await at.loaded()
+    lives = {key: bool(each.entries[0][1].expires_ms) for key, each in loaded.items()}
+    assert lives == {"joe/1": False, "ann/1": True}
+
+
 async def test_another_process_finds_the_channels_that_are_held_back(
     at: Desk, shared_valkey: ValkeyServer
 ) -> None:

@@ -60,9 +60,8 @@ class Feed:
         bayeux = self._bayeux
         bayeux.now = self._clock()
         message = Message(wire, id=bayeux.node.stamp(), channel=CHANNEL)
-        message.life_ms = _LIFE_MS
-        message.is_mortal = message.leaves_no_letter = True
-        message.expires_at = bayeux.now + _LIFE_MS / 1000
+        message.limit_life(_LIFE_MS, is_forced=True)
+        message.leaves_no_letter = True
         bayeux.hub.publish_to([each for each in self._subscribers() if self._wants(each)], message)
         self._waiting &= {each.number for each in self._subscribers()}
 
@@ -77,5 +76,5 @@ class Feed:
             return True
         if session.number in self._waiting:
             return False
-        self._bayeux.exits.expire(session, self._bayeux.now)
+        self._bayeux.exits.expire(session)
         return all(message.channel != CHANNEL for message in session.queue.waiting)

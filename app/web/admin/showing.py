@@ -123,7 +123,7 @@ def entry(bayeux: Bayeux, session: Session, entry: Entry) -> shapes.Entry:
         state="handed" if entry.seq in session.queue.handed else "waiting",
         priority=message.priority,
         published=published,
-        expires=published + message.life_ms if message.expires_at and message.life_ms else None,
+        expires=message.expires_ms or None,
         durable=message.is_durable,
         seq=entry.seq,
         batch=entry.batch,

@@ -21,8 +21,10 @@ POSTPONED_S = 1.0
 class Model(Answering):
     """What publishers were promised, who comes and goes, and what time does."""
 
-    def __init__(self) -> None:
+    def __init__(self, now: float) -> None:
         super().__init__()
+        # The time, as it was told last.
+        self.now = now
         # Channels on which somebody waits for the store: messages and what it said of them.
         self.lanes: dict[str, list[tuple[Sent, list[str]]]] = {}
         # What publishers heard who had to wait.
@@ -100,13 +102,20 @@ class Model(Answering):
                     self.bury(place, [Copy(sent)], GIVEN_UP)
                 else:
                     self.settle(place, [Copy(sent)], "discarded")
-            elif len(place) >= place.kind.most:
-                if self.is_full:
-                    self.settle(place, [Copy(sent)], "discarded")
-                else:
-                    self.bury(place, [Copy(sent)], FULL)
-            else:
+            elif self.has_room(place):
                 self.queue_up(place, Copy(sent))
+            elif sent.ends <= self.now:
+                self.settle(place, [Copy(sent)], "expired")
+            elif self.is_full:
+                self.settle(place, [Copy(sent)], "discarded")
+            else:
+                self.bury(place, [Copy(sent)], FULL)
+
+    def has_room(self, place: Place) -> bool:
+        """What has outlived its time makes room, one message for another."""
+        if len(place) >= place.kind.most:
+            self.expire(place, self.now)
+        return len(place) < place.kind.most
 
     def queue_up(self, place: Place, copy: Copy) -> None:
         """Behind all that is at least as urgent; if it is late, where it would be otherwise."""
@@ -175,7 +184,11 @@ class Model(Answering):
     # Time
 
     def tick(self, now: float) -> None:
-        for place in self.places:
+        self.now = now
+        there = [place for place in self.places if not place.is_over]
+        for place in there:
+            self.expire(place, now)
+        for place in there:
             if not place.is_over:
                 self.look_at(place, now)
 
@@ -236,6 +249,7 @@ class Model(Answering):
 
     def restart(self, now: float) -> None:
         """Named sessions go on with what was kept; nobody hears of anything else again."""
+        self.now = now
         unseen = self.unseen()
         self.places = [place for place in self.places if place.is_durable and not place.is_over]
         self.lanes, self.asked, self.books = {}, [], Counter()
@@ -248,6 +262,7 @@ class Model(Answering):
             place.waiting.sort(key=lambda copy: (-copy.sent.priority, copy.number))
             self.revive(place, now)
             self.books["restored"] += len(place)
+            self.expire(place, now)
 
     def revive(self, place: Place, now: float) -> None:
         """Its clocks begin anew."""

@@ -182,4 +182,5 @@ class Place:
             found.append(self.quiet_until)
         if self.hands:
             found.append(self.hands[0].due)
-        return [due for due in found if due is not None and due > now]
+        found += [copy.sent.ends for copy in self.returned + self.waiting]
+        return [due for due in found if due is not None and now < due < inf]

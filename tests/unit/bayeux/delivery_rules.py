@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from tests.unit.bayeux.delivery_people import KINDS, WORDS, Person, Said
 from tests.unit.bayeux.delivery_place import CHANNELS, Kind, Place
-from tests.unit.bayeux.delivery_stage import LIFE_MS, Stage
+from tests.unit.bayeux.delivery_stage import LIVES_MS, Stage
 from tests.unit.bayeux.delivery_store import Backing
 
 people = st.sampled_from([0, 0, 1])
@@ -48,7 +48,7 @@ class DeliveryRules(RuleBasedStateMachine):
         count=st.integers(1, 3),
         persistent=st.sampled_from([None, None, True, False]),
         priority=st.sampled_from([5, 5, 5, 1, 9]),
-        is_mortal=st.booleans(),
+        life_ms=st.sampled_from([None, None, None, None, *LIVES_MS]),
         ends_turn=st.booleans(),
     )
     def publish(
@@ -58,14 +58,14 @@ class DeliveryRules(RuleBasedStateMachine):
         count: int,
         persistent: bool | None,
         priority: int,
-        is_mortal: bool,
+        life_ms: int | None,
         ends_turn: bool,
     ) -> None:
         qos: dict[str, Any] = {"priority": priority}
         if persistent is not None:
             qos["persistent"] = persistent
-        if is_mortal:
-            qos["expiration"] = {"lifeTime": LIFE_MS, "forceDestroy": True}
+        if life_ms is not None:
+            qos["expiration"] = {"lifeTime": life_ms, "forceDestroy": True}
         self.stage.send(by, channel, count, qos)
         if ends_turn:
             self.stage.end_turn()

@@ -103,6 +103,9 @@ class Comparison:
         here = [*(entry.message for entry in tried), *queue.waiting]
         assert queue.count == len(here)
         assert queue.size == sum(len(message.wire) for message in here)
+        waits = [*(entry.message for entry in queue.returned.values()), *queue.waiting]
+        ends = [message.expires_ms for message in waits if message.expires_ms]
+        assert [message.expires_ms for message in queue.mortals or ()] == sorted(ends)
         assert (session.held is not None) == (place.question is not None), place.key
         assert (session.state is State.AWAY) == place.is_away, place.key
         if session.dispatcher is not None:

@@ -246,7 +246,7 @@ def test_the_last_failure_buries_all_and_ends_the_receiver() -> None:
 def test_what_has_outlived_its_time_is_no_dead_letter() -> None:
     court = Court(policy=Policy(retries=0))
     message = Message(b"x", id=1, channel="/a")
-    message.is_mortal, message.expires_at = True, court.now
+    message.limit_life(1, is_forced=True)
     court.counters.accepted += 1
     court.queue.offer(message)
     (entry,) = court.hand_over("a")[1:]
@@ -255,6 +255,23 @@ def test_what_has_outlived_its_time_is_no_dead_letter() -> None:
     assert court.letters() == [("a", BUSY.text)]
     assert court.counters.expired == 1
     assert court.balances()
+
+
+def test_what_waits_for_a_store_without_room_is_not_more_than_the_store_has() -> None:
+    court = Court()
+    court.offer("a", "b")
+    for message in court.queue.waiting:
+        court.queue.add_mortal(message)
+        message.limit_life(1, is_forced=True)
+    court.queue.waiting[1].is_durable = False
+    court.keeper.is_full = True
+    court.settlement.exits.expire(court.receiver)
+    assert court.counters.expired == 2
+    assert [*court.keeper.queues[court.receiver.key]] == [ord("b")]
+    passing = Message(b"c", id=ord("b"), channel="/a")
+    court.settlement.exits.turned_away(court.receiver, passing, Reason.OVERFLOW_ENTRIES)
+    assert court.counters.discarded == {Reason.OVERFLOW_ENTRIES: 1}
+    assert [*court.keeper.queues[court.receiver.key]] == [ord("b")]
 
 
 def test_a_receiver_that_never_needed_a_dispatcher_gets_one() -> None:

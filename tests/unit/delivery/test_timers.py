@@ -1,5 +1,7 @@
 """Deadlines in buckets of a tenth of a second."""
 
+import tracemalloc
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -75,6 +77,43 @@ def test_a_deadline_in_the_past_rings_next() -> None:
     timers.ring(100.0)
     timers.ring_by(item, 5.0)
     assert timers.ring(100.1) == [item]
+
+
+def test_no_more_ring_than_are_asked_for_and_the_others_ring_then() -> None:
+    timers, items = Timers[Item](), [Item() for _ in range(5)]
+    for number, item in enumerate(items):
+        timers.ring_by(item, 5.0 + number % 2)
+    rung = timers.ring(9.0, most=2) + timers.ring(9.0, most=2)
+    assert len(rung) == 4
+    assert timers.ring(9.0, most=0) == []
+    rung += timers.ring(9.0, most=2)
+    assert set(rung) == set(items)
+    assert len(rung) == 5
+
+
+def test_what_is_left_of_a_bucket_can_be_moved_and_dropped() -> None:
+    timers, items = Timers[Item](), [Item() for _ in range(3)]
+    for item in items:
+        timers.ring_by(item, 5.0)
+    (rung,) = timers.ring(6.0, most=1)
+    first, second = (item for item in items if item is not rung)
+    timers.ring_by(first, 1.0)
+    timers.drop(second)
+    assert timers.ring(6.0) == [first]
+
+
+def test_deadlines_that_move_about_leave_nothing_behind() -> None:
+    timers, item, other = Timers[Item](), Item(), Item()
+    timers.ring_by(other, 10**9)
+    tracemalloc.start()
+    before, _ = tracemalloc.get_traced_memory()
+    for second in range(10_000):
+        timers.ring_by(item, float(10**8 - second))
+    after, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert after - before < 20_000
+    timers.drop(item)
+    assert timers.ring(10**10) == [other]
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 40)), max_size=30))

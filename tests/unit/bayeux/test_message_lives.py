@@ -1,0 +1,339 @@
+"""What has outlived its time leaves when that is over, wherever it waits, and is counted once."""
+
+from functools import partial
+from itertools import count
+from typing import Any
+
+import pytest
+
+from app.bayeux import expiry
+from app.delivery.guard import Held
+from app.delivery.queue import QueueLimits
+from extensions.ack import Ack
+from extensions.delivery import Delivery
+from tests.unit.bayeux.harness import Client, House, Wire
+from tests.unit.bayeux.second_lives import (
+    KeptHouse,
+    again,
+    batch,
+    codes,
+    connect,
+    named,
+    no,
+    seqs,
+    take,
+)
+
+FOREVER = -1
+PLACES = QueueLimits(entries=3)
+
+
+def house_of(**options: Any) -> KeptHouse:
+    return KeptHouse(**{"queue_limits": PLACES, "max_interval_s": 10_000.0, **options})
+
+
+def publish(sender: Client, *numbers: int, life_ms: int = 1000, is_forced: bool = True) -> None:
+    expiration = {"lifeTime": life_ms, "forceDestroy": is_forced}
+    for number in numbers:
+        sender.publish("/a", number, ext={"delivery": {"expiration": expiration}})
+    sender.house.turn()
+
+
+def expired(house: House) -> int:
+    assert house.balances()
+    return house.bayeux.hub.counters.expired
+
+
+def left(house: KeptHouse, name: str = "joe/1") -> tuple[int, int]:
+    """How much waits for a session: in memory, and in the store."""
+    session = house.bayeux.sessions.named(name)
+    assert session is not None
+    return session.queue.count, len(house.store.queues[name])
+
+
+def test_it_leaves_the_queue_of_a_session_that_is_away_and_the_store() -> None:
+    house = house_of()
+    named(house).disconnect()
+    sender = house.connected()
+    publish(sender, 1, 2, 3)
+    house.advance(0.9)
+    assert left(house) == (3, 3)
+    house.advance(0.3)
+    assert left(house) == (0, 0)
+    assert expired(house) == 3
+    publish(sender, 4, 5, 6, life_ms=FOREVER)
+    assert codes(house) == []
+    assert left(house) == (3, 3)
+
+
+def test_it_leaves_when_its_own_time_comes_whenever_it_came() -> None:
+    house = house_of()
+    named(house).disconnect()
+    sender = house.connected()
+    publish(sender, 1, life_ms=3000)
+    publish(sender, 2, life_ms=1000)
+    publish(sender, 3, life_ms=2000)
+    for seconds in (1, 2, 3):
+        house.advance(1.1)
+        assert expired(house) == seconds
+
+
+def test_without_force_it_waits_on_and_comes_late() -> None:
+    house = house_of()
+    client = named(house)
+    publish(house.connected(), 1, is_forced=False)
+    house.advance(5.0)
+    assert expired(house) == 0
+    assert connect(client, 1).data == [1]
+
+
+def test_it_leaves_who_is_held_back() -> None:
+    house = house_of()
+    client = named(house)
+    house.bayeux.hold_back(client.session, "maintenance", "operator")
+    publish(house.connected(), 1)
+    house.advance(1.2)
+    assert left(house) == (0, 0)
+
+
+def test_it_leaves_though_its_channel_is_held_back() -> None:
+    house = house_of()
+    client = named(house)
+    house.bayeux.guard.restore("/a", Held(0, "nobody wants it"))
+    publish(house.connected(), 1)
+    asked = client.connect()
+    house.advance(1.2)
+    assert asked.is_held
+    assert left(house) == (0, 0)
+
+
+def test_it_leaves_though_its_receiver_gave_it_back() -> None:
+    house = house_of()
+    client = named(house)
+    publish(house.connected(), 1, 2, life_ms=5000)
+    got = connect(client, 1)
+    connect(client, batch(got), no(seqs(got)[0]))
+    assert left(house) == (2, 2)
+    house.advance(5.2)
+    assert left(house) == (0, 0)
+    assert expired(house) == 2
+
+
+@pytest.mark.parametrize("life_ms", [500, 5000])
+def test_it_leaves_if_contact_is_lost_before_or_after_its_time(life_ms: int) -> None:
+    house = house_of(max_interval_s=2.0)
+    client = named(house, retries=-1)
+    publish(house.connected(), 1, life_ms=life_ms)
+    connect(client, 1)
+    house.advance(1.5)
+    assert left(house) == (1, 1), "what is in somebody's hands stays there"
+    house.advance(4.0)
+    assert left(house) == (0, 0)
+    assert expired(house) == 1
+
+
+def test_it_leaves_if_nobody_took_the_answer_that_carried_it() -> None:
+    house = House(Delivery, partial(Ack, announces_batch=False), max_interval_s=100.0)
+    client = house.connected()
+    client.subscribe("/a")
+    asked = client.connect()
+    asked.wire.is_cut = True
+    publish(house.connected(), 1)
+    assert client.session.queue.count == 1
+    house.advance(1.2)
+    assert client.session.queue.count == 0
+    assert expired(house) == 1
+
+
+def in_hands_too_long(house: KeptHouse) -> Client:
+    """Who has something in hands that has outlived its time, and may say so."""
+    client = named(house)
+    publish(house.connected(), 1)
+    assert connect(client, 1).data == [1]
+    house.advance(2.0)
+    assert left(house) == (1, 1)
+    return client
+
+
+def test_it_leaves_if_its_reply_was_lost_and_it_may_not_be_handed_over_again() -> None:
+    house = house_of()
+    client = in_hands_too_long(house)
+    house.bayeux.hold_back(client.session, "maintenance", "operator")
+    assert connect(client, 1).data == []
+    house.advance(0.2)
+    assert left(house) == (0, 0)
+
+
+def test_it_leaves_if_the_next_client_does_not_ask_for_it() -> None:
+    house = house_of()
+    in_hands_too_long(house)
+    take(house.guest())
+    house.advance(0.2)
+    assert left(house) == (0, 0)
+
+
+def test_it_leaves_if_nobody_took_the_answer_that_carried_it_a_second_time() -> None:
+    house = house_of()
+    client = named(house)
+    publish(house.connected(), 1)
+    connect(client, 1)
+    wire = Wire()
+    wire.is_cut = True
+    assert connect(client, 1, wire=wire).is_held
+    house.now += 2.0
+    house.bayeux.tick(house.now)
+    assert left(house) == (1, 1)
+    house.turn()
+    house.advance(0.2)
+    assert left(house) == (0, 0)
+
+
+def test_it_leaves_a_plain_session_whose_client_is_away() -> None:
+    house = House(Delivery, max_interval_s=100.0)
+    client = house.connected()
+    client.subscribe("/a")
+    publish(house.connected(), 1)
+    house.advance(1.2)
+    assert client.session.queue.count == 0
+    assert expired(house) == 1
+
+
+def test_what_waited_for_the_store_leaves_when_it_comes() -> None:
+    house = house_of()
+    client = named(house)
+    house.store.is_silent = True
+    publish(house.connected(), 1)
+    house.advance(2.0)
+    house.store.answer_late(house.store.outcome)
+    house.turn()
+    house.advance(0.2)
+    assert left(house) == (0, 0)
+    assert expired(house) == 1
+    assert connect(client, 1).data == []
+
+
+def test_while_the_store_is_away_it_leaves_the_queue_and_afterwards_the_store() -> None:
+    house = house_of()
+    named(house).disconnect()
+    publish(house.connected(), 1, 2)
+    house.store.go_away()
+    house.advance(1.2)
+    assert left(house) == (0, 2)
+    house.store.come_back()
+    assert left(house) == (0, 0)
+    assert expired(house) == 2
+
+
+def test_its_life_goes_on_while_the_server_does_not_run() -> None:
+    house = house_of()
+    named(house).disconnect()
+    publish(house.connected(), 1, life_ms=60_000)
+    # A laptop slept, or the process was frozen: for the core no time has passed.
+    house._stamps = count(house._stamp() + 60 * 10**9)
+    house.advance(0.2)
+    assert left(house) == (0, 0)
+    assert expired(house) == 1
+
+
+# Restarts
+
+
+def test_what_outlived_its_time_while_no_server_ran_leaves_when_one_begins() -> None:
+    house = house_of()
+    named(house).disconnect()
+    publish(house.connected(), 1)
+    publish(house.connected(), 2, life_ms=10_000)
+    house.now += 5.0
+    house = house.reborn()
+    assert left(house) == (1, 1)
+    assert expired(house) == 1
+    house.advance(5.1)
+    assert left(house) == (0, 0)
+    assert expired(house) == 2
+
+
+def test_what_was_in_hands_when_the_server_ended_comes_again() -> None:
+    house = house_of()
+    client = named(house)
+    publish(house.connected(), 1)
+    assert connect(client, 1).data == [1]
+    house.now += 5.0
+    house = house.reborn()
+    house.advance(1.0)
+    assert connect(again(client, house), 1).data == [1]
+
+
+# Queues that are full
+
+
+def test_it_makes_room_before_anything_is_refused_by_a_full_queue() -> None:
+    house = house_of()
+    named(house).disconnect()
+    sender = house.connected()
+    publish(sender, 1)
+    publish(sender, 2, 3, life_ms=FOREVER)
+    house.now += 1.0
+    publish(sender, 4, life_ms=FOREVER)
+    assert left(house) == (3, 3)
+    assert expired(house) == 1
+    publish(sender, 5, life_ms=FOREVER)
+    assert codes(house) == ["resource.overflow.queue.entries"]
+
+
+def test_it_makes_room_for_bytes_too() -> None:
+    house = house_of(queue_limits=QueueLimits(bytes=400))
+    named(house).disconnect()
+    sender = house.connected()
+    for _ in range(20):
+        publish(sender, 1)
+    assert set(codes(house)) == {"resource.overflow.queue.bytes"}
+    house.store.letters.clear()
+    house.now += 1.0
+    sender.publish("/a", "x" * 300)
+    house.turn()
+    assert codes(house) == []
+    assert left(house) == (1, 1)
+
+
+def test_what_is_over_when_it_comes_to_a_full_queue_has_expired() -> None:
+    house = house_of()
+    named(house).disconnect()
+    sender = house.connected()
+    publish(sender, 1, 2, 3, life_ms=FOREVER)
+    publish(sender, 4, life_ms=0)
+    assert codes(house) == []
+    assert left(house) == (3, 3)
+    assert expired(house) == 1
+
+
+# What it costs
+
+
+def test_one_tick_looks_at_so_much_and_the_next_ones_go_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(expiry, "_MOST", 20)
+    house = house_of(queue_limits=QueueLimits(entries=100), max_sessions_per_subject=100)
+    for number in range(1, 16):
+        named(house, name=f"joe/{number}").disconnect()
+    sender = house.connected()
+    publish(sender, *range(30))
+    house.advance(1.0)
+    counts = [expired(house)]
+    while counts[-1] < 15 * 30:
+        house.now += 0.1
+        house.bayeux.tick(house.now)
+        counts.append(expired(house))
+        assert 0 < counts[-1] - counts[-2] <= 20
+    assert not house.bayeux.hub.counters.dead
+
+
+def test_what_waits_for_a_session_that_has_ended_is_not_remembered() -> None:
+    house = house_of()
+    client = named(house)
+    publish(house.connected(), 1, life_ms=10**9)
+    fuse = client.session.fuse
+    assert fuse is not None
+    assert fuse.alarm
+    house.bayeux.end_by_server(client.session)
+    assert not fuse.alarm
