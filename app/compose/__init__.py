@@ -125,9 +125,9 @@ def _say_what_is_missing(settings: Settings) -> None:
     """What these settings cannot do although one might think so."""
     if "*" in settings.allow_origin:
         log.warning(
-            "allow_origin *: any page may use this server, but never with credentials: browsers "
-            "refuse the answers to cometd.js's long-polling, which always asks with them, and "
-            "leave WebSocket; name the origins one by one"
+            "allow_origin *: pages of origins that are not named one by one cannot use "
+            "long-polling with credentials, as cometd.js does: browsers refuse the answers, and "
+            "leave them WebSocket"
         )
     if settings.admin is None and not _is_private(settings):
         log.info(

@@ -1,5 +1,6 @@
 """The doctor says what is missing, and what to do about it."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -43,7 +44,9 @@ def test_without_packages_it_is_said_which(
     monkeypatch.setattr(doctor, "_PACKAGES", ("pyspark", "no-such-package"))
     said = run("--prepare")
     assert said.exit_code == 1
-    assert "no-such-package\tno\tmissing: pip install 'holdfast[pipeline]'" in said.stdout
+    # The pip of another Python would look for Holdfast where it is not.
+    install = f"{sys.executable} -m pip install 'holdfast[pipeline]'"
+    assert f"no-such-package\tno\tmissing: {install}" in said.stdout
 
 
 def test_an_archive_that_cannot_be_made_is_no_promise(

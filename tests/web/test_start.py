@@ -85,7 +85,7 @@ def test_what_any_origin_cannot_do_is_warned_of(origins: list[str], tmp_path: Pa
     flags = [flag for origin in origins for flag in ("--allow-origin", origin)]
     with program("--port", "0", *flags, home=tmp_path) as running:
         assert running.place()
-        assert ("never with credentials" in running.errors()) is ("*" in origins)
+        assert ("cannot use long-polling with credentials" in running.errors()) is ("*" in origins)
 
 
 def test_it_is_reached_at_the_paths_that_were_named(tmp_path: Path) -> None:
