@@ -37,10 +37,13 @@ GROUPS = {
 MEANINGS = {
     BayeuxError.CHANNEL_MISSING: "No `channel`; or unsubscribing where nobody is subscribed",
     BayeuxError.DATA_MISSING: "A publish without `data` (`null` is data)",
-    BayeuxError.DELIVERY_INVALID: "An option in `ext.delivery` is unknown, is not offered, or has "
-    "a value that makes no sense; it is named",
+    BayeuxError.DELIVERY_INVALID: "An option or a verdict in `ext.delivery` is unknown, is not "
+    "offered, or has a value that makes no sense; it is named",
+    BayeuxError.NOT_SUPPORTED: "A channel or a key of `ext` is reserved for a feature that this "
+    "server does not have; it is named",
     BayeuxError.ADVICE_INVALID: "`advice` is no object",
-    BayeuxError.EXT_INVALID: "`ext` is no object",
+    BayeuxError.EXT_INVALID: "`ext` is no object; or `ack`, `timesync` in it cannot be read: the "
+    "part is named",
     BayeuxError.HANDSHAKE_BATCHED: "The message came in one request with a handshake",
     BayeuxError.TEXT_INVALID: "A text in the message has half of a surrogate pair, as one that was "
     "cut within an emoji",

@@ -9,13 +9,17 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from app.bayeux.codec import Json
+from app.bayeux.errors import BayeuxError, Refused
 from app.bayeux.extension import ServerExtension, SessionExtension
 from app.bayeux.server import Bayeux
 from app.bayeux.sessions import Session
 from app.delivery.entries import Settling
+from app.delivery.numbers import whole
 
 _HANDSHAKE = "/meta/handshake"
 _CONNECT = "/meta/connect"
+# Who leaves has no other way to say what it has.
+_ACKNOWLEDGING = frozenset([_CONNECT, "/meta/disconnect"])
 
 
 class Ack(ServerExtension):
@@ -29,11 +33,20 @@ class Ack(ServerExtension):
         kind = _AckFromHandshakeOn if announces_batch else _AckOfSession
         self._session_extension = kind(bayeux)
 
+    def check(self, message: Json) -> None:
+        ack = message["ext"]["ack"]
+        if message["channel"] == _HANDSHAKE:
+            is_read = type(ack) is bool or ack == "true"
+        else:
+            is_read = type(ack) is int or whole(ack) is not None
+        if not is_read:
+            raise Refused(BayeuxError.EXT_INVALID, "user.illegalArgument", "ack")
+
     def negotiate(
         self, session: Session, handshake: Json, reply: Json, now: float
     ) -> SessionExtension | None:
         asked = (handshake.get("ext") or {}).get("ack")
-        if asked is not True and asked != "true":
+        if not asked:
             return None
         self._bayeux.agree(session, session.terms, acks=True)
         answer: Any = {"enabled": True, "batch": 0} if self._announces_batch else asked
@@ -52,12 +65,13 @@ class _AckOfSession(SessionExtension):
         self._settlement = bayeux.settlement
 
     def incoming(self, session: Session, message: Json, now: float) -> bool:
-        if message["channel"] == _CONNECT:
+        if message["channel"] in _ACKNOWLEDGING:
             ext = message.get("ext")
-            if ext and "ack" in ext:
-                batch = ext["ack"]
-                said = batch if type(batch) is int else -1
-                self._settlement.acknowledge(session, said, now)
+            batch = ext.get("ack") if ext else None
+            if type(batch) is not int:
+                batch = whole(batch)
+            if batch is not None:
+                self._settlement.acknowledge(session, batch, now)
         return True
 
     def outgoing(self, session: Session, reply: Json, asked: Mapping[str, Any], now: float) -> None:

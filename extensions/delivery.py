@@ -15,6 +15,7 @@ import orjson
 from app.bayeux.codec import Json
 from app.bayeux.errors import BayeuxError, Refused
 from app.bayeux.extension import ServerExtension, SessionExtension
+from app.bayeux.reading import most_verdicts, verdicts_of
 from app.bayeux.server import Bayeux
 from app.bayeux.services import Call
 from app.bayeux.sessions import Session
@@ -23,15 +24,13 @@ from app.delivery.entries import Entry, Settling
 from app.delivery.json_text import to_json
 from app.delivery.messages import Event, Message
 from app.delivery.node import Node
-from app.delivery.verdicts import parse
+from app.delivery.verdicts import SILENT, Unreadable, Verdict, read_said
 
 SERVICE = "/service/delivery"
 _HANDSHAKE = "/meta/handshake"
 # What all receivers are told, then what is this one's own: in every event, and in some.
 _EVENT = b'%b"seq":%d,"queue":{"index":%d,"size":%d}%b}}}'
 _LIFE = b',"expiration":{"lifeTime":%d,"remainingLife":%d}'
-# Verdicts of one message of a client; more than its queue may hold is a mistake or an attack.
-_MOST_VERDICTS = 10_000
 
 
 class Delivery(ServerExtension):
@@ -45,6 +44,12 @@ class Delivery(ServerExtension):
         self._dress = Dress(bayeux.node)
         bayeux.services.add(SERVICE, self._take_verdicts)
 
+    def check(self, message: Json) -> None:
+        name = message["channel"]
+        if name.startswith(SERVICE) and self._bayeux.channels.named(name).name == SERVICE:
+            # What stands in `ext` has no effect either if the verdicts here cannot be read.
+            verdicts_of(self._bayeux, _listed(message.get("data", [])))
+
     def negotiate(
         self, session: Session, handshake: Json, reply: Json, now: float
     ) -> SessionExtension | None:
@@ -55,9 +60,12 @@ class Delivery(ServerExtension):
         try:
             check_names(asked)
             terms = Terms.of(True if asked == "true" else asked)
-        except TermsInvalid as invalid:
+            said = read_said(asked, most_verdicts(self._bayeux)) if type(asked) is dict else SILENT
+        except (TermsInvalid, Unreadable) as invalid:
             error = BayeuxError.DELIVERY_INVALID
             raise Refused(error, "user.illegalArgument", str(invalid)) from invalid
+        # Its session has nothing in hands yet.
+        self._bayeux.hub.counters.verdicts_unknown += len(said.verdicts)
         most = self._bayeux.options.max_sessions_per_subject
         terms = replace(terms, max_sessions=min(terms.max_sessions, most))
         if terms.subject is not None:
@@ -79,8 +87,11 @@ class Delivery(ServerExtension):
         session.go_by(terms.key if is_named else f"{subject}/-{session.number}")
 
     def _take_verdicts(self, call: Call) -> None:
+        if call.session.terms is None:
+            # Nobody told it what to give verdicts on.
+            raise Refused(BayeuxError.DELIVERY_INVALID, "user.illegalArgument", "verdicts")
+        verdicts = verdicts_of(self._bayeux, _listed(call.data))
         call.is_kept = call.session.is_durable
-        verdicts = call.data if isinstance(call.data, list) else [call.data]
         _judge(self._bayeux, call.session, verdicts, self._bayeux.now)
 
 
@@ -91,17 +102,12 @@ class _DeliveryOfSession(SessionExtension):
         self._bayeux = bayeux
 
     def incoming(self, session: Session, message: Json, now: float) -> bool:
-        ext = message.get("ext")
-        said = ext.get("delivery") if ext else None
-        if said is not None and isinstance(said, Mapping):
-            verdicts = said.get("verdicts")
-            if isinstance(verdicts, list):
-                _judge(self._bayeux, session, verdicts, now)
-            if message["channel"] == "/meta/connect":
-                pending = said.get("pending")
-                session.queue.keep_pending(_numbers(pending))
-        elif session.queue.has_pending and message["channel"] == "/meta/connect":
-            session.queue.keep_pending(())
+        present = self._bayeux.present
+        said = SILENT if present is None else present.said
+        if said.verdicts:
+            _judge(self._bayeux, session, said.verdicts, now)
+        if message["channel"] == "/meta/connect" and (said.pending or session.queue.has_pending):
+            session.queue.keep_pending(said.pending)
         return True
 
     def outgoing(self, session: Session, reply: Json, asked: Mapping[str, Any], now: float) -> None:
@@ -114,20 +120,12 @@ class _DeliveryOfSession(SessionExtension):
             reply.setdefault("ext", {})["delivery"] = told
 
 
-def _numbers(pending: object) -> frozenset[int]:
-    if not isinstance(pending, list):
-        return frozenset()
-    return frozenset(seq for seq in pending if type(seq) is int)
+def _listed(said: object) -> object:
+    """One verdict alone need not stand in a list."""
+    return [said] if isinstance(said, dict) else said
 
 
-def _judge(bayeux: Bayeux, session: Session, elements: Sequence[object], now: float) -> None:
-    verdicts = []
-    for element in elements[:_MOST_VERDICTS]:
-        verdict = parse(element)
-        if verdict is None:
-            bayeux.hub.counters.verdicts_unknown += 1
-        else:
-            verdicts.append(verdict)
+def _judge(bayeux: Bayeux, session: Session, verdicts: Sequence[Verdict], now: float) -> None:
     refused_any = bayeux.settlement.judge(session, verdicts, now)
     if refused_any and session.is_durable and bayeux.present is not None:
         bayeux.present.wait_for_store()

@@ -14,12 +14,14 @@ from app.bayeux.handshake import Handshake, check_capacity
 from app.bayeux.life import State
 from app.bayeux.owing import finish, owe
 from app.bayeux.publish import publish
+from app.bayeux.reading import read_ext
 from app.bayeux.server import Bayeux
 from app.bayeux.sessions import Session
 from app.bayeux.subscribe import subscribe, unsubscribe
 from app.bayeux.unfit import Unfit
 from app.delivery.channels import Channel, Kind
 from app.delivery.error_codes import NO_CONNECTION
+from app.delivery.verdicts import SILENT
 
 _HANDSHAKE = "/meta/handshake"
 _CONNECT = "/meta/connect"
@@ -187,6 +189,8 @@ def _carry_out(
         raise _unknown(bayeux, message, exchange)
     if (session.terms is not None or session.is_durable) and bayeux.exits.is_crowded:
         raise _crowded(bayeux)
+    ext = message.get("ext")
+    exchange.said = read_ext(bayeux, session, channel, message) if ext else SILENT
     if session.extensions:
         run_incoming(session, message, bayeux.now)
         if session.state in _LEFT:

@@ -11,6 +11,7 @@ class BayeuxError(Enum):
     CHANNEL_MISSING = (400, "channel_missing")
     DATA_MISSING = (400, "data_missing")
     DELIVERY_INVALID = (400, "delivery_invalid")
+    NOT_SUPPORTED = (400, "not_supported")
     ADVICE_INVALID = (400, "advice_invalid")
     EXT_INVALID = (400, "ext_invalid")
     TEXT_INVALID = (400, "text_invalid")

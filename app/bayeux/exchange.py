@@ -5,6 +5,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Protocol
 
 from app.delivery.messages import Event
+from app.delivery.verdicts import SILENT
 
 if TYPE_CHECKING:
     from app.bayeux.sessions import Session
@@ -75,6 +76,7 @@ class Exchange:
         "owed",
         "pipe",
         "replies",
+        "said",
         "session",
         "waits_for_store",
     )
@@ -97,6 +99,8 @@ class Exchange:
         # Set when the request came over a connection on which messages may be sent at any time.
         self.pipe = pipe
         self.session: Session | None = None
+        # What the message that is being handled says of deliveries.
+        self.said = SILENT
         self.replies: list[bytes] = []
         self.connect: PendingConnect | None = None
         # Replies that wait for something, and the session's client when they began to.

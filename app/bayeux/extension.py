@@ -40,6 +40,12 @@ class ServerExtension:
         """
         return None
 
+    def check(self, message: Json) -> None:
+        """Raise `Refused` if what stands under an owned key of the message's `ext` is unreadable.
+
+        Of each message that has such a key, before anything of the message has effect.
+        """
+
     def resume(self, session: Session, now: float) -> SessionExtension | None:
         """Agree again with a session that the store kept while no server ran."""
         return None

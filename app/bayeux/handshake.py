@@ -9,6 +9,7 @@ from app.bayeux.errors import BayeuxError, Refused
 from app.bayeux.exchange import Exchange
 from app.bayeux.extension import SessionExtension
 from app.bayeux.options import Durable
+from app.bayeux.reading import check_ext
 from app.bayeux.server import Bayeux, Outcome
 from app.bayeux.sessions import Session
 from app.bayeux.takeover import take_over
@@ -40,6 +41,8 @@ class Handshake:
         """Whether the reply is complete; otherwise `fulfil` is called when it is."""
         try:
             self._check_connection_types()
+            if self._message.get("ext"):
+                check_ext(self._bayeux, self._message)
             self._bayeux.rights.check_handshake(self._session, self._message)
             return self._negotiate()
         except Exception as error:

@@ -6,6 +6,7 @@ from app.bayeux.exchange import Exchange
 from app.bayeux.hooks import check_outcome
 from app.bayeux.owing import owe
 from app.bayeux.qos import Qos, QosInvalid
+from app.bayeux.reserved import refuse_replies, refuse_service
 from app.bayeux.rights import BY_POLICY
 from app.bayeux.server import Bayeux
 from app.bayeux.services import Call
@@ -52,15 +53,13 @@ def publish(
     if "data" not in message:
         raise Refused(BayeuxError.DATA_MISSING)
     if channel.is_reserved:
+        refuse_replies(channel)
         raise Refused(BayeuxError.PUBLISH_DENIED, BY_POLICY)
     if not bayeux.rights.are_open:
         exists = bool(bayeux.hub.routes.receivers(channel)) or channel.kind is Kind.SERVICE
         bayeux.rights.check_publish(session, channel, message, exists=exists)
-    qos = _qos(message["ext"]) if message.get("ext") else None
+    qos = publish_qos(channel, message) if message.get("ext") else None
     if channel.kind is Kind.SERVICE:
-        if qos is not None and qos.key is not None:
-            # What is asked a second time is done a second time.
-            raise Refused(BayeuxError.DELIVERY_INVALID, "user.publish", "key")
         return _serve(bayeux, exchange, session, channel, message, reply)
     if session.owed_publishes >= _MOST_OWED:
         raise Refused(BayeuxError.PUBLISHES_EXCEEDED, str(_MOST_OWED))
@@ -90,6 +89,7 @@ def _serve(
     reply["successful"] = True
     service = bayeux.services.find(channel)
     if service is None:
+        refuse_service(channel)
         return True
     call = Call(bayeux.deliver_event, session, channel.name, message)
     outcome = service(call)
@@ -153,15 +153,19 @@ def _fill(session: Session, reply: Json, outcome: Kept, qos: Qos | None) -> None
             raise Refused(BayeuxError.STORE_UNAVAILABLE, NO_CONNECTION.text, "unknown")
 
 
-def _qos(ext: Json) -> Qos | None:
-    """What the publisher asks for its message, if anything."""
-    asked = ext.get("delivery")
+def publish_qos(channel: Channel, message: Json) -> Qos | None:
+    """What the publisher asks for its message, if anything. Raises `Refused`."""
+    asked = message["ext"].get("delivery")
     if asked is None:
         return None
     try:
-        return Qos.of(asked)
+        qos = Qos.of(asked)
     except QosInvalid as invalid:
         raise Refused(BayeuxError.DELIVERY_INVALID, "user.publish", str(invalid)) from invalid
+    if qos.key is not None and channel.kind is Kind.SERVICE:
+        # What is asked a second time is done a second time.
+        raise Refused(BayeuxError.DELIVERY_INVALID, "user.publish", "key")
+    return qos
 
 
 def _event(bayeux: Bayeux, channel: Channel, message: Json) -> Json:

@@ -8,6 +8,7 @@ from typing import Any, Self
 from app.bayeux.publish_keys import key_of
 from app.bayeux.sessions import Session
 from app.delivery.messages import ORDINARY_PRIORITY, Message
+from app.delivery.numbers import whole
 
 # What a receiver says of messages may travel with whatever it sends.
 SAID_BY_RECEIVERS = frozenset({"verdicts", "pending"})
@@ -61,8 +62,8 @@ class Qos:
         if not isinstance(asked, Mapping):
             raise QosInvalid("delivery")
         refuse_others(asked, _OPTIONS, _NOT_OFFERED)
-        priority = asked.get("priority", ORDINARY_PRIORITY)
-        if type(priority) is not int or not 0 <= priority <= 9:
+        priority = whole(asked.get("priority", ORDINARY_PRIORITY))
+        if priority is None or not 0 <= priority <= 9:
             raise QosInvalid("priority")
         persistent = asked.get("persistent")
         if persistent is not None and type(persistent) is not bool:
@@ -100,10 +101,10 @@ def _life(expiration: object) -> tuple[int | None, bool]:
         return None, False
     if not isinstance(expiration, Mapping):
         raise QosInvalid("expiration")
-    life_ms = expiration.get("lifeTime", -1)
+    life_ms = whole(expiration.get("lifeTime", -1))
     if expiration.keys() - {"lifeTime", "forceDestroy"}:
         raise QosInvalid("expiration")
-    if type(life_ms) is not int or not -1 <= life_ms <= _LONGEST_LIFE_MS:
+    if life_ms is None or not -1 <= life_ms <= _LONGEST_LIFE_MS:
         raise QosInvalid("expiration.lifeTime")
     force_destroy = expiration.get("forceDestroy", False)
     if type(force_destroy) is not bool:

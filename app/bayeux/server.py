@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Protocol
 
 from app.bayeux.admission import Admission
@@ -20,6 +21,7 @@ from app.bayeux.life import Input, State
 from app.bayeux.options import ChannelRule, Options
 from app.bayeux.ownership import Ownership
 from app.bayeux.qos import Qos
+from app.bayeux.reserved import RESERVED_EXT, refuse_ext
 from app.bayeux.rights import Rights
 from app.bayeux.services import Services
 from app.bayeux.sessions import Session, Sessions
@@ -111,6 +113,10 @@ class Bayeux:
         self._eventful: tuple[ServerExtension, ...] = ()
         # Credentials are nobody's business even if no extension looks at them.
         self.owned_ext = frozenset({"authentication"})
+        # What looks at a key of `ext` before anything of its message has effect.
+        self.ext_checks: dict[str, tuple[Callable[[Json], None], ...]] = {
+            name: (partial(refuse_ext, name),) for name in RESERVED_EXT
+        }
 
     def extend(self, extension: ServerExtension) -> None:
         """Install an extension, behind those that are there."""
@@ -120,6 +126,10 @@ class Bayeux:
         self.extensions += (extension,)
         if type(extension).event is not ServerExtension.event:
             self._eventful += (extension,)
+        for name in extension.owns:
+            # A reserved name is refused until somebody owns it.
+            others = self.ext_checks.get(name, ()) if name in self.owned_ext else ()
+            self.ext_checks[name] = (*others, extension.check)
         self.owned_ext |= extension.owns
 
     # What the shell calls

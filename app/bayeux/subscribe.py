@@ -7,6 +7,7 @@ from app.bayeux.errors import BayeuxError, Refused
 from app.bayeux.exchange import Exchange
 from app.bayeux.owing import owe
 from app.bayeux.qos import QosInvalid
+from app.bayeux.reserved import refuse_replies
 from app.bayeux.server import Bayeux
 from app.bayeux.sessions import Session
 from app.bayeux.subscribe_qos import PLAIN, SubscribeQos
@@ -23,8 +24,9 @@ def subscribe(
 ) -> bool:
     """Add the subscriptions; having one already is no error."""
     channels = _channels(bayeux, message)
-    qos = _qos(session, message["ext"]) if message.get("ext") else PLAIN
+    qos = subscribe_qos(session, message) if message.get("ext") else PLAIN
     for channel in channels:
+        refuse_replies(channel)
         if channel.kind is Kind.META:
             known = channel.name in _META
             error = BayeuxError.SUBSCRIBE_DENIED if known else BayeuxError.CREATE_DENIED
@@ -81,9 +83,9 @@ def part(bayeux: Bayeux, session: Session, pattern: str) -> None:
         session.oneway.discard(pattern)
 
 
-def _qos(session: Session, ext: Json) -> SubscribeQos:
-    """What the subscriber asks for, if anything."""
-    asked = ext.get("delivery")
+def subscribe_qos(session: Session, message: Json) -> SubscribeQos:
+    """What the subscriber asks for, if anything. Raises `Refused`."""
+    asked = message["ext"].get("delivery")
     if asked is None:
         return PLAIN
     try:

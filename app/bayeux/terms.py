@@ -7,6 +7,7 @@ from typing import Any, Self
 
 from app.bayeux.codec import Json
 from app.delivery.dispatcher import Policy
+from app.delivery.numbers import whole
 
 _NAME = re.compile(
     r"(?:client/)?([A-Za-z0-9][A-Za-z0-9.@+~-]{1,62})(?:/(?:session/)?([1-9][0-9]{0,8}))?"
@@ -178,8 +179,8 @@ def _name(asked: object) -> dict[str, Any]:
 def _integer(
     options: Mapping[str, Any], name: str, default: int, *, least: int = 0, most: int = _MOST
 ) -> int:
-    value = options.get(name, default)
-    if type(value) is not int or not least <= value <= most:
+    value = whole(options.get(name, default))
+    if value is None or not least <= value <= most:
         raise TermsInvalid(name)
     return value
 

@@ -6,6 +6,8 @@ from enum import Enum
 
 # What the server itself has to tell.
 SYSTEM = "/sys/"
+# Where replies to requests will travel.
+REPLIES = "/ret/"
 
 # Bayeux 1.0 allows less; CometD's clients use what stands here.
 _LEGAL = re.compile(r"/[A-Za-z0-9 !#$()*+\-./@_{~}]+")
@@ -53,7 +55,7 @@ class Channels:
         self._limits = limits or ChannelLimits()
         self._seen: dict[str, Channel | None] = {}
         self._characters = 0
-        self._reserved: tuple[str, ...] = (SYSTEM,)
+        self._reserved: tuple[str, ...] = (SYSTEM, REPLIES)
 
     def reserve(self, prefix: str) -> None:
         """From now on nobody but the server publishes on channels that begin so."""

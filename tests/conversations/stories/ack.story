@@ -18,17 +18,14 @@ alice <- /meta/connect ok {"ext": {"ack": 1}}
 # Nothing else switches the extension on
 alice -> /meta/handshake {"ext": {"ack": false}}
 alice <- /meta/handshake ok {"clientId": new $alice, "ext": absent, ...}
-alice connects
+alice -> /meta/connect {"ext": {"ack": 0}}
+alice <- /meta/connect ok
 bob -> /meta/handshake {"ext": {"ack": 1}}
-bob <- /meta/handshake ok {"clientId": new $bob, "ext": absent, ...}
-bob connects
+bob <- /meta/handshake error "400:user.illegalArgument,ack:ext_invalid" {"advice": {"reconnect": "none", ...}}
 carol -> /meta/handshake {"ext": {"ack": {"enabled": true}}}
-carol <- /meta/handshake ok {"clientId": new $carol, "ext": absent, ...}
-carol connects
+carol <- /meta/handshake error "400:user.illegalArgument,ack:ext_invalid" {"advice": {"reconnect": "none", ...}}
 dave -> /meta/handshake {"ext": {"ack": "yes"}}
-dave <- /meta/handshake ok {"clientId": new $dave, "ext": absent, ...}
-dave -> /meta/connect {"ext": {"ack": 0}}
-dave <- /meta/connect ok
+dave <- /meta/handshake error "400:user.illegalArgument,ack:ext_invalid" {"advice": {"reconnect": "none", ...}}
 
 # The extension can be switched off
 ! ack = false
@@ -261,7 +258,7 @@ alice <- /ack/range {"data": 1}
 alice -> /meta/connect {"ext": {"ack": 5}, "advice": {"timeout": 0}}
 alice <- /meta/connect ok {"ext": {"ack": 6}, "advice": <any>}
 
-# An ack that is no whole number settles nothing
+# An ack that is no whole number refuses its connect, and settles nothing
 alice handshakes with ack
 alice subscribes to /ack/odd
 alice connects with ack
@@ -271,17 +268,18 @@ alice -> /meta/connect {"ext": {"ack": 1}}
 alice <- /ack/odd {"data": 1}
          /meta/connect ok {"ext": {"ack": 2}}
 alice -> /meta/connect {"ext": {"ack": "2"}, "advice": {"timeout": 0}}
+alice <- /meta/connect error "400:user.illegalArgument,ack:ext_invalid"
+alice -> /meta/connect {"ext": {"ack": 2.5}, "advice": {"timeout": 0}}
+alice <- /meta/connect error "400:user.illegalArgument,ack:ext_invalid"
+alice -> /meta/connect {"ext": {"ack": true}, "advice": {"timeout": 0}}
+alice <- /meta/connect error "400:user.illegalArgument,ack:ext_invalid"
+alice -> /meta/connect {"ext": {"ack": null}, "advice": {"timeout": 0}}
+alice <- /meta/connect error "400:user.illegalArgument,ack:ext_invalid"
+alice -> /meta/connect {"ext": {"ack": 1}, "advice": {"timeout": 0}}
 alice <- /ack/odd {"data": 1}
          /meta/connect ok {"ext": {"ack": 3}, "advice": <any>}
-alice -> /meta/connect {"ext": {"ack": 2.5}, "advice": {"timeout": 0}}
-alice <- /ack/odd {"data": 1}
-         /meta/connect ok {"ext": {"ack": 4}, "advice": <any>}
-alice -> /meta/connect {"ext": {"ack": true}, "advice": {"timeout": 0}}
-alice <- /ack/odd {"data": 1}
-         /meta/connect ok {"ext": {"ack": 5}, "advice": <any>}
-alice -> /meta/connect {"ext": {"ack": null}, "advice": {"timeout": 0}}
-alice <- /ack/odd {"data": 1}
-         /meta/connect ok {"ext": {"ack": 6}, "advice": <any>}
+alice -> /meta/connect {"ext": {"ack": 3.0}, "advice": {"timeout": 0}}
+alice <- /meta/connect ok {"ext": {"ack": 4}, "advice": <any>}
 
 # A connect without an ack settles nothing, and its reply is numbered all the same
 alice handshakes with ack
@@ -296,7 +294,7 @@ alice -> /meta/connect {"advice": {"timeout": 0}}
 alice <- /ack/none {"data": 1}
          /meta/connect ok {"ext": {"ack": 3}, "advice": <any>}
 
-# Only connects acknowledge
+# Publishes and subscriptions acknowledge nothing
 alice handshakes with ack
 alice subscribes to /ack/only
 alice connects with ack

@@ -26,6 +26,31 @@ alice <- /meta/connect error "402::session_unknown" {"advice": {"reconnect": "ha
 carol ends the session
 walter disconnects
 
+# Who ends a named session leaves dead letters, unless discarding is said to be meant
+walter watches the dead letters
+alice takes /names/ended under {"session": "ended/1"}
+bob handshakes
+bob publishes 1 to /names/ended
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /names/ended {"data": 1, ...}
+         /meta/connect ok {"ext": {"ack": 2}}
+bob publishes 2 to /names/ended
+-- What is acknowledged with the end is done; what waits is not handed over any more.
+alice -> /meta/disconnect {"ext": {"ack": 2, "delivery": {"end": true}}}
+alice <- /meta/disconnect ok
+walter <~ /sys/deadMessage {"data": {"content": 2, "receiver": "client/ended/1", "errorCode": "communication.noConnection.callbackServer.notavailable", "reason": <text like .*its client ended the session>, ...}, ...}
+          /meta/connect ok {"ext": {"ack": 2}}
+walter ~> /meta/connect {"ext": {"ack": 2}}
+alice takes /names/ended under {"session": "ended/1"}
+bob publishes 3 to /names/ended
+alice -> /meta/disconnect {"ext": {"delivery": {"discard": true}}}
+alice <- /meta/disconnect error "400:user.illegalArgument,discard:delivery_invalid"
+alice ends the session
+walter hears nothing
+walter -> /meta/disconnect
+walter <~ /meta/connect ok {...}
+walter <- /meta/disconnect ok
+
 # Who wants to be alone and is not let in ends nobody
 ! extension = ["tests.conversations.policies:censorship"]
 alice -> /meta/handshake {"ext": {"ack": true, "delivery": {"session": "denied/1"}}}
@@ -41,7 +66,7 @@ alice <- /names/denied ok {...}
 alice -> /meta/connect {"ext": {"ack": 1}}
 alice <- /names/denied {"data": 1, ...}
          /meta/connect ok {...}
-alice -> /meta/disconnect {"ext": {"delivery": {"end": true}}}
+alice -> /meta/disconnect {"ext": {"delivery": {"end": true, "discard": true}}}
 alice <- /meta/disconnect ok {...}
 
 # An operator's session ends for no stranger

@@ -139,13 +139,15 @@ class DeliveryRules(RuleBasedStateMachine):
 
     @rule(
         number=people,
-        what=st.sampled_from(["come", "hold me", "wake me", "stop waiting", "leave", "end"]),
+        what=st.sampled_from(
+            ["come", "hold me", "wake me", "stop waiting", "leave", "end", "discard"]
+        ),
     )
     def come_or_go(self, number: int, what: str) -> None:
         person = self.person(number)
         match what:
-            case "leave" | "end":
-                self.stage.go(person, ends=what == "end")
+            case "leave" | "end" | "discard":
+                self.stage.go(person, what)
             case "stop waiting":
                 self.stage.give_up_waiting(person)
             case _:

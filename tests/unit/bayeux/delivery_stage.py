@@ -166,16 +166,19 @@ class Stage:
             self.model.abort(question, self.house.now)
             self.end_turn()
 
-    def go(self, person: Person, *, ends: bool) -> None:
+    def go(self, person: Person, how: str) -> None:
+        """Its client leaves the session, ends it, or has it discarded."""
         place, client = self.place(person), person.client
         if place is None or client is None:
             return
-        ext = {"delivery": {"end": True}} if ends else {}
-        client.send({"channel": "/meta/disconnect", "ext": ext})
+        asked = {"leave": {}, "end": {"end": True}, "discard": {"end": True, "discard": True}}
+        client.send({"channel": "/meta/disconnect", "ext": {"delivery": asked[how]}})
         if person.kind.options is not None and self.model.is_full:
             self.model.hear(place, self.house.now)
-        elif person.kind.name is not None and not ends:
+        elif person.kind.name is not None and how == "leave":
             self.model.go_away(place, self.house.now)
+        elif person.kind.name is not None and how == "end":
+            self.model.stop(place, self.house.now)
         else:
             self.model.say_goodbye(place, self.house.now)
         self.end_turn()

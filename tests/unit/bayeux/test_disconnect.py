@@ -2,12 +2,14 @@
 
 from functools import partial
 
+import pytest
+
 from app.bayeux.life import Input
 from app.bayeux.services import Call
 from app.delivery.counters import Reason
 from extensions.ack import Ack
-from tests.unit.bayeux.desk import house_of, letters, publish, receiver
-from tests.unit.bayeux.harness import House, Socket
+from tests.unit.bayeux.desk import connect, house_of, letters, publish, receiver
+from tests.unit.bayeux.harness import Asked, House, Json, Socket
 
 
 def test_a_disconnect_ends_the_session() -> None:
@@ -72,7 +74,7 @@ def test_what_waits_while_the_store_is_told_of_a_last_refusal_is_discarded_and_c
     [event] = client.connect(advice={"timeout": 0}, ext={"ack": 0}).events
     publish(house, 2)
     refusal = {"seq": event["ext"]["delivery"]["seq"], "errorCode": "user.update.error"}
-    ext = {"delivery": {"end": True, "verdicts": [refusal]}}
+    ext = {"delivery": {"end": True, "discard": True, "verdicts": [refusal]}}
     gone = client.send({"channel": "/meta/disconnect", "ext": ext})
     # With its end, and not when the store has answered.
     assert house.bayeux.hub.counters.discarded == {Reason.SESSION_ENDED: 1}
@@ -99,6 +101,114 @@ def test_over_a_socket_the_held_connect_is_answered_first() -> None:
     client.disconnect()
     channels = [element["channel"] for element in client.hear()]
     assert channels == ["/meta/connect", "/meta/disconnect"]
+
+
+# A named session
+
+
+def ending(house: House, **asked: object) -> Asked:
+    """A named session with a message in hands and one that waits is ended."""
+    client = receiver(house)
+    publish(house, 1)
+    assert connect(client) == [1]
+    publish(house, 2)
+    return client.send({"channel": "/meta/disconnect", "ext": {"delivery": asked}})
+
+
+def test_who_ends_a_named_session_leaves_letters_and_hears_of_it_when_they_are_kept() -> None:
+    house = house_of()
+    asked = ending(house, end=True)
+    assert asked.is_held
+    house.turn()
+    assert asked.reply["successful"]
+    assert letters(house) == [1, 2]
+    code = "communication.noConnection.callbackServer.notavailable"
+    assert {letter.code for letter in house.keeper.letters} == {code}
+    assert "its client ended the session" in house.keeper.letters[0].reason
+    assert (house.keeper.sessions, house.keeper.queues) == ({}, {})
+    assert house.balances()
+
+
+def test_who_says_so_has_a_named_session_discarded() -> None:
+    house = house_of()
+    ending(house, end=True, discard=True)
+    house.turn()
+    assert letters(house) == []
+    assert house.bayeux.hub.counters.discarded == {Reason.SESSION_ENDED: 2}
+    assert house.keeper.sessions == {}
+    assert house.balances()
+
+
+def test_a_session_that_is_only_left_is_not_discarded() -> None:
+    house = house_of()
+    error = "400:user.illegalArgument,discard:delivery_invalid"
+    assert ending(house, discard=True).reply["error"] == error
+    assert [session.queue.count for session in house.bayeux.sessions] == [2]
+
+
+def test_a_message_that_is_judged_while_leaving_is_no_letter() -> None:
+    house = house_of()
+    client = receiver(house)
+    publish(house, 1, 2)
+    events = client.connect(advice={"timeout": 0}, ext={"ack": 0}).events
+    seqs = [event["ext"]["delivery"]["seq"] for event in events]
+    ext = {"delivery": {"end": True, "verdicts": [{"seq": seqs[1], "state": "OK"}]}}
+    client.send({"channel": "/meta/disconnect", "ext": ext})
+    house.turn()
+    assert letters(house) == [1]
+    assert house.balances()
+
+
+def test_a_message_that_is_acknowledged_while_leaving_is_no_letter() -> None:
+    house = house_of()
+    client = receiver(house)
+    publish(house, 1)
+    connect(client)
+    publish(house, 2)
+    ext = {"ack": client.session.queue.batch, "delivery": {"end": True}}
+    client.send({"channel": "/meta/disconnect", "ext": ext})
+    house.turn()
+    assert letters(house) == [2]
+    assert house.balances()
+
+
+def test_the_connect_that_is_held_when_a_session_ends_carries_nothing() -> None:
+    house = house_of()
+    client = receiver(house)
+    asked = client.connect(ext={"ack": client.session.queue.batch})
+    house.bayeux.publish("/a", 1)
+    client.send({"channel": "/meta/disconnect", "ext": {"delivery": {"end": True}}})
+    house.turn()
+    assert asked.data == []
+    assert asked.reply["advice"]["reconnect"] == "none"
+    assert letters(house) == [1]
+    assert house.balances()
+
+
+def test_a_session_ends_behind_its_own_publishes_and_with_letters_too() -> None:
+    house = house_of()
+    client = receiver(house)
+    published = client.publish("/a", 1)
+    gone = client.send({"channel": "/meta/disconnect", "ext": {"delivery": {"end": True}}})
+    assert published.is_held
+    assert gone.is_held
+    house.turn()
+    assert published.reply["successful"]
+    assert gone.reply["successful"]
+    assert letters(house) == [1]
+    assert house.balances()
+
+
+@pytest.mark.parametrize("asked", [{}, {"end": True}, {"end": True, "discard": True}], ids=repr)
+def test_a_session_without_a_name_ends_without_letters_however_it_is_said(asked: Json) -> None:
+    house = house_of()
+    client = receiver(house, session=None)
+    publish(house, 1)
+    connect(client)
+    gone = client.send({"channel": "/meta/disconnect", "ext": {"delivery": asked}})
+    assert gone.reply["successful"]
+    assert letters(house) == []
+    assert house.bayeux.hub.counters.discarded == {Reason.SESSION_ENDED: 1}
 
 
 # By the server

@@ -1,5 +1,6 @@
 """Verdicts as clients send them, well-formed and not."""
 
+import re
 from typing import Any
 
 import orjson
@@ -8,14 +9,35 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.delivery.error_codes import CODES, find
-from app.delivery.verdicts import Verdict, normalise, parse
+from app.delivery.verdicts import (
+    SILENT,
+    Said,
+    Unreadable,
+    Verdict,
+    normalise,
+    read_said,
+    read_verdicts,
+)
+
+MOST = 10
+
+
+def read(element: object) -> Verdict:
+    (verdict,) = read_verdicts([element], MOST)
+    return verdict
 
 
 def refusal(**said: Any) -> Verdict:
-    verdict = parse({"seq": 7, **said})
-    assert verdict is not None
+    verdict = read({"seq": 7, **said})
     assert not verdict.ok
     return verdict
+
+
+def path_of(**said: object) -> str:
+    """What cannot be read of this."""
+    with pytest.raises(Unreadable) as raised:
+        read_said(said, MOST)
+    return str(raised.value)
 
 
 def code_of(verdict: Verdict) -> str:
@@ -24,7 +46,15 @@ def code_of(verdict: Verdict) -> str:
 
 
 def test_ok_is_ok() -> None:
-    assert parse({"seq": 7, "state": "OK"}) == Verdict(7, ok=True)
+    assert read({"seq": 7, "state": "OK"}) == Verdict(7, ok=True)
+    assert read({"seq": 7, "state": "OK", "errorCode": None, "delay": 5}) == Verdict(7, ok=True)
+
+
+@pytest.mark.parametrize("seq", [7.0, -1.0, 0.0, 1e300])
+def test_a_number_may_be_written_with_a_point(seq: float) -> None:
+    verdict = read({"seq": seq, "state": "OK"})
+    assert type(verdict.seq) is int
+    assert verdict.seq == seq
 
 
 def test_a_refusal_has_its_code_and_its_text() -> None:
@@ -34,32 +64,69 @@ def test_a_refusal_has_its_code_and_its_text() -> None:
 
 def test_a_refusal_needs_no_text() -> None:
     assert refusal(errorCode="user.update.error").text == ""
-    assert refusal(errorCode="user.update.error", message=["no", "text"]).text == ""
+    assert refusal(errorCode="user.update.error", message=None).text == ""
 
 
 def test_who_says_ok_and_refuses_refuses() -> None:
     assert code_of(refusal(state="OK", errorCode="user.clientCode")) == "user.clientCode"
 
 
+@pytest.mark.parametrize("element", [None, 7, "OK", [], ["seq", 7]], ids=repr)
+def test_a_verdict_is_an_object(element: object) -> None:
+    assert path_of(verdicts=[{"seq": 1, "state": "OK"}, element]) == "verdicts[1]"
+
+
+@pytest.mark.parametrize("seq", ["7", 7.5, True, None, [7], {"seq": 7}, float("inf")], ids=repr)
+def test_a_verdict_says_by_a_number_what_it_speaks_of(seq: object) -> None:
+    assert path_of(verdicts=[{"seq": seq, "state": "OK"}]) == "verdicts[0].seq"
+    assert path_of(verdicts=[{"state": "OK"}]) == "verdicts[0].seq"
+
+
 @pytest.mark.parametrize(
-    "element",
+    ("said", "part"),
     [
-        None,
-        7,
-        "OK",
-        [],
-        ["seq", 7],
-        {},
-        {"state": "OK"},
-        {"seq": None, "state": "OK"},
-        {"seq": "7", "state": "OK"},
-        {"seq": 7.0, "state": "OK"},
-        {"seq": True, "state": "OK"},
-        {"seq": [7], "errorCode": "user.update.error"},
+        ({"message": ["no", "text"]}, ".message"),
+        ({"message": 0}, ".message"),
+        ({"delay": "2500"}, ".delay"),
+        ({"delay": -1}, ".delay"),
+        ({"delay": True}, ".delay"),
+        ({"delay": float("nan")}, ".delay"),
+        ({"errorcode": "user.update.holdback"}, ".errorcode"),
+        ({"verdicts": []}, ".verdicts"),
+        ({"a,b:c": 1}, ""),
+        ({"": 1}, ""),
+        ({"x" * 65: 1}, ""),
     ],
+    ids=repr,
 )
-def test_what_does_not_name_a_delivery_is_no_verdict(element: object) -> None:
-    assert parse(element) is None
+@pytest.mark.parametrize("state", ["OK", None])
+def test_nothing_that_a_verdict_says_is_ignored(
+    said: dict[str, object], part: str, state: str | None
+) -> None:
+    assert path_of(verdicts=[{"seq": 7, "state": state, **said}]) == f"verdicts[0]{part}"
+
+
+@pytest.mark.parametrize("said", [None, {}, {"seq": 1, "state": "OK"}, "OK", 7, True], ids=repr)
+def test_verdicts_and_what_is_pending_stand_in_lists(said: object) -> None:
+    assert path_of(verdicts=said) == "verdicts"
+    assert path_of(pending=said) == "pending"
+
+
+@pytest.mark.parametrize("seq", ["7", 7.5, True, None, [7]], ids=repr)
+def test_what_is_pending_is_named_by_numbers(seq: object) -> None:
+    assert path_of(pending=[1, 2.0, seq, None]) == "pending[2]"
+
+
+def test_more_verdicts_than_may_be_are_not_read_in_part() -> None:
+    verdicts = [{"seq": 1, "state": "OK"}] * (MOST + 1)
+    assert path_of(verdicts=verdicts) == "verdicts"
+    assert len(read_verdicts(verdicts[1:], MOST)) == MOST
+
+
+def test_who_says_nothing_of_deliveries_is_silent() -> None:
+    assert read_said({"priority": 9}, MOST) == SILENT
+    assert read_said({"verdicts": [], "pending": []}, MOST) == Said([], frozenset())
+    assert read_said({"pending": [3, 3.0, 4]}, MOST).pending == {3, 4}
 
 
 @pytest.mark.parametrize(
@@ -116,10 +183,6 @@ def test_long_texts_are_cut() -> None:
         (0.5, 0.0005),
         (10**400, 86400.0),
         (float("inf"), 86400.0),
-        (-1, None),
-        (float("nan"), None),
-        (True, None),
-        ("2500", None),
         (None, None),
     ],
 )
@@ -145,9 +208,14 @@ ELEMENT = st.dictionaries(
 
 
 @given(JSON | ELEMENT)
-def test_whatever_comes_is_no_verdict_or_one_that_can_be_acted_upon(element: object) -> None:
-    verdict = parse(element)
+def test_whatever_comes_is_refused_or_a_verdict_that_can_be_acted_upon(element: object) -> None:
+    verdict = path = None
+    try:
+        verdict = read(element)
+    except Unreadable as unreadable:
+        path = str(unreadable)
     if verdict is None:
+        assert re.fullmatch(r"verdicts\[0\](\.[A-Za-z][A-Za-z0-9_-]{0,63})?", path or "")
         return
     assert type(verdict.seq) is int
     assert verdict.ok == (verdict.code is None)

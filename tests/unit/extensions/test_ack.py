@@ -49,8 +49,17 @@ def test_a_client_that_asks_is_answered_in_the_same_way(asked: Any) -> None:
     assert reply["ext"] == {"ack": asked}
 
 
-@pytest.mark.parametrize("asked", [ABSENT, False, 1, 0, "yes", "True", {}, None, []])
-def test_anything_else_switches_nothing_on(asked: Any) -> None:
+@pytest.mark.parametrize("asked", [1, 0, "yes", "True", {}, None, []])
+def test_who_asks_for_something_else_is_not_let_in(asked: Any) -> None:
+    house = House(partial(Ack, announces_batch=False))
+    reply = house.guest().handshake(ext={"ack": asked}).reply
+    assert reply["error"] == "400:user.illegalArgument,ack:ext_invalid"
+    assert reply["advice"]["reconnect"] == "none"
+    assert len(house.bayeux.sessions) == 0
+
+
+@pytest.mark.parametrize("asked", [ABSENT, False])
+def test_who_does_not_ask_is_not_acknowledged(asked: Any) -> None:
     house = House(partial(Ack, announces_batch=False))
     client = house.guest()
     ext = {} if asked is ABSENT else {"ack": asked}
@@ -219,7 +228,7 @@ def test_an_old_acknowledgement_settles_nothing_and_harms_nothing() -> None:
     assert house.bayeux.hub.counters.acks_out_of_range == 0
 
 
-@pytest.mark.parametrize("ack", [3, 10**18, -1, -5, True, "2", 2.0, None, [], {}])
+@pytest.mark.parametrize("ack", [3, 3.0, 10**18, 1e300, -1, -5])
 def test_an_acknowledgement_of_what_was_never_sent_settles_nothing_and_is_counted(ack: Any) -> None:
     house, client = acknowledging()
     publish(house, 1)
@@ -228,6 +237,24 @@ def test_an_acknowledgement_of_what_was_never_sent_settles_nothing_and_is_counte
     assert answer.data == [1]
     assert answer.elements[-1]["successful"]
     assert house.bayeux.hub.counters.acks_out_of_range == 1
+
+
+@pytest.mark.parametrize("ack", [True, "2", 2.5, None, [], {}])
+def test_an_acknowledgement_that_is_no_number_refuses_its_connect(ack: Any) -> None:
+    house, client = acknowledging()
+    publish(house, 1)
+    poll(client, 1)
+    assert poll(client, ack).reply["error"] == "400:user.illegalArgument,ack:ext_invalid"
+    assert poll(client, 1).data == [1]
+    assert house.bayeux.hub.counters.acks_out_of_range == 0
+
+
+def test_a_number_may_be_written_with_a_point() -> None:
+    house, client = acknowledging()
+    publish(house, 1)
+    poll(client, 1)
+    assert poll(client, 2.0).data == []
+    assert house.bayeux.hub.counters.acked == 1
 
 
 @pytest.mark.parametrize("ext", [ABSENT, None, {}, {"other": 2}])
@@ -239,12 +266,21 @@ def test_a_connect_without_acknowledgement_settles_nothing_and_is_no_fault(ext: 
     assert house.bayeux.hub.counters.acks_out_of_range == 0
 
 
-def test_only_connects_acknowledge() -> None:
+def test_publishes_acknowledge_nothing() -> None:
     house, client = acknowledging()
     publish(house, 1)
     poll(client, 1)
     client.publish("/b", 1, ext={"ack": 2})
     assert poll(client, 1).data == [1]
+
+
+def test_who_leaves_acknowledges_what_it_has() -> None:
+    house, client = acknowledging()
+    publish(house, 1)
+    poll(client, 1)
+    client.send({"channel": "/meta/disconnect", "ext": {"ack": 2}})
+    assert house.bayeux.hub.counters.acked == 1
+    assert house.balances()
 
 
 def test_acknowledgements_are_never_passed_on_to_receivers() -> None:

@@ -61,8 +61,9 @@ def test_a_verdict_on_nothing_is_counted_and_changes_nothing() -> None:
     client = receiver(house)
     publish(house, 1)
     connect(client)
-    for element in ({"seq": 99, "state": "OK"}, {"state": "OK"}, "x", None, {"seq": True}):
-        connect(client, element, ack=0, delivery={"pending": [1]})
+    for seq in (99, 99.0, 0, -1, 10**18):
+        said = {"seq": seq, "state": "OK"}
+        assert connect(client, said, ack=0, delivery={"pending": [1]}).reply["successful"]
     assert house.bayeux.hub.counters.verdicts_unknown == 5
     assert client.session.queue.count == 1
 

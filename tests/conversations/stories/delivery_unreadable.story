@@ -1,0 +1,79 @@
+-- What a client says of messages and cannot be read counts for nothing, least of all as consent.
+
+transports: long-polling, callback-polling, websocket
+
+# A verdict that cannot be read refuses its connect, the ack beside it included
+alice takes /unreadable/connect
+bob handshakes
+bob publishes 1 to /unreadable/connect
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /unreadable/connect {"data": 1, ...}
+         /meta/connect ok {"ext": {"ack": 2}}
+alice -> /meta/connect {"ext": {"ack": 2, "delivery": {"verdicts": [{"seq": "1", "errorCode": "user.update.error"}]}}}
+alice <- /meta/connect error "400:user.illegalArgument,verdicts[0].seq:delivery_invalid"
+alice -> /meta/connect {"ext": {"ack": 2, "delivery": {"verdicts": {"seq": 1, "errorCode": "user.update.error"}}}}
+alice <- /meta/connect error "400:user.illegalArgument,verdicts:delivery_invalid"
+alice -> /meta/connect {"ext": {"ack": 2, "delivery": {"pending": "1"}}}
+alice <- /meta/connect error "400:user.illegalArgument,pending:delivery_invalid"
+alice -> /meta/connect {"ext": {"ack": 2, "delivery": {"verdict": []}}}
+alice <- /meta/connect error "400:user.illegalArgument,verdict:delivery_invalid"
+alice -> /meta/connect {"ext": {"ack": "2", "delivery": {"verdicts": [{"seq": 1, "errorCode": "user.update.error"}]}}}
+alice <- /meta/connect error "400:user.illegalArgument,ack:ext_invalid"
+-- Nothing of this was heard: the message comes again, and is refused at last.
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /unreadable/connect {"data": 1, "ext": {"delivery": {"seq": 2, "redelivered": 1, ...}}}
+         /meta/connect ok {"ext": {"ack": 3}}
+alice ~> /meta/connect {"ext": {"ack": 3, "delivery": {"verdicts": [{"seq": 2.0, "errorCode": "user.update.error"}]}}}
+alice is held
+bob publishes 2 to /unreadable/connect
+alice <~ /unreadable/connect {"data": 2, "ext": {"delivery": {"seq": 3, ...}}}
+         /meta/connect ok {"ext": {"ack": 4}}
+alice disconnects
+
+# A verdict that cannot be read refuses whatever carries it
+alice takes /unreadable/anything
+bob handshakes
+bob publishes 1 to /unreadable/anything
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /unreadable/anything {"data": 1, ...}
+         /meta/connect ok {"ext": {"ack": 2}}
+alice -> /service/delivery {"data": {"verdicts": [{"seq": 1, "errorCode": "user.update.error"}]}}
+         /unreadable/publish {"data": 1, "ext": {"delivery": {"verdicts": [{"seq": true, "errorCode": "user.update.error"}]}}}
+         /meta/subscribe {"subscription": "/unreadable/more", "ext": {"delivery": {"verdicts": [{"seq": 1, "code": "user.update.error"}]}}}
+         /meta/disconnect {"ext": {"delivery": {"verdicts": ["OK"]}}}
+alice <- /service/delivery error "400:user.illegalArgument,verdicts[0].seq:delivery_invalid"
+         /unreadable/publish error "400:user.illegalArgument,verdicts[0].seq:delivery_invalid"
+         /meta/subscribe error "400:user.illegalArgument,verdicts[0].code:delivery_invalid" {"subscription": "/unreadable/more"}
+         /meta/disconnect error "400:user.illegalArgument,verdicts[0]:delivery_invalid"
+bob publishes 2 to /unreadable/more
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /unreadable/anything {"data": 1, "ext": {"delivery": {"redelivered": 1, ...}}}
+         /meta/connect ok {"ext": {"ack": 3}}
+alice disconnects
+
+# Who asks for acknowledgements or verdicts in words that mean nothing is not let in
+alice -> /meta/handshake {"ext": {"ack": 1}}
+alice <- /meta/handshake error "400:user.illegalArgument,ack:ext_invalid" {"advice": {"reconnect": "none", ...}}
+alice -> /meta/handshake {"ext": {"delivery": {"verdicts": "all"}}}
+alice <- /meta/handshake error "400:user.illegalArgument,verdicts:delivery_invalid" {"advice": {"reconnect": "none", ...}}
+alice -> /meta/handshake {"ext": {"timesync": [1]}}
+alice <- /meta/handshake error "400:user.illegalArgument,timesync:ext_invalid" {"advice": {"reconnect": "none", ...}}
+
+# Names that are reserved for what there is not yet are refused, and not answered with success
+alice handshakes
+alice connects
+alice -> /service/ptp {"data": {"destinations": [{"name": "joe/1"}], "content": "between us"}}
+         /service/topics {"data": {"get": "/reserved"}}
+         /reserved {"data": 1, "ext": {"replyTo": "/ret/AAAAAAAAAAAAAAAAAAAAAA/4000001", "timeout": 1000}}
+         /meta/subscribe {"subscription": "/reserved", "ext": {"replay": -1}}
+         /meta/subscribe {"subscription": "/ret/**"}
+         /service/unknown {"data": 1}
+alice <- /service/ptp error "400:internal.notImplemented,/service/ptp:not_supported"
+         /service/topics error "400:internal.notImplemented,/service/topics:not_supported"
+         /reserved error "400:internal.notImplemented,ext.replyTo:not_supported"
+         /meta/subscribe error "400:internal.notImplemented,ext.replay:not_supported" {"subscription": "/reserved"}
+         /meta/subscribe error "400:internal.notImplemented,/ret/:not_supported" {"subscription": "/ret/**"}
+         /service/unknown ok
+bob -> /meta/handshake {"ext": {"request": true}}
+bob <- /meta/handshake error "400:internal.notImplemented,ext.request:not_supported" {"advice": {"reconnect": "none", ...}}
+alice disconnects

@@ -1,0 +1,136 @@
+"""Names that are reserved for features which this server does not have."""
+
+from typing import Any, ClassVar
+
+import pytest
+
+from app.bayeux.extension import ServerExtension
+from app.bayeux.services import Call
+from tests.unit.bayeux.harness import Client, House, Json
+
+
+def error_of(name: str) -> str:
+    return f"400:internal.notImplemented,{name}:not_supported"
+
+
+SERVICES = ["/service/admin", "/service/delivery", "/service/ptp", "/service/topics"]
+KEYS: list[tuple[str, Any]] = [
+    ("request", True),
+    ("replyTo", "/ret/AAAAAAAAAAAAAAAAAAAAAA/4000001"),
+    ("timeout", 1000),
+    ("replay", -1),
+    ("replay", 0),
+    ("replay", {"/a": 7}),
+]
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_a_service_that_there_is_not_is_refused_by_its_name(service: str) -> None:
+    client = House().client()
+    data = {"destinations": [{"name": "joe/1"}], "content": "between us"}
+    assert client.publish(service, data).reply["error"] == error_of(service)
+    assert client.publish(f"{service}/", data).reply["error"] == error_of(service)
+
+
+def test_a_service_that_there_is_answers_under_a_reserved_name() -> None:
+    house, calls = House(), list[Call]()
+    house.bayeux.services.add("/service/ptp", calls.append)
+    house.bayeux.services.add("/service/**", calls.append)
+    client = house.client()
+    for service in ("/service/ptp", "/service/topics", "/service/other"):
+        assert client.publish(service, 1).reply["successful"]
+    assert len(calls) == 3
+
+
+@pytest.mark.parametrize(("key", "value"), KEYS, ids=repr)
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"channel": "/a", "data": 1},
+        {"channel": "/service/any", "data": 1},
+        {"channel": "/meta/connect", "connectionType": "long-polling"},
+        {"channel": "/meta/subscribe", "subscription": "/b"},
+    ],
+    ids=lambda message: message["channel"],
+)
+def test_a_key_of_ext_that_nobody_looks_at_refuses_its_message(
+    message: Json, key: str, value: object
+) -> None:
+    house = House()
+    client, other = house.client(), house.client()
+    other.subscribe("/a")
+    reply = client.send({**message, "ext": {key: value}}).reply
+    assert reply["error"] == error_of(f"ext.{key}")
+    assert client.session.subscriptions == set()
+    assert other.connect(advice={"timeout": 0}).data == []
+
+
+def test_a_handshake_that_asks_for_replies_is_refused() -> None:
+    house = House()
+    reply = house.guest().handshake(ext={"request": True}).reply
+    assert reply["error"] == error_of("ext.request")
+    assert reply["advice"]["reconnect"] == "none"
+    assert len(house.bayeux.sessions) == 0
+
+
+@pytest.mark.parametrize("value", [None, False])
+def test_who_says_that_it_wants_none_of_it_is_served(value: object) -> None:
+    house = House()
+    keys = {"request": value, "replyTo": value, "timeout": value, "replay": value}
+    client = house.client(ext=keys)
+    assert client.publish("/a", 1, ext=keys).reply["successful"]
+
+
+def test_other_keys_of_ext_are_for_whoever_looks_at_them() -> None:
+    house = House()
+    client = house.client(ext={"token": 1})
+    client.subscribe("/a")
+    (event,) = client.publish("/a", 1, ext={"ret": 1, "binary": {}, "priority": 2}).events
+    assert event["ext"] == {"ret": 1, "binary": {}, "priority": 2}
+
+
+def test_an_extension_that_owns_a_key_brings_what_it_is_for() -> None:
+    class Replies(ServerExtension):
+        owns: ClassVar[frozenset[str]] = frozenset({"request", "replyTo"})
+
+    house = House(Replies())
+    client = house.client(ext={"request": True})
+    assert client.publish("/a", 1, ext={"replyTo": "/ret/x"}).reply["successful"]
+    reply = client.publish("/a", 1, ext={"replyTo": "/ret/x", "timeout": 5}).reply
+    assert reply["error"] == error_of("ext.timeout")
+
+
+def test_of_several_owners_of_a_key_each_is_asked() -> None:
+    seen: list[tuple[str, object]] = []
+
+    class Reader(ServerExtension):
+        owns: ClassVar[frozenset[str]] = frozenset({"replay", "mine"})
+
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        def check(self, message: Json) -> None:
+            seen.append((self.name, message["ext"].get("mine")))
+
+    client = House(Reader("one"), Reader("other")).client()
+    client.publish("/a", 1, ext={"mine": 7})
+    assert seen == [("one", 7), ("other", 7)]
+
+
+def publishes(client: Client, channel: str) -> Json:
+    return client.publish(channel, 1).reply
+
+
+def subscribes(client: Client, channel: str) -> Json:
+    return client.subscribe("/b", channel).reply
+
+
+@pytest.mark.parametrize("channel", ["/ret/x", "/ret/x/4000001", "/ret/**", "/ret/*"])
+def test_where_replies_would_travel_nothing_does(channel: str) -> None:
+    client = House().client()
+    assert subscribes(client, channel)["error"] == error_of("/ret/")
+    assert client.session.subscriptions == set()
+    if not channel.endswith("*"):
+        assert publishes(client, channel)["error"] == error_of("/ret/")
+    assert publishes(client, "/ret")["successful"]
+    assert publishes(client, "/return/x")["successful"]

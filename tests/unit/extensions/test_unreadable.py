@@ -1,0 +1,332 @@
+"""What clients say of messages and cannot be read: it counts for nothing, least as consent."""
+
+import re
+from functools import partial
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from extensions.ack import Ack
+from extensions.delivery import Delivery
+from extensions.timesync import TimeSync
+from tests.unit.bayeux.harness import House, Json
+from tests.unit.extensions.delivering import connect, house_of, publish, receiver
+
+SERVICE = "/service/delivery"
+REFUSAL = {"seq": 1, "errorCode": "user.update.error"}
+
+
+def message_on(channel: str, ext: Json) -> Json:
+    """A message that would do something besides."""
+    fields: dict[str, Json] = {
+        "/meta/connect": {"connectionType": "long-polling", "advice": {"timeout": 0}},
+        "/meta/subscribe": {"subscription": "/b"},
+        "/meta/unsubscribe": {"subscription": "/a"},
+        "/b": {"data": "published"},
+        "/service/any": {"data": "asked"},
+        SERVICE: {"data": [{"seq": 2, "state": "OK"}]},
+    }
+    return {"channel": channel, **fields.get(channel, {}), "ext": ext}
+
+
+CHANNELS = (
+    "/meta/connect",
+    "/meta/subscribe",
+    "/meta/unsubscribe",
+    "/meta/disconnect",
+    "/b",
+    "/service/any",
+    SERVICE,
+)
+
+
+class Scene:
+    """A receiver with two messages in hands, batch 2, and somebody who hears what it publishes."""
+
+    def __init__(self, **options: Any) -> None:
+        self.house = house_of()
+        self.client = receiver(self.house, **options)
+        self.other = self.house.client()
+        self.other.subscribe("/b")
+        publish(self.house, 1, 2)
+        assert connect(self.client).data == [1, 2]
+
+    def send(self, message: Json) -> Json:
+        """The reply; what came along is left."""
+        return self.client.send(message).replies[-1]
+
+    def nothing_happened(self) -> bool:
+        session, counters = self.client.session, self.house.bayeux.hub.counters
+        return (
+            not session.has_left
+            and session.queue.count == 2
+            and not session.queue.has_pending
+            and session.subscriptions == {"/a"}
+            and counters.settled() == 0
+            and counters.verdicts_unknown == counters.acks_out_of_range == 0
+            and self.other.connect(advice={"timeout": 0}).data == []
+            and self.house.balances()
+        )
+
+
+UNREADABLE: list[tuple[Json, str]] = [
+    ({"verdicts": [{"seq": "1", "errorCode": "user.update.error"}]}, "verdicts[0].seq"),
+    ({"verdicts": [{"seq": 1.5, "errorCode": "user.update.error"}]}, "verdicts[0].seq"),
+    ({"verdicts": [{"errorCode": "user.update.error"}]}, "verdicts[0].seq"),
+    ({"verdicts": [{"seq": 2, "state": "OK"}, {"seq": None}]}, "verdicts[1].seq"),
+    ({"verdicts": [{"seq": 1, "state": "OK", "errorcode": "x"}]}, "verdicts[0].errorcode"),
+    ({"verdicts": [{**REFUSAL, "delay": "soon"}]}, "verdicts[0].delay"),
+    ({"verdicts": [REFUSAL, None]}, "verdicts[1]"),
+    ({"verdicts": REFUSAL}, "verdicts"),
+    ({"verdicts": None}, "verdicts"),
+    ({"verdicts": "OK"}, "verdicts"),
+    ({"pending": 1}, "pending"),
+    ({"pending": ["1"]}, "pending[0]"),
+    ({"pending": [1, True]}, "pending[1]"),
+    ({"verdicts": [REFUSAL], "pending": {}}, "pending"),
+]
+
+
+@pytest.mark.parametrize(("said", "part"), UNREADABLE, ids=repr)
+@pytest.mark.parametrize("channel", CHANNELS)
+def test_what_cannot_be_read_refuses_the_message_that_carries_it(
+    channel: str, said: Json, part: str
+) -> None:
+    scene = Scene()
+    reply = scene.send(message_on(channel, {"ack": 2, "delivery": said}))
+    assert reply["error"] == f"400:user.illegalArgument,{part}:delivery_invalid"
+    assert scene.nothing_happened()
+
+
+@pytest.mark.parametrize("asked", [True, False, "true", 7, [], [REFUSAL]], ids=repr)
+@pytest.mark.parametrize("channel", CHANNELS)
+def test_what_is_said_of_deliveries_is_an_object(channel: str, asked: Any) -> None:
+    scene = Scene()
+    reply = scene.send(message_on(channel, {"ack": 2, "delivery": asked}))
+    assert re.fullmatch(r"400:user\.\w+,delivery:delivery_invalid", reply["error"])
+    assert scene.nothing_happened()
+
+
+@pytest.mark.parametrize("verdicts", [[REFUSAL], []], ids=["a verdict", "none"])
+@pytest.mark.parametrize("channel", CHANNELS)
+def test_an_option_that_there_is_not_refuses_the_verdicts_beside_it(
+    channel: str, verdicts: list[Json]
+) -> None:
+    scene = Scene()
+    said = {"verdicts": verdicts, "verdict": [REFUSAL]}
+    reply = scene.send(message_on(channel, {"ack": 2, "delivery": said}))
+    assert re.fullmatch(r"400:user\.\w+,verdict:delivery_invalid", reply["error"])
+    assert scene.nothing_happened()
+
+
+@pytest.mark.parametrize(
+    ("channel", "options", "error"),
+    [
+        ("/b", {"priority": "9"}, "user.publish,priority"),
+        ("/service/any", {"key": "k"}, "user.publish,key"),
+        ("/meta/subscribe", {"oneway": 1}, "user.illegalArgument,oneway"),
+        ("/meta/disconnect", {"end": "yes"}, "user.illegalArgument,end"),
+        ("/meta/disconnect", {"end": True, "discard": 1}, "user.illegalArgument,discard"),
+        ("/meta/disconnect", {"discard": True}, "user.illegalArgument,discard"),
+        ("/meta/connect", {"end": True}, "user.illegalArgument,end"),
+    ],
+)
+def test_an_option_that_makes_no_sense_refuses_the_verdicts_beside_it(
+    channel: str, options: Json, error: str
+) -> None:
+    scene = Scene()
+    delivery = {"verdicts": [REFUSAL], **options}
+    reply = scene.send(message_on(channel, {"ack": 2, "delivery": delivery}))
+    assert reply["error"] == f"400:{error}:delivery_invalid"
+    assert scene.nothing_happened()
+
+
+@pytest.mark.parametrize("ack", [True, "2", 2.5, None, [2], {"batch": 2}], ids=repr)
+@pytest.mark.parametrize("channel", CHANNELS)
+def test_an_ack_that_cannot_be_read_refuses_the_verdicts_beside_it(channel: str, ack: Any) -> None:
+    scene = Scene()
+    reply = scene.send(message_on(channel, {"ack": ack, "delivery": {"verdicts": [REFUSAL]}}))
+    assert reply["error"] == "400:user.illegalArgument,ack:ext_invalid"
+    assert scene.nothing_happened()
+
+
+@pytest.mark.parametrize(
+    ("data", "part"),
+    [
+        ({"verdicts": [REFUSAL]}, "verdicts[0].seq"),
+        ([REFUSAL, {"seq": "2", "state": "OK"}], "verdicts[1].seq"),
+        ([[REFUSAL]], "verdicts[0]"),
+        ("OK", "verdicts"),
+        (None, "verdicts"),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("ext", [{}, {"delivery": {"verdicts": [{"seq": 2, "state": "OK"}]}}])
+def test_verdicts_that_are_published_are_read_as_strictly(data: Any, part: str, ext: Json) -> None:
+    scene = Scene()
+    reply = scene.send({"channel": SERVICE, "data": data, "ext": ext})
+    assert reply["error"] == f"400:user.illegalArgument,{part}:delivery_invalid"
+    assert scene.nothing_happened()
+
+
+def test_one_verdict_that_is_published_need_not_stand_in_a_list() -> None:
+    scene = Scene()
+    assert scene.send({"channel": SERVICE, "data": {"seq": 1.0, "state": "OK"}})["successful"]
+    assert scene.client.session.queue.count == 1
+
+
+def test_what_is_refused_can_be_said_again_so_that_it_is_understood() -> None:
+    scene = Scene()
+    said = {"seq": "1", "errorCode": "user.update.error"}
+    assert not connect(scene.client, said).reply["successful"]
+    assert connect(scene.client, {**said, "seq": 1.0}).data == []
+    assert [letter.code for letter in scene.house.keeper.letters] == ["user.update.error"]
+    assert scene.house.bayeux.hub.counters.acked == 1
+
+
+def test_a_connect_that_is_refused_takes_the_place_of_no_other() -> None:
+    scene = Scene()
+    held = scene.client.connect(ext={"ack": 2})
+    assert not connect(scene.client, {"seq": "1"}).reply["successful"]
+    assert held.is_held
+    publish(scene.house, 3)
+    scene.house.turn()
+    assert held.data == [3]
+
+
+def test_what_else_is_in_a_batch_has_its_effect() -> None:
+    scene = Scene()
+    bad = message_on("/meta/connect", {"ack": 2, "delivery": {"verdicts": [{"seq": "1"}]}})
+    good = message_on(SERVICE, {})
+    replies = scene.client.send(bad, good).replies
+    assert [reply["successful"] for reply in replies] == [False, True]
+    assert scene.client.session.queue.count == 1
+
+
+@pytest.mark.parametrize("terms", [{}, {"ext": {"ack": True}}])
+def test_who_agreed_on_no_verdicts_is_told_that_they_count_for_nothing(terms: Json) -> None:
+    house = House(Delivery, partial(Ack, announces_batch=False))
+    client = house.client(**terms)
+    error = "400:user.illegalArgument,verdicts:delivery_invalid"
+    assert connect(client, ok_of(1), ack=None).reply["error"] == error
+    assert client.publish(SERVICE, [ok_of(1)]).reply["error"] == error
+    assert connect(client, ack=None).reply["successful"]
+
+
+def ok_of(seq: int) -> Json:
+    return {"seq": seq, "state": "OK"}
+
+
+def test_verdicts_at_a_handshake_are_read_and_count_for_nothing_yet() -> None:
+    house = house_of()
+    said: Json = {"verdicts": [ok_of(1), ok_of(2)], "pending": [3]}
+    assert house.guest().handshake(ext={"delivery": said}).reply["successful"]
+    assert house.bayeux.hub.counters.verdicts_unknown == 2
+    said = {"verdicts": [{"seq": "1"}]}
+    reply = house.guest().handshake(ext={"delivery": said}).reply
+    assert reply["error"] == "400:user.illegalArgument,verdicts[0].seq:delivery_invalid"
+    assert reply["advice"]["reconnect"] == "none"
+
+
+def test_of_a_queue_that_may_hold_more_all_verdicts_are_read() -> None:
+    scene = Scene()
+    verdicts = [ok_of(1)] * 10_001
+    error = "400:user.illegalArgument,verdicts:delivery_invalid"
+    assert connect(scene.client, *verdicts).reply["error"] == error
+    assert scene.nothing_happened()
+    assert connect(scene.client, *verdicts[1:]).reply["successful"]
+
+
+# Whatever is said
+
+SCALAR = (
+    st.none()
+    | st.booleans()
+    | st.integers(-3, 3)
+    | st.floats(allow_nan=False, allow_infinity=False)
+)
+JSON = st.recursive(
+    SCALAR | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner),
+    max_leaves=4,
+)
+VERDICT = st.dictionaries(
+    st.sampled_from(["seq", "state", "errorCode", "message", "delay"]),
+    SCALAR | st.sampled_from(["OK", "1", "user.update.error", "user.update.holdback"]),
+)
+EXT = st.fixed_dictionaries(
+    {},
+    optional={
+        "ack": SCALAR | JSON,
+        "timesync": JSON | st.dictionaries(st.sampled_from(["tc", "l", "o"]), SCALAR),
+        "delivery": JSON
+        | st.fixed_dictionaries(
+            {},
+            optional={
+                "verdicts": JSON | VERDICT | st.lists(VERDICT, max_size=3),
+                "pending": JSON | st.lists(SCALAR, max_size=3),
+                "end": SCALAR,
+                "priority": SCALAR,
+                "oneway": SCALAR,
+                "retries": SCALAR,
+            },
+        ),
+    },
+)
+
+
+def is_number(value: object) -> bool:
+    return type(value) in (int, float) and value == round(value)  # type: ignore[call-overload]
+
+
+def is_verdict(said: Any) -> bool:
+    delay, text = said.get("delay"), said.get("message")
+    return (
+        is_number(said.get("seq"))
+        and (text is None or isinstance(text, str))
+        and (delay is None or (type(delay) in (int, float) and delay >= 0))
+    )
+
+
+def is_readable(ext: Json) -> bool:
+    said = ext.get("delivery") or {}
+    verdicts, pending = said.get("verdicts", []), said.get("pending", [])
+    return (
+        isinstance(said, dict)
+        and is_number(ext.get("ack", 0))
+        and isinstance(ext.get("timesync", {}), dict)
+        and isinstance(verdicts, list)
+        and all(isinstance(each, dict) and is_verdict(each) for each in verdicts)
+        and isinstance(pending, list)
+        and all(map(is_number, pending))
+    )
+
+
+NAMED = re.compile(r"400:user\.(illegalArgument|publish),[\w.\[\]-]+:(delivery|ext)_invalid")
+
+
+@given(st.sampled_from(CHANNELS), EXT)
+def test_whatever_is_said_is_read_or_refused_by_name_and_then_settles_nothing(
+    channel: str, ext: Json
+) -> None:
+    scene = Scene()
+    scene.house.bayeux.extend(TimeSync(lambda: 1_000_000))
+    reply = scene.send(message_on(channel, ext))
+    if reply["successful"]:
+        assert is_readable(ext)
+    else:
+        assert NAMED.fullmatch(reply["error"]), reply["error"]
+        assert scene.nothing_happened()
+    assert scene.house.balances()
+
+
+@given(EXT)
+def test_whatever_is_said_at_a_handshake_is_agreed_on_or_refused_by_name(ext: Json) -> None:
+    house = house_of()
+    house.bayeux.extend(TimeSync(lambda: 1_000_000))
+    reply = house.guest().handshake(ext=ext).elements[0]
+    if not reply["successful"]:
+        assert NAMED.fullmatch(reply["error"]), reply["error"]
+        assert len(house.bayeux.sessions) == 0
