@@ -10,13 +10,11 @@ from tests.abuse.attacker import MIB, Person
 from tests.abuse.target import Target
 
 WITH_ACK = {"ack": True}
+# Numbers of batches that there are not, ...
+WRONG: list[Any] = [-1, -(2**63), 2**64 - 1, 999, 1e308]
+# ... and what is none.
 NONSENSE: list[Any] = [
-    -1,
-    -(2**63),
-    2**64 - 1,
-    999,
     1.5,
-    1e308,
     "1",
     "x" * 10_000,
     True,
@@ -59,8 +57,8 @@ def batch(receiver: Person) -> int:
     return number
 
 
-@pytest.mark.parametrize("ack", NONSENSE, ids=[repr(each)[:20] for each in NONSENSE])
-def test_nonsense_settles_nothing(ack: Any, receiver: Person, target: Target) -> None:
+@pytest.mark.parametrize("ack", WRONG)
+def test_a_wrong_number_settles_nothing(ack: Any, receiver: Person, target: Target) -> None:
     publish(target, 1, 2, 3)
     poll(receiver, 0)
     for _ in range(3):
@@ -68,9 +66,22 @@ def test_nonsense_settles_nothing(ack: Any, receiver: Person, target: Target) ->
     assert poll(receiver, batch(receiver)) == []
 
 
+@pytest.mark.parametrize("ack", NONSENSE, ids=[repr(each)[:20] for each in NONSENSE])
+def test_nonsense_is_refused_and_settles_nothing(
+    ack: Any, receiver: Person, target: Target
+) -> None:
+    publish(target, 1, 2, 3)
+    poll(receiver, 0)
+    answer = receiver.connect(ext={"ack": ack}, advice={"timeout": 0})
+    (reply,) = answer.messages()
+    assert (answer.status, reply["error"]) == (200, "400:user.illegalArgument,ack:ext_invalid")
+    assert poll(receiver, 0) == [1, 2, 3]
+    assert poll(receiver, batch(receiver)) == []
+
+
 def test_a_connect_without_an_ack_settles_nothing(receiver: Person, target: Target) -> None:
     publish(target, 1)
-    without: list[dict[str, Any]] = [{}, {"ext": {}}, {"ext": None}, {"ext": {"ack": None}}]
+    without: list[dict[str, Any]] = [{}, {"ext": {}}, {"ext": None}, {"ext": {"other": None}}]
     for fields in without:
         answer = receiver.connect(advice={"timeout": 0}, **fields)
         assert [message.get("data") for message in answer.messages()] == [1, None]
