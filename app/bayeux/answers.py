@@ -168,7 +168,9 @@ class Answers:
         if session.dispatcher is not None and not session.flows(self._bayeux.now):
             return False
         if exchange.is_handshake:
-            return self._bayeux.options.allow_message_delivery_during_handshake
+            # With a part of them the client would wait for the others.
+            allowed = self._bayeux.options.allow_message_delivery_during_handshake
+            return allowed and not session.queue.window
         if session.state is _GONE:
             return True
         if session.deliver_only:
@@ -186,7 +188,9 @@ class Answers:
         dispatcher = session.dispatcher
         if dispatcher is not None and not (dispatcher.is_calm or dispatcher.flows(bayeux.now)):
             limit = 0
-        messages = queue.pass_on(bayeux.now, bayeux.guard.held) if limit < 0 else None
+        messages = None
+        if limit < 0 and (not queue.window or queue.window >= queue.count):
+            messages = queue.pass_on(bayeux.now, bayeux.guard.held)
         if messages is None:
             return self._take_again(session, limit)
         first = queue.seq - len(messages) + 1
@@ -204,8 +208,9 @@ class Answers:
         queue, bayeux = session.queue, self._bayeux
         if queue.handed:
             bayeux.settlement.lost(session, bayeux.now)
-        if limit and (queue.returned or queue.handed):
-            bayeux.settlement.bury_worn(session)
+        if limit and session.state is not _GONE:
+            # Of what travels with a goodbye nothing is tried again.
+            limit = bayeux.settlement.make_room(session, limit)
         entries = queue.hand_over(bayeux.now, limit, bayeux.guard.held)
         # What the receiver had, and finds no place in this batch, waits again.
         bayeux.expiry.watch(session)

@@ -147,7 +147,7 @@ class Handshake:
             "supportedConnectionTypes": bayeux.options.connection_types,
             "advice": session_advice(session, bayeux.options),
         }
-        waiting = session.queue.count
+        waiting = 0 if session.queue.window else session.queue.count
         if waiting and bayeux.options.allow_message_delivery_during_handshake:
             # cometd.js waits for this many messages before it connects.
             self._reply["x-messages"] = waiting

@@ -180,4 +180,8 @@ def _refill(bayeux: "Bayeux", session: Session, entries: list[tuple[Mark, Messag
         queue.batch = max(queue.batch, mark.batch)
         queue.seq = max(queue.seq, entry.seq)
     queue.handed.update((entry.seq, entry) for entry in sorted(in_hands, key=by_seq))
+    if len(in_hands) == 1:
+        in_hands[0].was_alone = True
+    if queue.returned:
+        queue.narrow()
     bayeux.hub.counters.restored += len(entries)

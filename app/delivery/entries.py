@@ -37,6 +37,8 @@ class Entry:
         "redelivered",
         "seq",
         "trail",
+        "until",
+        "was_alone",
     )
 
     def __init__(
@@ -54,8 +56,10 @@ class Entry:
         # The number of its first one, which is its place among those that come again: some of them
         # may have been handed over once more than others.
         self.place = seq
-        # The first batch that carried it, if all that followed carried it too; none, if zero.
+        # The first of the batches that carried it, one behind the other; none, if zero. The last of
+        # them, if a later one did not: to have that says nothing of this message.
         self.batch = batch
+        self.until = 0
         self.attempts = attempts
         self.redelivered = 0
         self.handed_at = handed_at
@@ -63,6 +67,9 @@ class Entry:
         self.due = due
         # The receiver says that it still works on it.
         self.is_pending = False
+        # Whether the receiver had nothing else in hands when it got this: then nothing else can
+        # be why it failed.
+        self.was_alone = False
         # What became of earlier attempts, if they failed.
         self.trail: Trail = ()
 

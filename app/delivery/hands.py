@@ -49,6 +49,8 @@ class Hands:
         "set_aside",
         "settling",
         "size",
+        "suspect",
+        "window",
     )
 
     def __init__(self, counters: Counters) -> None:
@@ -77,6 +79,11 @@ class Hands:
         self.set_aside: Sequence[Entry] = ()
         # Whether the receiver may still work on something.
         self.has_pending = False
+        # How many may go together: as many as the receiver has taken since it failed last, and one.
+        # All, if zero: it has not failed since the queue was empty.
+        self.window = 0
+        # What went alone for its last attempt; nothing joins it while the receiver has it.
+        self.suspect: Entry | None = None
         # Whether the batches of this queue were numbered by a process that is gone.
         self.is_restored = False
         # What waits or came back and leaves when its life is over, the first to go first.
@@ -96,6 +103,7 @@ class Hands:
             now, due = self._fresh_at, self._due(self._fresh_at)
             for seq, message in enumerate(fresh, self._last_seq + 1):
                 handed[seq] = Entry(message, seq, self.batch, 1, now, due)
+            handed[self.seq].was_alone = len(fresh) == 1
         return handed
 
     def _due(self, handed_at: float) -> float:
@@ -141,6 +149,8 @@ class Hands:
         batch, numbers = carried or self.carried
         entries = [self.handed[seq] for seq in numbers if seq in self.handed]
         for entry in entries:
+            # What nobody got is why nobody failed.
+            entry.was_alone = False
             if entry.batch == batch:
                 entry.batch = 0
         return self._put_back(entries)
@@ -170,7 +180,11 @@ class Hands:
             if entry.batch <= batch and not entry.is_pending
         ]
         # What could not be handed over again, but had arrived.
-        passed += [seq for seq, entry in self.returned.items() if 0 < entry.batch <= batch]
+        passed += [
+            seq
+            for seq, entry in self.returned.items()
+            if 0 < entry.batch <= batch and (not entry.until or batch <= entry.until)
+        ]
         if passed:
             self._repeats = 0
         return self.settle(passed)
@@ -183,6 +197,7 @@ class Hands:
             self._handed.clear()
         if settled:
             self._repeats = 0
+            self.widen(len(settled))
         self._counters.acked += len(settled)
         self._leave(settled)
         return settled
@@ -190,8 +205,40 @@ class Hands:
     def settle(self, seqs: Iterable[int]) -> Sequence[Message]:
         """These are done; unknown numbers mean nothing."""
         settled = [entry.message for entry in self.withdraw(seqs)]
+        self.widen(len(settled))
         self._counters.acked += len(settled)
         return settled
+
+    # How many go together
+
+    def narrow(self) -> None:
+        """The receiver has failed: what it fails at is found by giving it one after the other."""
+        if self.settling is not _WRITTEN:
+            self.window = 1
+
+    def widen(self, count: int) -> None:
+        """The receiver has dealt with so many, and has shown that it can."""
+        if self.window:
+            self.window += count
+
+    def room(self, limit: int) -> int:
+        """How many may go together where so many were agreed on; all, if negative."""
+        window = self.window
+        return window if window and not 0 <= limit <= window else limit
+
+    def keeps_suspect(self) -> bool:
+        """Whether the receiver still has what it was given alone."""
+        suspect = self.suspect
+        if suspect is None or self._handed.get(suspect.seq) is not suspect:
+            return False
+        return suspect.is_pending or self.settling is not _BATCH
+
+    def coming_again(self) -> list[Entry]:
+        """What would go first, in order: it was handed over before."""
+        entries = self.unanswered()
+        if self.returned:
+            entries = sorted([*entries, *self.returned.values()], key=by_place)
+        return entries
 
     def find(self, seq: int) -> Entry | None:
         """The entry that the present client was told under this number, if that is its last one."""
@@ -223,6 +270,8 @@ class Hands:
         self._drop_mortals(messages)
         self._leave(messages)
 
+    # What comes back
+
     def give_back(self, since: int = 0) -> list[Entry]:
         """What was handed over from this number on waits again, ahead of everything else.
 
@@ -232,6 +281,8 @@ class Hands:
         for entry in (*entries, *self.returned.values()):
             if entry.seq >= since:
                 entry.batch = 0
+        if entries:
+            self.narrow()
         return self._put_back(entries)
 
     def lose_sight(self) -> list[Entry]:
@@ -240,6 +291,8 @@ class Hands:
         for entry in entries:
             if entry.is_pending:
                 entry.batch = 0
+        if entries:
+            self.narrow()
         return self._put_back(entries)
 
     def change_hands(self) -> list[Entry]:
@@ -311,7 +364,7 @@ class Hands:
 
     def _leave(self, messages: Sequence[Message]) -> None:
         if len(messages) == self.count:
-            self.count = self.size = 0
+            self.count = self.size = self.window = 0
             self.mortals = None
             self.is_overflowing = self.is_mixed = False
         else:

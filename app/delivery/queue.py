@@ -51,6 +51,8 @@ class CallbackQueue(Hands):
         self._most_entries, self._most_bytes = other._most_entries, other._most_bytes
         self.settling = other.settling
         self.response_timeout_s = other.response_timeout_s
+        if self.settling is _WRITTEN:
+            self.window = 0
 
     # What comes in
 
@@ -80,6 +82,8 @@ class CallbackQueue(Hands):
 
     def has_news(self, held: Collection[str] = ()) -> bool:
         """Whether there is anything to hand over now, but for what these channels have."""
+        if self.keeps_suspect():
+            return False
         if (not held or self.settling is _WRITTEN) and (self.waiting or self.returned):
             return True
         if self.settling is _BATCH and any(not entry.is_pending for entry in self.handed.values()):
@@ -142,14 +146,17 @@ class CallbackQueue(Hands):
         going = self._set_aside(going, limit, held)
         if self.waiting:
             going += self._take_waiting(limit if limit < 0 else limit - len(going), held)
+        is_alone = len(going) == 1 and not handed
         due = self._due(now)
         self.carries_repeats = any(entry.attempts for entry in going)
         for entry in going:
             self.seq += 1
             entry.seq = self.seq
             entry.place = entry.place or self.seq
-            entry.batch = entry.batch or self.batch
+            if entry.until or not entry.batch:
+                entry.batch, entry.until = self.batch, 0
             entry.attempts += 1
+            entry.was_alone = is_alone
             entry.handed_at = now
             entry.due = due
             handed[self.seq] = entry
@@ -167,10 +174,10 @@ class CallbackQueue(Hands):
             staying += going[limit:]
             going = going[:limit]
         self._line_up(staying)
-        self.set_aside = [entry for entry in staying if entry.batch]
+        self.set_aside = [entry for entry in staying if entry.batch and not entry.until]
         for entry in self.set_aside:
             # Who acknowledges this batch has not got these with it.
-            entry.batch = 0
+            entry.until = self.batch - 1
         return going
 
     def _take_waiting(self, room: int, held: Collection[str]) -> Iterable[Entry]:

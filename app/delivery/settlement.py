@@ -16,6 +16,7 @@ from app.delivery.keeper import Keeper, Mark
 from app.delivery.messages import Message
 from app.delivery.node import Node
 from app.delivery.owner import Owner
+from app.delivery.queue import CallbackQueue
 from app.delivery.reactions import Failure, ForMessage, ForRest, Reaction
 from app.delivery.receivers import Receiver
 from app.delivery.verdicts import Verdict
@@ -160,6 +161,8 @@ class Settlement(Generic[R]):
         queue = receiver.queue
         if reaction.message is ForMessage.DEAD and entry is not None:
             self.exits.bury(receiver, queue.withdraw((entry.seq,)), failure.code, failure.text)
+            # It was an answer, if not the one that was hoped for.
+            queue.widen(1)
         if reaction.rest is ForRest.DEAD:
             self.exits.bury_all(receiver, failure.code, failure.text, now)
         elif reaction.rest is ForRest.STAYS:
@@ -222,26 +225,54 @@ class Settlement(Generic[R]):
 
     def lost(self, receiver: R, now: float) -> None:
         """What was not acknowledged is about to be handed over again: a reply was lost."""
-        self._history.note(receiver, receiver.queue.unanswered(), now, attempts.LOST_REPLY)
+        lost = receiver.queue.unanswered()
+        if lost:
+            self._history.note(receiver, lost, now, attempts.LOST_REPLY)
+            receiver.queue.narrow()
 
-    def bury_worn(self, receiver: R) -> None:
-        """What was handed over as often as it may be is dead instead of being handed over again.
+    def make_room(self, receiver: R, limit: int) -> int:
+        """How many may go together; what is worn is dead instead of being handed over again.
 
-        A message that kills its receiver would come for ever, for nobody lives to refuse it.
+        A message that kills its receiver would come for ever, for nobody lives to refuse it. What
+        was only in its company must not die with it: so the last attempt at a message is made with
+        nothing else in the receiver's hands, and only who failed alone is worn.
         """
         queue = receiver.queue
-        if queue.settling is Settling.WRITTEN or self.exits.is_crowded:
-            # Nobody works on it; or it could not be written down, and may be tried once more.
-            return
-        worn = [e for e in (*queue.unanswered(), *queue.returned.values()) if self._is_worn(e)]
+        if queue.settling is Settling.WRITTEN:
+            return limit
+        if queue.keeps_suspect():
+            return 0
+        worn, limit = self._look_over(queue, queue.room(limit))
         if worn:
             queue.take_out(worn)
             self.exits.bury(receiver, worn, error_codes.FAILED_OVER, _WORN)
+        return limit
 
-    def _is_worn(self, entry: Entry) -> bool:
+    def _look_over(self, queue: CallbackQueue, limit: int) -> tuple[list[Entry], int]:
+        """Of what comes again: what is worn, and how many of the others go together."""
+        queue.suspect = None
+        worn, count = [], 0
+        for entry in queue.coming_again():
+            left = self._attempts_left(entry)
+            if left is None:
+                count += entry.message.channel not in self._guard.held
+            elif left <= 0 and entry.was_alone and not self.exits.is_crowded:
+                worn.append(entry)
+            elif left <= 1 <= entry.attempts:
+                if not count:
+                    queue.suspect = entry
+                return worn, count or 1
+            else:
+                count += 1
+            if count == limit:
+                break
+        return worn, limit
+
+    def _attempts_left(self, entry: Entry) -> int | None:
+        """How often it may be handed over, if there is a limit and its channel flows."""
         channel = entry.message.channel
         most = self._owner.max_attempts(channel)
-        return most is not None and entry.attempts >= most and channel not in self._guard.held
+        return None if most is None or channel in self._guard.held else most - entry.attempts
 
     def not_written(self, receiver: R, carried: Carried | None, now: float) -> bool:
         """The transport took nothing of what was handed over; whether anything waits again."""
@@ -271,7 +302,8 @@ class Settlement(Generic[R]):
             Mark(
                 entry.message.id,
                 seq=entry.seq if entry.seq in handed else -entry.seq,
-                batch=entry.batch,
+                # After a restart any later batch may be acknowledged.
+                batch=0 if entry.until else entry.batch,
                 attempts=entry.attempts,
                 redelivered=entry.redelivered,
                 position=entry.place,

@@ -84,11 +84,13 @@ alice ~> /meta/connect {"ext": {"ack": 1, "delivery": {"verdicts": [{"seq": 1, "
 olga asks "client/s09/1/?connectionState" and hears "POLLING"
 alice is held for 200 ms
 alice <~ /s09/once {"data": 1, "ext": {"delivery": {"seq": 3, "redelivered": 1, ...}}}
-         /s09/once {"data": 2, "ext": {"delivery": {"seq": 4, "redelivered": absent, ...}}}
          /meta/connect ok {"ext": {"ack": 3}}
 olga operates
 olga asks "client/s09/1/?connectionState" and hears "ALIVE"
-alice ~> /meta/connect {"ext": {"ack": 3}}
+alice -> /meta/connect {"ext": {"ack": 3}}
+alice <- /s09/once {"data": 2, "ext": {"delivery": {"seq": 4, "redelivered": absent, ...}}}
+         /meta/connect ok {"ext": {"ack": 4}}
+alice ~> /meta/connect {"ext": {"ack": 4}}
 alice is held for 100 ms
 walter is held
 alice leaves while waiting
@@ -108,7 +110,6 @@ bob handshakes
 bob publishes 2 to /s09/always
 alice is held
 alice <~ /s09/always {"data": 1, "ext": {"delivery": {"seq": 2, "redelivered": 1, ...}}}
-         /s09/always {"data": 2, "ext": {"delivery": {"seq": 3, "redelivered": absent, ...}}}
          /meta/connect ok {"ext": {"ack": 3}}
 walter is held
 alice -> /meta/connect {"ext": {"ack": 1, "delivery": {"verdicts": [{"seq": 2, "errorCode": "communication.noConnection"}]}}}
@@ -284,9 +285,11 @@ alice drops
 1800 ms pass
 alice -> /meta/connect {"ext": {"ack": 1}}
 alice <- /s21/back {"data": 1, "ext": {"delivery": {"redelivered": 1, ...}}}
-         /s21/back {"data": 2, "ext": {"delivery": {"redelivered": absent, ...}}}
          /meta/connect ok {"ext": {"ack": 3}}
-alice ~> /meta/connect {"ext": {"ack": 3}}
+alice -> /meta/connect {"ext": {"ack": 3}}
+alice <- /s21/back {"data": 2, "ext": {"delivery": {"redelivered": absent, ...}}}
+         /meta/connect ok {"ext": {"ack": 4}}
+alice ~> /meta/connect {"ext": {"ack": 4}}
 alice is held
 walter is held
 alice leaves while waiting
@@ -383,6 +386,43 @@ walter <~ /sys/deadMessage {"data": {"content": 1, "receiver": "client/poison/1"
           /meta/connect ok {"ext": {"ack": 2}}
 alice ends the session
 walter disconnects
+
+# Who was only in the company of a message that kills is handed over without it
+! channels = {"/deadly": {"max_attempts": 2}}
+walter watches the dead letters
+bob handshakes
+alice takes /deadly under {"session": "company/1", "retries": -1}
+bob -> /deadly {"data": 1}
+       /deadly {"data": "poison"}
+       /deadly {"data": 3}
+bob <- 3 times /deadly ok
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /deadly {"data": 1, ...}
+         /deadly {"data": "poison", ...}
+         /deadly {"data": 3, ...}
+         /meta/connect ok {"ext": {"ack": 2}}
+alice drops
+-- The next one gets them one by one, and dies of the second.
+alice -> /meta/handshake {"ext": {"ack": true, "delivery": {"session": "company/1", "retries": -1}}}
+alice <- /meta/handshake ok {"clientId": new $alice, "ext": {"ack": true, "delivery": {"resumed": true, "waiting": 3, ...}}, ...}
+alice -> /meta/connect {"ext": {"ack": 0}}
+alice <- /deadly {"data": 1, "ext": {"delivery": {"redelivered": 1, ...}}}
+         /meta/connect ok {"ext": {"ack": 1}}
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /deadly {"data": "poison", "ext": {"delivery": {"redelivered": 1, ...}}}
+         /meta/connect ok {"ext": {"ack": 2}}
+alice drops
+alice -> /meta/handshake {"ext": {"ack": true, "delivery": {"session": "company/1", "retries": -1}}}
+alice <- /meta/handshake ok {"clientId": new $alice, "ext": {"ack": true, "delivery": {"resumed": true, "waiting": 2, ...}}, ...}
+alice -> /meta/connect {"ext": {"ack": 0}}
+alice <- /deadly {"data": 3, "ext": {"delivery": {"redelivered": 1, ...}}}
+         /meta/connect ok {"ext": {"ack": 1}}
+alice ~> /meta/connect {"ext": {"ack": 1}}
+walter <~ /sys/deadMessage {"data": {"content": "poison", "receiver": "client/company/1", "errorCode": "user.update.error", "attemptCount": 2, ...}, ...}
+          /meta/connect ok {"ext": {"ack": 2}}
+alice is held
+walter disconnects
+alice leaves while waiting
 
 # A letter tells of replies that were lost, and of each refusal in the receiver's words
 walter watches the dead letters

@@ -51,11 +51,15 @@ alice is held
 walter is held
 olga sets "client/s06/1/?dispatcherActive" to "true"
 alice <~ /s06/first {"data": 1, "ext": {"delivery": {"seq": 4, "redelivered": 1, ...}}}
-         /s06/first {"data": 2, "ext": {"delivery": {"seq": 5, "redelivered": absent, ...}}}
-         /s06/first {"data": 3, "ext": {"delivery": {"seq": 6, "redelivered": absent, ...}}}
-         /s06/first {"data": 4, "ext": {"delivery": {"seq": 7, "redelivered": absent, ...}}}
          /meta/connect ok {"ext": {"ack": 3}}
-alice ~> /meta/connect {"ext": {"ack": 3}}
+alice -> /meta/connect {"ext": {"ack": 3}}
+alice <- /s06/first {"data": 2, "ext": {"delivery": {"seq": 5, "redelivered": absent, ...}}}
+         /s06/first {"data": 3, "ext": {"delivery": {"seq": 6, "redelivered": absent, ...}}}
+         /meta/connect ok {"ext": {"ack": 4}}
+alice -> /meta/connect {"ext": {"ack": 4}}
+alice <- /s06/first {"data": 4, "ext": {"delivery": {"seq": 7, "redelivered": absent, ...}}}
+         /meta/connect ok {"ext": {"ack": 5}}
+alice ~> /meta/connect {"ext": {"ack": 5}}
 alice is held
 olga asks "client/s06/1/?cbQueueNumMsgs" and hears "0"
 walter is held
@@ -111,9 +115,11 @@ olga operates
 olga asks "client/s06turn/1/?cbQueueNumMsgs" and hears "2"
 olga sets "client/s06turn/1/?dispatcherActive" to "true"
 alice <~ /s06/turn {"data": 1, ...}
-         /s06/turn {"data": 3, ...}
          /meta/connect ok {"ext": {"ack": 3}}
-alice ~> /meta/connect {"ext": {"ack": 3}}
+alice -> /meta/connect {"ext": {"ack": 3}}
+alice <- /s06/turn {"data": 3, ...}
+         /meta/connect ok {"ext": {"ack": 4}}
+alice ~> /meta/connect {"ext": {"ack": 4}}
 alice is held
 alice leaves while waiting
 
@@ -140,8 +146,10 @@ alice is held for 100 ms
 olga operates
 olga sets "client/s06again/1/?dispatcherActive" to "true"
 alice <~ /s06/again {"data": 1, "ext": {"delivery": {"redelivered": 1, ...}}}
-         /s06/again {"data": 2, "ext": {"delivery": {"priority": 9, ...}}}
          /meta/connect ok {"ext": {"ack": 2}}
+alice -> /meta/connect {"ext": {"ack": 2}}
+alice <- /s06/again {"data": 2, "ext": {"delivery": {"priority": 9, ...}}}
+         /meta/connect ok {"ext": {"ack": 3}}
 alice ends the session
 
 # Whoever is held back is not given up when contact is lost

@@ -166,8 +166,10 @@ alice -> /meta/handshake {"ext": {"ack": true, "delivery": {"session": "s76/1"}}
 alice <- /meta/handshake ok {"clientId": new $alice, "ext": {"ack": true, "delivery": {"resumed": true, "waiting": 2, ...}}, ...}
 alice -> /meta/connect {"ext": {"ack": 0}}
 alice <- /s76/named {"data": 1, "ext": {"delivery": {"redelivered": 1, ...}}}
-         /s76/named {"data": 2, "ext": {"delivery": {"redelivered": absent, ...}}}
          /meta/connect ok {"ext": {"ack": 1}}
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /s76/named {"data": 2, "ext": {"delivery": {"redelivered": absent, ...}}}
+         /meta/connect ok {"ext": {"ack": 2}}
 -- And may end it, with all that is in it, and without letters.
 bob publishes 3 to /s76/named
 alice ends the session

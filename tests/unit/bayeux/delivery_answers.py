@@ -8,6 +8,8 @@ from tests.unit.bayeux.delivery_place import MAX_INTERVAL_S, Copy, Place, Questi
 
 # How long a connect is held (seconds).
 TIMEOUT_S = 5.0
+# More than there are messages.
+FAR = 1000
 
 
 class Answering(Books):
@@ -67,22 +69,28 @@ class Answering(Books):
             return
         place.batch += 1
         question.batch = place.batch
-        if kind.settles == "batch":
-            self.take_lost(place, now)
-        elif self.may_take(place, now):
-            self.bury_worn(place, place.returned)
+        lost = [c for c in place.hands if not c.is_pending] if kind.settles == "batch" else []
+        for copy in lost:
+            copy.fail("lost reply")
+            place.fail()
+        room = self.make_room(place, lost) if self.may_take(place, now) else 0
+        self.take_lost(place, lost)
         held = self.held if kind.settles != "written" else ()
         line = [c for c in place.returned + place.waiting if c.sent.channel not in held]
-        going = line[: kind.per_batch] if self.may_take(place, now) else []
+        going = line[:room]
         place.returned = [copy for copy in place.returned if copy not in going]
         place.waiting = [copy for copy in place.waiting if copy not in going]
         for copy in place.returned:
-            copy.batch = 0
+            if copy.batch and not copy.until:
+                copy.until = place.batch - 1
+        is_alone = len(going) == 1 and not place.hands
         for copy in going:
+            copy.was_alone = is_alone
             place.seq += 1
             copy.seq = place.seq
             copy.place = copy.place or copy.seq
-            copy.batch = copy.batch or place.batch
+            if copy.until or not copy.batch:
+                copy.batch, copy.until = place.batch, 0
             copy.attempts += 1
             copy.due = now + kind.response_ms / 1000 if kind.response_ms else None
         place.hands += going
@@ -90,24 +98,38 @@ class Answering(Books):
         question.told = [(copy.number, copy.redelivered) for copy in going]
         self.send(question, now)
 
-    def take_lost(self, place: Place, now: float) -> None:
+    def take_lost(self, place: Place, lost: Sequence[Copy]) -> None:
         """What was not acknowledged goes again, unless that was tried too often."""
-        lost = [copy for copy in place.hands if not copy.is_pending]
-        for copy in lost:
-            copy.fail("lost reply")
-        if self.may_take(place, now):
-            self.bury_worn(place, lost + place.returned)
         lost = [copy for copy in lost if copy in place.hands]
         place.repeats += bool(lost)
         for copy in lost:
             copy.redelivered += 1
         place.take_back(lost)
 
-    def bury_worn(self, place: Place, copies: Sequence[Copy]) -> None:
-        """What was handed over as often as it may be is dead instead."""
-        if place.kind.settles != "written" and not self.is_full and DEADLY not in self.held:
-            worn = [copy for copy in copies if copy.attempts >= MOST_ATTEMPTS]
-            self.bury(place, [copy for copy in worn if copy.sent.channel == DEADLY], WORN)
+    def make_room(self, place: Place, lost: Sequence[Copy]) -> int:
+        """How many may go: no more than it can take; what may go only once more goes alone."""
+        kind, room = place.kind, place.kind.per_batch or FAR
+        if kind.settles == "written":
+            return room
+        if place.keeps_suspect():
+            return 0
+        place.suspect = None
+        room = min(room, place.window or FAR)
+        going = 0
+        for copy in sorted([*lost, *place.returned], key=lambda copy: copy.place):
+            if going == room:
+                break
+            if copy.sent.channel in self.held:
+                continue
+            if copy.sent.channel == DEADLY and copy.attempts >= MOST_ATTEMPTS - 1:
+                if copy.attempts >= MOST_ATTEMPTS and copy.was_alone and not self.is_full:
+                    self.bury(place, [copy], WORN)
+                    continue
+                if not going:
+                    place.suspect = copy
+                return going or 1
+            going += 1
+        return room
 
     def send(self, question: Question, now: float) -> None:
         """Now, or when the store knows what must be known before."""
@@ -141,6 +163,7 @@ class Answering(Books):
 
     def not_taken(self, place: Place, question: Question, copies: Sequence[Copy]) -> None:
         for copy in copies:
+            copy.was_alone = False
             if copy.batch == question.batch:
                 copy.batch = 0
             if place.kind.settles != "written":

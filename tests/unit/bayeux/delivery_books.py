@@ -44,6 +44,8 @@ class Books:
             self.fates[key] = how
         for queue in (place.hands, place.returned, place.waiting):
             queue[:] = [copy for copy in queue if copy not in copies]
+        if not len(place):
+            place.window = 0
 
     def ack(self, place: Place, copies: Sequence[Copy]) -> None:
         if copies:
@@ -51,6 +53,7 @@ class Books:
             if place.kind.settles != "written":
                 self.takers += [(place.client, copy.number) for copy in copies]
             place.contact.acked()
+            self.widen(place, len(copies))
 
     def bury(self, place: Place, copies: Sequence[Copy], code: str) -> None:
         """Dead letters; plain receivers have none."""
@@ -73,6 +76,11 @@ class Books:
         """What waits, and is to be destroyed when its life is over."""
         here = place.returned + place.waiting
         self.settle(place, [copy for copy in here if copy.sent.ends <= now], "expired")
+
+    def widen(self, place: Place, count: int) -> None:
+        """It has dealt with these: so many more may go together."""
+        if place.window:
+            place.window += count
 
     # What receivers say
 
@@ -126,6 +134,7 @@ class Books:
             place.contact.pause(now, BACKOFF_S * 2 ** (copy.attempts - 1) * 0.75)
         else:
             self.bury(place, [copy], code)
+            self.widen(place, 1)
             if code.startswith("user.security.authentication"):
                 self.bury_all(place, code, now)
                 self.end(place, failed=True)
@@ -146,6 +155,8 @@ class Books:
             each.batch = 0
             if each in place.hands and each is not copy:
                 each.fail("returned")
+        if any(each in place.hands for each in behind):
+            place.fail()
         place.take_back([each for each in behind if each in place.hands])
 
     def keep_pending(self, place: Place, seqs: Sequence[int]) -> None:
@@ -160,7 +171,7 @@ class Books:
             self.books["out of range"] += 1
         elif place.kind.settles == "batch":
             passed = [c for c in place.hands if c.batch <= batch and not c.is_pending]
-            passed += [c for c in place.returned if 0 < c.batch <= batch]
+            passed += [c for c in place.returned if 0 < c.batch <= batch <= (c.until or batch)]
             if passed:
                 place.repeats = 0
             self.ack(place, passed)

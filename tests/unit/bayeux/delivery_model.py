@@ -181,8 +181,6 @@ class Model(Answering):
                 self.hand_over(place.question, now)
         if not place.can_stop:
             self.expire(place, now)
-            if self.may_take(place, now):
-                self.bury_worn(place, place.returned)
             if place.kind.settles == "written":
                 self.ack(place, place.returned + place.waiting)
         self.end(place, failed=False)
@@ -247,6 +245,7 @@ class Model(Answering):
         for copy in place.hands:
             copy.redelivered += 1
             copy.fail(LOST)
+            place.fail()
             if copy.is_pending:
                 copy.batch = 0
         place.take_back(place.hands)
@@ -273,11 +272,17 @@ class Model(Answering):
     def revive(self, place: Place, now: float) -> None:
         """Its clocks begin anew."""
         kind, was_held = place.kind, place.contact.is_held
+        for copy in place.hands + place.returned:
+            copy.was_alone = place.hands == [copy]
+            copy.batch, copy.until = 0 if copy.until else copy.batch, 0
         for copy in place.hands:
             copy.is_pending = False
             copy.due = now + kind.response_ms / 1000 if kind.response_ms else None
         if kind.settles == "written":
             place.take_back(place.hands)
+        place.window, place.suspect = 0, None
+        if place.returned:
+            place.fail()
         place.contact = Naive(kind.retries, kind.delay_ms / 1000)
         if was_held:
             place.contact.hold()

@@ -63,10 +63,14 @@ class Copy:
     seq: int = 0
     place: int = 0
     batch: int = 0
+    # The last batch that carried it, if later ones did not.
+    until: int = 0
     attempts: int = 0
     redelivered: int = 0
     due: float | None = None
     is_pending: bool = False
+    # Whether nothing else was in hands when it was handed over last.
+    was_alone: bool = False
     # What became of the hand-overs that failed.
     trail: list[tuple[int, str]] = field(default_factory=list)
 
@@ -108,6 +112,10 @@ class Place:
         self.returned: list[Copy] = []
         self.hands: list[Copy] = []
         self.batch = self.seq = self.repeats = 0
+        # How many were taken since the last failure, and one; 0: there was none since it was empty.
+        self.window = 0
+        # What went alone for the last time that it may.
+        self.suspect: Copy | None = None
         # The last number that another client was told.
         self.former_seq = 0
         self.contact = Naive(kind.retries, kind.delay_ms / 1000)
@@ -138,7 +146,20 @@ class Place:
     def flows(self, now: float) -> bool:
         return not self.is_shut and (not self.can_stop or self.contact.flows(now))
 
+    def fail(self) -> None:
+        """What was in hands comes again, one after the other."""
+        if self.kind.settles != "written":
+            self.window = 1
+
+    def keeps_suspect(self) -> bool:
+        suspect = self.suspect
+        if suspect is None or suspect not in self.hands:
+            return False
+        return suspect.is_pending or self.kind.settles != "batch"
+
     def has_news(self, held: Collection[str]) -> bool:
+        if self.keeps_suspect():
+            return False
         lost = self.kind.settles == "batch" and any(not c.is_pending for c in self.hands)
         if self.kind.settles == "written":
             # Who cannot refuse is not held back either.
@@ -163,6 +184,7 @@ class Place:
         for copy in self.hands:
             copy.redelivered += 1
             copy.fail("taken over")
+            self.fail()
         self.take_back(self.hands)
         for copy in self.returned:
             copy.batch = 0

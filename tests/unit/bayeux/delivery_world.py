@@ -97,7 +97,7 @@ class Comparison:
             hands, returned = list(queue.handed.values()), list(queue.returned.values())
             assert [*map(_entry, hands)] == [*map(_copy, place.hands)], place.key
             assert [*map(_entry, returned)] == [*map(_copy, place.returned)], place.key
-            assert queue.batch == place.batch, place.key
+            assert (queue.batch, queue.window) == (place.batch, place.window), place.key
             for entry, copy in zip(tried, place.hands + place.returned, strict=True):
                 _same_history(entry.trail, copy.trail)
         here = [*(entry.message for entry in tried), *queue.waiting]
@@ -155,7 +155,8 @@ class Comparison:
             (number, mark.attempts, mark.redelivered, mark.batch, mark.seq, mark.position)
             for number, mark in marks[: len(tried)]
         ] == [
-            (c.number, c.attempts, c.redelivered, c.batch, _told(place, c), c.place) for c in tried
+            (c.number, c.attempts, c.redelivered, _batch(c), _told(place, c), c.place)
+            for c in tried
         ], place.key
         for copy, (_, mark) in zip(tried, marks, strict=False):
             _same_history(mark.trail, copy.trail)
@@ -188,6 +189,7 @@ def _entry(entry: Entry) -> tuple[object, ...]:
         number_in(entry.message.wire),
         entry.seq,
         entry.batch,
+        entry.until if entry.batch else 0,
         entry.attempts,
         entry.redelivered,
         entry.is_pending,
@@ -199,11 +201,17 @@ def _told(place: Place, copy: Copy) -> int:
     return copy.seq if copy in place.hands else -copy.seq
 
 
+def _batch(copy: Copy) -> int:
+    """After a restart any later batch may be acknowledged, whether it carried this or not."""
+    return 0 if copy.until else copy.batch
+
+
 def _copy(copy: Copy) -> tuple[object, ...]:
     return (
         copy.number,
         copy.seq,
         copy.batch,
+        copy.until if copy.batch else 0,
         copy.attempts,
         copy.redelivered,
         copy.is_pending,

@@ -71,6 +71,21 @@ def connect(client: Client, ack: int | None, *verdicts: Json, **fields: Any) -> 
     return asked
 
 
+def drain(client: Client, ack: int | None) -> tuple[list[object], list[int]]:
+    """What comes until nothing more does, and how often it came before; all of it is taken."""
+    data: list[object] = []
+    counts: list[int] = []
+    answer = connect(client, ack)
+    while answer.events:
+        data += answer.data
+        counts += redelivered(answer)
+        if ack is None:
+            answer = connect(client, None, *map(ok, seqs(answer)))
+        else:
+            answer = connect(client, batch(answer))
+    return data, counts
+
+
 def publish(house: House, *numbers: object) -> None:
     for number in numbers:
         house.bayeux.publish("/a", number)

@@ -31,30 +31,51 @@ class Model:
 
     def __init__(self) -> None:
         self.batch = 0
-        # What was not acknowledged yet, each with the batch that carried it first, if any did.
-        self.window: list[tuple[int, int | None]] = []
+        # What was not acknowledged yet, and the batches in a row that carried it.
+        self.window: list[tuple[int, range]] = []
+        # What the last answer carried, and how many may go together: all, if zero.
+        self.handed: list[int] = []
+        self.room = 0
         self.out_of_range = 0
 
     def publish(self, number: int) -> bool:
         if len(self.window) == LIMIT:
             return False
-        self.window.append((number, None))
+        self.window.append((number, range(0)))
         return True
 
     def acknowledge(self, batch: int) -> None:
         if not 0 <= batch <= self.batch:
             self.out_of_range += 1
             return
-        self.window = [(n, first) for n, first in self.window if first is None or first > batch]
+        before = len(self.window)
+        self.window = [(n, carried) for n, carried in self.window if batch not in carried]
+        here = [number for number, _ in self.window]
+        self.handed = [number for number in self.handed if number in here]
+        if not here:
+            self.room = 0
+        elif self.room:
+            self.room += before - len(here)
 
     def answer(self) -> tuple[int, list[int]]:
+        """After a loss with one message, then with as many more as were taken since."""
         self.batch += 1
-        self.window = [(n, self.batch if first is None else first) for n, first in self.window]
-        return self.batch, [number for number, _ in self.window]
+        if self.handed:
+            self.room = 1
+        going, staying = self.window[: self.room or LIMIT], self.window[self.room or LIMIT :]
+        going = [
+            (n, range(c.start if c.stop == self.batch else self.batch, self.batch + 1))
+            for n, c in going
+        ]
+        self.window = going + staying
+        self.handed = [number for number, _ in going]
+        return self.batch, self.handed
 
     def write_in_vain(self) -> None:
         """Nobody can have got the last batch, so its number speaks for nothing."""
-        self.window = [(n, None if first == self.batch else first) for n, first in self.window]
+        only = range(self.batch, self.batch + 1)
+        self.window = [(n, range(0) if carried == only else carried) for n, carried in self.window]
+        self.handed = []
 
 
 class Request:
@@ -233,7 +254,7 @@ class AckWindow(RuleBasedStateMachine):
         tried = [*queue.handed.values(), *queue.returned.values()]
         here = [*queue.waiting, *(entry.message for entry in tried)]
         assert queue.size == sum(len(message.wire) for message in here)
-        assert len(tried) >= sum(first is not None for _, first in self.model.window)
+        assert len(tried) >= sum(len(carried) > 0 for _, carried in self.model.window)
         assert self.house.bayeux.hub.counters.acks_out_of_range == self.model.out_of_range
 
     @invariant()
@@ -247,7 +268,7 @@ class AckWindow(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         """The network is repaired: nothing may have been lost."""
-        for _ in range(2):
+        for _ in range(LIMIT + 2):
             self.ask(patient=False)
             self.request_arrives(len(self.requests) - 1, repeats=False)
             self.answer_arrives(len(self.answers) - 1)

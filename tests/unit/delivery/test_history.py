@@ -6,7 +6,7 @@ from app.delivery import error_codes
 from app.delivery.dispatcher import Policy
 from app.delivery.entries import Settling
 from app.delivery.guard import Held
-from tests.unit.delivery.test_settlement import BUSY, REFUSED, Court, no
+from tests.unit.delivery.test_settlement import BUSY, REFUSED, Court, no, ok
 
 FOR_EVER = Policy(retries=-1, delay_s=1.0)
 
@@ -139,8 +139,8 @@ def test_the_store_knows_the_history_of_what_may_come_again() -> None:
 def next_client(court: Court) -> list[str]:
     """The receiver died over what it had; what its successor is handed."""
     court.settlement.change_hands(court.receiver, court.now)
-    court.settlement.bury_worn(court.receiver)
-    return [entry.message.wire.decode() for entry in court.queue.hand_over(court.now)]
+    room = court.settlement.make_room(court.receiver, -1)
+    return [entry.message.wire.decode() for entry in court.queue.hand_over(court.now, room)]
 
 
 def test_a_message_that_kills_its_receiver_again_and_again_is_dead() -> None:
@@ -157,6 +157,43 @@ def test_a_message_that_kills_its_receiver_again_and_again_is_dead() -> None:
     assert court.balances()
 
 
+@pytest.mark.parametrize("poison", [0, 1, 41, 98, 99])
+@pytest.mark.parametrize("most", [1, 2, 3, 5])
+def test_who_was_only_in_its_company_does_not_die_with_it(poison: int, most: int) -> None:
+    court = Court(policy=FOR_EVER)
+    court.most = most
+    texts = [chr(0x100 + number) for number in range(100)]
+    court.offer(*texts)
+    deaths, done = 0, []
+    while court.queue.count:
+        batch = next_client(court)
+        while batch and texts[poison] not in batch:
+            done += batch
+            court.settlement.acknowledge(court.receiver, court.queue.batch, court.now)
+            room = court.settlement.make_room(court.receiver, -1)
+            entries = court.queue.hand_over(court.now, room)
+            batch = [entry.message.wire.decode() for entry in entries]
+        deaths += bool(batch)
+    assert court.letters() == [(texts[poison], "user.update.error")]
+    assert done == texts[:poison] + texts[poison + 1 :]
+    assert deaths == max(most, 2)
+    assert court.balances()
+
+
+def test_what_is_tried_for_the_last_time_is_alone_in_its_receivers_hands() -> None:
+    court = Court(policy=FOR_EVER)
+    court.most = 2
+    court.hand_over("a", "b")
+    assert next_client(court) == ["a"]
+    (seq,) = court.queue.handed
+    court.queue.keep_pending({seq})
+    assert not court.queue.has_news()
+    assert court.settlement.make_room(court.receiver, -1) == 0
+    court.judge(ok(seq))
+    assert court.queue.has_news()
+    assert court.settlement.make_room(court.receiver, -1) == 1
+
+
 def test_without_a_limit_it_comes_for_ever() -> None:
     court = Court()
     court.hand_over("a")
@@ -166,12 +203,15 @@ def test_without_a_limit_it_comes_for_ever() -> None:
 def test_a_lost_reply_counts_but_not_what_the_receiver_still_works_on() -> None:
     court = Court()
     court.most = 1
-    court.hand_over("a", "b")
-    court.queue.keep_pending({2})
+    court.hand_over("a")
+    court.queue.keep_pending({1})
     court.settlement.lost(court.receiver, court.now)
-    court.settlement.bury_worn(court.receiver)
+    court.settlement.make_room(court.receiver, -1)
+    assert court.letters() == []
+    court.queue.keep_pending(())
+    court.settlement.lost(court.receiver, court.now)
+    court.settlement.make_room(court.receiver, -1)
     assert court.letters() == [("a", "user.update.error")]
-    assert court.queue.handed.keys() == {2}
 
 
 def test_what_only_needs_to_be_written_is_never_handed_over_too_often() -> None:
@@ -180,7 +220,7 @@ def test_what_only_needs_to_be_written_is_never_handed_over_too_often() -> None:
     court.queue.settling = Settling.WRITTEN
     court.hand_over("a")
     court.settlement.not_written(court.receiver, None, court.now)
-    court.settlement.bury_worn(court.receiver)
+    court.settlement.make_room(court.receiver, -1)
     assert court.letters() == []
 
 
@@ -201,6 +241,6 @@ def test_a_channel_that_is_held_back_loses_nothing_meanwhile() -> None:
     court.hand_over("a")
     court.guard.restore("/a", Held(0, "most refuse it"))
     court.settlement.change_hands(court.receiver, court.now)
-    court.settlement.bury_worn(court.receiver)
+    court.settlement.make_room(court.receiver, -1)
     assert court.letters() == []
     assert court.queue.hand_over(court.now, -1, court.guard.held) == []

@@ -74,7 +74,8 @@ def test_what_waits_for_the_next_attempt_of_a_receiver_is_not_slow() -> None:
     house.advance(9.0)
     assert waiting.is_held
     house.advance(2.0)
-    assert waiting.data == ["refused", "behind it"]
+    assert waiting.data == ["refused"]
+    assert connect(client).data == ["behind it"]
     assert longest(house, watch) is None
 
 

@@ -147,9 +147,15 @@ def tell(house: House, number: int) -> None:
 
 
 def heard(client: Client) -> list[str]:
-    asked = client.connect(advice={"timeout": 0}, ext={"ack": 0})
-    client.house.turn()
-    return [event["channel"] for event in asked.events]
+    found: list[str] = []
+    ack = 0
+    while True:
+        asked = client.connect(advice={"timeout": 0}, ext={"ack": ack})
+        client.house.turn()
+        if not asked.events:
+            return found
+        found += [event["channel"] for event in asked.events]
+        ack = asked.elements[-1]["ext"]["ack"]
 
 
 def test_an_operator_stays_one_after_a_restart_while_the_token_is_the_same() -> None:
@@ -176,7 +182,7 @@ def test_who_had_a_token_that_is_no_more_is_nobody_special_after_a_restart() -> 
     assert client.subscribe("/sys/alert").reply["error"].startswith("403")
     assert command(client, "?nodeId").reply["error"].startswith("403")
     assert house.bayeux.hub.counters.discarded == {Reason.NOT_ALLOWED: 2}
-    assert len(house.keeper.queues["ops/1"]) == 3
+    assert not house.keeper.queues["ops/1"], "nothing but what it has taken was kept"
     assert house.balances()
 
 
