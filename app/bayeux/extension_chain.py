@@ -28,7 +28,7 @@ def run_incoming(session: Session, message: Json, now: float) -> None:
                 raise Refused(BayeuxError.SERVER_FAULT) from None
             passes = True
         if not passes:
-            log.info("message dropped by %s, session %d", type(extension).__name__, session.number)
+            log.info("message dropped by %s, session %s", type(extension).__name__, session.key)
             raise Refused(BayeuxError.MESSAGE_DELETED)
 
 

@@ -15,6 +15,7 @@ from app.delivery.entries import Settling
 from app.delivery.error_codes import ErrorCode
 from app.delivery.json_text import to_json
 from app.delivery.messages import Message
+from app.delivery.notices import ENDED, GIVEN_UP
 from app.delivery.reactions import (
     DefaultErrorHandler,
     ErrorHandler,
@@ -42,9 +43,9 @@ class Ownership:
     def end(self, session: Session, code: ErrorCode, by: str = "") -> None:
         bayeux = self._bayeux
         if by:
-            bayeux.log.info("session %d, %s, was ended by %s", session.number, session.key, by)
+            bayeux.notices.tell(ENDED, session.key, by)
         else:
-            bayeux.log.warning("session %d was given up: %s", session.number, code.text)
+            bayeux.notices.tell(GIVEN_UP, session.key, code.text)
         # Who has no right to be here would only come back and go on refusing.
         session.may_return = not code.is_type_of("user.security.authentication")
         reconnect = "handshake" if session.may_return else "none"
@@ -72,7 +73,7 @@ class Ownership:
                 yield session.person
 
     def alert(self, channel: str, reason: str) -> None:
-        self._bayeux.log.warning("a channel is held back: %s", reason)
+        self._bayeux.log.warning("channel %s is held back: %s", channel, reason)
         data = {"kind": "channel held back", "channel": channel, "reason": reason}
         self._publish({"channel": ALERT, "data": data})
 

@@ -7,6 +7,7 @@ from app.bayeux.sessions import Session
 from app.delivery.dead_letters import DeadLetter
 from app.delivery.error_codes import GIVEN_UP
 from app.delivery.messages import Message
+from app.delivery.notices import DEAD
 
 if TYPE_CHECKING:
     from app.bayeux.server import Bayeux
@@ -73,6 +74,7 @@ class Replaying:
             bayeux.witness.replayed(key, message, letter)
         bayeux.hub.counters.accepted += 1
         bayeux.hub.counters.dead += 1
+        bayeux.notices.tell(DEAD, key, GIVEN_UP.text)
         bayeux.hub.keeper.bury([another], key if message.is_durable else None)
 
     def _find(self, key: str) -> Session | None:

@@ -37,6 +37,7 @@ from app.delivery.json_text import to_json
 from app.delivery.keeper import Keeper, Kept
 from app.delivery.messages import Message
 from app.delivery.node import Node
+from app.delivery.notices import HELD, RESUMED, Notices
 from app.delivery.settlement import Settlement
 from app.delivery.witness import Witness
 
@@ -92,12 +93,17 @@ class Bayeux:
         self.clock = Clock(self)
         self.answers = Answers(self)
         self.guard = Guard(options.guard)
+        self.notices = Notices()
         self.hub: Hub[Session] = Hub(
-            on_ready=on_ready, linger=self.clock.linger, keeper=keeper, witness=witness
+            on_ready=on_ready,
+            linger=self.clock.linger,
+            keeper=keeper,
+            witness=witness,
+            notices=self.notices,
         )
         self.ownership = Ownership(self, random)
         self.settlement: Settlement[Session] = Settlement(
-            self.ownership, keeper, self.hub.counters, node, self.guard, witness
+            self.ownership, keeper, self.hub.counters, node, self.guard, witness, self.notices
         )
         self.exits = self.settlement.exits
         self.hub.turned_away = self.exits.turned_away
@@ -166,6 +172,7 @@ class Bayeux:
                 self.log_fault(session)
             if session.state is not _GONE:
                 self.clock.wind(session)
+        self.notices.beat(now)
         if self.witness is not None:
             self.witness.beat(now)
 
@@ -214,6 +221,7 @@ class Bayeux:
         """Answer all held connects and hold no more; clients come back spread over some seconds."""
         self.now = now
         self.is_stopping = True
+        self.notices.end_window()
         for session in list(self.sessions):
             try:
                 if session.held is not None:
@@ -348,6 +356,7 @@ class Bayeux:
         if terms.dispatcher_active is False:
             now_ms = self.node.now_ms()
             session.dispatcher.hold(Hold("asked for at handshake", session.name, now_ms))
+            self.notices.tell(HELD, session.key, "itself")
 
     def hold_back(
         self, session: Session, reason: str, who: str, until_ms: int | None = None
@@ -355,6 +364,7 @@ class Bayeux:
         """Hand nothing over to the session until somebody resumes it, or until then."""
         dispatcher = self.settlement.dispatcher(session, self.now)
         dispatcher.hold(Hold(reason, who, self.node.now_ms(), until_ms))
+        self.notices.tell(HELD, session.key, who)
         if self.witness is not None:
             self.witness.held("operator", receiver=session.key)
         self.ownership.note(session)
@@ -365,6 +375,7 @@ class Bayeux:
         if dispatcher is None or dispatcher.hold_record is None:
             return
         dispatcher.resume(self.now)
+        self.notices.tell(RESUMED, session.key, by)
         if self.witness is not None:
             self.witness.released(by, receiver=session.key)
         self.hub.flow_again(session)
@@ -413,12 +424,12 @@ class Bayeux:
             self.hub.keeper.forget(session.key, session.queue.ids())
             session.is_durable = False
         self.sessions.remove(session, seen)
-        self.log.debug("session %d ended: %s", session.number, seen.value)
+        self.log.debug("session %s ended: %s", session.key, seen.value)
 
     def log_fault(self, session: Session) -> None:
         """Say that serving a session failed, in an `except` clause."""
         # One session's trouble, whoever made it, must not become that of all behind it.
-        self.log.exception("session %d could not be served", session.number)
+        self.log.exception("session %s could not be served", session.key)
 
     def rule(self, channel: Channel) -> ChannelRule:
         """What is special about the channel."""

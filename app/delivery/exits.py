@@ -1,11 +1,10 @@
 """The ways out of a queue but the best one: dead, expired, discarded."""
 
-import logging
 from collections.abc import Sequence
 from functools import partial
 from typing import Generic, TypeVar
 
-from app.delivery import error_codes
+from app.delivery import error_codes, notices
 from app.delivery.counters import Counters, Reason
 from app.delivery.dead_letters import DeadLetter
 from app.delivery.entries import Entry
@@ -14,13 +13,12 @@ from app.delivery.history import History
 from app.delivery.keeper import Keeper
 from app.delivery.messages import Message
 from app.delivery.node import Node
+from app.delivery.notices import Notices
 from app.delivery.owner import Owner
 from app.delivery.receivers import Receiver
 from app.delivery.witness import Witness
 
 R = TypeVar("R", bound=Receiver)
-
-log = logging.getLogger(__name__)
 
 _CROWD = 4 * 1024 * 1024
 
@@ -35,6 +33,7 @@ class Exits(Generic[R]):
         counters: Counters,
         node: Node,
         history: History[R],
+        notices: Notices,
         witness: Witness | None = None,
     ) -> None:
         self._owner = owner
@@ -42,6 +41,7 @@ class Exits(Generic[R]):
         self._counters = counters
         self._node = node
         self._history = history
+        self._notices = notices
         self._witness = witness
         # Bytes of letters on their way to the store.
         self._burying = 0
@@ -62,7 +62,7 @@ class Exits(Generic[R]):
                 # Of a durable receiver the store has them still.
                 lost = [entry.message for entry in entries]
                 self._witness.discarded(receiver, lost, Reason.STORE_AWAY, is_kept=False)
-            log.error("%d dead letters of session %d were lost", len(entries), receiver.number)
+            self._notices.tell(notices.LOST, receiver.key, code.text, len(entries))
             return
         for entry in entries:
             message = entry.message
@@ -73,6 +73,7 @@ class Exits(Generic[R]):
                 letters.append(self._letter(receiver, entry, code, text))
         if letters:
             self._counters.dead += len(letters)
+            self._notices.tell(notices.DEAD, receiver.key, code.text, len(letters))
             is_kept = _may_be_kept(receiver, [entry.message for entry in entries])
             self._keeper.bury(letters, receiver.key if is_kept else None)
             size = sum(len(letter.wire) for letter in letters)

@@ -1,6 +1,5 @@
 """The way of a message from its publisher to the queues of its receivers."""
 
-import logging
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
@@ -9,6 +8,7 @@ from app.delivery.counters import Counters, Reason
 from app.delivery.keeper import Keeper, Kept
 from app.delivery.lanes import Lanes, Publication
 from app.delivery.messages import Message
+from app.delivery.notices import FULL, Notices
 from app.delivery.receivers import Receiver
 from app.delivery.routes import Routes
 from app.delivery.witness import Witness
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 R = TypeVar("R", bound=Receiver)
 R_contra = TypeVar("R_contra", bound=Receiver, contravariant=True)
-
-log = logging.getLogger(__name__)
 
 
 class TurnAway(Protocol[R_contra]):
@@ -54,11 +52,13 @@ class Hub(Generic[R]):
         linger: Callable[[R, Message], None],
         keeper: Keeper,
         witness: Witness | None = None,
+        notices: Notices | None = None,
     ) -> None:
         self.routes: Routes[R] = Routes()
         self.counters = Counters()
         self.keeper = keeper
         self._witness = witness
+        self._notices = notices or Notices()
         self._accepted = None if witness is None else witness.accepted
         # Measures while somebody looks; usually nobody does.
         self.watch: Watch | None = None
@@ -202,7 +202,7 @@ class Hub(Generic[R]):
         """Each queue that is full is told once, until it has been emptied."""
         if not receiver.queue.is_overflowing:
             receiver.queue.is_overflowing = True
-            log.warning("queue of session %d is full, it gets no more messages", receiver.number)
+            self._notices.tell(FULL, receiver.key, reason.value)
         self.turned_away(receiver, message, reason)
 
     def _discard(self, receiver: R, message: Message, reason: Reason) -> None:

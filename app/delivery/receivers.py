@@ -32,7 +32,7 @@ class Receiver:
 
     def __init__(self, queue: CallbackQueue, number: int) -> None:
         self.queue = queue
-        # For logs, where nothing else that tells receivers apart must be seen.
+        # Tells receivers of one process apart, and names those that have no other name.
         self.number = number
         self.subscriptions: set[str] = set()
         # Most never need one: theirs would be ALIVE and active all their lives.

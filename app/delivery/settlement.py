@@ -1,10 +1,9 @@
 """What becomes of entries when receivers answer, fail or go: books, store and dead letters."""
 
-import logging
 from collections.abc import Collection, Iterable, Sequence
 from typing import Generic, TypeVar
 
-from app.delivery import attempts, error_codes
+from app.delivery import attempts, error_codes, notices
 from app.delivery.counters import Counters
 from app.delivery.dispatcher import Dispatcher, Hold, Input
 from app.delivery.entries import Carried, Entry, Settling
@@ -15,6 +14,7 @@ from app.delivery.history import History
 from app.delivery.keeper import Keeper, Mark
 from app.delivery.messages import Message
 from app.delivery.node import Node
+from app.delivery.notices import Notices
 from app.delivery.owner import Owner
 from app.delivery.queue import CallbackQueue
 from app.delivery.reactions import Failure, ForMessage, ForRest, Reaction
@@ -23,8 +23,6 @@ from app.delivery.verdicts import Verdict
 from app.delivery.witness import Witness
 
 R = TypeVar("R", bound=Receiver)
-
-log = logging.getLogger(__name__)
 
 _WORN = "handed over as often as it may be, and never answered"
 
@@ -40,6 +38,7 @@ class Settlement(Generic[R]):
         node: Node,
         guard: Guard,
         witness: Witness | None = None,
+        notices: Notices | None = None,
     ) -> None:
         self._owner = owner
         self._keeper = keeper
@@ -51,7 +50,10 @@ class Settlement(Generic[R]):
         self._history: History[R] = History(node.name, node.now_ms, owner.transport)
         # Until then the guard is told what receivers take: not while nobody refuses anything.
         self._watched_until = 0.0
-        self.exits: Exits[R] = Exits(owner, keeper, counters, node, self._history, witness)
+        self._notices = notices or Notices()
+        self.exits: Exits[R] = Exits(
+            owner, keeper, counters, node, self._history, self._notices, witness
+        )
 
     # What receivers say
 
@@ -134,6 +136,9 @@ class Settlement(Generic[R]):
             failed = receiver.queue.handed.values() if entry is None else (entry,)
             self._witness.refused(receiver, list(failed), failure.code)
         reaction = self._owner.handler(receiver, failure.channel).react(failure, dispatcher, now)
+        if reaction.input is not Input.HOLD:
+            incident = notices.REFUSED if failure.by_client else notices.FAILED
+            self._notices.tell(incident, receiver.key, failure.code.text)
         if reaction.counts_exception:
             receiver.exceptions += 1
             receiver.last_exception = failure.code.text
@@ -204,6 +209,7 @@ class Settlement(Generic[R]):
             case Input.HOLD:
                 now_ms = self._node.now_ms()
                 dispatcher.hold(Hold(failure.text or failure.code.text, receiver.name, now_ms))
+                self._notices.tell(notices.HELD, receiver.key, "itself")
                 if self._witness is not None:
                     self._witness.held("verdict", receiver=receiver.key)
             case Input.LOSS:

@@ -182,7 +182,7 @@ class Live(LiveSights):
             dead, last = await self._letters_of(session.key)
         except StoreUnavailable as error:
             # What has been done has been done, and most that is known is known here.
-            log.warning("dead letters of session %d are not known: %s", session.number, error)
+            log.warning("dead letters of session %s are not known: %s", session.key, error)
         self._wake()
         return showing.whole_session(self._bayeux, session, dead, last)
 

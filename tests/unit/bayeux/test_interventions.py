@@ -49,7 +49,7 @@ def test_the_log_says_by_whom_a_session_was_ended_and_takes_it_for_no_failure(
         ask(house, "client/joe/1/?killSession")
     (line,) = caplog.records
     assert line.levelno == logging.INFO
-    assert line.getMessage() == f"session {session.number}, joe/1, was ended by operator"
+    assert line.getMessage() == f"session {session.key} was ended by operator"
 
 
 def test_a_killed_session_leaves_dead_letters_and_its_client_is_told() -> None:

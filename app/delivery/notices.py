@@ -1,0 +1,76 @@
+"""What befalls sessions, in the log: at once, but no more than somebody could read."""
+
+import logging
+from dataclasses import dataclass
+
+log = logging.getLogger(__name__)
+
+WINDOW_S = 10.0
+# Sessions that are named in one window, for each kind of incident and each reason apart.
+MOST = 20
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Incident:
+    """What can befall a session: in the log it has this level and text, with the reason."""
+
+    level: int
+    text: str
+
+
+REFUSED = Incident(logging.INFO, "session %s refused a message: %s")
+FAILED = Incident(logging.INFO, "a delivery to session %s failed: %s")
+HELD = Incident(logging.INFO, "session %s is held back by %s")
+RESUMED = Incident(logging.INFO, "session %s is resumed by %s")
+DEAD = Incident(logging.WARNING, "a message for session %s is a dead letter: %s")
+LOST = Incident(logging.ERROR, "a dead letter of session %s was lost: %s")
+FULL = Incident(logging.WARNING, "session %s gets no more messages, its queue is full: %s")
+GIVEN_UP = Incident(logging.WARNING, "session %s was given up: %s")
+ENDED = Incident(logging.INFO, "session %s was ended by %s")
+
+INCIDENTS = (REFUSED, FAILED, HELD, RESUMED, DEAD, LOST, FULL, GIVEN_UP, ENDED)
+_OTHERS = "(others)"
+
+
+class Notices:
+    """Tells the first incident of a kind at once, and how many followed when the window ends.
+
+    The window ends by `beat`, which is called again and again with the time: nothing else here
+    depends on it.
+    """
+
+    def __init__(self) -> None:
+        # By session and reason, how often it happened since it was told.
+        self._told: dict[Incident, dict[tuple[str, str], int]] = {each: {} for each in INCIDENTS}
+        self._ends_at = 0.0
+
+    def tell(self, incident: Incident, session: str, reason: str, count: int = 1) -> None:
+        """It happened so many times to the session of this key."""
+        told = self._told[incident]
+        case = (session, reason)
+        if case in told:
+            told[case] += count
+        elif len(told) < MOST:
+            told[case] = 0
+            _write(incident, session, reason, f", {count} at once" if count > 1 else "")
+        else:
+            case = (_OTHERS, "various")
+            told[case] = told.get(case, 0) + count
+
+    def beat(self, now: float) -> None:
+        """Time has passed."""
+        if now >= self._ends_at:
+            self._ends_at = now + WINDOW_S
+            self.end_window()
+
+    def end_window(self) -> None:
+        """Tell how often it happened again, and begin anew."""
+        for incident, told in self._told.items():
+            for (session, reason), count in told.items():
+                if count:
+                    _write(incident, session, reason, f", {count} more")
+            told.clear()
+
+
+def _write(incident: Incident, session: str, reason: str, times: str) -> None:
+    log.log(incident.level, "%s%s", incident.text % (session, reason), times)

@@ -1,0 +1,94 @@
+"""What receivers refuse, who is held back and what dies stands in the log, however much it is."""
+
+import logging
+
+import pytest
+
+from app.delivery.notices import MOST, WINDOW_S
+from tests.unit.extensions.delivering import HOLDBACK, connect, house_of, no, publish, receiver
+
+ERROR = "user.update.error"
+
+
+@pytest.fixture(autouse=True)
+def _at_the_usual_level(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+
+
+def test_a_refusal_and_its_letter_leave_lines_with_the_name_of_the_session(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    house = house_of()
+    client = receiver(house)
+    publish(house, "secret")
+    (event,) = connect(client).events
+    connect(client, no(event, ERROR, "secret"))
+    key = client.session.key
+    assert caplog.messages == [
+        f"session {key} refused a message: {ERROR}",
+        f"a message for session {key} is a dead letter: {ERROR}",
+    ]
+
+
+def test_a_holdback_and_its_end_leave_lines(caplog: pytest.LogCaptureFixture) -> None:
+    house = house_of()
+    client = receiver(house, session="joe/1")
+    house.turn()
+    publish(house, 1)
+    house.turn()
+    (event,) = connect(client).events
+    connect(client, no(event, HOLDBACK))
+    house.bayeux.resume(client.session)
+    house.bayeux.hold_back(client.session, "secret", "operator/ann")
+    assert caplog.messages == [
+        "session joe/1 is held back by itself",
+        "session joe/1 is resumed by operator",
+        "session joe/1 is held back by operator/ann",
+    ]
+
+
+def test_who_is_given_up_leaves_one_line_for_each_thing_that_happened(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    house = house_of()
+    key = receiver(house).session.key
+    publish(house, *range(100))
+    house.advance(11.0)
+    code = "communication.noConnection"
+    assert caplog.messages == [
+        f"a delivery to session {key} failed: {code}",
+        f"a message for session {key} is a dead letter: {code}, 100 at once",
+        f"session {key} was given up: {code}",
+    ]
+
+
+def test_who_refuses_everything_leaves_a_bounded_number_of_lines(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    house = house_of()
+    client = receiver(house)
+    seconds = 100
+    for _ in range(seconds):
+        publish(house, *range(20))
+        connect(client, *(no(event, ERROR) for event in connect(client).events))
+        house.advance(1.0)
+    house.stop()
+    # A first line and a sum for refusals and letters each, in each window.
+    assert len(caplog.messages) <= 4 * (seconds / WINDOW_S + 1)
+    refused = f"session {client.session.key} refused a message: {ERROR}"
+    told = [line for line in caplog.messages if line.startswith(refused)]
+    more = sum(int(line.split(", ")[1].split()[0]) for line in told if ", " in line)
+    assert more + sum(line == refused for line in told) == seconds * 20
+
+
+def test_who_comes_with_many_sessions_leaves_a_bounded_number_of_lines(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    house = house_of()
+    for _ in range(3 * MOST):
+        receiver(house)
+    publish(house, 1)
+    house.advance(30.0)
+    kinds = 3
+    assert len(caplog.messages) <= kinds * (MOST + 1)
+    assert any("(others)" in line for line in caplog.messages)
