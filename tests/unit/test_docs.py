@@ -1,12 +1,14 @@
 """The documentation says what the code does, as far as that can be told without running it."""
 
 import re
+import shlex
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from app.cli.main import load
+from app.cli.main import COMMANDS, load
 from app.settings import ChannelSettings, Settings
 from docs import generate
 from tests.pages import ROOT, Block, anchors, blocks, links, pages
@@ -72,6 +74,34 @@ def test_flags_are_flags(page: Path) -> None:
     lines = re.findall(r'(?:holdfast serve|make run ARGS=")([^\n"#]*)', page.read_text())
     flags = {word for line in lines for word in line.split() if word.startswith("--")}
     assert flags <= known | {"--help`"}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_commands_are_commands_with_options_that_they_have(page: Path) -> None:
+    for line in commands_of(page):
+        name, *words = shlex.split(line, comments=True)
+        command: Any = load(name)
+        while words and words[0] in getattr(command, "commands", {}):
+            command = command.commands[words.pop(0)]
+        is_group = hasattr(command, "commands")
+        assert not is_group or all(word.startswith("--") for word in words), line
+        known = {name for each in command.params for name in each.opts + each.secondary_opts}
+        asked = {word.partition("=")[0] for word in words if word.startswith("--")}
+        assert asked <= known | {"--help", "--version"}, line
+
+
+def commands_of(page: Path) -> list[str]:
+    """What stands behind `holdfast` in commands and tables, as far as one command goes."""
+    text = page.read_text("utf-8").replace("\\\n", " ")
+    found = re.findall(r"^(?:\| `)?(?:\.venv/bin/)?holdfast ([a-z][^\n|>&`]*)", text, re.MULTILINE)
+    return [line for line in found if line.split()[0] in COMMANDS]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_no_index_is_asked_for_holdfast(page: Path) -> None:
+    """None has it: only the pip of the environment in which it is installed knows of it."""
+    for before, after in re.findall(r"([^\n`]*)pip install 'holdfast([^\n`]*)", page.read_text()):
+        assert before.endswith(".venv/bin/python -m ") or "@ file:" in after
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
