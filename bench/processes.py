@@ -31,6 +31,8 @@ class ServerFailed(Exception):
 class Server:
     url: str
     pids: list[int]
+    # Its folder, gone when it is.
+    data: str
 
 
 def free_port() -> int:
@@ -114,7 +116,7 @@ def running(spec: ServerSpec, *, cpus: str, log: Path) -> Iterator[Server]:
         try:
             wait_until_ready(process, port, log)
             time.sleep(SETTLE_S)
-            yield Server(spec.url.format(**places), family(process.pid))
+            yield Server(spec.url.format(**places), family(process.pid), data)
         finally:
             stop(process)
 

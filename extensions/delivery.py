@@ -20,6 +20,7 @@ from app.bayeux.server import Bayeux
 from app.bayeux.services import Call
 from app.bayeux.sessions import Session
 from app.bayeux.terms import Terms, TermsInvalid, check_names
+from app.bayeux.unfinished import Unfinished
 from app.delivery.entries import Entry, Settling
 from app.delivery.json_text import to_json
 from app.delivery.messages import Event, Message
@@ -90,7 +91,9 @@ class Delivery(ServerExtension):
         if call.session.terms is None:
             # Nobody told it what to give verdicts on.
             raise Refused(BayeuxError.DELIVERY_INVALID, "user.illegalArgument", "verdicts")
-        verdicts = verdicts_of(self._bayeux, _listed(call.data))
+        present = self._bayeux.present
+        is_new = present is None or present.progress is None
+        verdicts = verdicts_of(self._bayeux, _listed(call.data)) if is_new else ()
         call.is_kept = call.session.is_durable
         _judge(self._bayeux, call.session, verdicts, self._bayeux.now)
 
@@ -126,10 +129,17 @@ def _listed(said: object) -> object:
 
 
 def _judge(bayeux: Bayeux, session: Session, verdicts: Sequence[Verdict], now: float) -> None:
-    refused_any = bayeux.settlement.judge(session, verdicts, now)
-    if refused_any and session.is_durable and bayeux.present is not None:
-        bayeux.present.wait_for_store()
-        bayeux.hub.keeper.after(bayeux.present.store_has_it)
+    present = bayeux.present
+    trial = None if present is None else present.take_progress()
+    if trial is None:
+        trial = bayeux.settlement.judge(session, verdicts, now)
+    if not bayeux.settlement.carry_out(session, trial, now, bayeux.is_turn_over):
+        if present is not None:
+            present.progress = trial
+        raise Unfinished
+    if trial.refused_any and session.is_durable and present is not None:
+        present.wait_for_store()
+        bayeux.hub.keeper.after(present.store_has_it)
 
 
 # What events say of their delivery

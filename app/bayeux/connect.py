@@ -48,7 +48,7 @@ def connect(
     exchange.connect = (len(exchange.replies), reply, message.get("ext") or {})
     if bayeux.is_stopping:
         reply["advice"] = bayeux.farewell_advice(session)
-    elif exchange.is_alone:
+    elif exchange.is_alone and not exchange.is_aborted:
         _hold_if_silent(bayeux, exchange, session, reply, 0.0 if is_first else timeout_s)
     return False
 

@@ -18,6 +18,7 @@ from app.bayeux.reading import read_ext
 from app.bayeux.server import Bayeux
 from app.bayeux.sessions import Session
 from app.bayeux.subscribe import subscribe, unsubscribe
+from app.bayeux.unfinished import Unfinished
 from app.bayeux.unfit import Unfit
 from app.delivery.channels import Channel, Kind
 from app.delivery.error_codes import NO_CONNECTION
@@ -29,6 +30,8 @@ _GONE, _META = State.GONE, Kind.META
 _LEFT = (State.GONE, State.AWAY)
 _NUMBER = (int, float)
 _OBJECT_OR_NULL = (dict, type(None))
+# Instead of the extension that goes on with a message: none, it has been handled.
+_DONE = -1
 
 
 class MetaHandler(Protocol):
@@ -51,20 +54,100 @@ _HANDLERS: dict[str, MetaHandler] = {
 }
 
 
-def receive(bayeux: Bayeux, body: bytes, exchange: Exchange, now: float) -> None:
+class Rest:
+    """Messages of a request that are handled in order, in as many turns as that takes."""
+
+    __slots__ = ("_begin", "_exchange", "_follows_handshake", "_messages", "_place")
+
+    def __init__(self, messages: Sequence[Json], exchange: Exchange, begin: int = 0) -> None:
+        self._exchange = exchange
+        self._messages = messages
+        self._follows_handshake = messages[0].get("channel") == _HANDSHAKE
+        # The next message, and the first of its session's extensions that is to see it.
+        self._place, self._begin = 0, begin
+
+    def wait(self) -> "Rest":
+        """There is more to do in a later turn: until then a reply is owed."""
+        exchange = self._exchange
+        exchange.owed += 1
+        if exchange.session is not None:
+            exchange.client_id = exchange.session.client_id
+        return self
+
+    def go_on(self, bayeux: Bayeux, now: float) -> bool:
+        """Handle what this turn has time for; whether that was all."""
+        exchange = self._exchange
+        bayeux.now, bayeux.present = now, exchange
+        is_done = self.handle_some(bayeux)
+        bayeux.present = None
+        if is_done:
+            exchange.owed -= 1
+            _end(bayeux, exchange)
+        return is_done
+
+    def handle_some(self, bayeux: Bayeux) -> bool:
+        """At least one message, unless its session is busy; whether none is left."""
+        messages, exchange = self._messages, self._exchange
+        while self._place < len(messages):
+            if _is_busy(exchange):
+                return False
+            message = messages[self._place]
+            if self._place and self._follows_handshake:
+                _refuse_companion(message, exchange)
+            else:
+                self._begin = _handle(bayeux, message, exchange, self._begin)
+                if self._begin != _DONE:
+                    return False
+                self._begin = 0
+            self._place += 1
+            if self._place < len(messages) and bayeux.is_turn_over():
+                return False
+        return True
+
+
+def _is_busy(exchange: Exchange) -> bool:
+    """Whether a message of another request of its session has not been handled to its end."""
+    session = exchange.session
+    return (
+        session is not None and session.busy_with is not None and session.busy_with is not exchange
+    )
+
+
+def receive(bayeux: Bayeux, body: bytes, exchange: Exchange, now: float) -> Rest | None:
     """Do what a request asks for; its exchange is answered now or later.
 
+    What this turn has no time for is returned: it is to go on in the next one.
     Raises `RequestRefused`, before anything is done, if the bytes are no messages.
     """
     messages = decode(body, bayeux.options.request_limits)
     bayeux.now, bayeux.present = now, exchange
+    rest = _begin(bayeux, messages, exchange)
+    bayeux.present = None
+    if rest is not None:
+        return rest.wait()
+    _end(bayeux, exchange)
+    return None
+
+
+def _begin(bayeux: Bayeux, messages: Sequence[Json], exchange: Exchange) -> Rest | None:
+    begin = 0
     if len(messages) == 1:
         exchange.session = _find_session(bayeux, messages[0], exchange)
-        _handle(bayeux, messages[0], exchange)
-    else:
-        exchange.is_alone = False
-        _handle_batch(bayeux, messages, exchange)
-    bayeux.present = None
+        if not _is_busy(exchange):
+            begin = _handle(bayeux, messages[0], exchange, 0)
+            if begin == _DONE:
+                return None
+        return Rest(messages, exchange, begin)
+    exchange.is_alone = False
+    if any(message.get("channel") == _HANDSHAKE for message in messages):
+        messages = _handshake_first(messages)
+    exchange.session = _find_session(bayeux, messages[0], exchange)
+    rest = Rest(messages, exchange)
+    return None if rest.handle_some(bayeux) else rest
+
+
+def _end(bayeux: Bayeux, exchange: Exchange) -> None:
+    """All messages were handled: what is not owed is answered, unless it is held."""
     session = exchange.session
     if session is not None and session.held is exchange:
         return
@@ -73,15 +156,6 @@ def receive(bayeux: Bayeux, body: bytes, exchange: Exchange, now: float) -> None
         bayeux.clock.touch(session)
     if not exchange.owed:
         bayeux.answers.complete(exchange)
-
-
-def _handle_batch(bayeux: Bayeux, messages: Sequence[Json], exchange: Exchange) -> None:
-    if any(message.get("channel") == _HANDSHAKE for message in messages):
-        _handle_with_handshake(bayeux, messages, exchange)
-        return
-    exchange.session = _find_session(bayeux, messages[0], exchange)
-    for message in messages:
-        _handle(bayeux, message, exchange)
 
 
 def _find_session(bayeux: Bayeux, first: Json, exchange: Exchange) -> Session | None:
@@ -114,25 +188,34 @@ def _find_session_of_pipe(
     return session
 
 
-def _handle_with_handshake(bayeux: Bayeux, messages: Sequence[Json], exchange: Exchange) -> None:
+def _handshake_first(messages: Sequence[Json]) -> Sequence[Json]:
     """A handshake is answered, first of all; what came along with it has no effect."""
     handshake = next(message for message in messages if message.get("channel") == _HANDSHAKE)
-    _handle(bayeux, handshake, exchange)
-    for message in messages:
-        if message is not handshake:
-            reply = _skeleton(message)
-            Refused(BayeuxError.HANDSHAKE_BATCHED).fill(reply)
-            exchange.replies.append(encode_reply(reply))
+    return [handshake, *(message for message in messages if message is not handshake)]
 
 
-def _handle(bayeux: Bayeux, message: Json, exchange: Exchange) -> None:
+def _refuse_companion(message: Json, exchange: Exchange) -> None:
     reply = _skeleton(message)
+    Refused(BayeuxError.HANDSHAKE_BATCHED).fill(reply)
+    exchange.replies.append(encode_reply(reply))
+
+
+def _handle(bayeux: Bayeux, message: Json, exchange: Exchange, begin: int) -> int:
+    """Answer a message; if there was no time for all of it, say which extension goes on with it."""
+    reply, session = _skeleton(message), exchange.session
+    if session is not None and session.busy_with is exchange:
+        session.busy_with = None
+        if session.queue.count:
+            # What came meanwhile was not handed over.
+            bayeux.hub.make_ready(session)
     try:
         channel = _validate(bayeux, message)
         if message["channel"] == _HANDSHAKE:
             is_complete = _handshake(bayeux, message, exchange, reply)
         else:
-            is_complete = _carry_out(bayeux, channel, message, exchange, reply)
+            is_complete = _carry_out(bayeux, channel, message, exchange, reply, begin)
+    except Unfinished as unfinished:
+        return _interrupt(exchange, unfinished)
     except Refused as refused:
         refused.fill(reply)
         if refused.advice and exchange.session is not None:
@@ -144,8 +227,20 @@ def _handle(bayeux: Bayeux, message: Json, exchange: Exchange) -> None:
         bayeux.log.exception("a message could not be handled")
         Refused(BayeuxError.SERVER_FAULT).fill(reply)
         is_complete = True
+    exchange.progress = None
     if is_complete:
         exchange.replies.append(finish(bayeux, message, exchange, reply))
+    return _DONE
+
+
+def _interrupt(exchange: Exchange, unfinished: Unfinished) -> int:
+    """Its session does nothing else until the message has been handled to its end."""
+    session = exchange.session
+    if session is None:
+        return 0
+    session.busy_with = exchange
+    place = unfinished.extension
+    return len(session.extensions) if place is None else place
 
 
 def _validate(bayeux: Bayeux, message: Json) -> Channel:
@@ -181,18 +276,24 @@ def _handshake(bayeux: Bayeux, message: Json, exchange: Exchange, reply: Json) -
 
 
 def _carry_out(
-    bayeux: Bayeux, channel: Channel, message: Json, exchange: Exchange, reply: Json
+    bayeux: Bayeux,
+    channel: Channel,
+    message: Json,
+    exchange: Exchange,
+    reply: Json,
+    begin: int,
 ) -> bool:
     """Whether the reply is complete; a connect's is when it is known what travels with it."""
     session = exchange.session
     if session is None or message.get("clientId") != session.client_id or session.state in _LEFT:
         raise _unknown(bayeux, message, exchange)
-    if (session.terms is not None or session.is_durable) and bayeux.exits.is_crowded:
-        raise _crowded(bayeux)
-    ext = message.get("ext")
-    exchange.said = read_ext(bayeux, session, channel, message) if ext else SILENT
+    if exchange.progress is None:
+        if (session.terms is not None or session.is_durable) and bayeux.exits.is_crowded:
+            raise _crowded(bayeux)
+        ext = message.get("ext")
+        exchange.said = read_ext(bayeux, session, channel, message) if ext else SILENT
     if session.extensions:
-        run_incoming(session, message, bayeux.now)
+        run_incoming(session, message, bayeux.now, begin)
         if session.state in _LEFT:
             raise _unknown(bayeux, message, exchange)
     if channel.kind is not _META:

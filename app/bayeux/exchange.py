@@ -68,6 +68,7 @@ class Exchange:
         "carrier",
         "client_id",
         "connect",
+        "is_aborted",
         "is_alone",
         "is_cookieless",
         "is_handshake",
@@ -75,6 +76,7 @@ class Exchange:
         "new_browser",
         "owed",
         "pipe",
+        "progress",
         "replies",
         "said",
         "session",
@@ -108,12 +110,21 @@ class Exchange:
         self.client_id: str | None = None
         # Whether the request has one message only; others never wait.
         self.is_alone = True
+        # How far a message has come that there was no time for, as its handler remembers it.
+        self.progress: Any = None
+        # Nobody waits for the answer any more.
+        self.is_aborted = False
         # A handshake's reply precedes the messages that may come with it.
         self.is_handshake = False
         # How many changes of this request the store has yet to confirm.
         self.waits_for_store = 0
         # The answer of a held connect that was overtaken by another of the same session.
         self.is_superseded = False
+
+    def take_progress(self) -> Any:  # noqa: ANN401 - its handler knows what it left
+        """What was remembered of the message; nothing if it is new."""
+        progress, self.progress = self.progress, None
+        return progress
 
     def wait_for_store(self) -> None:
         """It is not answered before the store has what it changed."""

@@ -9,18 +9,23 @@ from app.bayeux.errors import BayeuxError, Refused
 from app.bayeux.extension import SessionExtension
 from app.bayeux.hooks import check_outcome
 from app.bayeux.sessions import Session
+from app.bayeux.unfinished import Unfinished
 
 _Hook = Callable[..., object]
 
 log = logging.getLogger(__name__)
 
 
-def run_incoming(session: Session, message: Json, now: float) -> None:
+def run_incoming(session: Session, message: Json, now: float, begin: int = 0) -> None:
     """In order, and failing closed: a hook that drops or raises refuses the message."""
-    for extension in session.extensions:
+    extensions = session.extensions[begin:] if begin else session.extensions
+    for extension in extensions:
         try:
             passes = _ask(extension, session, message, now)
         except Refused:
+            raise
+        except Unfinished as unfinished:
+            unfinished.extension = session.extensions.index(extension)
             raise
         except Exception:
             log.exception("incoming hook of %s failed", type(extension).__name__)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from app.bayeux.advice import reconnect_advice
 from app.bayeux.errors import BayeuxError, Refused
 from app.bayeux.life import Input
-from app.bayeux.records import record_of
+from app.bayeux.records import Noted
 from app.bayeux.sessions import Session
 from app.delivery.channels import Kind
 from app.delivery.counters import Reason
@@ -93,7 +93,7 @@ class Ownership:
         self._bayeux.clock.wind_hold(session)
         self._bayeux.expiry.watch(session)
         if session.is_durable:
-            self._bayeux.hub.keeper.save(record_of(session, self._bayeux.node.now_ms()))
+            self._bayeux.hub.keeper.save(Noted(session, self._bayeux.node))
 
     def handler(self, session: Session, channel: str) -> ErrorHandler:
         choice = "continue" if session.terms is None else session.terms.on_user_exception

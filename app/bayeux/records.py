@@ -14,6 +14,7 @@ from app.delivery.entries import Entry, Settling
 from app.delivery.hands import by_seq
 from app.delivery.keeper import Mark
 from app.delivery.messages import Message
+from app.delivery.node import Node
 from app.delivery.queue import CallbackQueue
 from app.delivery.session_record import HoldRecord, SessionRecord
 
@@ -21,6 +22,20 @@ if TYPE_CHECKING:
     from app.bayeux.server import Bayeux
 
 _NS_PER_US = 1000
+
+
+class Noted:
+    """A session that has changed, and may change more in this turn."""
+
+    __slots__ = ("_node", "_session", "key")
+
+    def __init__(self, session: Session, node: Node) -> None:
+        self.key = session.key
+        self._session = session
+        self._node = node
+
+    def record(self) -> SessionRecord:
+        return record_of(self._session, self._node.now_ms())
 
 
 def record_of(session: Session, now_ms: int) -> SessionRecord:

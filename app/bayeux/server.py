@@ -47,6 +47,12 @@ _GONE = State.GONE
 _ENDINGS = {Input.DISCONNECT: "ended", Input.EXPIRE: "expired", Input.FAIL: "given_up"}
 
 Outcome = SessionExtension | Exception | None
+# After so many sessions, others have their turn if this one has lasted long enough.
+_TOLD = 16
+
+
+def _never() -> bool:
+    return False
 
 
 class RunLater(Protocol):
@@ -76,11 +82,14 @@ class Bayeux:
         node: Node,
         keeper: Keeper,
         witness: Witness | None = None,
+        is_turn_over: Callable[[], bool] = _never,
     ) -> None:
         self.log = logging.getLogger("app.bayeux")
         self.options = options
         self.new_id = new_id
         self.run_later = run_later
+        # Whether what can be done in parts should go on in a later turn.
+        self.is_turn_over = is_turn_over
         self.now = 0.0
         # The exchange whose messages are being handled: what its session has travels with it.
         self.present: Exchange | None = None
@@ -151,11 +160,14 @@ class Bayeux:
         if self.hub.durables:
             # Of the others the store hears nothing.
             self.answers.begin_round()
-        for session in ready:
+        for place, session in enumerate(ready, 1):
             try:
                 self.answers.tell(session)
             except Exception:
                 self.log_fault(session)
+            if place % _TOLD == 0 and self.is_turn_over():
+                self.hub.put_back(ready[place:])
+                break
         self.answers.end_round()
         if watch is not None and looks:
             watch.told(looks, self.node.stamp())
@@ -179,6 +191,7 @@ class Bayeux:
     def abort(self, exchange: Exchange, now: float) -> None:
         """Nobody waits for this exchange any more; what its session did not get stays queued."""
         self.now = now
+        exchange.is_aborted = True
         session = exchange.session
         if session is not None and session.held is exchange:
             self.sessions.unhold(session, exchange)

@@ -48,6 +48,7 @@ class Session(Receiver):
         "broadcast_to_publisher",
         "browser",
         "browser_of_socket",
+        "busy_with",
         "carrier",
         "client_id",
         "connection_type",
@@ -120,6 +121,8 @@ class Session(Receiver):
         # What runs after the present connect: its own request may have asked for another interval.
         self.rest_interval_s = 0.0
         self.held: Exchange | None = None
+        # Whose message there was no time to handle to its end: all else waits for that.
+        self.busy_with: Exchange | None = None
         # What took the last connect reply; as long as it drains, the session does not expire.
         self.carrier: Carrier | None = None
         self.pipe: Pipe | None = None
@@ -141,8 +144,7 @@ class Session(Receiver):
         self.owed_publishes = 0
         self.when_published: Callable[[], None] | None = None
         # Publishes that were accepted, subscriptions that were taken away.
-        self.published = 0
-        self.unsubscribed = 0
+        self.published = self.unsubscribed = 0
         self.alarm = 0
         # Made when first something waits whose life will end.
         self.fuse: Fuse | None = None

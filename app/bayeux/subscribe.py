@@ -1,6 +1,7 @@
 """`/meta/subscribe` and `/meta/unsubscribe`: all channels of a message, or none of them."""
 
 from collections.abc import Iterable, Mapping
+from itertools import islice
 
 from app.bayeux.codec import Json
 from app.bayeux.errors import BayeuxError, Refused
@@ -11,19 +12,22 @@ from app.bayeux.reserved import refuse_replies
 from app.bayeux.server import Bayeux
 from app.bayeux.sessions import Session
 from app.bayeux.subscribe_qos import PLAIN, SubscribeQos
+from app.bayeux.unfinished import Unfinished
 from app.delivery.channels import Channel, Kind
 
 _META = frozenset(
     f"/meta/{name}" for name in ("handshake", "connect", "subscribe", "unsubscribe", "disconnect")
 )
 _BY_POLICY = "denied_by_security_policy"
+# Between so many names others have their turn, if this one has lasted long enough.
+_NAMES = 64
 
 
 def subscribe(
     bayeux: Bayeux, exchange: Exchange, session: Session, message: Json, reply: Json
 ) -> bool:
     """Add the subscriptions; having one already is no error."""
-    channels = _channels(bayeux, message)
+    channels = _channels(bayeux, exchange, message)
     qos = subscribe_qos(session, message) if message.get("ext") else PLAIN
     for channel in channels:
         refuse_replies(channel)
@@ -60,7 +64,7 @@ def unsubscribe(
     bayeux: Bayeux, exchange: Exchange, session: Session, message: Json, reply: Json
 ) -> bool:
     """Take the subscriptions away; having none is no error if the channel exists."""
-    channels = _channels(bayeux, message)
+    channels = _channels(bayeux, exchange, message)
     if any(channel.kind is Kind.META for channel in channels):
         raise Refused(BayeuxError.UNSUBSCRIBE_FAILED)
     patterns = [channel.name for channel in channels if channel.kind is Kind.BROADCAST]
@@ -116,7 +120,7 @@ def _is_noted(
     return False
 
 
-def _channels(bayeux: Bayeux, message: Json) -> list[Channel]:
+def _channels(bayeux: Bayeux, exchange: Exchange, message: Json) -> list[Channel]:
     """What the message names, as a string or as an array of strings."""
     subscription = message.get("subscription")
     if subscription is None:
@@ -124,11 +128,18 @@ def _channels(bayeux: Bayeux, message: Json) -> list[Channel]:
     names = subscription if isinstance(subscription, list) else [subscription]
     if len(names) > bayeux.options.max_subscriptions:
         raise _too_many(bayeux)
-    channels = [bayeux.channels.get(name) if isinstance(name, str) else None for name in names]
-    legal = [channel for channel in channels if channel is not None]
-    if not legal or len(legal) < len(channels):
+    channels: list[Channel] = exchange.take_progress() or []
+    for name in islice(names, len(channels), None):
+        channel = bayeux.channels.get(name) if isinstance(name, str) else None
+        if channel is None:
+            raise Refused(BayeuxError.SUBSCRIPTION_INVALID)
+        channels.append(channel)
+        if len(channels) % _NAMES == 0 and bayeux.is_turn_over():
+            exchange.progress = channels
+            raise Unfinished
+    if not channels:
         raise Refused(BayeuxError.SUBSCRIPTION_INVALID)
-    return legal
+    return channels
 
 
 def _too_many(bayeux: Bayeux) -> Refused:

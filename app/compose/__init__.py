@@ -159,6 +159,7 @@ def _make_bayeux(
         random=random.random,
         on_ready=clockwork.end_turn_soon,
         run_later=tasks,
+        is_turn_over=clockwork.allowance.is_over,
     )
 
     def pause(seconds: float, done: Callable[[float], None]) -> None:

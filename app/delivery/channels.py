@@ -1,6 +1,7 @@
 """Channel names: which are legal, which are patterns, what matches what."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
@@ -11,6 +12,10 @@ REPLIES = "/ret/"
 
 # Bayeux 1.0 allows less; CometD's clients use what stands here.
 _LEGAL = re.compile(r"/[A-Za-z0-9 !#$()*+\-./@_{~}]+")
+
+# Of channels with more segments than these, what could match them is found out when it is asked:
+# subscribing does not ask, and for ten thousand of the longest it would take half a second.
+_FEW_SEGMENTS = 8
 
 # What is remembered is dropped when it holds more names, or more characters in all, than this.
 _CACHED_NAMES = 20_000
@@ -36,8 +41,13 @@ class Channel:
     is_system: bool
     # Nobody but the server writes it.
     is_reserved: bool
-    # Every name under which a subscription that matches this channel can stand.
-    lookups: tuple[str, ...]
+    # As below; none if they are too many to be remembered.
+    _lookups: tuple[str, ...] | None
+
+    @property
+    def lookups(self) -> tuple[str, ...]:
+        """Every name under which a subscription that matches this channel can stand."""
+        return lookups(self.name) if self._lookups is None else self._lookups
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +88,8 @@ class Channels:
             self._characters = 0
         channel = self._seen[name] = self._parse(name)
         self._characters += len(name)
-        if channel is not None:
-            self._characters += sum(map(len, channel.lookups))
+        if channel is not None and channel._lookups is not None:
+            self._characters += sum(map(len, channel._lookups))
         return channel
 
     def named(self, name: str) -> Channel:
@@ -97,11 +107,13 @@ class Channels:
         segments = name.split("/")[1:]
         if not 1 <= len(segments) <= self._limits.segments or "" in segments:
             return None
-        if any(segment in ("*", "**") for segment in segments[:-1]):
+        last = segments.pop()
+        if "*" in segments or "**" in segments:
             return None
-        is_wild, is_system = segments[-1] in ("*", "**"), name.startswith(SYSTEM)
+        is_wild, is_system = last in ("*", "**"), name.startswith(SYSTEM)
         is_reserved = name.startswith(self._reserved)
-        return Channel(name, kind, is_wild, is_system, is_reserved, _lookups(name, segments))
+        known = lookups(name) if len(segments) < _FEW_SEGMENTS else None
+        return Channel(name, kind, is_wild, is_system, is_reserved, known)
 
 
 def _kind(name: str) -> Kind:
@@ -113,13 +125,22 @@ def _kind(name: str) -> Kind:
     return Kind.BROADCAST
 
 
-def _lookups(name: str, segments: list[str]) -> tuple[str, ...]:
-    # The system's own channels are not reached by patterns from outside.
-    first = 1 if name.startswith(SYSTEM) else 0
-    depths = range(first, len(segments))
-    parents = ["/" + "/".join(segments[:depth]) if depth else "" for depth in depths]
-    found = [name, f"{parents[-1]}/*", *(f"{parent}/**" for parent in reversed(parents))]
+def lookups(name: str) -> tuple[str, ...]:
+    """Every name under which a subscription that matches this channel can stand."""
+    parents = list(_parents(name))
+    found = [name, f"{parents[0]}/*", *[f"{parent}/**" for parent in parents]]
     return tuple(dict.fromkeys(found))
+
+
+def _parents(name: str) -> Iterator[str]:
+    """What the channel is in, the nearest first."""
+    # The system's own channels are not reached by patterns from outside.
+    outermost = len(SYSTEM) - 1 if name.startswith(SYSTEM) else 0
+    end = len(name)
+    while end > outermost:
+        end = name.rfind("/", 0, end)
+        if end >= outermost:
+            yield name[:end]
 
 
 def covers(pattern: str, channel: str) -> bool:

@@ -186,6 +186,20 @@ class Hub(Generic[R]):
             receiver.is_ready = False
         return ready
 
+    def put_back(self, receivers: Sequence[R]) -> None:
+        """There was no time to tell these: they are the first of the next turn."""
+        late = [receiver for receiver in receivers if not receiver.is_ready]
+        for receiver in late:
+            receiver.is_ready = True
+        if late and not self._ready:
+            self._on_ready()
+        self._ready = [*late, *self._ready]
+
+    @property
+    def has_ready(self) -> bool:
+        """Whether somebody is to be told something."""
+        return bool(self._ready)
+
     def remove(self, receiver: R) -> None:
         """Nothing will be routed to this receiver any more; its queue is its owner's affair."""
         receiver.is_closed = True

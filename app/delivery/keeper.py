@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from app.delivery.dead_letters import DeadLetter
     from app.delivery.guard import Held
     from app.delivery.messages import Message
-    from app.delivery.session_record import SessionRecord
+    from app.delivery.session_record import Recorded
 
 
 class Kept(Enum):
@@ -108,8 +108,8 @@ class Keeper(Protocol):
         """
         ...
 
-    def save(self, record: "SessionRecord") -> None:
-        """Create or replace what is known of a session."""
+    def save(self, session: "Recorded") -> None:
+        """Create or replace what is known of a session; its record is made when the turn ends."""
         ...
 
     def forget(self, key: str, ids: Sequence[int]) -> None:

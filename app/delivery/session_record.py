@@ -1,7 +1,7 @@
 """What is remembered of a durable session when its process ends."""
 
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 VERSION = 1
 
@@ -19,6 +19,15 @@ class HoldRecord:
     until_ms: int | None = None
     who: str = ""
     since_ms: int = 0
+
+
+class Recorded(Protocol):
+    """A session that is to be remembered as it is when the turn ends, however often it changes."""
+
+    @property
+    def key(self) -> str: ...
+
+    def record(self) -> "SessionRecord": ...
 
 
 @dataclass(slots=True)
@@ -50,6 +59,9 @@ class SessionRecord:
     timeout_s: float = 0.0
     created_ms: int = 0
     seen_ms: int = 0
+
+    def record(self) -> "SessionRecord":
+        return self
 
     def to_json(self) -> dict[str, Any]:
         """The record as JSON has it."""

@@ -1,6 +1,6 @@
 """What becomes of entries when receivers answer, fail or go: books, store and dead letters."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Generic, TypeVar
 
 from app.delivery import attempts, error_codes, notices
@@ -19,6 +19,7 @@ from app.delivery.owner import Owner
 from app.delivery.queue import CallbackQueue
 from app.delivery.reactions import Failure, ForMessage, ForRest, Reaction
 from app.delivery.receivers import Receiver
+from app.delivery.trial import Trial
 from app.delivery.verdicts import Verdict
 from app.delivery.witness import Witness
 
@@ -50,6 +51,8 @@ class Settlement(Generic[R]):
         self._history: History[R] = History(node.name, node.now_ms, owner.transport)
         # Until then the guard is told what receivers take: not while nobody refuses anything.
         self._watched_until = 0.0
+        # While refusals are carried out: from this number on the receiver has nothing in hands.
+        self._given_back_from = 0
         self._notices = notices or Notices()
         self.exits: Exits[R] = Exits(
             owner, keeper, counters, node, self._history, self._notices, witness
@@ -81,29 +84,42 @@ class Settlement(Generic[R]):
             if now < self._watched_until and receiver.can_refuse:
                 self._guard.taken(messages, receiver.person, now)
 
-    def judge(self, receiver: R, verdicts: Iterable[Verdict], now: float) -> bool:
+    def judge(self, receiver: R, verdicts: Iterable[Verdict], now: float) -> Trial:
         """What a receiver says of messages: ok first, so that a failure spares what is done.
 
-        Returns:
-            Whether anything was refused. Then the receiver must not be answered before the store
-            knows: it never repeats a refusal that was answered, so after a restart its next
-            acknowledgement would settle the message.
+        What it refuses is still to be carried out.
         """
-        refused_any = False
-        failures = []
+        taken: dict[int, None] = {}
+        refusals = []
         for verdict in verdicts:
-            if receiver.queue.find(verdict.seq) is None:
+            seq = verdict.seq
+            if seq in taken or receiver.queue.find(seq) is None:
                 self._counters.verdicts_unknown += 1
             elif verdict.ok:
-                self.took(receiver, receiver.queue.settle((verdict.seq,)), now)
+                taken[seq] = None
             else:
-                failures.append(verdict)
-        for verdict in sorted(failures, key=_gravity):
-            entry = receiver.queue.find(verdict.seq)
-            if entry is not None and verdict.code is not None:
-                self._refused(receiver, entry, verdict.code, verdict, now)
-                refused_any = True
-        return refused_any
+                refusals.append(verdict)
+        self.took(receiver, receiver.queue.settle(taken), now)
+        refusals.sort(key=_gravity)
+        return Trial(refusals)
+
+    def carry_out(
+        self, receiver: R, trial: Trial, now: float, is_turn_over: Callable[[], bool]
+    ) -> bool:
+        """Refuse what there is time for in this turn; whether that was all."""
+        self._given_back_from = 0
+        try:
+            while not trial.is_over:
+                verdict = trial.next()
+                entry = receiver.queue.find(verdict.seq)
+                if entry is not None and verdict.code is not None:
+                    trial.refused_any = True
+                    self._refused(receiver, entry, verdict.code, verdict, now)
+                if is_turn_over():
+                    break
+        finally:
+            self._given_back_from = 0
+        return trial.is_over
 
     def _refused(
         self, receiver: R, entry: Entry, code: ErrorCode, verdict: Verdict, now: float
@@ -178,11 +194,15 @@ class Settlement(Generic[R]):
     ) -> None:
         """What is in hands waits again; without an entry all of it has failed."""
         queue, code = receiver.queue, failure.code
+        changed: Collection[Entry]
         if entry is None:
-            back = failed = queue.lose_sight()
+            changed = back = failed = queue.lose_sight()
             self._history.note_failure(receiver, back, now, code, failure.text)
+        elif 0 < self._given_back_from <= entry.seq:
+            changed, back, failed = [entry], [], [entry]
         else:
-            failed, back = [entry], queue.give_back(entry.seq)
+            self._given_back_from = entry.seq
+            failed, back, changed = [entry], *self._give_back(queue, entry)
             others = [each for each in back if each is not entry]
             self._history.note(receiver, others, now, attempts.RETURNED, code=code.text)
         if reaction.counts_redelivered:
@@ -190,7 +210,16 @@ class Settlement(Generic[R]):
                 each.redelivered += 1
             self._counters.redelivered += len(failed)
         self._tell_returned(receiver, back)
-        self.mark(receiver, queue.returned.values())
+        self.mark(receiver, changed)
+
+    def _give_back(
+        self, queue: CallbackQueue, refused: Entry
+    ) -> tuple[list[Entry], Collection[Entry]]:
+        """What waits again from the one that was refused on; with that, all that has changed."""
+        # No batch speaks any more for those that waited already.
+        unbatched = [e for e in queue.returned.values() if e.batch and e.seq >= refused.seq]
+        back = queue.give_back(refused.seq)
+        return back, dict.fromkeys((*unbatched, *back, refused)).keys()
 
     def _tell_returned(self, receiver: R, entries: Sequence[Entry]) -> None:
         if entries and self._witness is not None:

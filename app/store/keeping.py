@@ -12,7 +12,7 @@ from app.delivery.guard import Held
 from app.delivery.keeper import Batch, Kept, Mark
 from app.delivery.messages import Message
 from app.delivery.recorder import Recorder
-from app.delivery.session_record import SessionRecord
+from app.delivery.session_record import Recorded
 from app.store import scripts
 from app.store.connection import StoreUnavailable
 from app.store.eviction import refuse_eviction
@@ -196,8 +196,8 @@ class Store:
         self._turns.bury(letters, key)
         self._flush_soon()
 
-    def save(self, record: SessionRecord) -> None:
-        self._turns.save(record)
+    def save(self, session: Recorded) -> None:
+        self._turns.save(session)
         self._flush_soon()
 
     def forget(self, key: str, ids: Sequence[int]) -> None:

@@ -14,7 +14,7 @@ from app.store.keys import Keys
 from app.store.scripts import Call
 
 if TYPE_CHECKING:
-    from app.delivery.session_record import SessionRecord
+    from app.delivery.session_record import Recorded
 
 K = TypeVar("K")
 T = TypeVar("T")
@@ -70,7 +70,7 @@ class Turn:
 
     def __init__(self) -> None:
         self.disowned: list[Claim] = []
-        self.sessions: dict[str, SessionRecord] = {}
+        self.sessions: dict[str, Recorded] = {}
         self.messages: list[Keeping] = []
         self.keyed: list[Keeping] = []
         self.batches: dict[str, Batch] = {}
@@ -135,7 +135,8 @@ class Turn:
     def _first(self, keys: Keys, epoch: str) -> Iterator[Outgoing]:
         for claims in _parts(self.disowned, repeat(_KEY)):
             yield Outgoing(scripts.disown(keys, epoch, claims))
-        for records in _parts(self.sessions.values(), repeat(_SESSION)):
+        for sessions in _parts(self.sessions.values(), repeat(_SESSION)):
+            records = [session.record() for session in sessions]
             yield Outgoing(scripts.save(keys, epoch, records))
 
     def _coming(self, keys: Keys, epoch: str, told: Recorder) -> Iterator[Outgoing]:
@@ -219,12 +220,12 @@ class Turns:
             turn.messages, turn.keyed = [], []
         return taken
 
-    def save(self, record: "SessionRecord") -> None:
+    def save(self, session: "Recorded") -> None:
         """The last record of a session wins."""
         turn = self._turns[-1]
-        if record.key in turn.forgotten:
+        if session.key in turn.forgotten:
             turn = self._next()
-        turn.sessions[record.key] = record
+        turn.sessions[session.key] = session
 
     def keep(self, message: Message, keys: Sequence[str], done: Callable[[Kept], None]) -> None:
         """A message, which may have left these queues before."""

@@ -3,6 +3,7 @@
 import asyncio
 
 from app.bayeux.server import Bayeux
+from app.web.allowance import Allowance
 from app.web.burst import Burst
 from app.web.heads import Heads
 from app.web.running_time import LONGEST_GAP_S, RunningTime
@@ -21,6 +22,7 @@ class Clockwork:
         self._loop = asyncio.get_running_loop()
         # The core knows no other time.
         self.clock = RunningTime(self._loop.time)
+        self.allowance = Allowance()
         self.burst = Burst(self.end_turn_soon, self._tell_store)
         self._bayeux: Bayeux | None = None
         self._beat: asyncio.TimerHandle | None = None
@@ -74,3 +76,6 @@ class Clockwork:
         finally:
             self._is_turn_ending = False
             self.burst.send()
+            if self._bayeux is not None and self._bayeux.hub.has_ready:
+                # There was no time for them, or they became ready while others were told.
+                self.end_turn_soon()

@@ -1,5 +1,6 @@
 """What all doors to the Bayeux server share: whatever is not bytes of one transport."""
 
+import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -7,6 +8,7 @@ from operator import attrgetter
 
 import orjson
 
+from app.bayeux.dispatch import Rest
 from app.bayeux.errors import BayeuxError, RequestRefused
 from app.bayeux.exchange import Exchange
 from app.bayeux.server import Bayeux
@@ -28,6 +30,9 @@ FIXED_HEADERS = {
 JSON_TYPE = "application/json;charset=UTF-8"
 
 _wire_of = attrgetter("wire")
+
+# Is told that a request was handled, or what to say as it failed.
+Done = Callable[[BayeuxError | None], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +69,27 @@ class Endpoint:
         """Raises `RequestRefused` for pages that nobody allowed to use this server."""
         if self.options.origins.standing(origin, host) is Standing.FOREIGN:
             raise RequestRefused(BayeuxError.ORIGIN_DENIED)
+
+    def go_on(self, rest: Rest, exchange: Exchange, done: Done) -> None:
+        """Handle the rest of a request from the next turn on, while others have theirs."""
+        asyncio.get_running_loop().call_soon(self._go_on, rest, exchange, done)
+
+    def _go_on(self, rest: Rest, exchange: Exchange, done: Done) -> None:
+        try:
+            is_done = rest.go_on(self.bayeux, self.clock())
+        except Exception:
+            done(self.give_up(exchange))
+            return
+        if is_done:
+            done(None)
+        else:
+            self.go_on(rest, exchange, done)
+
+    async def finish(self, rest: Rest, exchange: Exchange) -> BayeuxError | None:
+        """The same, for who must wait for it; what to say if it failed."""
+        outcome: asyncio.Future[BayeuxError | None] = asyncio.get_running_loop().create_future()
+        self.go_on(rest, exchange, outcome.set_result)
+        return await asyncio.shield(outcome)
 
     def give_up(self, exchange: Exchange) -> BayeuxError:
         """A fault of ours, in an `except` clause: no later answer is owed; says what to say now."""

@@ -14,6 +14,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import aiohttp
@@ -261,13 +262,18 @@ class FastLane(RequestHandler):
         )
         self.unused_since = None
         try:
-            receive(self._endpoint.bayeux, body, exchange, self._endpoint.clock())
+            rest = receive(self._endpoint.bayeux, body, exchange, self._endpoint.clock())
         except RequestRefused as refused:
             self._refuse(refused.error)
         except Exception:
-            error = self._endpoint.give_up(exchange)
-            if self._exchange is exchange:
-                self._refuse(error)
+            self._fail(exchange, self._endpoint.give_up(exchange))
+        else:
+            if rest is not None:
+                self._endpoint.go_on(rest, exchange, partial(self._fail, exchange))
+
+    def _fail(self, exchange: Exchange, error: BayeuxError | None) -> None:
+        if error is not None and self._exchange is exchange:
+            self._refuse(error)
 
     # The ordinary way
 

@@ -36,8 +36,10 @@ class Waiting:
         transport = self._request.transport
         return transport is not None and self._request.protocol.writing_paused
 
-    def is_answered(self) -> bool:
-        return self._answer.done()
+    def fail(self, error: BayeuxError | None) -> None:
+        """The request could not be handled to its end, if there is an error."""
+        if error is not None and not self._answer.done():
+            self._answer.set_exception(RequestRefused(error))
 
     async def wait(self) -> bytes:
         return await self._answer
@@ -52,13 +54,14 @@ async def exchange_over_http(
     is_program = connection_type is ConnectionType.LONG_POLLING and is_cookieless(request.headers)
     exchange = Exchange(carrier, browser, is_cookieless=is_program)
     try:
-        receive(endpoint.bayeux, body, exchange, endpoint.clock())
+        rest = receive(endpoint.bayeux, body, exchange, endpoint.clock())
     except RequestRefused:
         raise
     except Exception:
-        error = endpoint.give_up(exchange)
-        if not carrier.is_answered():
-            raise RequestRefused(error) from None
+        carrier.fail(endpoint.give_up(exchange))
+    else:
+        if rest is not None:
+            endpoint.go_on(rest, exchange, carrier.fail)
     try:
         return exchange, await carrier.wait()
     except asyncio.CancelledError:

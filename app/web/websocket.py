@@ -294,13 +294,16 @@ class WebSocketDoor:
                 return
             exchange = Exchange(socket, socket.browser, socket, is_cookieless=socket.is_cookieless)
             try:
-                receive(bayeux, received.data, exchange, now)
+                rest = receive(bayeux, received.data, exchange, now)
+                # What comes next on this socket waits.
+                error = None if rest is None else await self._endpoint.finish(rest, exchange)
             except RequestRefused as refused:
                 code = _CLOSE_CODES.get(refused.error, WSCloseCode.INVALID_TEXT)
                 await response.close(code=code, message=str(refused).encode())
                 return
             except Exception:
                 error = self._endpoint.give_up(exchange)
+            if error is not None:
                 code = WSCloseCode.INTERNAL_ERROR
                 await response.close(code=code, message=error.wire().encode())
                 return

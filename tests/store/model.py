@@ -13,7 +13,7 @@ from tests.store.desk import BASE, KEYS, letter, message, queue_of, session
 if TYPE_CHECKING:
     from app.delivery.dead_letters import DeadLetter
     from app.delivery.messages import Message
-    from app.delivery.session_record import SessionRecord
+    from app.delivery.session_record import Recorded
 
 SESSIONS = ["joe/1", "ann/1", "eve/1"]
 EPOCH = "seed-1"
@@ -22,7 +22,7 @@ EPOCH = "seed-1"
 class Told(Protocol):
     """Whoever is told what is to be kept."""
 
-    def save(self, record: "SessionRecord") -> None: ...
+    def save(self, record: "Recorded") -> None: ...
 
     def keep(
         self, message: "Message", keys: Sequence[str], done: Callable[[Kept], None]

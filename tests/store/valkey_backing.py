@@ -11,7 +11,7 @@ from app.delivery.dead_letters import DeadLetter
 from app.delivery.guard import Held
 from app.delivery.keeper import Batch, Keeper, Kept, Mark
 from app.delivery.messages import Message
-from app.delivery.session_record import SessionRecord
+from app.delivery.session_record import Recorded
 from app.store.address import Address
 from app.store.keeping import Store
 from app.store.keys import Keys
@@ -83,8 +83,8 @@ class Desk:
     def bury(self, letters: Sequence[DeadLetter], key: str | None) -> None:
         self.store.bury(letters, key)
 
-    def save(self, record: SessionRecord) -> None:
-        self.store.save(record)
+    def save(self, session: Recorded) -> None:
+        self.store.save(session)
 
     def forget(self, key: str, ids: Sequence[int]) -> None:
         self.store.forget(key, ids)

@@ -215,6 +215,7 @@ class Rig:
         door: Door = Door.FAST_LANE,
         options: Options | None = None,
         web_options: WebOptions | None = None,
+        is_turn_over: Callable[[], bool] = lambda: False,
     ) -> None:
         self._door = door
         self.keeper = FakeKeeper()
@@ -231,6 +232,7 @@ class Rig:
             run_later=_never,
             node=Node("test", count(1_700_000_000_000_000_000).__next__),
             keeper=self.keeper,
+            is_turn_over=is_turn_over,
         )
         self.burst = Burst(self._on_ready, self.bayeux.hub.keeper.flush)
         self.endpoint = Endpoint(self.bayeux, web_options, self._clock, self.burst)

@@ -1,15 +1,19 @@
 """What is said in a turn leaves when the turn ends, and nothing overtakes it."""
 
+from unittest.mock import Mock
+
 import pytest
 
+from app.bayeux.dispatch import Rest
 from app.web.fast_lane import FastLane
 from tests.abuse.attacker import frame
 from tests.web.requests import HANDSHAKE, PUBLISH, encode, post_messages
-from tests.web.rig import Rig
+from tests.web.rig import Door, Rig, without_faults
 from tests.web.test_faults import UPGRADE
 
 pytestmark = pytest.mark.usefixtures("nothing_blocks")
 
+MANY = [{**PUBLISH, "id": str(number)} for number in range(5)]
 HELLO, SAY = post_messages(HANDSHAKE, cookie=""), post_messages(PUBLISH)
 GOODBYE = frame(b"\x03\xe8", opcode=8)
 
@@ -58,3 +62,42 @@ async def test_a_socket_that_says_something_and_goodbye_is_answered_both() -> No
         _, _, frames = bytes(client.transport.written).partition(b"\r\n\r\n")
         assert b'"successful":true' in frames
         assert frames.endswith(b"\x88\x02\x03\xe8")
+
+
+@pytest.mark.parametrize("door", Door)
+async def test_a_request_of_many_messages_lets_others_have_their_turn(door: Door) -> None:
+    with without_faults():
+        async with Rig(door=door, is_turn_over=lambda: True) as rig:
+            one, other = rig.connect(), rig.connect()
+            await one.send(HELLO)
+            one.send_now(post_messages(*MANY))
+            other.send_now(SAY)
+            while not other.heard().responses:
+                await one.settle(1)
+            if door is Door.FAST_LANE:
+                assert len(one.heard().responses) == 1
+            await one.settle()
+            [answer] = one.heard().responses[1:]
+            assert answer.body.count(b'"successful":true') == len(MANY)
+
+
+async def test_what_comes_next_on_a_socket_waits_for_what_came_before() -> None:
+    async with Rig(is_turn_over=lambda: True) as rig:
+        client = rig.connect()
+        await client.send(UPGRADE, frame(encode(HANDSHAKE)))
+        client.send_now(frame(encode(*MANY)) + frame(encode({**PUBLISH, "id": "last"})))
+        await client.settle()
+        written = bytes(client.transport.written)
+        assert 0 < written.rindex(b'"id":"4"') < written.index(b'"id":"last"')
+
+
+@pytest.mark.parametrize("door", Door)
+async def test_a_fault_in_the_middle_of_a_request_is_its_answer(
+    door: Door, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with Rig(door=door, is_turn_over=lambda: True) as rig:
+        client = rig.connect()
+        await client.send(HELLO)
+        monkeypatch.setattr(Rest, "go_on", Mock(side_effect=RuntimeError("a fault of ours")))
+        await client.send(post_messages(*MANY))
+        assert [each.status for each in client.heard().responses] == [200, 503]

@@ -10,7 +10,7 @@ from app.bayeux.server import Bayeux
 from app.delivery.dead_letters import DeadLetter
 from app.delivery.keeper import Keeper, Kept, Mark
 from app.delivery.messages import Message
-from app.delivery.session_record import SessionRecord
+from app.delivery.session_record import Recorded, SessionRecord
 from app.delivery.witness import Witness
 from app.store.records import pack_message, unpack_message
 from tests.unit.delivery.fake_keeper import FakeKeeper
@@ -104,8 +104,8 @@ class SlowStore(FakeKeeper):
     def bury(self, letters: Sequence[Any], key: str | None) -> None:
         self._do(partial(super().bury, list(letters), key))
 
-    def save(self, record: SessionRecord) -> None:
-        self._do(partial(super().save, record))
+    def save(self, session: Recorded) -> None:
+        self._do(partial(super().save, session))
 
     def forget(self, key: str, ids: Sequence[int]) -> None:
         self._do(partial(super().forget, key, ids))

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from itertools import count
 from typing import Any, cast
 
-from app.bayeux.dispatch import receive
+from app.bayeux.dispatch import Rest, receive
 from app.bayeux.exchange import Carrier, ConnectionType, Exchange, Pipe
 from app.bayeux.extension import ServerExtension
 from app.bayeux.options import Options
@@ -142,9 +142,12 @@ class House:
         keeper: Keeper | None = None,
         witness: Witness | None = None,
         after: "House | None" = None,
+        is_turn_over: Callable[[], bool] = lambda: False,
         **options: Any,
     ) -> None:
         """With `after` it takes the place of a server that is no more: time and numbers go on."""
+        # Requests that a turn had no time for.
+        self.rests: list[Rest] = []
         self.now: float = 1000.0 if after is None else after.now
         # Most tests have this one, and look into it.
         self.keeper = cast("FakeKeeper", keeper or FakeKeeper())
@@ -163,6 +166,7 @@ class House:
             node=Node("test", self._stamp),
             keeper=self.keeper,
             witness=witness,
+            is_turn_over=is_turn_over,
         )
         for extension in extensions:
             if not isinstance(extension, ServerExtension):
@@ -197,20 +201,31 @@ class House:
     ) -> Asked:
         wire = wire or Wire()
         asked = Asked(Exchange(wire, browser, is_cookieless=is_cookieless), wire)
-        receive(self.bayeux, body, asked.exchange, self.now)
+        self._hear(body, asked.exchange)
         return asked
+
+    def _hear(self, body: bytes, exchange: Exchange) -> None:
+        rest = receive(self.bayeux, body, exchange, self.now)
+        if rest is not None:
+            self.rests.append(rest)
 
     def receive_over(
         self, socket: Socket, body: bytes, browser: str | None, *, is_cookieless: bool = False
     ) -> Exchange:
         exchange = Exchange(socket, browser, socket, is_cookieless=is_cookieless)
-        receive(self.bayeux, body, exchange, self.now)
+        self._hear(body, exchange)
         return exchange
 
     def turn(self) -> None:
         """The turn of the event loop ends, and the store has answered."""
-        while self.keeper.turn() or self._is_ready:
+        while self.go_on() or self.keeper.turn() or self._is_ready:
             self.flush()
+
+    def go_on(self) -> bool:
+        """Another turn for requests that are not done; whether there were any."""
+        rests, self.rests = self.rests, []
+        self.rests += [rest for rest in rests if not rest.go_on(self.bayeux, self.now)]
+        return bool(rests)
 
     def flush(self) -> bool:
         """Let all be told who have something waiting; whether there was anybody."""

@@ -7,7 +7,7 @@ from app.delivery.guard import Held
 from app.delivery.keeper import Batch, Keeper, Kept, Mark
 from app.delivery.messages import Message
 from app.delivery.publish_keys import LIFE_NS, Key
-from app.delivery.session_record import SessionRecord
+from app.delivery.session_record import Recorded, SessionRecord
 
 
 class FakeKeeper:
@@ -71,7 +71,8 @@ class FakeKeeper:
         if key is not None:
             self.settle(key, [letter.message for letter in letters])
 
-    def save(self, record: SessionRecord) -> None:
+    def save(self, session: Recorded) -> None:
+        record = session.record()
         self.sessions[record.key] = record
         self.queues.setdefault(record.key, {})
 

@@ -121,16 +121,24 @@ def test_names_are_forgotten_when_there_are_too_many(monkeypatch: pytest.MonkeyP
     assert channels.get("/first") is not first
 
 
+def test_what_could_match_a_channel_is_not_remembered_where_it_is_much() -> None:
+    shallow, deep = Channels().named("/a" * 8), Channels().named("/a" * 64)
+    assert shallow.lookups is shallow.lookups
+    assert deep.lookups is not deep.lookups
+    assert deep.lookups == deep.lookups
+    assert len(deep.lookups) == 66
+
+
 def test_names_are_forgotten_when_their_lookups_are_too_long(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(module, "_CACHED_CHARACTERS", 5000)
     channels = Channels()
     first = channels.get("/first")
-    # 64 segments have 65 lookups, of some 64 characters each.
-    channels.get("/a" * 64)
+    # Eight segments have ten lookups, of some 250 characters each.
+    channels.get(f"/{'a' * 60}" * 8)
     assert channels.get("/first") is first
-    channels.get("/b" * 64)
+    channels.get(f"/{'b' * 60}" * 8)
     channels.get("/c")
     again = channels.get("/first")
     assert again is not first

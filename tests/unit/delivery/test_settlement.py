@@ -114,8 +114,10 @@ class Court:
         self.settlement.mark(self.receiver, entries)
         return entries
 
-    def judge(self, *verdicts: Verdict) -> None:
-        self.settlement.judge(self.receiver, verdicts, self.now)
+    def judge(self, *verdicts: Verdict, receiver: Receiver | None = None) -> None:
+        receiver = receiver or self.receiver
+        trial = self.settlement.judge(receiver, verdicts, self.now)
+        assert self.settlement.carry_out(receiver, trial, self.now, lambda: False)
 
     def fail(self, code: ErrorCode, entry: Entry | None = None) -> None:
         self.settlement.fail(self.receiver, Failure(code, "why"), self.now, entry)
@@ -422,7 +424,7 @@ def refuse_all(court: Court, texts: str, *receivers: Receiver, code: ErrorCode =
     for receiver in receivers:
         court.offer(*texts, receiver=receiver)
         entries = receiver.queue.hand_over(court.now)
-        court.settlement.judge(receiver, [no(entry.seq, code) for entry in entries], court.now)
+        court.judge(*[no(entry.seq, code) for entry in entries], receiver=receiver)
 
 
 def test_a_channel_that_most_receivers_refuse_is_held_back_and_told_of() -> None:

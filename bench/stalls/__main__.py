@@ -1,0 +1,137 @@
+"""How long one client's dearest requests keep everybody else waiting."""
+
+import argparse
+import statistics
+import sys
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+from bench.measure import allow_many_files
+from bench.plan import BENCH, read_servers
+from bench.processes import Server, running
+from bench.run import CACHE
+from bench.stalls.admin import ADMIN, Administration
+from bench.stalls.cases import CASES, Attack
+from bench.stalls.clients import Bystander
+
+# What a bystander may wait, in ms, on the reference machine.
+_LONGEST_MS, _MEDIAN_MS = 50, 10
+# What an attack left to be done, as letters on their way to the store, counts too.
+_AFTERMATH_S = 0.5
+
+
+class Stall(NamedTuple):
+    """What a bystander met, in ms, and how long the attack took, in s."""
+
+    longest: float
+    median: float
+    took: float
+    answer: int
+
+    @property
+    def is_fine(self) -> bool:
+        return self.longest <= _LONGEST_MS and self.median <= _MEDIAN_MS
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench.stalls", description=__doc__)
+    add = parser.add_argument
+    names = ", ".join((*CASES, *ADMIN))
+    add("cases", nargs="*", metavar="case", help=f"all but the admin ones, or some of {names}")
+    add("--server", default="holdfast")
+    add("--letters", type=int, default=100_000, help="for the admin cases")
+    add("--cpus", default="0", help="those of the server")
+    add("--budget", type=float, default=180.0, help="begin no case after so many seconds")
+    add("--log", type=Path, default=CACHE / "stalls.log")
+    add("--strict", action="store_true", help="exit code 1 when a bar is missed")
+    options = parser.parse_args()
+    unknown = set(options.cases) - {*CASES, *ADMIN}
+    if unknown:
+        parser.error(f"no such case: {', '.join(sorted(unknown))}")
+    return options
+
+
+def measure(attack: Attack, bystander: Bystander) -> Stall:
+    """Send the request and hear what the bystander waited until all of it was done."""
+    begun, answer = time.perf_counter(), b""
+    try:
+        answer = attack.client.post(attack.body)
+    except TimeoutError:
+        pass
+    ended = time.perf_counter()
+    time.sleep(_AFTERMATH_S)
+    return stall(bystander, begun, ended, len(answer))
+
+
+def stall(bystander: Bystander, begun: float, ended: float, answer: int) -> Stall:
+    waits = [1000 * wait for wait in bystander.waits(begun, ended + _AFTERMATH_S)]
+    during = [1000 * wait for wait in bystander.waits(begun, ended)]
+    return Stall(max(waits), statistics.median(during or waits), ended - begun, answer)
+
+
+def run_case(name: str, server: Server) -> Stall:
+    attack = CASES[name](server.url)
+    bystander = Bystander(server.url, server.pids[0])
+    bystander.start()
+    time.sleep(_AFTERMATH_S)
+    try:
+        return measure(attack, bystander)
+    finally:
+        bystander.stop()
+        for client in (attack.client, *attack.crowd):
+            client.close()
+
+
+def run_admin(names: list[str], server: Server, letters: int) -> dict[str, Stall]:
+    """The admin cases have their letters in common."""
+    administration = Administration(server)
+    administration.fill(letters)
+    found = {}
+    for name in names:
+        bystander = Bystander(server.url, server.pids[0])
+        bystander.start()
+        begun = time.perf_counter()
+        answer = ADMIN[name](administration)
+        found[name] = stall(bystander, begun, time.perf_counter(), answer)
+        bystander.stop()
+    return found
+
+
+def print_row(name: str, stall: Stall) -> None:
+    mark = "" if stall.is_fine else " missed"
+    print(
+        f"| {name} | {stall.longest:.0f} | {stall.median:.1f} | {stall.took:.2f} |{mark}",
+        flush=True,
+    )
+
+
+def main() -> None:
+    options = parse_arguments()
+    chosen = options.cases or list(CASES)
+    spec = read_servers(BENCH / "servers.toml")[options.server]
+    allow_many_files()
+    options.log.parent.mkdir(parents=True, exist_ok=True)
+    print(f"| case | longest wait, ms ({_LONGEST_MS}) | median ({_MEDIAN_MS}) | it took, s |")
+    print("| --- | --- | --- | --- |", flush=True)
+    begun, is_fine = time.monotonic(), True
+    for name in [each for each in chosen if each in CASES]:
+        if time.monotonic() - begun > options.budget:
+            print(f"# no time left for {name} and what follows", file=sys.stderr)
+            break
+        with running(spec, cpus=options.cpus, log=options.log) as server:
+            met = run_case(name, server)
+        print_row(name, met)
+        is_fine = is_fine and met.is_fine
+    admin = [each for each in chosen if each in ADMIN]
+    if admin:
+        with running(spec, cpus=options.cpus, log=options.log) as server:
+            for name, met in run_admin(admin, server, options.letters).items():
+                print_row(name, met)
+                is_fine = is_fine and met.is_fine
+    if options.strict and not is_fine:
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

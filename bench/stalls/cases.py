@@ -1,0 +1,259 @@
+"""The most expensive requests that the limits allow: each case prepares one and says who sends it.
+
+Most need something first: a session with ten thousand messages in hands, or a room of a thousand.
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from bench.stalls.clients import Client, Message, connect, publish, subscribe
+
+# The limits: messages of a request, entries of a queue, subscriptions of a session, segments of a
+# channel, bytes of a message and of a request.
+_BATCH = 5_000
+_QUEUE = 10_000
+_PATTERNS = 10_000
+_SEGMENTS = 64
+_MESSAGE = 2 * 1024 * 1024
+_REQUEST = 4 * 1024 * 1024
+_DEPTH = 500
+_ROOM = 1_000
+# A queue holds less than a batch too many, and the last batch must fit.
+_IN_HANDS = 9_900
+
+
+class Attack(NamedTuple):
+    """A request, who sends it, and who must stay connected meanwhile."""
+
+    client: Client
+    body: bytes
+    crowd: tuple[Client, ...] = ()
+
+
+Case = Callable[[str], Attack]
+
+
+def _attack(client: Client, *messages: Message) -> Attack:
+    return Attack(client, client.body(messages))
+
+
+def _member(url: str, name: str, *, acks: bool = False, retries: int = 0) -> Client:
+    """Somebody with a name, who gives verdicts, and whose queue is kept."""
+    ext: Message = {"delivery": {"session": f"stall-{name}/1", "retries": retries}}
+    client = Client(url, {**ext, "ack": True} if acks else ext)
+    client.connect()
+    return client
+
+
+def _fill(url: str, channel: str, count: int, **fields: object) -> None:
+    """Publish so many messages; what is kept leaves room for few at a time."""
+    publisher = Client(url)
+    for at in range(0, count, 250):
+        messages = [publish(channel, **fields) for _ in range(min(250, count - at))]
+        publisher.say(*messages)
+    publisher.close()
+
+
+def _laden(
+    url: str, name: str, *, patterns: int = 0, acks: bool = False, retries: int = 0
+) -> tuple[Client, list[int]]:
+    """Somebody with a full queue in hands, and the numbers of what is in it."""
+    client = _member(url, name, acks=acks, retries=retries)
+    client.say(subscribe(f"/stall/{name}"))
+    if patterns:
+        client.say(subscribe(*(f"/stall/{name}/{n}" for n in range(patterns))))
+    _fill(url, f"/stall/{name}", _IN_HANDS)
+    ext: Message = {"ack": 0} if acks else {}
+    events = client.connect(**ext)
+    numbers = [each["ext"]["delivery"]["seq"] for each in events if "data" in each]
+    return client, numbers
+
+
+def _verdicts(client: Client, verdicts: list[Message], **ext: object) -> Attack:
+    return _attack(
+        client, connect({**ext, "delivery": {"verdicts": verdicts}}, advice={"timeout": 0})
+    )
+
+
+def _deep(channels: int) -> Iterator[str]:
+    """Names of as many segments as may be."""
+    for number in range(channels):
+        yield "/" + "/".join([str(number), *"x" * (_SEGMENTS - 1)])
+
+
+# Meta channels
+
+
+def connects(url: str) -> Attack:
+    return _attack(Client(url), *[connect()] * _BATCH)
+
+
+def handshakes(url: str) -> Attack:
+    hello = {"channel": "/meta/handshake", "version": "1.0"}
+    return _attack(Client(url), *[{**hello, "supportedConnectionTypes": ["long-polling"]}] * _BATCH)
+
+
+def disconnects(url: str) -> Attack:
+    return _attack(Client(url), *[{"channel": "/meta/disconnect"}] * _BATCH)
+
+
+def disconnect_laden(url: str) -> Attack:
+    client, _ = _laden(url, "leave")
+    client.connect()
+    return _attack(client, {"channel": "/meta/disconnect", "ext": {"delivery": {"end": True}}})
+
+
+def subscribes(url: str) -> Attack:
+    return _attack(Client(url), *(subscribe(f"/s/{n}") for n in range(_BATCH)))
+
+
+def subscribes_named(url: str) -> Attack:
+    client = _member(url, "subscribes")
+    client.say(subscribe(*(f"/n/{n}" for n in range(_PATTERNS - _BATCH))))
+    return _attack(client, *(subscribe(f"/m/{n}") for n in range(_BATCH)))
+
+
+def unsubscribes(url: str) -> Attack:
+    client = _member(url, "unsubscribes")
+    client.say(subscribe(*(f"/u/{n}" for n in range(_PATTERNS))))
+    messages = [{"channel": "/meta/unsubscribe", "subscription": f"/u/{n}"} for n in range(_BATCH)]
+    return _attack(client, *messages)
+
+
+def deep_patterns(url: str) -> Attack:
+    return _attack(_member(url, "deep"), subscribe(*_deep(_PATTERNS)))
+
+
+def deep_publishes(url: str) -> Attack:
+    return _attack(Client(url), *map(publish, _deep(_BATCH)))
+
+
+# Verdicts and acks
+
+
+def holdbacks(url: str) -> Attack:
+    client, numbers = _laden(url, "holdbacks")
+    code = "user.update.holdback"
+    return _verdicts(client, [{"seq": seq, "errorCode": code} for seq in numbers])
+
+
+def refusals(url: str) -> Attack:
+    client, numbers = _laden(url, "refusals", patterns=_PATTERNS - 1)
+    code = "user.update.deadMessage"
+    return _verdicts(client, [{"seq": seq, "errorCode": code} for seq in numbers])
+
+
+def failures(url: str) -> Attack:
+    client, numbers = _laden(url, "failures", retries=-1)
+    code = "communication.noConnection"
+    return _verdicts(client, [{"seq": seq, "errorCode": code} for seq in reversed(numbers)])
+
+
+def consents(url: str) -> Attack:
+    client, numbers = _laden(url, "consents")
+    return _verdicts(client, [{"seq": seq, "state": "OK"} for seq in reversed(numbers)])
+
+
+def acks(url: str) -> Attack:
+    client, _ = _laden(url, "acks", acks=True)
+    return _attack(client, connect({"ack": 2**31 - 1}), connect({"ack": 1}, advice={"timeout": 0}))
+
+
+def repeats(url: str) -> Attack:
+    client, _ = _laden(url, "repeats", acks=True)
+    return _attack(client, connect({"ack": 0}, advice={"timeout": 0}))
+
+
+def pending(url: str) -> Attack:
+    client, numbers = _laden(url, "pending", acks=True)
+    ext = {"ack": 0, "delivery": {"pending": numbers}}
+    return _attack(client, *[connect(ext, advice={"timeout": 0})] * 10)
+
+
+def takeover(url: str) -> Attack:
+    client, _ = _laden(url, "takeover")
+    hello = {"channel": "/meta/handshake", "version": "1.0"}
+    ext = {"delivery": {"session": "stall-takeover/1"}}
+    return _attack(client, {**hello, "supportedConnectionTypes": ["long-polling"], "ext": ext})
+
+
+# Publishes
+
+
+def fanout(url: str) -> Attack:
+    crowd = _crowd(url, "/fanout")
+    return _attack(Client(url), *[publish("/fanout")] * _BATCH)._replace(crowd=crowd)
+
+
+def fanout_waiting(url: str) -> Attack:
+    crowd = _crowd(url, "/waiting")
+    for each in crowd:
+        each.begin(each.body([connect()]))
+    return _attack(Client(url), *[publish("/waiting")] * _BATCH)._replace(crowd=crowd)
+
+
+def fanout_large(url: str) -> Attack:
+    crowd = _crowd(url, "/large")
+    for each in crowd:
+        each.begin(each.body([connect()]))
+    return _attack(Client(url), publish("/large", "x" * 60_000))._replace(crowd=crowd)
+
+
+def _crowd(url: str, channel: str) -> tuple[Client, ...]:
+    clients = tuple(Client(url) for _ in range(_ROOM))
+    for each in clients:
+        each.connect()
+        each.say(subscribe(channel))
+    return clients
+
+
+def kept_publishes(url: str) -> Attack:
+    _member(url, "kept").say(subscribe("/kept"))
+    return _attack(Client(url), *[publish("/kept")] * _BATCH)
+
+
+# JSON
+
+
+def _json(url: str, data: str) -> Attack:
+    client = Client(url)
+    body = client.body([publish("/json", "here")])
+    return Attack(client, body.replace(b'"here"', data.encode()))
+
+
+def empty_arrays(url: str) -> Attack:
+    return _json(url, "[" + "[]," * (_MESSAGE // 3 - 200) + "[]]")
+
+
+def empty_objects(url: str) -> Attack:
+    return _json(url, "[" + "{}," * (_REQUEST // 3 - 200) + "{}]")
+
+
+def deep_arrays(url: str) -> Attack:
+    one = "[" * _DEPTH + "]" * _DEPTH + ","
+    return _json(url, "[" + one * (_MESSAGE // len(one) - 2) + "[]]")
+
+
+def wide_object(url: str) -> Attack:
+    return _json(url, json.dumps({str(n): n for n in range(_MESSAGE // 20)}))
+
+
+def long_numbers(url: str) -> Attack:
+    return _json(url, "[" + "1234567890123456789," * (_MESSAGE // 20 - 10) + "1]")
+
+
+def many_strings(url: str) -> Attack:
+    return _json(url, "[" + '"\\\\",' * (_MESSAGE // 5 - 200) + "1234567890123456789]")
+
+
+CASES: dict[str, Case] = {
+    case.__name__.replace("_", "-"): case
+    for case in (
+        *(connects, handshakes, disconnects, disconnect_laden, takeover),
+        *(subscribes, subscribes_named, unsubscribes, deep_patterns, deep_publishes),
+        *(holdbacks, refusals, failures, consents, acks, repeats, pending),
+        *(fanout, fanout_waiting, fanout_large, kept_publishes),
+        *(empty_arrays, empty_objects, deep_arrays, wide_object, long_numbers, many_strings),
+    )
+}

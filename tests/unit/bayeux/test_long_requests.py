@@ -1,0 +1,184 @@
+"""A request that a turn has no time for goes on in later ones, and nobody can tell."""
+
+import random
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.unit.bayeux.harness import House, Json, Wire
+
+
+def impatient() -> House:
+    """A server whose turns are over after whatever was begun."""
+    return House(is_turn_over=lambda: True)
+
+
+def publishes(*data: object) -> list[Json]:
+    return [{"channel": "/a", "data": each} for each in data]
+
+
+def test_between_two_messages_of_a_request_others_have_their_turn() -> None:
+    house = impatient()
+    reader, hasty = house.connected(), house.connected()
+    reader.subscribe("/a")
+    asked = house.connected().send(*publishes(1, 3, 4))
+    hasty.publish("/a", 2)
+    assert asked.is_held
+    house.turn()
+    assert len(asked.replies) == 3
+    assert reader.connect().data == [1, 2, 3, 4]
+
+
+def test_replies_keep_the_order_of_their_messages_over_many_turns() -> None:
+    house = impatient()
+    client = house.connected()
+    asked = client.send(
+        {"channel": "/a", "data": 1}, {"channel": "/a"}, {"channel": "/b", "data": 2}
+    )
+    turns = 1
+    while house.go_on():
+        turns += 1
+    assert turns == 3
+    assert [reply["id"] for reply in asked.replies] == ["3", "4", "5"]
+    assert [reply["successful"] for reply in asked.replies] == [True, False, True]
+
+
+def test_a_request_of_one_message_takes_one_turn_however_long_that_lasts() -> None:
+    house = impatient()
+    assert not house.connected().publish("/a", 1).is_held
+
+
+def test_what_was_refused_with_a_handshake_is_refused_over_many_turns_too() -> None:
+    house = impatient()
+    guest = house.guest()
+    hello = {
+        "channel": "/meta/handshake",
+        "version": "1.0",
+        "supportedConnectionTypes": ["websocket"],
+    }
+    asked = guest.send(*publishes(1, 2), hello)
+    house.turn()
+    assert asked.replies[0]["channel"] == "/meta/handshake"
+    assert {reply["error"] for reply in asked.replies[1:]} == {"400::handshake_batched"}
+
+
+def test_what_is_not_done_when_the_client_goes_is_done_and_nothing_is_held() -> None:
+    house = impatient()
+    reader = house.connected()
+    reader.subscribe("/a")
+    client = house.connected()
+    asked = client.send(*publishes(1, 2), wire=Wire())
+    house.abort(asked)
+    house.turn()
+    assert reader.connect().data == [1, 2]
+    names = [f"/many/{number}" for number in range(100)]
+    subscribing = client.subscribe(*names)
+    house.abort(subscribing)
+    house.turn()
+    assert client.session.held is None
+    assert len(client.session.subscriptions) == 100
+
+
+def test_a_session_that_ends_meanwhile_is_unknown_to_the_rest_of_its_request() -> None:
+    house = impatient()
+    client = house.connected()
+    asked = client.send(*publishes(1, 2, 3), wire=Wire())
+    house.bayeux.end_by_server(client.session)
+    house.turn()
+    assert [reply["successful"] for reply in asked.replies] == [True, False, False]
+    assert asked.replies[1]["error"] == "402::session_unknown"
+
+
+# Very many names in one message
+
+
+def test_many_names_are_learned_in_many_turns_and_subscribed_at_once() -> None:
+    house = impatient()
+    client = house.connected()
+    asked = client.subscribe(*(f"/many/{number}" for number in range(1000)))
+    assert asked.is_held
+    assert not client.session.subscriptions
+    house.turn()
+    assert asked.reply["successful"] is True
+    assert len(client.session.subscriptions) == 1000
+
+
+def test_many_names_with_one_that_is_none_leave_nothing_behind() -> None:
+    house = impatient()
+    client = house.connected()
+    asked = client.subscribe(*(f"/many/{number}" for number in range(1000)), "none")
+    house.turn()
+    assert asked.reply["error"] == "403::subscription_invalid"
+    assert not client.session.subscriptions
+    assert client.subscribe("/a").reply["successful"] is True
+
+
+def test_a_session_says_nothing_else_while_its_message_is_handled() -> None:
+    house = impatient()
+    client, other = house.connected(), house.connected()
+    names = [f"/many/{number}" for number in range(200)]
+    subscribing = client.subscribe(*names)
+    taking_back = client.unsubscribe(names[0])
+    assert other.publish("/a", 1).reply["successful"] is True
+    assert subscribing.is_held
+    assert taking_back.is_held
+    house.turn()
+    assert taking_back.reply["successful"] is True
+    assert len(client.session.subscriptions) == 199
+
+
+# Who is told something
+
+
+def test_in_a_turn_of_many_who_are_to_be_told_others_come_between_and_nobody_is_forgotten() -> None:
+    house = impatient()
+    readers = [house.connected() for _ in range(40)]
+    for reader in readers:
+        reader.subscribe("/a")
+    waiting = [reader.connect() for reader in readers]
+    house.connected().publish("/a", 1)
+    told = []
+    while house.flush():
+        told.append(sum(not asked.is_held for asked in waiting))
+    assert told == [16, 32, 40]
+    assert all(asked.data == [1] for asked in waiting)
+
+
+# Whatever the requests are
+
+AT_ONCE = {"timeout": 0}
+
+CHANNELS = st.sampled_from(["/a", "/b", "/*", "/a/b", "/service/x", "/meta/x", "bad"])
+MESSAGES = st.one_of(
+    st.builds(lambda name, data: {"channel": name, "data": data}, CHANNELS, st.integers(0, 9)),
+    st.builds(
+        lambda names: {"channel": "/meta/subscribe", "subscription": names}, st.lists(CHANNELS)
+    ),
+    st.builds(lambda name: {"channel": "/meta/unsubscribe", "subscription": name}, CHANNELS),
+    st.just({"channel": "/meta/connect", "connectionType": "long-polling", "advice": AT_ONCE}),
+    st.just({"channel": "/meta/disconnect"}),
+)
+
+
+def heard(messages: list[list[Json]], is_turn_over: Any) -> list[list[Json]]:
+    """What somebody hears who sends these requests, one after the other, and a reader."""
+    house = House(is_turn_over=is_turn_over)
+    client, reader = house.connected(), house.connected()
+    reader.subscribe("/a", "/*")
+    answers = []
+    for request in messages:
+        asked = client.send(*request)
+        house.turn()
+        answers.append(asked.elements)
+    return [*answers, reader.connect(advice=AT_ONCE).elements]
+
+
+@given(st.lists(st.lists(MESSAGES, min_size=1, max_size=6), max_size=4), st.integers())
+@settings(deadline=None)
+def test_where_a_request_is_interrupted_changes_nothing(
+    requests: list[list[Json]], seed: int
+) -> None:
+    chance = random.Random(seed)
+    at_once = heard(requests, lambda: False)
+    assert heard(requests, lambda: chance.random() < 0.5) == at_once
