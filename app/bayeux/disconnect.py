@@ -13,7 +13,7 @@ from app.bayeux.server import Bayeux
 from app.bayeux.sessions import Session
 from app.bayeux.takeover import leave
 from app.delivery.counters import Reason
-from app.delivery.error_codes import STOPPED
+from app.delivery.error_codes import GIVEN_UP
 
 _OPTIONS = SAID_BY_RECEIVERS | {"end", "discard"}
 
@@ -122,5 +122,5 @@ def _disconnect(bayeux: Bayeux, session: Session, reply: Json, parting: Parting)
 
 def _bury(bayeux: Bayeux, session: Session) -> None:
     """Nobody comes back for what is in the queue, nor for what is still on its way into it."""
-    bayeux.exits.bury_all(session, STOPPED, "its client ended the session", bayeux.now)
+    bayeux.exits.bury_all(session, GIVEN_UP, "its session was ended by its client", bayeux.now)
     session.is_given_up = True

@@ -162,7 +162,6 @@ NO_CONNECTION = CODES["communication.noConnection"]
 FAILED_OVER = CODES["user.update.error"]
 RESPONSE_TIMEOUT = CODES["communication.responseTimeout"]
 GIVEN_UP = CODES["communication.noConnection.dead"]
-STOPPED = CODES["communication.noConnection.callbackServer.notavailable"]
 
 
 def find(text: str) -> ErrorCode | None:

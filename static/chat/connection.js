@@ -91,7 +91,7 @@ export class Connection {
     leave() {
         this.outbox.close();
         this.#cable.pull(false);
-        const props = this.#me.reliable ? {ext: {delivery: {end: true}}} : {};
+        const props = this.#me.reliable ? {ext: {delivery: {end: true, discard: true}}} : {};
         this.#cometd.disconnect(props);
     }
 

@@ -6,6 +6,8 @@ import {Watch} from "./listeners.js";
 export {Refuse} from "./listeners.js";
 
 const SERVICE = "/service/delivery";
+// Names the verdict for which a message was refused.
+const UNREADABLE = /^400:[^:]*\bverdicts\[(\d+)\].*:delivery_invalid$/;
 
 /**
  * An extension of cometd.js, to be registered before anything is subscribed to. The options are
@@ -58,6 +60,8 @@ export class DeliveryExtension extends EventTarget {
             message.ext = {...message.ext, delivery: {...this.#options, ...active}};
         } else if (message.channel === "/meta/connect" && this.#isAgreed) {
             this.#tell(message);
+        } else if (message.channel === "/meta/disconnect" && this.#ledger.verdicts.length) {
+            this.#say(message, {verdicts: this.#ledger.verdicts});
         }
         return message;
     }
@@ -116,11 +120,7 @@ export class DeliveryExtension extends EventTarget {
         const verdicts = this.#ledger.verdicts.filter(({seq}) => seqs.includes(seq));
         const isHeld = this.#connect !== undefined && !this.#cometd.isDisconnected();
         if (isHeld && verdicts.length > 0) {
-            this.#cometd.publish(SERVICE, verdicts, ({successful}) => {
-                if (successful) {
-                    this.#ledger.forget(verdicts);
-                }
-            });
+            this.#cometd.publish(SERVICE, verdicts, (reply) => this.#settled(reply, verdicts));
         }
     }
 
@@ -130,16 +130,28 @@ export class DeliveryExtension extends EventTarget {
         this.#connect = {id: message.id, verdicts};
         if (verdicts.length || pending.length) {
             const said = {...(verdicts.length && {verdicts}), ...(pending.length && {pending})};
-            message.ext = {...message.ext, delivery: said};
+            this.#say(message, said);
         }
     }
 
-    #hear({id, successful}) {
-        if (id === this.#connect?.id) {
-            if (successful) {
-                this.#ledger.forget(this.#connect.verdicts);
-            }
+    #say(message, said) {
+        message.ext = {...message.ext, delivery: {...message.ext?.delivery, ...said}};
+    }
+
+    #hear(reply) {
+        if (reply.id === this.#connect?.id) {
+            this.#settled(reply, this.#connect.verdicts);
             this.#connect = undefined;
+        }
+    }
+
+    /** What was not heard is said again, and what the server cannot read is said otherwise. */
+    #settled({successful, error}, verdicts) {
+        if (successful) {
+            this.#ledger.forget(verdicts);
+        } else {
+            const [, place] = UNREADABLE.exec(error ?? "") ?? [];
+            this.#ledger.rephrase(verdicts[place], error);
         }
     }
 

@@ -75,6 +75,14 @@ export class Ledger {
         verdicts.forEach(({seq}) => this.#verdicts.delete(seq));
     }
 
+    /** The server cannot read this verdict; it must hear all the same that it was no OK. */
+    rephrase(verdict, message) {
+        if (verdict !== undefined && this.#verdicts.get(verdict.seq) === verdict) {
+            const {seq} = verdict;
+            this.#verdicts.set(seq, {seq, errorCode: "user.update.internalError", message});
+        }
+    }
+
     /** Numbers of what is worked on; from now on the acks of batches leave them out. */
     pending() {
         const open = [...this.#entries.values()].filter(({seq}) => seq !== undefined);

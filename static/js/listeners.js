@@ -76,8 +76,14 @@ export class Watch {
 /** The first of several listeners that refuse has its way. */
 function refuse(entry, error) {
     if (entry !== undefined) {
-        const {errorCode = FAILED, reason = String(error?.message ?? error), delay} =
+        const {errorCode = FAILED, reason = error?.message ?? error, delay} =
             error instanceof Refuse ? error : {};
-        entry.refusal ??= {errorCode, message: reason, delay};
+        // The server refuses a connect with a verdict that it cannot read, and would go on to do so.
+        const isDelay = Number.isFinite(delay) && delay >= 0;
+        entry.refusal ??= {
+            errorCode: String(errorCode),
+            message: String(reason),
+            ...(isDelay && {delay}),
+        };
     }
 }

@@ -250,3 +250,72 @@ test("listeners may have a scope, and names; what is unregistered watches no mor
     assert.notEqual(client.cometd.subscribe, watched);
     assert.equal(delivery.pending, 0);
 });
+
+test("what a listener throws is told so that the server can read it", async () => {
+    const odd = [
+        [new Refuse(42, {why: 1}, {delay: "soon"}), "42", "[object Object]"],
+        [new Refuse("user.clientCode", ["no"], {delay: -1}), "user.clientCode", "no"],
+        [new Refuse(null, null, {delay: NaN}), "null", "null"],
+        [Object.assign(new Error("x"), {message: {no: "text"}}), "user.update.error", "[object Object]"],
+        [undefined, "user.update.error", "undefined"],
+    ];
+    for (const [error, errorCode, message] of odd) {
+        const {client} = await receiver(refusing(error));
+        client.cometd.onListenerException = () => undefined;
+        await client.batch(2, [event(1)]);
+        assert.deepEqual(client.said, {verdicts: [{seq: 1, errorCode, message}]});
+    }
+});
+
+const unreadable = (place) => ({
+    successful: false,
+    error: `400:user.illegalArgument,verdicts[${place}].delay:delivery_invalid`,
+});
+
+test("a verdict that the server cannot read is told otherwise, and the others as they were", async () => {
+    const {client} = await receiver(({data}) => data.seq < 3 && refusing(new Refuse())());
+    await client.batch(2, [event(1), event(2), event(3)]);
+    const before = client.sent("/meta/connect").ext;
+    await client.answer("/meta/connect", unreadable(1));
+    const [first, second, ...none] = client.said.verdicts;
+    assert.deepEqual(first, before.delivery.verdicts[0]);
+    assert.deepEqual([second.seq, second.errorCode], [2, "user.update.internalError"]);
+    assert.match(second.message, /verdicts\[1\]\.delay/);
+    assert.deepEqual(none, []);
+    assert.equal(client.sent("/meta/connect").ext.ack, 2, "nothing of the refused connect counts");
+    await client.batch(3);
+    assert.deepEqual(client.said, {});
+});
+
+test("the same if it went by itself", async () => {
+    let fail;
+    const {client} = await receiver(() => new Promise((_, reject) => (fail = reject)));
+    await client.batch(2, [event(1)]);
+    fail(new Refuse());
+    await turn();
+    await client.answer("/service/delivery", unreadable(0));
+    await client.batch(3);
+    assert.deepEqual(client.said.verdicts.map(({seq, errorCode}) => [seq, errorCode]), [
+        [1, "user.update.internalError"],
+    ]);
+});
+
+test("a connect that is refused for something else is repeated as it was", async () => {
+    const {client} = await receiver(refusing(new Refuse()));
+    await client.batch(2, [event(1)]);
+    const {ext} = client.sent("/meta/connect");
+    for (const error of ["400:user.illegalArgument,ack:ext_invalid", "503::store_unavailable", undefined]) {
+        await client.answer("/meta/connect", {successful: false, error});
+        assert.deepEqual(client.sent("/meta/connect").ext, ext);
+    }
+});
+
+test("who leaves says what has not been heard yet", async () => {
+    const {client} = await receiver(({data}) => data.seq === 1 && refusing(new Refuse())());
+    await client.batch(2, [event(1)]);
+    await client.fail("/meta/connect");
+    client.cometd.disconnect({ext: {delivery: {end: true}}});
+    const {verdicts, ...more} = client.sent("/meta/disconnect").ext.delivery;
+    assert.deepEqual(more, {end: true});
+    assert.deepEqual(verdicts.map(({seq}) => seq), [1]);
+});

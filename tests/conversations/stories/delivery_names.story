@@ -38,7 +38,7 @@ bob publishes 2 to /names/ended
 -- What is acknowledged with the end is done; what waits is not handed over any more.
 alice -> /meta/disconnect {"ext": {"ack": 2, "delivery": {"end": true}}}
 alice <- /meta/disconnect ok
-walter <~ /sys/deadMessage {"data": {"content": 2, "receiver": "client/ended/1", "errorCode": "communication.noConnection.callbackServer.notavailable", "reason": <text like .*its client ended the session>, ...}, ...}
+walter <~ /sys/deadMessage {"data": {"content": 2, "receiver": "client/ended/1", "errorCode": "communication.noConnection.dead", "reason": <text like .*ended by its client>, ...}, ...}
           /meta/connect ok {"ext": {"ack": 2}}
 walter ~> /meta/connect {"ext": {"ack": 2}}
 alice takes /names/ended under {"session": "ended/1"}
@@ -60,7 +60,7 @@ alice <- /meta/subscribe ok {...}
 alice -> /meta/connect {"ext": {"ack": 0}}
 alice <- /meta/connect ok {...}
 carol -> /meta/handshake {"ext": {"name": "broken", "delivery": {"session": {"name": "denied/2", "clearSessions": true}}}}
-carol <- /meta/handshake error "503::server_busy" {"advice": {"reconnect": "handshake", ...}}
+carol <- /meta/handshake error "500::server_fault" {"advice": {"reconnect": "handshake", ...}}
 alice -> /names/denied {"data": 1}
 alice <- /names/denied ok {...}
 alice -> /meta/connect {"ext": {"ack": 1}}

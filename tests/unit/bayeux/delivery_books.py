@@ -11,7 +11,6 @@ Letter = tuple[str, int, str, int, int, list[tuple[int, str]]]
 
 LOST = "communication.noConnection"
 GIVEN_UP = "communication.noConnection.dead"
-STOPPED = "communication.noConnection.callbackServer.notavailable"
 SILENT = "communication.responseTimeout"
 FULL = "resource.overflow.queue.entries"
 HOLDBACK = "user.update.holdback"

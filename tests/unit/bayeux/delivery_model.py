@@ -7,7 +7,7 @@ it what happens, in the same order, and what time it is.
 from collections import Counter
 
 from tests.unit.bayeux.delivery_answers import Answering
-from tests.unit.bayeux.delivery_books import FULL, GIVEN_UP, LOST, SILENT, STOPPED
+from tests.unit.bayeux.delivery_books import FULL, GIVEN_UP, LOST, SILENT
 from tests.unit.bayeux.delivery_place import MAX_INTERVAL_S, Copy, Kind, Place, Sent
 from tests.unit.delivery.test_dispatcher_model import Naive
 
@@ -169,7 +169,7 @@ class Model(Answering):
 
     def stop(self, place: Place, now: float) -> None:
         """A named session ends because its client says so: dead is what it did not get."""
-        self.bury_all(place, STOPPED, now)
+        self.bury_all(place, GIVEN_UP, now)
         self.say_goodbye(place, now)
         place.has_failed = True
 

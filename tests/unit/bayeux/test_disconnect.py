@@ -122,9 +122,8 @@ def test_who_ends_a_named_session_leaves_letters_and_hears_of_it_when_they_are_k
     house.turn()
     assert asked.reply["successful"]
     assert letters(house) == [1, 2]
-    code = "communication.noConnection.callbackServer.notavailable"
-    assert {letter.code for letter in house.keeper.letters} == {code}
-    assert "its client ended the session" in house.keeper.letters[0].reason
+    assert {letter.code for letter in house.keeper.letters} == {"communication.noConnection.dead"}
+    assert "its session was ended by its client" in house.keeper.letters[0].reason
     assert (house.keeper.sessions, house.keeper.queues) == ({}, {})
     assert house.balances()
 
