@@ -1,6 +1,7 @@
 """What stands in the store: messages, dead letters and sessions as bytes, each with a version."""
 
 import re
+from sys import intern
 from typing import Any
 
 import orjson
@@ -44,9 +45,9 @@ def unpack_message(id: int, record: bytes) -> Message:
     """The message again."""
     line, _, wire = record.partition(b"\n")
     head = _head(line, "message")
-    message = Message(
-        wire, id=id, channel=head["c"], sender=head.get("s", ""), linger_s=head.get("w")
-    )
+    # Many messages have the same: each name is in memory once.
+    channel, sender = intern(str(head["c"])), intern(str(head.get("s", "")))
+    message = Message(wire, id=id, channel=channel, sender=sender, linger_s=head.get("w"))
     message.priority = head.get("p", ORDINARY_PRIORITY)
     if "l" in head:
         message.limit_life(head["l"], is_forced=head.get("f", False))

@@ -4,6 +4,7 @@ import json
 import signal
 import subprocess
 import sys
+import tracemalloc
 from typing import Any
 
 import orjson
@@ -112,3 +113,14 @@ def test_a_part_of_something_else_says_the_same(value: Any) -> None:
 def test_numbers_that_are_none_are_refused_where_they_are_deep() -> None:
     with pytest.raises(ValueError):
         to_json([[[[[[float("nan")]]]]]])
+
+
+@pytest.mark.parametrize("size", [1, 900, 3000, 20_000])
+def test_what_is_written_takes_no_more_room_than_it_has_bytes(size: int) -> None:
+    value = {"channel": "/a", "data": "x" * size}
+    tracemalloc.start()
+    before, _ = tracemalloc.get_traced_memory()
+    written = [to_json(value) for _ in range(100)]
+    after, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert (after - before) / len(written) < len(written[0]) + 100

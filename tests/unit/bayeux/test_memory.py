@@ -1,0 +1,36 @@
+"""What a message costs in memory while it waits, besides its bytes."""
+
+import gc
+import tracemalloc
+
+from extensions.ack import Ack
+from extensions.delivery import Delivery
+from tests.unit.bayeux.harness import House
+
+COUNT = 1000
+# In bytes; what was measured is 260.
+MOST = 500
+
+
+def test_a_message_that_waits_keeps_nothing_of_its_request() -> None:
+    house = House(Delivery, lambda bayeux: Ack(bayeux, announces_batch=False))
+    client = house.connected(ext={"ack": True})
+    client.subscribe("/a")
+    sender = house.connected()
+    # What is made for the first message alone.
+    sender.publish("/a", 0)
+    queue = client.session.queue
+    padding = {"channel": "/nobody", "data": "x" * 20_000}
+    tracemalloc.start()
+    try:
+        gc.collect()
+        before, _ = tracemalloc.get_traced_memory()
+        for number in range(COUNT):
+            sender.send(padding, {"channel": "/a", "data": {"number": number}})
+        gc.collect()
+        after, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(queue.waiting) == COUNT + 1
+    each = (after - before - sum(len(message.wire) for message in queue.waiting)) / COUNT
+    assert each < MOST
