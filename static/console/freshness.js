@@ -1,6 +1,8 @@
 // What a page shows is asked for again and again, as long as somebody may see it.
+import {LATE_MS} from "./age.js";
+
 const SOON_MS = 3000;
-const LATE_MS = 60_000;
+const SELDOM_MS = 60_000;
 // So much longer than an answer takes is the time between two.
 const SHARE = 20;
 
@@ -9,15 +11,16 @@ export class Freshness {
     #timer;
     #isAsking = false;
 
-    /** `state` is told of each round: nothing, or the error that ended it. */
-    constructor(state) {
-        this.state = state;
+    /** The `age` of the page learns of each round: that one begins, and how it ended. */
+    constructor(age) {
+        this.age = age;
         document.addEventListener("visibilitychange", () => this.#seen());
     }
 
     /** Asks again for something of this page. */
     add(run) {
         this.#runs.push(run);
+        this.age.news(SOON_MS + LATE_MS);
         this.#later(SOON_MS);
     }
 
@@ -45,16 +48,30 @@ export class Freshness {
         }
         const runs = this.#runs;
         const begun = performance.now();
-        if (getSelection().isCollapsed) {
+        let failure = null;
+        const stands = !getSelection().isCollapsed;
+        if (!stands) {
             this.#isAsking = true;
-            const failure = await Promise.all(runs.map((run) => run())).then(() => null, (error) => error);
+            this.age.expect(LATE_MS);
+            failure = await Promise.all(runs.map((run) => run())).then(() => null, (error) => error);
             this.#isAsking = false;
-            if (runs === this.#runs) {
-                this.state(failure);
-            }
+        }
+        const pause = Math.min(SELDOM_MS, Math.max(SOON_MS, SHARE * (performance.now() - begun)));
+        if (runs === this.#runs) {
+            this.#tell(failure, stands, pause + LATE_MS);
         }
         if (this.#runs.length) {
-            this.#later(Math.min(LATE_MS, Math.max(SOON_MS, SHARE * (performance.now() - begun))));
+            this.#later(pause);
+        }
+    }
+
+    #tell(failure, stands, withinMs) {
+        if (failure) {
+            this.age.failed(failure);
+        } else if (stands) {
+            this.age.expect(withinMs);
+        } else {
+            this.age.news(withinMs);
         }
     }
 }

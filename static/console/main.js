@@ -1,9 +1,9 @@
 // The console: signs in, knows its pages, and shows the one that the address names.
 import {keep, recall, storageOf} from "../js/storage.js";
+import {Age, LATE_MS} from "./age.js";
 import {Api} from "./api.js";
 import {at, h, say} from "./dom.js";
 import {Feed} from "./feed.js";
-import {time} from "./format.js";
 import {Freshness} from "./freshness.js";
 import {badge} from "./parts.js";
 import {signIn} from "./sign_in.js";
@@ -31,6 +31,9 @@ const NAME = "holdfast.operator";
 const SHOWN_MS = 6000;
 // Readings of the figures, one a second at most.
 const KEPT = 121;
+// A reading is late when so many times the time between the last two has passed.
+const GAPS = 3;
+const CHECK_MS = 1000;
 // What the server warned of, and that is not yet forgotten.
 const ALERTS = 10;
 
@@ -44,7 +47,15 @@ const content = find("#content");
 class App {
     #feed;
     #listeners = new Set();
-    #freshness = new Freshness((failure) => this.#showAge(failure));
+    #age = new Age((text) => showAge(text));
+    #freshness = new Freshness({
+        news: (withinMs) => this.#age.news(withinMs),
+        expect: (withinMs) => this.#age.expect(withinMs),
+        failed: (error) => this.#missed(error),
+    });
+    // Of when the last reading is, and when the next one is due.
+    #heardAt = null;
+    #readingDue = Date.now() + LATE_MS;
     // What the present page must stop doing when it is left.
     #leaving = [];
 
@@ -52,10 +63,7 @@ class App {
         Object.assign(this, {about, name, isOperator: about.role === "operator", readings: [], alerts: []});
         this.api = new Api(token, name);
         this.#feed = new Feed(new URL(about.bayeux, location.origin), token, {
-            hear: (figures) => {
-                this.readings = [...this.readings, figures].slice(-KEPT);
-                this.#listeners.forEach((hear) => hear(figures));
-            },
+            hear: (figures) => this.#hear(figures),
             alert: (alert) => this.#warn(alert),
             state: (isLive, why) => this.#showFeed(isLive, why),
         });
@@ -63,6 +71,7 @@ class App {
 
     start() {
         this.#feed.run();
+        setInterval(() => this.#check(), CHECK_MS);
         this.#showWho();
         this.#showPlaces();
         addEventListener("hashchange", () => this.#isAddress() && this.show());
@@ -74,6 +83,34 @@ class App {
     listen(hear) {
         this.#listeners.add(hear);
         this.onLeave(() => this.#listeners.delete(hear));
+        const at = this.#heardAt ?? Date.now();
+        this.#age.news(Math.max(LATE_MS, this.#readingDue - at), at);
+    }
+
+    #hear(figures) {
+        const now = Date.now();
+        // A server with many sessions takes its readings less often.
+        const withinMs = Math.max(LATE_MS, GAPS * (now - (this.#heardAt ?? now)));
+        this.#heardAt = now;
+        this.#readingDue = now + withinMs;
+        this.readings = [...this.readings, figures].slice(-KEPT);
+        this.#listeners.forEach((hear) => hear(figures));
+        if (this.#listeners.size) {
+            this.#age.news(withinMs);
+        }
+    }
+
+    /** What is late is said, although nothing has failed. */
+    #check() {
+        this.#age.check();
+        if (Date.now() > this.#readingDue) {
+            this.#showFeed(true, "");
+        }
+    }
+
+    #missed(error) {
+        error.status === 401 && signOut();
+        this.#age.failed(error);
     }
 
     /** Runs again and again while the page may be seen, for what it shows to stay true. */
@@ -83,8 +120,14 @@ class App {
 
     /** Every so often, until the page is left; what fails is tried again. */
     every(ms, run) {
-        const timer = setInterval(() => document.hidden || run().catch(() => null), ms);
-        this.onLeave(() => clearInterval(timer));
+        let isLeft = false;
+        const ask = () => run().then(() => isLeft || this.#age.news(ms + LATE_MS), (error) => isLeft || this.#missed(error));
+        const timer = setInterval(() => document.hidden || ask(), ms);
+        this.#age.news(ms + LATE_MS);
+        this.onLeave(() => {
+            isLeft = true;
+            clearInterval(timer);
+        });
     }
 
     onLeave(run) {
@@ -110,7 +153,7 @@ class App {
         const [title, make] = PAGES.get(name) ?? PAGES.get("");
         this.#leaving.splice(0).forEach((leave) => leave());
         this.#freshness.clear();
-        this.#showAge(null);
+        this.#age.begin();
         this.#mark(title);
         const made = await make(this, rest, chosen).catch((error) => {
             error.status === 401 && signOut();
@@ -118,6 +161,7 @@ class App {
         });
         // Somebody may have gone on meanwhile.
         if (location.hash === here) {
+            this.#age.made();
             this.#put(title, made);
         }
     }
@@ -138,14 +182,6 @@ class App {
         scrollTo(0, 0);
     }
 
-    /** Whether what is shown is of now. */
-    #showAge(failure) {
-        failure?.status === 401 && signOut();
-        this.freshAt = failure ? this.freshAt : Date.now();
-        find("#age").hidden = !failure;
-        say(find("#age"), failure ? `${failure.message} What is shown here is of ${time(this.freshAt)}.` : "");
-    }
-
     #isAddress = () => location.hash === "" || location.hash.startsWith("#/");
 
     #showPlaces() {
@@ -161,11 +197,19 @@ class App {
         find("#who").replaceChildren(this.feedState, role, leave);
     }
 
-    #showFeed(isLive, why) {
+    #showFeed(isReached, why) {
+        const isLate = Date.now() > this.#readingDue;
+        const isLive = isReached && !isLate;
         this.feedState.className = `state feed ${isLive ? "good" : "warn"}`;
-        this.feedState.title = isLive ? "Figures come every second." : why;
+        this.feedState.title = isLive ? "Figures come every second." : why || "No figures have come for a while.";
         say(this.feedState, isLive ? "live" : "no figures");
     }
+}
+
+/** Above the page, while that is older than it should be. */
+function showAge(text) {
+    find("#age").hidden = !text;
+    say(find("#age"), text);
 }
 
 /** What an address names: a page, what of it, and what was chosen there. */

@@ -1,5 +1,5 @@
 // What the pages of the console are made of.
-import {h} from "./dom.js";
+import {h, say} from "./dom.js";
 import {ago, time} from "./format.js";
 import {renewChildren} from "./renew.js";
 
@@ -38,6 +38,7 @@ export async function parts(app, caption, columns, ask, nothing) {
     const {element, show} = table(caption, columns);
     const more = h("button", {type: "button", hidden: true}, "Show more");
     const none = h("p", {class: "faint empty", hidden: true}, nothing);
+    const old = h("p", {class: "faint", role: "status", hidden: true});
     let items = [];
     let cursor = null;
     let asked = 0;
@@ -49,6 +50,8 @@ export async function parts(app, caption, columns, ask, nothing) {
         show(items);
         more.hidden = cursor === null;
         none.hidden = items.length > 0 || cursor !== null;
+        old.hidden = items.length <= MOST;
+        say(old, `A list as long as this is not renewed: it is of ${time(Date.now())}.`);
         element.hidden = !items.length;
     };
     const further = async () => {
@@ -75,7 +78,7 @@ export async function parts(app, caption, columns, ask, nothing) {
     more.addEventListener("click", guarded(app, () => inTurn(further)));
     await further();
     app.keepFresh(() => inTurn(again));
-    return h("div", {class: "list"}, h("div", {class: "card sheet"}, element, none), more);
+    return h("div", {class: "list"}, old, h("div", {class: "card sheet"}, element, none), more);
 }
 
 /** Buttons that change something, or are for everybody; who may not use one is told why. */

@@ -1,10 +1,11 @@
 """The operators' console, walked as operators walk it: one server, one browser."""
 
+import contextlib
 import gzip
 import re
 
 import pytest
-from playwright.sync_api import BrowserContext, Page, TimeoutError, expect
+from playwright.sync_api import BrowserContext, Error, Page, Route, TimeoutError, expect
 
 from tests.browser.console.steps import answer, go, look_at, sign_in
 from tests.browser.console.world import World, examined, troubled
@@ -257,4 +258,27 @@ def test_a_server_that_is_away_is_told_of_above_what_is_old(
     seen_again(page)
     expect(page.get_by_text("What is shown here is of")).to_be_hidden(timeout=ROUND_MS)
     assert {each for each in complaints if "ERR_INTERNET_DISCONNECTED" not in each} == set()
+    complaints.clear()
+
+
+@pytest.mark.parametrize("address", ["#/", "#/sessions"])
+def test_what_a_server_that_does_not_answer_told_before_is_said_to_be_old(
+    page: Page, complaints: list[str], address: str
+) -> None:
+    look_at(page, address)
+    old = page.get_by_text("What is shown here is of")
+    expect(old).to_be_hidden(timeout=ROUND_MS)
+    unanswered: list[Route] = []
+    page.route("**/*", lambda route: unanswered.append(route))
+    expect(old).to_be_visible(timeout=ROUND_MS)
+    expect(page.get_by_text("no figures")).to_be_visible(timeout=ROUND_MS)
+    page.unroute("**/*")
+    for route in unanswered:
+        # Who asked may have given up.
+        with contextlib.suppress(Error):
+            route.abort()
+    expect(old).to_be_hidden(timeout=ROUND_MS)
+    expect(page.get_by_text("live", exact=True)).to_be_visible(timeout=ROUND_MS)
+    # The browser tells of each request that got no answer.
+    assert {each for each in complaints if "ERR_FAILED" not in each} == set()
     complaints.clear()
