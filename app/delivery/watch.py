@@ -66,7 +66,7 @@ class Watch:
         self._excused.add(receiver.number)
 
     def look(self, receivers: "Sequence[Receiver]", held: Collection[str]) -> list[Look]:
-        """Queues of these, who are about to be told; what is held back are channels."""
+        """The queues of those who are about to be told; `held` are channels that do not flow."""
         looks = []
         if len(self._times) < _MOST_TIMES:
             for receiver in receivers[:_LOOKS]:
