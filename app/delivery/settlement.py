@@ -51,8 +51,9 @@ class Settlement(Generic[R]):
         self._history: History[R] = History(node.name, node.now_ms, owner.transport)
         # Until then the guard is told what receivers take: not while nobody refuses anything.
         self._watched_until = 0.0
-        # While refusals are carried out: from this number on the receiver has nothing in hands.
-        self._given_back_from = 0
+        # While refusals are carried out: from this number on the receiver has nothing in hands;
+        # zero, if nothing was given back yet. At other times each failure stands for itself.
+        self._given_back_from: int | None = None
         self._notices = notices or Notices()
         self.exits: Exits[R] = Exits(
             owner, keeper, counters, node, self._history, self._notices, witness
@@ -118,7 +119,7 @@ class Settlement(Generic[R]):
                 if is_turn_over():
                     break
         finally:
-            self._given_back_from = 0
+            self._given_back_from = None
         return trial.is_over
 
     def _refused(
@@ -198,10 +199,11 @@ class Settlement(Generic[R]):
         if entry is None:
             changed = back = failed = queue.lose_sight()
             self._history.note_failure(receiver, back, now, code, failure.text)
-        elif 0 < self._given_back_from <= entry.seq:
+        elif self._given_back_from and self._given_back_from <= entry.seq:
             changed, back, failed = [entry], [], [entry]
         else:
-            self._given_back_from = entry.seq
+            if self._given_back_from is not None:
+                self._given_back_from = entry.seq
             failed, back, changed = [entry], *self._give_back(queue, entry)
             others = [each for each in back if each is not entry]
             self._history.note(receiver, others, now, attempts.RETURNED, code=code.text)

@@ -235,6 +235,16 @@ def test_lost_contact_returns_everything_that_was_in_hands() -> None:
     assert court.counters.redelivered == 2
 
 
+def test_failures_that_nobody_told_of_stand_each_for_itself() -> None:
+    court = Court(policy=Policy(retries=-1, delay_s=1.0))
+    for _ in range(2):
+        court.offer(*("" if court.queue.count else "a"))
+        (entry,) = court.queue.hand_over(court.now)
+        court.fail(BUSY, entry)
+        assert [*court.queue.returned.values()] == [entry]
+        assert not court.queue.handed
+
+
 def test_the_last_failure_buries_all_and_ends_the_receiver() -> None:
     court = Court(policy=Policy(retries=0))
     (entry,) = court.hand_over("a")
