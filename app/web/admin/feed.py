@@ -76,5 +76,4 @@ class Feed:
             return True
         if session.number in self._waiting:
             return False
-        self._bayeux.exits.expire(session)
         return all(message.channel != CHANNEL for message in session.queue.waiting)
