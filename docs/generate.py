@@ -79,6 +79,8 @@ MEANINGS = {
     BayeuxError.MEDIA_TYPE_UNSUPPORTED: "Unknown charset or content encoding, or multipart",
     BayeuxError.SERVER_FAULT: "A policy, an authorizer, a service or an extension failed, or the "
     "server itself; its log says how. A handshake is advised when to come back",
+    BayeuxError.WEBSOCKET_VERSION_UNSUPPORTED: "The upgrade asks for another version than 13",
+    BayeuxError.TRANSFER_CODING_UNSUPPORTED: "`Transfer-Encoding` is not `chunked` alone",
     BayeuxError.PUBLISHES_EXCEEDED: "So many publishes of the session wait for the store",
     BayeuxError.STORE_UNAVAILABLE: "The store is away, or refused; with `unknown` nobody knows "
     "whether the message is kept",

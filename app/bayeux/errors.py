@@ -44,6 +44,8 @@ class BayeuxError(Enum):
     SUBSCRIPTIONS_EXCEEDED = (413, "subscriptions_exceeded")
     MEDIA_TYPE_UNSUPPORTED = (415, "media_type_unsupported")
     SERVER_FAULT = (500, "server_fault")
+    WEBSOCKET_VERSION_UNSUPPORTED = (426, "websocket_version_unsupported")
+    TRANSFER_CODING_UNSUPPORTED = (501, "transfer_coding_unsupported")
     PUBLISHES_EXCEEDED = (503, "publishes_exceeded")
     SERVER_BUSY = (503, "server_busy")
     STORE_UNAVAILABLE = (503, "store_unavailable")

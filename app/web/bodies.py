@@ -8,7 +8,7 @@ from aiohttp import ClientError, web
 from yarl import query_to_pairs
 
 from app.bayeux.errors import BayeuxError, RequestRefused
-from app.web.encodings import DECODERS, Decoder, encoding_of
+from app.web.encodings import DECODERS, Decoder, encoding_of, is_transfer_known
 from app.web.endpoint import Endpoint
 from app.web.intake import Intake
 
@@ -49,6 +49,8 @@ async def read_body(request: web.Request, endpoint: Endpoint) -> bytes:
 
 
 def _decoder_of(request: web.Request) -> Decoder | None:
+    if not is_transfer_known(request.headers):
+        raise RequestRefused(BayeuxError.TRANSFER_CODING_UNSUPPORTED)
     encoding = encoding_of(request.headers)
     is_known = encoding == "identity" or encoding in DECODERS
     if not is_known or request.content_type.startswith("multipart/"):

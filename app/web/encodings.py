@@ -74,6 +74,11 @@ DECODERS: dict[str, Callable[[], Decoder]] = {
 }
 
 
+def is_transfer_known(headers: CIMultiDictProxy[str]) -> bool:
+    """Whether the body was coded for its transfer in no way but in chunks."""
+    return headers.get("Transfer-Encoding", "chunked").strip().lower() == "chunked"
+
+
 def encoding_of(headers: CIMultiDictProxy[str]) -> str:
     """As one line, in small letters, though it may have come in several."""
     return ", ".join(headers.getall("Content-Encoding", ["identity"])).lower()

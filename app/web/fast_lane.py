@@ -15,7 +15,7 @@ import logging
 from collections import deque
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import aiohttp
 from aiohttp import web, web_protocol
@@ -32,6 +32,7 @@ from app.web.cookies import is_cookieless
 from app.web.endpoint import FIXED_HEADERS, JSON_TYPE, Endpoint, error_body, join
 from app.web.heads import Heads
 from app.web.known_head import KnownHead, Speaker, learn
+from app.web.masked_frames import MaskedFrames
 from app.web.odd_heads import is_odd
 from app.web.origins import Standing
 
@@ -44,7 +45,7 @@ _PARTS = (
     *("_keepalive_timeout", "_loop", "_manager", "_max_msg_queue_size", "_message_tail"),
     *("_messages", "_next_keepalive_close_time", "_parser", "_pause_reading_for_buffer"),
     *("_paused", "_payload_parser", "_process_keepalive", "_request_count", "_upgraded"),
-    *("_waiter", "finish_response", "handle_error"),
+    *("_waiter", "finish_response", "handle_error", "set_parser"),
 )
 _ErrInfo: Any = getattr(web_protocol, "_ErrInfo", None)
 # What a client may send while its request is held: more than any that is not pipelining sends.
@@ -96,6 +97,7 @@ class FastLane(RequestHandler):
         "_deadline",
         "_endpoint",
         "_exchange",
+        "_frames",
         "_heads",
         "_is_between",
         "_known",
@@ -121,6 +123,8 @@ class FastLane(RequestHandler):
         self._exchange: Exchange | None = None
         # Requests that aiohttp's own machinery has not answered yet, and the body of the last one.
         self._ordinary = 0
+        # Where what the connection brings goes when it has become a socket.
+        self._frames: MaskedFrames | None = None
         self._body: StreamReader = EMPTY_PAYLOAD
         # What came meanwhile, in the pieces in which it came: how aiohttp reads what is behind a
         # refused upgrade depends on them.
@@ -276,6 +280,15 @@ class FastLane(RequestHandler):
             self._refuse(error)
 
     # The ordinary way
+
+    def set_parser(self, parser: Any, data_received_cb: Any = None) -> None:
+        self._frames = MaskedFrames(parser)
+        super().set_parser(cast("Any", self._frames), data_received_cb)
+
+    @property
+    def has_unmasked_frame(self) -> bool:
+        """Whether the client of a socket broke this rule, which aiohttp does not know."""
+        return self._frames is not None and self._frames.is_at_fault
 
     def _go_ordinary(self, messages: Sequence[Any], upgraded: bool, tail: bytes) -> None:
         """What `RequestHandler.data_received` does with what the parser found."""

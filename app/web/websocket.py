@@ -5,14 +5,16 @@ import logging
 import struct
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-from aiohttp import WSCloseCode, WSMsgType, web
+from aiohttp import HttpVersion11, WebSocketError, WSCloseCode, WSMsgType, web
 
 from app.bayeux.dispatch import receive
 from app.bayeux.errors import BayeuxError, RequestRefused
 from app.bayeux.exchange import ConnectionType, Exchange
 from app.delivery.messages import Event
+from app.logs import AtMost
 from app.web.cookies import is_cookieless
 from app.web.endpoint import Endpoint
 from app.web.long_polling import refusal
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from app.bayeux.sessions import Session
 
 log = logging.getLogger(__name__)
+log.addFilter(AtMost())
 # Protocols that a client offers in vain are no warning to an operator.
 logging.getLogger("aiohttp.websocket").setLevel(logging.ERROR)
 
@@ -32,6 +35,15 @@ _TEXT = 0x81
 _GOODBYE_S = 1.0
 # So many frames of one socket are read, then others have their turn.
 _TURN = 16
+# The only version that there is (RFC 6455).
+_VERSION = "13"
+# Of the codes with which applications may close a socket.
+_LAST_CODE = 4999
+# What clients are told when aiohttp closes their socket.
+_REASONS: dict[int, bytes] = {
+    WSCloseCode.PROTOCOL_ERROR: b"a frame against the protocol",
+    WSCloseCode.MESSAGE_TOO_BIG: BayeuxError.REQUEST_TOO_LARGE.wire().encode(),
+}
 _CLOSE_CODES = {BayeuxError.REQUEST_TOO_LARGE: WSCloseCode.MESSAGE_TOO_BIG}
 
 
@@ -75,7 +87,7 @@ class Socket:
         browser: str,
         *,
         flush: Callable[[], Awaitable[None]],
-        hang_up: Callable[[], Awaitable[object]],
+        hang_up: Callable[["Socket"], Awaitable[object]],
     ) -> None:
         self.browser = browser
         self.is_cookieless = is_cookieless(request.headers)
@@ -116,6 +128,10 @@ class Socket:
         if self._draining is not None:
             await self._draining
 
+    def has_unmasked_frame(self) -> bool:
+        """Whether one came, as far as the connection knows."""
+        return getattr(self._protocol, "has_unmasked_frame", False)
+
     def end(self) -> None:
         # A cometd.js whose first connect crossed the goodbye would keep its socket for ever.
         if self._ending is None and self.session is not None:
@@ -131,7 +147,7 @@ class Socket:
         await asyncio.sleep(_GOODBYE_S)
         self._ending = None
         if self.session is session:
-            await self._hang_up()
+            await self._hang_up(self)
 
     async def _drain(self) -> None:
         try:
@@ -179,6 +195,8 @@ class _Response(web.WebSocketResponse[Literal[False]]):
             compress=False,
             # Answered in `hear`, where others have their turn in between.
             autoping=False,
+            # Not with every code: see `_answer_close`.
+            autoclose=False,
             protocols=() if options.ws_protocol is None else (options.ws_protocol,),
         )
         self._burst = endpoint.burst
@@ -203,11 +221,25 @@ class _Response(web.WebSocketResponse[Literal[False]]):
         self, *, code: int = WSCloseCode.OK, message: bytes = b"", drain: bool = True
     ) -> bool:
         self._burst.send()
+        message = message or _REASONS.get(code, b"")
         return await super().close(code=code, message=message, drain=drain)
 
 
-async def _say_that_it_idled(response: _Response) -> None:
-    await response.close(code=WSCloseCode.GOING_AWAY, message=b"idle for too long", drain=False)
+async def _close(
+    response: _Response, socket: Socket, code: int, reason: str, *, drain: bool = True
+) -> None:
+    """What the client is told is in the log, too."""
+    _note(socket, code, reason)
+    await response.close(code=code, message=reason.encode(), drain=drain)
+
+
+def _note(socket: Socket, code: int, reason: str) -> None:
+    session = socket.session
+    if session is None:
+        log.info("a socket without a session was closed with %d: %s", code, reason)
+    else:
+        which = (session.number, session.key)
+        log.info("the socket of session %d, %s, was closed with %d: %s", *which, code, reason)
 
 
 class WebSocketDoor:
@@ -225,8 +257,10 @@ class WebSocketDoor:
             self._endpoint.check_origin(request.headers.get("Origin"), request.headers.get("Host"))
         except RequestRefused as refused:
             return refusal(request, refused.error, self._endpoint)
-        if not self._speaks_our_protocol(request):
+        if request.version < HttpVersion11 or not self._speaks_our_protocol(request):
             return refusal(request, BayeuxError.TRANSPORT_UNKNOWN, self._endpoint)
+        if request.headers.get("Sec-WebSocket-Version", "").strip() != _VERSION:
+            return _refused_version(request, self._endpoint)
         response = _Response(self._endpoint)
         browser = options.cookie.find(request.headers.get("Cookie"))
         if browser is None:
@@ -234,7 +268,11 @@ class WebSocketDoor:
             response.headers["Set-Cookie"] = options.cookie.header(browser)
         writer = await response.prepare(request)
         socket = Socket(
-            request, self._endpoint, browser, flush=writer.drain, hang_up=response.close
+            request,
+            self._endpoint,
+            browser,
+            flush=writer.drain,
+            hang_up=partial(_close, response, code=WSCloseCode.OK, reason="the session is over"),
         )
         self._open[response] = socket
         if self._watch is None and self._endpoint.options.ws_idle_timeout_s > 0:
@@ -261,8 +299,11 @@ class WebSocketDoor:
         while self._open:
             await asyncio.sleep(limit_s / 10)
             latest = clock() - limit_s
-            idle = [response for response, socket in self._open.items() if socket.heard < latest]
-            goodbyes = [_say_that_it_idled(response) for response in idle]
+            goodbyes = [
+                _close(response, socket, WSCloseCode.GOING_AWAY, "idle for too long", drain=False)
+                for response, socket in self._open.items()
+                if socket.heard < latest
+            ]
             await asyncio.gather(*goodbyes, return_exceptions=True)
         self._watch = None
 
@@ -270,6 +311,8 @@ class WebSocketDoor:
         """The server stops, and has given everybody time to read what was said."""
         if self._watch is not None:
             self._watch.cancel()
+        if self._open:
+            log.info("%d sockets were closed with 1001: the server stops", len(self._open))
         goodbyes = [
             response.close(code=WSCloseCode.GOING_AWAY, drain=False) for response in self._open
         ]
@@ -287,10 +330,8 @@ class WebSocketDoor:
         while True:
             received = await response.hear()
             socket.heard = now = clock()
-            if received.type is WSMsgType.BINARY:
-                await response.close(code=WSCloseCode.UNSUPPORTED_DATA, message=b"text frames only")
-                return
             if received.type is not WSMsgType.TEXT:
+                await _end(response, socket, received)
                 return
             exchange = Exchange(socket, socket.browser, socket, is_cookieless=socket.is_cookieless)
             try:
@@ -299,14 +340,42 @@ class WebSocketDoor:
                 error = None if rest is None else await self._endpoint.finish(rest, exchange)
             except RequestRefused as refused:
                 code = _CLOSE_CODES.get(refused.error, WSCloseCode.INVALID_TEXT)
-                await response.close(code=code, message=str(refused).encode())
+                await _close(response, socket, code, str(refused))
                 return
             except Exception:
                 error = self._endpoint.give_up(exchange)
             if error is not None:
-                code = WSCloseCode.INTERNAL_ERROR
-                await response.close(code=code, message=error.wire().encode())
+                await _close(response, socket, WSCloseCode.INTERNAL_ERROR, error.wire())
                 return
             if socket.is_draining():
                 # A client that does not read gets no more of its messages heard.
                 await socket.drained()
+
+
+async def _end(
+    response: _Response, socket: Socket, received: "WSMessage | WSMessageTextBytes"
+) -> None:
+    """What came is no message: the socket is to be closed, or is closed."""
+    if received.type is WSMsgType.BINARY:
+        await _close(response, socket, WSCloseCode.UNSUPPORTED_DATA, "text frames only")
+    elif received.type is WSMsgType.CLOSE:
+        await _answer_close(response, socket, received.data)
+    elif isinstance(fault := received.data, WebSocketError):
+        reason = "a frame without a mask" if socket.has_unmasked_frame() else str(fault)
+        _note(socket, fault.code, reason)
+
+
+async def _answer_close(response: _Response, socket: Socket, code: int) -> None:
+    """aiohttp has looked for most of the codes that there are not. Nothing more is read."""
+    if code == WSCloseCode.ABNORMAL_CLOSURE or code > _LAST_CODE:
+        reason = f"the client closed it with {code}"
+        await _close(response, socket, WSCloseCode.PROTOCOL_ERROR, reason, drain=False)
+    else:
+        await response.close(drain=False)
+
+
+def _refused_version(request: web.Request, endpoint: Endpoint) -> web.Response:
+    response = refusal(request, BayeuxError.WEBSOCKET_VERSION_UNSUPPORTED, endpoint)
+    ours = {"Sec-WebSocket-Version": _VERSION, "Upgrade": "websocket", "Connection": "Upgrade"}
+    response.headers.update(ours)
+    return response

@@ -139,6 +139,16 @@ def test_what_is_called_the_same_twice_is_called_so_once(target: Target) -> None
         assert verdict(wire.answer()) == (200, "402::session_unknown")
 
 
+@pytest.mark.parametrize("codings", ["gzip, chunked", "identity,chunked", "x;q=1 , chunked"])
+def test_a_coding_that_the_server_does_not_know_is_not_read(
+    codings: str, either_door: Target
+) -> None:
+    head = CHUNKED.replace(b"chunked", codings.encode())
+    with either_door.wire() as wire:
+        wire.send(head + b"2\r\n[]\r\n0\r\n\r\n")
+        assert verdict(wire.answer()) == (501, "501::transfer_coding_unsupported")
+
+
 BOMB = gzip.compress(b" " * 64 * MIB)
 
 

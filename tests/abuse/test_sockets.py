@@ -1,5 +1,6 @@
 """Frames that are too large, wrong, or too many."""
 
+import re
 import struct
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -13,9 +14,9 @@ from tests.abuse.attacker import (
     MIB,
     PING,
     PONG,
-    TEXT,
     SocketPerson,
     frame,
+    request,
 )
 from tests.abuse.target import Target
 
@@ -60,12 +61,80 @@ def test_what_is_wrong_closes_the_socket_with_the_right_code(
     assert either_door.growth_mib() < 40
 
 
-def test_a_frame_without_a_mask_is_a_protocol_error_or_harmless(target: Target) -> None:
+@pytest.mark.parametrize(
+    "unmasked",
+    [
+        frame(b"[{}]", is_masked=False),
+        frame(b"", is_masked=False),
+        frame(b"x", PING, is_masked=False),
+        frame(b"", CLOSE, is_masked=False),
+        frame(b"x" * 70_000, is_masked=False),
+    ],
+)
+def test_a_frame_without_a_mask_closes_the_socket(unmasked: bytes, either_door: Target) -> None:
+    with either_door.socket_person() as person:
+        person.send(frame(b"here", PING) + unmasked)
+        assert person.read_frame() == (PONG, b"here"), "what came before it is heard"
+        assert person.close_code() == PROTOCOL
+    either_door.until_logged("closed with 1002: a frame without a mask")
+
+
+def test_a_frame_without_a_mask_is_found_in_whatever_pieces(target: Target) -> None:
     with target.socket_person() as person:
-        person.send(frame(b"[{}]", is_masked=False))
-        opcode, payload = person.read_frame()
-        assert opcode in (CLOSE, TEXT)
-        assert b"400::channel_missing" in payload or opcode == CLOSE
+        hello = orjson.dumps([person.message("/a", data="x" * 200)])
+        for byte in frame(hello):
+            person.send(bytes([byte]))
+        assert person.hear()[0]["successful"]
+        for byte in frame(hello, is_masked=False)[:2]:
+            person.send(bytes([byte]))
+        assert person.close_code() == PROTOCOL
+
+
+def test_a_frame_without_a_mask_may_come_with_the_upgrade(either_door: Target) -> None:
+    with either_door.wire() as wire:
+        key = {"Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==", "Sec-WebSocket-Version": "13"}
+        headers = {**key, "Connection": "Upgrade", "Upgrade": "websocket"}
+        upgrade = request(b"", headers, method="GET /cometd")
+        wire.send(upgrade + frame(b"[{}]", is_masked=False))
+        assert wire.answer().status == 101
+        opcode, _, *code = wire.read(4)
+        assert (opcode, bytes(code)) == (0x80 | CLOSE, struct.pack("!H", PROTOCOL))
+
+
+@pytest.mark.parametrize("code", [0, 999, 1004, 1005, 1006, 1015, 1016, 2000, 2999, 5000, 65535])
+def test_a_close_code_that_is_none_is_a_protocol_error(code: int, target: Target) -> None:
+    with target.socket_person() as person:
+        person.send(frame(struct.pack("!H", code), CLOSE))
+        assert person.close_code() == PROTOCOL
+        assert person.is_closed(2.0)
+
+
+@pytest.mark.parametrize("code", [1000, 1001, 1003, 1007, 1011, 1012, 1014, 3000, 4000, 4999])
+def test_a_close_code_that_clients_may_send_is_answered(code: int, target: Target) -> None:
+    with target.socket_person() as person:
+        person.send(frame(struct.pack("!H", code) + b"bye", CLOSE))
+        assert person.close_code() == NORMAL
+        assert person.is_closed(2.0)
+
+
+def test_a_close_without_a_code_is_answered(target: Target) -> None:
+    with target.socket_person() as person:
+        person.send(frame(b"", CLOSE))
+        assert person.close_code() == NORMAL
+        assert person.is_closed(2.0)
+
+
+def test_the_log_says_why_a_socket_was_closed_and_whose_it_was(target: Target) -> None:
+    with target.socket() as nobody, target.socket_person() as person:
+        nobody.send(frame(b"nope"))
+        person.send(frame(b"x" * (4 * MIB + 1))[:1000])
+        assert nobody.close_code() == INVALID
+        opcode, told = person.read_frame()
+        assert (opcode, told[2:]) == (CLOSE, b"413::request_too_large")
+    target.until_logged("a socket without a session was closed with 1007: 400::request_malformed")
+    target.until_logged("closed with 1009: Message size")
+    (line,) = [each for each in target.log().splitlines() if "1009" in each]
+    assert re.search(r"the socket of session \d+, .+/-\d+, was closed", line)
 
 
 def test_who_is_told_to_go_and_does_not_is_forgotten_all_the_same(target: Target) -> None:
@@ -164,7 +233,6 @@ def test_a_socket_that_is_dropped_leaves_its_session_for_a_while(target: Target)
 @pytest.mark.parametrize(
     "headers",
     [
-        {"Sec_WebSocket_Version": "12"},
         {"Sec_WebSocket_Key": ""},
         {"Sec_WebSocket_Key": "short"},
         {"Connection": "keep-alive"},
@@ -175,6 +243,33 @@ def test_an_upgrade_that_is_wrong_is_refused(headers: dict[str, str], either_doo
     with either_door.socket(**headers) as socket:
         assert 400 <= socket.upgrade.status < 500
     assert "Traceback" not in either_door.log()
+
+
+@pytest.mark.parametrize("version", ["", "7", "8", "12", "14", "013", "13, 8", "x"])
+def test_an_upgrade_to_another_version_is_told_ours(version: str, either_door: Target) -> None:
+    with either_door.socket(Sec_WebSocket_Version=version) as socket:
+        assert socket.upgrade.status == 426
+        assert socket.upgrade.error() == "426::websocket_version_unsupported"
+        assert socket.upgrade.headers["sec-websocket-version"] == "13"
+        assert socket.upgrade.headers["upgrade"] == "websocket"
+
+
+def test_so_is_one_that_says_none(either_door: Target) -> None:
+    headers = {"Connection": "Upgrade", "Upgrade": "websocket"}
+    with either_door.wire() as wire:
+        wire.send(request(b"", headers, method="GET /cometd"))
+        assert wire.answer().headers["sec-websocket-version"] == "13"
+
+
+def test_an_upgrade_by_http_1_0_is_none(either_door: Target) -> None:
+    key = {"Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==", "Sec-WebSocket-Version": "13"}
+    headers = {**key, "Connection": "Upgrade", "Upgrade": "websocket"}
+    upgrade = request(b"", headers, method="GET /cometd").replace(b"HTTP/1.1", b"HTTP/1.0")
+    with either_door.wire() as wire:
+        wire.send(upgrade)
+        answer = wire.answer()
+        assert (answer.status, answer.error()) == (400, "400::transport_unknown")
+        assert wire.is_closed(2.0)
 
 
 def test_many_sockets_of_one_session_have_one_that_counts(target: Target) -> None:

@@ -218,8 +218,14 @@ CASES: dict[str, tuple[bytes, list[int]]] = {
     ),
     "something else and chunks": (
         post(b"0\r\n\r\n", length="Transfer-Encoding: x, chunked"),
-        [400],
+        [501],
     ),
+    "compressed chunks": (
+        post(b"0\r\n\r\n", length="Transfer-Encoding: gzip,chunked"),
+        [501],
+    ),
+    "chunks in capitals": (post(b"0\r\n\r\n", length="Transfer-Encoding: CHUNKED"), [400]),
+    "no chunks": (post(SAY, length="Transfer-Encoding: gzip"), [400]),
     "chunks, spelt oddly": (post(b"0\r\n\r\n", length="Transfer-Encoding: xchunked"), [400]),
     "chunks twice": (post(b"0\r\n\r\n", length="Transfer-Encoding: chunked, chunked"), [400]),
     "a chunk that is no number": (post(b"z\r\n\r\n", length="Transfer-Encoding: chunked"), [400]),

@@ -20,7 +20,7 @@ from app.web.admin.route import Call, Lines, Route
 from app.web.admin.routes import ROUTES
 from app.web.admin.throttle import STRANGERS, Rate, Throttle
 from app.web.admin.tokens import OPERATOR_NAME, Role, Tokens
-from app.web.encodings import encoding_of
+from app.web.encodings import encoding_of, is_transfer_known
 from app.web.origins import Origins, Standing
 
 log = logging.getLogger(__name__)
@@ -170,6 +170,8 @@ async def _body(request: web.Request, route: Route) -> BaseModel | AsyncIterator
         if request.body_exists:
             raise illegal("this request has no body")
         return None
+    if not is_transfer_known(request.headers):
+        raise RequestFault(501, faults.WRONG_USE, "chunked is the only transfer coding here")
     media = LINES if route.body is Lines else "application/json"
     is_plain = encoding_of(request.headers) == "identity"
     if request.content_type != media or not is_plain:
