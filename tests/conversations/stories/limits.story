@@ -48,24 +48,17 @@ alice -> /limits/batch {"data": 1}
          /limits/batch {"data": 4}
 alice <- 413 {"successful": false, "error": "413::request_too_large"}
 
-# JSON that is too deep is malformed
-transports: long-polling, callback-polling
+# A message that is too deep is refused alone
+transports: long-polling, websocket, callback-polling
 ! max_depth = 8
 alice handshakes
 alice -> /limits/depth {"data": [[[[[[1]]]]]]}
 alice <- /limits/depth ok
 alice -> /limits/depth {"data": [[[[[[[1]]]]]]]}
-alice <- 400 {"successful": false, "error": "400::request_malformed"}
+         /limits/depth {"data": 1}
+alice <- /limits/depth error "400::message_too_deep"
+         /limits/depth ok
 alice connects
-
-# JSON that is too deep ends a socket
-transports: websocket
-! max_depth = 8
-alice handshakes
-alice -> /limits/depth {"data": [[[[[[1]]]]]]}
-alice <- /limits/depth ok
-alice -> /limits/depth {"data": [[[[[[[1]]]]]]]}
-alice <- closed 1007
 
 # Channels have a longest name and a deepest path
 ! max_channel_length = 20
