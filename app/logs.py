@@ -7,6 +7,9 @@ from typing import Any
 
 import orjson
 
+# Loggers whose lines clients can cause as often as they like.
+_CAUSED_BY_CLIENTS = ("app.web.websocket",)
+
 
 class JsonLines(logging.Formatter):
     """One object per line; orjson escapes what could forge another line."""
@@ -24,10 +27,7 @@ class JsonLines(logging.Formatter):
 
 
 class AtMost(logging.Filter):
-    """Lets so many lines of a logger pass in a minute; the next one says how many more there were.
-
-    For what clients can cause as often as they like.
-    """
+    """Lets so many lines pass in a minute; the next one says how many more there were."""
 
     def __init__(self, most: int = 60) -> None:
         super().__init__()
@@ -55,3 +55,5 @@ def configure(level: str) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+    for name in _CAUSED_BY_CLIENTS:
+        logging.getLogger(name).addFilter(AtMost())

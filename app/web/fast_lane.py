@@ -28,11 +28,11 @@ from app.bayeux.dispatch import receive
 from app.bayeux.errors import BayeuxError, RequestRefused
 from app.bayeux.exchange import ConnectionType, Exchange
 from app.delivery.messages import Event
+from app.web.client_frames import ClientFrames
 from app.web.cookies import is_cookieless
 from app.web.endpoint import FIXED_HEADERS, JSON_TYPE, Endpoint, error_body, join
 from app.web.heads import Heads
 from app.web.known_head import KnownHead, Speaker, learn
-from app.web.masked_frames import MaskedFrames
 from app.web.odd_heads import is_odd
 from app.web.origins import Standing
 
@@ -124,7 +124,7 @@ class FastLane(RequestHandler):
         # Requests that aiohttp's own machinery has not answered yet, and the body of the last one.
         self._ordinary = 0
         # Where what the connection brings goes when it has become a socket.
-        self._frames: MaskedFrames | None = None
+        self._frames: ClientFrames | None = None
         self._body: StreamReader = EMPTY_PAYLOAD
         # What came meanwhile, in the pieces in which it came: how aiohttp reads what is behind a
         # refused upgrade depends on them.
@@ -282,13 +282,13 @@ class FastLane(RequestHandler):
     # The ordinary way
 
     def set_parser(self, parser: Any, data_received_cb: Any = None) -> None:
-        self._frames = MaskedFrames(parser)
+        self._frames = ClientFrames(parser, self._endpoint.options.max_request_size)
         super().set_parser(cast("Any", self._frames), data_received_cb)
 
     @property
     def has_unmasked_frame(self) -> bool:
         """Whether the client of a socket broke this rule, which aiohttp does not know."""
-        return self._frames is not None and self._frames.is_at_fault
+        return self._frames is not None and self._frames.has_unmasked
 
     def _go_ordinary(self, messages: Sequence[Any], upgraded: bool, tail: bytes) -> None:
         """What `RequestHandler.data_received` does with what the parser found."""

@@ -14,7 +14,7 @@ from app.bayeux.dispatch import receive
 from app.bayeux.errors import BayeuxError, RequestRefused
 from app.bayeux.exchange import ConnectionType, Exchange
 from app.delivery.messages import Event
-from app.logs import AtMost
+from app.web.client_frames import TOO_LARGE
 from app.web.cookies import is_cookieless
 from app.web.endpoint import Endpoint
 from app.web.long_polling import refusal
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from app.bayeux.sessions import Session
 
 log = logging.getLogger(__name__)
-log.addFilter(AtMost())
 # Protocols that a client offers in vain are no warning to an operator.
 logging.getLogger("aiohttp.websocket").setLevel(logging.ERROR)
 
@@ -210,7 +209,7 @@ class _Response(web.WebSocketResponse[Literal[False]]):
                 # What has come is read without waiting, and there may be a lot of it.
                 await asyncio.sleep(0)
             received = await self.receive()
-            if received.type is WSMsgType.PING:
+            if received.type is WSMsgType.PING and received.data != TOO_LARGE:
                 # Who is gone by now is heard of next.
                 with suppress(ConnectionError):
                     await self.pong(received.data)
@@ -229,8 +228,9 @@ async def _close(
     response: _Response, socket: Socket, code: int, reason: str, *, drain: bool = True
 ) -> None:
     """What the client is told is in the log, too."""
-    _note(socket, code, reason)
-    await response.close(code=code, message=reason.encode(), drain=drain)
+    if not response.closed:
+        _note(socket, code, reason)
+        await response.close(code=code, message=reason.encode(), drain=drain)
 
 
 def _note(socket: Socket, code: int, reason: str) -> None:
@@ -358,6 +358,9 @@ async def _end(
     """What came is no message: the socket is to be closed, or is closed."""
     if received.type is WSMsgType.BINARY:
         await _close(response, socket, WSCloseCode.UNSUPPORTED_DATA, "text frames only")
+    elif received.type is WSMsgType.PING:
+        reason = BayeuxError.REQUEST_TOO_LARGE.wire()
+        await _close(response, socket, WSCloseCode.MESSAGE_TOO_BIG, reason)
     elif received.type is WSMsgType.CLOSE:
         await _answer_close(response, socket, received.data)
     elif isinstance(fault := received.data, WebSocketError):

@@ -73,6 +73,9 @@ export class Watch {
     }
 }
 
+/** A text that was cut within a character would be refused, and the verdict with it. */
+const whole = (text) => text.replace(/\p{Surrogate}/gu, "\ufffd");
+
 /** The first of several listeners that refuse has its way. */
 function refuse(entry, error) {
     if (entry !== undefined) {
@@ -81,8 +84,8 @@ function refuse(entry, error) {
         // The server refuses a connect with a verdict that it cannot read, and would go on to do so.
         const isDelay = Number.isFinite(delay) && delay >= 0;
         entry.refusal ??= {
-            errorCode: String(errorCode),
-            message: String(reason),
+            errorCode: whole(String(errorCode)),
+            message: whole(String(reason)),
             ...(isDelay && {delay}),
         };
     }

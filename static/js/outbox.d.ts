@@ -2,6 +2,8 @@ export interface Reply {
     successful: boolean;
     channel: string;
     error?: string;
+    /** Instead of an error, if the whole request failed. */
+    failure?: {httpCode?: number; websocketCode?: number; reason?: string};
     ext?: Record<string, unknown>;
 }
 

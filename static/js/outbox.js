@@ -4,16 +4,17 @@ import {storageOf} from "./storage.js";
 
 const LONGEST_PAUSE_MS = 30_000;
 // Numbers of errors after which the same publish may succeed; of whole requests, those after which
-// it never does.
+// it never does, and codes of sockets that the server closes for what it cannot read (1007) or will
+// not (1009).
 const PASSING = new Set(["402", "408", "429"]);
-const HOPELESS = new Set([400, 413]);
+const HOPELESS = new Set([400, 413, 1007, 1009]);
 // What a message has besides when it is sent: ids, and what extensions add.
 const ENVELOPE = 500;
 
 /** The server will not take this publish, however often it is sent. */
 export class PublishRefused extends Error {
     constructor(reply) {
-        super(reply.error ?? "refused");
+        super(reply.error ?? reply.failure?.reason ?? "refused");
         Object.assign(this, {name: "PublishRefused", reply});
     }
 }
@@ -25,7 +26,8 @@ export const newKey = () =>
 /** No error at all says that the connection failed: nobody knows what became of the publish. */
 function isRefusal({error, failure}) {
     const number = String(error ?? "").slice(0, 3);
-    return (number.startsWith("4") && !PASSING.has(number)) || HOPELESS.has(failure?.httpCode);
+    const code = failure?.websocketCode ?? failure?.httpCode;
+    return (number.startsWith("4") && !PASSING.has(number)) || HOPELESS.has(code);
 }
 
 /**

@@ -132,9 +132,24 @@ def test_the_log_says_why_a_socket_was_closed_and_whose_it_was(target: Target) -
         opcode, told = person.read_frame()
         assert (opcode, told[2:]) == (CLOSE, b"413::request_too_large")
     target.until_logged("a socket without a session was closed with 1007: 400::request_malformed")
-    target.until_logged("closed with 1009: Message size")
+    target.until_logged("closed with 1009: 413::request_too_large")
     (line,) = [each for each in target.log().splitlines() if "1009" in each]
     assert re.search(r"the socket of session \d+, .+/-\d+, was closed", line)
+
+
+@pytest.mark.parametrize("part", [6 * MIB, 100_000])
+def test_who_sends_too_much_learns_so_although_it_is_sent_to_the_end(
+    part: int, either_door: Target
+) -> None:
+    whole = (
+        frame(b"x" * part, is_final=False) + frame(b"x" * part, CONTINUATION, is_final=False) * 60
+    )
+    for _ in range(5):
+        with either_door.socket_person() as person:
+            person.send(whole[: 12 * MIB])
+            assert person.close_code() == TOO_BIG
+            person.send(frame(struct.pack("!H", TOO_BIG), CLOSE))
+    assert either_door.growth_mib() < 40
 
 
 def test_who_is_told_to_go_and_does_not_is_forgotten_all_the_same(target: Target) -> None:

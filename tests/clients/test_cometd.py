@@ -32,6 +32,8 @@ SCENARIOS = [
     # A script tag has only its address to carry a message in.
     Scenario("carriesLargeMessages", (WEBSOCKET, LONG_POLLING)),
     Scenario("carriesFalsyAndOddData"),
+    Scenario("getsPastAValueThatCannotBePassedOn"),
+    Scenario("itsOutboxGetsPastWhatTheServerWillNotHave", (WEBSOCKET, LONG_POLLING)),
     Scenario("carriesBinaryData"),
     Scenario("keepsCustomFieldsButNoForgedOnes"),
     Scenario("keepsTheOrderOfAThousandMessages"),

@@ -15,6 +15,7 @@ SCENARIOS = [
     Scenario("learnsOfRefusals", BOTH),
     Scenario("keepsTheOrderOfAThousandMessages", BOTH),
     Scenario("carriesFalsyAndOddData", BOTH),
+    Scenario("getsPastAValueThatCannotBePassedOn", BOTH),
     Scenario("worksFromFarAway", BOTH),
     Scenario("changesToItsSocketWhenever", (WEBSOCKET,)),
     Scenario("keepsTheSessionThroughAShortOutage", BOTH),

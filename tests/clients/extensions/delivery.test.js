@@ -94,6 +94,12 @@ test("what a listener still works on is pending, and is said to be done at once"
     assert.deepEqual(client.said, {});
 });
 
+test("a reason that was cut within a character is told as far as it goes", async () => {
+    const {client} = await receiver(() => refusing(new Refuse("user.update.error", "no 😀".slice(0, 4)))());
+    await client.batch(2, [event(1)]);
+    assert.deepEqual(client.said.verdicts[0].message, "no \ufffd");
+});
+
 test("a promise that is rejected refuses", async () => {
     const {client} = await receiver(async () => refusing(new Refuse("user.update.error", "bad"))());
     await client.batch(2, [event(1)]);

@@ -99,6 +99,36 @@ test("what can never be sent does not stand in the way of the rest", async () =>
     assert.equal(client.sent("/orders").data, 2);
 });
 
+test("what a socket was closed for is not sent again", async () => {
+    for (const [websocketCode, reason] of [
+        [1007, "400::request_malformed"],
+        [1009, "413::request_too_large"],
+    ]) {
+        const {client, outbox} = await publisher();
+        const refused = [];
+        outbox.addEventListener("refused", ({detail}) => refused.push(detail));
+        const answered = outbox.publish("/orders", 1);
+        const {envelope} = client.sent("/orders");
+        envelope.onFailure({}, envelope.messages, {websocketCode, reason});
+        await assert.rejects(answered, {name: "PublishRefused", message: reason});
+        assert.equal(refused[0].reply.failure.websocketCode, websocketCode);
+        outbox.publish("/orders", 2);
+        assert.equal(client.sent("/orders").data, 2);
+        outbox.close();
+    }
+});
+
+test("what a socket took along that was closed for other reasons stays", async () => {
+    for (const websocketCode of [1000, 1001, 1002, 1006, 1011]) {
+        const {client, outbox} = await publisher();
+        outbox.publish("/orders", 1);
+        const {envelope} = client.sent("/orders");
+        envelope.onFailure({}, envelope.messages, {websocketCode, reason: ""});
+        assert.equal(outbox.entries.length, 1);
+        outbox.close();
+    }
+});
+
 test("what it cannot take now stays", async () => {
     for (const error of ["503:communication.noConnection:store_unavailable", "402::session_unknown"]) {
         const {client, outbox} = await publisher();

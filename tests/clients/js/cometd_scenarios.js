@@ -1,7 +1,8 @@
 // What applications do with cometd.js all day. Each scenario gets the transport from the test.
 import assert from "node:assert/strict";
 import {CometClient} from "./cometd_client.js";
-import {Inbox, numbers, pause} from "./harness.js";
+import {Inbox, numbers, pause, within} from "./harness.js";
+import {Outbox} from "../../../static/js/outbox.js";
 import {AckExtension, BinaryExtension, TimeStampExtension, TimeSyncExtension} from "cometd";
 
 const two = (context, options) =>
@@ -148,6 +149,37 @@ export async function carriesFalsyAndOddData(context) {
     }
     assert.deepEqual(data(await inbox.take(odd.length)), odd);
     await Promise.all([sender.disconnect(), receiver.disconnect()]);
+}
+
+export async function getsPastAValueThatCannotBePassedOn(context) {
+    const client = await new CometClient(context).connect();
+    const channel = `${context.root}/values`;
+    const inbox = await client.subscribe(channel);
+    const reply = await client.publish(channel, {text: "smile 😀".slice(0, 7)});
+    assert.deepEqual([reply.successful, reply.error], [false, "400::text_invalid"]);
+    await client.publish(channel, 1e20);
+    assert.deepEqual(data(await inbox.take(1)), [1e20]);
+    assert.equal(client.handshakes.rest.length, 1, "it lost its session");
+    await client.disconnect();
+}
+
+/** Larger than the server reads, deeper, and cut: none stands in the way of the next. */
+export async function itsOutboxGetsPastWhatTheServerWillNotHave(context) {
+    const config = {maxSendBayeuxMessageSize: 1e8};
+    const client = await new CometClient(context, {config}).connect();
+    const channel = `${context.root}/outbox`;
+    const outbox = new Outbox(client.cometd);
+    const deep = numbers(3000).reduce((inner) => [inner], null);
+    const refused = ["x".repeat(6e6), deep, "😀".slice(1), "x".repeat(3e6)];
+    const errors = refused.map((value) =>
+        assert.rejects(outbox.publish(channel, value), {name: "PublishRefused"}),
+    );
+    const good = outbox.publish(channel, "good");
+    assert.equal((await within(good, "an answer", 20000)).successful, true);
+    await Promise.all(errors);
+    assert.equal(outbox.entries.length, 0);
+    outbox.close();
+    await client.disconnect();
 }
 
 export async function carriesBinaryData(context) {

@@ -89,6 +89,20 @@ export async function carriesFalsyAndOddData(context) {
     await Promise.all([sender.disconnect(), receiver.disconnect()]);
 }
 
+export async function getsPastAValueThatCannotBePassedOn(context) {
+    const client = new FayeClient(context);
+    const channel = `${context.root}/values`;
+    const inbox = await client.subscribe(channel);
+    const cut = client.publish(channel, {text: "smile 😀".slice(0, 7)});
+    await assert.rejects(cut, {code: 400, message: "text_invalid"});
+    await client.publish(channel, 1e20);
+    await client.publish(channel, "next");
+    assert.deepEqual(data(await inbox.take(2)), [1e20, "next"]);
+    assert.equal(client.handshakes.rest.length, 1, "it lost its session");
+    assert.deepEqual(client.downs.rest, [], "it lost its connection");
+    await client.disconnect();
+}
+
 export async function keepsTheSessionThroughAShortOutage(context) {
     const network = await badNetwork(context.url);
     const [sender, receiver] = [new FayeClient(context), new FayeClient(context, {url: network.url})];

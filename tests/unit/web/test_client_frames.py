@@ -1,4 +1,4 @@
-"""Only masked frames reach the reader, in whatever pieces they come."""
+"""Only frames that may be reach the reader, in whatever pieces they come."""
 
 import struct
 
@@ -6,11 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.web.masked_frames import MaskedFrames
-from tests.abuse.attacker import frame
+from app.web.client_frames import TOO_LARGE, ClientFrames
+from tests.abuse.attacker import CLOSE, PING, frame
 
 # What comes in place of a frame without a mask: no reader takes it.
 ABSURD = b"\xf0\x80"
+# In place of a message that is too large.
+TOLD = frame(TOO_LARGE, PING)
+MOST = 100_000
 
 
 class Reader:
@@ -30,10 +33,10 @@ class Reader:
 def hear(*pieces: bytes) -> bytes:
     """What reaches the reader, while it gets no more than what has come."""
     reader = Reader()
-    frames = MaskedFrames(reader)
+    frames = ClientFrames(reader, MOST)
     for piece in pieces:
         frames.feed_data(piece)
-    assert frames.is_at_fault is reader.heard.endswith(ABSURD)
+    assert frames.has_unmasked is reader.heard.endswith(ABSURD)
     return reader.heard
 
 
@@ -43,6 +46,7 @@ def in_pieces(data: bytes, places: list[int]) -> list[bytes]:
 
 
 SIZES = st.sampled_from([0, 1, 2, 5, 119, 124, 125, 126, 127, 132, 300, 65535, 65536, 70000])
+CONTINUATION = 0x0
 PLACES = st.lists(st.integers(0, 2**20), max_size=5)
 
 
@@ -50,6 +54,39 @@ PLACES = st.lists(st.integers(0, 2**20), max_size=5)
 def test_masked_frames_pass_in_whatever_pieces(sizes: list[int], places: list[int]) -> None:
     data = b"".join(frame(b"x" * size) for size in sizes)
     assert hear(*in_pieces(data, places)) == data
+
+
+@given(st.lists(SIZES, max_size=4), PLACES)
+def test_frames_of_one_message_pass_until_it_is_too_large(
+    sizes: list[int], places: list[int]
+) -> None:
+    parts = [frame(b"x" * size, CONTINUATION, is_final=False) for size in sizes]
+    ping, end, close = frame(b"here", PING), frame(b"", CONTINUATION), frame(b"\x03\xe8", CLOSE)
+    data = frame(b"", is_final=False) + ping.join([b"", *parts]) + end + ping + close
+    heard = hear(*in_pieces(data, places))
+    if sum(sizes) < MOST:
+        assert heard == data
+    else:
+        passed = next(n for n in range(len(sizes)) if sum(sizes[: n + 1]) >= MOST)
+        begun = frame(b"", is_final=False) + b"".join(ping + part for part in parts[:passed])
+        assert heard == begun + ping + TOLD + close
+
+
+@given(st.lists(SIZES, max_size=3), PLACES)
+def test_what_is_too_large_is_dropped_and_told(sizes: list[int], places: list[int]) -> None:
+    good = b"".join(frame(b"x" * size) for size in sizes)
+    late = frame(b"x" * MOST) + frame(b"late") + frame(b"x" * 70_000)
+    assert hear(*in_pieces(good + late + frame(b"", CLOSE), places)) == (
+        good + TOLD + frame(b"", CLOSE)
+    )
+
+
+@pytest.mark.parametrize(
+    ("size", "passes"), [(MOST - 1, True), (MOST, False), (8 * MOST, False), (2**62, True)]
+)
+def test_the_head_says_whether_to_drop_a_frame(size: int, passes: bool) -> None:
+    head = struct.pack("!BBQ", 0x81, 0xFF, size)
+    assert hear(head) == (head if passes else TOLD)
 
 
 @given(st.lists(SIZES, max_size=3), SIZES, PLACES)
@@ -72,5 +109,5 @@ def test_a_frame_without_a_mask_is_not_passed_even_if_it_looks_like_a_short_one(
 
 def test_the_end_is_passed_on() -> None:
     reader = Reader()
-    MaskedFrames(reader).feed_eof()
+    ClientFrames(reader, MOST).feed_eof()
     assert reader.is_at_end
