@@ -43,13 +43,19 @@ def is_harmless(value: object) -> bool:
 
 
 def to_json(value: Any) -> bytes:  # noqa: ANN401 - whatever was said
-    """The value as JSON; raises `TypeError` or `ValueError` if it has none."""
-    if is_harmless(value):
-        try:
-            return b"".join((orjson.dumps(value), b""))
-        except orjson.JSONEncodeError:
-            # What else it cannot write, as integers beyond 64 bits of an extension.
-            pass
+    """The value as JSON that orjson reads; raises `TypeError` or `ValueError` if it has none."""
+    if not is_harmless(value):
+        return _written_slowly(value)
+    try:
+        return b"".join((orjson.dumps(value), b""))
+    except orjson.JSONEncodeError:
+        # Of an extension: integers beyond 64 bits are read as doubles, beyond those not at all.
+        text = _written_slowly(value)
+        orjson.loads(text)
+        return text
+
+
+def _written_slowly(value: object) -> bytes:
     return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
 
 

@@ -162,10 +162,10 @@ walter ~> /meta/connect {"ext": {"ack": 1}}
 alice takes /s11/x under {"session": "s11/1", "retries": 2, "delay": 1234}
 bob -> /meta/handshake {"ext": {"delivery": {"session": "s11bob"}}}
 bob <- /meta/handshake ok {"clientId": new $bob, "ext": {"delivery": {"session": {"name": new $sender, ...}, ...}}, ...}
-bob -> /s11/x {"data": {"text": "häßlich", "n": [1, 2.5, null]}, "ext": {"delivery": {"priority": 7, "properties": {"color": "red", "size": 55}}}}
+bob -> /s11/x {"data": {"text": "häßlich", "n": [1, 2.5, null, 18446744073709551616]}, "ext": {"delivery": {"priority": 7, "properties": {"color": "red", "size": 55}}}}
 bob <- /s11/x ok {"ext": {"delivery": {"state": "OK", "rcvTimestamp": new $accepted}}}
 alice -> /meta/connect {"ext": {"ack": 1}}
-alice <- /s11/x {"data": {"text": "häßlich", "n": [1, 2.5, null]}, "ext": {"delivery": {
+alice <- /s11/x {"data": {"text": "häßlich", "n": [1, 2.5, null, 18446744073709552000.0]}, "ext": {"delivery": {
              "id": <text like holdfast-[0-9]{19}>, "seq": 1, "state": "OK", "sender": $sender, "subscription": "/s11/x",
              "rcvTimestamp": $accepted, "priority": 7, "queue": {"index": 0, "size": 1},
              "properties": {"color": "red", "size": 55}}}}
@@ -173,7 +173,7 @@ alice <- /s11/x {"data": {"text": "häßlich", "n": [1, 2.5, null]}, "ext": {"de
 alice ~> /meta/connect {"ext": {"ack": 2, "delivery": {"verdicts": [{"seq": 1, "errorCode": "user.update.illegalArgument", "message": "size 55 is too much"}]}}}
 walter <~ /sys/deadMessage {"data": {
               "id": <text like [0-9]{19}>,
-              "content": {"text": "häßlich", "n": [1, 2.5, null]},
+              "content": {"text": "häßlich", "n": [1, 2.5, null, 18446744073709552000.0]},
               "channel": "/s11/x",
               "key": {"oid": "/s11/x"},
               "qos": {"sender": $sender, "priority": 7, "rcvTimestamp": $accepted, "properties": {"color": "red", "size": 55}},

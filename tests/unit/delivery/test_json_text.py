@@ -110,6 +110,17 @@ def test_a_part_of_something_else_says_the_same(value: Any) -> None:
     assert json.loads(orjson.dumps({"a": [part(value)]})) == {"a": [value]}
 
 
+@pytest.mark.parametrize("integer", [2**64, -(2**63) - 1, 10**300])
+def test_an_integer_beyond_64_bits_is_written_for_all_who_read_doubles(integer: int) -> None:
+    assert orjson.loads(to_json({"a": [integer]})) == {"a": [float(integer)]}
+
+
+@pytest.mark.parametrize("value", [10**400, "cut \ud83d", {"\udc00": 1}])
+def test_what_nobody_could_read_is_not_written(value: Any) -> None:
+    with pytest.raises(ValueError):
+        to_json([value])
+
+
 def test_numbers_that_are_none_are_refused_where_they_are_deep() -> None:
     with pytest.raises(ValueError):
         to_json([[[[[[float("nan")]]]]]])
