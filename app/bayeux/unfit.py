@@ -17,8 +17,11 @@ from app.delivery.json_text import is_deeper
 
 # What the reply to a message needs of it, and what says whose the request is.
 _REPEATED = ("channel", "id", "clientId", "subscription")
-# Values of a request that is searched, by the characters that announce them; they take 25 ms.
-_MOST_VALUES = 50_000
+# Of a request that is searched, so that this takes 25 ms at most: bytes, values by the characters
+# that announce them, and messages that are unfit.
+_MOST_BYTES = 2 * 1024 * 1024
+_MOST_VALUES = 30_000
+_MOST_UNFIT = 1000
 # Integers up to here are what they were, read as doubles.
 _MOST_EXACT = 2**53
 _SPACE = re.compile(r"[ \t\n\r]*+")
@@ -53,12 +56,13 @@ class Salvage:
     def __init__(self, most_messages: int, depth: int) -> None:
         self._most_messages = most_messages
         self._depth = depth
+        self._unfit = 0
 
     def read(self, body: bytes) -> object:
         """What `orjson.loads` would return, but for unfit messages; raises `RequestRefused`."""
-        if body.count(b",") + body.count(b"[") + body.count(b"{") > _MOST_VALUES:
-            raise RequestRefused(BayeuxError.REQUEST_MALFORMED)
         try:
+            if len(body) > _MOST_BYTES or _values_of(body) > _MOST_VALUES:
+                raise ValueError("too much to search")
             return self._read(body.decode())
         except (ValueError, RecursionError) as error:
             raise RequestRefused(BayeuxError.REQUEST_MALFORMED) from error
@@ -100,7 +104,14 @@ class Salvage:
         number = value.get("id")
         if isinstance(number, float) and number.is_integer() and abs(number) <= _MOST_EXACT:
             value["id"] = int(number)
+        self._unfit += 1
+        if self._unfit > _MOST_UNFIT:
+            raise ValueError("too many unfit messages")
         return Unfit(value, _fault_of(said, value, depth)), end
+
+
+def _values_of(body: bytes) -> int:
+    return body.count(b",") + body.count(b"[") + body.count(b"{")
 
 
 def _fault_of(said: str, message: object, depth: int) -> BayeuxError:

@@ -95,7 +95,7 @@ def test_json_that_would_break_a_parser_is_malformed(name: str, target: Target) 
         (b"1e1000000", "400::number_invalid"),
         (b"[" + b"1" * 5000 + b"]", "400::number_invalid"),
         (b'"\\udfff"', "400::text_invalid"),
-        (b'"' + b"\\ud800" * (DEEP // 2) + b'"', "400::text_invalid"),
+        (b'"' + b"\\ud800" * (DEEP // 4) + b'"', "400::text_invalid"),
     ],
     ids=["ext", "a long number", "a huge exponent", "many digits", "a surrogate", "surrogates"],
 )

@@ -93,11 +93,19 @@ def test_too_many_messages_are_too_large_whatever_they_are() -> None:
         decode(batch(*['"\\ud800"'] * 3), RequestLimits(messages=2))
 
 
-@pytest.mark.parametrize("values", [b"1," * 100_000, b"[]" * 100_000, b"{}," * 100_000])
+@pytest.mark.parametrize(
+    "values", [b"1," * 30_001, b"[]," * 15_001, b"{}," * 15_001, b'"' + b"x" * 2**21 + b'",']
+)
 def test_a_search_that_would_take_long_is_not_begun(values: bytes) -> None:
     body = b'[{"a":["\\ud800",%s1]}]' % values
     with pytest.raises(RequestRefused, match="request_malformed"):
         decode(body, LIMITS)
+
+
+def test_some_messages_are_unfit_but_not_a_thousand_and_one() -> None:
+    assert len(decode(batch(*['"\\ud800"'] * 1000), LIMITS)) == 1000
+    with pytest.raises(RequestRefused, match="request_malformed"):
+        decode(batch(*['"\\ud800"'] * 1001), LIMITS)
 
 
 def test_a_long_text_is_searched() -> None:
