@@ -27,8 +27,9 @@ LOST = Incident(logging.ERROR, "a dead letter of session %s was lost: %s")
 FULL = Incident(logging.WARNING, "session %s gets no more messages, its queue is full: %s")
 GIVEN_UP = Incident(logging.WARNING, "session %s was given up: %s")
 ENDED = Incident(logging.INFO, "session %s was ended by %s")
+CLOSED = Incident(logging.INFO, "the socket of session %s was closed with %s")
 
-INCIDENTS = (REFUSED, FAILED, HELD, RESUMED, DEAD, LOST, FULL, GIVEN_UP, ENDED)
+INCIDENTS = (REFUSED, FAILED, HELD, RESUMED, DEAD, LOST, FULL, GIVEN_UP, ENDED, CLOSED)
 _OTHERS = "(others)"
 
 

@@ -14,6 +14,7 @@ from app.bayeux.dispatch import receive
 from app.bayeux.errors import BayeuxError, RequestRefused
 from app.bayeux.exchange import ConnectionType, Exchange
 from app.delivery.messages import Event
+from app.delivery.notices import CLOSED
 from app.web.client_frames import TOO_LARGE
 from app.web.cookies import is_cookieless
 from app.web.endpoint import Endpoint
@@ -131,6 +132,11 @@ class Socket:
         """Whether one came, as far as the connection knows."""
         return getattr(self._protocol, "has_unmasked_frame", False)
 
+    def note_close(self, code: int, reason: str) -> None:
+        """The server closes it, and says so in the log."""
+        key = "(none)" if self.session is None else self.session.key
+        self._bayeux.notices.tell(CLOSED, key, f"{code:d}: {reason}")
+
     def end(self) -> None:
         # A cometd.js whose first connect crossed the goodbye would keep its socket for ever.
         if self._ending is None and self.session is not None:
@@ -229,17 +235,8 @@ async def _close(
 ) -> None:
     """What the client is told is in the log, too."""
     if not response.closed:
-        _note(socket, code, reason)
+        socket.note_close(code, reason)
         await response.close(code=code, message=reason.encode(), drain=drain)
-
-
-def _note(socket: Socket, code: int, reason: str) -> None:
-    session = socket.session
-    if session is None:
-        log.info("a socket without a session was closed with %d: %s", code, reason)
-    else:
-        which = (session.number, session.key)
-        log.info("the socket of session %d, %s, was closed with %d: %s", *which, code, reason)
 
 
 class WebSocketDoor:
@@ -365,7 +362,7 @@ async def _end(
         await _answer_close(response, socket, received.data)
     elif isinstance(fault := received.data, WebSocketError):
         reason = "a frame without a mask" if socket.has_unmasked_frame() else str(fault)
-        _note(socket, fault.code, reason)
+        socket.note_close(fault.code, reason)
 
 
 async def _answer_close(response: _Response, socket: Socket, code: int) -> None:

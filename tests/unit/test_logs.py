@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.logs import AtMost, JsonLines, configure
+from app.logs import JsonLines, configure
 
 
 def formatted(message: str, *args: object, fault: BaseException | None = None) -> str:
@@ -63,18 +63,3 @@ def test_what_is_logged_goes_to_stderr_from_the_level_on(monkeypatch: pytest.Mon
         root.setLevel(before[0])
         root.handlers[:] = before[1]
     assert [json.loads(line)["message"] for line in stream.getvalue().splitlines()] == ["loud"]
-
-
-def test_of_many_lines_a_minute_some_are_left_out_and_counted() -> None:
-    lines = AtMost(2)
-
-    def passes(second: float) -> str | None:
-        record = logging.LogRecord("app.web", logging.INFO, __file__, 1, "%s left", ("joe",), None)
-        record.created = second
-        return record.getMessage() if lines.filter(record) else None
-
-    assert [passes(60 + second) for second in range(5)] == ["joe left", "joe left", *[None] * 3]
-    assert passes(120) == "joe left (3 such lines were left out before)"
-    assert [passes(121), passes(122)] == ["joe left", None]
-    assert passes(600) == "joe left (1 such lines were left out before)"
-    assert passes(660) == "joe left"
