@@ -140,6 +140,9 @@ def _judge(bayeux: Bayeux, session: Session, verdicts: Sequence[Verdict], now: f
     if trial.refused_any and session.is_durable and present is not None:
         present.wait_for_store()
         bayeux.hub.keeper.after(present.store_has_it)
+    if session.held is not None and session.queue.count:
+        # What was judged may have been all that the rest was waiting for.
+        bayeux.hub.make_ready(session)
 
 
 # What events say of their delivery

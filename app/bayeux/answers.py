@@ -120,6 +120,7 @@ class Answers:
         self, exchange: Exchange, session: Session, messages: Sequence[Event]
     ) -> None:
         client_id, carried = session.client_id, session.queue.carried
+        session.carrier = exchange.carrier
         if session.held is None:
             # It is not the client who takes its time.
             self._bayeux.clock.rest(session)

@@ -3,13 +3,15 @@
 from app.bayeux.advice import multiple_clients_advice, reconnect_advice, session_advice
 from app.bayeux.codec import Json
 from app.bayeux.errors import BayeuxError, Refused
-from app.bayeux.exchange import Exchange
+from app.bayeux.exchange import ConnectionType, Exchange
 from app.bayeux.life import Input, State
 from app.bayeux.server import Bayeux
 from app.bayeux.sessions import Session
+from app.delivery.entries import Settling
 from app.delivery.error_codes import GIVEN_UP
 
 _CONNECTED = State.CONNECTED
+_VERDICT = Settling.VERDICT
 
 
 def connect(
@@ -21,6 +23,7 @@ def connect(
         raise Refused(BayeuxError.CONNECT_SUPERSEDED)
     if session.held is not None:
         bayeux.answers.supersede(session, session.held)
+    _look_for_lost_reply(bayeux, session)
     is_first = session.state is not _CONNECTED
     if is_first:
         session.advance(Input.CONNECT)
@@ -51,6 +54,21 @@ def connect(
     elif exchange.is_alone and not exchange.is_aborted:
         _hold_if_silent(bayeux, exchange, session, reply, 0.0 if is_first else timeout_s)
     return False
+
+
+def _look_for_lost_reply(bayeux: Bayeux, session: Session) -> None:
+    """Who does not acknowledge cannot say that a reply was lost: its connection may."""
+    queue, carrier = session.queue, session.carrier
+    if queue.settling is not _VERDICT:
+        return
+    if queue.is_restored:
+        bayeux.settlement.reply_lost(session, bayeux.now, is_whole=False)
+    elif carrier is not None and carrier.is_lost():
+        # One frame of a socket may arrive, and the next one be lost.
+        is_whole = carrier.connection_type is not ConnectionType.WEBSOCKET
+        bayeux.settlement.reply_lost(session, bayeux.now, is_whole=is_whole)
+    queue.is_restored = False
+    queue.hear(queue.seq)
 
 
 def _hold_if_silent(

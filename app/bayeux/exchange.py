@@ -36,6 +36,13 @@ class Carrier(Protocol):
         """Whether bytes that were taken are still on their way out of this process."""
         ...
 
+    def is_lost(self) -> bool:
+        """Whether the connection has ended, but not because this server was done with it.
+
+        Then nobody knows whether bytes that were taken have arrived.
+        """
+        ...
+
 
 class Pipe(Protocol):
     """A connection on which messages may be sent at any time; it serves one session."""

@@ -56,6 +56,7 @@ def remove_first(bayeux: "Bayeux", session: Session, count: int) -> int:
     """Discard the first entries; how many there were."""
     gone = session.queue.take_first(count)
     bayeux.exits.discarded(session, gone, Reason.CLEARED)
+    bayeux.hub.make_ready(session)
     return len(gone)
 
 

@@ -33,6 +33,7 @@ class Hands:
         "_fresh",
         "_fresh_at",
         "_handed",
+        "_heard",
         "_last_seq",
         "_repeats",
         "batch",
@@ -72,6 +73,8 @@ class Hands:
         self._last_seq = 0
         # The last one that a client of before was told.
         self._former_seq = 0
+        # The last one that the client has, as far as it has shown, or nothing speaks against it.
+        self._heard = 0
         self._repeats = 0
         # Whether the last hand-over had anything that was handed over before.
         self.carries_repeats = False
@@ -125,14 +128,41 @@ class Hands:
         """What the receiver got and does not work on: the reply that carried it was lost."""
         lost = self.unanswered()
         if lost:
-            self._repeats += 1
-            self._counters.redelivered += len(lost)
+            self._lose(lost)
             for entry in lost:
-                entry.redelivered += 1
                 del self.handed[entry.seq]
                 if entry.message.expires_ms:
                     self.add_mortal(entry.message)
         return lost
+
+    def _lose(self, lost: Sequence[Entry]) -> None:
+        """The reply that carried these was lost."""
+        self._repeats += 1
+        self._counters.redelivered += len(lost)
+        for entry in lost:
+            entry.redelivered += 1
+
+    # What receivers show without acknowledging anything
+
+    def hear(self, seq: int) -> None:
+        """The client has what it was handed up to this number."""
+        self._heard = max(self._heard, seq)
+
+    def lose_reply(self, *, is_whole: bool) -> list[Entry]:
+        """The last reply may be lost: what the client has shown no sign of waits again.
+
+        Of a reply that arrives `is_whole` or not at all, one sign is enough.
+        """
+        if is_whole and self._heard > self._last_seq:
+            return []
+        handed = self.handed.items()
+        lost = [entry for seq, entry in handed if seq > self._heard and not entry.is_pending]
+        if lost:
+            self._lose(lost)
+            self.narrow()
+        return self._put_back(lost)
+
+    # What is written
 
     def written(self, carried: Carried | None = None) -> Sequence[Message]:
         """The transport has taken what was handed over; the messages that are settled by that."""
@@ -326,11 +356,13 @@ class Hands:
         self.has_pending = bool(seqs)
         for seq, entry in self.handed.items():
             entry.is_pending = seq in seqs
+            if entry.is_pending:
+                self.hear(seq)
 
     def pause_s(self) -> float:
         """How long the receiver must wait for batches that it did not acknowledge before."""
         excess = self._repeats - _FREE_REPEATS
-        if excess < 0 or not self.handed:
+        if excess < 0 or not (self.handed or self.returned):
             return 0.0
         return min(_FIRST_PAUSE_S * 2.0 ** min(excess, 16), _LONGEST_PAUSE_S)
 

@@ -96,7 +96,9 @@ class Settlement(Generic[R]):
             seq = verdict.seq
             if seq in taken or receiver.queue.find(seq) is None:
                 self._counters.verdicts_unknown += 1
-            elif verdict.ok:
+                continue
+            receiver.queue.hear(seq)
+            if verdict.ok:
                 taken[seq] = None
             else:
                 refusals.append(verdict)
@@ -266,6 +268,13 @@ class Settlement(Generic[R]):
         if lost:
             self._history.note(receiver, lost, now, attempts.LOST_REPLY)
             receiver.queue.narrow()
+
+    def reply_lost(self, receiver: R, now: float, *, is_whole: bool) -> None:
+        """The last reply to a receiver that does not acknowledge may not have arrived."""
+        lost = receiver.queue.lose_reply(is_whole=is_whole)
+        self._history.note(receiver, lost, now, attempts.LOST_REPLY)
+        self._tell_returned(receiver, lost)
+        self.mark(receiver, lost)
 
     def make_room(self, receiver: R, limit: int) -> int:
         """How many may go together; what is worn is dead instead of being handed over again.

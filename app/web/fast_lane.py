@@ -407,6 +407,9 @@ class FastLane(RequestHandler):
         if self._set_aside:
             self._loop.call_soon(self._take_up)
 
+    def is_lost(self) -> bool:
+        return self.transport is None or self.transport.is_closing()
+
     def is_draining(self) -> bool:
         return self._paused and self.transport is not None
 

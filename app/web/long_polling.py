@@ -41,6 +41,11 @@ class Waiting:
         if error is not None and not self._answer.done():
             self._answer.set_exception(RequestRefused(error))
 
+    def is_lost(self) -> bool:
+        # Where every request has its own connection, that this one has ended says nothing.
+        transport = self._request.transport
+        return self._request.keep_alive and (transport is None or transport.is_closing())
+
     async def wait(self) -> bytes:
         return await self._answer
 

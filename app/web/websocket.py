@@ -123,6 +123,10 @@ class Socket:
             self._draining = asyncio.get_running_loop().create_task(self._drain())
         return True
 
+    def is_lost(self) -> bool:
+        transport = self._protocol.transport
+        return transport is None or transport.is_closing()
+
     async def drained(self) -> None:
         """Wait until the client has read, or is gone."""
         if self._draining is not None:

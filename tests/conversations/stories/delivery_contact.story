@@ -424,6 +424,31 @@ alice is held
 walter disconnects
 alice leaves while waiting
 
+# What was lost with a connection comes first, although nobody acknowledges
+bob handshakes
+alice -> /meta/handshake {"ext": {"delivery": {"session": "silent/1"}}}
+alice <- /meta/handshake ok {"clientId": new $alice, "ext": {"delivery": {"resumed": false, ...}}, ...}
+alice subscribes to /silent
+alice connects
+bob publishes 1 to /silent
+alice -> /meta/connect
+alice <- /silent {"data": 1, "ext": {"delivery": {"seq": 1, "redelivered": absent, ...}}}
+         /meta/connect ok
+alice drops
+bob publishes 2 to /silent
+alice -> /meta/connect
+alice <- /silent {"data": 1, "ext": {"delivery": {"seq": 2, "redelivered": 1, ...}}}
+         /meta/connect ok
+alice -> /meta/connect {"ext": {"delivery": {"verdicts": [{"seq": 2, "state": "OK"}]}}}
+alice <- /silent {"data": 2, "ext": {"delivery": {"seq": 3, "redelivered": absent, ...}}}
+         /meta/connect ok
+-- What it works on does not come again.
+alice drops
+100 ms pass
+alice ~> /meta/connect {"ext": {"delivery": {"pending": [3]}}}
+alice is held for 100 ms
+alice leaves while waiting
+
 # A letter tells of replies that were lost, and of each refusal in the receiver's words
 walter watches the dead letters
 bob handshakes

@@ -30,6 +30,8 @@ class Answering(Books):
         place = question.place
         if place.question is not None:
             place.question.state, place.question = "overtaken", None
+        if place.kind.settles == "verdict":
+            self.look_for_lost_reply(place)
         place.ends_at = None
         place.contact.contact(now)
         if place.contact.is_dead and not place.is_shut:
@@ -51,6 +53,19 @@ class Answering(Books):
         else:
             self.hand_over(question, now)
 
+    def look_for_lost_reply(self, place: Place) -> None:
+        """After a restart, or a loss that is known: what it has shown no sign of comes again."""
+        last, has_shown = place.last, place.heard > place.before
+        is_lost = last is not None and (last.is_cut or last.is_dropped) and not has_shown
+        if place.is_restored or is_lost:
+            lost = [c for c in place.hands if c.seq > place.heard and not c.is_pending]
+            for copy in lost:
+                copy.fail("lost reply")
+                place.fail()
+            self.take_lost(place, lost)
+        place.is_restored = False
+        place.heard = place.seq
+
     def ask_for_letters(self, question: Question) -> None:
         """The store is to have them before this is answered, which may be long after."""
         question.has_buried = True
@@ -68,6 +83,7 @@ class Answering(Books):
             self.send(question, now)
             return
         place.batch += 1
+        place.before = place.seq
         question.batch = place.batch
         lost = [c for c in place.hands if not c.is_pending] if kind.settles == "batch" else []
         for copy in lost:
@@ -137,6 +153,7 @@ class Answering(Books):
         was_tried = any(copy.attempts > 1 for copy, _ in question.carried)
         if question.has_buried or (place.is_durable and was_tried):
             question.state, place.deadline = "going", now + MAX_INTERVAL_S
+            place.last = question
             self.asked.append(("leave", question))
         else:
             self.leave(question, now)
@@ -160,6 +177,7 @@ class Answering(Books):
                 self.ack(place, [copy for copy in copies if copy in here])
         if place.question is None:
             place.deadline = now + MAX_INTERVAL_S
+            place.last = question
 
     def not_taken(self, place: Place, question: Question, copies: Sequence[Copy]) -> None:
         for copy in copies:

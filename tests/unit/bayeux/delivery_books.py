@@ -96,7 +96,9 @@ class Books:
             copy = self.find(place, seq)
             if copy is None:
                 self.books["unknown"] += 1
-            elif code == "OK":
+                continue
+            place.heard = max(place.heard, seq)
+            if code == "OK":
                 self.ack(place, [copy])
             else:
                 failures.append((code == HOLDBACK or code.startswith("comm"), seq, code, delay_s))
@@ -161,6 +163,8 @@ class Books:
     def keep_pending(self, place: Place, seqs: Sequence[int]) -> None:
         for copy in place.hands:
             copy.is_pending = copy.seq in seqs
+            if copy.is_pending:
+                place.heard = max(place.heard, copy.seq)
 
     def acknowledge(self, place: Place, batch: int) -> None:
         if place.is_restored and batch > place.batch:

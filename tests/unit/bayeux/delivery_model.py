@@ -289,7 +289,8 @@ class Model(Answering):
         if place.hold_until is not None:
             place.hold_until = max(place.hold_until, now)
         place.question, place.quiet_until = None, 0.0
-        place.repeats = place.former_seq = 0
+        place.repeats = place.former_seq = place.heard = place.before = 0
+        place.last = None
         place.is_restored = place.has_connected = True
         place.deadline = None if place.is_away else now + MAX_INTERVAL_S
         place.ends_at = now + SESSION_S if place.is_away else None

@@ -90,6 +90,8 @@ class Question:
     place: "Place"
     client: str
     is_cut: bool = False
+    # Whether its connection was lost behind the answer, and the server knows.
+    is_dropped: bool = False
     # Its verdicts made dead letters, which the store has not got yet: before that they would not be
     # said again.
     has_buried: bool = False
@@ -116,6 +118,10 @@ class Place:
         self.window = 0
         # What went alone for the last time that it may.
         self.suspect: Copy | None = None
+        # The last number that the client has for certain, and the last one before the last answer.
+        self.heard = self.before = 0
+        # What was answered last.
+        self.last: Question | None = None
         # The last number that another client was told.
         self.former_seq = 0
         self.contact = Naive(kind.retries, kind.delay_ms / 1000)
@@ -168,7 +174,7 @@ class Place:
 
     def pause_s(self) -> float:
         """Three times at once, then after a tenth of a second that doubles to a whole one."""
-        if self.repeats < 3 or not self.hands:
+        if self.repeats < 3 or not self.hands + self.returned:
             return 0.0
         return min(0.1 * 2.0 ** min(self.repeats - 3, 9), 1.0)
 
@@ -189,6 +195,7 @@ class Place:
         for copy in self.returned:
             copy.batch = 0
         self.batch = self.repeats = 0
+        self.last = None
         self.former_seq = self.seq
         self.is_restored = False
 

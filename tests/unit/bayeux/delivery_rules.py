@@ -18,7 +18,7 @@ people = st.sampled_from([0, 0, 1])
 words = st.lists(
     st.tuples(st.sampled_from([0, 0, 1, 2, 5]), st.sampled_from(list(WORDS))), max_size=3
 )
-fates = st.sampled_from(["heard"] * 5 + ["lost", "lost", "cut"])
+fates = st.sampled_from(["heard"] * 5 + ["lost", "dropped", "dropped", "cut"])
 
 
 class DeliveryRules(RuleBasedStateMachine):

@@ -114,8 +114,9 @@ class Stage:
         message["ext"] = person.ask([verdict(*each) for each in said], pending, ack)
         wire = Wire()
         wire.is_cut = fate == "cut"
+        wire.is_dropped = fate == "dropped"
         asked = client.send(message, wire=wire)
-        question = Question(place, place.client, is_cut=wire.is_cut)
+        question = Question(place, place.client, wire.is_cut, wire.is_dropped)
         person.questions.append((question, asked, fate == "heard"))
         person.newest = question
         if person.kind.options is not None and self.model.is_full:

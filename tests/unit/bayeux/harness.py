@@ -35,11 +35,12 @@ Installed = ServerExtension | Callable[[Bayeux], ServerExtension]
 
 
 class Wire:
-    """The connection under one request; a test may cut it or fill it up."""
+    """The connection under one request; a test may cut it, fill it up, or drop it afterwards."""
 
     def __init__(self, connection_type: ConnectionType = ConnectionType.LONG_POLLING) -> None:
         self.connection_type = connection_type
         self.is_cut = False
+        self.is_dropped = False
         self.is_full = False
         self.elements: list[Json] | None = None
 
@@ -53,6 +54,9 @@ class Wire:
     def is_draining(self) -> bool:
         return self.is_full
 
+    def is_lost(self) -> bool:
+        return self.is_cut or self.is_dropped
+
 
 class Socket:
     """A WebSocket: carrier of all its exchanges, pipe of its session. One frame, one array."""
@@ -62,6 +66,7 @@ class Socket:
     def __init__(self) -> None:
         self.session: Session | None = None
         self.is_cut = False
+        self.is_dropped = False
         self.is_full = False
         self.is_ended = False
         self.frames: list[list[Json]] = []
@@ -80,6 +85,9 @@ class Socket:
 
     def is_draining(self) -> bool:
         return self.is_full
+
+    def is_lost(self) -> bool:
+        return self.is_cut or self.is_dropped
 
     def end(self) -> None:
         self.is_ended = True

@@ -102,6 +102,23 @@ def test_a_message_that_somebody_works_on_is_not_handed_over_too_often() -> None
     assert codes(house) == []
 
 
+def test_what_waits_behind_a_last_attempt_goes_when_that_has_its_verdict() -> None:
+    house = KeptHouse(channels={"/a": ChannelRule(max_attempts=2)})
+    client = named(house)
+    publish(house, 1, 2)
+    connect(client, 1)
+    take(client)
+    answer = connect(client, 0)
+    (seq,) = seqs(answer)
+    assert answer.data == [1]
+    held = client.connect(ext={"ack": batch(answer), "delivery": {"pending": [seq]}})
+    house.turn()
+    assert held.is_held
+    client.publish("/service/delivery", {"seq": seq, "state": "OK"})
+    house.turn()
+    assert held.data == [2]
+
+
 def test_other_channels_have_no_such_limit() -> None:
     house = KeptHouse(channels={"/b": ChannelRule(max_attempts=1)})
     client = named(house)
