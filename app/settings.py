@@ -220,6 +220,10 @@ class Settings(BaseSettings):
     )
     max_batch: Limit = Field(5_000, description="Messages in one request.")
     max_depth: int = Field(512, ge=8, le=512, description="Depth of JSON.")
+    max_values: Limit = Field(
+        250_000,
+        description="Values in the JSON of one request; an array or an object counts as five.",
+    )
     max_subscriptions: Limit = Field(10_000, description="Subscriptions of one session.")
     max_queue: Limit = Field(10_000, description="Messages waiting for one session.")
     max_queue_bytes: Limit = Field(16 * 1024**2, description="Bytes waiting for one session.")

@@ -40,6 +40,7 @@ def options_of(settings: Settings) -> Options:
             bytes=settings.max_request_size,
             messages=settings.max_batch,
             depth=settings.max_depth,
+            values=settings.max_values,
         ),
         queue_limits=QueueLimits(entries=settings.max_queue, bytes=settings.max_queue_bytes),
         guard=GuardLimits(

@@ -10,6 +10,8 @@ import orjson
 MAX_ATTEMPTS = 10
 # Of what is said about one attempt, in bytes as JSON has it.
 MAX_TEXT = 100
+# No character takes more of them.
+_WIDEST = 6
 
 # Outcomes that no code stands for.
 LOST_REPLY = "lost reply"
@@ -69,10 +71,11 @@ def _short(attempt: Attempt, most: int) -> Attempt:
 
 def clipped(text: str, most: int) -> str:
     """As much from the beginning of the text as takes at most so many bytes as JSON has it."""
+    if len(text) * _WIDEST <= most:
+        return text.encode(errors="replace").decode()
     text = text[:most].encode(errors="replace").decode()
     while (excess := len(orjson.dumps(text)) - 2 - most) > 0:
-        # No character takes more than six.
-        text = text[: -max(excess // 6, 1)]
+        text = text[: -max(excess // _WIDEST, 1)]
     return text
 
 

@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from typing import Any, Self
 
 import orjson
@@ -166,6 +167,7 @@ def subject_of(name: str) -> str:
     return name.partition(_CLIENT)[2].rpartition("/")[0]
 
 
+@lru_cache(maxsize=1000)
 def fingerprint(channel: str, code: str, reason: str) -> str:
     """The same for what failed alike: on one channel, with one code, for one reason."""
     text = "\0".join((channel, code, normalised(reason)))

@@ -1,8 +1,8 @@
 """The ways out of a queue but the best one: dead, expired, discarded."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from app.delivery import error_codes, notices
 from app.delivery.counters import Counters, Reason
@@ -64,13 +64,15 @@ class Exits(Generic[R]):
                 self._witness.discarded(receiver, lost, Reason.STORE_AWAY, is_kept=False)
             self._notices.tell(notices.LOST, receiver.key, code.text, len(entries))
             return
+        policy = self._owner.policy(receiver)
+        reason = f"{code.meaning}: {text}" if text else code.meaning
         for entry in entries:
             message = entry.message
             wanted = self._owner.wants_letters(receiver, message.channel)
             if message.leaves_no_letter or not wanted:
                 others.append(message)
             else:
-                letters.append(self._letter(receiver, entry, code, text))
+                letters.append(self._letter(receiver, entry, code, reason, policy))
         if letters:
             self._counters.dead += len(letters)
             self._notices.tell(notices.DEAD, receiver.key, code.text, len(letters))
@@ -91,8 +93,14 @@ class Exits(Generic[R]):
         """Whether so much is on its way to the store that nothing should die that can wait."""
         return self._burying > _CROWD or self._keeper.is_full
 
-    def _letter(self, receiver: R, entry: Entry, code: ErrorCode, text: str) -> DeadLetter:
-        reason = f"{code.meaning}: {text}" if text else code.meaning
+    def _letter(
+        self,
+        receiver: R,
+        entry: Entry,
+        code: ErrorCode,
+        reason: str,
+        policy: Mapping[str, Any] | None,
+    ) -> DeadLetter:
         return DeadLetter.of(
             entry.message,
             id=str(self._node.stamp()),
@@ -102,7 +110,7 @@ class Exits(Generic[R]):
             attempts=entry.trail,
             attempt_count=entry.attempts,
             redelivered=entry.redelivered,
-            policy=self._owner.policy(receiver),
+            policy=policy,
         )
 
     def turned_away(self, receiver: R, message: Message, reason: Reason) -> None:

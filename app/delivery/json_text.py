@@ -10,6 +10,7 @@ is written here may wait for long, and by the thousand, so it is copied to where
 """
 
 import json
+from collections.abc import Collection
 from typing import Any
 
 import orjson
@@ -18,23 +19,33 @@ import orjson
 _LEVELS = 5
 # What is a part of something else has others around it.
 _LEVELS_OF_PART = 2
+_FEW = 32
+_SCALARS: frozenset[type] = frozenset({str, int, float, bool, type(None)})
 
 
 def is_deeper(value: object, levels: int) -> bool:
     """Whether more arrays and objects than these are within each other."""
-    if isinstance(value, (list, tuple)):
-        if levels == 0:
+    # One frame for each level: Python has room for few more than a request may have levels.
+    inners: Collection[Any]
+    if isinstance(value, dict):
+        inners = value.values()
+    elif isinstance(value, (list, tuple)):
+        inners = value
+    else:
+        return False
+    if levels == 0:
+        return True
+    if _is_flat(inners):
+        return False
+    for inner in inners:
+        if isinstance(inner, (list, tuple, dict)) and is_deeper(inner, levels - 1):
             return True
-        for inner in value:
-            if isinstance(inner, (list, tuple, dict)) and is_deeper(inner, levels - 1):
-                return True
-    elif isinstance(value, dict):
-        if levels == 0:
-            return True
-        for inner in value.values():
-            if isinstance(inner, (list, tuple, dict)) and is_deeper(inner, levels - 1):
-                return True
     return False
+
+
+def _is_flat(values: Collection[Any]) -> bool:
+    """Whether there is certainly nothing within these: soon seen, and mostly so of many."""
+    return len(values) > _FEW and _SCALARS.issuperset(map(type, values))
 
 
 def is_harmless(value: object) -> bool:

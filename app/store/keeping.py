@@ -3,9 +3,19 @@
 import asyncio
 import logging
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from enum import Enum
 from functools import partial
+from itertools import chain
+from time import perf_counter
 
 from app.delivery.dead_letters import DeadLetter
 from app.delivery.guard import Held
@@ -29,6 +39,8 @@ from app.store.waiting import Confirm, Waiting, hear, tell
 log = logging.getLogger(__name__)
 
 _PATIENCE_S, _PAUSE_S = 5.0, 1.0
+# So long calls are made in one turn of the event loop.
+_TURN_S = 0.005
 # How long acks wait for company on their way to the store.
 _LAZY_S = 0.05
 # A store that owes an answer and has said nothing for so long may be about to die.
@@ -98,6 +110,9 @@ class Store:
         # Calls `_leave` for acks, which wait for company.
         self._lazy: asyncio.TimerHandle | None = None
         self._afters: list[Callable[[], None]] = []
+        # What leaves queues in very large turns follows in later ones; who waits for that turn.
+        self._rest: Iterator[Outgoing] | None = None
+        self._rest_afters: list[Callable[[], None]] = []
         self._waiting = Waiting(self._loop, confirm)
         self._keyed = Keyed(self._disown)
         # Answers come in the order of the calls; with some the journal hears of a note.
@@ -161,7 +176,7 @@ class Store:
 
     @property
     def is_prompt(self) -> bool:
-        return self.line.silence_s < _PROMPT_S
+        return self._rest is None and self.line.silence_s < _PROMPT_S
 
     @property
     def is_full(self) -> bool:
@@ -190,7 +205,7 @@ class Store:
         self._turns.settle(key, ids)
         # Nobody waits for it: the acks of some turns make one call.
         if self._lazy is None:
-            self._lazy = self._loop.call_later(_LAZY_S, self._leave)
+            self._lazy = self._loop.call_later(_LAZY_S, self._leave_with_company)
 
     def bury(self, letters: Sequence[DeadLetter], key: str | None) -> None:
         self._turns.bury(letters, key)
@@ -215,7 +230,7 @@ class Store:
         self._flush_soon()
 
     def flush(self) -> None:
-        if self._is_due:
+        if self._is_due and self._rest is None:
             self._is_due = False
             self._send_turns(everything=bool(self._afters))
 
@@ -231,9 +246,18 @@ class Store:
     def _end_turn_soon_alone(self) -> None:
         self._loop.call_soon(self.flush)
 
+    def _leave_with_company(self) -> None:
+        """Acks have waited long enough; behind the rest of a turn they wait for that."""
+        if self._rest is None:
+            self._leave()
+        else:
+            self._lazy = self._loop.call_later(_LAZY_S, self._leave_with_company)
+
     def _leave(self) -> None:
-        """Acks that wait for company leave, too."""
+        """All that was collected leaves, acks that wait for company, too."""
+        self._send_rest()
         self._send_turns(everything=True)
+        self._send_rest()
 
     def _send_turns(self, *, everything: bool) -> None:
         if everything and self._lazy is not None:
@@ -245,17 +269,49 @@ class Store:
             return
         if not self.line.is_up:
             self._refuse_messages()
-        turns = self._turns.take() if everything else self._turns.take_urgent()
+        *turns, last = self._turns.take() if everything else self._turns.take_urgent()
         for turn in turns:
             for outgoing in turn.calls(self.keys, self.epoch, self._most_keys, self._recorder):
                 self._send(outgoing)
-        afters, self._afters = self._afters, []
+        self._rest = last.calls(self.keys, self.epoch, self._most_keys, self._recorder)
+        self._rest_afters, self._afters = self._afters, []
+        self._send_some()
+
+    def _send_some(self) -> None:
+        """Send what there is time for in this turn of the event loop."""
+        rest = self._rest
+        if rest is None:
+            return
+        ends_at, has_sent = perf_counter() + _TURN_S, False
+        for outgoing in rest:
+            if has_sent and outgoing.is_patient and perf_counter() > ends_at:
+                self._rest = chain((outgoing,), rest)
+                self._loop.call_soon(self._send_some)
+                self.line.flush()
+                return
+            self._send(outgoing)
+            has_sent = True
+        self._end_rest()
+
+    def _send_rest(self) -> None:
+        """What comes next must not overtake what was not sent yet."""
+        if self._rest is not None:
+            for outgoing in self._rest:
+                self._send(outgoing)
+            self._end_rest()
+
+    def _end_rest(self) -> None:
+        self._rest = None
+        afters, self._rest_afters = self._rest_afters, []
         for done in afters:
             if self._sent:
                 self._followers.append((self._answers + len(self._sent), done))
             else:
                 self._loop.call_soon(done)
         self.line.flush()
+        self._open_if_lost()
+        # What has come meanwhile.
+        self.flush()
 
     async def run(
         self, call: Callable[[str], Call], *, patience_s: float | None = _PATIENCE_S
@@ -314,7 +370,9 @@ class Store:
         self, frame: bytes, done: Callable[[object], None], notes: Sequence[int] = ()
     ) -> None:
         """Write a frame of the journal, which takes the place of these notes."""
-        self._leave()
+        if self._rest is None:
+            # Of calls that are not made yet no frame tells.
+            self._leave()
         if self._state is State.OPEN:
             self._call(self._journaling.frame(self.epoch, frame, notes), done, may_be_refused=True)
             self.line.flush()
@@ -322,7 +380,7 @@ class Store:
     # Calls and answers
 
     def _send(self, outgoing: Outgoing) -> None:
-        call, kept, letters, note = outgoing
+        call, kept, letters, note, _ = outgoing
         done: Callable[[object], None] = _ignore
         if kept:
             done = partial(self._kept, kept, self._waiting.begin(kept))
@@ -369,7 +427,11 @@ class Store:
         done(reply)
         while self._followers and self._followers[0][0] <= self._answers:
             self._loop.call_soon(self._followers.popleft()[1])
-        if self._state is State.LOST and not self._sent:
+        self._open_if_lost()
+
+    def _open_if_lost(self) -> None:
+        """When all calls of before are answered: one that comes later would look like fenced."""
+        if self._state is State.LOST and self._rest is None and not self._sent:
             self._open_again()
 
     def _kept(

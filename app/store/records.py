@@ -9,7 +9,7 @@ import orjson
 from app.delivery import attempts
 from app.delivery.dead_letters import DeadLetter, State, key_of, subject_of
 from app.delivery.guard import Held
-from app.delivery.json_text import part
+from app.delivery.json_text import part, to_json
 from app.delivery.keeper import Batch, Mark
 from app.delivery.messages import ORDINARY_PRIORITY, Message
 from app.delivery.session_record import RecordUnreadable, SessionRecord
@@ -95,8 +95,12 @@ _MOST_OF_ENTRY = 200
 _MOST_OF_LETTER = 300
 
 
-def pack_mark(mark: Mark) -> bytes:
-    """How far an entry has come."""
+def pack_mark(mark: Mark, histories: dict[int, bytes]) -> bytes:
+    """How far an entry has come; what many have in common of their histories is packed once.
+
+    Args:
+        histories: Those that were packed for others of the same call, by their identity.
+    """
     counts = b"%d %d %d %d %d" % (
         mark.position,
         mark.seq,
@@ -106,7 +110,10 @@ def pack_mark(mark: Mark) -> bytes:
     )
     if not mark.trail:
         return counts
-    return b"%b t%d%b" % (counts, _TRAIL_VERSION, attempts.pack(mark.trail, _MOST_OF_ENTRY))
+    packed = histories.get(id(mark.trail))
+    if packed is None:
+        packed = histories[id(mark.trail)] = attempts.pack(mark.trail, _MOST_OF_ENTRY)
+    return b"%b t%d%b" % (counts, _TRAIL_VERSION, packed)
 
 
 def pack_generation(generation: int) -> bytes:
@@ -147,10 +154,14 @@ def unpack_batch(record: bytes) -> Batch:
 # Dead letters: "state replays job", which scripts change; a line of JSON; the event.
 
 
-def pack_letter(letter: DeadLetter) -> bytes:
-    """The letter as it stands in the store."""
+def pack_letter(letter: DeadLetter, parts: dict[int, orjson.Fragment]) -> bytes:
+    """The letter as it stands in the store.
+
+    Args:
+        parts: What was packed for others of the same call, by the identity of what it was.
+    """
     status = f"{letter.state.value} {letter.replays} {letter.job or '-'}"
-    return b"\n".join((status.encode(), orjson.dumps(_letter_head(letter)), letter.wire))
+    return b"\n".join((status.encode(), orjson.dumps(_letter_head(letter, parts)), letter.wire))
 
 
 def unpack_letter(record: bytes) -> DeadLetter:
@@ -197,7 +208,7 @@ def letter_to_json(letter: DeadLetter) -> dict[str, Any]:
     }
 
 
-def _letter_head(letter: DeadLetter) -> dict[str, Any]:
+def _letter_head(letter: DeadLetter, parts: dict[int, orjson.Fragment]) -> dict[str, Any]:
     """In short, without what its receiver's name says too."""
     head: dict[str, Any] = {
         "v": _LETTER_VERSION,
@@ -221,8 +232,11 @@ def _letter_head(letter: DeadLetter) -> dict[str, Any]:
         head["n"] = [letter.attempt_count, letter.redelivered]
     if letter.attempts:
         head["h"] = orjson.Fragment(attempts.pack(letter.attempts, _MOST_OF_LETTER))
-    if letter.policy is not None:
-        head["o"] = part(dict(letter.policy))
+    policy = letter.policy
+    if policy is not None:
+        if id(policy) not in parts:
+            parts[id(policy)] = orjson.Fragment(to_json(dict(policy)))
+        head["o"] = parts[id(policy)]
     if letter.generation:
         head["g"] = letter.generation
     return head

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from importlib.resources import files
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from app.delivery.dead_letters import DeadLetter
 from app.delivery.guard import Held
@@ -14,6 +14,9 @@ from app.store import records
 from app.store.keys import LAYOUT, Keys
 from app.store.script import Script
 from app.store.wire import Word
+
+if TYPE_CHECKING:
+    from orjson import Fragment
 
 _FOLDER = files("app.store") / "lua"
 _ID = "%019d"
@@ -188,11 +191,12 @@ def mark(keys: Keys, epoch: str, marks: Mapping[str, Mapping[int, Mark]]) -> Cal
     """Remember how far single entries have come."""
     positions = _Positions(keys.meta)
     args: list[Word] = [epoch]
+    histories: dict[int, bytes] = {}
     for key, entries in marks.items():
         args += (positions.of(keys.marks(key)), key, len(entries))
         for entry in entries.values():
             receivers_at = positions.of(keys.receivers(entry.id))
-            args += (entry.id, receivers_at, records.pack_mark(entry))
+            args += (entry.id, receivers_at, records.pack_mark(entry, histories))
     return Call(MARK, positions.keys, args)
 
 
@@ -220,8 +224,9 @@ def bury(keys: Keys, epoch: str, letters: Sequence[tuple[DeadLetter, str | None]
     """Make entries dead letters; without a key there is no entry to remove."""
     positions = _Positions(keys.meta, keys.bodies, keys.dead, keys.prints)
     args: list[Word] = [epoch, max(letter.id for letter, _ in letters)]
+    parts: dict[int, Fragment] = {}
     for letter, key in letters:
-        args += (letter.id, records.pack_letter(letter), letter.fingerprint)
+        args += (letter.id, records.pack_letter(letter, parts), letter.fingerprint)
         args += [positions.of(index) for index in keys.indexes(letter)]
         args += (letter.message, key or "")
         if key is None:

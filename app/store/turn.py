@@ -47,6 +47,8 @@ class Outgoing(NamedTuple):
     letters: Sequence[DeadLetter] = ()
     # What the journal will tell of it.
     note: bytes = b""
+    # Nobody is handed anything that the store must know of before: the rest may follow later.
+    is_patient: bool = False
 
 
 class Turn:
@@ -165,7 +167,8 @@ class Turn:
 
     def _settled(self, keys: Keys, epoch: str, told: Recorder) -> Iterator[Outgoing]:
         for settled in _shares(self.settled, _costs_of_leaving(self.settled)):
-            yield Outgoing(scripts.settle(keys, epoch, settled), note=told.settled(settled))
+            call = scripts.settle(keys, epoch, settled)
+            yield Outgoing(call, note=told.settled(settled), is_patient=True)
 
     def _leaving(self, keys: Keys, epoch: str, told: Recorder) -> Iterator[Outgoing]:
         for unmarked in _shares(self.unmarked, map(len, self.unmarked.values())):
@@ -173,14 +176,14 @@ class Turn:
         for letters in _parts(self.letters, map(_cost_of_letter, self.letters)):
             call = scripts.bury(keys, epoch, letters)
             dead = [letter for letter, _ in letters]
-            yield Outgoing(call, letters=dead, note=told.buried(letters))
+            yield Outgoing(call, letters=dead, note=told.buried(letters), is_patient=True)
 
     def _forgotten(self, keys: Keys, epoch: str, told: Recorder) -> Iterator[Outgoing]:
         for forgotten in _shares(self.forgotten, map(_cost_of_session, self.forgotten.values())):
             yield Outgoing(scripts.forget(keys, epoch, forgotten), note=told.left(forgotten))
         # Told with its session; the rest of a killed process's is removed by who loads next.
         for left in _shares(self.left, _costs_of_leaving(self.left)):
-            yield Outgoing(scripts.settle(keys, epoch, left))
+            yield Outgoing(scripts.settle(keys, epoch, left), is_patient=True)
 
 
 class Turns:

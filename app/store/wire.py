@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from time import perf_counter
 from typing import cast
 
 from hiredis import HiredisError, PushNotification, Reader, ReplyError, pack_command
@@ -12,6 +13,8 @@ Word = bytes | str | int | float
 # The oldest major version whose scripts do all or nothing.
 _OLDEST = 7
 _MORE = object()
+# So long answers are passed on in one turn of the event loop.
+_TURN_S = 0.005
 
 
 def pack(command: Sequence[Word]) -> bytes:
@@ -38,6 +41,8 @@ class Wire(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._listener: Callable[[object], None] | None = None
         self.heard_at = 0.0
+        # Whether there may be answers that are passed on in a later turn.
+        self._is_going_on = False
         self.lost: asyncio.Future[str] = self._loop.create_future()
 
     @classmethod
@@ -125,13 +130,29 @@ class Wire(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self.heard_at = self._loop.time()
-        reader = self._reader
         try:
-            reader.feed(data)
+            self._reader.feed(data)
+        except HiredisError as error:
+            self.abort(f"does not speak the protocol: {error}")
+            return
+        if not self._is_going_on:
+            self._read_some()
+
+    def _read_some(self) -> None:
+        """Pass on what has come; what an answer sets off may take long, so others come between."""
+        self._is_going_on = False
+        # What was heard and not passed on yet is no silence.
+        self.heard_at = self._loop.time()
+        ends_at = perf_counter() + _TURN_S
+        try:
             # Whoever listens may abort in between.
-            while self._listener is not None and (reply := reader.gets()) is not _MORE:
+            while self._listener is not None and (reply := self._reader.gets()) is not _MORE:
                 if not isinstance(reply, PushNotification):
                     self._listener(reply)
+                if perf_counter() > ends_at:
+                    self._is_going_on = True
+                    self._loop.call_soon(self._read_some)
+                    return
         except HiredisError as error:
             self.abort(f"does not speak the protocol: {error}")
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from bench.stalls.clients import Client, Message, connect, publish, subscribe
 
 # The limits: messages of a request, entries of a queue, subscriptions of a session, segments of a
-# channel, bytes of a message and of a request.
+# channel, bytes of a message and of a request, depth of JSON, and values in it.
 _BATCH = 5_000
 _QUEUE = 10_000
 _PATTERNS = 10_000
@@ -18,6 +18,8 @@ _SEGMENTS = 64
 _MESSAGE = 2 * 1024 * 1024
 _REQUEST = 4 * 1024 * 1024
 _DEPTH = 500
+# An array or an object counts as five.
+_VALUES = 250_000
 _ROOM = 1_000
 # A queue holds less than a batch too many, and the last batch must fit.
 _IN_HANDS = 9_900
@@ -223,16 +225,20 @@ def _json(url: str, data: str) -> Attack:
 
 
 def empty_arrays(url: str) -> Attack:
-    return _json(url, "[" + "[]," * (_MESSAGE // 3 - 200) + "[]]")
+    return _json(url, "[" + "[]," * (_VALUES // 6 - 10) + "[]]")
 
 
 def empty_objects(url: str) -> Attack:
+    return _json(url, "[" + "{}," * (_VALUES // 6 - 10) + "{}]")
+
+
+def endless_objects(url: str) -> Attack:
     return _json(url, "[" + "{}," * (_REQUEST // 3 - 200) + "{}]")
 
 
 def deep_arrays(url: str) -> Attack:
     one = "[" * _DEPTH + "]" * _DEPTH + ","
-    return _json(url, "[" + one * (_MESSAGE // len(one) - 2) + "[]]")
+    return _json(url, "[" + one * (_VALUES // 5 // _DEPTH - 2) + "[]]")
 
 
 def wide_object(url: str) -> Attack:
@@ -243,8 +249,12 @@ def long_numbers(url: str) -> Attack:
     return _json(url, "[" + "1234567890123456789," * (_MESSAGE // 20 - 10) + "1]")
 
 
+def mixed_values(url: str) -> Attack:
+    return _json(url, "[" + "[]," * 1_000 + "1," * (_VALUES - 10_000) + "1]")
+
+
 def many_strings(url: str) -> Attack:
-    return _json(url, "[" + '"\\\\",' * (_MESSAGE // 5 - 200) + "1234567890123456789]")
+    return _json(url, "[" + '"\\\\",' * (_VALUES - 10) + "1234567890123456789]")
 
 
 CASES: dict[str, Case] = {
@@ -254,6 +264,7 @@ CASES: dict[str, Case] = {
         *(subscribes, subscribes_named, unsubscribes, deep_patterns, deep_publishes),
         *(holdbacks, refusals, failures, consents, acks, repeats, pending),
         *(fanout, fanout_waiting, fanout_large, kept_publishes),
-        *(empty_arrays, empty_objects, deep_arrays, wide_object, long_numbers, many_strings),
+        *(empty_arrays, empty_objects, endless_objects, deep_arrays, wide_object),
+        *(long_numbers, mixed_values, many_strings),
     )
 }

@@ -166,7 +166,7 @@ def queue_of(
     queue = {}
     for id in map(int, hash_of(keys.bodies)):
         if key.encode() in members(keys.receivers(id)):
-            mark = pack_mark(handed[id]).decode() if id in handed else ""
+            mark = pack_mark(handed[id], {}).decode() if id in handed else ""
             queue[id] = marks.get(str(id), mark)
     return queue
 

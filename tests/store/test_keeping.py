@@ -8,7 +8,7 @@ import pytest
 from redis import Redis
 
 from app.delivery.keeper import Kept
-from app.store import keeping, waiting
+from app.store import keeping, scripts, waiting
 from app.store.turn import Keeping
 from app.store.waiting import Waiting
 from tests.store.desk import (
@@ -64,6 +64,42 @@ def count_of_scripts(stats: object) -> int:
     assert isinstance(stats, bytes)
     lines = [line for line in stats.decode().splitlines() if line.startswith("cmdstat_evalsha:")]
     return int(lines[0].split("calls=")[1].split(",")[0]) if lines else 0
+
+
+async def test_what_leaves_queues_in_a_very_large_turn_leaves_others_their_turns(
+    at: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keeping, "_TURN_S", 0.0)
+    for n in range(1000):
+        at.keep(message(n), "joe/1")
+    at.store.save(session("joe/1"))
+    await at.answered()
+    done: list[str] = []
+    at.store.bury([letter(2000 + n, of=n) for n in range(1000)], "joe/1")
+    at.store.forget("joe/1", [])
+    at.store.after(lambda: done.append("of the turn"))
+    at.store.flush()
+    assert at.line.unanswered == 1
+    # Who is handed something now must not see it before the store knows.
+    assert not at.store.is_prompt
+    at.keep(message(5000), "ann/1")
+    at.store.after(lambda: done.append("of a later turn"))
+    at.store.flush()
+    await until(lambda: len(done) == 2)
+    assert done == ["of the turn", "of a later turn"]
+    assert at.store.is_prompt
+    assert len(at.dead()) == 1000
+    assert (at.queue("joe/1"), at.queue("ann/1")) == ({}, {5000: ""})
+
+
+async def test_what_must_not_overtake_the_rest_of_a_turn_takes_it_along(
+    at: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keeping, "_TURN_S", 0.0)
+    at.store.bury([letter(2000 + n, of=n) for n in range(1000)], None)
+    at.store.flush()
+    await at.store.run(lambda epoch: scripts.hold(KEYS, epoch, {}))
+    assert len(at.dead()) == 1000
 
 
 async def test_a_large_turn_is_several_calls_in_order(at: Desk) -> None:

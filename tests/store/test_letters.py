@@ -343,7 +343,7 @@ def test_every_line_is_a_letter_or_refused(fields: dict[str, Any]) -> None:
         found = letter_lines.read(with_fields(**fields), NOW)
     except LineUnfit:
         return
-    assert records.unpack_letter(records.pack_letter(found)) == found
+    assert records.unpack_letter(records.pack_letter(found, {})) == found
     assert letter_lines.read(letter_lines.write(found), NOW) == found
 
 

@@ -130,6 +130,26 @@ def test_more_messages_than_allowed_are_too_large() -> None:
     assert refusal(b"[{},{},{}]", limits) is BayeuxError.REQUEST_TOO_LARGE
 
 
+@pytest.mark.parametrize(
+    ("data", "is_allowed"),
+    [
+        (b"[1,2,3,4,5,6,7,8]", True),
+        (b"[1,2,3,4,5,6,7,8,9,10,11,12,13,14]", False),
+        (b"[[],1]", True),
+        (b"[[],[]]", False),
+        (b'"[[[[{{{{,,,,,,,,,,,,,,,,"', True),
+        (rb'"\"[[[[\\\"{{{{,,,,,,,,"', True),
+        (rb'["\\",[],[],[],"\\"]', False),
+        (b'["",' + b'"[",' * 20 + b"[]]", False),
+    ],
+)
+def test_more_values_than_allowed_are_too_large_but_not_what_stands_in_texts(
+    data: bytes, is_allowed: bool
+) -> None:
+    found = refusal(b'{"a":%b}' % data, RequestLimits(values=20))
+    assert found is (None if is_allowed else BayeuxError.REQUEST_TOO_LARGE)
+
+
 @pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ("{", "}")])
 def test_nesting_is_allowed_up_to_its_limit(opening: str, closing: str) -> None:
     limits = RequestLimits(depth=5)
@@ -150,8 +170,9 @@ def test_many_brackets_beside_each_other_or_in_texts_are_not_deep() -> None:
 
 
 def test_nesting_without_end_is_refused() -> None:
-    assert refusal(b"[" * 1_000_000) is BayeuxError.REQUEST_MALFORMED
-    assert refusal(nested(100_000)) is BayeuxError.REQUEST_MALFORMED
+    assert refusal(b"[" * 40_000) is BayeuxError.REQUEST_MALFORMED
+    assert refusal(nested(40_000)) is BayeuxError.REQUEST_MALFORMED
+    assert refusal(b"[" * 1_000_000) is BayeuxError.REQUEST_TOO_LARGE
 
 
 def test_what_was_read_can_be_written_however_deep_it_is() -> None:

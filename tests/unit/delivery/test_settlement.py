@@ -426,6 +426,45 @@ def test_a_flood_of_letters_is_only_counted_until_the_store_has_taken_some() -> 
     assert court.counters.discarded == {Reason.OVERFLOW_BYTES: 2}
 
 
+# Very many verdicts at once
+
+
+def test_refusals_that_a_turn_has_no_time_for_are_carried_out_in_later_ones() -> None:
+    court = Court()
+    court.hand_over(*"abcd")
+    trial = court.settlement.judge(
+        court.receiver, [no(4, error_codes.HOLDBACK), no(2), ok(3), no(1)], court.now
+    )
+    turns = [
+        court.settlement.carry_out(court.receiver, trial, court.now, lambda: True) for _ in range(3)
+    ]
+    assert turns == [False, False, True]
+    assert trial.refused_any
+    at_once = Court()
+    at_once.hand_over(*"abcd")
+    at_once.judge(no(4, error_codes.HOLDBACK), no(2), ok(3), no(1))
+    for each in (court, at_once):
+        assert (each.counters.dead, each.counters.acked, each.counters.redelivered) == (2, 1, 1)
+    assert list(court.queue.returned) == list(at_once.queue.returned) == [4]
+    assert len(court.keeper.letters) == len(at_once.keeper.letters) == 2
+
+
+def test_what_is_given_back_is_marked_once_however_many_are_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    court = Court(is_durable=True)
+    court.hand_over(*"abcdefgh")
+    marks: list[int] = []
+
+    def mark(key: str, of: Sequence[Mark]) -> None:
+        marks.append(len(of))
+
+    monkeypatch.setattr(court.keeper, "mark", mark)
+    court.judge(*[no(seq, error_codes.HOLDBACK) for seq in range(2, 9)])
+    assert marks == [7, 1, 1, 1, 1, 1, 1]
+    assert [entry.redelivered for entry in court.queue.returned.values()] == [1] * 7
+
+
 # Channels
 
 
