@@ -1,6 +1,7 @@
 """What leaves: answers to requests with the messages that travel along, and pushes."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from app.bayeux.advice import reconnect_advice
@@ -78,7 +79,7 @@ class Answers:
         client_id = exchange.client_id
         if session.state is _AWAY or (client_id is not None and client_id != session.client_id):
             # It waited so long that the session is another client's, or nobody's.
-            exchange.carrier.answer(exchange, ())
+            self._send_replies(exchange)
             return
         travels = connect is not None or (session.queue.count and self._carries(exchange, session))
         if travels and session.is_plain and not exchange.waits_for_store:
@@ -89,6 +90,13 @@ class Answers:
             self._send_when_known(exchange, session, messages)
         else:
             self._send(exchange, session, messages, None)
+
+    def _send_replies(self, exchange: Exchange) -> None:
+        """Nothing travels with them; a refusal that they confirm is in the store before."""
+        if exchange.waits_for_store:
+            self._bayeux.hub.keeper.after(partial(self._send_replies, exchange))
+        else:
+            exchange.carrier.answer(exchange, ())
 
     def _must_be_known(self, session: Session) -> bool:
         """Whether the store must confirm what was handed over before the client may see it.

@@ -202,6 +202,19 @@ def test_verdicts_with_any_message_are_kept_before_the_reply() -> None:
     assert judged.reply["successful"] is True
 
 
+@pytest.mark.parametrize("code", ["user.update.holdback", "user.update.error"])
+def test_who_refuses_a_message_and_leaves_is_answered_when_that_is_kept(code: str) -> None:
+    house = house_of()
+    client = named(house)
+    publish(house, 1)
+    (seq,) = seqs(connect(client, 1))
+    ext = {"delivery": {"verdicts": [no(seq, code)]}}
+    asked = client.send({"channel": "/meta/disconnect", "ext": ext})
+    assert asked.is_held, "killed now, the refusal would be forgotten"
+    house.turn()
+    assert asked.reply["successful"] is True
+
+
 def test_a_request_with_several_refusals_waits_for_all_of_them() -> None:
     exchange = Exchange(Wire(), None)
     exchange.wait_for_store()
