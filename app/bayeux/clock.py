@@ -1,5 +1,6 @@
 """What time does to sessions: held connects, lazy messages, attempts, lost contact, ends."""
 
+from collections import deque
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -33,6 +34,8 @@ class Clock:
         self._bayeux = bayeux
         # What wall time was ahead of the core's.
         self._ahead_ms = 0.0
+        # Whose time has come, but not their turn.
+        self._due: deque[Session] = deque()
 
     def touch(self, session: Session) -> None:
         """Whatever a client sends proves that it is alive."""
@@ -97,6 +100,26 @@ class Clock:
         if not session.lazy_due or due < session.lazy_due:
             session.lazy_due = due
             self._bayeux.sessions.timers.ring_by(session, due)
+
+    def tick(self) -> None:
+        """Look at those whose time has come, in as many turns as that takes."""
+        bayeux = self._bayeux
+        if self._due:
+            return
+        self._due.extend(bayeux.sessions.timers.ring(bayeux.now))
+        if self._due:
+            bayeux.backlog.begin(self._look_at_next)
+
+    def _look_at_next(self) -> bool:
+        """Whether anybody is left."""
+        session = self._due.popleft()
+        try:
+            self.look_at(session)
+        except Exception:
+            self._bayeux.log_fault(session)
+        if session.state is not _GONE:
+            self.wind(session)
+        return bool(self._due)
 
     def look_at(self, session: Session) -> None:
         """Do what is due."""

@@ -1,5 +1,6 @@
 """What the delivery core asks of the protocol about its sessions."""
 
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ from app.bayeux.records import Noted
 from app.bayeux.sessions import Session
 from app.delivery.channels import Kind
 from app.delivery.counters import Reason
-from app.delivery.dead_letters import DeadLetter
+from app.delivery.dead_letters import CHANNEL, DeadLetter
 from app.delivery.entries import Settling
 from app.delivery.error_codes import ErrorCode
 from app.delivery.json_text import to_json
@@ -38,6 +39,8 @@ class Ownership:
         self._bayeux = bayeux
         self._random = random
         rules = bayeux.options.channels.values()
+        # Letters of which those who listen have not been told yet, and what follows on that.
+        self._untold: deque[tuple[DeadLetter, Callable[[], None] | None]] = deque()
         self._has_limits = any(rule.max_attempts is not None for rule in rules)
 
     def end(self, session: Session, code: ErrorCode, by: str = "") -> None:
@@ -55,9 +58,24 @@ class Ownership:
         # What came for it while its last answer was being made.
         bayeux.exits.discard(session, Reason.SESSION_ENDED)
 
-    def tell(self, letters: Sequence[DeadLetter]) -> None:
-        for letter in letters:
-            self._publish(letter.event())
+    def tell(self, letters: Sequence[DeadLetter], told: Callable[[], None]) -> None:
+        bayeux, is_telling = self._bayeux, bool(self._untold)
+        if not letters or not bayeux.hub.routes.receivers(bayeux.channels.named(CHANNEL)):
+            told()
+            return
+        last = len(letters) - 1
+        for place, letter in enumerate(letters):
+            self._untold.append((letter, told if place == last else None))
+        if not is_telling:
+            bayeux.backlog.begin(self._tell_next)
+
+    def _tell_next(self) -> bool:
+        """Whether there are more letters to be told of."""
+        letter, told = self._untold.popleft()
+        self._publish(letter.event())
+        if told is not None:
+            told()
+        return bool(self._untold)
 
     def max_attempts(self, channel: str) -> int | None:
         if not self._has_limits:

@@ -8,6 +8,7 @@ from typing import Protocol
 from app.bayeux.admission import Admission
 from app.bayeux.advice import session_advice
 from app.bayeux.answers import Answers
+from app.bayeux.backlog import Backlog
 from app.bayeux.clock import Clock
 from app.bayeux.codec import Json
 from app.bayeux.error_handlers import ErrorHandlers
@@ -90,6 +91,10 @@ class Bayeux:
         self.run_later = run_later
         # Whether what can be done in parts should go on in a later turn.
         self.is_turn_over = is_turn_over
+        self._on_ready = on_ready
+        # Whether the shell knows already that it must call `flush`.
+        self._is_awake = False
+        self.backlog = Backlog(self._wake, is_turn_over)
         self.now = 0.0
         # The exchange whose messages are being handled: what its session has travels with it.
         self.present: Exchange | None = None
@@ -104,7 +109,7 @@ class Bayeux:
         self.guard = Guard(options.guard)
         self.notices = Notices()
         self.hub: Hub[Session] = Hub(
-            on_ready=on_ready,
+            on_ready=self._wake,
             linger=self.clock.linger,
             keeper=keeper,
             witness=witness,
@@ -150,11 +155,26 @@ class Bayeux:
     # What the shell calls
 
     def flush(self, now: float) -> None:
-        """The turn ends: tell all who have something waiting."""
+        """The turn ends: tell all who have something waiting, and go on with what takes long."""
         self.now = now
+        self._is_awake = False
         ready = self.hub.take_ready()
-        if not ready:
-            return
+        if ready:
+            self._tell(ready)
+        if self.backlog:
+            self.backlog.go_on()
+
+    @property
+    def has_more(self) -> bool:
+        """Whether another turn must follow."""
+        return self.hub.has_ready or bool(self.backlog)
+
+    def _wake(self) -> None:
+        if not self._is_awake:
+            self._is_awake = True
+            self._on_ready()
+
+    def _tell(self, ready: list[Session]) -> None:
         watch = self.hub.watch
         looks = () if watch is None else watch.look(ready, self.guard.held)
         if self.hub.durables:
@@ -177,13 +197,7 @@ class Bayeux:
         self.now = now
         self.clock.follow_wall()
         self.expiry.tick()
-        for session in self.sessions.timers.ring(now):
-            try:
-                self.clock.look_at(session)
-            except Exception:
-                self.log_fault(session)
-            if session.state is not _GONE:
-                self.clock.wind(session)
+        self.clock.tick()
         self.notices.beat(now)
         if self.witness is not None:
             self.witness.beat(now)

@@ -1,7 +1,7 @@
 """What became of each time that a message was handed to one receiver, if it did not succeed."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import orjson
@@ -37,7 +37,16 @@ class Attempt:
 
     def to_json(self) -> dict[str, Any]:
         """The attempt as JSON has it."""
-        return asdict(self)
+        return {
+            "n": self.n,
+            "time": self.time,
+            "node": self.node,
+            "transport": self.transport,
+            "outcome": self.outcome,
+            "latency": self.latency,
+            "code": self.code,
+            "text": self.text,
+        }
 
 
 # An immutable one, for what was handed over together has its history in common.

@@ -43,7 +43,7 @@ class Exits(Generic[R]):
         self._history = history
         self._notices = notices
         self._witness = witness
-        # Bytes of letters on their way to the store.
+        # Bytes of letters on their way to the store, or to those who listen.
         self._burying = 0
 
     def bury_all(self, receiver: R, code: ErrorCode, text: str, now: float) -> None:
@@ -85,12 +85,14 @@ class Exits(Generic[R]):
             self.discarded(receiver, others, Reason.NO_LETTER)
 
     def _buried(self, letters: Sequence[DeadLetter], size: int) -> None:
+        self._owner.tell(letters, partial(self._told, size))
+
+    def _told(self, size: int) -> None:
         self._burying -= size
-        self._owner.tell(letters)
 
     @property
     def is_crowded(self) -> bool:
-        """Whether so much is on its way to the store that nothing should die that can wait."""
+        """Whether so many letters are on their way that nothing should die that can wait."""
         return self._burying > _CROWD or self._keeper.is_full
 
     def _letter(

@@ -1,6 +1,6 @@
 """What the delivery core asks of those whose receivers it settles for."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 from app.delivery.dead_letters import DeadLetter
@@ -18,8 +18,8 @@ class Owner(Protocol[R_contra]):
         """The receiver is done with: its queue is empty, nothing more must come to it."""
         ...
 
-    def tell(self, letters: Sequence[DeadLetter], /) -> None:
-        """These letters are on record: whoever listens may be told."""
+    def tell(self, letters: Sequence[DeadLetter], told: Callable[[], None], /) -> None:
+        """These letters are on record: call `told` when whoever listens has been told."""
         ...
 
     def note(self, receiver: R_contra, /) -> None:

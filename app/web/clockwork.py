@@ -76,6 +76,6 @@ class Clockwork:
         finally:
             self._is_turn_ending = False
             self.burst.send()
-            if self._bayeux is not None and self._bayeux.hub.has_ready:
-                # There was no time for them, or they became ready while others were told.
+            if self._bayeux is not None and self._bayeux.has_more:
+                # There was no time for it, or somebody became ready while others were told.
                 self.end_turn_soon()

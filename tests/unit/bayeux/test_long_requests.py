@@ -6,7 +6,9 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.unit.bayeux.harness import House, Json, Wire
+from app.delivery.error_codes import GIVEN_UP
+from tests.unit.bayeux.harness import Client, House, Json, Wire
+from tests.unit.bayeux.second_lives import KeptHouse, named, publish
 
 
 def impatient() -> House:
@@ -143,6 +145,85 @@ def test_in_a_turn_of_many_who_are_to_be_told_others_come_between_and_nobody_is_
         told.append(sum(not asked.is_held for asked in waiting))
     assert told == [16, 32, 40]
     assert all(asked.data == [1] for asked in waiting)
+
+
+# Whose time is over
+
+
+def tick(house: House, seconds: float) -> None:
+    """So much time passes at once."""
+    house.now += seconds
+    house.bayeux.tick(house.now)
+
+
+def acknowledging(house: House, count: int) -> list[Client]:
+    """Clients that are missed when they do not come back, and to whom something was published."""
+    clients = [house.connected(ext={"ack": True}) for _ in range(count)]
+    for client in clients:
+        client.subscribe("/a")
+    house.bayeux.publish("/a", 1)
+    return clients
+
+
+def test_sessions_that_are_given_up_at_the_same_time_end_one_by_one_and_others_come_between() -> (
+    None
+):
+    house = KeptHouse(is_turn_over=lambda: True)
+    lost = [client.session for client in acknowledging(house, 5)]
+    tick(house, 11.0)
+    other = house.connected()
+    ended = []
+    for _ in range(5):
+        ended.append(sum(session.is_gone for session in lost))
+        assert other.publish("/b", 1).reply["successful"] is True
+        house.flush()
+    assert ended == [1, 2, 3, 4, 5]
+    house.turn()
+    assert len(house.store.letters) == 5
+    assert house.balances()
+
+
+def test_who_comes_back_before_it_is_looked_at_is_not_given_up() -> None:
+    house = KeptHouse(is_turn_over=lambda: True)
+    lost = acknowledging(house, 3)
+    tick(house, 11.0)
+    living = [session.client_id for session in house.bayeux.sessions]
+    late = [client for client in lost if client.client_id in living]
+    assert len(late) == 2
+    for client in late:
+        asked = client.connect(ext={"ack": 0}, advice={"timeout": 0})
+        assert asked.replies[0]["successful"] is True
+    house.turn()
+    assert not any(client.session.is_gone for client in late)
+
+
+def test_what_falls_due_while_others_are_looked_at_waits_for_its_turn() -> None:
+    house = KeptHouse(is_turn_over=lambda: True)
+    acknowledging(house, 5)
+    waiting = house.connected()
+    asked = waiting.connect(advice={"timeout": 11_100})
+    tick(house, 11.0)
+    tick(house, 0.2)
+    assert asked.is_held
+    house.turn()
+    tick(house, 0.1)
+    assert not asked.is_held
+
+
+def test_very_many_letters_are_told_of_in_several_turns_in_order() -> None:
+    house = KeptHouse(is_turn_over=lambda: True)
+    listener = house.client(ext={"ack": True})
+    listener.session.role = "operator"
+    listener.subscribe("/sys/deadMessage")
+    client = named(house)
+    publish(house, *range(10))
+    house.bayeux.give_up(client.session, GIVEN_UP, "its time is over")
+    house.keeper.turn()
+    house.flush()
+    assert listener.session.queue.count == 2
+    house.turn()
+    told = listener.connect(advice={"timeout": 0}).data
+    assert [each["content"] for each in told[:10]] == list(range(10))
 
 
 # Whatever the requests are

@@ -1,6 +1,6 @@
 """What becomes of entries when receivers answer or fail, seen without a protocol."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import count
 from typing import Any
 
@@ -69,8 +69,9 @@ class Court:
     def end(self, receiver: Receiver, code: ErrorCode, /) -> None:
         self.ended.append(code)
 
-    def tell(self, letters: Sequence[DeadLetter], /) -> None:
+    def tell(self, letters: Sequence[DeadLetter], told: Callable[[], None], /) -> None:
         self.told += letters
+        told()
 
     def note(self, receiver: Receiver, /) -> None:
         self.noted += 1
