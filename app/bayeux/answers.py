@@ -191,7 +191,7 @@ class Answers:
         queue, bayeux = session.queue, self._bayeux
         if queue.mortals:
             bayeux.exits.expire(session)
-        if session.busy_with is not None or (session.is_durable and self.lacks_store):
+        if session.unfinished or (session.is_durable and self.lacks_store):
             return ()
         limit = -1 if session.terms is None else session.terms.max_entries
         dispatcher = session.dispatcher
@@ -240,7 +240,7 @@ class Answers:
             dispatcher.is_calm or dispatcher.flows(self._bayeux.now)
         ):
             return False
-        if session.busy_with is not None:
+        if session.unfinished:
             # It may say of this that it does not want it.
             return False
         return not (session.is_durable and self.lacks_store)

@@ -55,9 +55,13 @@ _HANDLERS: dict[str, MetaHandler] = {
 
 
 class Rest:
-    """Messages of a request that are handled in order, in as many turns as that takes."""
+    """Messages of a request that are handled in order, in as many turns as that takes.
 
-    __slots__ = ("_begin", "_exchange", "_follows_handshake", "_messages", "_place")
+    Requests of one session are handled one after the other, in the order in which they came: so
+    receivers get what it publishes in order, however many requests it is in.
+    """
+
+    __slots__ = ("_begin", "_exchange", "_follows_handshake", "_messages", "_place", "_session")
 
     def __init__(self, messages: Sequence[Json], exchange: Exchange, begin: int = 0) -> None:
         self._exchange = exchange
@@ -65,25 +69,44 @@ class Rest:
         self._follows_handshake = messages[0].get("channel") == _HANDSHAKE
         # The next message, and the first of its session's extensions that is to see it.
         self._place, self._begin = 0, begin
+        # Whose later requests wait for this one.
+        self._session: Session | None = None
 
     def wait(self) -> "Rest":
         """There is more to do in a later turn: until then a reply is owed."""
         exchange = self._exchange
         exchange.owed += 1
-        if exchange.session is not None:
-            exchange.client_id = exchange.session.client_id
+        self._session = session = exchange.session
+        if session is not None:
+            exchange.client_id = session.client_id
+            session.unfinished = (*session.unfinished, exchange)
         return self
 
     def go_on(self, bayeux: Bayeux, now: float) -> bool:
         """Handle what this turn has time for; whether that was all."""
         exchange = self._exchange
         bayeux.now, bayeux.present = now, exchange
-        is_done = self.handle_some(bayeux)
-        bayeux.present = None
+        is_done = True
+        try:
+            is_done = self.handle_some(bayeux)
+        finally:
+            bayeux.present = None
+            if is_done:
+                self._let_others_go_on(bayeux)
         if is_done:
             exchange.owed -= 1
             _end(bayeux, exchange)
         return is_done
+
+    def _let_others_go_on(self, bayeux: Bayeux) -> None:
+        session = self._session
+        if session is not None:
+            session.unfinished = tuple(
+                [each for each in session.unfinished if each is not self._exchange]
+            )
+            if session.queue.count:
+                # What came meanwhile was not handed over.
+                bayeux.hub.make_ready(session)
 
     def handle_some(self, bayeux: Bayeux) -> bool:
         """At least one message, unless its session is busy; whether none is left."""
@@ -106,10 +129,10 @@ class Rest:
 
 
 def _is_busy(exchange: Exchange) -> bool:
-    """Whether a message of another request of its session has not been handled to its end."""
+    """Whether another request of its session has come before and not been handled to its end."""
     session = exchange.session
     return (
-        session is not None and session.busy_with is not None and session.busy_with is not exchange
+        session is not None and bool(session.unfinished) and session.unfinished[0] is not exchange
     )
 
 
@@ -202,12 +225,7 @@ def _refuse_companion(message: Json, exchange: Exchange) -> None:
 
 def _handle(bayeux: Bayeux, message: Json, exchange: Exchange, begin: int) -> int:
     """Answer a message; if there was no time for all of it, say which extension goes on with it."""
-    reply, session = _skeleton(message), exchange.session
-    if session is not None and session.busy_with is exchange:
-        session.busy_with = None
-        if session.queue.count:
-            # What came meanwhile was not handed over.
-            bayeux.hub.make_ready(session)
+    reply = _skeleton(message)
     try:
         channel = _validate(bayeux, message)
         if message["channel"] == _HANDSHAKE:
@@ -238,7 +256,6 @@ def _interrupt(exchange: Exchange, unfinished: Unfinished) -> int:
     session = exchange.session
     if session is None:
         return 0
-    session.busy_with = exchange
     place = unfinished.extension
     return len(session.extensions) if place is None else place
 

@@ -48,7 +48,6 @@ class Session(Receiver):
         "broadcast_to_publisher",
         "browser",
         "browser_of_socket",
-        "busy_with",
         "carrier",
         "client_id",
         "connection_type",
@@ -80,6 +79,7 @@ class Session(Receiver):
         "state",
         "terms",
         "timeout_s",
+        "unfinished",
         "unsubscribed",
         "warrant",
         "when_published",
@@ -121,8 +121,8 @@ class Session(Receiver):
         # What runs after the present connect: its own request may have asked for another interval.
         self.rest_interval_s = 0.0
         self.held: Exchange | None = None
-        # Whose message there was no time to handle to its end: all else waits for that.
-        self.busy_with: Exchange | None = None
+        # Its requests that a turn had no time for, the oldest first. All else of it waits for them.
+        self.unfinished: tuple[Exchange, ...] = ()
         # What took the last connect reply; as long as it drains, the session does not expire.
         self.carrier: Carrier | None = None
         self.pipe: Pipe | None = None

@@ -32,6 +32,19 @@ def test_between_two_messages_of_a_request_others_have_their_turn() -> None:
     assert reader.connect().data == [1, 2, 3, 4]
 
 
+def test_requests_of_one_session_are_handled_in_the_order_in_which_they_came() -> None:
+    house = impatient()
+    reader = house.connected()
+    reader.subscribe("/a")
+    client = house.connected()
+    asked = [client.send(*publishes(first, first + 1)) for first in (1, 3, 5)]
+    asked.append(client.publish("/a", 7))
+    assert [each.is_held for each in asked] == [True] * 4
+    house.turn()
+    assert [len(each.replies) for each in asked] == [2, 2, 2, 1]
+    assert reader.connect().data == [1, 2, 3, 4, 5, 6, 7]
+
+
 def test_replies_keep_the_order_of_their_messages_over_many_turns() -> None:
     house = impatient()
     client = house.connected()
