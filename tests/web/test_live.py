@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator
 from typing import Any
 
 import orjson
@@ -164,19 +164,20 @@ async def test_a_holdback_cannot_end_before_it_begins(house: LiveHouse) -> None:
 
 
 async def test_a_change_is_answered_when_the_store_has_it(house: LiveHouse) -> None:
+    def record() -> str:
+        return house.desk.hash(house.desk.store.keys.sessions)["joe/1"]
+
     await house.receiver("joe/1")
     await house.publish(1)
-    unanswered: list[int] = []
-
-    async def count_after(change: Awaitable[object]) -> None:
-        await change
-        unanswered.append(house.desk.line.unanswered)
-
-    await count_after(house.live.hold("joe/1", "", None, "operator"))
-    await count_after(house.live.clear("joe/1", "operator"))
-    await count_after(house.live.command(understand("client/joe/1/?clearCallbackQueue"), "joe"))
-    await count_after(house.live.kill("joe/1", "operator"))
-    assert unanswered == [0, 0, 0, 0]
+    await house.live.hold("joe/1", "lunch", None, "operator")
+    assert "lunch" in record()
+    await house.live.command(understand("client/joe/1/?dispatcherActive=true"), "operator")
+    assert "lunch" not in record()
+    await house.live.clear("joe/1", "operator")
+    assert house.desk.bodies() == set()
+    await house.publish(2)
+    await house.live.kill("joe/1", "operator")
+    assert len(house.desk.dead()) == 1
 
 
 async def test_a_cleared_queue_is_gone_and_leaves_no_letters(house: LiveHouse) -> None:

@@ -66,10 +66,10 @@ class Answering(Books):
         place.is_restored = False
         place.heard = place.seq
 
-    def ask_for_letters(self, question: Question) -> None:
-        """The store is to have them before this is answered, which may be long after."""
-        question.has_buried = True
-        self.asked.append(("bury", question))
+    def wait_for_store(self, question: Question) -> None:
+        """It is to have what was refused before this is answered, which may be long after."""
+        question.has_refused = True
+        self.asked.append(("refuse", question))
 
     def may_take(self, place: Place, now: float) -> bool:
         return place.flows(now) and (self.is_store_there or not place.is_durable)
@@ -151,7 +151,7 @@ class Answering(Books):
         """Now, or when the store knows what must be known before."""
         place = question.place
         was_tried = any(copy.attempts > 1 for copy, _ in question.carried)
-        if question.has_buried or (place.is_durable and was_tried):
+        if question.has_refused or (place.is_durable and was_tried):
             question.state, place.deadline = "going", now + MAX_INTERVAL_S
             place.last = question
             self.asked.append(("leave", question))

@@ -90,8 +90,9 @@ class Books:
 
     def judge(
         self, place: Place, verdicts: Sequence[tuple[int, str, float | None]], now: float
-    ) -> None:
-        failures = []
+    ) -> bool:
+        """Whether anything was refused."""
+        failures, has_refused = [], False
         for seq, code, delay_s in verdicts:
             copy = self.find(place, seq)
             if copy is None:
@@ -106,6 +107,8 @@ class Books:
             failed = self.find(place, seq)
             if failed is not None:
                 self.fail(place, failed, code, delay_s, now)
+                has_refused = True
+        return has_refused
 
     def find(self, place: Place, seq: int) -> Copy | None:
         """The entry whose last number this is, if the present client was told."""

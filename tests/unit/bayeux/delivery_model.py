@@ -68,8 +68,8 @@ class Model(Answering):
         for what, subject, *rest in asked:
             if what == "keep":
                 self.kept(subject, rest[0])
-            elif what == "bury":
-                subject.has_buried = False
+            elif what == "refuse":
+                subject.has_refused = False
             else:
                 self.leave(subject, now)
         return bool(asked)

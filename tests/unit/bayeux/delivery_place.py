@@ -92,9 +92,9 @@ class Question:
     is_cut: bool = False
     # Whether its connection was lost behind the answer, and the server knows.
     is_dropped: bool = False
-    # Its verdicts made dead letters, which the store has not got yet: before that they would not be
-    # said again.
-    has_buried: bool = False
+    # It refused something, of which the store has not heard yet: answered before that, it would not
+    # say so again.
+    has_refused: bool = False
     # "held", "going" while the store is told, then what became of it.
     state: str = "new"
     batch: int = 0

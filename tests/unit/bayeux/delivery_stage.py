@@ -139,10 +139,9 @@ class Stage:
     ) -> None:
         """Verdicts first, then the acknowledgement."""
         if person.kind.options is not None:
-            letters = len(self.model.letters)
-            self.model.judge(place, meant(said), self.house.now)
-            if place.is_durable and len(self.model.letters) > letters:
-                self.model.ask_for_letters(question)
+            has_refused = self.model.judge(place, meant(said), self.house.now)
+            if place.is_durable and has_refused:
+                self.model.wait_for_store(question)
             self.model.keep_pending(place, pending)
         if ack is not None:
             self.model.acknowledge(place, ack)
