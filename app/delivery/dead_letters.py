@@ -3,10 +3,9 @@
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import orjson
 
@@ -34,8 +33,7 @@ class State(Enum):
     REPLAYED = "replayed"
 
 
-@dataclass(frozen=True, slots=True)
-class DeadLetter:
+class DeadLetter(NamedTuple):
     """One message that one receiver will not get; kept whether or not anybody listens."""
 
     # When it died: nanoseconds since 1970, 19 digits, so that letters sort by their text.

@@ -1,7 +1,7 @@
 """Replay jobs as they stand in the store."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from enum import Enum
 from typing import Any, NamedTuple
 
@@ -125,8 +125,8 @@ class Job:
             return letter
         wire = _with_data(letter.wire, data) if letter.wire else b""
         properties = {**(letter.properties or {}), EDITED: letter.id}
-        return replace(
-            letter, message=int(self.id), wire=wire, size=len(wire), properties=properties
+        return letter._replace(
+            message=int(self.id), wire=wire, size=len(wire), properties=properties
         )
 
     def skip(self, why: Skip, count: int = 1) -> None:

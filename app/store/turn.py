@@ -22,6 +22,7 @@ T = TypeVar("T")
 # What one call may cost, in entries of queues, about 1 us each: nobody else is served meanwhile.
 _MOST = 5000
 _SESSION = 10
+_MARK = 4
 _MESSAGE = 3
 _KEY = 5
 _LETTER = 20
@@ -162,8 +163,10 @@ class Turn:
         for batches in _shares(self.batches, [_SESSION] * len(self.batches)):
             call = scripts.hand_over(keys, epoch, batches)
             yield Outgoing(call, note=told.handed_over(batches))
-        for marks in _shares(self.marks, map(len, self.marks.values())):
-            yield Outgoing(scripts.mark(keys, epoch, marks), note=told.marked(marks))
+        is_patient = not any(map(_has_hand_over, self.marks.values()))
+        for marks in _shares_of_marks(self.marks):
+            call = scripts.mark(keys, epoch, marks)
+            yield Outgoing(call, note=told.marked(marks), is_patient=is_patient)
 
     def _settled(self, keys: Keys, epoch: str, told: Recorder) -> Iterator[Outgoing]:
         for settled in _shares(self.settled, _costs_of_leaving(self.settled)):
@@ -325,6 +328,11 @@ class Turns:
         return self._turns[-1]
 
 
+def _has_hand_over(marks: Mapping[int, Mark]) -> bool:
+    """Whether anything of this is, or is about to be, in its receiver's hands."""
+    return any(mark.seq > 0 for mark in marks.values())
+
+
 def _hides_hand_over(before: Mark | None, mark: Mark) -> bool:
     """Whether nobody would hear of a hand-over if only the later mark were written down."""
     return before is not None and before.seq > 0 and before.seq != mark.seq
@@ -354,6 +362,22 @@ def _shares(entries: Mapping[K, T], costs: Iterable[int]) -> Iterator[Mapping[K,
         yield from map(dict, _parts(entries.items(), known))
     elif entries:
         yield entries
+
+
+def _shares_of_marks(
+    marks: Mapping[str, Mapping[int, Mark]],
+) -> Iterator[Mapping[str, Mapping[int, Mark]]]:
+    """A table in parts; one session may have more than there is room for in a call."""
+    if sum(map(len, marks.values())) * _MARK <= _MOST:
+        if marks:
+            yield marks
+        return
+    single = [(key, mark) for key, entries in marks.items() for mark in entries.values()]
+    for part in _parts(single, repeat(_MARK)):
+        share: dict[str, dict[int, Mark]] = {}
+        for key, mark in part:
+            share.setdefault(key, {})[mark.id] = mark
+        yield share
 
 
 def _parts(items: Collection[T], costs: Iterable[int]) -> Iterator[list[T]]:

@@ -21,6 +21,8 @@ _DEPTH = 500
 # An array or an object counts as five.
 _VALUES = 250_000
 _ROOM = 1_000
+# Sessions that end together, and what waits for each.
+_EXPIRING, _LETTERS_EACH, _EXPIRE_MS = 100, 500, 1_000
 # A queue holds less than a batch too many, and the last batch must fit.
 _IN_HANDS = 9_900
 
@@ -173,6 +175,21 @@ def pending(url: str) -> Attack:
     return _attack(client, *[connect(ext, advice={"timeout": 0})] * 10)
 
 
+def expiries(url: str) -> Attack:
+    """Sessions that end together, while a connect is held; each leaves letters."""
+    crowd = []
+    for number in range(_EXPIRING):
+        terms = {"name": f"stall-expires-{number}/1", "timeout": _EXPIRE_MS}
+        crowd.append(Client(url, {"delivery": {"session": terms}}))
+        crowd[-1].say(subscribe("/stall/expires"))
+    _fill(url, "/stall/expires", _LETTERS_EACH)
+    for each in crowd:
+        each.say({"channel": "/meta/disconnect"})
+    client = Client(url)
+    client.connect()
+    return _attack(client, connect(advice={"timeout": 4 * _EXPIRE_MS}))._replace(crowd=tuple(crowd))
+
+
 def takeover(url: str) -> Attack:
     client, _ = _laden(url, "takeover")
     hello = {"channel": "/meta/handshake", "version": "1.0"}
@@ -260,7 +277,7 @@ def many_strings(url: str) -> Attack:
 CASES: dict[str, Case] = {
     case.__name__.replace("_", "-"): case
     for case in (
-        *(connects, handshakes, disconnects, disconnect_laden, takeover),
+        *(connects, handshakes, disconnects, disconnect_laden, expiries, takeover),
         *(subscribes, subscribes_named, unsubscribes, deep_patterns, deep_publishes),
         *(holdbacks, refusals, failures, consents, acks, repeats, pending),
         *(fanout, fanout_waiting, fanout_large, kept_publishes),

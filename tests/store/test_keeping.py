@@ -92,6 +92,35 @@ async def test_what_leaves_queues_in_a_very_large_turn_leaves_others_their_turns
     assert (at.queue("joe/1"), at.queue("ann/1")) == ({}, {5000: ""})
 
 
+async def test_very_much_that_comes_back_to_a_queue_leaves_others_their_turns(
+    at: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keeping, "_TURN_S", 0.0)
+    for n in range(3000):
+        at.keep(message(n), "joe/1")
+    await at.answered()
+    at.store.mark("joe/1", [mark(n, -1 - n, position=1 + n) for n in range(3000)])
+    at.store.flush()
+    assert at.line.unanswered == 1
+    assert not at.store.is_prompt
+    await at.answered()
+    assert at.store.is_prompt
+    assert at.queue("joe/1") == {n: f"{n + 1} {-1 - n} 0 1 0" for n in range(3000)}
+
+
+async def test_of_very_much_that_is_handed_over_the_store_hears_in_the_same_turn(
+    at: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keeping, "_TURN_S", 0.0)
+    for n in range(3000):
+        at.keep(message(n), "joe/1")
+    await at.answered()
+    at.store.mark("joe/1", [mark(n, 1 + n, batch=1, position=1 + n) for n in range(3000)])
+    at.store.flush()
+    assert at.line.unanswered == 3
+    assert at.store.is_prompt
+
+
 async def test_what_must_not_overtake_the_rest_of_a_turn_takes_it_along(
     at: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
