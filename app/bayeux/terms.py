@@ -80,7 +80,9 @@ class Terms:
             raise TermsInvalid("delivery")
         name = _name(options.get("session"))
         is_named = bool(name.get("number"))
-        queue = options.get("queue") or {}
+        queue = options.get("queue")
+        if queue is None:
+            queue = {}
         if not isinstance(queue, Mapping):
             raise TermsInvalid("queue")
         policy = options.get("onUserException", "continue")

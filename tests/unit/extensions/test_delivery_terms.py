@@ -52,6 +52,8 @@ def test_the_reply_has_the_effective_values() -> None:
         ({"no such, at all": 1}, "delivery"),
         ({"session": {"name": "joe/1", "maxSession": 3}}, "maxSession"),
         ({"queue": {"entries": 3}}, "entries"),
+        ({"queue": 0}, "queue"),
+        ({"queue": []}, "queue"),
     ],
 )
 def test_options_that_make_no_sense_fail_the_handshake_and_are_named(
