@@ -7,6 +7,7 @@ from itertools import pairwise
 from tests.chaos.history import Phase
 from tests.chaos.ledger import STORE_DIED, Ledger, by_copy, settlements_by_copy
 from tests.chaos.records import Copy, Delivery, Publish, Settlement, matches
+from tests.chaos.silence import Silence
 
 # A command answers before the last response sent ahead of it has arrived.
 ARRIVING_NS = 1_000_000_000
@@ -112,12 +113,14 @@ class _Returned:
         for settlement in ledger.settlements:
             if settlement.returns:
                 self._refusals[settlement.copy.subscriber].append(settlement)
-        # The first entry of each answer that nobody had answered in time.
+        # The first entry of each answer of which nobody may have spoken in time.
         self._overdue: dict[tuple[str, int], Delivery] = {}
+        before: dict[Copy, Delivery] = {}
         for delivery in ledger.deliveries:
-            if delivery.redelivered and not delivery.has_acks:
+            if delivery.redelivered and _is_overdue(ledger, before.get(delivery.copy), delivery):
                 key = (delivery.copy.subscriber, delivery.asked_ns)
                 self._overdue.setdefault(key, delivery)
+            before[delivery.copy] = delivery
 
     def between(self, earlier: Delivery, later: Delivery) -> bool:
         overdue = self._overdue.get((later.copy.subscriber, later.asked_ns))
@@ -127,6 +130,16 @@ class _Returned:
             settlement.seq < earlier.seq and earlier.at_ns <= settlement.begun_ns <= later.at_ns
             for settlement in self._refusals[earlier.copy.subscriber]
         )
+
+
+def _is_overdue(ledger: Ledger, before: Delivery | None, delivery: Delivery) -> bool:
+    """Whether so much time has passed since it was, or could be, handed over without acks."""
+    if delivery.timeout_ns is None:
+        return False
+    if before is not None:
+        return before.asked_ns + delivery.timeout_ns <= delivery.at_ns
+    publish = ledger.publishes.get(delivery.copy.tag)
+    return publish is not None and publish.begun_ns + delivery.timeout_ns <= delivery.at_ns
 
 
 def multiplied(ledger: Ledger) -> Found:
@@ -147,23 +160,18 @@ def multiplied(ledger: Ledger) -> Found:
 
 def disorder(ledger: Ledger) -> Found:
     """First arrivals, the inside of each answer, and the order of acceptance."""
-    # Without acks a lost answer comes again when nobody has spoken of it for long enough.
-    unordered = {each.copy.subscriber for each in ledger.deliveries if not each.has_acks}
-    came = (each.copy for each in ledger.deliveries)
-    yield from _rising(ledger, _firsts(came, unordered), "came")
+    silence = Silence(ledger)
+    came = _firsts(each.copy for each in ledger.deliveries)
+    yield from _rising(ledger, came, "came", silence)
     for subscriber, answers in _answers(ledger).items():
         for answer in answers:
             yield from _rising(ledger, answer, f"came in one answer to {subscriber}")
-    accepted = (each.copy for each in ledger.settlements if each.is_accepted)
-    yield from _rising(ledger, _firsts(accepted, unordered), "was accepted")
+    accepted = _firsts(each.copy for each in ledger.settlements if each.is_accepted)
+    yield from _rising(ledger, accepted, "was accepted", silence)
 
 
-def _firsts(copies: Iterable[Copy], unordered: set[str]) -> list[Copy]:
-    return list(
-        dict.fromkeys(
-            copy for copy in copies if not copy.generation and copy.subscriber not in unordered
-        )
-    )
+def _firsts(copies: Iterable[Copy]) -> Iterable[Copy]:
+    return dict.fromkeys(copy for copy in copies if not copy.generation)
 
 
 def _answers(ledger: Ledger) -> dict[str, list[list[Copy]]]:
@@ -177,18 +185,22 @@ def _answers(ledger: Ledger) -> dict[str, list[list[Copy]]]:
     return by_subscriber
 
 
-def _rising(ledger: Ledger, copies: Iterable[Copy], how: str) -> Found:
-    last: dict[tuple[str, str, str, int], Publish] = {}
+def _rising(
+    ledger: Ledger, copies: Iterable[Copy], how: str, silence: Silence | None = None
+) -> Found:
+    last: dict[tuple[str, str, str, int], tuple[Publish, Copy]] = {}
     for copy in copies:
         publish = ledger.publishes.get(copy.tag)
         # Whoever gave up waiting may see it arrive behind what was published later.
         if publish is None or publish.outcome is not Phase.OK:
             continue
         key = (copy.subscriber, *publish.order)
-        before = last.get(key)
+        before, other = last.get(key, (None, copy))
         if before is not None and before.serial >= publish.serial:
+            if silence is not None and silence.hid(copy, other):
+                continue
             yield f"{publish.tag} {how} behind {before.tag}, for {copy.subscriber}"
-        last[key] = publish
+        last[key] = publish, copy
 
 
 def broken_holds(ledger: Ledger) -> Found:

@@ -5,6 +5,8 @@ from tests.chaos.history import Phase, What
 from tests.chaos.stories import JOE, Story, Tale
 
 ERROR, HOLDBACK = "user.update.error", "user.update.holdback"
+# Of receivers that only give verdicts.
+TIMEOUT_MS = 2000
 
 
 def the_last_is_missing(story: Story) -> None:
@@ -143,6 +145,48 @@ def they_are_accepted_in_another_order(story: Story) -> None:
     story.settle("p-1")
 
 
+def without_acks_what_was_lost_comes_behind_newer_ones(story: Story) -> None:
+    story.publish("p-1")
+    story.lose_in("eat responses")
+    story.publish("p-2")
+    story.get("p-2", timeout_ms=TIMEOUT_MS)
+    story.get("p-1", redelivered=1, timeout_ms=TIMEOUT_MS)
+
+
+def without_acks_a_restart_leaves_what_was_lost_silently_behind(story: Story) -> None:
+    story.publish("p-1")
+    story.lose_in("black hole")
+    story.publish("p-2")
+    story.fault("restart server")
+    story.get("p-2", timeout_ms=TIMEOUT_MS)
+    story.get("p-1", redelivered=1, timeout_ms=TIMEOUT_MS)
+
+
+def without_acks_one_overtakes_what_was_published_after_the_silence(story: Story) -> None:
+    story.lose_in("black hole")
+    story.pause(1)
+    story.publish("p-1", "p-2")
+    story.get("p-2", timeout_ms=TIMEOUT_MS)
+    story.get("p-1", timeout_ms=TIMEOUT_MS)
+
+
+def without_acks_they_are_accepted_in_another_order(story: Story) -> None:
+    story.publish("p-1", "p-2")
+    story.answer("p-1", "p-2", timeout_ms=TIMEOUT_MS)
+    story.settle("p-2")
+    story.answer("p-1", redelivered=1, timeout_ms=TIMEOUT_MS)
+    story.settle("p-1")
+
+
+def without_acks_a_restart_flags_only_the_first(story: Story) -> None:
+    story.publish("p-1", "p-2")
+    story.answer("p-1", "p-2", timeout_ms=TIMEOUT_MS)
+    story.fault("restart server")
+    story.answer("p-1", redelivered=1, timeout_ms=TIMEOUT_MS)
+    story.answer("p-2", asked=story.operations[-1].fields["asked"], timeout_ms=TIMEOUT_MS)
+    story.settle("p-1", "p-2")
+
+
 def a_batch_number_comes_twice(story: Story) -> None:
     story.connect(1)
     story.connect(2)
@@ -207,6 +251,7 @@ def an_attempt_is_not_in_the_letter(story: Story) -> None:
 def an_attempt_is_not_in_the_queue(story: Story) -> None:
     story.publish("p-1")
     story.answer("p-1")
+    story.pause(300)
     story.scan(pending={JOE: [{"tag": "p-1", "attempts": 0}]})
 
 
@@ -281,6 +326,11 @@ BAD: list[tuple[Tale, Invariant]] = [
     (one_overtakes_another, Invariant.ORDER),
     (what_was_held_back_comes_reversed, Invariant.ORDER),
     (they_are_accepted_in_another_order, Invariant.ORDER),
+    (without_acks_what_was_lost_comes_behind_newer_ones, Invariant.ORDER),
+    (without_acks_a_restart_leaves_what_was_lost_silently_behind, Invariant.ORDER),
+    (without_acks_one_overtakes_what_was_published_after_the_silence, Invariant.ORDER),
+    (without_acks_they_are_accepted_in_another_order, Invariant.ORDER),
+    (without_acks_a_restart_flags_only_the_first, Invariant.NO_DUPLICATE),
     (a_batch_number_comes_twice, Invariant.ACKS),
     (a_queue_is_longer_than_its_limit, Invariant.ACKS),
     (an_entry_is_missing_from_the_books, Invariant.ACCOUNTS),

@@ -94,10 +94,14 @@ def _deliver(ledger: Ledger, operation: Operation) -> None:
             redelivered=fields.get("redelivered"),
             at_ns=operation.begun_ns,
             asked_ns=fields["asked"],
-            has_acks=fields.get("has_acks", True),
+            timeout_ns=_ns(fields.get("timeout_ms")),
             received=fields.get("received", ""),
         )
     )
+
+
+def _ns(ms: int | None) -> int | None:
+    return None if ms is None else ms * 1_000_000
 
 
 def _settle(ledger: Ledger, operation: Operation) -> None:

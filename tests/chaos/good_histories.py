@@ -4,6 +4,8 @@ from tests.chaos.history import Phase, What
 from tests.chaos.stories import JOE, MS, Story, Tale
 
 ERROR, HOLDBACK = "user.update.error", "user.update.holdback"
+# Of receivers that only give verdicts.
+TIMEOUT_MS = 2000
 
 
 def everything_arrives(story: Story) -> None:
@@ -51,10 +53,10 @@ def held_back_and_resumed(story: Story) -> None:
 
 def behind_one_that_was_not_answered_in_time(story: Story) -> None:
     story.publish("p-1", "p-2")
-    story.answer("p-1", "p-2", has_acks=False)
-    story.answer("p-1", redelivered=1, has_acks=False)
-    story.operations[-1].fields["asked"] += 1
-    story.answer("p-2", asked=story.operations[-1].fields["asked"], has_acks=False)
+    story.answer("p-1", "p-2", timeout_ms=TIMEOUT_MS)
+    story.pause(TIMEOUT_MS)
+    story.answer("p-1", redelivered=1, timeout_ms=TIMEOUT_MS)
+    story.answer("p-2", asked=story.operations[-1].fields["asked"], timeout_ms=TIMEOUT_MS)
     story.settle("p-1", "p-2")
 
 
@@ -66,10 +68,28 @@ def a_connect_was_held_until_the_resumption(story: Story) -> None:
     story.get("p-1", asked=asked_ns)
 
 
-def without_acks_a_lost_answer_comes_later(story: Story) -> None:
+def without_acks_what_was_lost_silently_comes_later(story: Story) -> None:
     story.publish("p-1", "p-2")
-    story.get("p-2", has_acks=False)
-    story.get("p-1", redelivered=1, has_acks=False)
+    story.lose_in("black hole")
+    story.get("p-2", timeout_ms=TIMEOUT_MS)
+    story.get("p-1", redelivered=1, timeout_ms=TIMEOUT_MS)
+
+
+def without_acks_what_was_lost_comes_first(story: Story) -> None:
+    story.publish("p-1")
+    story.lose_in("eat responses")
+    story.publish("p-2")
+    story.get("p-1", redelivered=1, timeout_ms=TIMEOUT_MS)
+    story.get("p-2", timeout_ms=TIMEOUT_MS)
+
+
+def without_acks_a_restart_brings_everything_flagged(story: Story) -> None:
+    story.publish("p-1", "p-2")
+    story.answer("p-1", "p-2", timeout_ms=TIMEOUT_MS)
+    story.fault("restart server")
+    story.publish("p-3")
+    story.get("p-1", "p-2", redelivered=1, timeout_ms=TIMEOUT_MS)
+    story.get("p-3", timeout_ms=TIMEOUT_MS)
 
 
 def held_back_for_ever(story: Story) -> None:
@@ -171,6 +191,13 @@ def nobody_read_of_the_hand_over_any_more(story: Story) -> None:
     story.get("p-1")
 
 
+def the_store_is_about_to_read_of_a_hand_over(story: Story) -> None:
+    story.publish("p-1")
+    story.answer("p-1")
+    story.scan(pending={JOE: [{"tag": "p-1", "attempts": 0}]})
+    story.settle("p-1")
+
+
 def urgent_ones_overtake(story: Story) -> None:
     story.publish("p-1")
     story.publish("p-2", priority=9)
@@ -207,7 +234,10 @@ GOOD: list[Tale] = [
     held_back_and_resumed,
     behind_one_that_was_not_answered_in_time,
     a_connect_was_held_until_the_resumption,
-    without_acks_a_lost_answer_comes_later,
+    without_acks_what_was_lost_silently_comes_later,
+    without_acks_what_was_lost_comes_first,
+    without_acks_a_restart_brings_everything_flagged,
+    the_store_is_about_to_read_of_a_hand_over,
     held_back_for_ever,
     a_death_undid_an_acceptance,
     a_death_behind_a_pause_of_the_store_undid_an_acceptance,

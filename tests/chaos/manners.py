@@ -7,6 +7,7 @@ HOLDBACK = "user.update.holdback"
 STUMBLE = "communication.noConnection"
 STOPS = (HOLDBACK, STUMBLE)
 STUMBLE_MS = 200
+RESPONSE_TIMEOUT_MS = 60_000
 # Refusals take turns.
 REFUSALS = ("user.update.error", "user.update.deadMessage", "user.clientCode")
 
@@ -26,9 +27,19 @@ class Manner:
     stumbles_at: int = 0
     # After so many answers it forgets its session, as if its process had died.
     crashes_after: int = 0
+    # Whenever it sees this message, the same happens, and it says nothing of what came with it.
+    dies_of: str = ""
     # Each time after so many answers it acknowledges what was never sent.
     lies_after: int = 0
     options: dict[str, Any] = field(default_factory=lambda: {"retries": -1})
+
+    @property
+    def timeout_ms(self) -> int | None:
+        """How long the server waits for verdicts, where there are no acks to tell what was lost."""
+        if self.acks or not self.gives_verdicts:
+            return None
+        timeout_ms: int = self.options.get("responseTimeout", RESPONSE_TIMEOUT_MS)
+        return timeout_ms
 
 
 @dataclass(frozen=True, slots=True)

@@ -197,7 +197,8 @@ class Receiver:
 
     def _take(self, events: list[Message], asked_ns: int) -> None:
         entries = [self._note(event, asked_ns) for event in events]
-        if self._is_time(self._manner.crashes_after):
+        is_deadly = any(entry.tag == self._manner.dies_of for entry in entries)
+        if is_deadly or self._is_time(self._manner.crashes_after):
             self._forget_session()
             return
         for entry in entries:
@@ -223,7 +224,7 @@ class Receiver:
             seq=entry.seq,
             redelivered=known.get("redelivered", 0) if self._manner.gives_verdicts else None,
             asked=asked_ns,
-            has_acks=self._manner.acks,
+            timeout_ms=self._manner.timeout_ms,
             received=known.get("rcvTimestamp", ""),
         )
         return entry

@@ -74,8 +74,8 @@ class Delivery:
     at_ns: int
     # When the request was sent whose answer brought it.
     asked_ns: int
-    # Lost answers come again as a whole; without acks single entries do, and what is behind them.
-    has_acks: bool = True
+    # So long the server waits for a verdict where no ack tells it that an answer was lost.
+    timeout_ns: int | None = None
     # Which message it is, where events say it.
     received: str = ""
 

@@ -107,6 +107,16 @@ class Story:
     def connect(self, batch: int, client: str = "1") -> None:
         self.add(What.CONNECT, client=client, batch=batch)
 
+    def lose(self, lasts_ms: int = 3000, **fields: Any) -> None:
+        """A connect whose answer never came."""
+        self.add(What.CONNECT, outcome=Phase.INFO, lasts_ms=lasts_ms, client="1", **fields)
+
+    def lose_in(self, fault: str) -> None:
+        """The same, and what else went on meanwhile."""
+        self.fault(fault, lasts_ms=3000)
+        self.now_ns = self.operations[-1].begun_ns
+        self.lose()
+
     def count(self, **counters: int) -> None:
         self.add(What.COUNTERS, "server", Phase.OK, 1, **counters)
 

@@ -58,6 +58,9 @@ async def torment(home: Path, seed: int, seconds: float, kinds: Kinds, durabilit
             "joe/2", Manner(is_explicit=True, refuses_one_in=30, stumbles_at=60, crashes_after=12)
         )
         ring.add_receiver("ann/1", Manner(acks=False, refuses_one_in=25, options=IMPATIENT))
+        ring.add_receiver(
+            "ann/2", Manner(acks=False, refuses_one_in=30, options=IMPATIENT), by=SocketTalker
+        )
         ring.add_receiver("eve/1", Manner(holds_back_at=150, held_s=0.5))
         ring.add_receiver(
             "bob/1", Manner(refuses_one_in=35, stumbles_at=50, options=FEW), by=SocketTalker
