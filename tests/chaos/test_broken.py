@@ -19,6 +19,8 @@ REPEATS = 3
 AT_LEAST_S = 2.5
 # What a broken server has lost never drains.
 DRAIN_S = 1.0
+# What such a receiver was not sent again at once comes late, but it comes.
+IMPATIENT = {"retries": -1, "responseTimeout": 500, "delay": 100}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +81,7 @@ async def play(home: Path, situation: Situation) -> Result:
     async with arena(home, seed=1, program=program, durability=durability) as ring:
         ring.add_receiver("joe/1", Manner(refuses_one_in=8))
         ring.add_receiver("ann/1", Manner(is_explicit=True, crashes_after=9))
+        ring.add_receiver("ann/2", Manner(acks=False, options=IMPATIENT))
         eve = ring.add_receiver("eve/1", Manner(holds_back_at=20, held_s=situation.held_s))
         ring.add_publisher("careful")
         ring.add_publisher("careless", is_careful=False)

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from app.bayeux import ownership, qos, records
+from app.bayeux import connect, qos, records
 from app.bayeux.publish_keys import key_of
 from app.bayeux.sessions import Session
 from app.delivery import hands, queue
@@ -95,7 +95,11 @@ def redeliveries_do_not_say_so() -> None:
 
 def what_returns_comes_reversed() -> None:
     for module in (hands, queue):
-        _replace(module, "by_seq", lambda entry: -entry.seq)
+        _replace(module, "by_place", lambda entry: -entry.place)
+
+
+def lost_replies_are_not_looked_for() -> None:
+    _replace(connect, "_look_for_lost_reply", _nothing)
 
 
 def what_was_acked_comes_again() -> None:
@@ -136,7 +140,7 @@ def holds_are_forgotten_at_a_restart() -> None:
     def forgetful(session: Session, now_ms: int) -> SessionRecord:
         return replace(record_of(session, now_ms), hold=HoldRecord())
 
-    _replace(ownership, "record_of", forgetful)
+    _replace(records, "record_of", forgetful)
 
 
 def keys_are_ignored() -> None:
@@ -181,6 +185,7 @@ BUILDS = {
         Build(acks_do_not_reach_the_store, Invariant.ONE_FATE),
         Build(redeliveries_do_not_say_so, Invariant.NO_DUPLICATE, _EAT),
         Build(what_returns_comes_reversed, Invariant.ORDER),
+        Build(lost_replies_are_not_looked_for, Invariant.ORDER, _EAT),
         Build(what_was_acked_comes_again, Invariant.NO_DUPLICATE),
         Build(holdback_is_ignored, Invariant.HOLD),
         Build(bodies_go_with_their_first_entry, Invariant.NO_LOSS, _KILL),
