@@ -1,0 +1,68 @@
+"""The journal of a server that is killed, restarted and robbed of its replies is whole, too."""
+
+import asyncio
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
+
+from pipeline.audit import violations
+from pipeline.ingest import Source, take_what_is_there
+from pipeline.lake import Lake
+from tests.chaos.arena import arena
+from tests.chaos.checker import Result
+from tests.chaos.manners import Manner
+from tests.chaos.nemesis import Kind, Step
+from tests.chaos.talker import SocketTalker
+from tests.store.servers import ValkeyServer
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+STEPS = (
+    Step(0.5, (Kind.EAT_RESPONSES,), 0.2),
+    Step(0.5, (Kind.KILL_SERVER,), 0.1),
+    Step(0.5, (Kind.RESET,), 0.1),
+    Step(0.5, (Kind.RESTART_SERVER,), 0.1),
+)
+IMPATIENT = {"retries": -1, "responseTimeout": 300, "delay": 100}
+# Whatever a receiver does to its messages.
+KINDS = {"published", "handed", "acked", "refused", "dead", "returned"}
+
+
+async def torment(home: Path, url: str) -> Result:
+    async with arena(home, seed=1, redis=url) as ring:
+        ring.add_receiver("joe/1", Manner(refuses_one_in=8, stumbles_at=9, crashes_after=9))
+        ring.add_receiver("ann/1", Manner(acks=False, refuses_one_in=7, options=IMPATIENT))
+        ring.add_receiver("bob/1", Manner(holds_back_at=15, held_s=0.2), by=SocketTalker)
+        ring.add_publisher("careful")
+        ring.add_publisher("insistent", has_keys=True)
+        return await ring.play(STEPS)
+
+
+class Begun(NamedTuple):
+    """What the receivers saw, and what the journal tells of it."""
+
+    result: Result
+    lacking: dict[str, int]
+    events: "DataFrame"
+
+
+def begin(spark: "SparkSession", place: Path, opened: ExitStack) -> Begun:
+    store = opened.enter_context(ValkeyServer())
+    home = place / "home"
+    home.mkdir(parents=True)
+    result = asyncio.run(torment(home, store.url))
+    lake = Lake(place / "lake")
+    taken = take_what_is_there(spark, Source(store.url), lake, lambda taken: None)
+    return Begun(result, taken.lacking, lake.table(spark, "events"))
+
+
+@pytest.mark.begun(by=begin)
+def test_the_journal_of_a_tormented_server_breaks_no_rule(begun: Begun) -> None:
+    result, lacking, events = begun
+    assert min(result.processed, result.duplicated) > 0, result.report()
+    assert lacking == {}
+    assert violations(events).collect() == []
+    assert {row.kind for row in events.select("kind").distinct().collect()} >= KINDS
