@@ -216,7 +216,8 @@ class Settings(BaseSettings):
     max_message_size: Limit = Field(2 * 1024**2, description="Bytes of one message.")
     max_request_size: Limit = Field(4 * 1024**2, description="Bytes of one request, inflated.")
     max_unfinished_bytes: Limit = Field(
-        256 * 1024**2, description="Bytes of requests that are still arriving, all together."
+        256 * 1024**2,
+        description="Bytes of requests that arrive or wait for their turn, all together.",
     )
     max_batch: Limit = Field(5_000, description="Messages in one request.")
     max_depth: int = Field(512, ge=8, le=512, description="Depth of JSON.")

@@ -1,14 +1,11 @@
 """What all doors to the Bayeux server share: whatever is not bytes of one transport."""
 
-import asyncio
-import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 
 import orjson
 
-from app.bayeux.dispatch import Rest
 from app.bayeux.errors import BayeuxError, RequestRefused
 from app.bayeux.exchange import Exchange
 from app.bayeux.server import Bayeux
@@ -17,8 +14,7 @@ from app.web.burst import Burst
 from app.web.cookies import BrowserCookie
 from app.web.intake import Intake
 from app.web.origins import Origins, Standing
-
-log = logging.getLogger(__name__)
+from app.web.turns import Turns
 
 # Not told apart by content, so never to be guessed by a browser; different for different origins.
 FIXED_HEADERS = {
@@ -30,9 +26,6 @@ FIXED_HEADERS = {
 JSON_TYPE = "application/json;charset=UTF-8"
 
 _wire_of = attrgetter("wire")
-
-# Is told that a request was handled, or what to say as it failed.
-Done = Callable[[BayeuxError | None], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,38 +57,15 @@ class Endpoint:
     clock: Callable[[], float]
     burst: Burst
     intake: Intake = field(default_factory=Intake)
+    turns: Turns = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "turns", Turns(self.bayeux, self.clock, self.intake))
 
     def check_origin(self, origin: str | None, host: str | None) -> None:
         """Raises `RequestRefused` for pages that nobody allowed to use this server."""
         if self.options.origins.standing(origin, host) is Standing.FOREIGN:
             raise RequestRefused(BayeuxError.ORIGIN_DENIED)
-
-    def go_on(self, rest: Rest, exchange: Exchange, done: Done) -> None:
-        """Handle the rest of a request from the next turn on, while others have theirs."""
-        asyncio.get_running_loop().call_soon(self._go_on, rest, exchange, done)
-
-    def _go_on(self, rest: Rest, exchange: Exchange, done: Done) -> None:
-        try:
-            is_done = rest.go_on(self.bayeux, self.clock())
-        except Exception:
-            done(self.give_up(exchange))
-            return
-        if is_done:
-            done(None)
-        else:
-            self.go_on(rest, exchange, done)
-
-    async def finish(self, rest: Rest, exchange: Exchange) -> BayeuxError | None:
-        """The same, for who must wait for it; what to say if it failed."""
-        outcome: asyncio.Future[BayeuxError | None] = asyncio.get_running_loop().create_future()
-        self.go_on(rest, exchange, outcome.set_result)
-        return await asyncio.shield(outcome)
-
-    def give_up(self, exchange: Exchange) -> BayeuxError:
-        """A fault of ours, in an `except` clause: no later answer is owed; says what to say now."""
-        log.exception("a request failed")
-        self.bayeux.abort(exchange, self.clock())
-        return BayeuxError.SERVER_BUSY
 
     def status(self, exchange: Exchange) -> int:
         """The HTTP status of an answer: Bayeux's own failures are a 200."""

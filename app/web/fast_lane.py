@@ -24,7 +24,6 @@ from aiohttp.http_exceptions import BadHttpMessage, HttpProcessingError
 from aiohttp.streams import EMPTY_PAYLOAD, StreamReader
 from aiohttp.web_protocol import RequestHandler
 
-from app.bayeux.dispatch import receive
 from app.bayeux.errors import BayeuxError, RequestRefused
 from app.bayeux.exchange import ConnectionType, Exchange
 from app.delivery.messages import Event
@@ -266,14 +265,14 @@ class FastLane(RequestHandler):
         )
         self.unused_since = None
         try:
-            rest = receive(self._endpoint.bayeux, body, exchange, self._endpoint.clock())
+            rest = self._endpoint.turns.receive(body, exchange)
         except RequestRefused as refused:
             self._refuse(refused.error)
         except Exception:
-            self._fail(exchange, self._endpoint.give_up(exchange))
+            self._fail(exchange, self._endpoint.turns.give_up(exchange))
         else:
             if rest is not None:
-                self._endpoint.go_on(rest, exchange, partial(self._fail, exchange))
+                rest.done = partial(self._fail, exchange)
 
     def _fail(self, exchange: Exchange, error: BayeuxError | None) -> None:
         if error is not None and self._exchange is exchange:

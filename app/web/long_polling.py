@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from aiohttp import web
 
-from app.bayeux.dispatch import receive
 from app.bayeux.errors import BayeuxError, RequestRefused
 from app.bayeux.exchange import ConnectionType, Exchange
 from app.delivery.messages import Event
@@ -59,14 +58,14 @@ async def exchange_over_http(
     is_program = connection_type is ConnectionType.LONG_POLLING and is_cookieless(request.headers)
     exchange = Exchange(carrier, browser, is_cookieless=is_program)
     try:
-        rest = receive(endpoint.bayeux, body, exchange, endpoint.clock())
+        rest = endpoint.turns.receive(body, exchange)
     except RequestRefused:
         raise
     except Exception:
-        carrier.fail(endpoint.give_up(exchange))
+        carrier.fail(endpoint.turns.give_up(exchange))
     else:
         if rest is not None:
-            endpoint.go_on(rest, exchange, carrier.fail)
+            rest.done = carrier.fail
     try:
         return exchange, await carrier.wait()
     except asyncio.CancelledError:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Literal
 
 from aiohttp import HttpVersion11, WebSocketError, WSCloseCode, WSMsgType, web
 
-from app.bayeux.dispatch import receive
 from app.bayeux.errors import BayeuxError, RequestRefused
 from app.bayeux.exchange import ConnectionType, Exchange
 from app.delivery.messages import Event
@@ -44,7 +43,10 @@ _REASONS: dict[int, bytes] = {
     WSCloseCode.PROTOCOL_ERROR: b"a frame against the protocol",
     WSCloseCode.MESSAGE_TOO_BIG: BayeuxError.REQUEST_TOO_LARGE.wire().encode(),
 }
-_CLOSE_CODES = {BayeuxError.REQUEST_TOO_LARGE: WSCloseCode.MESSAGE_TOO_BIG}
+_CLOSE_CODES = {
+    BayeuxError.REQUEST_TOO_LARGE: WSCloseCode.MESSAGE_TOO_BIG,
+    BayeuxError.SERVER_BUSY: WSCloseCode.INTERNAL_ERROR,
+}
 
 
 def frame(payload: bytes) -> bytes:
@@ -327,30 +329,38 @@ class WebSocketDoor:
         return protocol in [name.strip() for name in offered]
 
     async def _read(self, response: _Response, socket: Socket) -> None:
-        bayeux, clock = self._endpoint.bayeux, self._endpoint.clock
+        clock = self._endpoint.clock
         while True:
             received = await response.hear()
-            socket.heard = now = clock()
+            socket.heard = clock()
             if received.type is not WSMsgType.TEXT:
                 await _end(response, socket, received)
                 return
             exchange = Exchange(socket, socket.browser, socket, is_cookieless=socket.is_cookieless)
-            try:
-                rest = receive(bayeux, received.data, exchange, now)
-                # What comes next on this socket waits.
-                error = None if rest is None else await self._endpoint.finish(rest, exchange)
-            except RequestRefused as refused:
-                code = _CLOSE_CODES.get(refused.error, WSCloseCode.INVALID_TEXT)
-                await _close(response, socket, code, str(refused))
-                return
-            except Exception:
-                error = self._endpoint.give_up(exchange)
+            error = await self._handle(received.data, exchange)
             if error is not None:
-                await _close(response, socket, WSCloseCode.INTERNAL_ERROR, error.wire())
+                code = _CLOSE_CODES.get(error, WSCloseCode.INVALID_TEXT)
+                await _close(response, socket, code, error.wire())
                 return
             if socket.is_draining():
                 # A client that does not read gets no more of its messages heard.
                 await socket.drained()
+
+    async def _handle(self, body: bytes, exchange: Exchange) -> BayeuxError | None:
+        """Returns when the message is done: what comes next on its socket waits."""
+        turns = self._endpoint.turns
+        try:
+            rest = turns.receive(body, exchange)
+        except RequestRefused as refused:
+            return refused.error
+        except Exception:
+            return turns.give_up(exchange)
+        if rest is None:
+            return None
+        outcome: asyncio.Future[BayeuxError | None] = asyncio.get_running_loop().create_future()
+        rest.done = outcome.set_result
+        # It goes on, whatever becomes of who waits here.
+        return await asyncio.shield(outcome)
 
 
 async def _end(

@@ -1,13 +1,17 @@
 """What is said in a turn leaves when the turn ends, and nothing overtakes it."""
 
+from itertools import pairwise
 from unittest.mock import Mock
 
 import pytest
 
 from app.bayeux.dispatch import Rest
+from app.web import turns
 from app.web.fast_lane import FastLane
+from app.web.intake import Intake
+from app.web.turns import _SMALL
 from tests.abuse.attacker import frame
-from tests.web.requests import HANDSHAKE, PUBLISH, encode, post_messages
+from tests.web.requests import HANDSHAKE, PUBLISH, encode, post, post_messages
 from tests.web.rig import Door, Rig, without_faults
 from tests.web.test_faults import UPGRADE
 
@@ -101,3 +105,72 @@ async def test_a_fault_in_the_middle_of_a_request_is_its_answer(
         monkeypatch.setattr(Rest, "go_on", Mock(side_effect=RuntimeError("a fault of ours")))
         await client.send(post_messages(*MANY))
         assert [each.status for each in client.heard().responses] == [200, 503]
+
+
+# Of a size that takes long to decode.
+LARGE = {**PUBLISH, "data": "x" * 5000}
+
+
+def test_requests_are_large_where_these_are() -> None:
+    assert len(encode(PUBLISH)) < _SMALL < len(encode(LARGE))
+
+
+@pytest.mark.parametrize("door", Door)
+async def test_of_many_large_requests_that_come_at_once_one_is_decoded_in_a_turn(
+    door: Door,
+) -> None:
+    with without_faults():
+        async with Rig(door=door, is_turn_over=lambda: True) as rig:
+            first, *clients = [rig.connect() for _ in range(20)]
+            await first.send(HELLO)
+            for client in clients:
+                client.send_now(post_messages(LARGE))
+            first.send_now(SAY)
+            published = [rig.bayeux.hub.counters.published]
+            while published[-1] < 1 + len(clients):
+                await first.settle(1)
+                published.append(rig.bayeux.hub.counters.published)
+            # The small one does not wait; in its turn one of the large ones may be handled, too.
+            steps = [after - before for before, after in pairwise(published)]
+            assert max(steps) <= 2
+            assert steps.count(2) <= 1
+            await first.settle()
+            assert all(len(each.heard().responses) == 1 for each in clients)
+            assert rig.endpoint.intake.held == 0
+
+
+@pytest.mark.parametrize("door", Door)
+async def test_large_requests_have_a_place_while_they_wait_or_are_refused(door: Door) -> None:
+    async with Rig(door=door, is_turn_over=lambda: True) as rig:
+        one, other = rig.connect(), rig.connect()
+        await one.send(HELLO)
+        request = post_messages(LARGE)
+        most = Intake().limit
+        rig.endpoint.intake.take(most - len(encode(LARGE)))
+        one.send_now(request)
+        other.send_now(request)
+        await one.settle()
+        assert [each.heard().responses[-1].status for each in (one, other)] == [200, 503]
+        await other.send(request)
+        assert other.heard().responses[-1].status == 200
+
+
+async def test_a_socket_whose_message_finds_no_place_is_closed_to_come_again() -> None:
+    async with Rig() as rig:
+        client = rig.connect()
+        await client.send(UPGRADE, frame(encode(HANDSHAKE)))
+        rig.endpoint.intake.take(Intake().limit)
+        await client.send(frame(encode(LARGE)))
+        assert b"\x03\xf3503::server_busy" in bytes(client.transport.written)
+
+
+async def test_a_large_request_that_is_refused_or_fails_in_its_turn_gives_its_place_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with Rig(is_turn_over=lambda: True) as rig:
+        client = rig.connect()
+        await client.send(HELLO, post(b"[" + b" " * 5000))
+        monkeypatch.setattr(turns, "receive", Mock(side_effect=RuntimeError("a fault of ours")))
+        await client.send(post_messages(LARGE))
+        assert [each.status for each in client.heard().responses] == [200, 400, 503]
+        assert rig.endpoint.intake.held == 0
