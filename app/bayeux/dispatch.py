@@ -310,7 +310,7 @@ def _carry_out(
         ext = message.get("ext")
         exchange.said = read_ext(bayeux, session, channel, message) if ext else SILENT
     if session.extensions:
-        run_incoming(session, message, bayeux.now, begin)
+        run_incoming(session, message, bayeux.now, begin, notices=bayeux.notices)
         if session.state in _LEFT:
             raise _unknown(bayeux, message, exchange)
     if channel.kind is not _META:

@@ -10,13 +10,16 @@ from app.bayeux.extension import SessionExtension
 from app.bayeux.hooks import check_outcome
 from app.bayeux.sessions import Session
 from app.bayeux.unfinished import Unfinished
+from app.delivery.notices import DROPPED, Notices
 
 _Hook = Callable[..., object]
 
 log = logging.getLogger(__name__)
 
 
-def run_incoming(session: Session, message: Json, now: float, begin: int = 0) -> None:
+def run_incoming(
+    session: Session, message: Json, now: float, begin: int = 0, *, notices: Notices
+) -> None:
     """In order, and failing closed: a hook that drops or raises refuses the message."""
     extensions = session.extensions[begin:] if begin else session.extensions
     for extension in extensions:
@@ -33,7 +36,7 @@ def run_incoming(session: Session, message: Json, now: float, begin: int = 0) ->
                 raise Refused(BayeuxError.SERVER_FAULT) from None
             passes = True
         if not passes:
-            log.info("message dropped by %s, session %s", type(extension).__name__, session.key)
+            notices.tell(DROPPED, session.key, type(extension).__name__)
             raise Refused(BayeuxError.MESSAGE_DELETED)
 
 

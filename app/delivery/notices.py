@@ -28,8 +28,23 @@ FULL = Incident(logging.WARNING, "session %s gets no more messages, its queue is
 GIVEN_UP = Incident(logging.WARNING, "session %s was given up: %s")
 ENDED = Incident(logging.INFO, "session %s was ended by %s")
 CLOSED = Incident(logging.INFO, "the socket of session %s was closed with %s")
+CUT = Incident(logging.INFO, "a connection of session %s was closed: %s")
+DROPPED = Incident(logging.INFO, "a message of session %s was dropped by %s")
 
-INCIDENTS = (REFUSED, FAILED, HELD, RESUMED, DEAD, LOST, FULL, GIVEN_UP, ENDED, CLOSED)
+INCIDENTS = (
+    REFUSED,
+    FAILED,
+    HELD,
+    RESUMED,
+    DEAD,
+    LOST,
+    FULL,
+    GIVEN_UP,
+    ENDED,
+    CLOSED,
+    CUT,
+    DROPPED,
+)
 _OTHERS = "(others)"
 
 

@@ -11,7 +11,6 @@ further bytes are set aside unparsed. Reading never stops, so the end of the str
 """
 
 import asyncio
-import logging
 from collections import deque
 from collections.abc import Sequence
 from functools import partial
@@ -27,6 +26,7 @@ from aiohttp.web_protocol import RequestHandler
 from app.bayeux.errors import BayeuxError, RequestRefused
 from app.bayeux.exchange import ConnectionType, Exchange
 from app.delivery.messages import Event
+from app.delivery.notices import CUT
 from app.web.client_frames import ClientFrames
 from app.web.cookies import is_cookieless
 from app.web.endpoint import FIXED_HEADERS, JSON_TYPE, Endpoint, error_body, join
@@ -34,8 +34,6 @@ from app.web.heads import Heads
 from app.web.known_head import KnownHead, Speaker, learn
 from app.web.odd_heads import is_odd
 from app.web.origins import Standing
-
-log = logging.getLogger(__name__)
 
 _SUPPORTED = "3.14."
 # The private parts of aiohttp's connection handler that are used here.
@@ -185,7 +183,7 @@ class FastLane(RequestHandler):
         self._set_aside.append(data)
         self._size_aside += len(data) + _PIECE
         if self._size_aside > _MAX_SET_ASIDE:
-            log.info("connection closed: too much sent while a request was held")
+            self._note_cut("too much was sent while a request was held")
             self.force_close()
 
     def _take_up(self) -> None:
@@ -439,8 +437,13 @@ class FastLane(RequestHandler):
     def _cut_off(self, transport: asyncio.Transport) -> None:
         """Closing is not enough, and may have begun: it waits until the client has read."""
         self._stall = None
-        log.info("connection closed: the client does not read")
+        self._note_cut("the client does not read")
         transport.abort()
+
+    def _note_cut(self, reason: str) -> None:
+        session = None if self._exchange is None else self._exchange.session
+        key = "(none)" if session is None else session.key
+        self._endpoint.bayeux.notices.tell(CUT, key, reason)
 
     def _end_stall(self) -> None:
         if self._stall is not None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import inspect
+import logging
 import re
 from collections.abc import AsyncIterator
 
@@ -157,6 +158,22 @@ async def test_too_much_behind_a_held_connect_ends_the_connection_and_its_hold(r
     await client.send(SAY * 200)
     assert client.is_over()
     assert [session.held for session in rig.bayeux.sessions] == [None]
+
+
+async def test_who_has_many_connections_closed_leaves_few_lines_in_the_log(
+    rig: Rig, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    client = await holding(rig)
+    key = next(iter(rig.bayeux.sessions)).key
+    await client.send(SAY * 400)
+    for _ in range(30):
+        client = rig.connect()
+        await client.send(HOLD, SAY * 400)
+        assert client.is_over()
+    rig.bayeux.notices.end_window()
+    line = f"a connection of session {key} was closed: too much was sent while a request was held"
+    assert caplog.messages == [line, f"{line}, 30 more"]
 
 
 async def test_many_requests_behind_a_held_connect_are_answered_in_order(rig: Rig) -> None:

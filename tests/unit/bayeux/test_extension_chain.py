@@ -133,6 +133,18 @@ def test_a_message_that_is_dropped_is_refused_and_the_later_ones_do_not_see_it(
     assert other.client_id is None
 
 
+def test_who_has_many_messages_dropped_leaves_few_lines_in_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    house, client = extended(Drops())
+    caplog.set_level(logging.INFO)
+    for _ in range(30):
+        client.publish("/x", 1)
+    house.bayeux.notices.end_window()
+    line = f"a message of session {client.session.key} was dropped by Drops"
+    assert caplog.messages == [line, f"{line}, 29 more"]
+
+
 def test_a_message_that_is_refused_is_refused_in_the_words_of_the_extension() -> None:
     _, client = extended(Drops(Refused(BayeuxError.PUBLISH_DENIED, "closed", ext={"until": 9})))
     reply = client.publish("/x", 1).reply
