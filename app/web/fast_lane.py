@@ -41,6 +41,7 @@ _PARTS = (
     *("_buffer_paused", "_close", "_drain_helper", "_force_close", "_keepalive_handle"),
     *("_keepalive_timeout", "_loop", "_manager", "_max_msg_queue_size", "_message_tail"),
     *("_messages", "_next_keepalive_close_time", "_parser", "_pause_reading_for_buffer"),
+    *("_reading_paused", "_resume_reading_for_buffer"),
     *("_paused", "_payload_parser", "_process_keepalive", "_request_count", "_upgraded"),
     *("_waiter", "finish_response", "handle_error", "set_parser"),
 )
@@ -49,6 +50,9 @@ _ErrInfo: Any = getattr(web_protocol, "_ErrInfo", None)
 _MAX_SET_ASIDE = 64 * 1024
 # What a piece of it takes besides its bytes.
 _PIECE = 64
+# Of what a socket brings so much is heard in a turn of the event loop: each six bytes may be a
+# frame, and tens of thousands of them take long.
+_SOCKET_PIECE = 16 * 1024
 _SUFFIXES = ("", "/", "/handshake", "/connect", "/subscribe", "/publish", "/disconnect")
 # Content types that need no look: JSON in UTF-8, or said to be text, or nothing said.
 _PLAIN_TYPES = frozenset(
@@ -105,6 +109,7 @@ class FastLane(RequestHandler):
         "_size_aside",
         "_speaker",
         "_stall",
+        "_unheard",
         "began_at",
         "unused_since",
     )
@@ -122,6 +127,8 @@ class FastLane(RequestHandler):
         self._ordinary = 0
         # Where what the connection brings goes when it has become a socket.
         self._frames: ClientFrames | None = None
+        # What a socket has said, and there was no time for.
+        self._unheard = b""
         self._body: StreamReader = EMPTY_PAYLOAD
         # What came meanwhile, in the pieces in which it came: how aiohttp reads what is behind a
         # refused upgrade depends on them.
@@ -152,6 +159,8 @@ class FastLane(RequestHandler):
                 self._parse(data)
             else:
                 self._receive(body)
+        elif self._frames is not None:
+            self._hear(data)
         elif self._upgraded or self._payload_parser is not None:
             super().data_received(data)
         elif data and (self._set_aside or self._is_taken()):
@@ -280,7 +289,35 @@ class FastLane(RequestHandler):
 
     def set_parser(self, parser: Any, data_received_cb: Any = None) -> None:
         self._frames = ClientFrames(parser, self._endpoint.options.max_request_size)
+        tail, self._message_tail = self._message_tail, b""
         super().set_parser(cast("Any", self._frames), data_received_cb)
+        if tail:
+            self._hear(tail)
+
+    def _hear(self, data: bytes) -> None:
+        """What a socket says, a piece in each turn; until all is heard, no more is read."""
+        if not self._unheard:
+            if len(data) <= _SOCKET_PIECE:
+                super().data_received(data)
+                return
+            super()._pause_reading_for_buffer()
+            if not self._reading_paused:
+                self._loop.call_soon(self._hear_more)
+        self._unheard += data
+
+    def _hear_more(self) -> None:
+        piece, self._unheard = self._unheard[:_SOCKET_PIECE], self._unheard[_SOCKET_PIECE:]
+        if piece:
+            super().data_received(piece)
+        if not self._unheard:
+            self._resume_reading_for_buffer()
+        elif not self._reading_paused:
+            self._loop.call_soon(self._hear_more)
+
+    def resume_reading(self, resume_parser: bool = True) -> None:
+        super().resume_reading(resume_parser)
+        if self._unheard:
+            self._loop.call_soon(self._hear_more)
 
     @property
     def has_unmasked_frame(self) -> bool:
@@ -455,6 +492,7 @@ class FastLane(RequestHandler):
         self._end_stall()
         self._finish_reading()
         self._set_aside, self._size_aside = None, 0
+        self._unheard = b""
         exchange, self._exchange = self._exchange, None
         if exchange is not None:
             self._endpoint.bayeux.abort(exchange, self._endpoint.clock())

@@ -11,8 +11,10 @@ import pytest
 from aiohttp.web_protocol import RequestHandler
 
 from app.web import listener
+from app.web.client_frames import ClientFrames
 from app.web.endpoint import WebOptions
 from app.web.fast_lane import _PARTS, FastLane, is_supported
+from tests.abuse.attacker import frame
 from tests.web.requests import (
     CONNECT,
     HANDSHAKE,
@@ -23,6 +25,7 @@ from tests.web.requests import (
     post_messages,
 )
 from tests.web.rig import LONG_S, Client, Door, Rig
+from tests.web.test_faults import UPGRADE
 
 pytestmark = pytest.mark.usefixtures("nothing_blocks")
 
@@ -174,6 +177,42 @@ async def test_who_has_many_connections_closed_leaves_few_lines_in_the_log(
     rig.bayeux.notices.end_window()
     line = f"a connection of session {key} was closed: too much was sent while a request was held"
     assert caplog.messages == [line, f"{line}, 30 more"]
+
+
+async def test_what_a_socket_says_is_heard_in_small_pieces_while_others_have_their_turn(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard: list[bytes] = []
+
+    def feed_data(self: ClientFrames, data: bytes) -> tuple[bool, bytes]:
+        heard.append(data)
+        return False, b""
+
+    monkeypatch.setattr(ClientFrames, "feed_data", feed_data)
+    fragments = b"".join(frame(b"%d" % number, is_final=False) for number in range(20_000))
+    client = rig.connect()
+    await client.send(UPGRADE + fragments[:50_000])
+    client.send_now(fragments[50_000:])
+    before = len(heard)
+    await client.settle(1)
+    assert len(heard) == before + 1
+    assert client.transport.is_reading_paused
+    await client.settle()
+    assert b"".join(heard) == fragments
+    assert max(map(len, heard)) <= 16 * 1024
+    assert not client.transport.is_reading_paused
+
+
+async def test_many_frames_at_once_are_answered_each(rig: Rig) -> None:
+    client = rig.connect()
+    await client.send(UPGRADE, frame(encode(HANDSHAKE)))
+    says = [frame(encode({**PUBLISH, "id": f"n{n}", "data": "x" * 300})) for n in range(500)]
+    await client.send(b"".join(says))
+    await client.settle(2000)
+    written = bytes(client.transport.written)
+    places = [written.find(b'"id":"n%d"' % number) for number in range(500)]
+    assert -1 not in places
+    assert places == sorted(places)
 
 
 async def test_many_requests_behind_a_held_connect_are_answered_in_order(rig: Rig) -> None:
