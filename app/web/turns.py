@@ -102,12 +102,12 @@ class Turns:
             asyncio.get_running_loop().call_soon(self._go_on)
 
     def _go_on(self) -> None:
-        """At least one has its turn, and none has two: it may wait for another."""
+        """At least one has its turn, and none has many: it may wait for another."""
         self._is_due = False
-        while self._waiting and self._large < _MOST_LARGE:
-            self._going.append(self._waiting.popleft())
-            self._large += 1
-        for _ in range(len(self._going)):
+        for _ in range(len(self._going) + len(self._waiting)):
+            if self._waiting and self._large < _MOST_LARGE:
+                self._going.append(self._waiting.popleft())
+                self._large += 1
             request = self._going.popleft()
             if not self._handle_some(request):
                 self._going.append(request)
