@@ -43,8 +43,7 @@ def fail(monkeypatch: pytest.MonkeyPatch) -> Fail:
                 dispatch.receive(bayeux, body, exchange, now)
             raise RuntimeError("on purpose")
 
-        for module in ("fast_lane", "long_polling", "websocket"):
-            monkeypatch.setattr(f"app.web.{module}.receive", receive)
+        monkeypatch.setattr("app.web.turns.receive", receive)
 
     return start
 
