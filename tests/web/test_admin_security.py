@@ -237,6 +237,8 @@ PURGE = "/dead-letters/purge"
         ("PUT", HOLD, b'{"reason":"x","until":"7"}'),
         ("PUT", HOLD, b'{"reason":"x","until":7.5}'),
         ("PUT", HOLD, b'{"reason":"x","until":-7}'),
+        ("PUT", HOLD, b'{"reason":"x","until":253402300800000}'),
+        ("PUT", HOLD, b'{"reason":"x","until":18446744073709551616}'),
         ("PUT", HOLD, b'{"reason":"x","until":NaN}'),
         ("PUT", HOLD, b'{"reason":"x","who":"somebody"}'),
         ("PUT", HOLD, orjson.dumps({"reason": "x" * 1025})),

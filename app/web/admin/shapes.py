@@ -10,7 +10,9 @@ from pydantic import Field
 
 Item = TypeVar("Item")
 
-Ms = Annotated[int, Field(ge=0, description="Milliseconds since 1970.")]
+# The end of the year 9999: neither dates nor the store go much further.
+_LATEST_MS = 253_402_300_799_999
+Ms = Annotated[int, Field(ge=0, le=_LATEST_MS, description="Milliseconds since 1970.")]
 Count = Annotated[int, Field(ge=0)]
 DispatcherState = Literal["UNDEF", "ALIVE", "POLLING", "DEAD"]
 LetterState = Literal["new", "replayed"]
