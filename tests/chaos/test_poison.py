@@ -12,7 +12,7 @@ from tests.chaos.manners import Manner
 from tests.chaos.talker import SocketTalker, Talker
 
 MESSAGES = 100
-POISON = f"careful-{MESSAGES // 2}"
+POISON = f"insistent-{MESSAGES // 2}"
 MAX_ATTEMPTS = 4
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
@@ -21,8 +21,9 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
 async def receive_what_waits(ring: Arena, manner: Manner, by: type[Talker] = Talker) -> Result:
     """One receiver, for whom all messages wait when it first asks."""
     receiver = ring.add_receiver("joe/1", manner, by=by)
-    await receiver.step()
-    publisher = ring.add_publisher("careful")
+    while not receiver.is_subscribed.is_set():
+        await receiver.step()
+    publisher = ring.add_publisher("insistent", has_keys=True)
     for _ in range(MESSAGES):
         await publisher.publish("/chaos/a", asyncio.Event())
     async with ring.crowd():
