@@ -8,6 +8,8 @@ const LONGEST_PAUSE_MS = 30_000;
 // not (1009).
 const PASSING = new Set(["402", "408", "429"]);
 const HOPELESS = new Set([400, 413, 1007, 1009]);
+// The server's own code fails at this publish, and would fail again.
+const SERVER_FAULT = "500";
 // What a message has besides when it is sent: ids, and what extensions add.
 const ENVELOPE = 500;
 
@@ -27,7 +29,8 @@ export const newKey = () =>
 function isRefusal({error, failure}) {
     const number = String(error ?? "").slice(0, 3);
     const code = failure?.websocketCode ?? failure?.httpCode;
-    return (number.startsWith("4") && !PASSING.has(number)) || HOPELESS.has(code);
+    const isFinal = number.startsWith("4") ? !PASSING.has(number) : number === SERVER_FAULT;
+    return isFinal || HOPELESS.has(code);
 }
 
 /**
