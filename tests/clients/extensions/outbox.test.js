@@ -130,11 +130,10 @@ test("what a socket took along that was closed for other reasons stays", async (
 });
 
 test("what the server's own code fails at lets the others through", async () => {
-    const {client, outbox, refused} = await publisher();
+    const {client, outbox} = await publisher();
     const answered = outbox.publish("/orders", 1);
     await client.answer("/orders", {successful: false, error: "500::server_fault"});
     await assert.rejects(answered, {name: "PublishRefused"});
-    assert.equal(refused.length, 1);
     outbox.publish("/orders", 2);
     assert.equal(client.sent("/orders").data, 2);
     outbox.close();
