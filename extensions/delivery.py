@@ -29,7 +29,7 @@ from app.delivery.verdicts import SILENT, Unreadable, Verdict, read_said
 
 SERVICE = "/service/delivery"
 _HANDSHAKE = "/meta/handshake"
-_MANY = 100
+_MANY = 1000
 # What all receivers are told, then what is this one's own: in every event, and in some.
 _EVENT = b'%b"seq":%d,"queue":{"index":%d,"size":%d}%b}}}'
 _LIFE = b',"expiration":{"lifeTime":%d,"remainingLife":%d}'
@@ -135,8 +135,8 @@ def _judge(bayeux: Bayeux, session: Session, verdicts: Sequence[Verdict], now: f
     settlement, is_new = bayeux.settlement, trial is None
     if trial is None:
         trial = settlement.judge(session, verdicts, now)
-    # To read very many takes a turn, and to give back very many another one.
-    has_time = not (is_new and len(verdicts) > _MANY and bayeux.is_turn_over())
+    # To read very many takes a turn, and to give back very many takes another.
+    has_time = trial.is_over or not (is_new and len(verdicts) > _MANY)
     if not (has_time and settlement.carry_out(session, trial, now, bayeux.is_turn_over)):
         if present is not None:
             present.progress = trial

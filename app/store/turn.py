@@ -163,7 +163,7 @@ class Turn:
         for batches in _shares(self.batches, [_SESSION] * len(self.batches)):
             call = scripts.hand_over(keys, epoch, batches)
             yield Outgoing(call, note=told.handed_over(batches))
-        is_patient = not any(map(_has_hand_over, self.marks.values()))
+        is_patient = not any(map(_has_first_hand_over, self.marks.values()))
         for marks in _shares_of_marks(self.marks):
             call = scripts.mark(keys, epoch, marks)
             yield Outgoing(call, note=told.marked(marks), is_patient=is_patient)
@@ -328,9 +328,9 @@ class Turns:
         return self._turns[-1]
 
 
-def _has_hand_over(marks: Mapping[int, Mark]) -> bool:
-    """Whether anything of this is, or is about to be, in its receiver's hands."""
-    return any(mark.seq > 0 for mark in marks.values())
+def _has_first_hand_over(marks: Mapping[int, Mark]) -> bool:
+    """Whether a receiver is about to get any of these; repeats wait until the store has them."""
+    return any(mark.seq > 0 and mark.attempts <= 1 for mark in marks.values())
 
 
 def _hides_hand_over(before: Mark | None, mark: Mark) -> bool:

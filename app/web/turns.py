@@ -99,7 +99,9 @@ class Turns:
     def _go_on_soon(self) -> None:
         if not self._is_due:
             self._is_due = True
-            asyncio.get_running_loop().call_soon(self._go_on)
+            loop = asyncio.get_running_loop()
+            # What is read now is answered when its turn ends, one call behind the next one.
+            loop.call_soon(loop.call_soon, self._go_on)
 
     def _go_on(self) -> None:
         """At least one has its turn, and none has many: it may wait for another."""

@@ -15,6 +15,8 @@ Message = dict[str, Any]
 _TIMEOUT_S = 20.0
 # How long the bystander rests between two questions.
 _REST_S = 0.001
+# How often a refused handshake is tried, and how long to wait between.
+_HANDSHAKES, _LATER_S = 20, 0.5
 
 
 class Client:
@@ -26,9 +28,18 @@ class Client:
         self._http = http.client.HTTPConnection(split.netloc, timeout=_TIMEOUT_S)
         self._cookie = ""
         self.id = ""
-        hello = {"channel": "/meta/handshake", "version": "1.0", "ext": ext or {}}
-        [reply, *_] = self.say({**hello, "supportedConnectionTypes": ["long-polling"]})
-        self.id = reply["clientId"]
+        hello: Message = {"channel": "/meta/handshake", "version": "1.0", "ext": ext or {}}
+        hello["supportedConnectionTypes"] = ["long-polling"]
+        self.id = self._shake_hands(hello)
+
+    def _shake_hands(self, hello: Message) -> str:
+        """The client id; a server that is late, as on a busy machine, says: come back later."""
+        for _ in range(_HANDSHAKES):
+            [reply, *_] = self.say(hello)
+            if "clientId" in reply:
+                return str(reply["clientId"])
+            time.sleep(_LATER_S)
+        raise RuntimeError("the server takes no handshake")
 
     def begin(self, body: bytes) -> None:
         """Send a request; its answer is not read yet."""

@@ -119,6 +119,12 @@ async def test_of_very_much_that_is_handed_over_the_store_hears_in_the_same_turn
     at.store.flush()
     assert at.line.unanswered == 3
     assert at.store.is_prompt
+    again = [mark(n, 4000 + n, batch=2, position=1 + n) for n in range(3000)]
+    at.store.mark("joe/1", [each._replace(attempts=2) for each in again])
+    at.store.flush()
+    # Nobody gets what came before until the store knows.
+    assert at.line.unanswered == 4
+    assert not at.store.is_prompt
 
 
 async def test_what_must_not_overtake_the_rest_of_a_turn_takes_it_along(

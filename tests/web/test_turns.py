@@ -6,6 +6,7 @@ from unittest.mock import Mock
 import pytest
 
 from app.bayeux.dispatch import Rest
+from app.bayeux.server import Bayeux
 from app.web import turns
 from app.web.fast_lane import FastLane
 from app.web.intake import Intake
@@ -75,7 +76,7 @@ async def test_a_request_of_many_messages_lets_others_have_their_turn(door: Door
             one, other = rig.connect(), rig.connect()
             await one.send(HELLO)
             one.send_now(post_messages(*MANY))
-            other.send_now(SAY)
+            other.send_now(HELLO)
             while not other.heard().responses:
                 await one.settle(1)
             if door is Door.FAST_LANE:
@@ -174,3 +175,24 @@ async def test_a_large_request_that_is_refused_or_fails_in_its_turn_gives_its_pl
         await client.send(post_messages(LARGE))
         assert [each.status for each in client.heard().responses] == [200, 400, 503]
         assert rig.endpoint.intake.held == 0
+
+
+async def test_between_two_parts_of_a_request_others_are_answered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with Rig(is_turn_over=lambda: True) as rig:
+        busy, other = rig.connect(), rig.connect()
+        await busy.send(HELLO)
+        answered: list[int] = []
+        go_on = Rest.go_on
+
+        def note(rest: Rest, bayeux: Bayeux, now: float) -> bool:
+            answered.append(len(other.heard().responses))
+            return go_on(rest, bayeux, now)
+
+        monkeypatch.setattr(Rest, "go_on", note)
+        busy.send_now(post_messages(*MANY))
+        other.send_now(HELLO)
+        await busy.settle()
+        assert answered[0] == 1
+        assert len(busy.heard().responses) == 2
