@@ -96,26 +96,26 @@ walter disconnects
 pins: S24
 alice takes /s24
 bob handshakes
-bob -> 60 times /s24 {"data": "a1"}
-       40 times /s24 {"data": "a2"}
-bob <- 100 times /s24 ok
+bob -> 12 times /s24 {"data": "a1"}
+       8 times /s24 {"data": "a2"}
+bob <- 20 times /s24 ok
 alice -> /meta/connect {"ext": {"ack": 1}}
-alice <- 60 times /s24 {"data": "a1", ...}
-         40 times /s24 {"data": "a2", ...}
+alice <- 12 times /s24 {"data": "a1", ...}
+         8 times /s24 {"data": "a2", ...}
          /meta/connect ok {"ext": {"ack": 2}}
 alice ~> /meta/connect {"ext": {"ack": 2}}
-bob -> 60 times /s24 {"data": "b1"}
-       40 times /s24 {"data": "b2"}
-bob <- 100 times /s24 ok
-alice <~ 60 times /s24 {"data": "b1", ...}
-         40 times /s24 {"data": "b2", ...}
+bob -> 12 times /s24 {"data": "b1"}
+       8 times /s24 {"data": "b2"}
+bob <- 20 times /s24 ok
+alice <~ 12 times /s24 {"data": "b1", ...}
+         8 times /s24 {"data": "b2", ...}
          /meta/connect ok {"ext": {"ack": 3}}
 alice ~> /meta/connect {"ext": {"ack": 3}}
-bob -> 60 times /s24 {"data": "c1"}
-       40 times /s24 {"data": "c2"}
-bob <- 100 times /s24 ok
-alice <~ 60 times /s24 {"data": "c1", ...}
-         40 times /s24 {"data": "c2", ...}
+bob -> 12 times /s24 {"data": "c1"}
+       8 times /s24 {"data": "c2"}
+bob <- 20 times /s24 ok
+alice <~ 12 times /s24 {"data": "c1", ...}
+         8 times /s24 {"data": "c2", ...}
          /meta/connect ok {"ext": {"ack": 4}}
 alice ~> /meta/connect {"ext": {"ack": 4}}
 alice is held
