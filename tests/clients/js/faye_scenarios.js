@@ -163,10 +163,13 @@ export async function findsItsFeetAfterTheServerWasKilled(context) {
     await sender.publish(channel, "before");
     assert.equal((await inbox.next()).data, "before");
     const ids = [sender.id, receiver.id];
-    await receiver.handshakes.next();
+    await Promise.all([sender.handshakes.next(), receiver.handshakes.next()]);
 
     await ask("kill and start the server");
-    await receiver.handshakes.until((reply) => reply.successful);
+    // Each finds out by itself; what it publishes before is refused.
+    for (const client of [sender, receiver]) {
+        await client.handshakes.until((reply) => reply.successful);
+    }
     // Faye subscribes again by itself; a subscription of ours comes after its own.
     await receiver.subscribe(`${context.root}/fence`);
     await sender.publish(channel, "after");
