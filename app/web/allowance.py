@@ -3,9 +3,9 @@
 import asyncio
 from time import thread_time
 
-# Beyond this, others have their turn. Reading and telling each have as much, the store a share. It is
-# time of the processor: what other programs take of it makes no turn shorter, or a burst would come
-# in more pieces just when the machine is busy.
+# Beyond this, others have their turn. Reading and telling each have as much, the store a share.
+# It is time of the processor: what other programs take of it makes no turn shorter, or a burst
+# would come in more pieces just when the machine is busy.
 _TURN_S = 0.005
 
 
