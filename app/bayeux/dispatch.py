@@ -233,7 +233,7 @@ def _handle(bayeux: Bayeux, message: Json, exchange: Exchange, begin: int) -> in
         else:
             is_complete = _carry_out(bayeux, channel, message, exchange, reply, begin)
     except Unfinished as unfinished:
-        return _interrupt(exchange, unfinished)
+        return _resumes_at(exchange, unfinished)
     except Refused as refused:
         refused.fill(reply)
         if refused.advice and exchange.session is not None:
@@ -251,8 +251,8 @@ def _handle(bayeux: Bayeux, message: Json, exchange: Exchange, begin: int) -> in
     return _DONE
 
 
-def _interrupt(exchange: Exchange, unfinished: Unfinished) -> int:
-    """Its session does nothing else until the message has been handled to its end."""
+def _resumes_at(exchange: Exchange, unfinished: Unfinished) -> int:
+    """Which of its session's extensions goes on with the message; past the last, its handler."""
     session = exchange.session
     if session is None:
         return 0
