@@ -5,6 +5,11 @@ from enum import Enum
 
 # The first attempt after a failure comes soon, whatever the delay between later ones (seconds).
 FIRST_ATTEMPT_S = 0.4
+# A message that was refused stays away for this long at least, twice as long with each hand-over
+# (seconds), ...
+_LEAST_PAUSE_S = 0.1
+# ... up to this, or to the session's delay if that is longer.
+_LONGEST_LEAST_PAUSE_S = 1.0
 
 
 class State(Enum):
@@ -49,6 +54,12 @@ NEXT: dict[tuple[State, Input], State] = {
     (State.POLLING, Input.GIVE_UP): State.DEAD,
     (State.POLLING, Input.END): State.DEAD,
 }
+
+
+def least_pause_s(attempts: int, longest_s: float = 0.0) -> float:
+    """How long a message that was handed over so often stays away, whatever its receiver says."""
+    grown_s = _LEAST_PAUSE_S * 2.0 ** min(attempts - 1, 30)
+    return min(grown_s, max(longest_s, _LONGEST_LEAST_PAUSE_S))
 
 
 def step(state: State, seen: Input) -> State:
@@ -177,17 +188,22 @@ class Dispatcher:
         else:
             self._fail(Input.LOSS, Awaited.CLIENT, now, None)
 
-    def refused(self, now: float, delay_s: float | None = None) -> None:
-        """The receiver could not take messages, or gave no verdict in time."""
+    def refused(self, now: float, delay_s: float | None = None, attempts: int = 1) -> None:
+        """The receiver could not take a message, or gave no verdict in time.
+
+        The message was handed over so often: the pause grows with that, even if the receiver asks
+        for none.
+        """
         self.is_calm = False
         self._has_refused = True
         if self.hold_record is not None or self.is_dead:
             return
+        least_s = least_pause_s(attempts, self.policy.delay_s)
         if self._awaited is None:
-            self._fail(Input.REFUSAL, Awaited.TIME, now, delay_s)
-        elif self._awaited is Awaited.TIME and delay_s is not None and self.deadline is not None:
+            self._fail(Input.REFUSAL, Awaited.TIME, now, delay_s, least_s)
+        elif self._awaited is Awaited.TIME and self.deadline is not None:
             # What was handed over before the failure belongs to the same failure.
-            self.deadline = max(self.deadline, now + delay_s)
+            self.deadline = max(self.deadline, now + max(delay_s or 0.0, least_s))
 
     def due(self, now: float) -> None:
         """What falls due by now happens."""
@@ -234,13 +250,20 @@ class Dispatcher:
         elif self._awaited is Awaited.TIME:
             self._awaited = Awaited.CLIENT_AND_TIME
 
-    def _fail(self, seen: Input, awaited: Awaited, now: float, delay_s: float | None) -> None:
+    def _fail(
+        self,
+        seen: Input,
+        awaited: Awaited,
+        now: float,
+        delay_s: float | None,
+        least_s: float = 0.0,
+    ) -> None:
         if self._is_exhausted():
             self._flow(Input.GIVE_UP)
             return
         self.attempt += 1
         pause_s = self._pause_s() if delay_s is None else delay_s
-        self._await(seen, awaited, now, now + pause_s)
+        self._await(seen, awaited, now, now + max(pause_s, least_s))
 
     def _is_exhausted(self) -> bool:
         return self.policy.delay_s == 0 or 0 <= self.policy.retries <= self.attempt

@@ -5,7 +5,7 @@ from typing import Generic, TypeVar
 
 from app.delivery import attempts, error_codes, notices
 from app.delivery.counters import Counters
-from app.delivery.dispatcher import Dispatcher, Hold, Input
+from app.delivery.dispatcher import Dispatcher, Hold, Input, least_pause_s
 from app.delivery.entries import Carried, Entry, Settling
 from app.delivery.error_codes import ErrorCode
 from app.delivery.exits import Exits
@@ -248,14 +248,17 @@ class Settlement(Generic[R]):
             case Input.LOSS:
                 dispatcher.lost(now)
             case Input.REFUSAL:
-                dispatcher.refused(now, failure.delay_s)
+                dispatcher.refused(now, failure.delay_s, failure.attempts)
             case Input.GIVE_UP | Input.END:
                 dispatcher.end(reaction.input)
                 receiver.is_closed = receiver.is_given_up = True
             case _:
                 pass
-        if reaction.pause_s is not None:
-            dispatcher.pause(now, reaction.pause_s)
+        pause_s = reaction.pause_s
+        if reaction.input is None and reaction.message is ForMessage.STAYS:
+            pause_s = max(pause_s or 0.0, least_pause_s(failure.attempts))
+        if pause_s is not None:
+            dispatcher.pause(now, pause_s)
         if dispatcher.state is not before and self._witness is not None:
             self._witness.dispatcher(receiver, dispatcher.state)
         self._owner.note(receiver)

@@ -126,7 +126,7 @@ class Books:
             self.stay(place, copy)
             self.hold(place, None)
         elif code.startswith("communication"):
-            place.contact.refused(now, delay_s)
+            place.contact.refused(now, delay_s, copy.attempts)
             if place.contact.is_dead:
                 self.bury(place, [copy], code)
                 self.bury_all(place, code, now)

@@ -259,7 +259,35 @@ def test_a_receiver_may_ask_for_another_delay_once() -> None:
     assert dispatcher.deadline == 41.0
     dispatcher.due(41.0)
     dispatcher.refused(41.0, 0.0)
-    assert dispatcher.deadline == 41.0
+    assert dispatcher.deadline == 41.1
+
+
+def test_no_delay_is_a_short_one_that_doubles_with_each_hand_over_up_to_the_delay_agreed_on() -> (
+    None
+):
+    dispatcher, now, pauses = alive(retries=-1, delay_s=3.0), 10.0, []
+    for attempts in range(1, 9):
+        dispatcher.refused(now, 0.0, attempts)
+        assert dispatcher.deadline is not None
+        pauses.append(round(dispatcher.deadline - now, 3))
+        now = dispatcher.deadline
+        dispatcher.due(now)
+        # Other messages may be acked meanwhile.
+        dispatcher.acked()
+    assert pauses == [0.1, 0.2, 0.4, 0.8, 1.6, 3.0, 3.0, 3.0]
+
+
+def test_who_agreed_on_next_to_no_delay_waits_up_to_a_second() -> None:
+    dispatcher = alive(retries=-1, delay_s=0.001)
+    dispatcher.refused(10.0, None, 30)
+    assert dispatcher.deadline == 11.0
+
+
+def test_of_several_refusals_the_message_that_was_handed_over_most_often_counts() -> None:
+    dispatcher = alive(retries=-1, delay_s=10.0)
+    dispatcher.refused(10.0, 0.0, 1)
+    dispatcher.refused(10.0, 0.0, 6)
+    assert dispatcher.deadline == 13.2
 
 
 def test_of_several_delays_the_longest_counts() -> None:

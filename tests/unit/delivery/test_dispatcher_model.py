@@ -30,7 +30,7 @@ class Naive:
     def flows(self, now: float) -> bool:
         return self.state == "ALIVE" and not self.is_held and now >= self.paused_until
 
-    def fail(self, now: float, pause_s: float | None = None) -> None:
+    def fail(self, now: float, pause_s: float | None = None, least_s: float = 0.0) -> None:
         self.paused_until = 0.0
         if self.delay_s == 0 or (self.retries >= 0 and self.failures >= self.retries):
             self.is_dead = True
@@ -38,7 +38,7 @@ class Naive:
         self.failures += 1
         if pause_s is None:
             pause_s = 0.4 if self.failures == 1 else self.delay_s
-        self.attempt_at = now + pause_s
+        self.attempt_at = now + max(pause_s, least_s)
 
     def tick(self, now: float) -> None:
         if self.attempt_at is None or now < self.attempt_at or self.is_dead:
@@ -69,15 +69,16 @@ class Naive:
         elif not self.must_wait:
             self.fail(now)
 
-    def refused(self, now: float, delay_s: float | None) -> None:
+    def refused(self, now: float, delay_s: float | None, attempts: int) -> None:
         self.has_refused = True
         if self.is_held or self.is_gone:
             return
+        least_s = min(0.1 * 2 ** (attempts - 1), max(self.delay_s, 1.0))
         if not self.must_wait:
             self.must_wait = True
-            self.fail(now, delay_s)
-        elif delay_s is not None and self.attempt_at is not None:
-            self.attempt_at = max(self.attempt_at, now + delay_s)
+            self.fail(now, delay_s, least_s)
+        elif self.attempt_at is not None:
+            self.attempt_at = max(self.attempt_at, now + max(delay_s or 0.0, least_s))
 
     def acked(self) -> None:
         self.has_refused = False
@@ -99,7 +100,14 @@ class Naive:
             self.attempt_at = now + (0.4 if self.failures <= 1 else self.delay_s)
 
 
-ACTS = ["contact", "lost", "refused", "refused 3", "acked", "pause", "hold", "resume", "tick"]
+REFUSALS: dict[str, tuple[float | None, int]] = {
+    "refused": (None, 1),
+    "refused 3": (3.0, 1),
+    "refused at once": (0.0, 1),
+    "refused at once again": (0.0, 4),
+    "refused at once for ever": (0.0, 100),
+}
+ACTS = ["contact", "lost", *REFUSALS, "acked", "pause", "hold", "resume", "tick"]
 
 
 @settings(max_examples=400)
@@ -121,10 +129,9 @@ def test_the_dispatcher_decides_like_the_rules_told_one_by_one(
             case "contact" | "lost":
                 getattr(real, act)(now)
                 getattr(naive, act)(now)
-            case "refused" | "refused 3":
-                delay = 3.0 if act == "refused 3" else None
-                real.refused(now, delay)
-                naive.refused(now, delay)
+            case said if said in REFUSALS:
+                real.refused(now, *REFUSALS[said])
+                naive.refused(now, *REFUSALS[said])
             case "acked":
                 real.acked()
                 naive.acked()
