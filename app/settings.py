@@ -109,9 +109,22 @@ class Settings(BaseSettings):
     allow_origin: list[str] = Field(
         [], description="Origin of pages that may use this server besides its own; * for all."
     )
+    trusted_proxies: list[str] = Field(
+        [],
+        description="Addresses and networks of proxies whose word on the client's address counts; "
+        "unix for whoever connects to the Unix socket.",
+    )
+    forwarded_header: Literal["X-Forwarded-For", "Forwarded"] = Field(
+        "X-Forwarded-For", description="Header in which these proxies say it; the other is ignored."
+    )
     extension: list[str] = Field([], description="Extension to install, as MODULE:FACTORY.")
     tls_cert: Path | None = Field(None, description="Certificate chain; turns TLS on.")
     tls_key: Path | None = Field(None, description="Private key of the certificate.")
+    tls_client_ca: Path | None = Field(
+        None,
+        description="Authorities of client certificates, which are asked for, not required; "
+        "extensions see whose they are.",
+    )
     fast_lane: bool = Field(True, description="Answer plain requests without aiohttp's machinery.")
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         "info", description="How much is logged."
@@ -276,6 +289,15 @@ class Settings(BaseSettings):
                 raise ValueError(f"{origin!r} must be like https://example.org, or *")
         return origins
 
+    @field_validator("trusted_proxies")
+    @classmethod
+    def _check_proxies(cls, proxies: list[str]) -> list[str]:
+        for proxy in proxies:
+            if proxy != "unix":
+                # Says itself what is wrong: a network has no bits behind its mask.
+                ipaddress.ip_network(proxy)
+        return proxies
+
     @field_validator("extension")
     @classmethod
     def _check_extensions(cls, extensions: list[str]) -> list[str]:
@@ -323,6 +345,8 @@ class Settings(BaseSettings):
     def _check_together(self) -> Self:
         if (self.tls_cert is None) != (self.tls_key is None):
             raise ValueError("tls_cert and tls_key belong together")
+        if self.tls_client_ca is not None and self.tls_cert is None:
+            raise ValueError("tls_client_ca needs tls_cert: without TLS there are no certificates")
         if self.durability.startswith("replicas:") and self.redis is None:
             raise ValueError(
                 f"durability {self.durability} needs redis: a server's own store has no replicas"

@@ -304,6 +304,7 @@ def _carry_out(
     session = exchange.session
     if session is None or message.get("clientId") != session.client_id or session.state in _LEFT:
         raise _unknown(bayeux, message, exchange)
+    session.caller = exchange.caller
     if exchange.progress is None:
         if (session.terms is not None or session.is_durable) and bayeux.exits.is_crowded:
             raise _crowded(bayeux)

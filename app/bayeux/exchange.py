@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Protocol
 
+from app.bayeux.caller import UNKNOWN, Caller
 from app.delivery.messages import Event
 from app.delivery.verdicts import SILENT
 
@@ -72,6 +73,7 @@ class Exchange:
 
     __slots__ = (
         "browser",
+        "caller",
         "carrier",
         "client_id",
         "connect",
@@ -97,8 +99,11 @@ class Exchange:
         pipe: Pipe | None = None,
         *,
         is_cookieless: bool = False,
+        caller: Caller = UNKNOWN,
     ) -> None:
         self.carrier = carrier
+        # Who sent it, as HTTP tells it.
+        self.caller = caller
         # The identity of the browser: what its cookie says, or what its socket was given.
         # `new_browser` is to be given to it.
         self.browser = browser

@@ -53,6 +53,7 @@ class Handshake:
         bayeux, options = self._bayeux, self._bayeux.options
         queue = CallbackQueue(options.queue_limits, bayeux.hub.counters)
         session = bayeux.sessions.draft(queue)
+        session.caller = self._exchange.caller
         session.timeout_s = options.timeout_s
         session.interval_s = session.rest_interval_s = options.interval_s
         session.deliver_only = options.meta_connect_deliver_only

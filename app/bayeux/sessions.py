@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import inf
 from typing import TYPE_CHECKING, Any, Protocol
 
+from app.bayeux.caller import UNKNOWN, Caller
 from app.bayeux.exchange import Carrier, ConnectionType, Exchange, Pipe
 from app.bayeux.life import Input, State, step
 from app.delivery.channels import covers
@@ -48,6 +49,7 @@ class Session(Receiver):
         "broadcast_to_publisher",
         "browser",
         "browser_of_socket",
+        "caller",
         "carrier",
         "client_id",
         "connection_type",
@@ -89,6 +91,8 @@ class Session(Receiver):
         super().__init__(queue, number)
         self.client_id = client_id
         self.browser: str | None = None
+        # Who sent the message that is being handled, or the last one that was.
+        self.caller: Caller = UNKNOWN
         # False while its client, a program, has sent no cookie: then its sockets need the id alone.
         self.needs_cookie = True
         # A newcomer's handshake came without a cookie. If it opens a socket at the same time, that
@@ -128,8 +132,7 @@ class Session(Receiver):
         self.pipe: Pipe | None = None
         # When a held connect is answered at the latest; without one, when the session expires.
         self.deadline = 0.0
-        self.lazy_due = 0.0
-        self.quiet_until = 0.0
+        self.lazy_due = self.quiet_until = 0.0
         # Subscriptions whose messages are done when they are written; made when first needed.
         self.oneway: set[str] | None = None
         # When a named session ends that nobody has come back to; never, if zero.

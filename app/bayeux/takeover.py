@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from app.bayeux.advice import reconnect_advice
+from app.bayeux.caller import UNKNOWN
 from app.bayeux.errors import BayeuxError, Refused
 from app.bayeux.life import Input
 from app.bayeux.sessions import Session
@@ -18,6 +19,7 @@ def take_over(bayeux: "Bayeux", session: Session, draft: Session, browser: str) 
     session.advance(Input.RESUME)
     session.extensions = draft.extensions
     session.attributes = draft.attributes
+    session.caller = draft.caller
     session.timeout_s = draft.timeout_s
     session.interval_s = session.rest_interval_s = draft.interval_s
     session.deliver_only = draft.deliver_only
@@ -77,6 +79,7 @@ def _dismiss_client(bayeux: "Bayeux", session: Session, reconnect: str = "none")
     pipe = session.pipe
     session.pipe = None
     session.carrier = None
+    session.caller = UNKNOWN
     session.quiet_until = session.lazy_due = 0.0
     if pipe is not None and pipe.session is session:
         pipe.session = None

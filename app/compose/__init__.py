@@ -205,6 +205,13 @@ def _tls(settings: Settings) -> ssl.SSLContext | None:
         tls.load_cert_chain(settings.tls_cert, settings.tls_key)
     except (OSError, ssl.SSLError) as error:
         raise CannotStart(f"tls_cert, tls_key: {error}") from error
+    if settings.tls_client_ca is not None:
+        try:
+            tls.load_verify_locations(settings.tls_client_ca)
+        except (OSError, ssl.SSLError) as error:
+            raise CannotStart(f"tls_client_ca: {error}") from error
+        # Who may come in without a certificate is for extensions to say.
+        tls.verify_mode = ssl.CERT_OPTIONAL
     return tls
 
 

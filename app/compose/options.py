@@ -9,6 +9,7 @@ from app.settings import ChannelSettings, Settings
 from app.web.cookies import BrowserCookie
 from app.web.endpoint import WebOptions
 from app.web.origins import Origins
+from app.web.peers import Peers
 
 
 def options_of(settings: Settings) -> Options:
@@ -97,4 +98,5 @@ def web_options(settings: Settings) -> WebOptions:
             partitioned=settings.browser_cookie_partitioned,
         ),
         origins=Origins(tuple(settings.allow_origin)),
+        peers=Peers(tuple(settings.trusted_proxies), settings.forwarded_header),
     )

@@ -14,6 +14,7 @@ from app.web.burst import Burst
 from app.web.cookies import BrowserCookie
 from app.web.intake import Intake
 from app.web.origins import Origins, Standing
+from app.web.peers import Peers
 from app.web.turns import Turns
 
 # Not told apart by content, so never to be guessed by a browser; different for different origins.
@@ -46,6 +47,7 @@ class WebOptions:
     ws_protocol: str | None = None
     cookie: BrowserCookie = field(default_factory=BrowserCookie)
     origins: Origins = field(default_factory=Origins)
+    peers: Peers = field(default_factory=Peers)
 
 
 @dataclass(frozen=True, slots=True)

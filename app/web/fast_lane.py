@@ -250,14 +250,15 @@ class FastLane(RequestHandler):
 
     def _heard(self, headers: Any) -> Speaker:
         options = self._endpoint.options
+        caller = options.peers.caller(headers, self.transport)
         browser = options.cookie.find(headers.get("Cookie"))
         origin = headers.get("Origin")
         if origin is None:
             is_program = is_cookieless(headers)
-            return Speaker(browser, None, None, is_foreign=False, is_cookieless=is_program)
+            return Speaker(browser, None, None, False, is_program, caller)
         host = headers.get("Host")
         is_foreign = options.origins.standing(origin, host) is Standing.FOREIGN
-        return Speaker(browser, origin, host, is_foreign)
+        return Speaker(browser, origin, host, is_foreign, caller=caller)
 
     def _remember(self, head: KnownHead | None) -> None:
         """A head was learned: the parser stands behind its request, and before no other."""
@@ -268,7 +269,7 @@ class FastLane(RequestHandler):
     def _receive(self, body: bytes) -> None:
         speaker = self._speaker
         self._exchange = exchange = Exchange(
-            self, speaker.browser, is_cookieless=speaker.is_cookieless
+            self, speaker.browser, is_cookieless=speaker.is_cookieless, caller=speaker.caller
         )
         self.unused_since = None
         try:

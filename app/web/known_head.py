@@ -8,6 +8,8 @@ parsed again. Nothing is ever concluded from a head that the parser has not acce
 import re
 from typing import NamedTuple
 
+from app.bayeux.caller import UNKNOWN, Caller
+
 _LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]{1,9})(?=\r\n)", re.IGNORECASE)
 _END = b"\r\n\r\n"
 # Longer heads are rare, and remembering them costs memory for as long as the connection lives.
@@ -22,6 +24,7 @@ class Speaker(NamedTuple):
     host: str | None
     is_foreign: bool
     is_cookieless: bool = False
+    caller: Caller = UNKNOWN
 
 
 class KnownHead:

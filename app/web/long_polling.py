@@ -56,7 +56,8 @@ async def exchange_over_http(
     carrier = Waiting(request, connection_type)
     browser = endpoint.options.cookie.find(request.headers.get("Cookie"))
     is_program = connection_type is ConnectionType.LONG_POLLING and is_cookieless(request.headers)
-    exchange = Exchange(carrier, browser, is_cookieless=is_program)
+    caller = endpoint.options.peers.caller(request.headers, request.transport)
+    exchange = Exchange(carrier, browser, is_cookieless=is_program, caller=caller)
     try:
         rest = endpoint.turns.receive(body, exchange)
     except RequestRefused:

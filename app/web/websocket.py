@@ -75,6 +75,7 @@ class Socket:
         "_messages_per_frame",
         "_protocol",
         "browser",
+        "caller",
         "heard",
         "is_cookieless",
         "session",
@@ -92,6 +93,7 @@ class Socket:
         hang_up: Callable[["Socket"], Awaitable[object]],
     ) -> None:
         self.browser = browser
+        self.caller = endpoint.options.peers.caller(request.headers, request.transport)
         self.is_cookieless = is_cookieless(request.headers)
         self.session: Session | None = None
         self.heard = endpoint.clock()
@@ -336,7 +338,13 @@ class WebSocketDoor:
             if received.type is not WSMsgType.TEXT:
                 await _end(response, socket, received)
                 return
-            exchange = Exchange(socket, socket.browser, socket, is_cookieless=socket.is_cookieless)
+            exchange = Exchange(
+                socket,
+                socket.browser,
+                socket,
+                is_cookieless=socket.is_cookieless,
+                caller=socket.caller,
+            )
             error = await self._handle(received.data, exchange)
             if error is not None:
                 code = _CLOSE_CODES.get(error, WSCloseCode.INVALID_TEXT)

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from itertools import count
 from typing import Any, cast
 
+from app.bayeux.caller import UNKNOWN, Caller
 from app.bayeux.dispatch import Rest, receive
 from app.bayeux.exchange import Carrier, ConnectionType, Exchange, Pipe
 from app.bayeux.extension import ServerExtension
@@ -206,9 +207,11 @@ class House:
         browser: str | None = None,
         wire: Wire | None = None,
         is_cookieless: bool = False,
+        caller: Caller = UNKNOWN,
     ) -> Asked:
         wire = wire or Wire()
-        asked = Asked(Exchange(wire, browser, is_cookieless=is_cookieless), wire)
+        exchange = Exchange(wire, browser, is_cookieless=is_cookieless, caller=caller)
+        asked = Asked(exchange, wire)
         self._hear(body, asked.exchange)
         return asked
 
@@ -218,9 +221,15 @@ class House:
             self.rests.append(rest)
 
     def receive_over(
-        self, socket: Socket, body: bytes, browser: str | None, *, is_cookieless: bool = False
+        self,
+        socket: Socket,
+        body: bytes,
+        browser: str | None,
+        *,
+        is_cookieless: bool = False,
+        caller: Caller = UNKNOWN,
     ) -> Exchange:
-        exchange = Exchange(socket, browser, socket, is_cookieless=is_cookieless)
+        exchange = Exchange(socket, browser, socket, is_cookieless=is_cookieless, caller=caller)
         self._hear(body, exchange)
         return exchange
 
@@ -310,8 +319,10 @@ class Client:
         browser: str | None = None,
         socket: Socket | None = None,
         is_cookieless: bool = False,
+        caller: Caller = UNKNOWN,
     ) -> None:
         self.house = house
+        self.caller = caller
         self.browser = browser
         self.socket = socket
         # A program that sends no cookie: over a socket `browser` is what that was given.
@@ -343,14 +354,22 @@ class Client:
         """Over the socket if there is one, over HTTP if not or if a wire is given."""
         if self.socket is None or wire is not None:
             asked = self.house.receive(
-                body, browser=self.browser, wire=wire, is_cookieless=self.is_cookieless
+                body,
+                browser=self.browser,
+                wire=wire,
+                is_cookieless=self.is_cookieless,
+                caller=self.caller,
             )
             self.browser = self.browser or asked.exchange.new_browser
             return asked
         heard = len(self.socket.frames)
         wire = Wire(ConnectionType.WEBSOCKET)
         exchange = self.house.receive_over(
-            self.socket, body, self.browser, is_cookieless=self.is_cookieless
+            self.socket,
+            body,
+            self.browser,
+            is_cookieless=self.is_cookieless,
+            caller=self.caller,
         )
         self.browser = self.browser or exchange.new_browser
         frames = self.socket.frames[heard:]

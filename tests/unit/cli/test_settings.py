@@ -32,9 +32,12 @@ SAMPLES: dict[str, tuple[Any, list[str]]] = {
     "durability": ("always", ["always"]),
     "paths": (["/a", "/b/c"], ["/a", "/b/c"]),
     "allow_origin": (["https://a.example", "*"], ["https://a.example", "*"]),
+    "trusted_proxies": (["10.0.0.0/8", "unix"], ["10.0.0.0/8", "unix"]),
+    "forwarded_header": ("Forwarded", ["Forwarded"]),
     "extension": (["a.b:c"], ["a.b:c"]),
     "tls_cert": (Path("cert.pem"), ["cert.pem"]),
     "tls_key": (Path("key.pem"), ["key.pem"]),
+    "tls_client_ca": (Path("ca.pem"), ["ca.pem"]),
     "fast_lane": (False, []),
     "log_level": ("debug", ["debug"]),
     "transports": (["long-polling"], ["long-polling"]),
@@ -100,7 +103,11 @@ SAMPLES: dict[str, tuple[Any, list[str]]] = {
     "shutdown_timeout": (23, ["23"]),
 }
 # What belongs together with a setting, or it would be wrong by itself.
-COMPANIONS = {"tls_cert": ["--tls-key", "key.pem"], "tls_key": ["--tls-cert", "cert.pem"]}
+COMPANIONS = {
+    "tls_cert": ["--tls-key", "key.pem"],
+    "tls_key": ["--tls-cert", "cert.pem"],
+    "tls_client_ca": ["--tls-cert", "cert.pem", "--tls-key", "key.pem"],
+}
 
 WRONG: list[tuple[str, str]] = [
     ("host", "0.0.0.0"),
@@ -140,6 +147,10 @@ WRONG: list[tuple[str, str]] = [
     ("extension", "module"),
     ("extension", ":factory"),
     ("extension", "module:not-a-name"),
+    ("trusted_proxies", "proxy.example"),
+    ("trusted_proxies", "10.0.0.1/8"),
+    ("forwarded_header", "X-Real-IP"),
+    ("tls_client_ca", "ca.pem"),
     ("tls_cert", "cert.pem"),
     ("tls_key", "key.pem"),
     ("durability", "replicas"),

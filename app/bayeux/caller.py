@@ -1,0 +1,41 @@
+"""The request behind a message, for extensions that decide by it who a client is."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Caller:
+    """Who sent a request, as HTTP tells it; over WebSocket, who sent the upgrade request."""
+
+    # The client's IP address: behind trusted proxies, the one that they forward. Empty if there is
+    # none, as over a Unix socket.
+    address: str = ""
+    # What limits per address count by: the address, or the /64 of an IPv6 one. Empty for callers
+    # that are not counted: this machine, and proxies that forward no address.
+    network: str = ""
+    # Names are found in any case. They have secrets in them, so they are never printed.
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    # Whether a trusted proxy passed the request on: headers that it sets mean nothing otherwise.
+    is_proxied: bool = False
+    # Whether the client speaks TLS, to this server or to a trusted proxy.
+    is_secure: bool = False
+    # The subject of the client certificate that this server verified: pairs such as
+    # `("commonName", "ada")`.
+    tls_subject: tuple[tuple[str, str], ...] = ()
+
+    def cookies(self, name: str) -> list[str]:
+        """All values of the cookie, in the order in which they were sent.
+
+        There may be several: other hosts of the same domain can set a cookie of the same name.
+        """
+        values = []
+        for pair in self.headers.get("Cookie", "").split(";"):
+            found, _, value = pair.partition("=")
+            if found.strip() == name:
+                values.append(value.strip().strip('"'))
+        return values
+
+
+# Of requests that did not come over HTTP, and of sessions that no request came for yet.
+UNKNOWN = Caller()

@@ -1,0 +1,147 @@
+"""Who is at the other end: the peer of the connection, or whom a trusted proxy speaks for."""
+
+from asyncio import BaseTransport
+from collections.abc import Iterator
+from functools import lru_cache
+from ipaddress import (
+    IPv4Address,
+    IPv4Network,
+    IPv6Address,
+    IPv6Network,
+    ip_address,
+    ip_network,
+)
+from typing import NamedTuple
+
+from multidict import CIMultiDictProxy
+
+from app.bayeux.caller import Caller
+
+# In the list of trusted proxies: whoever connects to the server's Unix socket.
+UNIX = "unix"
+X_FORWARDED_FOR = "X-Forwarded-For"
+# A provider gives a customer at least so much of IPv6: its addresses are one client's.
+_IPV6_PREFIX = 64
+
+Address = IPv4Address | IPv6Address
+Network = IPv4Network | IPv6Network
+Headers = CIMultiDictProxy[str]
+
+
+class _Hop(NamedTuple):
+    """What a proxy says of who connected to it."""
+
+    address: str
+    scheme: str
+
+
+class Peers:
+    """Tells who sent a request.
+
+    A header about the client is believed from trusted proxies alone, and only the one that they
+    set: another would reach us as the client has written it. Each proxy appends whom it heard, so
+    the list is read from its end, up to the first address that is not a trusted proxy's.
+    """
+
+    def __init__(self, trusted: tuple[str, ...] = (), header: str = X_FORWARDED_FOR) -> None:
+        self._trusts_unix = UNIX in trusted
+        self._networks = [ip_network(each) for each in trusted if each != UNIX]
+        self._header = header
+
+    def caller(self, headers: Headers, transport: BaseTransport | None) -> Caller:
+        """Who sent a request with these headers over this connection."""
+        peer = _peer(transport)
+        is_secure = transport is not None and transport.get_extra_info("sslcontext") is not None
+        if self._is_trusted(peer):
+            return self._forwarded(headers, peer, is_secure)
+        is_here = peer is None or peer.is_loopback
+        return Caller(
+            address="" if peer is None else str(peer),
+            network="" if is_here else _network(peer),
+            headers=headers,
+            is_secure=is_secure,
+            tls_subject=_subject(transport) if is_secure else (),
+        )
+
+    def _forwarded(self, headers: Headers, proxy: Address | None, is_secure: bool) -> Caller:
+        client = None
+        for hop in self._hops(headers):
+            found = parse(hop.address)
+            if found is None:
+                # The proxy does not say whom it heard; what stands before was said by anybody.
+                break
+            if hop.scheme:
+                is_secure = hop.scheme == "https"
+            client = found
+            if not self._is_trusted(client):
+                break
+        address = proxy if client is None else client
+        return Caller(
+            address="" if address is None else str(address),
+            network="" if client is None or self._is_trusted(client) else _network(client),
+            headers=headers,
+            is_proxied=True,
+            is_secure=is_secure,
+        )
+
+    def _hops(self, headers: Headers) -> Iterator[_Hop]:
+        """What proxies say, the nearest one first."""
+        # Commas separate even within quotes: a quote that the client opened must not swallow what
+        # a proxy appended.
+        values = ",".join(headers.getall(self._header, ())).split(",")
+        if self._header == X_FORWARDED_FOR:
+            scheme = headers.getall("X-Forwarded-Proto", [""])[-1].rpartition(",")[2]
+            for value in reversed(values):
+                yield _Hop(value.strip(), scheme.strip().lower())
+        else:
+            yield from map(_element, reversed(values))
+
+    def _is_trusted(self, peer: Address | None) -> bool:
+        if peer is None:
+            return self._trusts_unix
+        return any(peer in network for network in self._networks)
+
+
+def _element(text: str) -> _Hop:
+    """An element of `Forwarded` (RFC 7239)."""
+    pairs = {}
+    for pair in text.split(";"):
+        name, _, value = pair.partition("=")
+        pairs[name.strip().lower()] = value.strip().strip('"')
+    return _Hop(pairs.get("for", ""), pairs.get("proto", "").lower())
+
+
+@lru_cache(4096)
+def parse(text: str) -> Address | None:
+    """The address in a text that may have a port, brackets or a zone; None if it has none."""
+    if text.startswith("["):
+        text = text[1:].partition("]")[0]
+    elif text.count(":") == 1:
+        text = text.partition(":")[0]
+    try:
+        address = ip_address(text.partition("%")[0])
+    except ValueError:
+        return None
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    return mapped or address
+
+
+def _peer(transport: BaseTransport | None) -> Address | None:
+    """Who is at the other end of the connection; None if that has no address."""
+    name = None if transport is None else transport.get_extra_info("peername")
+    return parse(name[0]) if isinstance(name, tuple) else None
+
+
+@lru_cache(4096)
+def _network(address: Address) -> str:
+    if isinstance(address, IPv4Address):
+        return str(address)
+    return str(ip_network((address, _IPV6_PREFIX), strict=False))
+
+
+def _subject(transport: BaseTransport | None) -> tuple[tuple[str, str], ...]:
+    """That of the certificate that the client showed, and this server verified."""
+    certificate = None if transport is None else transport.get_extra_info("peercert")
+    if not certificate:
+        return ()
+    return tuple(pair for part in certificate.get("subject", ()) for pair in part)

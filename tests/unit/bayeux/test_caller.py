@@ -1,0 +1,123 @@
+"""Whoever decides about a message sees the request that brought it."""
+
+from collections.abc import Awaitable
+from typing import Any
+
+from app.bayeux.caller import UNKNOWN, Caller
+from app.bayeux.extension import ServerExtension, SessionExtension
+from app.bayeux.rights import Denial, Operation, SecurityPolicy, Vote
+from app.bayeux.services import Call
+from app.bayeux.sessions import Session
+from extensions.delivery import Delivery
+from tests.unit.bayeux.harness import House, Json, Socket
+
+ADA = Caller(address="203.0.113.7", headers={"Cookie": "login=ada"})
+ADA_ELSEWHERE = Caller(address="2001:db8::7", headers={"Cookie": "login=ada"})
+GRACE = Caller(address="198.51.100.9", headers={"Cookie": "login=grace"})
+
+
+class Watch(ServerExtension, SessionExtension, SecurityPolicy):
+    """Notes the caller at every hook."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[str, Caller]] = []
+
+    def can_handshake(self, session: Session, handshake: Json) -> Denial | None:
+        self.seen.append(("can_handshake", session.caller))
+        return None
+
+    def can_claim(
+        self, session: Session, subject: str, number: int, handshake: Json
+    ) -> Denial | None:
+        is_own = session.caller.cookies("login") == [subject]
+        return None if is_own else Denial("not_your_name")
+
+    def can_publish(self, session: Session, channel: str, message: Json) -> Denial | None:
+        self.seen.append(("can_publish", session.caller))
+        return None
+
+    def negotiate(
+        self, session: Session, handshake: Json, reply: Json, now: float
+    ) -> SessionExtension | Awaitable[SessionExtension | None] | None:
+        self.seen.append(("negotiate", session.caller))
+        return self
+
+    def incoming(self, session: Session, message: Json, now: float) -> bool:
+        self.seen.append(("incoming", session.caller))
+        return True
+
+    def outgoing(self, session: Session, reply: Json, asked: Any, now: float) -> None:
+        self.seen.append(("outgoing", session.caller))
+
+    def serve(self, call: Call) -> None:
+        self.seen.append(("service", call.session.caller))
+
+    def authorize(
+        self, operation: Operation, channel: str, session: Session, message: Json
+    ) -> Vote | Denial:
+        self.seen.append(("authorizer", session.caller))
+        return Vote.GRANT
+
+
+def watched(**options: Any) -> tuple[House, Watch]:
+    watch = Watch()
+    house = House(watch, Delivery, **options)
+    house.bayeux.rights.policy = watch
+    house.bayeux.rights.add("/a", watch.authorize)
+    house.bayeux.services.add("/service/who", watch.serve)
+    return house, watch
+
+
+def test_each_hook_of_a_handshake_sees_its_caller() -> None:
+    house, watch = watched()
+    house.client(caller=ADA)
+    assert watch.seen == [("can_handshake", ADA), ("negotiate", ADA), ("outgoing", ADA)]
+
+
+def test_each_hook_of_a_message_sees_who_sent_this_one() -> None:
+    house, watch = watched()
+    client = house.client(caller=ADA)
+    client.caller = ADA_ELSEWHERE
+    watch.seen.clear()
+    client.publish("/a", 1)
+    client.publish("/service/who", 1)
+    hooks = ("incoming", "can_publish", "authorizer", "outgoing", "service")
+    assert {hook for hook, _ in watch.seen} == set(hooks)
+    assert {caller for _, caller in watch.seen} == {ADA_ELSEWHERE}
+
+
+def test_over_a_socket_it_is_the_upgrade_request() -> None:
+    house, watch = watched()
+    client = house.client(socket=Socket(), caller=ADA)
+    client.publish("/a", 1)
+    assert {caller for _, caller in watch.seen} == {ADA}
+
+
+def test_who_somebody_is_can_be_told_by_a_cookie() -> None:
+    house, _ = watched()
+    name = {"delivery": {"session": "ada/1"}}
+    refused = house.guest(caller=GRACE).handshake(ext=name).reply
+    assert refused["error"] == "403:not_your_name:session_name_denied"
+    assert house.guest(caller=ADA).handshake(ext=name).reply["successful"]
+
+
+def test_of_a_session_that_was_left_nothing_is_remembered() -> None:
+    house, _ = watched()
+    client = house.client(caller=ADA, ext={"delivery": {"session": "ada/1"}})
+    (session,) = house.bayeux.sessions
+    client.disconnect()
+    assert session.caller is UNKNOWN
+    house.client(caller=ADA_ELSEWHERE, ext={"delivery": {"session": "ada/1"}})
+    assert session.caller is ADA_ELSEWHERE
+
+
+def test_a_request_that_goes_on_later_keeps_its_caller() -> None:
+    house, watch = watched(is_turn_over=lambda: True)
+    client = house.client(caller=ADA)
+    watch.seen.clear()
+    client.send(*[{"channel": "/a", "data": each} for each in range(3)])
+    client.caller = ADA_ELSEWHERE
+    client.publish("/a", 3)
+    house.turn()
+    published = [caller for hook, caller in watch.seen if hook == "can_publish"]
+    assert published == [ADA, ADA, ADA, ADA_ELSEWHERE]
