@@ -11,6 +11,7 @@ from app.web.callback_polling import callback_poll
 from app.web.endpoint import FIXED_HEADERS, Endpoint
 from app.web.long_polling import long_poll, refusal
 from app.web.metrics import Metrics
+from app.web.origins import said
 from app.web.pages import PAGE_HEADERS, add_pages
 from app.web.websocket import WebSocketDoor
 
@@ -53,7 +54,7 @@ def _bayeux_handler(
         if request.method == "POST":
             return await long_poll(request, endpoint)
         if request.method == "OPTIONS":
-            origin, host = request.headers.get("Origin"), request.headers.get("Host")
+            origin, host = said(request.headers, "Origin"), request.headers.get("Host")
             headers = FIXED_HEADERS | origins.preflight_headers(origin, host)
             return web.Response(headers=headers)
         if request.method == "GET" and request.headers.get("Upgrade", "").lower() == "websocket":

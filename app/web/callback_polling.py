@@ -43,21 +43,9 @@ async def callback_poll(request: web.Request, endpoint: Endpoint) -> web.Respons
 
 
 def _check_site(request: web.Request, endpoint: Endpoint) -> None:
-    """Scripts are mostly loaded without an `Origin`; browsers say other things instead."""
     if ConnectionType.CALLBACK_POLLING.value not in endpoint.options.transports:
         raise RequestRefused(BayeuxError.TRANSPORT_UNKNOWN)
-    page = request.headers.get("Origin")
-    if page is None:
-        page = _loading_page(request)
-    endpoint.check_origin(page, request.headers.get("Host"))
-
-
-def _loading_page(request: web.Request) -> str | None:
-    """The origin of the page that loads a script; None if there is none, or nothing is said."""
-    site, referer = request.headers.get("Sec-Fetch-Site"), request.headers.get("Referer")
-    if site in ("same-origin", "none") or (site is None and not referer):
-        return None
-    return "/".join((referer or "null").split("/", 3)[:3])
+    endpoint.check_origin(request.headers)
 
 
 def _callback(request: web.Request, endpoint: Endpoint) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
+from typing import TYPE_CHECKING
 
 import orjson
 
@@ -16,6 +17,9 @@ from app.web.intake import Intake
 from app.web.origins import Origins, Standing
 from app.web.peers import Peers
 from app.web.turns import Turns
+
+if TYPE_CHECKING:
+    from app.web.origins import Headers
 
 # Not told apart by content, so never to be guessed by a browser; different for different origins.
 FIXED_HEADERS = {
@@ -64,10 +68,12 @@ class Endpoint:
     def __post_init__(self) -> None:
         object.__setattr__(self, "turns", Turns(self.bayeux, self.clock, self.intake))
 
-    def check_origin(self, origin: str | None, host: str | None) -> None:
+    def check_origin(self, headers: "Headers") -> Standing:
         """Raises `RequestRefused` for pages that nobody allowed to use this server."""
-        if self.options.origins.standing(origin, host) is Standing.FOREIGN:
+        standing = self.options.origins.standing_of(headers)
+        if standing is Standing.FOREIGN:
             raise RequestRefused(BayeuxError.ORIGIN_DENIED)
+        return standing
 
     def status(self, exchange: Exchange) -> int:
         """The HTTP status of an answer: Bayeux's own failures are a 200."""

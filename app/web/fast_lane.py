@@ -33,7 +33,7 @@ from app.web.endpoint import FIXED_HEADERS, JSON_TYPE, Endpoint, error_body, joi
 from app.web.heads import Heads
 from app.web.known_head import KnownHead, Speaker, learn
 from app.web.odd_heads import is_odd
-from app.web.origins import Standing
+from app.web.origins import Standing, said
 
 _SUPPORTED = "3.14."
 # The private parts of aiohttp's connection handler that are used here.
@@ -252,13 +252,9 @@ class FastLane(RequestHandler):
         options = self._endpoint.options
         caller = options.peers.caller(headers, self.transport)
         browser = options.cookie.find(headers.get("Cookie"))
-        origin = headers.get("Origin")
-        if origin is None:
-            is_program = is_cookieless(headers)
-            return Speaker(browser, None, None, False, is_program, caller)
-        host = headers.get("Host")
-        is_foreign = options.origins.standing(origin, host) is Standing.FOREIGN
-        return Speaker(browser, origin, host, is_foreign, caller=caller)
+        is_foreign = options.origins.standing_of(headers) is Standing.FOREIGN
+        origin, host = said(headers, "Origin"), headers.get("Host")
+        return Speaker(browser, origin, host, is_foreign, is_cookieless(headers), caller)
 
     def _remember(self, head: KnownHead | None) -> None:
         """A head was learned: the parser stands behind its request, and before no other."""

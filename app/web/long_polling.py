@@ -12,6 +12,7 @@ from app.delivery.messages import Event
 from app.web.bodies import read_body
 from app.web.cookies import is_cookieless
 from app.web.endpoint import FIXED_HEADERS, JSON_TYPE, Endpoint, error_body, join
+from app.web.origins import said
 
 log = logging.getLogger(__name__)
 
@@ -77,9 +78,8 @@ async def exchange_over_http(
 
 async def long_poll(request: web.Request, endpoint: Endpoint) -> web.Response:
     """A POST to the Bayeux path."""
-    origin, host = request.headers.get("Origin"), request.headers.get("Host")
     try:
-        endpoint.check_origin(origin, host)
+        endpoint.check_origin(request.headers)
         if ConnectionType.LONG_POLLING.value not in endpoint.options.transports:
             raise RequestRefused(BayeuxError.TRANSPORT_UNKNOWN)
         body = await read_body(request, endpoint)
@@ -88,6 +88,7 @@ async def long_poll(request: web.Request, endpoint: Endpoint) -> web.Response:
         )
     except RequestRefused as refused:
         return refusal(request, refused.error, endpoint)
+    origin, host = said(request.headers, "Origin"), request.headers.get("Host")
     headers = {
         "Content-Type": JSON_TYPE,
         **FIXED_HEADERS,
@@ -99,9 +100,8 @@ async def long_poll(request: web.Request, endpoint: Endpoint) -> web.Response:
 
 def refusal(request: web.Request, error: BayeuxError, endpoint: Endpoint) -> web.Response:
     """The answer to a request that was refused as a whole."""
-    cors = endpoint.options.origins.headers(
-        request.headers.get("Origin"), request.headers.get("Host")
-    )
+    origin, host = said(request.headers, "Origin"), request.headers.get("Host")
+    cors = endpoint.options.origins.headers(origin, host)
     headers = {"Content-Type": JSON_TYPE, **FIXED_HEADERS, **cors}
     response = web.Response(status=error.code, body=error_body(error), headers=headers)
     if not request.content.is_eof():

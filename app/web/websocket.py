@@ -259,7 +259,7 @@ class WebSocketDoor:
         """A request to upgrade, and all that follows on its connection."""
         options = self._endpoint.options
         try:
-            self._endpoint.check_origin(request.headers.get("Origin"), request.headers.get("Host"))
+            self._endpoint.check_origin(request.headers)
         except RequestRefused as refused:
             return refusal(request, refused.error, self._endpoint)
         if request.version < HttpVersion11 or not self._speaks_our_protocol(request):

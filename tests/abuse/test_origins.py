@@ -67,6 +67,84 @@ def test_a_post_of_a_foreign_page_has_no_effect(origin: str, with_a_friend: Targ
     assert created(with_a_friend) == before
 
 
+OWN_PAGE, EVIL = f"http://{HOST}", "http://evil.test"
+# Two header lines of one name need two spellings of it here.
+SEVERAL_ORIGINS = [
+    {"Origin": OWN_PAGE, "origin": EVIL},
+    {"Origin": EVIL, "origin": OWN_PAGE},
+    {"Origin": FRIEND, "origin": EVIL},
+    {"Origin": OWN_PAGE, "origin": FRIEND},
+    {"Origin": OWN_PAGE, "origin": OWN_PAGE},
+    {"Origin": f"{OWN_PAGE}, {EVIL}"},
+    {"Origin": f"{OWN_PAGE},{EVIL}"},
+    {"Origin": f"{OWN_PAGE} {EVIL}"},
+    {"Origin": f"{FRIEND} {EVIL}"},
+]
+# Browsers that send no `Origin` with a form say one of these, if they are not very old.
+FOREIGN_WITHOUT_ORIGIN = [
+    {"Sec-Fetch-Site": "cross-site"},
+    {"Sec-Fetch-Site": "same-site"},
+    {"Sec-Fetch-Site": "nonsense"},
+    {"Sec-Fetch-Site": "same-origin", "sec-fetch-site": "cross-site"},
+    {"Sec-Fetch-Site": "cross-site", "Referer": ""},
+    {"Sec-Fetch-Site": "cross-site", "Referer": f"{EVIL}/page"},
+    {"Referer": f"{EVIL}/page"},
+    {"Referer": f"{EVIL}/{OWN_PAGE}/"},
+    {"Referer": f"{OWN_PAGE}@evil.test/"},
+    {"Referer": f"{OWN_PAGE}/", "referer": f"{EVIL}/"},
+    {"Referer": "about:blank"},
+]
+
+
+@pytest.mark.parametrize("headers", [*SEVERAL_ORIGINS, *FOREIGN_WITHOUT_ORIGIN])
+@pytest.mark.parametrize("content_type", ["application/json", *FORMS])
+def test_a_post_that_any_foreign_page_may_have_sent_has_no_effect(
+    content_type: str, headers: dict[str, str], with_a_friend: Target
+) -> None:
+    before = created(with_a_friend)
+    said = {"Content-Type": content_type, "Cookie": "BAYEUX_BROWSER=x", **headers}
+    answer = ask(with_a_friend, request(FORMS.get(content_type, HELLO), said))
+    assert (answer.status, answer.error()) == DENIED
+    assert is_silent(answer)
+    assert created(with_a_friend) == before
+
+
+@pytest.mark.parametrize("headers", [*SEVERAL_ORIGINS, *FOREIGN_WITHOUT_ORIGIN])
+def test_a_socket_that_any_foreign_page_may_ask_for_is_refused(
+    headers: dict[str, str], with_a_friend: Target
+) -> None:
+    with with_a_friend.socket(Host=HOST, **headers) as socket:
+        assert (socket.upgrade.status, socket.upgrade.error()) == DENIED
+        assert is_silent(socket.upgrade)
+
+
+@pytest.mark.parametrize("headers", SEVERAL_ORIGINS)
+def test_a_preflight_of_several_origins_permits_nothing(
+    headers: dict[str, str], with_a_friend: Target
+) -> None:
+    asked = {**headers, "Access-Control-Request-Method": "POST"}
+    assert is_silent(ask(with_a_friend, request(b"", asked, method="OPTIONS /cometd")))
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"Sec-Fetch-Site": "same-origin"},
+        {"Sec-Fetch-Site": "none"},
+        {"Sec-Fetch-Site": "same-site", "Referer": f"{OWN_PAGE}/x"},
+        {"Sec-Fetch-Site": "cross-site", "Referer": f"{FRIEND}/x"},
+        {"Referer": f"{OWN_PAGE}/chat?x=1"},
+        {"Referer": FRIEND},
+        {"Referer": ""},
+    ],
+)
+def test_a_post_without_an_origin_is_served_if_nothing_says_that_its_page_is_foreign(
+    headers: dict[str, str], with_a_friend: Target
+) -> None:
+    assert ask(with_a_friend, request(HELLO, headers)).messages()[0]["successful"]
+
+
 @pytest.mark.parametrize("content_type", FORMS)
 def test_a_form_of_a_foreign_page_has_no_effect(content_type: str, with_a_friend: Target) -> None:
     before = created(with_a_friend)

@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from multidict import CIMultiDict
 
 from app.web.origins import Origins, Standing
 
@@ -14,8 +15,6 @@ ANY = Origins(("*",))
 @pytest.mark.parametrize(
     ("origin", "host"),
     [
-        (None, HOST),
-        (None, None),
         ("http://holdfast.test", HOST),
         ("https://holdfast.test", HOST),
         ("http://holdfast.test:80", HOST),
@@ -27,7 +26,7 @@ ANY = Origins(("*",))
         ("ws://holdfast.test", HOST),
     ],
 )
-def test_the_own_pages_and_what_is_no_page_are_let_in(origin: str | None, host: str | None) -> None:
+def test_the_own_pages_are_our_own_however_they_spell_it(origin: str, host: str) -> None:
     assert Origins().standing(origin, host) is Standing.OWN
     assert NAMED.standing(origin, host) is Standing.OWN
     assert NAMED.headers(origin, host) == {}
@@ -136,3 +135,41 @@ def test_nothing_can_be_said_that_is_not_judged(origin: str, host: str | None) -
     headers = NAMED.headers(origin, host)
     assert bool(headers) == (standing is Standing.ALLOWED)
     assert all(value.isascii() for value in headers.values())
+
+
+OWN_PAGE, FRIENDS_PAGE, EVIL = f"http://{HOST}", "https://friend.example", "http://evil.test"
+SAID = [
+    ([], Standing.UNKNOWN),
+    ([("Origin", OWN_PAGE)], Standing.OWN),
+    ([("Origin", FRIENDS_PAGE)], Standing.ALLOWED),
+    ([("Origin", EVIL)], Standing.FOREIGN),
+    ([("Origin", "")], Standing.FOREIGN),
+    # An origin that is named counts more than what stands for one.
+    ([("Origin", EVIL), ("Sec-Fetch-Site", "same-origin")], Standing.FOREIGN),
+    ([("Origin", FRIENDS_PAGE), ("Sec-Fetch-Site", "cross-site")], Standing.ALLOWED),
+    ([("Origin", EVIL), ("Referer", OWN_PAGE)], Standing.FOREIGN),
+    ([("Sec-Fetch-Site", "same-origin")], Standing.OWN),
+    ([("Sec-Fetch-Site", "same-origin"), ("Referer", EVIL)], Standing.OWN),
+    # A link in a mail is opened from no page.
+    ([("Sec-Fetch-Site", "none")], Standing.UNKNOWN),
+    ([("Sec-Fetch-Site", "cross-site")], Standing.FOREIGN),
+    ([("Sec-Fetch-Site", "cross-site"), ("Referer", FRIENDS_PAGE)], Standing.ALLOWED),
+    ([("Sec-Fetch-Site", "same-site"), ("Referer", f"{OWN_PAGE}/a/b?c#d")], Standing.OWN),
+    ([("Sec-Fetch-Site", "")], Standing.FOREIGN),
+    ([("Referer", f"{OWN_PAGE}/a")], Standing.OWN),
+    ([("Referer", FRIENDS_PAGE)], Standing.ALLOWED),
+    ([("Referer", f"{EVIL}/{OWN_PAGE}")], Standing.FOREIGN),
+    ([("Referer", "")], Standing.UNKNOWN),
+    # Whoever says several things is not believed any of them.
+    ([("Origin", OWN_PAGE), ("Origin", EVIL)], Standing.FOREIGN),
+    ([("Origin", OWN_PAGE), ("Origin", OWN_PAGE)], Standing.FOREIGN),
+    ([("Sec-Fetch-Site", "same-origin"), ("Sec-Fetch-Site", "none")], Standing.FOREIGN),
+    ([("Referer", OWN_PAGE), ("Referer", EVIL)], Standing.FOREIGN),
+]
+
+
+@pytest.mark.parametrize(("said", "standing"), SAID)
+def test_a_page_is_judged_by_all_that_its_browser_says_of_it(
+    said: list[tuple[str, str]], standing: Standing
+) -> None:
+    assert NAMED.standing_of(CIMultiDict([("Host", HOST), *said])) is standing
