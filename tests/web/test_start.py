@@ -133,6 +133,44 @@ def test_it_speaks_over_tls(tmp_path: Path) -> None:
         assert running.stop()[0] == 0
 
 
+BADGES = """
+def install(bayeux):
+    bayeux.services.add("/service/badge", show)
+
+def show(call):
+    call.answer(dict(call.session.caller.tls_subject))
+"""
+
+
+def test_extensions_see_whose_certificate_a_client_has_shown(tmp_path: Path) -> None:
+    cert, key = self_signed(tmp_path)
+    (tmp_path / "badges.py").write_text(BADGES)
+    arguments = ["--port", "0", "--tls-cert", cert, "--tls-key", key, "--tls-client-ca", cert]
+    with program(*arguments, "--extension", "badges:install", home=tmp_path) as running:
+        port = urlsplit(running.place()).port
+
+        def badge(secure: ssl.SSLContext) -> object:
+            with closing(http.client.HTTPSConnection("localhost", port, context=secure)) as wire:
+                wire.request("POST", "/cometd", HELLO)
+                response = wire.getresponse()
+                cookie = response.headers["Set-Cookie"].partition(";")[0]
+                client_id = orjson.loads(response.read())[0]["clientId"]
+                question = {"channel": "/service/badge", "clientId": client_id, "data": {}}
+                wire.request("POST", "/cometd", orjson.dumps([question]), {"Cookie": cookie})
+                return orjson.loads(wire.getresponse().read())[0]["data"]
+
+        trusting = ssl.create_default_context(cafile=cert)
+        assert badge(trusting) == {}
+        trusting.load_cert_chain(cert, key)
+        assert badge(trusting) == {"commonName": "localhost"}
+        # A certificate of nobody whom the server knows does not even get a connection.
+        (tmp_path / "another").mkdir()
+        stranger = ssl.create_default_context(cafile=cert)
+        stranger.load_cert_chain(*self_signed(tmp_path / "another"))
+        with pytest.raises((ssl.SSLError, ConnectionError)):
+            badge(stranger)
+
+
 def ask_admin(home: Path, url: str, **connecting: Any) -> int:
     """What the administration answers to an operator."""
     parts = urlsplit(url)

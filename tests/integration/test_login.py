@@ -1,0 +1,135 @@
+"""The example of docs/extensions.md knows the users of a Flask application by their cookie."""
+
+import hashlib
+import hmac
+import http.client
+from base64 import urlsafe_b64encode
+from collections.abc import Iterator
+from contextlib import closing
+from time import time
+from typing import Any
+from urllib.parse import urlsplit
+
+import orjson
+import pytest
+
+from docs.examples.login import COOKIE, LONGEST_S, Logins
+from tests.abuse.attacker import HANDSHAKE, SocketWire
+from tests.serving import Server
+
+SECRET = "not-a-secret"
+# What Flask's own signer (itsdangerous 2.2) made of `user: ada` at that second; the second cookie
+# is so long that it is compressed, the third one's user has not logged in.
+SIGNED_AT = 1_795_354_385
+OF_ADA = "eyJ1c2VyIjoiYWRhIn0.awLvEQ.H4fYTDgp3D_W5i0HPlEl-8m-bm8"
+LONG_ONE_OF_ADA = (
+    ".eJyrViotTi1SslJKTElU0lHKyy9JLQbySlITFUYSVqoFAP1YWM8.awLvEQ.vO3kuOsqJ7C3RiW0A-lxv1chZEI"
+)
+OF_A_GUEST = "eyJjYXJ0IjpbMV19.awLvEQ.aEcuTSfWHT89EyKdDHeC4AHw4F4"
+
+
+def signed(user: str, now_s: float) -> str:
+    """What the application would set now."""
+
+    def encoded(data: bytes) -> str:
+        return urlsafe_b64encode(data).rstrip(b"=").decode()
+
+    key = hmac.digest(SECRET.encode(), b"cookie-session", hashlib.sha1)
+    text = f"{encoded(orjson.dumps({'user': user}))}.{encoded(int(now_s).to_bytes(4, 'big'))}"
+    return f"{text}.{encoded(hmac.digest(key, text.encode(), hashlib.sha1))}"
+
+
+def test_the_cookies_of_flask_are_read() -> None:
+    logins = Logins(SECRET.encode())
+    assert signed("ada", SIGNED_AT) == OF_ADA
+    assert logins.user(OF_ADA, SIGNED_AT) == "ada"
+    assert logins.user(LONG_ONE_OF_ADA, SIGNED_AT + LONGEST_S) == "ada"
+
+
+@pytest.mark.parametrize(
+    "cookie",
+    ["", ".", "..", "a.b.c", OF_A_GUEST, OF_ADA[1:], OF_ADA[:-1], "\xe4" + OF_ADA, OF_ADA + "."],
+)
+def test_what_flask_has_not_signed_for_a_user_is_nobodys(cookie: str) -> None:
+    assert Logins(SECRET.encode()).user(cookie, SIGNED_AT) is None
+
+
+def test_a_login_does_not_last_for_ever_and_holds_for_one_application() -> None:
+    assert Logins(SECRET.encode()).user(OF_ADA, SIGNED_AT + LONGEST_S + 1) is None
+    assert Logins(b"another").user(OF_ADA, SIGNED_AT) is None
+
+
+@pytest.fixture(scope="module", params=[True, False], ids=["fast lane", "ordinary door"])
+def server(request: pytest.FixtureRequest) -> Iterator[Server]:
+    settings = {
+        "extension": ["docs.examples.login:install"],
+        "trusted_proxies": ["127.0.0.1"],
+        "fast_lane": request.param,
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("FLASK_SECRET_KEY", SECRET)
+        server = Server(settings)
+    yield server
+    server.stop()
+
+
+Headers = dict[str, str]
+Reply = dict[str, Any]
+
+
+def over_http(server: Server, headers: Headers, *messages: Reply) -> list[Reply]:
+    with closing(http.client.HTTPConnection(urlsplit(server.url).netloc)) as connection:
+        connection.request("POST", "/cometd", orjson.dumps(messages), headers)
+        replies: list[Reply] = orjson.loads(connection.getresponse().read())
+        return replies
+
+
+def over_a_socket(server: Server, headers: Headers, *messages: Reply) -> list[Reply]:
+    with SocketWire(server.url, headers) as socket:
+        socket.say(*messages)
+        return socket.hear()
+
+
+WAYS = pytest.mark.parametrize("way", [over_http, over_a_socket])
+
+
+def as_ada(*more: str) -> Headers:
+    return {"Cookie": "; ".join([*more, f"{COOKIE}={signed('ada', time())}"])}
+
+
+@WAYS
+def test_who_is_not_logged_in_does_not_come_in(way: Any, server: Server) -> None:
+    for headers in ({}, {"Cookie": f"{COOKIE}={OF_A_GUEST}"}):
+        (reply,) = way(server, headers, HANDSHAKE)
+        assert reply["error"] == "403::handshake_denied"
+        assert reply["advice"]["reconnect"] == "none"
+
+
+@WAYS
+def test_who_is_logged_in_has_the_name_of_the_login_and_no_other(way: Any, server: Server) -> None:
+    ada, grace = (
+        {**HANDSHAKE, "ext": {"delivery": {"session": f"{name}/1"}}} for name in ("ada", "grace")
+    )
+    assert way(server, as_ada(), ada)[0]["successful"]
+    assert way(server, as_ada(), grace)[0]["error"] == "403:not_your_name:session_name_denied"
+
+
+@WAYS
+def test_a_cookie_that_somebody_tossed_in_locks_nobody_out(way: Any, server: Server) -> None:
+    tossed = f"{COOKIE}={OF_A_GUEST}"
+    assert way(server, as_ada(tossed, f"{COOKIE}=x"), HANDSHAKE)[0]["successful"]
+
+
+def test_the_address_is_the_one_that_the_proxy_forwards(server: Server) -> None:
+    headers = {**as_ada(), "X-Forwarded-For": "1.2.3.4, 203.0.113.7"}
+    with closing(http.client.HTTPConnection(urlsplit(server.url).netloc)) as connection:
+        connection.request("POST", "/cometd", orjson.dumps([HANDSHAKE]), headers)
+        response = connection.getresponse()
+        cookie = response.headers["Set-Cookie"].partition(";")[0]
+        client_id = orjson.loads(response.read())[0]["clientId"]
+    browser = f"{headers['Cookie']}; {cookie}"
+    question = {"channel": "/service/whoami", "clientId": client_id, "data": {}}
+    for address in ("203.0.113.7", "2001:db8::7"):
+        asked = {"Cookie": browser, "X-Forwarded-For": address}
+        answer = over_http(server, asked, question)[0]
+        assert answer["data"] == {"user": "ada", "address": address}
