@@ -235,8 +235,8 @@ class Settings(BaseSettings):
     max_batch: Limit = Field(5_000, description="Messages in one request.")
     max_depth: int = Field(512, ge=8, le=512, description="Depth of JSON.")
     max_values: Limit = Field(
-        250_000,
-        description="Values in the JSON of one request; an array or an object counts as five.",
+        75_000,
+        description="Values in the JSON of one request; an array or an object counts as two.",
     )
     max_subscriptions: Limit = Field(10_000, description="Subscriptions of one session.")
     max_queue: Limit = Field(10_000, description="Messages waiting for one session.")

@@ -1,7 +1,6 @@
 """Bytes to messages and back. Whatever the bytes are: messages, or `RequestRefused`."""
 
 import logging
-import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,9 +14,10 @@ Json = dict[str, Any]
 
 log = logging.getLogger(__name__)
 
-# The weight of an array or an object, when a value weighs one.
-_CONTAINER = 5
-_TEXT = re.compile(rb'"[^"]*+"')
+# What stands between values and around arrays and objects. All values, and these once more, are as
+# many, and to make and to look through so many takes much the same time, whatever they are.
+_STRUCTURE = b"[]{},"
+_CONTENT = bytes(set(range(256)).difference(_STRUCTURE, b'"'))
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +27,8 @@ class RequestLimits:
     bytes: int = 4 * 1024 * 1024
     messages: int = 5000
     depth: int = 512
-    # An array or an object counts as five: to make and to look through so many takes some 40 ms.
-    values: int = 250_000
+    # An array or an object counts as two. To read so many takes some 20 ms.
+    values: int = 75_000
 
 
 def decode(body: bytes, limits: RequestLimits) -> list[Json]:
@@ -61,17 +61,20 @@ def decode(body: bytes, limits: RequestLimits) -> list[Json]:
 
 def _has_more_values(body: bytes, most: int) -> bool:
     """Whether there is more than this to be made of the bytes."""
-    if len(body) * _CONTAINER <= most or _weigh(body) <= most:
+    if len(body) <= most or _weigh(body) <= most:
         return False
-    # What stands in texts does not count. Without escapes they are found quickly, if they are few.
-    bare = body.replace(b"\\\\", b"").replace(b'\\"', b"")
-    if bare.count(b'"') <= 2 * most // _CONTAINER:
-        bare = _TEXT.sub(b"", bare)
-    return _weigh(bare) > most
+    # What stands in texts does not count. Without escapes they are found by quotation marks; more
+    # than two of them, a name and a text, no value has.
+    if b"\\" in body:
+        body = body.replace(b"\\\\", b"").replace(b'\\"', b"")
+    bare = body.translate(None, _CONTENT)
+    if bare.count(b'"') <= 4 * most:
+        bare = b"".join(bare.split(b'"')[::2])
+    return len(bare) > most
 
 
 def _weigh(body: bytes) -> int:
-    return (body.count(b"[") + body.count(b"{")) * _CONTAINER + body.count(b",")
+    return len(body) - len(body.translate(None, _STRUCTURE))
 
 
 def encode_reply(reply: Json) -> bytes:

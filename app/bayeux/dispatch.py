@@ -29,6 +29,8 @@ _CONNECT = "/meta/connect"
 _GONE, _META = State.GONE, Kind.META
 _LEFT = (State.GONE, State.AWAY)
 _NUMBER = (int, float)
+# Bytes; reading fewer takes a small part of a turn.
+_LONG = 65_536
 _OBJECT_OR_NULL = (dict, type(None))
 # Instead of the extension that goes on with a message: none, it has been handled.
 _DONE = -1
@@ -143,8 +145,10 @@ def receive(bayeux: Bayeux, body: bytes, exchange: Exchange, now: float) -> Rest
     Raises `RequestRefused`, before anything is done, if the bytes are no messages.
     """
     messages = decode(body, bayeux.options.request_limits)
+    # Nothing else interrupts what was long to read and will be as long to write.
+    is_late = len(body) > _LONG and bayeux.is_turn_over()
     bayeux.now, bayeux.present = now, exchange
-    rest = _begin(bayeux, messages, exchange)
+    rest = _begin(bayeux, messages, exchange, is_late)
     bayeux.present = None
     if rest is not None:
         return rest.wait()
@@ -152,11 +156,13 @@ def receive(bayeux: Bayeux, body: bytes, exchange: Exchange, now: float) -> Rest
     return None
 
 
-def _begin(bayeux: Bayeux, messages: Sequence[Json], exchange: Exchange) -> Rest | None:
+def _begin(
+    bayeux: Bayeux, messages: Sequence[Json], exchange: Exchange, is_late: bool
+) -> Rest | None:
     begin = 0
     if len(messages) == 1:
         exchange.session = _find_session(bayeux, messages[0], exchange)
-        if not _is_busy(exchange):
+        if not is_late and not _is_busy(exchange):
             begin = _handle(bayeux, messages[0], exchange, 0)
             if begin == _DONE:
                 return None
@@ -166,7 +172,7 @@ def _begin(bayeux: Bayeux, messages: Sequence[Json], exchange: Exchange) -> Rest
         messages = _handshake_first(messages)
     exchange.session = _find_session(bayeux, messages[0], exchange)
     rest = Rest(messages, exchange)
-    return None if rest.handle_some(bayeux) else rest
+    return None if not is_late and rest.handle_some(bayeux) else rest
 
 
 def _end(bayeux: Bayeux, exchange: Exchange) -> None:

@@ -10,16 +10,15 @@ from typing import NamedTuple
 from bench.stalls.clients import Client, Message, connect, publish, subscribe
 
 # The limits: messages of a request, entries of a queue, subscriptions of a session, segments of a
-# channel, bytes of a message and of a request, depth of JSON, and values in it.
+# channel, bytes of a request, depth of JSON, and values in it.
 _BATCH = 5_000
 _QUEUE = 10_000
 _PATTERNS = 10_000
 _SEGMENTS = 64
-_MESSAGE = 2 * 1024 * 1024
 _REQUEST = 4 * 1024 * 1024
 _DEPTH = 500
-# An array or an object counts as five.
-_VALUES = 250_000
+# An array or an object counts as two; the message itself has some, too.
+_VALUES = 75_000 - 50
 _ROOM = 1_000
 # Sessions that end together, and what waits for each.
 _EXPIRING, _LETTERS_EACH, _EXPIRE_MS = 100, 500, 1_000
@@ -242,36 +241,69 @@ def _json(url: str, data: str) -> Attack:
 
 
 def empty_arrays(url: str) -> Attack:
-    return _json(url, "[" + "[]," * (_VALUES // 6 - 10) + "[]]")
+    return _json(url, _array("[]", _VALUES // 3))
 
 
 def empty_objects(url: str) -> Attack:
-    return _json(url, "[" + "{}," * (_VALUES // 6 - 10) + "{}]")
+    return _json(url, _array("{}", _VALUES // 3))
 
 
 def endless_objects(url: str) -> Attack:
-    return _json(url, "[" + "{}," * (_REQUEST // 3 - 200) + "{}]")
+    return _json(url, _array("{}", _REQUEST // 3 - 200))
+
+
+def small_objects(url: str) -> Attack:
+    return _json(url, _array('{"a":1}', _VALUES // 3))
 
 
 def deep_arrays(url: str) -> Attack:
-    one = "[" * _DEPTH + "]" * _DEPTH + ","
-    return _json(url, "[" + one * (_VALUES // 5 // _DEPTH - 2) + "[]]")
+    return _json(url, _array("[" * _DEPTH + "]" * _DEPTH, _VALUES // (2 * _DEPTH + 1)))
+
+
+def deep_objects(url: str) -> Attack:
+    one = '{"":' * _DEPTH + "1" + "}" * _DEPTH
+    return _json(url, _array(one, _VALUES // (2 * _DEPTH + 1)))
 
 
 def wide_object(url: str) -> Attack:
-    return _json(url, json.dumps({str(n): n for n in range(_MESSAGE // 20)}))
+    return _json(url, json.dumps({str(n): n for n in range(_VALUES)}))
+
+
+def wide_texts(url: str) -> Attack:
+    """Names and texts with commas in them, which are no values."""
+    return _json(url, json.dumps({f",{n}": f"{n}," for n in range(_VALUES)}))
+
+
+def wide_letters(url: str) -> Attack:
+    """Names of characters beyond all that processors are good at."""
+    return _json(url, json.dumps({f"\U0001f600{n}": n for n in range(_VALUES)}))
 
 
 def long_numbers(url: str) -> Attack:
-    return _json(url, "[" + "1234567890123456789," * (_MESSAGE // 20 - 10) + "1]")
+    return _json(url, _array("1234567890123456789", _VALUES))
+
+
+def hard_numbers(url: str) -> Attack:
+    """In the middle between two doubles, as far as a quick look goes."""
+    return _json(url, _array("2.4703282292062327208e-324", _VALUES))
 
 
 def mixed_values(url: str) -> Attack:
-    return _json(url, "[" + "[]," * 1_000 + "1," * (_VALUES - 10_000) + "1]")
+    return _json(url, "[" + "[]," * 1_000 + "1," * (_VALUES - 3_000) + "1]")
 
 
 def many_strings(url: str) -> Attack:
-    return _json(url, "[" + '"\\\\",' * (_VALUES - 10) + "1234567890123456789]")
+    return _json(url, _array('"\\\\"', _VALUES))
+
+
+def records(url: str) -> Attack:
+    """A table as applications send it."""
+    row = {"id": 1, "name": "Smith, Joe", "price": 1.25, "sold": True, "note": "as [is]"}
+    return _json(url, _array(json.dumps(row), _VALUES // 7))
+
+
+def _array(value: str, count: int) -> str:
+    return "[" + ",".join([value] * count) + "]"
 
 
 CASES: dict[str, Case] = {
@@ -281,7 +313,8 @@ CASES: dict[str, Case] = {
         *(subscribes, subscribes_named, unsubscribes, deep_patterns, deep_publishes),
         *(holdbacks, refusals, failures, consents, acks, repeats, pending),
         *(fanout, fanout_waiting, fanout_large, kept_publishes),
-        *(empty_arrays, empty_objects, endless_objects, deep_arrays, wide_object),
-        *(long_numbers, mixed_values, many_strings),
+        *(empty_arrays, empty_objects, endless_objects, small_objects, deep_arrays, deep_objects),
+        *(wide_object, wide_texts, wide_letters),
+        *(long_numbers, hard_numbers, mixed_values, many_strings, records),
     )
 }

@@ -64,6 +64,22 @@ def test_a_request_of_one_message_takes_one_turn_however_long_that_lasts() -> No
     assert not house.connected().publish("/a", 1).is_held
 
 
+def test_a_request_that_takes_a_turn_to_read_is_handled_in_the_next_one() -> None:
+    house = impatient()
+    reader, client = house.connected(), house.connected()
+    reader.subscribe("/a")
+    asked = client.publish("/a", "x" * 100_000)
+    follows = client.publish("/a", 2)
+    assert (asked.is_held, follows.is_held) == (True, True)
+    house.turn()
+    assert (asked.reply["successful"], follows.reply["successful"]) == (True, True)
+    assert reader.connect().data == ["x" * 100_000, 2]
+
+
+def test_a_large_request_is_handled_at_once_if_there_is_time() -> None:
+    assert not House().connected().publish("/a", "x" * 100_000).is_held
+
+
 def test_what_was_refused_with_a_handshake_is_refused_over_many_turns_too() -> None:
     house = impatient()
     guest = house.guest()
