@@ -175,6 +175,12 @@ class Settings(BaseSettings):
         30 * 24 * 3600 * 1000, description="How long dead letters are kept."
     )
     dead_letter_count: Limit = Field(100_000, description="How many dead letters are kept.")
+    dead_letter_bytes: Limit = Field(
+        256 * 1024**2, description="How many bytes of dead letters are kept."
+    )
+    dead_letter_share_bytes: Limit = Field(
+        64 * 1024**2, description="How many of them for one channel, and for one subject."
+    )
     guard: bool = Field(
         True, description="Hold a channel back when most of its receivers refuse most messages."
     )

@@ -17,6 +17,7 @@ from app.bayeux.options import Options
 from app.bayeux.server import Bayeux
 from app.delivery.error_codes import CODES
 from app.delivery.keeper import Keeper
+from app.delivery.letter_room import LetterRoom
 from app.delivery.node import Node
 from app.journal.clerk import Clerk
 from app.settings import Settings
@@ -149,7 +150,7 @@ def _silent_server() -> Bayeux:
         on_ready=lambda: None,
         run_later=lambda work, done: None,
         node=Node("docs", int),
-        keeper=Mock(spec=Keeper),
+        keeper=Mock(spec=Keeper, letter_room=LetterRoom()),
         witness=Clerk("docs", Mock(), now=0.0, now_ns=int),
     )
 

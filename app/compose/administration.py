@@ -18,8 +18,8 @@ from app.compose.storage import Storage
 from app.compose.tasks import cancel
 from app.settings import Settings, is_loopback
 from app.store.audit import Audit
-from app.store.connection import StoreUnavailable
 from app.store.journal_frames import JournalFrames
+from app.store.letter_upkeep import LetterUpkeep
 from app.store.letters import Letters
 from app.store.pipeline_results import PipelineResults
 from app.store.reader import open_reader
@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from aiohttp import web
 
 log = logging.getLogger(__name__)
-
-_RETIRE_EVERY_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,27 +107,14 @@ def make_administration(
         wait=patience.wait,
     )
     bayeux.extend(operators)
-    stack.push_async_callback(cancel, asyncio.create_task(_retire(letters, settings)))
+    upkeep = LetterUpkeep(letters, store.letter_room, age_s=settings.dead_letter_age / 1000)
+    stack.push_async_callback(cancel, asyncio.create_task(upkeep.run()))
     return Administration(make_admin(operations, tokens, clock), replays)
 
 
 def _process(settings: Settings, started_ms: int) -> Process:
     port = settings.port if settings.unix is None else None
     return Process(version("holdfast"), started_ms, socket.gethostname(), port)
-
-
-async def _retire(letters: Letters, settings: Settings) -> None:
-    """Dead letters are kept for long, but not for ever and not without number."""
-    age_s, most = settings.dead_letter_age / 1000, settings.dead_letter_count
-    while True:
-        try:
-            removed = await letters.retire(age_s=age_s, most=most)
-        except StoreUnavailable as error:
-            log.info("old dead letters stay for a while: %s", error)
-        else:
-            if removed:
-                log.info("%d old dead letters were removed", removed)
-        await asyncio.sleep(_RETIRE_EVERY_S)
 
 
 def _role_of(tokens: Tokens, token: str) -> str | None:

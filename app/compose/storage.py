@@ -12,6 +12,7 @@ from app.bayeux.records import discard_orphans, record_of, restore
 from app.bayeux.server import Bayeux
 from app.bayeux.sessions import Session
 from app.delivery.keeper import Kept
+from app.delivery.letter_room import LetterLimits, LetterRoom
 from app.settings import Settings
 from app.store.address import Address
 from app.store.embedded import Durability, EmbeddedValkey
@@ -61,6 +62,13 @@ class Storage:
             on_fenced=on_fenced,
             confirm=None if replicas is None else replicas.confirm,
             most_keys=settings.max_publish_keys,
+            letter_room=LetterRoom(
+                LetterLimits(
+                    count=settings.dead_letter_count,
+                    bytes=settings.dead_letter_bytes,
+                    share=settings.dead_letter_share_bytes,
+                )
+            ),
         )
         self.stamps = Stamps(0)
         self._bayeux: Bayeux | None = None

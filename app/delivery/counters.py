@@ -22,6 +22,8 @@ class Reason(Enum):
     NOT_ALLOWED = "not_allowed"
     # Nobody wants a dead letter of it.
     NO_LETTER = "no_letter"
+    # It should have been a dead letter, but there are too many of these.
+    LETTERS_FULL = "letters_full"
 
 
 class Counters:

@@ -54,7 +54,7 @@ class Exits(Generic[R]):
 
     def bury(self, receiver: R, entries: Sequence[Entry], code: ErrorCode, text: str) -> None:
         """These have left the queue undelivered: letters, where letters are wanted."""
-        letters, others = [], []
+        letters, others, crowded = [], [], []
         if self._keeper.is_full and entries:
             # Bounded above all; whoever could wait was told to come back.
             self._counters.discarded[Reason.STORE_AWAY] += len(entries)
@@ -65,12 +65,15 @@ class Exits(Generic[R]):
             self._notices.tell(notices.LOST, receiver.key, code.text, len(entries))
             return
         policy = self._owner.policy(receiver)
+        room = self._keeper.letter_room
         reason = f"{code.meaning}: {text}" if text else code.meaning
         for entry in entries:
             message = entry.message
             wanted = self._owner.wants_letters(receiver, message.channel)
             if message.leaves_no_letter or not wanted:
                 others.append(message)
+            elif not room.take(message.channel, receiver.subject, len(message.wire)):
+                crowded.append(message)
             else:
                 letters.append(self._letter(receiver, entry, code, reason, policy))
         if letters:
@@ -83,6 +86,9 @@ class Exits(Generic[R]):
             self._keeper.after(partial(self._buried, letters, size))
         if others:
             self.discarded(receiver, others, Reason.NO_LETTER)
+        if crowded:
+            self._notices.tell(notices.NOT_KEPT, receiver.key, code.text, len(crowded))
+            self.discarded(receiver, crowded, Reason.LETTERS_FULL)
 
     def _buried(self, letters: Sequence[DeadLetter], size: int) -> None:
         self._owner.tell(letters, partial(self._told, size))

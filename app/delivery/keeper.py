@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from app.delivery.attempts import Trail
     from app.delivery.dead_letters import DeadLetter
     from app.delivery.guard import Held
+    from app.delivery.letter_room import LetterRoom
     from app.delivery.messages import Message
     from app.delivery.session_record import Recorded
 
@@ -79,6 +80,11 @@ class Keeper(Protocol):
     @property
     def keys_dropped(self) -> int:
         """How many keys of messages were forgotten before their time, for want of room."""
+        ...
+
+    @property
+    def letter_room(self) -> "LetterRoom":
+        """The account of the dead letters: who buries one takes room for it before."""
         ...
 
     def keep(self, message: "Message", keys: Sequence[str], done: Callable[[Kept], None]) -> None:

@@ -24,6 +24,9 @@ HELD = Incident(logging.INFO, "session %s is held back by %s")
 RESUMED = Incident(logging.INFO, "session %s is resumed by %s")
 DEAD = Incident(logging.WARNING, "a message for session %s is a dead letter: %s")
 LOST = Incident(logging.ERROR, "a dead letter of session %s was lost: %s")
+NOT_KEPT = Incident(
+    logging.WARNING, "a dead letter of session %s was not kept, there are too many: %s"
+)
 FULL = Incident(logging.WARNING, "session %s gets no more messages, its queue is full: %s")
 GIVEN_UP = Incident(logging.WARNING, "session %s was given up: %s")
 ENDED = Incident(logging.INFO, "session %s was ended by %s")
@@ -38,6 +41,7 @@ INCIDENTS = (
     RESUMED,
     DEAD,
     LOST,
+    NOT_KEPT,
     FULL,
     GIVEN_UP,
     ENDED,

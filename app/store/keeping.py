@@ -20,6 +20,7 @@ from time import perf_counter
 from app.delivery.dead_letters import DeadLetter
 from app.delivery.guard import Held
 from app.delivery.keeper import Batch, Kept, Mark
+from app.delivery.letter_room import LetterRoom
 from app.delivery.messages import Message
 from app.delivery.recorder import Recorder
 from app.delivery.session_record import Recorded
@@ -77,6 +78,7 @@ class Store:
         confirm: Whether what the store has kept is kept elsewhere, too, if it must be.
         most_keys: How many keys of messages are remembered; then the oldest go.
         recorder: Gives the journal's notes, if anybody keeps a journal.
+        letter_room: The account of the dead letters that are here.
     """
 
     def __init__(
@@ -91,7 +93,9 @@ class Store:
         confirm: Confirm | None = None,
         most_keys: int = _MOST_KEYS,
         recorder: Recorder | None = None,
+        letter_room: LetterRoom | None = None,
     ) -> None:
+        self.letter_room = letter_room or LetterRoom()
         self.line = line
         self.keys = keys
         self._node = node
@@ -156,13 +160,17 @@ class Store:
         """The channels that were held back, and why."""
         return await Loading(self.line, self.keys).held_channels()
 
+    async def answered(self) -> None:
+        """Everything so far was answered."""
+        is_answered = asyncio.Event()
+        self.after(is_answered.set)
+        await is_answered.wait()
+
     async def close(self, patience_s: float) -> None:
         """Give what is under way some time to be answered."""
         if self._state is State.OPEN:
-            answered = asyncio.Event()
-            self.after(answered.set)
             try:
-                await asyncio.wait_for(answered.wait(), patience_s)
+                await asyncio.wait_for(self.answered(), patience_s)
             except TimeoutError:
                 if self._sent:
                     log.warning("%d calls to the store were not answered", len(self._sent))
@@ -489,6 +497,7 @@ class Store:
             self._loop.call_later(_PAUSE_S, self._open_again)
             return
         self._opened(reply)
+        self.letter_room.forget()
         self._on_flushed()
         self._leave()
 

@@ -143,6 +143,12 @@ class LetterSearch:
         async for step, last in self._steps(which, after, is_reverse=False):
             yield [letter for letter in step if which.matches(letter)], last
 
+    async def oldest(self, which: LetterFilter, most: int) -> list[DeadLetter]:
+        """The oldest letters of a channel, of a subject or of all, without their events."""
+        index = await self._smallest(which)
+        found = await self._letters(index, "-", "+", most, is_reverse=False)
+        return [letter for _, letter in found if letter is not None]
+
     async def count(self, which: LetterFilter) -> int:
         """How many letters are meant."""
         indexes = self._indexes(which)
@@ -252,10 +258,9 @@ class LetterSearch:
             first = f"({after}"
         while True:
             found = await self._letters(index, first, last, _STEP, is_reverse=is_reverse)
-            if found:
-                yield [letter for _, letter in found if letter is not None], found[-1][0]
-            if len(found) < _STEP:
+            if not found:
                 return
+            yield [letter for _, letter in found if letter is not None], found[-1][0]
             first = f"({found[-1][0]}"
 
     async def _named(

@@ -32,6 +32,7 @@ class BayeuxCollector(Collector):
         yield from self._publishes()
         yield from self._entries()
         yield from self._failures()
+        yield from self._letters()
         yield from self._obstacles()
         yield from self._journal()
         yield from self._sessions()
@@ -102,6 +103,23 @@ class BayeuxCollector(Collector):
         for family in FAMILIES:
             failed.add_metric([family], counters.refused[family])
         yield failed
+
+    def _letters(self) -> Iterator[Metric]:
+        room = self._bayeux.hub.keeper.letter_room
+        yield GaugeMetricFamily(
+            "holdfast_dead_letters", "Dead letters in the store.", value=room.all.count
+        )
+        yield GaugeMetricFamily(
+            "holdfast_dead_letters_bytes", "What they take there, about.", value=room.all.bytes
+        )
+        removed = CounterMetricFamily(
+            "holdfast_dead_letters_removed",
+            "Dead letters that were removed for their age, or for want of room.",
+            labels=["why"],
+        )
+        for why, count in room.removed.items():
+            removed.add_metric([why.value], count)
+        yield removed
 
     def _obstacles(self) -> Iterator[Metric]:
         """What keeps everybody's messages."""

@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from app.delivery.dead_letters import MAX_REASON, DeadLetter, State
+from app.delivery.letter_room import LetterLimits, LetterRoom, Removal
 from app.store import letter_lines, letter_search, records, scripts
 from app.store.connection import StoreUnavailable
 from app.store.letter_lines import LineUnfit
@@ -220,13 +221,116 @@ async def test_a_purge_goes_through_many_steps(at: Desk, monkeypatch: pytest.Mon
     assert await at.letters.search.total() == 47
 
 
-async def test_old_letters_and_too_many_are_retired(at: Desk) -> None:
+async def test_old_letters_are_retired(at: Desk) -> None:
     await bury(at, *(letter(n * SECOND - 100 * SECOND) for n in range(100)))
-    assert await at.letters.retire(age_s=1000, most=1000) == 0
-    assert await at.letters.retire(age_s=51.5, most=1000) == 50
-    assert await at.letters.retire(age_s=51.5, most=20) == 30
+    assert await at.letters.retire(age_s=1000) == 0
+    assert await at.letters.retire(age_s=51.5) == 50
     assert await query(at, limit=1) == [-SECOND]
-    assert await at.letters.search.total() == 20
+    assert at.store.letter_room.removed[Removal.AGE] == 50
+
+
+# Room
+
+
+def limit(at: Desk, **limits: int) -> LetterRoom:
+    """From now on the store has no more room for letters than this."""
+    at.store.letter_room.limits = LetterLimits(**limits)
+    return at.store.letter_room
+
+
+async def come(at: Desk, *letters: DeadLetter) -> list[int]:
+    """These die, as far as there is room for them; which letters are there then."""
+    room = at.store.letter_room
+    await bury(at, *(each for each in letters if room.take(each.channel, each.subject, each.size)))
+    await at.letters.make_room()
+    return (await query(at))[::-1]
+
+
+def bulky(n: int, channel: str = "/a", receiver: str = "joe/1", *, size: int = 9000) -> DeadLetter:
+    wire = orjson.dumps({"channel": channel, "data": "x" * size})
+    return letter(n, channel=channel, receiver=receiver)._replace(wire=wire, size=len(wire))
+
+
+async def test_the_oldest_letters_leave_when_there_are_too_many(at: Desk) -> None:
+    room = limit(at, count=3)
+    await come(at, *VARIOUS[:4])
+    assert await come(at, VARIOUS[4]) == [3, 4, 5]
+    assert room.removed[Removal.COUNT] == 2
+    assert room.all.count == 3
+
+
+async def test_the_oldest_letters_leave_when_all_take_too_many_bytes(at: Desk) -> None:
+    room = limit(at, bytes=50_000)
+    assert await come(at, *(bulky(n) for n in range(1, 5))) == [1, 2, 3, 4]
+    await come(at, bulky(5))
+    assert await come(at, bulky(6)) == [3, 4, 5, 6]
+    assert room.removed[Removal.BYTES] == 2
+    assert room.all.bytes <= 50_000
+
+
+async def test_a_channel_beyond_its_share_loses_its_own_oldest_letters(at: Desk) -> None:
+    room = limit(at, bytes=1_000_000, share=30_000)
+    others = [bulky(1, "/b", "ann/1"), bulky(2, "/c", "bob/1")]
+    flood = [bulky(n, "/a", f"u{n}/1") for n in range(3, 6)]
+    assert await come(at, *others, *flood) == [1, 2, 4, 5]
+    assert room.removed[Removal.SHARE] == 1
+
+
+async def test_a_subject_beyond_its_share_loses_its_own_oldest_letters(at: Desk) -> None:
+    limit(at, bytes=1_000_000, share=30_000)
+    others = [bulky(1, "/a", "ann/1"), bulky(2, "/b", "bob/1")]
+    flood = [bulky(n, f"/{n}", f"joe/{n}") for n in range(3, 6)]
+    assert await come(at, *others, *flood) == [1, 2, 4, 5]
+
+
+async def test_what_comes_faster_than_others_leave_finds_no_room(at: Desk) -> None:
+    room = limit(at, bytes=40_000)
+    taken = [room.take("/a", "joe", 9000) for _ in range(10)]
+    assert taken == [True] * 4 + [False] * 6
+
+
+async def test_the_letters_of_an_earlier_process_are_accounted_for(
+    shared_valkey: ValkeyServer,
+) -> None:
+    async with desk(shared_valkey) as before:
+        await bury(before, *(bulky(n) for n in range(1, 8)))
+    async with desk(shared_valkey) as at:
+        room = limit(at, bytes=50_000)
+        # It is known when all have been looked at; what comes meanwhile counts as well.
+        assert room.all.count == 0
+        assert await come(at, bulky(8)) == [5, 6, 7, 8]
+        assert room.all.count == 4
+
+
+async def test_the_account_is_right_whoever_brings_and_removes_letters(at: Desk) -> None:
+    room = limit(at)
+    await come(at, *VARIOUS)
+    lines = [letter_lines.write(each) for each in [*VARIOUS, letter(6), letter(7)]]
+    await at.letters.import_(given_lines(*lines))
+    await at.letters.make_room()
+    assert room.all.count == 7
+    assert await at.letters.purge(LetterFilter(code="user.one")) == 3
+    assert room.all.count == 4
+    await at.letters.purge(ALL)
+    assert (room.all.count, room.all.bytes) == (0, 0)
+
+
+async def test_a_store_that_was_emptied_has_room_again(at: Desk) -> None:
+    room = limit(at, bytes=50_000)
+    await come(at, *(bulky(n) for n in range(1, 5)))
+    at.server.ask("FLUSHALL")
+    at.store.bury([bulky(5)], None)
+    await until(lambda: "flushed" in at.events)
+    await until(lambda: not room.is_known)
+    await at.letters.make_room()
+    assert room.all.count == await at.letters.search.total()
+
+
+async def test_letters_that_are_large_are_read_a_few_at_a_time(at: Desk) -> None:
+    await bury(at, *(bulky(n, size=1_500_000) for n in range(1, 8)))
+    found = await at.letters.search.oldest(ALL, 100)
+    assert numbers(found) == [1, 2, 3]
+    assert await query(at) == [7, 6, 5, 4, 3, 2, 1]
 
 
 # Carrying about

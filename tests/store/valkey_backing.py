@@ -10,6 +10,7 @@ from app.bayeux.server import Bayeux
 from app.delivery.dead_letters import DeadLetter
 from app.delivery.guard import Held
 from app.delivery.keeper import Batch, Keeper, Kept, Mark
+from app.delivery.letter_room import LetterRoom
 from app.delivery.messages import Message
 from app.delivery.session_record import Recorded
 from app.store.address import Address
@@ -52,6 +53,10 @@ class Desk:
     @property
     def keys_dropped(self) -> int:
         return self.store.keys_dropped
+
+    @property
+    def letter_room(self) -> LetterRoom:
+        return self.store.letter_room
 
     def keep(self, message: Message, keys: Sequence[str], done: Callable[[Kept], None]) -> None:
         call = self._call()

@@ -9,6 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from app.bayeux.life import Input, State
 from app.bayeux.options import Options
 from app.delivery.counters import Reason
+from app.delivery.letter_room import OVERHEAD, Removal
 from app.delivery.queue import QueueLimits
 from app.web.metrics import Metrics
 from extensions.ack import Ack
@@ -162,6 +163,7 @@ async def test_labels_have_values_of_the_tables_alone(rig: Rig) -> None:
         "state": {state.value for state in State if state is not State.GONE},
         "how": {Input.DISCONNECT.value, Input.EXPIRE.value, Input.FAIL.value},
         "family": {"communication", "internal", "legacy", "resource", "user"},
+        "why": {why.value for why in Removal},
     }
     assert CLIENT_ID not in str(found.samples)
 
@@ -172,3 +174,14 @@ async def test_every_figure_is_explained(rig: Rig) -> None:
     assert len({family.name for family in families}) == len(families)
     assert {family.name for family in families} > {"process_open_fds", "python_info"}
     assert all(family.documentation for family in families)
+
+
+async def test_the_room_that_dead_letters_take_is_told(rig: Rig) -> None:
+    room = rig.keeper.letter_room
+    room.add("/a", "joe", 100)
+    room.removed[Removal.SHARE] = 3
+    found = await figures(rig)
+    assert found("holdfast_dead_letters") == 1
+    assert found("holdfast_dead_letters_bytes") == 100 + OVERHEAD
+    assert found("holdfast_dead_letters_removed_total", why="share") == 3
+    assert found("holdfast_dead_letters_removed_total", why="age") == 0

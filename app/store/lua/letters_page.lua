@@ -3,7 +3,8 @@
 -- KEYS   1 index   2 dead
 -- ARGV   1 where to begin and   2 where to end, as ZRANGE BYLEX has it   3 how many at most
 --        4 'REV' for the newest first, else ''   5 'whole' with the events, else ''
--- Reply  id, record, id, record, ...; the record is false if the letter is gone
+-- Reply  id, record, id, record, ...; the record is false if the letter is gone. Fewer than there
+--        are if they are large, but one at least.
 -- Cost   O(log(letters) + how many)
 -- Repeat reads again.
 local ids
@@ -12,9 +13,10 @@ if ARGV[4] == 'REV' then
 else
     ids = redis.call('ZRANGE', KEYS[1], ARGV[1], ARGV[2], 'BYLEX', 'LIMIT', 0, ARGV[3])
 end
-local found = {}
+local found, read, most = {}, 0, 4 * 1024 * 1024
 for _, id in ipairs(ids) do
     local record = redis.call('HGET', KEYS[2], id)
+    read = read + (record and #record or 0)
     if record and ARGV[5] ~= 'whole' then
         local status = string.find(record, '\n', 1, true)
         local head = string.find(record, '\n', status + 1, true)
@@ -22,5 +24,8 @@ for _, id in ipairs(ids) do
     end
     found[#found + 1] = id
     found[#found + 1] = record
+    if read > most then
+        break
+    end
 end
 return found

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from app.delivery.dead_letters import DeadLetter
 from app.delivery.guard import Held
 from app.delivery.keeper import Batch, Keeper, Kept, Mark
+from app.delivery.letter_room import LetterRoom
 from app.delivery.messages import Message
 from app.delivery.publish_keys import LIFE_NS, Key
 from app.delivery.session_record import Recorded, SessionRecord
@@ -17,6 +18,7 @@ class FakeKeeper:
         self.is_available = self.is_prompt = True
         self.is_full = False
         self.keys_dropped = 0
+        self.letter_room = LetterRoom()
         self.bodies: dict[int, Message] = {}
         self.queues: dict[str, dict[int, Mark]] = {}
         self.sessions: dict[str, SessionRecord] = {}

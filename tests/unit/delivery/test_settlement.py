@@ -14,6 +14,7 @@ from app.delivery.entries import Entry, Settling
 from app.delivery.error_codes import CODES, ErrorCode
 from app.delivery.guard import Guard
 from app.delivery.keeper import Mark
+from app.delivery.letter_room import LetterLimits
 from app.delivery.messages import Message
 from app.delivery.node import Node
 from app.delivery.queue import CallbackQueue, QueueLimits
@@ -515,3 +516,23 @@ def test_holding_back_is_no_refusal() -> None:
     court = Court()
     refuse_all(court, "abcde", *map(court.add, range(5)), code=error_codes.HOLDBACK)
     assert court.alerts == []
+
+
+def test_what_finds_no_room_among_the_letters_is_discarded_and_counted() -> None:
+    court = Court()
+    room = court.keeper.letter_room
+    room.limits = LetterLimits(share=0)
+    room.add("/a", "somebody else", 1)
+    entries = court.hand_over("a")
+    court.fail(REFUSED, entries[0])
+    assert court.keeper.letters == []
+    assert court.counters.discarded[Reason.LETTERS_FULL] == 1
+    assert court.kept() == {}
+    assert court.balances()
+
+
+def test_a_letter_takes_room_of_its_channel_and_its_subject() -> None:
+    court = Court()
+    entries = court.hand_over("a")
+    court.fail(REFUSED, entries[0])
+    assert court.keeper.letter_room.all.count == 1

@@ -1,0 +1,192 @@
+"""How much room dead letters take in the store: in all, of each channel and of each subject."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple
+
+# What a letter takes besides its event, about.
+OVERHEAD = 1024
+# While letters are being removed there is this much more room, as a part of the limit.
+_SLACK = 8
+
+
+@dataclass(frozen=True, slots=True)
+class LetterLimits:
+    """How many dead letters are kept, how many bytes, and how many of one channel or subject."""
+
+    count: int = 100_000
+    bytes: int = 256 * 1024**2
+    share: int = 64 * 1024**2
+
+
+class Removal(Enum):
+    """Why a letter was removed; the only labels that the metric has."""
+
+    __hash__ = object.__hash__
+
+    AGE = "age"
+    COUNT = "count"
+    BYTES = "bytes"
+    SHARE = "share"
+
+
+class Excess(NamedTuple):
+    """Too many letters: the oldest that this is about must leave until so much is free."""
+
+    why: Removal
+    letters: int
+    bytes: int
+    # How large a letter of these is on average.
+    average: int
+    channel: str | None = None
+    subject: str | None = None
+
+
+class Taken:
+    """What letters that have something in common take."""
+
+    __slots__ = ("bytes", "count")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.bytes = 0
+
+
+class LetterRoom:
+    """The account of the dead letters that the store has, or will have in a moment.
+
+    A letter beyond a limit is kept, and the oldest of its kind leaves for it. That takes a moment:
+    letters that come faster than others leave are not kept when the slack is used up, too.
+    """
+
+    def __init__(
+        self,
+        limits: LetterLimits | None = None,
+        on_excess: Callable[[], None] | None = None,
+    ) -> None:
+        self.limits = limits or LetterLimits()
+        # Called when there are too many letters, or nobody knows how many: again and again.
+        self.on_excess = on_excess
+        self.all = Taken()
+        self._channels: dict[str, Taken] = {}
+        self._subjects: dict[str, Taken] = {}
+        # Who is beyond the share.
+        self._large_channels: dict[str, None] = {}
+        self._large_subjects: dict[str, None] = {}
+        # Letters that were removed for want of room or for their age.
+        self.removed = dict.fromkeys(Removal, 0)
+        # Whether the letters of processes before this one are in the account.
+        self.is_known = False
+
+    def take(self, channel: str, subject: str, size: int) -> bool:
+        """Take room for a letter of an event of this size; False if there is none."""
+        taken, share = size + OVERHEAD, self.limits.share
+        if (
+            _is_beyond(self.all, taken, self.limits.bytes)
+            or _is_beyond(self._channels.get(channel), taken, share)
+            or _is_beyond(self._subjects.get(subject), taken, share)
+            or self.all.count > self.limits.count + self.limits.count // _SLACK
+        ):
+            return False
+        self.add(channel, subject, size)
+        return True
+
+    def add(self, channel: str, subject: str, size: int) -> None:
+        """A letter is in the store, or will be, whether there is room for it or not."""
+        taken, share = size + OVERHEAD, self.limits.share
+        self.all.count += 1
+        self.all.bytes += taken
+        if _grow(self._channels, channel, taken) > share:
+            self._large_channels[channel] = None
+        if _grow(self._subjects, subject, taken) > share:
+            self._large_subjects[subject] = None
+        if self._is_excessive():
+            self._call()
+
+    def free(self, channel: str, subject: str, size: int) -> None:
+        """A letter has left the store."""
+        taken, share = size + OVERHEAD, self.limits.share
+        self.all.count -= 1
+        self.all.bytes -= taken
+        if _shrink(self._channels, channel, taken) <= share:
+            self._large_channels.pop(channel, None)
+        if _shrink(self._subjects, subject, taken) <= share:
+            self._large_subjects.pop(subject, None)
+
+    def excess(self) -> Excess | None:
+        """What is to be removed next: first of who has more than a share, then of all."""
+        limits = self.limits
+        if not self.is_known:
+            return None
+        for channel in self._large_channels:
+            return _excess(Removal.SHARE, self._channels[channel], limits.share, channel=channel)
+        for subject in self._large_subjects:
+            return _excess(Removal.SHARE, self._subjects[subject], limits.share, subject=subject)
+        if self.all.bytes > limits.bytes:
+            return _excess(Removal.BYTES, self.all, limits.bytes)
+        if self.all.count > limits.count:
+            average = self.all.bytes // self.all.count
+            return Excess(Removal.COUNT, self.all.count - limits.count, 0, average)
+        return None
+
+    def _is_excessive(self) -> bool:
+        limits = self.limits
+        return (
+            self.all.bytes > limits.bytes
+            or self.all.count > limits.count
+            or bool(self._large_channels or self._large_subjects)
+        )
+
+    def forget(self) -> None:
+        """The account is wrong: all letters must be looked at again."""
+        self.is_known = False
+        self._call()
+
+    def begin(self) -> None:
+        """Account anew: `add` is called for all letters that there are."""
+        self.all = Taken()
+        self._channels, self._subjects = {}, {}
+        self._large_channels, self._large_subjects = {}, {}
+
+    def _call(self) -> None:
+        if self.on_excess is not None:
+            self.on_excess()
+
+
+def _is_beyond(before: Taken | None, more: int, limit: int) -> bool:
+    """Whether not even the slack has room; a single letter always finds room."""
+    return before is not None and before.bytes > 0 and before.bytes + more > limit + limit // _SLACK
+
+
+def _grow(table: dict[str, Taken], name: str, more: int) -> int:
+    found = table.get(name)
+    if found is None:
+        found = table[name] = Taken()
+    found.count += 1
+    found.bytes += more
+    return found.bytes
+
+
+def _shrink(table: dict[str, Taken], name: str, less: int) -> int:
+    found = table.get(name)
+    if found is None:
+        return 0
+    found.count -= 1
+    found.bytes -= less
+    if found.count <= 0:
+        del table[name]
+        return 0
+    return found.bytes
+
+
+def _excess(
+    why: Removal,
+    taken: Taken,
+    limit: int,
+    *,
+    channel: str | None = None,
+    subject: str | None = None,
+) -> Excess:
+    average = taken.bytes // max(taken.count, 1)
+    return Excess(why, 0, taken.bytes - limit, average, channel, subject)
