@@ -225,6 +225,9 @@ class Settings(BaseSettings):
     ws_idle_timeout: Milliseconds = Field(
         300_000, description="Close sockets on which nothing was received for this long; 0 never."
     )
+    ws_session_timeout: Limit = Field(
+        10_000, description="Close new sockets on which no session was named for this long."
+    )
     ws_require_handshake_per_connection: bool = Field(
         False, description="A new socket must begin with a handshake."
     )

@@ -86,6 +86,7 @@ def web_options(settings: Settings) -> WebOptions:
         callback_max_length=settings.callback_parameter_max_length,
         ws_messages_per_frame=settings.ws_messages_per_frame,
         ws_idle_timeout_s=settings.ws_idle_timeout / 1000,
+        ws_session_timeout_s=settings.ws_session_timeout / 1000,
         ws_protocol=settings.ws_protocol,
         cookie=BrowserCookie(
             name=settings.browser_cookie_name,

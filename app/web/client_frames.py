@@ -7,6 +7,11 @@ the client, which is still sending, sees its connection break, and not why.
 import os
 from typing import Any
 
+from app.bayeux.errors import RequestRefused
+from app.web.intake import Intake
+
+# Messages up to this size are heard so soon that they are not counted.
+SMALL = 4096
 _MASKED = 0x80
 _FINAL = 0x80
 _CONTROL = 0x08
@@ -16,42 +21,56 @@ _LONGEST_CONTROL = 125
 _PATIENCE = 8
 # Reserved bits are set: any reader says that this is against the protocol, and closes with 1002.
 _ABSURD = b"\xf0\x80"
-# What a ping has in it that comes instead of a message that is too large. No client knows it.
+# What a ping has in it that comes instead of a message that is refused. No client knows it.
 TOO_LARGE = os.urandom(16)
-_PING = b"\x89\x90\x00\x00\x00\x00" + TOO_LARGE
+NO_ROOM = os.urandom(16)
+_PING = b"\x89\x90\x00\x00\x00\x00"
 
 
 class ClientFrames:
-    """Lets frames pass, up to the first without a mask, or the one that makes a message too large.
+    """Passes whole frames on, up to the first without a mask or of a message that is refused.
 
-    Behind the latter a close passes, so that both sides know of it; the rest is dropped.
+    A message is refused if it is too large, or if there is no room for it among all that is
+    unfinished. Behind it a close passes, so that both sides know of it; the rest is dropped.
     """
 
     __slots__ = (
-        "_has_too_large",
+        "_begun",
+        "_frame",
         "_held",
+        "_intake",
         "_is_between",
-        "_left",
+        "_is_refused",
         "_most",
         "_reader",
         "_size",
+        "_skipped",
+        "_taken",
+        "_unheard",
         "has_unmasked",
     )
 
-    def __init__(self, reader: Any, most: int) -> None:  # noqa: ANN401 - depends on the platform
+    def __init__(self, reader: Any, most: int, intake: Intake) -> None:  # noqa: ANN401 - depends on the platform
         self._reader = reader
         # A message as large as this is too large.
         self._most = most
+        self._intake = intake
         # Whether all that has come is whole messages.
         self._is_between = True
-        # Bytes that are still to come of the frame that has begun.
-        self._left = 0
-        # The beginning of a frame whose size is not known yet.
-        self._held = b""
-        # Of the frames of the message that has begun.
+        # The frame that has begun, and its size once that is known.
+        self._held = bytearray()
+        self._frame = 0
+        # Of the message that has begun: its frames so far, and those of them that are complete.
         self._size = 0
+        self._begun = 0
+        # Complete messages that nobody has taken from the reader; small ones are not counted.
+        self._unheard = 0
+        # What all this holds of the intake.
+        self._taken = 0
         self.has_unmasked = False
-        self._has_too_large = False
+        self._is_refused = False
+        # Bytes still to come of a frame that is dropped.
+        self._skipped = 0
 
     def feed_data(self, data: bytes) -> tuple[bool, bytes]:
         if self._is_between and is_short_frame(data):
@@ -60,39 +79,98 @@ class ClientFrames:
         if self.has_unmasked:
             return False, b""
         self._is_between = False
-        read = self._read_closes if self._has_too_large else self._read
-        return self._feed(read(self._held + data))
+        return self._feed(self._read_closes(data) if self._is_refused else self._read(data))
 
     def feed_eof(self) -> None:
+        """The connection is lost, and nothing of it waits for more."""
+        self._intake.give_back(self._taken)
+        self._taken = self._unheard = 0
         self._reader.feed_eof()
+
+    def heard(self, size: int) -> None:
+        """A message of this size was taken from the reader."""
+        if size > SMALL and self._unheard:
+            self._unheard -= size
+            self._taken -= size
+            self._intake.give_back(size)
 
     def _feed(self, data: bytes) -> tuple[bool, bytes]:
         fed: tuple[bool, bytes] = self._reader.feed_data(data) if data else (False, b"")
         return fed
 
     def _read(self, data: bytes) -> bytes:
-        """What the reader may see of the data by now."""
-        begins = self._left
+        """What the reader may see by now; its messages have room."""
+        unheard, passed = self._unheard, b""
+        if self._held:
+            self._held += data
+            data = b""
+        if len(self._held) >= self._frame:
+            data = bytes(self._held) + data
+            self._held.clear()
+            passed = self._measure_frames(data)
+        if not (self._is_refused or self.has_unmasked or self._has_room()):
+            self._unheard = unheard
+            return self._refuse(NO_ROOM, data or bytes(self._held))
+        self._is_between = not (self._held or self._size)
+        return passed
+
+    def _measure_frames(self, data: bytes) -> bytes:
+        begins = 0
         while begins < len(data):
             head, payload = measure(data, begins)
             if head < 0:
                 self.has_unmasked = True
                 return data[:begins] + _ABSURD
-            if head == 0:
-                break
             if payload > _PATIENCE * self._most:
                 # The reader says that it is too large, and closes at once.
                 return data
-            if self._is_too_large(data[begins], payload):
-                self._has_too_large, self._left = True, 0
-                return data[:begins] + _PING + self._read_closes(data[begins:])
+            # A frame that comes in pieces is counted once.
+            if head and not self._frame and self._is_too_large(data[begins], payload):
+                return data[:begins] + self._refuse(TOO_LARGE, data[begins:])
+            if head == 0 or begins + head + payload > len(data):
+                self._frame = head and head + payload
+                self._held += data[begins:]
+                break
+            self._end_frame(data[begins], payload)
             begins += head + payload
-        self._keep(data, begins)
-        self._is_between = begins == len(data) and not self._size
         return data[:begins]
 
+    def _is_too_large(self, first: int, payload: int) -> bool:
+        if not first & _CONTROL:
+            self._size += payload
+        return self._size >= self._most
+
+    def _end_frame(self, first: int, payload: int) -> None:
+        self._frame = 0
+        if first & _CONTROL:
+            return
+        self._begun += payload
+        if first & _FINAL:
+            if self._begun > SMALL:
+                self._unheard += self._begun
+            self._size = self._begun = 0
+
+    def _has_room(self) -> bool:
+        """Whether there is room for what is unfinished now, or complete and not heard."""
+        more = self._begun + len(self._held) + self._unheard - self._taken
+        if more > 0:
+            try:
+                self._intake.take(more)
+            except RequestRefused:
+                return False
+        else:
+            self._intake.give_back(-more)
+        self._taken += more
+        return True
+
+    def _refuse(self, why: bytes, data: bytes) -> bytes:
+        self._is_refused = True
+        self._held.clear()
+        return _PING + why + self._read_closes(data)
+
     def _read_closes(self, data: bytes) -> bytes:
-        begins, passed = self._left, []
+        data, begins, passed = bytes(self._held) + data, self._skipped, []
+        self._held.clear()
         while begins < len(data):
             head, payload = measure(data, begins)
             if head < 0:
@@ -105,20 +183,9 @@ class ClientFrames:
                     break
                 passed.append(data[begins:ends])
             begins = ends
-        self._keep(data, begins)
+        self._skipped = max(0, begins - len(data))
+        self._held += data[begins:]
         return b"".join(passed)
-
-    def _keep(self, data: bytes, begins: int) -> None:
-        self._left, self._held = max(0, begins - len(data)), data[begins:]
-
-    def _is_too_large(self, first: int, payload: int) -> bool:
-        if not first & _CONTROL:
-            self._size += payload
-            if self._size >= self._most:
-                return True
-            if first & _FINAL:
-                self._size = 0
-        return False
 
 
 def is_short_frame(data: bytes) -> bool:

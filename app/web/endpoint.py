@@ -48,6 +48,7 @@ class WebOptions:
     callback_max_length: int = 64
     ws_messages_per_frame: int = 1
     ws_idle_timeout_s: float = 300.0
+    ws_session_timeout_s: float = 10.0
     ws_protocol: str | None = None
     cookie: BrowserCookie = field(default_factory=BrowserCookie)
     origins: Origins = field(default_factory=Origins)

@@ -285,7 +285,8 @@ class FastLane(RequestHandler):
     # The ordinary way
 
     def set_parser(self, parser: Any, data_received_cb: Any = None) -> None:
-        self._frames = ClientFrames(parser, self._endpoint.options.max_request_size)
+        endpoint = self._endpoint
+        self._frames = ClientFrames(parser, endpoint.options.max_request_size, endpoint.intake)
         tail, self._message_tail = self._message_tail, b""
         super().set_parser(cast("Any", self._frames), data_received_cb)
         if tail:
@@ -320,6 +321,11 @@ class FastLane(RequestHandler):
     def has_unmasked_frame(self) -> bool:
         """Whether the client of a socket broke this rule, which aiohttp does not know."""
         return self._frames is not None and self._frames.has_unmasked
+
+    def note_heard(self, size: int) -> None:
+        """A message of a socket was taken: it takes no room here any more."""
+        if self._frames is not None:
+            self._frames.heard(size)
 
     def _go_ordinary(self, messages: Sequence[Any], upgraded: bool, tail: bytes) -> None:
         """What `RequestHandler.data_received` does with what the parser found."""

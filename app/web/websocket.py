@@ -14,7 +14,7 @@ from app.bayeux.errors import BayeuxError, RequestRefused
 from app.bayeux.exchange import ConnectionType, Exchange
 from app.delivery.messages import Event
 from app.delivery.notices import CLOSED
-from app.web.client_frames import TOO_LARGE
+from app.web.client_frames import NO_ROOM, TOO_LARGE
 from app.web.cookies import is_cookieless
 from app.web.endpoint import Endpoint
 from app.web.long_polling import refusal
@@ -46,7 +46,10 @@ _REASONS: dict[int, bytes] = {
 _CLOSE_CODES = {
     BayeuxError.REQUEST_TOO_LARGE: WSCloseCode.MESSAGE_TOO_BIG,
     BayeuxError.SERVER_BUSY: WSCloseCode.INTERNAL_ERROR,
+    BayeuxError.REQUEST_TIMEOUT: WSCloseCode.POLICY_VIOLATION,
 }
+# Why no message came, by what the ping has in it that came instead.
+_REFUSALS = {TOO_LARGE: BayeuxError.REQUEST_TOO_LARGE, NO_ROOM: BayeuxError.SERVER_BUSY}
 
 
 def frame(payload: bytes) -> bytes:
@@ -140,6 +143,11 @@ class Socket:
         """Whether one came, as far as the connection knows."""
         return getattr(self._protocol, "has_unmasked_frame", False)
 
+    def note_heard(self, size: int) -> None:
+        """A message left the connection's hands: the room that it took is free."""
+        if note := getattr(self._protocol, "note_heard", None):
+            note(size)
+
     def note_close(self, code: int, reason: str) -> None:
         """The server closes it, and says so in the log."""
         key = "(none)" if self.session is None else self.session.key
@@ -223,7 +231,7 @@ class _Response(web.WebSocketResponse[Literal[False]]):
                 # What has come is read without waiting, and there may be a lot of it.
                 await asyncio.sleep(0)
             received = await self.receive()
-            if received.type is WSMsgType.PING and received.data != TOO_LARGE:
+            if received.type is WSMsgType.PING and bytes(received.data) not in _REFUSALS:
                 # Who is gone by now is heard of next.
                 with suppress(ConnectionError):
                     await self.pong(received.data)
@@ -245,6 +253,11 @@ async def _close(
     if not response.closed:
         socket.note_close(code, reason)
         await response.close(code=code, message=reason.encode(), drain=drain)
+
+
+async def _refuse(response: _Response, socket: Socket, error: BayeuxError) -> None:
+    code = _CLOSE_CODES.get(error, WSCloseCode.INVALID_TEXT)
+    await _close(response, socket, code, error.wire())
 
 
 class WebSocketDoor:
@@ -280,11 +293,14 @@ class WebSocketDoor:
             hang_up=partial(_close, response, code=WSCloseCode.OK, reason="the session is over"),
         )
         self._open[response] = socket
+        loop = asyncio.get_running_loop()
+        expecting = loop.create_task(self._expect_session(response, socket))
         if self._watch is None and self._endpoint.options.ws_idle_timeout_s > 0:
-            self._watch = asyncio.get_running_loop().create_task(self._watch_idle())
+            self._watch = loop.create_task(self._watch_idle())
         try:
             await self._read(response, socket)
         finally:
+            expecting.cancel()
             del self._open[response]
             socket.close()
             self._endpoint.bayeux.detach(socket, self._endpoint.clock())
@@ -297,6 +313,12 @@ class WebSocketDoor:
         opened_at = getattr(request.protocol, "unused_since", None) or self._endpoint.clock()
         self._endpoint.bayeux.identities.welcome(browser, opened_at)
         return browser
+
+    async def _expect_session(self, response: _Response, socket: Socket) -> None:
+        """Whoever opens a socket must say for which session."""
+        await asyncio.sleep(self._endpoint.options.ws_session_timeout_s)
+        if socket.session is None:
+            await _refuse(response, socket, BayeuxError.REQUEST_TIMEOUT)
 
     async def _watch_idle(self) -> None:
         """One look at all sockets now and then is cheaper than a timeout for each message."""
@@ -338,6 +360,7 @@ class WebSocketDoor:
             if received.type is not WSMsgType.TEXT:
                 await _end(response, socket, received)
                 return
+            socket.note_heard(len(received.data))
             exchange = Exchange(
                 socket,
                 socket.browser,
@@ -347,8 +370,7 @@ class WebSocketDoor:
             )
             error = await self._handle(received.data, exchange)
             if error is not None:
-                code = _CLOSE_CODES.get(error, WSCloseCode.INVALID_TEXT)
-                await _close(response, socket, code, error.wire())
+                await _refuse(response, socket, error)
                 return
             if socket.is_draining():
                 # A client that does not read gets no more of its messages heard.
@@ -378,8 +400,7 @@ async def _end(
     if received.type is WSMsgType.BINARY:
         await _close(response, socket, WSCloseCode.UNSUPPORTED_DATA, "text frames only")
     elif received.type is WSMsgType.PING:
-        reason = BayeuxError.REQUEST_TOO_LARGE.wire()
-        await _close(response, socket, WSCloseCode.MESSAGE_TOO_BIG, reason)
+        await _refuse(response, socket, _REFUSALS[bytes(received.data)])
     elif received.type is WSMsgType.CLOSE:
         await _answer_close(response, socket, received.data)
     elif isinstance(fault := received.data, WebSocketError):

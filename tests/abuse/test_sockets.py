@@ -22,7 +22,8 @@ from tests.abuse.conftest import MakeTarget
 from tests.abuse.target import Target
 
 CONTINUATION = 0x0
-NORMAL, GOING_AWAY, PROTOCOL, UNSUPPORTED, INVALID, TOO_BIG = 1000, 1001, 1002, 1003, 1007, 1009
+NORMAL, GOING_AWAY, PROTOCOL, UNSUPPORTED, INVALID, POLICY = 1000, 1001, 1002, 1003, 1007, 1008
+TOO_BIG = 1009
 
 
 @pytest.mark.parametrize(
@@ -249,6 +250,21 @@ def test_a_socket_that_is_dropped_leaves_its_session_for_a_while(target: Target)
                 }
             )
             assert again.hear()[0]["data"] == "kept"
+
+
+def test_a_socket_on_which_no_session_is_named_is_closed(target_with: MakeTarget) -> None:
+    target = target_with(ws_session_timeout=300)
+    with target.socket_person() as person, target.socket() as silent, target.socket() as chatty:
+        chatty.send(frame(b"here", PING))
+        assert chatty.read_frame() == (PONG, b"here")
+        chatty.say(
+            {"channel": "/meta/connect", "clientId": "nobody", "connectionType": "websocket"}
+        )
+        assert not chatty.hear()[0]["successful"]
+        assert silent.close_code() == POLICY
+        assert chatty.close_code() == POLICY
+        assert person.ask(person.message("/a", data=1))[0]["successful"]
+        target.until_logged("408::request_timeout")
 
 
 @pytest.mark.parametrize(

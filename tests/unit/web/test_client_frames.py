@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.web.client_frames import TOO_LARGE, ClientFrames
+from app.web.client_frames import NO_ROOM, SMALL, TOO_LARGE, ClientFrames, measure
+from app.web.intake import Intake
 from tests.abuse.attacker import CLOSE, PING, frame
 
 # What comes in place of a frame without a mask: no reader takes it.
@@ -33,7 +34,7 @@ class Reader:
 def hear(*pieces: bytes) -> bytes:
     """What reaches the reader, while it gets no more than what has come."""
     reader = Reader()
-    frames = ClientFrames(reader, MOST)
+    frames = ClientFrames(reader, MOST, Intake())
     for piece in pieces:
         frames.feed_data(piece)
     assert frames.has_unmasked is reader.heard.endswith(ABSURD)
@@ -82,11 +83,16 @@ def test_what_is_too_large_is_dropped_and_told(sizes: list[int], places: list[in
 
 
 @pytest.mark.parametrize(
-    ("size", "passes"), [(MOST - 1, True), (MOST, False), (8 * MOST, False), (2**62, True)]
+    ("size", "passed"),
+    [
+        (MOST - 1, b""),
+        (MOST, TOLD),
+        (8 * MOST, TOLD),
+        (2**62, struct.pack("!BBQ", 0x81, 255, 2**62)),
+    ],
 )
-def test_the_head_says_whether_to_drop_a_frame(size: int, passes: bool) -> None:
-    head = struct.pack("!BBQ", 0x81, 0xFF, size)
-    assert hear(head) == (head if passes else TOLD)
+def test_the_head_says_whether_to_drop_a_frame(size: int, passed: bytes) -> None:
+    assert hear(struct.pack("!BBQ", 0x81, 0xFF, size)) == passed
 
 
 @given(st.lists(SIZES, max_size=3), SIZES, PLACES)
@@ -109,5 +115,89 @@ def test_a_frame_without_a_mask_is_not_passed_even_if_it_looks_like_a_short_one(
 
 def test_the_end_is_passed_on() -> None:
     reader = Reader()
-    ClientFrames(reader, MOST).feed_eof()
+    ClientFrames(reader, MOST, Intake()).feed_eof()
     assert reader.is_at_end
+
+
+SOME_SIZES = st.lists(st.sampled_from([0, 1, 124, 126, 1000, SMALL, SMALL + 1, 20_000]), max_size=4)
+
+
+class Listener(Reader):
+    """Puts messages together as aiohttp does, and says how large those are that it has."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.messages: list[int] = []
+        self._begun = 0
+
+    def feed_data(self, data: bytes) -> tuple[bool, bytes]:
+        while data:
+            head, payload = measure(data, 0)
+            assert head > 0, "a head came in pieces"
+            assert head + payload <= len(data), "a frame came in pieces"
+            if not data[0] & 0x8:
+                self._begun += payload
+                if data[0] & 0x80:
+                    self.messages.append(self._begun)
+                    self._begun = 0
+            data = data[head + payload :]
+        return False, b""
+
+    @property
+    def begun(self) -> int:
+        return self._begun
+
+
+@given(st.lists(SOME_SIZES, max_size=4), PLACES, st.booleans())
+def test_what_is_unfinished_or_not_heard_takes_room_and_gives_it_back(
+    messages: list[list[int]], places: list[int], is_heard: bool
+) -> None:
+    data = b"".join(message(sizes) for sizes in messages)
+    intake, reader, passed = Intake(), Listener(), 0
+    frames = ClientFrames(reader, MOST, intake)
+    for piece in in_pieces(data, places):
+        frames.feed_data(piece)
+        passed += len(piece)
+        unheard = sum(size for size in reader.messages if size > SMALL)
+        # Heads of frames that are complete take none.
+        assert unheard + reader.begun <= intake.held <= unheard + passed
+        if is_heard:
+            for size in reader.messages:
+                frames.heard(size)
+            reader.messages.clear()
+    if is_heard:
+        assert intake.held == 0
+    frames.feed_eof()
+    assert intake.held == 0
+    frames.heard(20_000)
+    assert intake.held == 0
+
+
+@given(SOME_SIZES, SOME_SIZES, PLACES)
+def test_a_message_without_room_is_dropped_and_told(
+    before: list[int], sizes: list[int], places: list[int]
+) -> None:
+    first, second = message(before), message([*sizes, SMALL + 1])
+    intake, reader = Intake(sum(before) + 100), Reader()
+    frames = ClientFrames(reader, MOST, intake)
+    frames.feed_data(first)
+    assert reader.heard == first
+    frames.heard(sum(before))
+    others = intake.limit - 100
+    intake.take(others)
+    for piece in in_pieces(second + frame(b"late") + frame(b"", CLOSE), places):
+        frames.feed_data(piece)
+    heard = reader.heard[len(first) :]
+    assert heard.endswith(frame(NO_ROOM, PING) + frame(b"", CLOSE))
+    assert second.startswith(heard.removesuffix(frame(NO_ROOM, PING) + frame(b"", CLOSE)))
+    assert others <= intake.held <= intake.limit
+    frames.feed_eof()
+    assert intake.held == others
+
+
+def message(sizes: list[int]) -> bytes:
+    """One message of frames of these sizes, with a ping behind each."""
+    parts = [frame(b"x" * size, CONTINUATION, is_final=False) for size in sizes]
+    ping = frame(b"here", PING)
+    begin, end = frame(b"", is_final=False), frame(b"", CONTINUATION)
+    return ping.join([begin, *parts, end])
