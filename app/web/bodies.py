@@ -14,6 +14,11 @@ from app.web.intake import Intake
 
 _FORM = "application/x-www-form-urlencoded"
 _MAX_FIELDS = 1000
+# What a body may be inflated to: so much in any case, and more if it is so many times its size at
+# most. A batch of messages that are alike shrinks to a fiftieth; what shrinks to a thousandth is a
+# bomb, and takes everybody's time for the few bytes that it costs its sender.
+_MOST_INFLATED = 512 * 1024
+_MOST_RATIO = 100
 # Text encodings that are cheap to decode, in Python's spelling, which knows others that are not.
 _CODECS = frozenset(
     ["utf_8", "ascii", "utf_16", "utf_16_le", "utf_16_be", "koi8_r", "koi8_u", "latin_1"]
@@ -72,6 +77,7 @@ async def _read(request: web.Request, decoder: Decoder | None, limit: int, intak
         if decoder is None:
             return b"".join(parts)
         # Only now that all of it is here: whoever sends no end holds no more than was sent.
+        limit = min(limit, max(_MOST_INFLATED, _MOST_RATIO * held))
         for part in parts:
             for piece in decoder.pieces(part):
                 size += len(piece)

@@ -183,6 +183,36 @@ def test_a_bomb_does_not_go_off(
     assert target.growth_mib() < 30
 
 
+def small_bomb(size: int) -> bytes:
+    """A message that is nothing but blanks to its end."""
+    return gzip.compress(b'[{"channel":"/a","data":1' + b" " * size + b"}]", 9)
+
+
+def test_what_shrinks_too_much_is_refused_before_it_is_read(target: Target) -> None:
+    body = small_bomb(2 * MIB)
+    assert len(body) < 8 * 1024
+    with target.bystander():
+        data = request(body, {"Content-Encoding": "gzip"})
+        assert send_and_hear(target, data) == TOO_LARGE
+    assert target.growth_mib() < 20
+
+
+def numbered(message: dict[str, Any], number: int) -> dict[str, Any]:
+    return message | {"id": str(number)}
+
+
+def test_batches_of_messages_that_are_alike_may_be_compressed(target: Target) -> None:
+    with target.person() as person:
+        message = person.message("/a", data={"user": "joe", "text": "hello " * 20})
+        short = person.message("/a", data=1)
+        for batch in ([numbered(message, n) for n in range(5000)], [short] * 5000):
+            data = gzip.compress(orjson.dumps(batch), 9)
+            person.send(request(data, {"Content-Encoding": "gzip", **person.headers}))
+            replies = person.answer().messages()
+            assert len(replies) == 5000
+            assert all(reply["successful"] for reply in replies)
+
+
 @pytest.mark.parametrize("encoding", ["br", "zstd"])
 def test_encodings_that_some_servers_know_are_refused(encoding: str, target: Target) -> None:
     data = request(b"nonsense", {"Content-Encoding": encoding})
