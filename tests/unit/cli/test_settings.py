@@ -83,6 +83,7 @@ SAMPLES: dict[str, tuple[Any, list[str]]] = {
     "callback_parameter_max_length": (8, ["8"]),
     "ws_messages_per_frame": (-1, ["-1"]),
     "ws_idle_timeout": (9, ["9"]),
+    "ws_session_timeout": (9, ["9"]),
     "ws_require_handshake_per_connection": (True, []),
     "ws_protocol": ("bayeux", ["bayeux"]),
     "max_message_size": (10, ["10"]),
