@@ -1,12 +1,13 @@
 // The page at /: what it can say about this server, and a client to try it with.
 import {Client} from "./bayeux.js";
+import {textOf} from "./text.js";
 
 const find = (selector) => document.querySelector(selector);
 
 function append(list, text, kind) {
     const item = document.createElement("li");
     item.className = kind;
-    item.textContent = text.slice(0, 2000);
+    item.textContent = textOf(text, 2000);
     list.append(item);
     [...list.children].slice(0, -100).forEach((old) => old.remove());
     list.scrollTop = list.scrollHeight;
@@ -19,8 +20,8 @@ function say(element, text, mood) {
 }
 
 const show = {
-    wire: (kind, message) => append(find("#wire"), JSON.stringify(message), kind),
-    message: (data) => append(find("#messages"), String(data?.text ?? JSON.stringify(data)), ""),
+    wire: (kind, message) => append(find("#wire"), message, kind),
+    message: (data) => append(find("#messages"), data?.text ?? data, ""),
     state: (text, mood) => say(find("#state"), text, mood),
 };
 let client = null;

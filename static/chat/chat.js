@@ -2,6 +2,7 @@
 import {Connection, PRIVATE, roomChannel} from "./connection.js";
 import {Controls} from "./controls.js";
 import {Rooms} from "./rooms.js";
+import {wordsOf} from "./said.js";
 import {Transcript} from "./transcript.js";
 import * as view from "./view.js";
 import {Wire} from "./wire.js";
@@ -41,8 +42,8 @@ export class Chat {
 
     // What the connection tells
 
-    line(room, {id, from, text, ...more}) {
-        this.#rooms.put(room, {id: String(id), from: String(from), text: String(text), ...more});
+    line(room, line) {
+        this.#rooms.put(room, line);
     }
 
     refused(room, line) {
@@ -54,13 +55,13 @@ export class Chat {
         this.#rooms.again(id, count);
     }
 
-    whisper({id, from, to, text, error}) {
-        if (error) {
-            view.showTrouble(`Nobody here is called ${to}.`);
-        } else {
-            const own = from === this.#me.name;
-            this.#rooms.put(this.#rooms.current, {id, from, to, text, own, again: 0});
-        }
+    whisper(line) {
+        const own = line.from === this.#me.name;
+        this.#rooms.put(this.#rooms.current, {...line, own, again: 0});
+    }
+
+    unheard(name) {
+        view.showTrouble(`Nobody here is called ${name}.`);
     }
 
     /** The session is in one more room: it was before. */
@@ -69,8 +70,8 @@ export class Chat {
         this.#rooms.drawList();
     }
 
-    members(room, {members, others}) {
-        this.#rooms.members(room, {members, others});
+    members(room, news) {
+        this.#rooms.members(room, news);
     }
 
     typing(room, name) {
@@ -144,6 +145,6 @@ export class Chat {
         const here = [PRIVATE, roomChannel(this.#rooms.current)];
         const {entries, isKept} = this.#connection.outbox;
         const waiting = entries.filter(({channel}) => here.includes(channel));
-        view.drawUnsent(waiting.map(({data}) => data.text), isKept);
+        view.drawUnsent(waiting.map(({data}) => wordsOf(data)), isKept);
     }
 }

@@ -2,6 +2,7 @@
 import {DeliveryExtension, Refuse} from "../js/delivery.js";
 import {newKey, Outbox} from "../js/outbox.js";
 import {Acks, Cable} from "./faults.js";
+import {idOf, membersOf, nameOf, roomsOf, wordsOf} from "./said.js";
 
 export const PRIVATE = "/service/chat/private";
 const HERE = "/service/chat/here";
@@ -23,10 +24,10 @@ const typingChannel = (room) => `/chat/typing/${room}`;
  * Who has said something: the name that the server knows it by; else what it calls itself, which
  * is unverified for those whom the server tells of senders.
  */
-function author({from}, delivery) {
+function author(data, delivery) {
     const [, subject] = /^client\/(.+)\//.exec(delivery?.sender ?? "") ?? [];
     const isKnown = subject !== undefined && subject !== "anonymous";
-    return {from: isKnown ? subject : from, unverified: delivery !== undefined && !isKnown};
+    return {from: isKnown ? subject : nameOf(data?.from), unverified: delivery !== undefined && !isKnown};
 }
 
 /** `show` is told of everything that somebody may want to see. */
@@ -64,10 +65,10 @@ export class Connection {
         }
         this.#cometd.addListener("/meta/handshake", (reply) => this.#onHandshake(reply));
         this.#cometd.addListener("/meta/connect", (reply) => this.#onConnect(reply));
-        this.#cometd.addListener(PRIVATE, ({data}) => show.whisper(data));
-        this.#cometd.addListener(HERE, ({data}) => this.#know(...data.rooms));
+        this.#cometd.addListener(PRIVATE, ({data}) => this.#hearWhisper(data));
+        this.#cometd.addListener(HERE, ({data}) => this.#know(...roomsOf(data)));
         this.#listen(roomChannel, (room, message) => this.#hear(room, message));
-        this.#listen(membersChannel, (room, {data}) => show.members(room, data));
+        this.#listen(membersChannel, (room, {data}) => show.members(room, membersOf(data)));
         this.#listen(typingChannel, (room, message) => this.#hearTyping(room, message));
         this.outbox = new Outbox(this.#cometd, {name: me.name});
     }
@@ -243,11 +244,20 @@ export class Connection {
         const code = this.refuseNext;
         if (code && !own) {
             this.refuseNext = undefined;
-            this.#show.refused(room, {id: `refused ${delivery.seq}`, ...who, own, code});
+            this.#show.refused(room, {id: `refused ${delivery?.seq}`, ...who, own, code});
             throw new Refuse(code, "refused by hand", {delay: PAUSE_MS});
         }
-        const {id, text} = data;
-        this.#show.line(room, {id, text, ...who, own, again: delivery?.redelivered ?? 0});
+        const id = idOf(data) ?? delivery?.id ?? newKey();
+        this.#show.line(room, {id, text: wordsOf(data), ...who, own, again: delivery?.redelivered ?? 0});
+    }
+
+    #hearWhisper(data) {
+        const [from, to] = [nameOf(data?.from), nameOf(data?.to)];
+        if (data?.error) {
+            this.#show.unheard(to);
+        } else {
+            this.#show.whisper({id: idOf(data) ?? newKey(), from, to, text: wordsOf(data)});
+        }
     }
 
     #hearTyping(room, {data, ext}) {

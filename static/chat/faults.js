@@ -1,5 +1,7 @@
 // Faults to be seen at work: a network that is away, acks that are not given.
 
+import {idOf} from "./said.js";
+
 /** Stands between cometd.js and its transports, as a cable that can be pulled. */
 export class Cable {
     #cometd;
@@ -59,8 +61,9 @@ export class Acks {
     }
 
     incoming(message) {
-        if (message.ext?.delivery?.redelivered > 0 && message.data?.id !== undefined) {
-            this.#onRepeat(message.data.id, message.ext.delivery.redelivered);
+        const {id: ownId, redelivered} = message.ext?.delivery ?? {};
+        if (redelivered > 0) {
+            this.#onRepeat(idOf(message.data) ?? ownId, redelivered);
         }
         return message;
     }

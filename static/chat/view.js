@@ -1,5 +1,6 @@
 // What is on the page. Whatever comes from elsewhere becomes text, never markup.
-const STATES = {here: "here", away: "away", held: "held back"};
+const STATES = new Map([["here", "here"], ["away", "away"], ["held", "held back"]]);
+const MOODS = new Map([["here", "good"], ["held", "warn"]]);
 const find = (id) => document.getElementById(id);
 
 function make(name, className, ...children) {
@@ -117,8 +118,9 @@ function leaveButton(room, onLeave) {
 export function drawMembers(members, others) {
     const items = members.map(({name, state, waiting}) => {
         const item = make("li", "member", face(name), make("span", "name", name));
-        const words = waiting > 0 ? `${STATES[state]}, ${waiting} waiting` : STATES[state];
-        item.append(badge(words, {here: "good", held: "warn"}[state] ?? ""));
+        const standing = STATES.get(state) ?? "";
+        const words = waiting > 0 ? `${standing}, ${waiting} waiting` : standing;
+        item.append(badge(words, MOODS.get(state) ?? ""));
         return item;
     });
     const rest = others > 0 ? [make("li", "member faint small", `and ${others} more`)] : [];

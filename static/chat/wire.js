@@ -1,6 +1,7 @@
 // An extension that shows what passes on the wire: registered first, it sees what really passes.
 const MOST = 150;
 const LONGEST_QUOTE = 80;
+const LONGEST_JSON = 20_000;
 
 const node = (name, className, text) => {
     const element = document.createElement(name);
@@ -16,7 +17,8 @@ const verdict = ({seq, state, errorCode}) => [
 
 /** What is worth seeing of a message, each with the kind of its badge. */
 function* badges(message, isSent) {
-    const {ack, delivery = {}} = message.ext ?? {};
+    const ack = message.ext?.ack;
+    const delivery = message.ext?.delivery ?? {};
     if (typeof ack === "number") {
         yield isSent ? [`ack ${ack}`, "good"] : [`batch ${ack}`, ""];
     }
@@ -84,7 +86,7 @@ export class Wire {
         if (typeof message.data?.text === "string") {
             summary.append(" ", node("span", "quote", message.data.text.slice(0, LONGEST_QUOTE)));
         }
-        const json = JSON.stringify(message, null, 2);
+        const json = JSON.stringify(message, null, 2).slice(0, LONGEST_JSON);
         details.append(summary);
         details.addEventListener("toggle", () => details.append(node("pre", "", json)), {once: true});
         item.append(details);

@@ -20,7 +20,7 @@ export class Feed {
     /** `hear` gets each reading, `alert` what the server warns of, `state` whether they come. */
     constructor(url, token, {hear, alert, state}) {
         Object.assign(this, {url, token, state});
-        this.listeners = {[FIGURES]: hear, [ALERT]: alert};
+        this.listeners = new Map([[FIGURES, hear], [ALERT, alert]]);
         this.#begin();
     }
 
@@ -59,7 +59,7 @@ export class Feed {
         const hello = {channel: "/meta/handshake", version: "1.0", ext};
         const [reply] = await this.#send([{...hello, supportedConnectionTypes: ["long-polling"]}]);
         this.#clientId = this.#accepted(reply).clientId;
-        const [subscribed] = await this.#send([{channel: "/meta/subscribe", subscription: Object.keys(this.listeners)}]);
+        const [subscribed] = await this.#send([{channel: "/meta/subscribe", subscription: [...this.listeners.keys()]}]);
         this.#accepted(subscribed);
         this.#isListening = true;
     }
@@ -102,7 +102,7 @@ export class Feed {
         const id = ext?.delivery?.id;
         if (data && !this.#heard.has(id)) {
             this.#remember(id);
-            this.listeners[channel]?.(data);
+            this.listeners.get(channel)?.(data);
         }
     }
 

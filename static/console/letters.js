@@ -102,13 +102,13 @@ export async function replay(app, which) {
     }
 }
 
-const REASONS = {
+const REASONS = new Map(Object.entries({
     receiver: "receiver is not there", replayed: "replayed already", generation: "replayed too often",
     waiting: "waits in the queue", repeated: "same message", gone: "gone",
-};
+}));
 
 export const skipped = (skips) =>
-    Object.entries(skips).map(([why, n]) => `${count(n)}: ${REASONS[why] ?? why}`).join(", ");
+    Object.entries(skips).map(([why, n]) => `${count(n)}: ${REASONS.get(why) ?? why}`).join(", ");
 
 export function planned({total, skips, channels, receivers}) {
     const all = (counts) => Object.entries(counts).map(([name, n]) => `${name} (${count(n)})`).join(", ") || "–";

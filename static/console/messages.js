@@ -7,8 +7,12 @@ import {renewChildren} from "./renew.js";
 import {sessionLink} from "./sessions.js";
 import {whereabouts} from "./whereabouts.js";
 
-const MOODS = {acked: "good", written: "good", dead: "bad", refused: "bad", expired: "warn", discarded: "warn", returned: "warn"};
-const WORDS = {acked: "acknowledged", handed: "handed over", redelivered: "handed over again"};
+const MOODS = new Map(Object.entries({
+    acked: "good", written: "good", dead: "bad", refused: "bad", expired: "warn", discarded: "warn", returned: "warn",
+}));
+const WORDS = new Map([
+    ["acked", "acknowledged"], ["handed", "handed over"], ["redelivered", "handed over again"],
+]);
 const FORM = "[a-z0-9\\-]{1,32}-[0-9]{19}";
 // Parts of the journal that are read at one go.
 const PARTS = 20;
@@ -94,7 +98,7 @@ function step(each, begin) {
     return [
         h("span", {class: "faint mono at", title: time(each.at_us / 1000)}, precise(each.at_us)),
         h("span", {class: "faint mono after"}, `+${span(Math.max(0, each.at_us - begin))}`),
-        badge(WORDS[each.kind] ?? each.kind, MOODS[each.kind]),
+        badge(WORDS.get(each.kind) ?? each.kind, MOODS.get(each.kind)),
         h("span", {}, each.receiver ? [sessionLink(each.receiver), " "] : "", h("span", {class: "faint"}, details),
             each.letter ? [" ", h("a", {href: at("dead", "letter", each.letter)}, "the letter")] : ""),
     ];

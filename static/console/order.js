@@ -3,7 +3,7 @@
 const HANDED = {handed: 0, redelivered: 0};
 const ANSWERED = {refused: 1, returned: 1, acked: 1};
 const ENDED = {dead: 2, expired: 2, discarded: 2};
-const STAGES = {...HANDED, ...ANSWERED, ...ENDED};
+const STAGES = new Map(Object.entries({...HANDED, ...ANSWERED, ...ENDED}));
 const RANKS = ["published", "replayed", "handed", "redelivered", "written", "refused", "returned"];
 // So far two moments of one turn may be from each other.
 const TURN_US = 1_000_000;
@@ -34,7 +34,7 @@ function settle(copy) {
     }
     const first = new Map();
     for (const stage of [0, 1, 2]) {
-        for (const each of byTime.filter(({step}) => STAGES[step.kind] === stage)) {
+        for (const each of byTime.filter(({step}) => STAGES.get(step.kind) === stage)) {
             const {attempt} = each.step;
             const cause = first.get(key(each, stage - 1, attempt)) ?? first.get(key(each, 0, attempt));
             if (stage && cause > each.at && cause <= each.at + TURN_US) {

@@ -6,7 +6,7 @@ import {actions, badge, card, facts, json, mono, parts, when} from "./parts.js";
 import {skipped} from "./letters.js";
 import {renewChildren} from "./renew.js";
 
-const MOODS = {done: "good", running: "", canary: "", stopped: "bad", failed: "bad", cancelled: "warn"};
+const MOODS = new Map([["done", "good"], ["stopped", "bad"], ["failed", "bad"], ["cancelled", "warn"]]);
 const UNDER_WAY = ["canary", "running"];
 const LOOK_MS = 1000;
 
@@ -15,7 +15,7 @@ export const show = (app, [id]) => (id === undefined ? list(app) : one(app, id))
 async function list(app) {
     const found = await parts(app, "Replays, the latest first", [
         ["Began", ({id, started}) => h("a", {href: at("replays", id)}, when(started))],
-        ["State", ({state}) => badge(state, MOODS[state])],
+        ["State", ({state}) => badge(state, MOODS.get(state))],
         ["Who", ({who}) => who],
         ["Letters", ({total}) => count(total), "number"],
         ["Sent", ({sent}) => count(sent), "number"],
@@ -36,7 +36,7 @@ async function one(app, id) {
     }, "danger"]);
     const draw = (job) => {
         say(state, job.state);
-        state.className = `badge ${MOODS[job.state] ?? ""}`;
+        state.className = `badge ${MOODS.get(job.state) ?? ""}`;
         bar.max = Math.max(job.total, 1);
         bar.value = job.sent + job.skipped;
         end.hidden = !UNDER_WAY.includes(job.state);

@@ -5,7 +5,7 @@ import {bytes, count, time} from "./format.js";
 import {actions, ask, badge, card, chooser, facts, json, mono, parts, table, when} from "./parts.js";
 import {renewChildren} from "./renew.js";
 
-const MOODS = {ALIVE: "good", POLLING: "warn", DEAD: "bad", UNDEF: ""};
+const MOODS = new Map([["ALIVE", "good"], ["POLLING", "warn"], ["DEAD", "bad"]]);
 const STATES = [["", "any"], ["ALIVE", "alive"], ["POLLING", "awaited"], ["UNDEF", "not seen yet"], ["DEAD", "dead"]];
 const WORDS = new Map(STATES);
 const HELD = [["", "any"], ["true", "held back"], ["false", "active"]];
@@ -21,7 +21,7 @@ function split(key) {
 }
 
 function standing(session) {
-    const state = badge(WORDS.get(session.state) ?? session.state, MOODS[session.state]);
+    const state = badge(WORDS.get(session.state) ?? session.state, MOODS.get(session.state));
     return session.active ? state : [state, " ", badge("held back", "warn")];
 }
 

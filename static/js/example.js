@@ -8,7 +8,7 @@ cometd.registerExtension("delivery", new DeliveryExtension({session: "shop/1"}))
 cometd.configure({url: new URL("/cometd", location.href).href});
 
 async function onOrder({data}) {
-    if (!(data.pieces > 0)) {
+    if (!(Number.isSafeInteger(data?.pieces) && data.pieces > 0)) {
         throw new Refuse("user.update.illegalArgument", "how many?");
     }
     const item = document.createElement("li");

@@ -73,6 +73,15 @@ export class Watch {
     }
 }
 
+/** Anything can be thrown, data of a message too: `String` throws on {"toString": 1}. */
+const textOf = (thrown) => {
+    try {
+        return String(thrown);
+    } catch {
+        return "what was thrown is no text";
+    }
+};
+
 /** A text that was cut within a character would be refused, and the verdict with it. */
 const whole = (text) => text.replace(/\p{Surrogate}/gu, "\ufffd");
 
@@ -84,8 +93,8 @@ function refuse(entry, error) {
         // The server refuses a connect with a verdict that it cannot read, and would go on to do so.
         const isDelay = Number.isFinite(delay) && delay >= 0;
         entry.refusal ??= {
-            errorCode: whole(String(errorCode)),
-            message: whole(String(reason)),
+            errorCode: whole(textOf(errorCode)),
+            message: whole(textOf(reason)),
             ...(isDelay && {delay}),
         };
     }

@@ -40,6 +40,16 @@ test("an exception refuses its message alone", async () => {
     assert.deepEqual(client.said, {verdicts: [verdict]});
 });
 
+test("whatever is thrown refuses the message", async () => {
+    const data = [null, undefined, 7, {}, {toString: 1, valueOf: null}, Object.create(null)];
+    for (const thrown of data) {
+        const {client} = await receiver(refusing(thrown));
+        await client.batch(2, [event(1)]);
+        assert.equal(client.said.verdicts?.length, 1);
+        assert.equal(typeof client.said.verdicts[0].errorCode, "string");
+    }
+});
+
 test("an exception is still told to cometd.js, a refusal is none", async () => {
     for (const [error, told] of [[new Error("oops"), 1], [new Refuse(), 0]]) {
         const {client} = await receiver(refusing(error));

@@ -35,3 +35,18 @@ test("what has the id of a line in another room is a line of its own", () => {
     const {isNew, line} = transcript.put("cellar", {id: "1", from: "eve", text: "good night"});
     assert.deepEqual([isNew, line.text], [true, "good night"]);
 });
+
+test("rooms and lines have any name that an object of JavaScript knows", () => {
+    for (const name of Object.getOwnPropertyNames(Object.prototype)) {
+        const storage = new FakeStorage();
+        const transcript = new Transcript(storage, "ada");
+        assert.deepEqual(transcript.lines(name), []);
+        assert.equal(transcript.find(name), undefined);
+        assert.ok(transcript.put(name, {id: name, from: name, text: "hello"}).isNew);
+        const reloaded = new Transcript(storage, "ada");
+        assert.deepEqual(reloaded.lines(name), transcript.lines(name));
+        assert.equal(reloaded.find(name).room, name);
+        reloaded.forget(name);
+        assert.deepEqual(reloaded.lines(name), []);
+    }
+});

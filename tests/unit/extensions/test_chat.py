@@ -273,3 +273,20 @@ def test_who_comes_back_from_the_store_is_away_until_it_connects() -> None:
     room.house.bayeux.extensions[-1].resume(bob.session, room.house.now)
     room.look()
     assert members(ada) == [("ada", "here"), ("bob", "away")]
+
+
+@pytest.mark.parametrize("name", ["constructor", "toString", "__proto__", "__class__", "None"])
+def test_people_and_rooms_may_have_any_name(name: str) -> None:
+    room = Room()
+    ada = room.enter("ada")
+    ada.subscribe(ROOMS + name, MEMBERS + name)
+    ada.publish(HERE, {"name": "ada"})
+    room.look()
+    (news,) = told(ada, MEMBERS + name)
+    assert [member["name"] for member in news["members"]] == ["ada"]
+    if not name.startswith("_"):
+        room.enter(name)
+        assert (name, "here") in members(ada)
+        ada.publish(PRIVATE, {"id": "1", "to": name, "text": "hello"})
+        room.house.turn()
+        assert told(ada, PRIVATE)[-1]["receivers"] == 1

@@ -1,0 +1,115 @@
+"""Pages take whatever anybody publishes: what one throws on would be refused by all of them."""
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect
+
+from tests.browser.any_json import PROTOTYPE, values
+from tests.browser.chatting import go_to, join, lines, press, say
+from tests.browser.conftest import TIMEOUT_MS
+from tests.browser.publishing import publish
+from tests.serving import Server, Servers
+
+pytestmark = [pytest.mark.timeout(120), pytest.mark.usefixtures("cometd_js")]
+# Of what the page cannot read the wire shows that it was refused.
+REFUSED = "#wire .badge.bad"
+# Everything that the server or somebody else may have said to the chat, given to its parts.
+DRAW = """async (values) => {
+    const view = await import("/static/chat/view.js");
+    const {membersOf} = await import("/static/chat/said.js");
+    for (const value of values) {
+        const {members, others} = membersOf(value);
+        view.drawMembers(members, others);
+    }
+}"""
+
+
+def complain(page: Page, complaints: list[str]) -> None:
+    """Note what the browser complains of."""
+
+    def hear(said: ConsoleMessage) -> None:
+        if said.type == "error":
+            complaints.append(said.text)
+
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("console", hear)
+
+
+@pytest.fixture
+def bob(chromium: Browser, servers: Servers) -> Iterator[Page]:
+    """In the lobby, and no complaint of his browser in the end."""
+    complaints: list[str] = []
+    with chromium.new_context() as profile:
+        page = profile.new_page()
+        page.set_default_timeout(TIMEOUT_MS)
+        complain(page, complaints)
+        join(page, servers.with_settings({}).url, "bob")
+        yield page
+        assert page.evaluate("window.hacked") is None
+    assert complaints == []
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_the_chat_takes_any_json(bob: Page, seed: int) -> None:
+    every = values(seed, 60)
+    for begin in range(0, len(every), 40):
+        # Fewer than the wire shows.
+        publish(bob, "/chat/room/lobby", *every[begin : begin + 40])
+        publish(bob, "/chat/typing/lobby", *every[begin : begin + 40])
+        word = f"after {begin}"
+        say(bob, word)
+        expect(lines(bob).last).to_have_text(word)
+        expect(bob.locator(REFUSED)).to_have_count(0)
+    bob.evaluate(DRAW, every)
+
+
+def test_rooms_may_have_any_name(bob: Page) -> None:
+    # Who does not use the page's form may enter rooms of such names, too.
+    bob.evaluate("document.getElementById('new-room').removeAttribute('pattern')")
+    for name in PROTOTYPE:
+        bob.get_by_label("Another room").fill(name)
+        press(bob, "Open")
+        expect(bob.locator("#talk-title")).to_have_text(name)
+        expect(lines(bob)).to_have_count(0)
+        say(bob, f"hello, {name}")
+        expect(lines(bob)).to_have_text([f"hello, {name}"])
+    bob.reload()
+    for name in PROTOTYPE:
+        go_to(bob, name)
+        expect(lines(bob)).to_have_text([f"hello, {name}"])
+    expect(bob.locator(REFUSED)).to_have_count(0)
+
+
+def test_the_landing_page_takes_any_json(profile: BrowserContext, server: Server) -> None:
+    page = profile.new_page()
+    page.goto(server.url)
+    page.get_by_role("button", name="Connect", exact=True).click()
+    expect(page.locator("#state")).to_contain_text("Listening")
+    channel = page.locator("#connection input[name=channel]").input_value()
+    every, shown = values(1, 60), page.locator("#messages li")
+    for begin in range(0, len(every), 40):
+        # Fewer than the page keeps, none of which takes another one with it.
+        part = every[begin : begin + 40]
+        page.evaluate("document.querySelector('#messages').replaceChildren()")
+        publish(page, channel, *part)
+        expect(shown).to_have_count(len(part))
+    expect(page.locator("#state")).to_have_class("state good")
+
+
+def test_the_example_page_refuses_what_is_no_order_and_goes_on(
+    profile: BrowserContext, server: Server
+) -> None:
+    page, complaints = profile.new_page(), list[str]()
+    complain(page, complaints)
+    page.goto(f"{server.url}/static/js/example.html")
+    page.get_by_role("button", name="Order", exact=True).click()
+    orders = page.get_by_role("listitem")
+    expect(orders).to_have_text(["3 pieces"])
+    every = values(2, 60)
+    for begin in range(0, len(every), 100):
+        # So many of one session may wait for the store.
+        publish(page, "/orders", *every[begin : begin + 100])
+    page.get_by_role("button", name="Order", exact=True).click()
+    expect(orders).to_have_text(["3 pieces", "3 pieces"])
+    assert complaints == []

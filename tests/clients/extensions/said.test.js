@@ -1,0 +1,31 @@
+import assert from "node:assert/strict";
+import {test} from "node:test";
+import {idOf, membersOf, nameOf, roomsOf, wordsOf} from "../../../static/chat/said.js";
+
+const DATA = [
+    undefined, null, true, 0, 1e308, "", "x".repeat(100_000), [], [[null]], {}, {text: null},
+    {id: {}, from: [], text: {toString: 1}}, {toString: 1, valueOf: null}, {rooms: 7, members: {}},
+    JSON.parse('{"__proto__": {"text": "inherited"}, "constructor": 1}'),
+    {rooms: [null, {toString: 1}], members: [null, 7, {name: {}, state: [], waiting: "many"}]},
+];
+
+test("whatever is published is read as texts and counts of a bounded length", () => {
+    for (const data of [...DATA, ...DATA.map((each) => ({id: each, text: each, rooms: [each], members: [each]}))]) {
+        assert.equal(typeof wordsOf(data), "string");
+        assert.ok(wordsOf(data).length <= 4000);
+        assert.ok(["string", "undefined"].includes(typeof idOf(data)));
+        assert.ok(nameOf(data).length <= 63);
+        assert.ok(roomsOf(data).every((room) => typeof room === "string"));
+        const {members, others} = membersOf(data);
+        assert.ok(Number.isSafeInteger(others));
+        for (const {name, state, waiting} of members) {
+            assert.deepEqual([typeof name, typeof state, typeof waiting], ["string", "string", "number"]);
+        }
+    }
+});
+
+test("words are those of the message; where there are none, its data", () => {
+    assert.equal(wordsOf({text: "hello"}), "hello");
+    assert.equal(wordsOf({pieces: 3}), '{"pieces":3}');
+    assert.equal(wordsOf([1, null]), "[1,null]");
+});
