@@ -42,6 +42,7 @@ def parse_arguments() -> argparse.Namespace:
     add("--server", default="holdfast")
     add("--letters", type=int, default=100_000, help="for the admin cases")
     add("--cpus", default="0", help="those of the server")
+    add("--times", type=int, default=1, help="send the request so often, one after the other")
     add("--budget", type=float, default=180.0, help="begin no case after so many seconds")
     add("--log", type=Path, default=CACHE / "stalls.log")
     add("--strict", action="store_true", help="exit code 1 when a bar is missed")
@@ -52,11 +53,12 @@ def parse_arguments() -> argparse.Namespace:
     return options
 
 
-def measure(attack: Attack, bystander: Bystander) -> Stall:
+def measure(attack: Attack, bystander: Bystander, times: int) -> Stall:
     """Send the request and hear what the bystander waited until all of it was done."""
     begun, answer = time.perf_counter(), b""
     try:
-        answer = attack.client.post(attack.body)
+        for _ in range(times):
+            answer = attack.client.post(attack.body)
     except TimeoutError:
         pass
     ended = time.perf_counter()
@@ -70,13 +72,13 @@ def stall(bystander: Bystander, begun: float, ended: float, answer: int) -> Stal
     return Stall(max(waits), statistics.median(during or waits), ended - begun, answer)
 
 
-def run_case(name: str, server: Server) -> Stall:
+def run_case(name: str, server: Server, times: int) -> Stall:
     attack = CASES[name](server.url)
     bystander = Bystander(server.url, server.pids[0])
     bystander.start()
     time.sleep(_AFTERMATH_S)
     try:
-        return measure(attack, bystander)
+        return measure(attack, bystander, times)
     finally:
         bystander.stop()
         for client in (attack.client, *attack.crowd):
@@ -120,7 +122,7 @@ def main() -> None:
             print(f"# no time left for {name} and what follows", file=sys.stderr)
             break
         with running(spec, cpus=options.cpus, log=options.log) as server:
-            met = run_case(name, server)
+            met = run_case(name, server, options.times)
         print_row(name, met)
         is_fine = is_fine and met.is_fine
     admin = [each for each in chosen if each in ADMIN]
