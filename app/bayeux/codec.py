@@ -14,8 +14,8 @@ Json = dict[str, Any]
 
 log = logging.getLogger(__name__)
 
-# What stands between values and around arrays and objects. All values, and these once more, are as
-# many, and to make and to look through so many takes much the same time, whatever they are.
+# Their number is about that of the values, with arrays and objects counted twice, and tells best
+# how long it takes to make and to look through what they separate.
 _STRUCTURE = b"[]{},"
 _CONTENT = bytes(set(range(256)).difference(_STRUCTURE, b'"'))
 
@@ -63,8 +63,8 @@ def _has_more_values(body: bytes, most: int) -> bool:
     """Whether there is more than this to be made of the bytes."""
     if len(body) <= most or _weigh(body) <= most:
         return False
-    # What stands in texts does not count. Without escapes they are found by quotation marks; more
-    # than two of them, a name and a text, no value has.
+    # What stands in texts does not count. Without escapes, texts are what is between quotation
+    # marks; a value has two texts at most: a name, and itself.
     if b"\\" in body:
         body = body.replace(b"\\\\", b"").replace(b'\\"', b"")
     bare = body.translate(None, _CONTENT)

@@ -145,7 +145,7 @@ def receive(bayeux: Bayeux, body: bytes, exchange: Exchange, now: float) -> Rest
     Raises `RequestRefused`, before anything is done, if the bytes are no messages.
     """
     messages = decode(body, bayeux.options.request_limits)
-    # Nothing else interrupts what was long to read and will be as long to write.
+    # To write what took a turn to read takes nearly as long: that has a turn of its own.
     is_late = len(body) > _LONG and bayeux.is_turn_over()
     bayeux.now, bayeux.present = now, exchange
     rest = _begin(bayeux, messages, exchange, is_late)
