@@ -257,6 +257,24 @@ class Settings(BaseSettings):
     max_sessions_per_subject: Limit = Field(
         10, description="Named sessions of one subject; a client may ask for fewer."
     )
+    max_names_per_browser: Limit = Field(
+        100,
+        description="Named sessions of one browser cookie, while no policy says who may be whom.",
+    )
+    max_names_per_address: Limit = Field(
+        1_000, description="The same for one address, as trusted_proxies tell it."
+    )
+    max_session_timeout: Limit = Field(
+        24 * 3600 * 1000,
+        description="How long a client may let its session wait for it; a policy may grant more.",
+    )
+    unconnected_share: int = Field(
+        50,
+        ge=0,
+        le=100,
+        description="Percent of max_sessions that unconnected sessions keep when places run out; "
+        "of what is beyond that the idlest end first.",
+    )
     max_channel_length: Limit = Field(1024, description="Length of a channel's name.")
     max_channel_segments: Limit = Field(64, description="Segments of a channel's name.")
     handshake_rate: Limit = Field(20_000, description="Handshakes let in per second.")

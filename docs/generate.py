@@ -66,7 +66,8 @@ MEANINGS = {
     "array",
     BayeuxError.UNSUBSCRIBE_FAILED: "Unsubscribing from a meta channel",
     BayeuxError.SESSION_NAME_DENIED: "The client may not use this name for its session",
-    BayeuxError.SESSIONS_EXCEEDED: "The subject has as many named sessions as it may",
+    BayeuxError.SESSIONS_EXCEEDED: "The subject has as many named sessions as it may, or "
+    "the `browser` or `address` that is named",
     BayeuxError.ORIGIN_DENIED: "The page's origin is neither ours nor allowed",
     BayeuxError.MESSAGE_DELETED: "An extension dropped the message",
     BayeuxError.CHANNEL_INVALID: "Not a channel name; or publishing to a pattern",

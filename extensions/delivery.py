@@ -72,6 +72,7 @@ class Delivery(ServerExtension):
         terms = replace(terms, max_sessions=min(terms.max_sessions, most))
         if terms.subject is not None:
             self._check_name(session, terms, handshake)
+        terms = self._with_timeout(session, terms, handshake)
         self._bayeux.agree(session, terms, acks=session.queue.settling is Settling.BATCH)
         session.dress = self._dress
         return self._session_extension
@@ -81,6 +82,15 @@ class Delivery(ServerExtension):
             return None
         session.dress = self._dress
         return self._session_extension
+
+    def _with_timeout(self, session: Session, terms: Terms, handshake: Json) -> Terms:
+        """Nobody keeps a place for longer than the server, or its policy, lets it."""
+        rights, granted_s = self._bayeux.rights, None
+        if terms.subject is not None:
+            granted_s = rights.longest_timeout_s(session, terms.subject, terms.number, handshake)
+        if granted_s is None:
+            return terms.waiting_at_most(self._bayeux.options.max_session_timeout_s)
+        return replace(terms.waiting_at_most(granted_s), is_granted=True)
 
     def _check_name(self, session: Session, terms: Terms, handshake: Json) -> None:
         bayeux, subject = self._bayeux, terms.subject or ""

@@ -2,6 +2,7 @@
 
 from collections import deque
 from dataclasses import replace
+from math import inf
 from typing import TYPE_CHECKING
 
 from app.bayeux.life import Input, State
@@ -17,7 +18,7 @@ from app.delivery.reactions import Failure
 if TYPE_CHECKING:
     from app.bayeux.server import Bayeux
 
-_GONE = State.GONE
+_GONE, _HANDSHAKEN = State.GONE, State.HANDSHAKEN
 _WRITTEN = Settling.WRITTEN
 # While nothing more can be written down, sessions are not given up.
 _POSTPONED_S = 1.0
@@ -43,6 +44,8 @@ class Clock:
         due = bayeux.now + bayeux.options.max_interval_s
         if session.held is None and session.deadline < due and session.state is not _GONE:
             session.deadline = due
+        if session.state is _HANDSHAKEN or session.deadline == inf:
+            bayeux.places.hear(session)
 
     def rest(self, session: Session) -> None:
         """From now on the client has this long to come back."""
@@ -61,10 +64,16 @@ class Clock:
 
     def lie(self, session: Session) -> None:
         """The client has left a session that waits for its return."""
-        session.deadline = float("inf")
-        timeout_s = patience_s(session.terms)
+        session.deadline = inf
+        timeout_s = patience_s(session.terms, self._bayeux.options.max_session_timeout_s)
         session.ends_at = self._bayeux.now + timeout_s if timeout_s else 0.0
+        self._bayeux.places.desert(session)
         self.wind(session)
+
+    def rise(self, session: Session) -> None:
+        """The client is there."""
+        session.ends_at = 0.0
+        self._bayeux.places.leave(session)
 
     def wind(self, session: Session) -> None:
         """Look at the session when something of it falls due."""

@@ -37,7 +37,7 @@ def connect(
         if dispatcher.is_dead and not session.is_closed:
             bayeux.give_up(session, GIVEN_UP, "the last attempt failed")
             raise unknown_session(bayeux, exchange, message)
-    session.ends_at = 0.0
+    bayeux.clock.rise(session)
     session.rest_interval_s = session.interval_s
     advice = message.get("advice")
     timeout_s = _heed(advice, session) if advice else session.timeout_s

@@ -290,7 +290,7 @@ def _validate(bayeux: Bayeux, message: Json) -> Channel:
 
 def _handshake(bayeux: Bayeux, message: Json, exchange: Exchange, reply: Json) -> bool:
     """Whether the reply is complete; if not, it is owed until an extension has taken its time."""
-    check_capacity(bayeux)
+    check_capacity(bayeux, message)
     handshake = Handshake(bayeux, exchange, message, reply)
     if handshake.start():
         return True

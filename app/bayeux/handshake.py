@@ -9,6 +9,7 @@ from app.bayeux.errors import BayeuxError, Refused
 from app.bayeux.exchange import Exchange
 from app.bayeux.extension import SessionExtension
 from app.bayeux.options import Durable
+from app.bayeux.places import busy, later
 from app.bayeux.reading import check_ext
 from app.bayeux.server import Bayeux, Outcome
 from app.bayeux.sessions import Session
@@ -109,7 +110,7 @@ class Handshake:
         if not isinstance(error, Refused):
             # Nobody gets in by a fault of ours, and nobody is sent away for good by one either.
             bayeux.log.error("a handshake could not be handled", exc_info=error)
-            error = _later(bayeux, BayeuxError.SERVER_FAULT)
+            error = later(bayeux, BayeuxError.SERVER_FAULT)
         # What some extension agreed to is not agreed any more.
         self._reply.pop("ext", None)
         error.fill(self._reply)
@@ -122,12 +123,12 @@ class Handshake:
 
     def _accept(self) -> bool:
         """Whether the reply is complete: who is promised that all is kept must be known first."""
-        # Others may have come while an extension took its time.
-        _check_room(self._bayeux)
         bayeux, exchange, draft = self._bayeux, self._exchange, self._session
+        if bayeux.is_stopping:
+            raise busy(bayeux)
         is_durable = _is_durable(bayeux, draft)
         if not _can_write_down(bayeux, draft, is_durable=is_durable):
-            raise _busy(bayeux)
+            raise busy(bayeux)
         browser, pipe = exchange.browser, exchange.pipe
         if browser is None:
             browser = exchange.new_browser = bayeux.new_id()
@@ -160,19 +161,20 @@ class Handshake:
         """The draft becomes a session, or the client of one that is there already."""
         bayeux, terms = self._bayeux, draft.terms
         if terms is None or not terms.is_named:
-            bayeux.sessions.add(draft, browser)
-            self._tell_opened(draft)
+            bayeux.places.give()
+            self._open(draft, browser)
             return draft
-        known = claim(bayeux, draft, terms, self._message)
+        known = claim(bayeux, draft, terms, self._message, browser)
         if known is not None:
             take_over(bayeux, known, draft, browser)
             return known
-        bayeux.sessions.add(draft, browser)
+        self._open(draft, browser)
         bayeux.sessions.name(draft, terms.key)
-        self._tell_opened(draft)
         return draft
 
-    def _tell_opened(self, session: Session) -> None:
+    def _open(self, session: Session, browser: str) -> None:
+        self._bayeux.sessions.add(session, browser)
+        self._bayeux.places.arrive(session)
         if self._bayeux.witness is not None:
             self._bayeux.witness.session(session, "opened")
             if session.dispatcher is not None and session.dispatcher.hold_record is not None:
@@ -205,25 +207,14 @@ def _can_write_down(bayeux: Bayeux, draft: Session, *, is_durable: bool) -> bool
     return not (clears and bayeux.exits.is_crowded)
 
 
-def check_capacity(bayeux: Bayeux) -> None:
+def check_capacity(bayeux: Bayeux, message: Json) -> None:
     """Turn clients away while there is no room or no time for them, before anything is made."""
-    _check_room(bayeux)
-    if not bayeux.admission.admit(bayeux.now):
-        raise _busy(bayeux)
+    # Who comes back to a session of its own needs no further place.
+    has_room = bayeux.places.has_room or _asks_for_name(message)
+    if bayeux.is_stopping or not has_room or not bayeux.admission.admit(bayeux.now):
+        raise busy(bayeux)
 
 
-def _check_room(bayeux: Bayeux) -> None:
-    present = len(bayeux.sessions) + bayeux.handshakes_pending
-    if bayeux.is_stopping or present >= bayeux.options.max_sessions:
-        raise _busy(bayeux)
-
-
-def _busy(bayeux: Bayeux) -> Refused:
-    """The refusal for want of room or time."""
-    return _later(bayeux, BayeuxError.SERVER_BUSY)
-
-
-def _later(bayeux: Bayeux, error: BayeuxError) -> Refused:
-    """Not now: clients come back, each at a moment of its own."""
-    advice = reconnect_advice(bayeux.options, "handshake", bayeux.admission.delay_s())
-    return Refused(error, advice=advice)
+def _asks_for_name(message: Json) -> bool:
+    asked = (message.get("ext") or {}).get("delivery")
+    return isinstance(asked, dict) and "session" in asked

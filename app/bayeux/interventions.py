@@ -34,7 +34,7 @@ def set_timeout(bayeux: "Bayeux", session: Session, timeout_ms: int) -> None:
     """Wait that long for a client that does not come back; 0 is for ever."""
     if session.terms is None:
         raise CommandRefused(ILLEGAL, "this session has agreed on no timeout")
-    terms = replace(session.terms, timeout=timeout_ms)
+    terms = replace(session.terms, timeout=timeout_ms, is_granted=True)
     try:
         Terms.of(terms.to_json())
     except TermsInvalid:

@@ -54,6 +54,13 @@ class Options:
     max_sessions: int = 100_000
     # Named ones of one subject; a client may want fewer.
     max_sessions_per_subject: int = 10
+    # Where nobody says who may be which subject.
+    max_names_per_browser: int = 100
+    max_names_per_address: int = 1000
+    # How long a session waits for a client that is lost or has left, unless a policy grants more.
+    max_session_timeout_s: float = 24 * 3600.0
+    # What part of all places unconnected sessions keep when places run out.
+    unconnected_share: float = 0.5
     max_subscriptions: int = 10_000
     max_message_size: int = 2 * 1024 * 1024
     durable: Durable = Durable.NAMED

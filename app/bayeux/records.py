@@ -1,6 +1,7 @@
 """Sessions as the store remembers them, and back."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from app.bayeux.exchange import ConnectionType
@@ -68,6 +69,7 @@ def record_of(session: Session, now_ms: int) -> SessionRecord:
         ),
         is_given_up=session.is_given_up,
         timeout_s=0.0 if terms is None else terms.timeout / 1000,
+        is_granted=terms is not None and terms.is_granted,
         created_ms=session.created // 1_000_000,
         seen_ms=now_ms,
     )
@@ -85,7 +87,7 @@ def restore(
     session.created = record.created_ms * 1_000_000
     session.timeout_s = bayeux.options.timeout_s
     session.interval_s = session.rest_interval_s = bayeux.options.interval_s
-    terms = Terms.of(record.delivery) if record.delivery else None
+    terms = _terms_of(record, bayeux.options.max_session_timeout_s)
     bayeux.agree(session, terms, acks=record.acks)
     session.go_by(record.key)
     session.role = bayeux.rights.role_of(record.warrant)
@@ -120,6 +122,15 @@ def restore(
     bayeux.clock.wind_hold(session)
     bayeux.expiry.begin(session)
     return session
+
+
+def _terms_of(record: SessionRecord, longest_s: float) -> Terms | None:
+    if not record.delivery:
+        return None
+    terms = Terms.of(record.delivery)
+    if record.is_granted:
+        return replace(terms, is_granted=True)
+    return terms.waiting_at_most(longest_s)
 
 
 def _subscribe(bayeux: "Bayeux", session: Session, record: SessionRecord) -> None:

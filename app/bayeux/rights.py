@@ -45,6 +45,12 @@ class SecurityPolicy:
         """Whether this client may be `subject`; with a number, take that session of it over."""
         return None
 
+    def longest_timeout_s(
+        self, session: Session, subject: str, number: int, handshake: Json
+    ) -> float | None:
+        """How long this session may wait for its client; None: as long as all others."""
+        return None
+
     def can_create(self, session: Session, channel: str, message: Json) -> Denial | None:
         """Whether the channel, which nobody subscribed to yet, may come into being."""
         return None
@@ -58,7 +64,10 @@ class SecurityPolicy:
         return None
 
 
-_QUESTIONS = ("can_handshake", "can_claim", "can_create", "can_subscribe", "can_publish")
+_QUESTIONS = (
+    *("can_handshake", "can_claim", "longest_timeout_s"),
+    *("can_create", "can_subscribe", "can_publish"),
+)
 
 
 class Vote(Enum):
@@ -141,6 +150,11 @@ class Rights:
         if denial is not None:
             error = BayeuxError.SESSION_NAME_DENIED
             raise Refused(error, denial.reason, advice=denial.advice, ext=denial.ext)
+
+    def longest_timeout_s(
+        self, session: Session, subject: str, number: int, handshake: Json
+    ) -> float | None:
+        return self.policy.longest_timeout_s(session, subject, number, handshake)
 
     def check_system(self, session: Session, channel: Channel) -> None:
         """The system's own channels are the operators' to read."""

@@ -21,6 +21,7 @@ from app.bayeux.identities import Identities
 from app.bayeux.life import Input, State
 from app.bayeux.options import ChannelRule, Options
 from app.bayeux.ownership import Ownership
+from app.bayeux.places import Places
 from app.bayeux.qos import Qos
 from app.bayeux.reserved import RESERVED_EXT, refuse_ext
 from app.bayeux.rights import Rights
@@ -124,6 +125,7 @@ class Bayeux:
         self.expiry = self.hub.expiry = Expiry(self)
         self.sessions = Sessions(new_id, first=node.stamp() // 1000)
         self.identities = Identities(self)
+        self.places = Places(self)
         self.admission = Admission(options.handshake_rate, random)
         self.rights = Rights(self.channels)
         self.services = Services(self.channels)
@@ -198,6 +200,7 @@ class Bayeux:
         self.clock.follow_wall()
         self.expiry.tick()
         self.clock.tick()
+        self.places.tick()
         self.notices.beat(now)
         if self.witness is not None:
             self.witness.beat(now)
@@ -451,6 +454,7 @@ class Bayeux:
             self.hub.keeper.forget(session.key, session.queue.ids())
             session.is_durable = False
         self.sessions.remove(session, seen)
+        self.places.leave(session)
         self.log.debug("session %s ended: %s", session.key, seen.value)
 
     def log_fault(self, session: Session) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from app.bayeux.caller import UNKNOWN, Caller
 from app.bayeux.exchange import Carrier, ConnectionType, Exchange, Pipe
 from app.bayeux.life import Input, State, step
+from app.bayeux.names import Names
 from app.delivery.channels import covers
 from app.delivery.entries import Entry, Settling
 from app.delivery.messages import Event, Message
@@ -236,7 +237,7 @@ class Sessions:
     def __init__(self, new_id: Callable[[], str], *, first: int) -> None:
         self._new_id = new_id
         self._by_id: dict[str, Session] = {}
-        self._by_name: dict[str, Session] = {}
+        self.names = Names()
         self._replaced: OrderedDict[str, None] = OrderedDict()
         # How many connects each browser has held.
         self.held_by_browser: dict[str, int] = {}
@@ -266,20 +267,16 @@ class Sessions:
 
     def named(self, key: str) -> Session | None:
         """The session of a name that its client chose."""
-        return self._by_name.get(key)
+        return self.names.get(key)
 
     def of_client(self, client_id: str | None) -> Session | None:
         """The session of an id, whoever asks; not for what a client says."""
         return None if client_id is None else self._by_id.get(client_id)
 
-    def of_subject(self, subject: str) -> list[Session]:
-        """The named sessions of a subject."""
-        return [each for each in self._by_name.values() if each.subject == subject]
-
     def name(self, session: Session, key: str) -> None:
         """The session can be found, and taken over, by this name."""
         session.go_by(key)
-        self._by_name[key] = session
+        self.names.add(session)
 
     def rename(self, session: Session, client_id: str, browser: str | None) -> None:
         """Another client speaks for the session from now on; the old one is told to give up."""
@@ -300,8 +297,7 @@ class Sessions:
         """The session ends."""
         session.advance(seen)
         del self._by_id[session.client_id]
-        if session.terms is not None:
-            self._by_name.pop(session.key, None)
+        self.names.remove(session)
         self.timers.drop(session)
         self.ended[seen.value] += 1
 

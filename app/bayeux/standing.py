@@ -81,7 +81,11 @@ def expires_ms(bayeux: "Bayeux", session: Session) -> int | None:
         waits = hold_of(session) is not None and session.queue.settling is not Settling.WRITTEN
     else:
         waits = hold_of(session) is not None or terms.retries != 0
-    return wall_ms(bayeux, session.deadline + (patience_s(terms) if waits else 0.0))
+    return wall_ms(bayeux, session.deadline + (_patience_s(bayeux, session) if waits else 0.0))
+
+
+def _patience_s(bayeux: "Bayeux", session: Session) -> float:
+    return patience_s(session.terms, bayeux.options.max_session_timeout_s)
 
 
 def last_seen_ms(bayeux: "Bayeux", session: Session) -> int:
@@ -92,7 +96,7 @@ def last_seen_ms(bayeux: "Bayeux", session: Session) -> int:
         # It had left before this server began, and its clocks with it.
         return session.seen_ms
     if session.ends_at:
-        seen = session.ends_at - patience_s(session.terms)
+        seen = session.ends_at - _patience_s(bayeux, session)
     elif session.deadline != float("inf"):
         seen = session.deadline - session.rest_interval_s - bayeux.options.max_interval_s
     else:

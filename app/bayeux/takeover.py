@@ -25,9 +25,11 @@ def take_over(bayeux: "Bayeux", session: Session, draft: Session, browser: str) 
     session.deliver_only = draft.deliver_only
     session.dress = draft.dress
     session.terms = draft.terms
+    bayeux.sessions.names.hold(session)
     session.role, session.warrant = draft.role, draft.warrant
     session.is_advised = session.is_resumed = True
     session.ends_at = 0.0
+    bayeux.places.desert(session)
     _take_queue(bayeux, session, draft)
     before = None if session.dispatcher is None else session.dispatcher.state
     if bayeux.witness is not None:

@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from math import inf
 from typing import Any, Self
 
 from app.bayeux.codec import Json
@@ -58,6 +59,8 @@ class Terms:
     max_sessions: int = _MOST
     clear_sessions: bool = False
     queue: Mapping[str, int] = field(default_factory=dict)
+    # The timeout is what a policy or an operator granted, whatever the server's longest is.
+    is_granted: bool = False
 
     @property
     def is_named(self) -> bool:
@@ -111,6 +114,13 @@ class Terms:
             **name,
         )
 
+    def waiting_at_most(self, longest_s: float) -> "Terms":
+        """The same with a timeout that is no longer than this; 0 is for ever."""
+        longest = longest_s * 1000
+        if (self.timeout or inf) <= longest:
+            return self
+        return replace(self, timeout=int(longest))
+
     def to_json(self) -> Json:
         """What lasts, under the names of the wire."""
         told: Json = {
@@ -152,12 +162,12 @@ def check_names(asked: object) -> None:
             raise TermsInvalid(name if _OPTION.fullmatch(name) else "delivery")
 
 
-def patience_s(terms: Terms | None) -> float:
+def patience_s(terms: Terms | None, longest_s: float) -> float:
     """How long a session waits for a client that is lost or has left; 0 is for ever.
 
     One without terms waits only while it is held back, and then no longer than others.
     """
-    return (_TIMEOUT_MS if terms is None else terms.timeout) / 1000
+    return longest_s if terms is None else terms.timeout / 1000
 
 
 def _name(asked: object) -> dict[str, Any]:

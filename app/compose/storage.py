@@ -88,6 +88,7 @@ class Storage:
             if bayeux.witness is not None:
                 bayeux.witness.session(session, "resumed")
             count += 1
+        bayeux.places.sort()
         if count:
             log.info("%d sessions were kept and are back", count)
         for channel, held in (await self.store.held_channels()).items():

@@ -57,6 +57,8 @@ class SessionRecord:
     # Refused for good under `onUserException: dead`: nothing is delivered until it handshakes.
     is_given_up: bool = False
     timeout_s: float = 0.0
+    # Somebody granted it that timeout, which may be longer than the server's longest.
+    is_granted: bool = False
     created_ms: int = 0
     seen_ms: int = 0
 

@@ -160,6 +160,16 @@ class BayeuxCollector(Collector):
         for how in (Input.DISCONNECT, Input.EXPIRE, Input.FAIL):
             ended.add_metric([how.value], sessions.ended[how.value])
         yield ended
+        yield CounterMetricFamily(
+            "holdfast_sessions_evicted",
+            "Unconnected sessions that ended because their places were needed.",
+            value=self._bayeux.places.evicted,
+        )
+        yield GaugeMetricFamily(
+            "holdfast_sessions_unconnected",
+            "Sessions whose client has not connected, has left or is lost.",
+            value=self._bayeux.places.unconnected,
+        )
         yield GaugeMetricFamily(
             "holdfast_subscribed_channels",
             "Channels and patterns with subscribers.",

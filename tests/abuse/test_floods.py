@@ -46,11 +46,28 @@ def test_there_are_no_more_sessions_than_there_may_be(target_with: MakeTarget) -
     target = target_with(max_sessions=30, max_interval=2000)
     target.until_metric("holdfast_sessions", 0)
     with target.person() as bystander, target.wire() as wire:
+        bystander.hold()
         wire.send(HELLO * 100)
-        replies = [wire.answer().messages()[0] for _ in range(100)]
-        assert sum(reply["successful"] for reply in replies) == 29
-        assert {reply.get("error") for reply in replies} == {None, BUSY}
-        assert bystander.publish("/a", 1).messages()[-1]["successful"]
+        # Who never connects makes room for those who come later.
+        assert all(wire.answer().messages()[0]["successful"] for _ in range(100))
+        assert target.metric("holdfast_sessions") <= 30
+        assert target.metric("holdfast_connects_held") == 1
+    target.until_metric("holdfast_sessions", 0)
+
+
+def test_while_all_places_are_taken_by_who_is_connected_others_are_told_to_come_back(
+    target_with: MakeTarget,
+) -> None:
+    target = target_with(max_sessions=10)
+    target.until_metric("holdfast_sessions", 0)
+    with ExitStack() as stack, target.wire() as wire:
+        for _ in range(10):
+            stack.enter_context(target.person()).hold()
+        wire.send(HELLO * 10)
+        replies = [wire.answer().messages()[0] for _ in range(10)]
+        assert {reply["error"] for reply in replies} == {BUSY}
+        assert all(reply["advice"]["reconnect"] == "handshake" for reply in replies)
+        assert target.metric("holdfast_connects_held") == 10
     target.until_metric("holdfast_sessions", 0)
 
 

@@ -26,7 +26,7 @@ def test_a_handshake_with_the_name_of_a_living_session_takes_it_over() -> None:
     answer = connect(new, 0)
     assert (answer.data, batch(answer)) == ([1], 1)
     assert connect(new, 1).data == [2]
-    assert len(house.bayeux.sessions.of_subject("joe")) == 1
+    assert len(house.bayeux.sessions.names.of_subject("joe")) == 1
     assert house.balances()
 
 
@@ -85,4 +85,4 @@ def test_a_subject_has_no_more_sessions_than_it_may() -> None:
     assert reply["error"] == "403:user.configuration.maxSession:sessions_exceeded"
     cleared = {"name": "joe/3", "clearSessions": True}
     assert house.guest().handshake(ext={"delivery": {"session": cleared}}).reply["successful"]
-    assert [s.key for s in house.bayeux.sessions.of_subject("joe")] == ["joe/3"]
+    assert [s.key for s in house.bayeux.sessions.names.of_subject("joe")] == ["joe/3"]

@@ -20,7 +20,7 @@ from tests.unit.bayeux.second_lives import (
 
 
 def joe(house: KeptHouse) -> Session:
-    (session,) = house.bayeux.sessions.of_subject("joe")
+    (session,) = house.bayeux.sessions.names.of_subject("joe")
     return session
 
 

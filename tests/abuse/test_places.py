@@ -1,0 +1,80 @@
+"""Attacks on the places of a server: sessions that stay while nobody is there for them."""
+
+from typing import Any
+
+import orjson
+import pytest
+
+from tests.abuse.attacker import HANDSHAKE, Wire, request
+from tests.abuse.conftest import MakeTarget
+from tests.abuse.target import Target
+
+TEN_YEARS_MS = 10 * 365 * 24 * 3600 * 1000
+DAY_MS = 24 * 3600 * 1000
+
+
+def claim(wire: Wire, name: str, cookie: str | None = None, **session: Any) -> dict[str, Any]:
+    """The reply to a handshake with a name."""
+    asked = {**HANDSHAKE, "ext": {"ack": True, "delivery": {"session": {"name": name, **session}}}}
+    headers = {} if cookie is None else {"Cookie": cookie}
+    wire.send(request(orjson.dumps([asked]), headers))
+    reply: dict[str, Any] = wire.answer().messages()[0]
+    return reply
+
+
+def fill(target: Target, count: int) -> None:
+    """One connection takes as many names as it is given, and lets none go."""
+    with target.wire() as wire:
+        for number in range(count):
+            claim(wire, f"thief{number}/1", timeout=TEN_YEARS_MS)
+
+
+@pytest.mark.parametrize("is_named", [False, True])
+def test_one_connection_cannot_take_all_the_places(
+    *, is_named: bool, target_with: MakeTarget
+) -> None:
+    target = target_with(max_sessions=40)
+    with target.bystander():
+        fill(target, 120)
+        assert target.metric("holdfast_sessions") <= 40
+        ext = {"ack": True, "delivery": {"session": "joe/1"} if is_named else True}
+        with target.person(ext=ext) as person:
+            assert person.connect(ext={"ack": 0}).messages()[-1]["successful"]
+            fill(target, 120)
+            assert person.publish("/still/here", 1).messages()[0]["successful"]
+    assert target.metric("holdfast_sessions_evicted_total") > 0
+
+
+def test_who_is_connected_keeps_its_place_against_those_who_are_not(
+    target_with: MakeTarget,
+) -> None:
+    target = target_with(max_sessions=40)
+    with target.person(ext={"delivery": {"session": "joe/1"}}) as person:
+        person.hold()
+        fill(target, 200)
+        with target.person() as other:
+            other.publish("/a", 1)
+        person.send(request(orjson.dumps([person.message("/a", data=1)]), person.headers))
+        assert target.metric("holdfast_connects_held") == 1
+
+
+def test_nobody_keeps_a_place_for_longer_than_the_server_lets_it(target: Target) -> None:
+    with target.wire() as wire:
+        for wish in (TEN_YEARS_MS, 0):
+            told = claim(wire, "joe/1", timeout=wish)["ext"]["delivery"]["session"]
+            assert told["timeout"] == DAY_MS
+        assert claim(wire, "joe/1", timeout=1000)["ext"]["delivery"]["session"]["timeout"] == 1000
+
+
+def test_one_browser_has_a_bounded_number_of_names(target_with: MakeTarget) -> None:
+    target = target_with(max_names_per_browser=5)
+    with target.person() as thief, target.wire() as wire:
+        cookie = thief.headers["Cookie"]
+        replies = [claim(wire, f"thief/{n + 1}", cookie, maxSessions=5) for n in range(5)]
+        assert all(reply["successful"] for reply in replies)
+        refused = claim(wire, "thief2/1", cookie)
+        assert refused["error"] == "403:user.configuration.maxSession,browser:sessions_exceeded"
+        assert refused["advice"]["reconnect"] == "none"
+        # What it has it may take again, and who has another cookie is not concerned.
+        assert claim(wire, "thief/1", cookie)["successful"]
+        assert claim(wire, "joe/1")["successful"]

@@ -1,0 +1,125 @@
+"""How many names clients hold, where nobody says who may be which subject."""
+
+import pytest
+
+from app.bayeux.caller import Caller
+from app.bayeux.codec import Json
+from app.bayeux.rights import Denial, SecurityPolicy
+from app.bayeux.sessions import Session
+from tests.unit.bayeux.harness import Client
+from tests.unit.bayeux.second_lives import KeptHouse, take
+
+EXCEEDED = "403:user.configuration.maxSession,{}:sessions_exceeded"
+
+
+def from_address(house: KeptHouse, network: str) -> Client:
+    """Another client of the address, with a cookie of its own."""
+    return house.guest(caller=Caller(network, network))
+
+
+def takes(client: Client, name: str) -> str:
+    """The error, if there is one."""
+    error: str = take(client, name=name).reply.get("error", "")
+    client.house.turn()
+    return error
+
+
+def test_a_browser_has_a_bounded_number_of_names_and_may_use_each_of_them_again() -> None:
+    house = KeptHouse(max_names_per_browser=2)
+    assert takes(house.guest(browser="b" * 32), "ann/1") == ""
+    assert takes(house.guest(browser="b" * 32), "bob/1") == ""
+    assert takes(house.guest(browser="b" * 32), "cid/1") == EXCEEDED.format("browser")
+    assert takes(house.guest(browser="b" * 32), "ann/1") == ""
+    assert takes(house.guest(browser="c" * 32), "cid/1") == ""
+
+
+def test_an_address_has_a_bounded_number_of_names_whatever_its_cookies() -> None:
+    house = KeptHouse(max_names_per_address=2)
+    assert takes(from_address(house, "192.0.2.1"), "ann/1") == ""
+    assert takes(from_address(house, "192.0.2.1"), "bob/1") == ""
+    assert takes(from_address(house, "192.0.2.1"), "cid/1") == EXCEEDED.format("address")
+    assert takes(from_address(house, "192.0.2.1"), "ann/1") == ""
+    assert takes(from_address(house, "192.0.2.2"), "cid/1") == ""
+
+
+def test_callers_without_an_address_that_counts_are_not_bounded_by_it() -> None:
+    house = KeptHouse(max_names_per_address=1)
+    assert [takes(house.guest(), f"{name}/1") for name in ("ann", "bob", "cid")] == [""] * 3
+
+
+def test_a_name_counts_for_who_took_it_last_until_its_session_ends() -> None:
+    house = KeptHouse(max_names_per_address=1)
+    first, second = (from_address(house, address) for address in ("192.0.2.1", "192.0.2.2"))
+    takes(first, "ann/1")
+    takes(second, "ann/1")
+    assert takes(from_address(house, "192.0.2.2"), "bob/1") == EXCEEDED.format("address")
+    assert takes(first, "cid/1") == ""
+    second.send({"channel": "/meta/disconnect", "ext": {"delivery": {"end": True}}})
+    house.turn()
+    assert takes(from_address(house, "192.0.2.2"), "bob/1") == ""
+    names = house.bayeux.sessions.names
+    assert names.of_network == {"192.0.2.1": 1, "192.0.2.2": 1}
+    assert len(names.of_browser) == 2
+
+
+def test_names_that_the_store_kept_count_for_their_browsers() -> None:
+    house = KeptHouse(max_names_per_browser=1)
+    takes(house.guest(browser="b" * 32), "ann/1")
+    after = house.reborn()
+    assert takes(after.guest(browser="b" * 32), "bob/1") == EXCEEDED.format("browser")
+    assert takes(after.guest(browser="b" * 32), "ann/1") == ""
+
+
+def test_who_is_refused_holds_nothing() -> None:
+    house = KeptHouse(max_names_per_browser=1, max_sessions_per_subject=1)
+    takes(house.guest(browser="c" * 32), "ann/1")
+    assert takes(house.guest(browser="b" * 32), "ann/2").endswith(":sessions_exceeded")
+    assert house.bayeux.sessions.names.of_browser == {"c" * 32: 1}
+
+
+@pytest.mark.parametrize("hook", ["can_handshake", "can_claim"])
+def test_where_a_policy_says_who_may_be_whom_the_subjects_are_bounded_instead(hook: str) -> None:
+    def allows(*_: object) -> Denial | None:
+        return None
+
+    policy = type("Doorkeeper", (SecurityPolicy,), {hook: allows})()
+    house = KeptHouse(max_names_per_browser=1, max_names_per_address=1)
+    house.bayeux.rights.policy = policy
+    for name in ("ann/1", "bob/1"):
+        caller = Caller("192.0.2.1", "192.0.2.1")
+        assert takes(house.guest(browser="b" * 32, caller=caller), name) == ""
+
+
+class Generous(SecurityPolicy):
+    """Lets some wait for longer, and others for a shorter time."""
+
+    def longest_timeout_s(
+        self, session: Session, subject: str, number: int, handshake: Json
+    ) -> float | None:
+        return {"ann": 7200.0, "bob": 60.0, "cid": float("inf")}.get(subject)
+
+
+@pytest.mark.parametrize(
+    ("name", "wish_s", "given_s"),
+    [
+        ("ann/1", 10_000, 7200),
+        ("ann/1", 0, 7200),
+        ("bob/1", 10_000, 60),
+        ("cid/1", 0, 0),
+        ("dan/1", 10_000, 3600),
+    ],
+)
+def test_a_policy_says_how_long_a_session_may_wait_also_over_a_restart(
+    name: str, wish_s: int, given_s: int
+) -> None:
+    house = KeptHouse(max_session_timeout_s=3600.0)
+    house.bayeux.rights.policy = Generous()
+    client = house.guest()
+    wanted = {"session": {"name": name, "timeout": wish_s * 1000}}
+    told = client.handshake(ext={"delivery": wanted}).reply["ext"]["delivery"]["session"]
+    assert told["timeout"] == given_s * 1000
+    client.disconnect()
+    house.turn()
+    (session,) = house.reborn().bayeux.sessions
+    assert session.terms is not None
+    assert session.terms.timeout == given_s * 1000
