@@ -111,7 +111,8 @@ class ClientFrames:
         if not (self._is_refused or self.has_unmasked or self._has_room()):
             self._unheard = unheard
             return self._refuse(NO_ROOM, data or bytes(self._held))
-        self._is_between = not (self._held or self._size)
+        # Behind a frame without a mask nothing passes any more, short or not.
+        self._is_between = not (self._held or self._size or self.has_unmasked)
         return passed
 
     def _measure_frames(self, data: bytes) -> bytes:

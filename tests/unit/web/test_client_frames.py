@@ -3,7 +3,7 @@
 import struct
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from app.web.client_frames import NO_ROOM, SMALL, TOO_LARGE, ClientFrames, measure
@@ -96,6 +96,7 @@ def test_the_head_says_whether_to_drop_a_frame(size: int, passed: bytes) -> None
 
 
 @given(st.lists(SIZES, max_size=3), SIZES, PLACES)
+@example([2, 5, 5], 5, [178])
 def test_up_to_the_first_without_a_mask(sizes: list[int], bad: int, places: list[int]) -> None:
     good = b"".join(frame(b"x" * size) for size in sizes)
     unmasked = frame(b"[{}]" * bad, is_masked=False)
