@@ -45,6 +45,9 @@ class Places:
         """How many sessions have no client."""
         return len(self._arriving) + len(self._deserted)
 
+    def is_unconnected(self, session: Session) -> bool:
+        return session in self._arriving or session in self._deserted
+
     # What happens to sessions
 
     def arrive(self, session: Session) -> None:

@@ -127,7 +127,7 @@ def moment(text: str | None, *, ago: bool) -> int | None:
         return None
     if span := _SPAN.fullmatch(text.strip()):
         ms = int(span[1]) * _MS[span[2]]
-        return _now_ms() + (-ms if ago else ms)
+        return now_ms() + (-ms if ago else ms)
     try:
         return int(datetime.fromisoformat(text.strip()).timestamp() * 1000)
     except ValueError:
@@ -135,7 +135,8 @@ def moment(text: str | None, *, ago: bool) -> int | None:
         raise typer.BadParameter(message) from None
 
 
-def _now_ms() -> int:
+def now_ms() -> int:
+    """The time as the server tells it."""
     return time.time_ns() // 1_000_000
 
 
@@ -153,7 +154,7 @@ def wanted(ids: list[str] | None, conditions: Conditions, *, everything: bool) -
     if bool(letters) is everything:
         raise typer.BadParameter("name letters or conditions, or else --all")
     # What dies after the count that somebody said yes to is not meant.
-    return {"filter": {"until": _now_ms(), **letters}}
+    return {"filter": {"until": now_ms(), **letters}}
 
 
 def id_of(text: str) -> str:

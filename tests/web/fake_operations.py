@@ -23,6 +23,7 @@ from app.web.admin.operations import (
 from app.web.admin.shapes import (
     Attempt,
     AuditEntry,
+    Endings,
     Entry,
     Group,
     Groups,
@@ -178,6 +179,8 @@ class FakeOperations:
         self.has_counted = True
         # What each replay leaves out, and why.
         self.skips: dict[str, int] = {}
+        # So many sessions can be ended before there is no room for what they leave.
+        self.may_end = 1_000_000
         # What every method raises, if it is set.
         self.fault: Exception | None = None
         # An export breaks off after so many lines.
@@ -191,17 +194,23 @@ class FakeOperations:
         self, which: SessionFilter, cursor: str | None, limit: int
     ) -> Page[SessionSummary]:
         self._fail()
-        found = [
+        found = self._meant(which)
+        names = SessionSummary.__dataclass_fields__
+        summaries = [SessionSummary(**{n: getattr(each, n) for n in names}) for each in found]
+        return _page(summaries, cursor, limit)
+
+    def _meant(self, which: SessionFilter) -> list[Session]:
+        return [
             each
             for key, each in sorted(self.by_key.items())
             if key.startswith(which.prefix)
             and which.state in (None, each.state)
             and which.held in (None, each.hold is not None)
             and which.channel in (None, *each.channels)
+            and which.unconnected in (None, not each.connected)
+            and (which.seen_before is None or each.last_seen < which.seen_before)
+            and (which.begun_before is None or each.created < which.begun_before)
         ]
-        names = SessionSummary.__dataclass_fields__
-        summaries = [SessionSummary(**{n: getattr(each, n) for n in names}) for each in found]
-        return _page(summaries, cursor, limit)
 
     async def session(self, key: str) -> Session:
         self._fail()
@@ -217,6 +226,22 @@ class FakeOperations:
         await self.session(key)
         del self.by_key[key]
         self._changed(who, "session.kill", key)
+
+    async def end_sessions(
+        self, which: SessionFilter, limit: int, *, dry_run: bool, who: str
+    ) -> Endings:
+        self._fail()
+        found = self._meant(which)
+        entries = sum(each.waiting + each.handed for each in found)
+        if dry_run:
+            return Endings(len(found), entries, 0, True)
+        ending = found[: min(limit, self.may_end)]
+        self.may_end -= len(ending)
+        for each in ending:
+            del self.by_key[each.key]
+        ended = len(ending)
+        self._changed(who, "sessions.end", "", filter=asdict(which), ended=ended)
+        return Endings(len(found), entries, ended, False)
 
     async def hold(self, key: str, reason: str, until: int | None, who: str) -> Session:
         session = await self.session(key)

@@ -128,6 +128,61 @@ async def test_a_killed_session_leaves_its_queue_as_dead_letters(house: LiveHous
     assert entry.outcome == "ok"
 
 
+async def test_many_sessions_end_in_parts_by_what_holds_for_them(house: LiveHouse) -> None:
+    for name in ("joe/1", "joe/2", "joe/3", "ann/1"):
+        await house.receiver(name)
+    await house.publish(1)
+    which = SessionFilter(prefix="joe/")
+    plan = await house.live.end_sessions(which, 2, dry_run=True, who="operator")
+    assert (plan.matched, plan.entries, plan.ended, plan.dry_run) == (3, 3, 0, True)
+    assert await house.audited() == []
+    done = await house.live.end_sessions(which, 2, dry_run=False, who="operator/ann")
+    assert (done.matched, done.entries, done.ended, done.dry_run) == (3, 3, 2, False)
+    assert len(await house.dead()) == 2
+    rest = await house.live.end_sessions(which, 2, dry_run=False, who="operator/ann")
+    assert (rest.matched, rest.ended) == (1, 1)
+    assert [session.key for session in house.bayeux.sessions] == ["ann/1"]
+    last, first = await house.audited()
+    assert (first.action, first.outcome) == ("sessions.end", "ok")
+    assert first.detail == {"filter": {"prefix": "joe/"}, "ended": 2}
+    assert last.detail["ended"] == 1
+    assert house.balances()
+
+
+async def test_sessions_are_chosen_by_whether_anybody_is_there_and_since_when(
+    house: LiveHouse,
+) -> None:
+    async def keys(**conditions: Any) -> list[str]:
+        page = await house.live.sessions(SessionFilter(**conditions), None, 10)
+        return [item.key for item in page.items]
+
+    await house.receiver("joe/1")
+    (await house.receiver("ann/1")).disconnect()
+    assert await keys(unconnected=True) == ["ann/1"]
+    assert await keys(unconnected=False) == ["joe/1"]
+    now_ms = time.time_ns() // 1_000_000
+    assert await keys(begun_before=now_ms - 60_000) == []
+    assert await keys(begun_before=now_ms + 1000) == ["ann/1", "joe/1"]
+    assert await keys(seen_before=now_ms - 60_000) == []
+    assert await keys(seen_before=now_ms + 1000) == ["ann/1", "joe/1"]
+
+
+async def test_who_comes_back_while_others_end_stays(house: LiveHouse) -> None:
+    _, back = await house.receiver("joe/1"), await house.receiver("joe/2")
+    house.advance(11.0)
+
+    def come_back() -> bool:
+        """The first has ended: the turn is over."""
+        back.connect(ext={"ack": back.session.queue.batch})
+        return True
+
+    house.bayeux.is_turn_over = come_back
+    which = SessionFilter(unconnected=True)
+    done = await house.live.end_sessions(which, 10, dry_run=False, who="operator")
+    assert (done.matched, done.ended) == (2, 1)
+    assert [session.key for session in house.bayeux.sessions] == ["joe/2"]
+
+
 async def test_a_held_session_gets_nothing_until_it_is_resumed(house: LiveHouse) -> None:
     client = await house.receiver()
     until_ms = time.time_ns() // 1_000_000 + 60_000

@@ -3,8 +3,9 @@
 import asyncio
 import logging
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import suppress
+from dataclasses import asdict
 from heapq import nsmallest
 from itertools import chain, islice
 from operator import itemgetter
@@ -14,7 +15,7 @@ from app.bayeux.commands import Command, Registry, Result, run
 from app.bayeux.interventions import kill
 from app.bayeux.server import Bayeux
 from app.bayeux.sessions import Session
-from app.bayeux.standing import find, first_entries, hold_of
+from app.bayeux.standing import created_ms, find, first_entries, hold_of, last_seen_ms
 from app.delivery.dead_letters import DeadLetter
 from app.store.audit import Audit
 from app.store.connection import StoreUnavailable
@@ -75,12 +76,11 @@ class Live(LiveSights):
     async def sessions(
         self, which: SessionFilter, cursor: str | None, limit: int
     ) -> shapes.Page[shapes.SessionSummary]:
+        after = cursor or ""
         found: list[tuple[str, Session]] = []
-        sessions = iter(list(self._bayeux.sessions))
-        while stretch := list(islice(sessions, _STRETCH)):
-            fit = _matching(stretch, which, cursor or "")
+        async for stretch in self._matching(which):
+            fit = ((each.key, each) for each in stretch if each.key > after)
             found = nsmallest(limit + 1, chain(found, fit), key=itemgetter(0))
-            await asyncio.sleep(0)
         self._wake()
         items = [
             showing.session_summary(self._bayeux, session)
@@ -101,6 +101,24 @@ class Live(LiveSights):
         with change(self._audit, who, "session.kill", key):
             kill(self._bayeux, self._find(key), who)
         await self._kept()
+
+    async def end_sessions(
+        self, which: SessionFilter, limit: int, *, dry_run: bool, who: str
+    ) -> shapes.Endings:
+        found = [session async for stretch in self._matching(which) for session in stretch]
+        entries = sum(session.queue.count for session in found)
+        if dry_run:
+            return shapes.Endings(len(found), entries, 0, True)
+        given = {name: value for name, value in asdict(which).items() if value not in (None, "")}
+        with change(self._audit, who, "sessions.end", "", filter=given, ended=0) as detail:
+            async for session in self._in_turns(found):
+                if detail["ended"] == limit:
+                    break
+                if self._fits(session, which):
+                    kill(self._bayeux, session, who)
+                    detail["ended"] += 1
+        await self._kept()
+        return shapes.Endings(len(found), entries, detail["ended"], False)
 
     async def hold(self, key: str, reason: str, until: int | None, who: str) -> shapes.Session:
         with change(self._audit, who, "session.hold", key, reason=reason, until=until):
@@ -158,6 +176,29 @@ class Live(LiveSights):
 
     # Helpers
 
+    async def _matching(self, which: SessionFilter) -> AsyncIterator[list[Session]]:
+        """The sessions that are meant, in parts; others may go on between them."""
+        sessions = iter(list(self._bayeux.sessions))
+        while stretch := list(islice(sessions, _STRETCH)):
+            self._wake()
+            yield [session for session in stretch if self._fits(session, which)]
+            await asyncio.sleep(0)
+
+    def _fits(self, session: Session, which: SessionFilter) -> bool:
+        return not session.is_gone and _is_meant(self._bayeux, session, which)
+
+    async def _in_turns(self, sessions: Iterable[Session]) -> AsyncIterator[Session]:
+        """One after the other, as long as what they leave can be written down."""
+        for session in sessions:
+            if self._bayeux.exits.is_crowded:
+                await self._kept()
+                if self._bayeux.exits.is_crowded:
+                    return
+            self._wake()
+            yield session
+            if self._bayeux.is_turn_over():
+                await asyncio.sleep(0)
+
     async def _kept(self) -> None:
         """Wait until the store has what was changed: an answer promises that it lasts.
 
@@ -193,19 +234,17 @@ class Live(LiveSights):
         return await self._search.count(which), next(iter(page.letters), None)
 
 
-def _matching(
-    sessions: Iterable[Session], which: SessionFilter, after: str
-) -> Iterator[tuple[str, Session]]:
-    for session in sessions:
-        key = session.key
-        if (
-            key > after
-            and key.startswith(which.prefix)
-            and which.state in (None, showing.state_of(session))
-            and which.held in (None, hold_of(session) is not None)
-            and (which.channel is None or which.channel in session.subscriptions)
-        ):
-            yield key, session
+def _is_meant(bayeux: Bayeux, session: Session, which: SessionFilter) -> bool:
+    """Whether all conditions hold, the cheap ones first."""
+    return (
+        session.key.startswith(which.prefix)
+        and which.state in (None, showing.state_of(session))
+        and which.held in (None, hold_of(session) is not None)
+        and which.unconnected in (None, bayeux.places.is_unconnected(session))
+        and (which.channel is None or which.channel in session.subscriptions)
+        and (which.begun_before is None or created_ms(session) < which.begun_before)
+        and (which.seen_before is None or last_seen_ms(bayeux, session) < which.seen_before)
+    )
 
 
 if TYPE_CHECKING:

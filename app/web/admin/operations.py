@@ -12,6 +12,7 @@ from app.bayeux.commands import Command, Result
 from app.web.admin.shapes import (
     AuditEntry,
     DispatcherState,
+    Endings,
     Entry,
     Groups,
     HeldChannel,
@@ -58,6 +59,11 @@ class SessionFilter:
     held: bool | None = None
     # Exactly this is among its subscriptions.
     channel: str | None = None
+    # Its client has not connected yet, has left or is lost.
+    unconnected: bool | None = None
+    # It was heard of, and began, before then; milliseconds since 1970.
+    seen_before: int | None = None
+    begun_before: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +117,15 @@ class Operations(Protocol):
 
     async def kill(self, key: str, who: str) -> None:
         """End the session; what is in its queue becomes dead letters."""
+        ...
+
+    async def end_sessions(
+        self, which: SessionFilter, limit: int, *, dry_run: bool, who: str
+    ) -> Endings:
+        """End so many of these sessions at most; what is in their queues becomes dead letters.
+
+        A dry run only counts them.
+        """
         ...
 
     async def hold(self, key: str, reason: str, until: int | None, who: str) -> Session:

@@ -1,6 +1,7 @@
 """What requests may say: parameters and bodies with their bounds. More than that is an error."""
 
 import json
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
@@ -40,8 +41,8 @@ class Paged(Asked):
     limit: int = Field(default=100, ge=1, le=500, description="Items at most.")
 
 
-class SessionsAsked(Paged):
-    """Which sessions."""
+class SessionsMeant(Asked):
+    """Conditions on sessions; all of them hold together."""
 
     prefix: Annotated[str, Field(max_length=256, pattern=r"^[^\x00-\x1f\x7f]*$")] = Field(
         default="", description="Beginning of the key."
@@ -49,9 +50,41 @@ class SessionsAsked(Paged):
     state: DispatcherState | None = Field(default=None, description="Of the dispatcher.")
     held: bool | None = Field(default=None, description="Held back, or not.")
     channel: Channel | None = Field(default=None, description="It subscribed to exactly this.")
+    unconnected: bool | None = Field(
+        default=None, description="Its client has not connected yet, has left or is lost; or not."
+    )
+    seen_before: Ms | None = Field(default=None, description="Heard of for the last time before.")
+    begun_before: Ms | None = Field(default=None, description="It began before then.")
 
     def filter(self) -> SessionFilter:
-        return SessionFilter(self.prefix, self.state, self.held, self.channel)
+        return SessionFilter(
+            prefix=self.prefix,
+            state=self.state,
+            held=self.held,
+            channel=self.channel,
+            unconnected=self.unconnected,
+            seen_before=self.seen_before,
+            begun_before=self.begun_before,
+        )
+
+
+class SessionsAsked(SessionsMeant, Paged):
+    """A part of the sessions."""
+
+
+class SessionsWanted(Asked):
+    """Sessions to be ended."""
+
+    filter: SessionsMeant = SessionsMeant()
+    all: bool = Field(default=False, description="A filter that any session passes is meant.")
+    dry_run: bool = Field(description="Say only what would be done.")
+    limit: int = Field(default=500, ge=1, le=5000, description="Sessions to end at most.")
+
+    @property
+    def is_sweeping(self) -> bool:
+        """All sessions are meant, and nothing says that this is no mistake."""
+        conditions = replace(self.filter.filter(), begun_before=None)
+        return conditions == SessionFilter() and not self.all
 
 
 class SessionNamed(Asked):

@@ -21,11 +21,13 @@ from app.web.admin.requests import (
     ResultNamed,
     SessionNamed,
     SessionsAsked,
+    SessionsWanted,
 )
 from app.web.admin.route import Call, Route
 from app.web.admin.shapes import (
     AuditEntry,
     Clearing,
+    Endings,
     Entry,
     HeldChannel,
     Items,
@@ -71,6 +73,15 @@ async def _session(call: Call[SessionNamed, None]) -> Session:
 
 async def _kill(call: Call[SessionNamed, None]) -> None:
     await call.operations.kill(call.params.key, call.who)
+
+
+async def _end_sessions(call: Call[Asked, SessionsWanted]) -> Endings:
+    wanted = call.body
+    if wanted.is_sweeping:
+        raise illegal("this filter means every session: all must say so")
+    return await call.operations.end_sessions(
+        wanted.filter.filter(), wanted.limit, dry_run=wanted.dry_run, who=call.who
+    )
 
 
 async def _peek(call: Call[QueueAsked, None]) -> Items[Entry]:
@@ -137,6 +148,10 @@ ROUTES: tuple[Route, ...] = (
     Route(
         "GET", "/sessions", _READER, "Sessions, by key.",
         _sessions, Page[SessionSummary], SessionsAsked,
+    ),
+    Route(
+        "POST", "/sessions/end", _OPERATOR, "End some sessions; their queues become dead letters.",
+        _end_sessions, Endings, Asked, SessionsWanted,
     ),
     Route("GET", _SESSION, _READER, "One session.", _session, Session, SessionNamed),
     Route(

@@ -112,6 +112,16 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
+class Endings:
+    """Which sessions were ended, or would be."""
+
+    matched: Annotated[int, Field(ge=0, description="As many there were of them before.")]
+    entries: Annotated[int, Field(ge=0, description="What was in all their queues.")]
+    ended: Annotated[int, Field(ge=0, description="If fewer than `matched`, ask again.")]
+    dry_run: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Clearing:
     """What was discarded."""
 

@@ -107,3 +107,54 @@ def test_a_channel_is_released(shell: Shell) -> None:
     assert shell.run("dispatcher", "resume", "--channel", "/orders").exit_code == 1
     assert shell.run("dispatcher", "resume").exit_code == 2
     assert shell.run("dispatcher", "resume", "joe/1", "--channel", "/x").exit_code == 2
+
+
+def test_sessions_are_ended_by_what_holds_for_them(shell: Shell) -> None:
+    for number in range(3, 4504):
+        key = f"thief/{number}"
+        shell.operations.by_key[key] = a_session(key, connected=False)
+    which = ["--prefix", "thief/", "--unconnected"]
+    done = shell.run("session", "end", *which, "--dry-run")
+    assert (done.exit_code, done.stdout) == (0, "4501 sessions would be ended\n")
+    assert shell.run("session", "end", *which).exit_code == 2, "nobody can be asked"
+    assert shell.operations.changes == []
+    done = shell.run("session", "end", *which, "--yes")
+    assert (done.exit_code, done.stdout) == (0, "4501 sessions are ended\n")
+    assert sorted(shell.operations.by_key) == ["joe/1", "joe/2"]
+    assert [change.detail["ended"] for change in shell.operations.changes] == [2000, 2000, 501]
+    done = shell.run("session", "end", *which, "--yes", "--json")
+    assert json.loads(done.stdout) == {"matched": 0, "entries": 0, "ended": 0, "dry_run": True}
+    assert done.exit_code == 1
+
+
+def test_somebody_is_asked_and_told_how_many_sessions_end(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(options, "_is_somebody_there", lambda: True)
+    done = shell.run("session", "end", "--prefix", "joe/", input="n\n")
+    assert done.exit_code == 1
+    assert "End 2 sessions? 6 entries become dead letters." in done.stderr
+    assert len(shell.operations.by_key) == 2
+    done = shell.run("session", "end", "--prefix", "joe/1", "--json", input="y\n")
+    assert json.loads(done.stdout.splitlines()[-1])["ended"] == 1
+
+
+def test_all_sessions_end_only_if_that_is_said(shell: Shell) -> None:
+    assert shell.run("session", "end", "--yes").exit_code == 2
+    assert shell.run("session", "end", "--all", "--prefix", "joe/", "--yes").exit_code == 2
+    assert len(shell.operations.by_key) == 2
+    assert shell.run("session", "end", "--all", "--yes").stdout == "2 sessions are ended\n"
+
+
+def test_what_could_not_be_ended_is_not_asked_for_again_and_again(shell: Shell) -> None:
+    shell.operations.may_end = 1
+    done = shell.run("session", "end", "--prefix", "joe/", "--yes", "--json")
+    assert json.loads(done.stdout)["ended"] == 1
+    assert done.exit_code == 1
+
+
+def test_sessions_are_listed_by_how_long_they_are_silent(shell: Shell) -> None:
+    shell.operations.by_key["joe/3"] = a_session("joe/3", last_seen=5)
+    done = shell.run("session", "list", "--silent-for", "1970-06-01", "--json")
+    assert [json.loads(line)["key"] for line in done.stdout.splitlines()] == ["joe/3"]
+    assert shell.run("session", "list", "--silent-for", "long").exit_code == 2
