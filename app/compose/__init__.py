@@ -9,34 +9,31 @@ import os
 import random
 import secrets
 import signal
-import ssl
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-import app
 from app.bayeux.hooks import check_outcome
 from app.bayeux.server import Bayeux
-from app.compose.administration import listen_apart, make_administration
+from app.compose.administration import make_administration
+from app.compose.cannot_start import CannotStart as CannotStart
 from app.compose.journal import begin_journal, open_journal
+from app.compose.listeners import Offer, open_listeners
 from app.compose.options import options_of, web_options
+from app.compose.places import Places, find_places
 from app.compose.storage import Storage, open_storage
 from app.delivery.node import Node
 from app.journal.clerk import Clerk
-from app.settings import Settings, is_loopback
+from app.settings import Settings
 from app.web import fast_lane
 from app.web.admin.tokens import Tokens, TokensUnusable, open_tokens
-from app.web.application import make_application
 from app.web.clockwork import Clockwork
 from app.web.endpoint import Endpoint
 from app.web.heads import Heads
 from app.web.intake import Intake
-from app.web.listener import Address, Listener
-from app.web.metrics import Metrics
+from app.web.listener import Listener
 from app.web.tasks import Tasks
 from app.web.websocket import WebSocketDoor
 from extensions.ack import Ack
@@ -46,22 +43,16 @@ from extensions.delivery import Delivery
 from extensions.timestamp import Timestamp
 from extensions.timesync import TimeSync
 
-if TYPE_CHECKING:
-    from aiohttp import web
-
 log = logging.getLogger(__name__)
 
 Pause = Callable[[float, Callable[[float], None]], None]
-
-
-class CannotStart(Exception):
-    """The server cannot start; the text says why and what to do."""
 
 
 @asynccontextmanager
 async def serving(settings: Settings) -> AsyncIterator[str]:
     """A running server; its URL while it runs, an orderly stop afterwards."""
     async with AsyncExitStack() as stack:
+        places = await find_places(settings)
         stack.enter_context(_own_directory(settings.data))
         tokens = _open_tokens(settings.data)
         storage = await open_storage(settings, stack, _stop_at_once)
@@ -72,12 +63,6 @@ async def serving(settings: Settings) -> AsyncIterator[str]:
         stack.push_async_callback(tasks.close)
         clerk = await open_journal(settings, storage.store, clock())
         bayeux = _make_bayeux(settings, storage, clockwork, tasks, clerk)
-        administration = make_administration(settings, stack, bayeux, storage, tokens, clock)
-        # Clocks of the sessions that come back begin now.
-        bayeux.now = clock()
-        await storage.load(bayeux, clock)
-        begin_journal(clerk, bayeux, storage.store, settings, stack, clock)
-        await administration.replays.resume()
         endpoint = Endpoint(
             bayeux,
             web_options(settings),
@@ -85,6 +70,12 @@ async def serving(settings: Settings) -> AsyncIterator[str]:
             clockwork.burst,
             Intake(settings.max_unfinished_bytes),
         )
+        administration = make_administration(settings, stack, endpoint, storage, tokens)
+        # Clocks of the sessions that come back begin now.
+        bayeux.now = clock()
+        await storage.load(bayeux, clock)
+        begin_journal(clerk, bayeux, storage.store, settings, stack, clock)
+        await administration.replays.resume()
         door = WebSocketDoor(endpoint)
 
         async def readiness() -> str | None:
@@ -92,24 +83,11 @@ async def serving(settings: Settings) -> AsyncIterator[str]:
                 return "stopping"
             return None if storage.line.is_up else "the store cannot be reached"
 
-        pages = Path(app.__file__).parents[1] / "static"
-        make = partial(
-            make_application,
-            *(endpoint, door, Metrics(bayeux), readiness, pages),
-            chat=settings.chat,
-        )
-        with_admin = partial(make, administration.application)
-        timeout_s = settings.shutdown_timeout / 1000
-        tls = _tls(settings)
-        listener = Listener(
-            with_admin() if _is_private(settings) else make(),
-            Address(settings.host, settings.port, settings.unix, tls),
-            shutdown_timeout_s=timeout_s,
-        )
-        _say_what_is_missing(settings)
+        _say_what_is_missing(settings, places)
         _start(clockwork, bayeux, storage, stack)
-        await _listen_apart(settings, stack, with_admin, tls)
-        url = await _listen(listener, endpoint, heads, settings)
+        offer = Offer(endpoint, door, heads, readiness, administration.application)
+        listener, url = await open_listeners(settings, places, offer, stack)
+        timeout_s = settings.shutdown_timeout / 1000
         gc_for_a_server()
         try:
             yield url
@@ -121,7 +99,7 @@ async def serving(settings: Settings) -> AsyncIterator[str]:
             await _within(timeout_s / 2, _close(door, listener))
 
 
-def _say_what_is_missing(settings: Settings) -> None:
+def _say_what_is_missing(settings: Settings, places: Places) -> None:
     """What these settings cannot do although one might think so."""
     if "*" in settings.allow_origin:
         log.warning(
@@ -129,10 +107,14 @@ def _say_what_is_missing(settings: Settings) -> None:
             "long-polling with credentials, as cometd.js does: browsers refuse the answers, and "
             "leave them WebSocket"
         )
-    if settings.admin is None and not _is_private(settings):
+    if places.admin is None and not places.main.is_private:
         log.info(
             "there is no administration where others reach the server: set admin to an address "
             "for operators, as 127.0.0.1:8081"
+        )
+    if not fast_lane.is_supported():
+        log.warning(
+            "fast_lane: not for this version of aiohttp, everything takes the ordinary door"
         )
 
 
@@ -197,24 +179,6 @@ def gc_for_a_server() -> None:
     gc.set_threshold(50_000, 20, 100)
 
 
-def _tls(settings: Settings) -> ssl.SSLContext | None:
-    if settings.tls_cert is None:
-        return None
-    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    try:
-        tls.load_cert_chain(settings.tls_cert, settings.tls_key)
-    except (OSError, ssl.SSLError) as error:
-        raise CannotStart(f"tls_cert, tls_key: {error}") from error
-    if settings.tls_client_ca is not None:
-        try:
-            tls.load_verify_locations(settings.tls_client_ca)
-        except (OSError, ssl.SSLError) as error:
-            raise CannotStart(f"tls_client_ca: {error}") from error
-        # Who may come in without a certificate is for extensions to say.
-        tls.verify_mode = ssl.CERT_OPTIONAL
-    return tls
-
-
 def _install_extensions(bayeux: Bayeux, settings: Settings, pause: Pause) -> None:
     if settings.delivery:
         # Before the acknowledgements: verdicts on single messages count more than whole batches.
@@ -250,41 +214,11 @@ def _wall_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-async def _listen(listener: Listener, endpoint: Endpoint, heads: Heads, settings: Settings) -> str:
-    if not fast_lane.is_supported():
-        log.warning(
-            "fast_lane: not for this version of aiohttp, everything takes the ordinary door"
-        )
-    try:
-        return await listener.open(endpoint, heads)
-    except OSError as error:
-        place = settings.unix or f"{settings.host}:{settings.port}"
-        raise CannotStart(f"cannot listen on {place}: {error.strerror or error}") from error
-
-
-async def _listen_apart(
-    settings: Settings,
-    stack: AsyncExitStack,
-    make: "Callable[[], web.Application]",
-    tls: ssl.SSLContext | None,
-) -> None:
-    try:
-        await listen_apart(settings, stack, make, tls)
-    except OSError as error:
-        reason = error.strerror or error
-        raise CannotStart(f"admin: cannot listen on {settings.admin}: {reason}") from error
-
-
 def _open_tokens(data: Path) -> Tokens:
     try:
         return open_tokens(data)
     except TokensUnusable as error:
         raise CannotStart(str(error)) from error
-
-
-def _is_private(settings: Settings) -> bool:
-    """Whether the main address serves the administration too: only who is here reaches it."""
-    return settings.admin is None and (settings.unix is not None or is_loopback(settings.host))
 
 
 def _stop_at_once() -> None:

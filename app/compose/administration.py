@@ -4,19 +4,17 @@ import asyncio
 import logging
 import socket
 import time
-from collections.abc import Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from app.bayeux.registry import LiveRegistry, Process
 from app.bayeux.replaying import Replaying
-from app.bayeux.server import Bayeux
 from app.compose.storage import Storage
 from app.compose.tasks import cancel
-from app.settings import Settings, is_loopback
+from app.settings import Settings
 from app.store.audit import Audit
 from app.store.journal_frames import JournalFrames
 from app.store.letter_upkeep import LetterUpkeep
@@ -27,17 +25,16 @@ from app.store.replays import Replays
 from app.web.admin.application import make_admin
 from app.web.admin.feed import Feed
 from app.web.admin.figures import FigureDesk
-from app.web.admin.listener import AdminListener
 from app.web.admin.live import Live
 from app.web.admin.live_sights import Sources
 from app.web.admin.patience import Patience
 from app.web.admin.throttle import STRANGERS, Throttle
 from app.web.admin.tokens import Role, Tokens
+from app.web.cookies import BrowserCookie
+from app.web.endpoint import Endpoint
 from extensions.operators import Operators
 
 if TYPE_CHECKING:
-    import ssl
-
     from aiohttp import web
 
 log = logging.getLogger(__name__)
@@ -54,12 +51,12 @@ class Administration:
 def make_administration(
     settings: Settings,
     stack: AsyncExitStack,
-    bayeux: Bayeux,
+    endpoint: Endpoint,
     storage: Storage,
     tokens: Tokens,
-    clock: Callable[[], float],
 ) -> Administration:
     """Install the operators' extension, and make the API over the running server."""
+    bayeux, clock = endpoint.bayeux, endpoint.clock
     store, node = storage.store, bayeux.node
     redis = open_reader(storage.url)
     stack.push_async_callback(redis.aclose)
@@ -93,7 +90,6 @@ def make_administration(
             JournalFrames(redis, store.keys),
             PipelineResults(redis, store.keys),
             version=version("holdfast"),
-            bayeux_path=settings.paths[0],
             keeps_journal=settings.journal,
         ),
     )
@@ -109,7 +105,16 @@ def make_administration(
     bayeux.extend(operators)
     upkeep = LetterUpkeep(letters, store.letter_room, age_s=settings.dead_letter_age / 1000)
     stack.push_async_callback(cancel, asyncio.create_task(upkeep.run()))
-    return Administration(make_admin(operations, tokens, clock), replays)
+    return Administration(make_admin(operations, tokens, clock, _feed_of(endpoint)), replays)
+
+
+def _feed_of(endpoint: Endpoint) -> Endpoint:
+    """The same server for the console, whose sessions are nobody else's: with a cookie of its own.
+
+    Without the token it opens nothing. It is not for TLS alone: a tunnel ends without.
+    """
+    cookie = BrowserCookie("HOLDFAST_CONSOLE", path="/admin", same_site="Strict")
+    return replace(endpoint, options=replace(endpoint.options, cookie=cookie))
 
 
 def _process(settings: Settings, started_ms: int) -> Process:
@@ -120,30 +125,3 @@ def _process(settings: Settings, started_ms: int) -> Process:
 def _role_of(tokens: Tokens, token: str) -> str | None:
     role = tokens.role(token)
     return None if role is None else role.title
-
-
-async def listen_apart(
-    settings: Settings,
-    stack: AsyncExitStack,
-    make: "Callable[[], web.Application]",
-    tls: "ssl.SSLContext | None",
-) -> None:
-    """Serve the administration at the address that was set for it; who is here needs no TLS."""
-    if settings.admin is None:
-        return
-    host, _, port = settings.admin.rpartition(":")
-    host = host.strip("[]")
-    is_private = is_loopback(host)
-    secure = None if is_private else tls
-    listener = AdminListener(make(), host, int(port), secure)
-    stack.push_async_callback(listener.close)
-    url = await listener.open()
-    log.info(
-        "the administration is at %s/console/, its tokens in %s", url, settings.data.absolute()
-    )
-    if not is_private and secure is None:
-        log.warning(
-            "admin: tokens can be read on their way to %s: set tls_cert and tls_key, or let only "
-            "this machine or a proxy with TLS reach it",
-            settings.admin,
-        )

@@ -33,6 +33,7 @@ ENDED = Incident(logging.INFO, "session %s was ended by %s")
 CLOSED = Incident(logging.INFO, "the socket of session %s was closed with %s")
 CUT = Incident(logging.INFO, "a connection of session %s was closed: %s")
 DROPPED = Incident(logging.INFO, "a message of session %s was dropped by %s")
+TURNED_AWAY = Incident(logging.WARNING, "a connection to the %s listener was closed: %s")
 
 INCIDENTS = (
     REFUSED,
@@ -48,6 +49,7 @@ INCIDENTS = (
     CLOSED,
     CUT,
     DROPPED,
+    TURNED_AWAY,
 )
 _OTHERS = "(others)"
 

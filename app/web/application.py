@@ -12,7 +12,7 @@ from app.web.endpoint import FIXED_HEADERS, Endpoint
 from app.web.long_polling import long_poll, refusal
 from app.web.metrics import Metrics
 from app.web.origins import said
-from app.web.pages import PAGE_HEADERS, add_pages
+from app.web.pages import PAGE_HEADERS, add_console, add_pages
 from app.web.websocket import WebSocketDoor
 
 # Says whether the server can do its work; a word about what is missing, or None.
@@ -30,17 +30,25 @@ def make_application(
     chat: bool = True,
 ) -> web.Application:
     """One application for everything that this server answers over HTTP."""
-    # The doors bound what they read themselves: aiohttp's own limit would be a second one.
-    application = web.Application(client_max_size=endpoint.options.max_request_size)
-    application.on_response_prepare.append(_add_common_headers)
+    application = _with_probes(endpoint, readiness)
     bayeux = _bayeux_handler(endpoint, door)
     for path in endpoint.options.paths:
         application.router.add_route("*", path, bayeux)
         application.router.add_route("*", path + "/{suffix:.*}", bayeux)
-    _add_probes(application, metrics, readiness)
+    _add_metrics(application, metrics)
     add_pages(application, endpoint, pages, chat=chat, console=admin is not None)
     if admin is not None:
         application.add_subapp("/admin", admin)
+    return application
+
+
+def make_administration_apart(
+    endpoint: Endpoint, readiness: Readiness, pages: Path, admin: web.Application
+) -> web.Application:
+    """What operators need, for a listener of their own: whoever else comes finds nothing there."""
+    application = _with_probes(endpoint, readiness)
+    add_console(application, pages)
+    application.add_subapp("/admin", admin)
     return application
 
 
@@ -67,7 +75,12 @@ def _bayeux_handler(
     return bayeux
 
 
-def _add_probes(application: web.Application, metrics: Metrics, readiness: Readiness) -> None:
+def _with_probes(endpoint: Endpoint, readiness: Readiness) -> web.Application:
+    """An application that says how the server is."""
+    # The doors bound what they read themselves: aiohttp's own limit would be a second one.
+    application = web.Application(client_max_size=endpoint.options.max_request_size)
+    application.on_response_prepare.append(_add_common_headers)
+
     async def healthz(_: web.Request) -> web.Response:
         return web.Response(text="ok\n")
 
@@ -77,12 +90,16 @@ def _add_probes(application: web.Application, metrics: Metrics, readiness: Readi
             return web.Response(text="ready\n")
         return web.Response(status=503, text=f"{missing}\n")
 
+    application.router.add_get("/healthz", healthz)
+    application.router.add_get("/readyz", readyz)
+    return application
+
+
+def _add_metrics(application: web.Application, metrics: Metrics) -> None:
     async def figures(_: web.Request) -> web.Response:
         headers = {"Content-Type": CONTENT_TYPE_LATEST}
         return web.Response(body=await metrics.text(), headers=headers)
 
-    application.router.add_get("/healthz", healthz)
-    application.router.add_get("/readyz", readyz)
     application.router.add_get("/metrics", figures)
 
 

@@ -34,6 +34,7 @@ from app.web.heads import Heads
 from app.web.known_head import KnownHead, Speaker, learn
 from app.web.odd_heads import is_odd
 from app.web.origins import Standing, said
+from app.web.room import Room
 
 _SUPPORTED = "3.14."
 # The private parts of aiohttp's connection handler that are used here.
@@ -105,6 +106,7 @@ class FastLane(RequestHandler):
         "_known_before",
         "_ordinary",
         "_paths",
+        "_room",
         "_set_aside",
         "_size_aside",
         "_speaker",
@@ -121,6 +123,7 @@ class FastLane(RequestHandler):
         self._endpoint = lane.endpoint
         self._heads = lane.heads
         self._paths = lane.paths
+        self._room = lane.room
         # The exchange whose answer is due on this connection.
         self._exchange: Exchange | None = None
         # Requests that aiohttp's own machinery has not answered yet, and the body of the last one.
@@ -267,7 +270,9 @@ class FastLane(RequestHandler):
         self._exchange = exchange = Exchange(
             self, speaker.browser, is_cookieless=speaker.is_cookieless, caller=speaker.caller
         )
-        self.unused_since = None
+        if self.unused_since is not None:
+            self.unused_since = None
+            self._room.hear(self)
         try:
             rest = self._endpoint.turns.receive(body, exchange)
         except RequestRefused as refused:
@@ -333,6 +338,7 @@ class FastLane(RequestHandler):
             self._request_count += 1
             self._messages.append((_checked(message), payload))
         if messages:
+            self._room.hear(self)
             self._ordinary += len(messages)
             self._body = messages[-1][1]
             if self._waiter is not None and not self._waiter.done():
@@ -492,6 +498,7 @@ class FastLane(RequestHandler):
 
     def connection_lost(self, exc: BaseException | None) -> None:
         super().connection_lost(exc)
+        self._room.leave(self)
         self._end_stall()
         self._finish_reading()
         self._set_aside, self._size_aside = None, 0
@@ -504,12 +511,21 @@ class FastLane(RequestHandler):
 class Lane:
     """What all connections share; called by the event loop for a new one."""
 
-    def __init__(self, endpoint: Endpoint, heads: Heads, manager: web.Server) -> None:
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        heads: Heads,
+        manager: web.Server,
+        room: Room,
+        *,
+        has_bayeux: bool = True,
+    ) -> None:
         self.endpoint = endpoint
         self.heads = heads
+        self.room = room
         options = endpoint.options
         is_open = options.fast_lane and ConnectionType.LONG_POLLING.value in options.transports
-        paths = options.paths if is_open else ()
+        paths = options.paths if is_open and has_bayeux else ()
         # Other paths take the ordinary door; deadlines and limits hold there all the same.
         self.paths = frozenset(path + suffix for path in paths for suffix in _SUFFIXES)
         self._manager = manager

@@ -2,18 +2,18 @@
 
 import asyncio
 import logging
-import ssl
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
 from app.web import unix_socket
+from app.web.acceptor import Acceptor, listen_at
+from app.web.addresses import Address
 from app.web.endpoint import Endpoint
 from app.web.fast_lane import FastLane, Lane, is_supported
 from app.web.heads import Heads
+from app.web.room import Boundless, Room
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,23 +48,19 @@ _log = logging.getLogger("app.web.http")
 _log.addFilter(_OurFaults())
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
-    """Where to listen: a Unix socket if one is named, else host and port."""
-
-    host: str
-    port: int
-    unix: Path | None = None
-    tls: ssl.SSLContext | None = None
-
-
 class Listener:
-    """Accepts connections for an application."""
+    """Accepts connections for an application, as many as its room has places for."""
 
     def __init__(
-        self, application: web.Application, address: Address, *, shutdown_timeout_s: float
+        self,
+        application: web.Application,
+        address: Address,
+        room: Room,
+        *,
+        shutdown_timeout_s: float,
     ) -> None:
         self._address = address
+        self._room = room
         self._runner = web.AppRunner(
             application,
             access_log=None,
@@ -76,48 +72,43 @@ class Listener:
             auto_decompress=False,
             shutdown_timeout=shutdown_timeout_s,
         )
-        self._server: asyncio.Server | None = None
+        self._acceptor: Acceptor | None = None
         self._place: unix_socket.Place | None = None
 
-    async def open(self, endpoint: Endpoint, heads: Heads) -> str:
+    async def open(self, endpoint: Endpoint, heads: Heads, *, has_bayeux: bool = True) -> str:
         """Listen; returns the URL by which the server is reached."""
         await self._runner.setup()
         manager = cast("web.Server", self._runner.server)
-        factory: Callable[[], asyncio.BaseProtocol] = manager
+        factory: Callable[[], asyncio.Protocol] = manager
+        room: Room = Boundless()
         if is_supported():
-            factory = Lane(endpoint, heads, manager)
+            room = self._room
+            factory = Lane(endpoint, heads, manager, room, has_bayeux=has_bayeux)
         address = self._address
-        if address.unix is not None:
-            unix_socket.check_free(address.unix)
-            self._server = await asyncio.get_running_loop().create_unix_server(
-                factory, str(address.unix), ssl=address.tls, backlog=_BACKLOG
-            )
+        if address.unix is None:
+            sockets = listen_at(address.ips or [address.host], address.port, _BACKLOG)
+        else:
+            sockets = [unix_socket.listen_at(address.unix, _BACKLOG)]
             self._place = unix_socket.Place(address.unix)
-            return f"unix:{address.unix}"
-        self._server = await self._bind(factory, address.port)
-        port = self._server.sockets[0].getsockname()[1]
-        if address.port == 0 and len(self._server.sockets) > 1:
-            # A name with several addresses has a free port at each, but one URL.
-            self._server.close()
-            self._server = await self._bind(factory, port)
-        host = f"[{address.host}]" if ":" in address.host else address.host
-        return f"{'https' if address.tls else 'http'}://{host}:{port}"
-
-    async def _bind(
-        self, factory: "Callable[[], asyncio.BaseProtocol]", port: int
-    ) -> asyncio.Server:
-        address = self._address
-        return await asyncio.get_running_loop().create_server(
-            factory, address.host, port, ssl=address.tls, backlog=_BACKLOG
+        self._acceptor = Acceptor(
+            sockets,
+            factory,
+            room,
+            tls=address.tls,
+            handshake_timeout_s=endpoint.options.request_timeout_s,
         )
+        if address.unix is not None:
+            return f"unix:{address.unix}"
+        scheme, port = "https" if address.tls else "http", sockets[0].getsockname()[1]
+        return f"{scheme}://{address.url_host}:{port}"
 
     def stop_accepting(self) -> None:
         """Nobody new comes in; those who are here stay."""
         if self._place is not None:
             self._place.give_up()
             self._place = None
-        if self._server is not None:
-            self._server.close()
+        if self._acceptor is not None:
+            self._acceptor.close()
 
     async def drain(self) -> None:
         """Wait until all that was said has left."""

@@ -1,7 +1,7 @@
 """What the server counts, for Prometheus. Every label has a fixed set of values."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from prometheus_client import (
     CollectorRegistry,
@@ -18,6 +18,7 @@ from app.bayeux.server import Bayeux
 from app.delivery.counters import Reason
 from app.delivery.error_codes import CODES
 from app.web.census import Census
+from app.web.room import Room
 
 FAMILIES = sorted({code.family for code in CODES.values()})
 
@@ -25,8 +26,9 @@ FAMILIES = sorted({code.family for code in CODES.values()})
 class BayeuxCollector(Collector):
     """Reads the core's own counters when asked: counting costs the hot path nothing more."""
 
-    def __init__(self, bayeux: Bayeux) -> None:
+    def __init__(self, bayeux: Bayeux, rooms: Mapping[str, Room]) -> None:
         self._bayeux = bayeux
+        self._rooms = rooms
 
     def collect(self) -> Iterator[Metric]:
         yield from self._publishes()
@@ -36,6 +38,7 @@ class BayeuxCollector(Collector):
         yield from self._obstacles()
         yield from self._journal()
         yield from self._sessions()
+        yield from self._connections()
 
     def _publishes(self) -> Iterator[Metric]:
         counters = self._bayeux.hub.counters
@@ -176,6 +179,21 @@ class BayeuxCollector(Collector):
             value=len(self._bayeux.hub.routes),
         )
 
+    def _connections(self) -> Iterator[Metric]:
+        present = GaugeMetricFamily(
+            "holdfast_connections", "Connections of clients.", labels=["listener"]
+        )
+        turned_away = CounterMetricFamily(
+            "holdfast_connections_turned_away",
+            "Connections that were closed as there were as many as the limit of open files allows.",
+            labels=["listener"],
+        )
+        for listener, room in self._rooms.items():
+            present.add_metric([listener], len(room))
+            turned_away.add_metric([listener], room.turned_away)
+        yield present
+        yield turned_away
+
     def _living(self) -> Iterator[Metric]:
         census = Census.of(self._bayeux)
         yield GaugeMetricFamily(
@@ -208,9 +226,9 @@ class BayeuxCollector(Collector):
 class Metrics:
     """All metrics of this server and its process."""
 
-    def __init__(self, bayeux: Bayeux) -> None:
+    def __init__(self, bayeux: Bayeux, rooms: Mapping[str, Room]) -> None:
         self._bayeux = CollectorRegistry()
-        self._bayeux.register(BayeuxCollector(bayeux))
+        self._bayeux.register(BayeuxCollector(bayeux, rooms))
         self._process = CollectorRegistry()
         ProcessCollector(registry=self._process)
         PlatformCollector(registry=self._process)

@@ -33,6 +33,10 @@ _CONSOLE_HEADERS = {
 _PART = re.compile(r"\s*<!-- if (\S+) -->(.*?)<!-- end -->", re.DOTALL)
 
 
+# All that the console loads besides its own folder.
+_FILES_OF_CONSOLE = ("icon.svg", "css/holdfast.css", "js/storage.js")
+
+
 def add_pages(
     application: web.Application, endpoint: Endpoint, pages: Path, *, chat: bool, console: bool
 ) -> None:
@@ -45,6 +49,27 @@ def add_pages(
         headers = _CONSOLE_HEADERS if folder == "console" else PAGE_HEADERS
         _add_page(application, folder, _fill(text, served, endpoint.options.paths[0]), headers)
     application.router.add_static("/static/", pages)
+
+
+def add_console(application: web.Application, pages: Path) -> None:
+    """Serve the console alone, with the files that it needs."""
+
+    async def to_console(_: web.Request) -> web.Response:
+        raise web.HTTPFound("console/")
+
+    application.router.add_get("/", to_console)
+    text = (pages / "console" / "index.html").read_text("utf-8")
+    _add_page(application, "console", text, _CONSOLE_HEADERS)
+    application.router.add_static("/static/console/", pages / "console")
+    for file in _FILES_OF_CONSOLE:
+        _add_file(application, file, pages / file)
+
+
+def _add_file(application: web.Application, name: str, place: Path) -> None:
+    async def file(_: web.Request) -> web.FileResponse:
+        return web.FileResponse(place)
+
+    application.router.add_get(f"/static/{name}", file)
 
 
 def _fill(text: str, served: Container[str], path: str) -> str:

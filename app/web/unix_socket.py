@@ -3,10 +3,28 @@
 import errno
 import os
 import socket
+import stat
+from contextlib import suppress
 from pathlib import Path
 
 
-def check_free(path: Path) -> None:
+def listen_at(path: Path, backlog: int) -> socket.socket:
+    """A socket that listens there, in the place of a dead one; raises `OSError`."""
+    _check_free(path)
+    with suppress(FileNotFoundError):
+        if stat.S_ISSOCK(path.stat().st_mode):
+            path.unlink()
+    listening = socket.socket(socket.AF_UNIX)
+    try:
+        listening.bind(str(path))
+        listening.listen(backlog)
+    except OSError:
+        listening.close()
+        raise
+    return listening
+
+
+def _check_free(path: Path) -> None:
     """Whoever listens there is not pushed aside without a word; raises `OSError`."""
     with socket.socket(socket.AF_UNIX) as client:
         client.setblocking(False)

@@ -1,4 +1,5 @@
-// What the server tells of itself comes over Holdfast itself: Bayeux with acknowledgements.
+// What the server tells of itself comes over Holdfast itself: Bayeux with acknowledgements, through
+// a door that each request opens with the token.
 const FIGURES = "/sys/figures";
 const ALERT = "/sys/alert";
 const PATIENCE_MS = 2000;
@@ -86,7 +87,7 @@ export class Feed {
     /** Sends messages; returns their replies. Events that come along are heard. */
     async #send(messages, options) {
         const sent = messages.map((each) => ({...each, id: String(++this.#lastId), clientId: this.#clientId}));
-        const headers = {"Content-Type": "application/json"};
+        const headers = {"Content-Type": "application/json", Authorization: `Bearer ${this.token}`};
         // After a sleep, or another network, nobody says that a connection is dead.
         const signal = AbortSignal.timeout((this.#advice.timeout ?? 0) + GRACE_MS);
         const request = {method: "POST", headers, body: JSON.stringify(sent), signal, ...options};

@@ -62,7 +62,7 @@ class App {
     constructor(token, name, about) {
         Object.assign(this, {about, name, isOperator: about.role === "operator", readings: [], alerts: []});
         this.api = new Api(token, name);
-        this.#feed = new Feed(new URL(about.bayeux, location.origin), token, {
+        this.#feed = new Feed(new URL("../admin/feed", location.href), token, {
             hear: (figures) => this.#hear(figures),
             alert: (alert) => this.#warn(alert),
             state: (isLive, why) => this.#showFeed(isLive, why),

@@ -88,13 +88,13 @@ def test_the_public_port_has_neither_console_nor_administration(container: Conta
 
 
 def test_the_console_is_on_the_port_of_the_administration(container: Container) -> None:
-    status, welcome = container.get(container.admin, "/")
-    assert status == 200
-    assert 'href="console/"' in welcome
+    assert container.get(container.admin, "/")[0] == 302
     status, console = container.get(container.admin, "/console/")
     assert status == 200
     for file in re.findall(r'(?:src|href)="\.\.(/static/[^"]+)"', console):
         assert container.get(container.admin, file)[0] == 200, file
+    for path in ("/cometd", "/chat/", "/metrics"):
+        assert container.get(container.admin, path)[0] == 404
 
 
 def test_its_tokens_alone_open_the_administration(container: Container) -> None:

@@ -275,7 +275,6 @@ class FakeOperations:
             version="1.2",
             started=NOW_MS - 60_000,
             now=NOW_MS,
-            bayeux="/cometd",
             journal=True,
         )
 

@@ -77,7 +77,6 @@ class LiveHouse(House):
                 JournalFrames(reader, here.store.keys),
                 PipelineResults(reader, here.store.keys),
                 version="1.2",
-                bayeux_path="/cometd",
                 keeps_journal=True,
             ),
         )

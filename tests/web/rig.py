@@ -15,13 +15,15 @@ from aiohttp import web
 from app.bayeux.options import Options
 from app.bayeux.server import Bayeux
 from app.delivery.node import Node
+from app.web.addresses import Address
 from app.web.application import make_application
 from app.web.burst import Burst
 from app.web.endpoint import Endpoint, WebOptions
 from app.web.fast_lane import Lane
 from app.web.heads import Heads
-from app.web.listener import Address, Listener
+from app.web.listener import Listener
 from app.web.metrics import Metrics
+from app.web.room import Room
 from app.web.websocket import WebSocketDoor
 from tests.serving import ROOT
 from tests.unit.delivery.fake_keeper import FakeKeeper
@@ -236,11 +238,14 @@ class Rig:
         )
         self.burst = Burst(self._on_ready, self.bayeux.hub.keeper.flush)
         self.endpoint = Endpoint(self.bayeux, web_options, self._clock, self.burst)
+        self.room = Room(10_000)
         sockets = WebSocketDoor(self.endpoint)
         application = make_application(
-            self.endpoint, sockets, Metrics(self.bayeux), _is_ready, ROOT / "static"
+            self.endpoint, sockets, Metrics(self.bayeux, {}), _is_ready, ROOT / "static"
         )
-        self._listener = Listener(application, Address("127.0.0.1", 0), shutdown_timeout_s=0.0)
+        self._listener = Listener(
+            application, Address("127.0.0.1", 0), self.room, shutdown_timeout_s=0.0
+        )
         self._clients: list[Client] = []
         self._factory: Callable[[], asyncio.Protocol] | None = None
 
@@ -249,7 +254,7 @@ class Rig:
         await runner.setup()
         manager = runner.server
         assert isinstance(manager, web.Server)
-        lane = Lane(self.endpoint, Heads(), manager)
+        lane = Lane(self.endpoint, Heads(), manager, self.room)
         self._factory = manager if self._door is Door.PLAIN_AIOHTTP else lane
         return self
 

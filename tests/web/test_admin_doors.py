@@ -11,12 +11,14 @@ import orjson
 import pytest
 from aiohttp import ClientError, ClientSession, UnixConnector
 
+from app.web.addresses import Address
 from app.web.admin import ndjson
 from app.web.admin.operations import LetterFilter
 from app.web.admin.throttle import Rate, Throttle
 from app.web.admin.tokens import Role, Tokens, TokensUnusable, open_tokens
 from app.web.heads import Heads
-from app.web.listener import Address, Listener
+from app.web.listener import Listener
+from app.web.room import Room
 from tests.web.admin import API, LINES, OPERATOR, READER, Clock, application_of
 from tests.web.fake_operations import FakeOperations, a_letter
 from tests.web.rig import Rig
@@ -133,7 +135,7 @@ def test_neighbours_with_many_addresses_share_a_bucket(one: str, other: str, is_
 async def listening(address: Address, operations: FakeOperations) -> AsyncIterator[str]:
     """The administration where the server itself listens, fast lane and all."""
     application = application_of(operations, Clock())
-    listener = Listener(application, address, shutdown_timeout_s=0.0)
+    listener = Listener(application, address, Room(100), shutdown_timeout_s=0.0)
     try:
         yield await listener.open(Rig().endpoint, Heads())
     finally:

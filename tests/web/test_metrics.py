@@ -12,6 +12,7 @@ from app.delivery.counters import Reason
 from app.delivery.letter_room import OVERHEAD, Removal
 from app.delivery.queue import QueueLimits
 from app.web.metrics import Metrics
+from app.web.room import Room
 from extensions.ack import Ack
 from tests.web.requests import CLIENT_ID, CONNECT, DISCONNECT, HANDSHAKE, PUBLISH, SUBSCRIBE
 from tests.web.requests import post_messages as post
@@ -49,7 +50,7 @@ class Figures:
 
 
 async def figures(rig: Rig) -> Figures:
-    found = Figures((await Metrics(rig.bayeux).text()).decode())
+    found = Figures((await Metrics(rig.bayeux, {"main": Room(1)}).text()).decode())
     places = found.total(IN_NO_QUEUE) + sum(map(found, IN_A_QUEUE))
     assert found("holdfast_entries_accepted_total") + found(BEFORE) == places
     return found
@@ -161,6 +162,7 @@ async def test_labels_have_values_of_the_tables_alone(rig: Rig) -> None:
         "outcome": {"acked", "dead", "expired", "discarded"},
         "reason": {reason.value for reason in Reason},
         "state": {state.value for state in State if state is not State.GONE},
+        "listener": {"main"},
         "how": {Input.DISCONNECT.value, Input.EXPIRE.value, Input.FAIL.value},
         "family": {"communication", "internal", "legacy", "resource", "user"},
         "why": {why.value for why in Removal},
@@ -169,7 +171,7 @@ async def test_labels_have_values_of_the_tables_alone(rig: Rig) -> None:
 
 
 async def test_every_figure_is_explained(rig: Rig) -> None:
-    text = (await Metrics(rig.bayeux).text()).decode()
+    text = (await Metrics(rig.bayeux, {"main": Room(1)}).text()).decode()
     families = list(text_string_to_metric_families(text))
     assert len({family.name for family in families}) == len(families)
     assert {family.name for family in families} > {"process_open_fds", "python_info"}

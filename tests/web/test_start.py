@@ -224,7 +224,8 @@ def test_the_console_has_all_that_it_needs_where_the_administration_is(tmp_path:
 
         assert status(apart, "GET", "/console/") == 200
         assert status(apart, "GET", "/static/console/main.js") == 200
-        assert status(apart, "POST", "/cometd", HELLO) == 200
+        assert status(apart, "POST", "/admin/feed", HELLO) == 401
+        assert status(apart, "POST", "/cometd", HELLO) == 404
         assert status(main, "POST", "/cometd", HELLO) == 200
         assert status(main, "GET", "/console/") == 404
         assert running.stop()[0] == 0

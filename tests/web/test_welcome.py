@@ -49,8 +49,16 @@ def test_a_card_leads_to_what_this_server_serves(
 ) -> None:
     with program("--port", "0", *flags, home=tmp_path) as running:
         assert cards(urljoin(running.place(), "/")) == offered
-        if "--admin" in flags:
-            assert cards(admin_url(running) + "/") == offered | {"console/"}
+
+
+def test_where_operators_are_alone_there_is_the_console(tmp_path: Path) -> None:
+    with program("--port", "0", "--admin", "127.0.0.1:0", home=tmp_path) as running:
+        running.place()
+        place = urlsplit(admin_url(running)).netloc
+        with closing(http.client.HTTPConnection(place)) as connection:
+            connection.request("GET", "/")
+            response = connection.getresponse()
+            assert (response.status, response.headers["Location"]) == (302, "console/")
 
 
 def test_it_knows_where_the_server_is_and_how_it_is_reached(tmp_path: Path) -> None:

@@ -2,4 +2,5 @@
 
 # Below /admin.
 API = "/api/v1"
+FEED = "/feed"
 LINES = "application/x-ndjson"

@@ -5,6 +5,7 @@ import logging
 import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 import orjson
@@ -13,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 
 from app.bayeux.grammar import CommandRefused
 from app.web.admin import faults, ndjson
-from app.web.admin.address import API, LINES
+from app.web.admin.address import API, FEED, LINES
 from app.web.admin.faults import RequestFault, illegal
 from app.web.admin.operations import ILLEGAL, TOO_LARGE, OperationFailed, Operations
 from app.web.admin.route import Call, Lines, Route
@@ -21,6 +22,8 @@ from app.web.admin.routes import ROUTES
 from app.web.admin.throttle import STRANGERS, Rate, Throttle
 from app.web.admin.tokens import OPERATOR_NAME, Role, Tokens
 from app.web.encodings import encoding_of, is_transfer_known
+from app.web.endpoint import Endpoint
+from app.web.long_polling import long_poll
 from app.web.origins import Origins, Standing
 
 log = logging.getLogger(__name__)
@@ -57,9 +60,16 @@ _CALLER = web.RequestKey("caller", Caller)
 
 
 def make_admin(
-    operations: Operations, tokens: Tokens, clock: Callable[[], float]
+    operations: Operations,
+    tokens: Tokens,
+    clock: Callable[[], float],
+    feed: Endpoint | None = None,
 ) -> web.Application:
-    """The application to be mounted at /admin; the clock counts seconds."""
+    """The application to be mounted at /admin; the clock counts seconds.
+
+    With an endpoint it has the console's way to the Bayeux server: long-polling for whoever shows
+    a token with each request.
+    """
     door = _Door(tokens, clock)
 
     @web.middleware
@@ -70,6 +80,8 @@ def make_admin(
     application.on_response_prepare.append(_add_headers)
     for route in ROUTES:
         application.router.add_route(route.method, API + route.path, _handler(route, operations))
+    if feed is not None:
+        application.router.add_post(FEED, partial(long_poll, endpoint=feed))
     return application
 
 

@@ -63,7 +63,6 @@ class Sources:
     frames: JournalFrames
     results: PipelineResults
     version: str
-    bayeux_path: str
     keeps_journal: bool
 
 
@@ -102,7 +101,6 @@ class LiveSights(LiveLetters):
             version=self._sources.version,
             started=self._started,
             now=self._bayeux.node.now_ms(),
-            bayeux=self._sources.bayeux_path,
             journal=self._sources.keeps_journal,
         )
 

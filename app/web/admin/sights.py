@@ -18,7 +18,6 @@ class About:
     version: str
     started: Ms
     now: Ms
-    bayeux: Annotated[str, Field(description="Path at which `/sys/figures` can be listened to.")]
     journal: Annotated[bool, Field(description="Whether it is written down what happens.")]
 
 

@@ -28,8 +28,10 @@ def test_an_operator_works_on_the_port_of_the_administration(
     with program(*(here.get(word, word) for word in words), home=tmp_path) as running:
         public = running.place().replace("0.0.0.0", "127.0.0.1")
         admin = admin_url(running).replace("0.0.0.0", "127.0.0.1")
-        World(urljoin(public, "/").rstrip("/"), data).receiver("joe/1", "/orders")
-        world = World(admin, data)
+        world = World(urljoin(public, "/").rstrip("/"), data)
+        world.receiver("joe/1", "/orders")
+        # Operators go elsewhere.
+        world.url = admin
         page = desk.new_page()
         page.on("pageerror", lambda error: complaints.append(str(error)))
         sign_in(page, world, world.operator, "ann")

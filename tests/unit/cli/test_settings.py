@@ -117,8 +117,6 @@ COMPANIONS = {
 }
 
 WRONG: list[tuple[str, str]] = [
-    ("host", "0.0.0.0"),
-    ("host", "example.org"),
     ("port", "-1"),
     ("port", "65536"),
     ("port", "http"),
@@ -416,13 +414,6 @@ def test_a_complaint_shows_what_was_written_as_it_was_written(text: str, command
     result = command.run("--paths", text)
     assert result.exit_code == 2, result.exception
     assert repr(text) in result.stderr
-
-
-def test_beyond_loopback_one_must_say_open(command: Command) -> None:
-    assert "open" in command.run("--host", "0.0.0.0").stderr
-    assert command.read("--host", "0.0.0.0", "--open").host == "0.0.0.0"
-    assert command.read("--host", "localhost").host == "localhost"
-    assert command.read("--host", "0.0.0.0", "--unix", "socket").unix == Path("socket")
 
 
 @pytest.mark.parametrize("limit", ["--max-channel-length=20", "--max-channel-segments=2"])
