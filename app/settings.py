@@ -278,6 +278,15 @@ class Settings(BaseSettings):
     max_channel_length: Limit = Field(1024, description="Length of a channel's name.")
     max_channel_segments: Limit = Field(64, description="Segments of a channel's name.")
     handshake_rate: Limit = Field(20_000, description="Handshakes let in per second.")
+    budget_requests: int = Field(
+        2_000, ge=0, description="Requests per second of an address or a subject; 0 is no limit."
+    )
+    budget_handshakes: int = Field(200, ge=0, description="Handshakes, likewise.")
+    budget_publishes: int = Field(2_000, ge=0, description="Publishes and calls, likewise.")
+    budget_bytes: int = Field(16 * 1024**2, ge=0, description="Bytes of requests, likewise.")
+    budget_letters: int = Field(
+        200, ge=0, description="Refused messages, which become dead letters, likewise."
+    )
     request_timeout: Limit = Field(30_000, description="Allowance for a request to arrive.")
     write_timeout: Limit = Field(30_000, description="How long a client may stop reading.")
     shutdown_timeout: Milliseconds = Field(5_000, description="How long a stop may take.")

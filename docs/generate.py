@@ -82,6 +82,9 @@ MEANINGS = {
     BayeuxError.MEDIA_TYPE_UNSUPPORTED: "Unknown charset or content encoding, or multipart",
     BayeuxError.SERVER_FAULT: "A policy, an authorizer, a service or an extension failed, or the "
     "server itself; its log says how. A handshake is advised when to come back",
+    BayeuxError.BUDGET_EXCEEDED: "The address or the subject has used up its "
+    "[budget](operations.md#budgets) of what is named; advice, or `Retry-After`, says when to come "
+    "back",
     BayeuxError.WEBSOCKET_VERSION_UNSUPPORTED: "The upgrade asks for another version than 13",
     BayeuxError.TRANSFER_CODING_UNSUPPORTED: "`Transfer-Encoding` is not `chunked` alone",
     BayeuxError.PUBLISHES_EXCEEDED: "So many publishes of the session wait for the store",

@@ -105,6 +105,7 @@ class Delivery(ServerExtension):
         present = self._bayeux.present
         is_new = present is None or present.progress is None
         verdicts = verdicts_of(self._bayeux, _listed(call.data)) if is_new else ()
+        self._bayeux.budgets.spend_letters(call.session, verdicts)
         call.is_kept = call.session.is_durable
         _judge(self._bayeux, call.session, verdicts, self._bayeux.now)
 

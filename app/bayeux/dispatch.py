@@ -144,11 +144,18 @@ def receive(bayeux: Bayeux, body: bytes, exchange: Exchange, now: float) -> Rest
     What this turn has no time for is returned: it is to go on in the next one.
     Raises `RequestRefused`, before anything is done, if the bytes are no messages.
     """
-    messages = decode(body, bayeux.options.request_limits)
+    messages: Sequence[Json] = decode(body, bayeux.options.request_limits)
     # To write what took a turn to read takes nearly as long: that has a turn of its own.
     is_late = len(body) > _LONG and bayeux.is_turn_over()
     bayeux.now, bayeux.present = now, exchange
-    rest = _begin(bayeux, messages, exchange, is_late)
+    if len(messages) > 1:
+        exchange.is_alone = False
+        if any(message.get("channel") == _HANDSHAKE for message in messages):
+            messages = _handshake_first(messages)
+    exchange.session = _find_session(bayeux, messages[0], exchange)
+    rest = None
+    if not exchange.caller.network or _is_within_budget(bayeux, messages, exchange, len(body)):
+        rest = _begin(bayeux, messages, exchange, is_late)
     bayeux.present = None
     if rest is not None:
         return rest.wait()
@@ -159,20 +166,29 @@ def receive(bayeux: Bayeux, body: bytes, exchange: Exchange, now: float) -> Rest
 def _begin(
     bayeux: Bayeux, messages: Sequence[Json], exchange: Exchange, is_late: bool
 ) -> Rest | None:
+    if len(messages) > 1:
+        rest = Rest(messages, exchange)
+        return None if not is_late and rest.handle_some(bayeux) else rest
     begin = 0
-    if len(messages) == 1:
-        exchange.session = _find_session(bayeux, messages[0], exchange)
-        if not is_late and not _is_busy(exchange):
-            begin = _handle(bayeux, messages[0], exchange, 0)
-            if begin == _DONE:
-                return None
-        return Rest(messages, exchange, begin)
-    exchange.is_alone = False
-    if any(message.get("channel") == _HANDSHAKE for message in messages):
-        messages = _handshake_first(messages)
-    exchange.session = _find_session(bayeux, messages[0], exchange)
-    rest = Rest(messages, exchange)
-    return None if not is_late and rest.handle_some(bayeux) else rest
+    if not is_late and not _is_busy(exchange):
+        begin = _handle(bayeux, messages[0], exchange, 0)
+        if begin == _DONE:
+            return None
+    return Rest(messages, exchange, begin)
+
+
+def _is_within_budget(
+    bayeux: Bayeux, messages: Sequence[Json], exchange: Exchange, size: int
+) -> bool:
+    """Whether the request costs its client no more than is left; else all messages are refused."""
+    refused = bayeux.budgets.spend_request(exchange, size)
+    if refused is None:
+        return True
+    for message in messages:
+        reply = _skeleton(message)
+        _refuse(bayeux, refused, exchange, reply)
+        exchange.replies.append(encode_reply(reply))
+    return False
 
 
 def _end(bayeux: Bayeux, exchange: Exchange) -> None:
@@ -241,10 +257,7 @@ def _handle(bayeux: Bayeux, message: Json, exchange: Exchange, begin: int) -> in
     except Unfinished as unfinished:
         return _resumes_at(exchange, unfinished)
     except Refused as refused:
-        refused.fill(reply)
-        if refused.advice and exchange.session is not None:
-            whole = session_advice(exchange.session, bayeux.options)
-            reply["advice"] = {**whole, **refused.advice}
+        _refuse(bayeux, refused, exchange, reply)
         is_complete = True
     except Exception:
         # A service or a policy of the operator's failed: nobody else must suffer for it.
@@ -255,6 +268,15 @@ def _handle(bayeux: Bayeux, message: Json, exchange: Exchange, begin: int) -> in
     if is_complete:
         exchange.replies.append(finish(bayeux, message, exchange, reply))
     return _DONE
+
+
+def _refuse(bayeux: Bayeux, refused: Refused, exchange: Exchange, reply: Json) -> None:
+    refused.fill(reply)
+    session = exchange.session
+    if refused.advice and session is not None:
+        reply["advice"] = {**session_advice(session, bayeux.options), **refused.advice}
+        # It holds for this time: the next connect tells the usual one again.
+        session.is_advised = False
 
 
 def _resumes_at(exchange: Exchange, unfinished: Unfinished) -> int:
@@ -290,6 +312,8 @@ def _validate(bayeux: Bayeux, message: Json) -> Channel:
 
 def _handshake(bayeux: Bayeux, message: Json, exchange: Exchange, reply: Json) -> bool:
     """Whether the reply is complete; if not, it is owed until an extension has taken its time."""
+    # What is refused to one must not use up what all may have.
+    bayeux.budgets.spend_handshake(exchange.caller)
     check_capacity(bayeux, message)
     handshake = Handshake(bayeux, exchange, message, reply)
     if handshake.start():
@@ -310,8 +334,10 @@ def _carry_out(
     session = exchange.session
     if session is None or message.get("clientId") != session.client_id or session.state in _LEFT:
         raise _unknown(bayeux, message, exchange)
-    session.caller = exchange.caller
+    caller = session.caller = exchange.caller
     if exchange.progress is None:
+        if caller.network and channel.kind is not _META:
+            bayeux.budgets.spend_publish(session)
         if (session.terms is not None or session.is_durable) and bayeux.exits.is_crowded:
             raise _crowded(bayeux)
         ext = message.get("ext")

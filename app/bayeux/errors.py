@@ -44,6 +44,7 @@ class BayeuxError(Enum):
     SUBSCRIPTIONS_EXCEEDED = (413, "subscriptions_exceeded")
     MEDIA_TYPE_UNSUPPORTED = (415, "media_type_unsupported")
     SERVER_FAULT = (500, "server_fault")
+    BUDGET_EXCEEDED = (429, "budget_exceeded")
     WEBSOCKET_VERSION_UNSUPPORTED = (426, "websocket_version_unsupported")
     TRANSFER_CODING_UNSUPPORTED = (501, "transfer_coding_unsupported")
     PUBLISHES_EXCEEDED = (503, "publishes_exceeded")
@@ -87,6 +88,8 @@ class Refused(Exception):
 class RequestRefused(Exception):
     """A whole request is refused: no message of it was looked at, nothing has changed."""
 
-    def __init__(self, error: BayeuxError) -> None:
+    def __init__(self, error: BayeuxError, *, wait_s: float = 0.0) -> None:
         super().__init__(error.wire())
         self.error = error
+        # When it may come again, if that is known.
+        self.wait_s = wait_s

@@ -164,6 +164,7 @@ class Handshake:
             bayeux.places.give()
             self._open(draft, browser)
             return draft
+        bayeux.budgets.spend_claim(draft)
         known = claim(bayeux, draft, terms, self._message, browser)
         if known is not None:
             take_over(bayeux, known, draft, browser)

@@ -37,6 +37,17 @@ class Durable(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class BudgetRates:
+    """So many in a second, for each address and each subject; zero: without limit."""
+
+    requests: int = 2_000
+    handshakes: int = 200
+    publishes: int = 2_000
+    bytes: int = 16 * 1024 * 1024
+    letters: int = 200
+
+
+@dataclass(frozen=True, slots=True)
 class Options:
     """One server's protocol options, named as CometD names them."""
 
@@ -70,4 +81,5 @@ class Options:
     request_limits: RequestLimits = field(default_factory=RequestLimits)
     queue_limits: QueueLimits = field(default_factory=QueueLimits)
     guard: GuardLimits = field(default_factory=GuardLimits)
+    budgets: BudgetRates = field(default_factory=BudgetRates)
     channel_limits: ChannelLimits = field(default_factory=ChannelLimits)

@@ -63,6 +63,7 @@ def _read_delivery(
         raise Unreadable("delivery")
     said = read_said(asked, most_verdicts(bayeux))
     _check_agreed(session, said)
+    bayeux.budgets.spend_letters(session, said.verdicts)
     name = message["channel"]
     if name == "/meta/disconnect":
         parting_of(message)

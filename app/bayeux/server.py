@@ -9,6 +9,7 @@ from app.bayeux.admission import Admission
 from app.bayeux.advice import session_advice
 from app.bayeux.answers import Answers
 from app.bayeux.backlog import Backlog
+from app.bayeux.budgets import Budgets
 from app.bayeux.clock import Clock
 from app.bayeux.codec import Json
 from app.bayeux.error_handlers import ErrorHandlers
@@ -127,6 +128,7 @@ class Bayeux:
         self.identities = Identities(self)
         self.places = Places(self)
         self.admission = Admission(options.handshake_rate, random)
+        self.budgets = Budgets(self, options.budgets)
         self.rights = Rights(self.channels)
         self.services = Services(self.channels)
         self.error_handlers = ErrorHandlers(self.channels)

@@ -1,7 +1,7 @@
 """Settings as the parts of the server want them."""
 
 from app.bayeux.codec import RequestLimits
-from app.bayeux.options import ChannelRule, Durable, Options
+from app.bayeux.options import BudgetRates, ChannelRule, Durable, Options
 from app.delivery.channels import ChannelLimits
 from app.delivery.guard import GuardLimits
 from app.delivery.queue import QueueLimits
@@ -53,6 +53,13 @@ def options_of(settings: Settings) -> Options:
             window_s=settings.guard_window / 1000,
             min_receivers=settings.guard_receivers,
             min_messages=settings.guard_messages,
+        ),
+        budgets=BudgetRates(
+            requests=settings.budget_requests,
+            handshakes=settings.budget_handshakes,
+            publishes=settings.budget_publishes,
+            bytes=settings.budget_bytes,
+            letters=settings.budget_letters,
         ),
         channel_limits=ChannelLimits(
             length=settings.max_channel_length, segments=settings.max_channel_segments

@@ -34,6 +34,7 @@ CLOSED = Incident(logging.INFO, "the socket of session %s was closed with %s")
 CUT = Incident(logging.INFO, "a connection of session %s was closed: %s")
 DROPPED = Incident(logging.INFO, "a message of session %s was dropped by %s")
 TURNED_AWAY = Incident(logging.WARNING, "a connection to the %s listener was closed: %s")
+OVERSPENT = Incident(logging.WARNING, "%s is over its budget of %s")
 
 INCIDENTS = (
     REFUSED,
@@ -50,6 +51,7 @@ INCIDENTS = (
     CUT,
     DROPPED,
     TURNED_AWAY,
+    OVERSPENT,
 )
 _OTHERS = "(others)"
 

@@ -4,6 +4,7 @@ import re
 
 from aiohttp import web
 
+from app.bayeux.caller import Caller
 from app.bayeux.errors import BayeuxError, RequestRefused
 from app.bayeux.exchange import ConnectionType
 from app.web.bodies import concatenate
@@ -17,7 +18,7 @@ _BAYEUX_PARAMETER = "jsonpcallback"
 _LINE_ENDS = {b"\xe2\x80\xa8": b"\\u2028", b"\xe2\x80\xa9": b"\\u2029", b"</": b"<\\/"}
 
 
-async def callback_poll(request: web.Request, endpoint: Endpoint) -> web.Response:
+async def callback_poll(request: web.Request, endpoint: Endpoint, caller: Caller) -> web.Response:
     """A GET with messages in its query; the answer is a script that calls a function."""
     try:
         _check_site(request, endpoint)
@@ -26,10 +27,10 @@ async def callback_poll(request: web.Request, endpoint: Endpoint) -> web.Respons
         if sum(len(text) for text in texts) > endpoint.options.max_request_size:
             raise RequestRefused(BayeuxError.REQUEST_TOO_LARGE)
         exchange, answer = await exchange_over_http(
-            request, endpoint, ConnectionType.CALLBACK_POLLING, concatenate(texts)
+            request, endpoint, caller, ConnectionType.CALLBACK_POLLING, concatenate(texts)
         )
     except RequestRefused as refused:
-        return refusal(request, refused.error, endpoint)
+        return refusal(request, refused.error, endpoint, refused.wait_s)
     for raw, escaped in _LINE_ENDS.items():
         answer = answer.replace(raw, escaped)
     headers = {

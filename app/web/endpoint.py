@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from math import ceil
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import orjson
 
+from app.bayeux.caller import Caller
 from app.bayeux.errors import BayeuxError, RequestRefused
 from app.bayeux.exchange import Exchange
 from app.bayeux.server import Bayeux
@@ -76,6 +78,16 @@ class Endpoint:
             raise RequestRefused(BayeuxError.ORIGIN_DENIED)
         return standing
 
+    def admit(self, caller: Caller) -> None:
+        """A request of this caller has come. Raises `RequestRefused` beyond a budget."""
+        if caller.network:
+            self.bayeux.budgets.admit(caller, self.clock())
+
+    def admit_body(self, caller: Caller, body: bytes) -> None:
+        """Its body has come. Raises `RequestRefused` beyond a budget."""
+        if caller.network:
+            self.bayeux.budgets.admit_bytes(caller, len(body), self.clock())
+
     def status(self, exchange: Exchange) -> int:
         """The HTTP status of an answer: Bayeux's own failures are a 200."""
         return self.options.superseded_status if exchange.is_superseded else 200
@@ -97,6 +109,11 @@ def join(exchange: Exchange, messages: Sequence[Event]) -> bytes:
         return b",".join([*exchange.replies, *wires])
     wires += exchange.replies
     return b",".join(wires)
+
+
+def retry_headers(wait_s: float) -> dict[str, str]:
+    """When a client may come again, if that is known."""
+    return {"Retry-After": str(ceil(wait_s))} if wait_s > 0.0 else {}
 
 
 def error_body(error: BayeuxError) -> bytes:

@@ -29,7 +29,14 @@ from app.delivery.messages import Event
 from app.delivery.notices import CUT
 from app.web.client_frames import ClientFrames
 from app.web.cookies import is_cookieless
-from app.web.endpoint import FIXED_HEADERS, JSON_TYPE, Endpoint, error_body, join
+from app.web.endpoint import (
+    FIXED_HEADERS,
+    JSON_TYPE,
+    Endpoint,
+    error_body,
+    join,
+    retry_headers,
+)
 from app.web.heads import Heads
 from app.web.known_head import KnownHead, Speaker, learn
 from app.web.odd_heads import is_odd
@@ -274,9 +281,12 @@ class FastLane(RequestHandler):
             self.unused_since = None
             self._room.hear(self)
         try:
+            if speaker.caller.network:
+                self._endpoint.admit(speaker.caller)
+                self._endpoint.admit_body(speaker.caller, body)
             rest = self._endpoint.turns.receive(body, exchange)
         except RequestRefused as refused:
-            self._refuse(refused.error)
+            self._refuse(refused.error, refused.wait_s)
         except Exception:
             self._fail(exchange, self._endpoint.turns.give_up(exchange))
         else:
@@ -433,10 +443,11 @@ class FastLane(RequestHandler):
         self._free()
         return True
 
-    def _refuse(self, error: BayeuxError) -> None:
+    def _refuse(self, error: BayeuxError, wait_s: float = 0.0) -> None:
         if self.transport is None:
             return
         headers = self._endpoint.options.origins.headers(self._speaker.origin, self._speaker.host)
+        headers |= retry_headers(wait_s)
         if error is BayeuxError.REQUEST_TIMEOUT:
             headers["Connection"] = "close"
         body = error_body(error)

@@ -6,12 +6,20 @@ from collections.abc import Sequence
 
 from aiohttp import web
 
+from app.bayeux.caller import Caller
 from app.bayeux.errors import BayeuxError, RequestRefused
 from app.bayeux.exchange import ConnectionType, Exchange
 from app.delivery.messages import Event
 from app.web.bodies import read_body
 from app.web.cookies import is_cookieless
-from app.web.endpoint import FIXED_HEADERS, JSON_TYPE, Endpoint, error_body, join
+from app.web.endpoint import (
+    FIXED_HEADERS,
+    JSON_TYPE,
+    Endpoint,
+    error_body,
+    join,
+    retry_headers,
+)
 from app.web.origins import said
 
 log = logging.getLogger(__name__)
@@ -51,13 +59,17 @@ class Waiting:
 
 
 async def exchange_over_http(
-    request: web.Request, endpoint: Endpoint, connection_type: ConnectionType, body: bytes
+    request: web.Request,
+    endpoint: Endpoint,
+    caller: Caller,
+    connection_type: ConnectionType,
+    body: bytes,
 ) -> tuple[Exchange, bytes]:
     """Carry out one request; returns with its answer, however long that takes."""
+    endpoint.admit_body(caller, body)
     carrier = Waiting(request, connection_type)
     browser = endpoint.options.cookie.find(request.headers.get("Cookie"))
     is_program = connection_type is ConnectionType.LONG_POLLING and is_cookieless(request.headers)
-    caller = endpoint.options.peers.caller(request.headers, request.transport)
     exchange = Exchange(carrier, browser, is_cookieless=is_program, caller=caller)
     try:
         rest = endpoint.turns.receive(body, exchange)
@@ -76,7 +88,7 @@ async def exchange_over_http(
         raise
 
 
-async def long_poll(request: web.Request, endpoint: Endpoint) -> web.Response:
+async def long_poll(request: web.Request, endpoint: Endpoint, caller: Caller) -> web.Response:
     """A POST to the Bayeux path."""
     try:
         endpoint.check_origin(request.headers)
@@ -84,10 +96,10 @@ async def long_poll(request: web.Request, endpoint: Endpoint) -> web.Response:
             raise RequestRefused(BayeuxError.TRANSPORT_UNKNOWN)
         body = await read_body(request, endpoint)
         exchange, answer = await exchange_over_http(
-            request, endpoint, ConnectionType.LONG_POLLING, body
+            request, endpoint, caller, ConnectionType.LONG_POLLING, body
         )
     except RequestRefused as refused:
-        return refusal(request, refused.error, endpoint)
+        return refusal(request, refused.error, endpoint, refused.wait_s)
     origin, host = said(request.headers, "Origin"), request.headers.get("Host")
     headers = {
         "Content-Type": JSON_TYPE,
@@ -98,11 +110,13 @@ async def long_poll(request: web.Request, endpoint: Endpoint) -> web.Response:
     return web.Response(status=status, body=b"[" + answer + b"]", headers=headers)
 
 
-def refusal(request: web.Request, error: BayeuxError, endpoint: Endpoint) -> web.Response:
+def refusal(
+    request: web.Request, error: BayeuxError, endpoint: Endpoint, wait_s: float = 0.0
+) -> web.Response:
     """The answer to a request that was refused as a whole."""
     origin, host = said(request.headers, "Origin"), request.headers.get("Host")
     cors = endpoint.options.origins.headers(origin, host)
-    headers = {"Content-Type": JSON_TYPE, **FIXED_HEADERS, **cors}
+    headers = {"Content-Type": JSON_TYPE, **FIXED_HEADERS, **cors, **retry_headers(wait_s)}
     response = web.Response(status=error.code, body=error_body(error), headers=headers)
     if not request.content.is_eof():
         # The rest of the body is not worth reading.

@@ -36,6 +36,7 @@ class BayeuxCollector(Collector):
         yield from self._failures()
         yield from self._letters()
         yield from self._obstacles()
+        yield from self._budgets()
         yield from self._journal()
         yield from self._sessions()
         yield from self._connections()
@@ -123,6 +124,16 @@ class BayeuxCollector(Collector):
         for why, count in room.removed.items():
             removed.add_metric([why.value], count)
         yield removed
+
+    def _budgets(self) -> Iterator[Metric]:
+        overspent = CounterMetricFamily(
+            "holdfast_budgets_exceeded",
+            "Refused requests and messages whose address or subject had spent its budget.",
+            labels=["kind"],
+        )
+        for budget in self._bayeux.budgets.all:
+            overspent.add_metric([budget.kind], budget.overspent)
+        yield overspent
 
     def _obstacles(self) -> Iterator[Metric]:
         """What keeps everybody's messages."""

@@ -57,7 +57,7 @@ class Peers:
         is_here = peer is None or peer.is_loopback
         return Caller(
             address="" if peer is None else str(peer),
-            network="" if is_here else _network(peer),
+            network="" if is_here else network(peer),
             headers=headers,
             is_secure=is_secure,
             tls_subject=_subject(transport) if is_secure else (),
@@ -78,7 +78,7 @@ class Peers:
         address = proxy if client is None else client
         return Caller(
             address="" if address is None else str(address),
-            network="" if client is None or self._is_trusted(client) else _network(client),
+            network="" if client is None or self._is_trusted(client) else network(client),
             headers=headers,
             is_proxied=True,
             is_secure=is_secure,
@@ -99,7 +99,7 @@ class Peers:
     def _is_trusted(self, peer: Address | None) -> bool:
         if peer is None:
             return self._trusts_unix
-        return any(peer in network for network in self._networks)
+        return any(peer in each for each in self._networks)
 
 
 def _element(text: str) -> _Hop:
@@ -133,7 +133,8 @@ def _peer(transport: BaseTransport | None) -> Address | None:
 
 
 @lru_cache(4096)
-def _network(address: Address) -> str:
+def network(address: Address) -> str:
+    """What one client has of addresses: this one, or the /64 of an IPv6 one."""
     if isinstance(address, IPv4Address):
         return str(address)
     return str(ip_network((address, _IPV6_PREFIX), strict=False))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from aiohttp import HttpVersion11, WebSocketError, WSCloseCode, WSMsgType, web
 
+from app.bayeux.caller import Caller
 from app.bayeux.errors import BayeuxError, RequestRefused
 from app.bayeux.exchange import ConnectionType, Exchange
 from app.delivery.messages import Event
@@ -91,12 +92,13 @@ class Socket:
         request: web.Request,
         endpoint: Endpoint,
         browser: str,
+        caller: Caller,
         *,
         flush: Callable[[], Awaitable[None]],
         hang_up: Callable[["Socket"], Awaitable[object]],
     ) -> None:
         self.browser = browser
-        self.caller = endpoint.options.peers.caller(request.headers, request.transport)
+        self.caller = caller
         self.is_cookieless = is_cookieless(request.headers)
         self.session: Session | None = None
         self.heard = endpoint.clock()
@@ -268,7 +270,7 @@ class WebSocketDoor:
         self._open: dict[_Response, Socket] = {}
         self._watch: asyncio.Task[None] | None = None
 
-    async def serve(self, request: web.Request) -> web.StreamResponse:
+    async def serve(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         """A request to upgrade, and all that follows on its connection."""
         options = self._endpoint.options
         try:
@@ -289,6 +291,7 @@ class WebSocketDoor:
             request,
             self._endpoint,
             browser,
+            caller,
             flush=writer.drain,
             hang_up=partial(_close, response, code=WSCloseCode.OK, reason="the session is over"),
         )

@@ -11,10 +11,11 @@ import orjson
 import pytest
 from aiohttp import ClientError, ClientSession, UnixConnector
 
+from app.delivery.buckets import Rate
 from app.web.addresses import Address
 from app.web.admin import ndjson
 from app.web.admin.operations import LetterFilter
-from app.web.admin.throttle import Rate, Throttle
+from app.web.admin.throttle import Throttle
 from app.web.admin.tokens import Role, Tokens, TokensUnusable, open_tokens
 from app.web.heads import Heads
 from app.web.listener import Listener
@@ -111,7 +112,7 @@ def test_the_table_of_buckets_is_bounded() -> None:
     throttle = Throttle(Rate(burst=1, per_s=1), max_buckets=10)
     for number in range(1000):
         throttle.take(f"10.0.{number // 256}.{number % 256}", 0.0)
-    assert len(throttle) == 10
+    assert len(throttle) <= 10
 
 
 @pytest.mark.parametrize(

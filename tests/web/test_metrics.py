@@ -166,6 +166,7 @@ async def test_labels_have_values_of_the_tables_alone(rig: Rig) -> None:
         "how": {Input.DISCONNECT.value, Input.EXPIRE.value, Input.FAIL.value},
         "family": {"communication", "internal", "legacy", "resource", "user"},
         "why": {why.value for why in Removal},
+        "kind": {"requests", "handshakes", "publishes", "bytes", "letters"},
     }
     assert CLIENT_ID not in str(found.samples)
 

@@ -13,13 +13,14 @@ from aiohttp import ClientError, web
 from pydantic import BaseModel, ValidationError
 
 from app.bayeux.grammar import CommandRefused
+from app.delivery.buckets import Rate
 from app.web.admin import faults, ndjson
 from app.web.admin.address import API, FEED, LINES
 from app.web.admin.faults import RequestFault, illegal
 from app.web.admin.operations import ILLEGAL, TOO_LARGE, OperationFailed, Operations
 from app.web.admin.route import Call, Lines, Route
 from app.web.admin.routes import ROUTES
-from app.web.admin.throttle import STRANGERS, Rate, Throttle
+from app.web.admin.throttle import STRANGERS, Throttle
 from app.web.admin.tokens import OPERATOR_NAME, Role, Tokens
 from app.web.encodings import encoding_of, is_transfer_known
 from app.web.endpoint import Endpoint

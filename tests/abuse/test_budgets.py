@@ -1,0 +1,192 @@
+"""One address that does too much of anything is refused, and nobody else is."""
+
+import time
+from collections import Counter
+from contextlib import ExitStack
+from itertools import count
+from typing import Any
+
+import orjson
+import pytest
+
+from tests.abuse.attacker import HANDSHAKE, Answer, SocketWire, request
+from tests.abuse.conftest import MakeTarget
+from tests.abuse.target import Target
+
+# What a bucket holds of each is ten times as much.
+RATES = {
+    "budget_requests": 2,
+    "budget_handshakes": 1,
+    "budget_publishes": 1,
+    "budget_bytes": 1000,
+}
+FLOOD = 60
+HELLO = orjson.dumps([HANDSHAKE])
+# Costs no more than a request.
+NOTHING = orjson.dumps([{"channel": "/meta/connect", "clientId": "none"}])
+OVER = "429:{}:budget_exceeded"
+
+
+@pytest.fixture(params=[True, False], ids=["fast lane", "ordinary door"])
+def target(target_with: MakeTarget, request: pytest.FixtureRequest) -> Target:
+    """Behind a proxy, which is this machine."""
+    return target_with(trusted_proxies=["127.0.0.1"], fast_lane=request.param, **RATES)
+
+
+_numbers = count(1)
+
+
+@pytest.fixture
+def attacker() -> str:
+    """An address that has spent nothing yet."""
+    return f"203.0.113.{next(_numbers)}"
+
+
+@pytest.fixture
+def neighbour() -> str:
+    return f"198.51.100.{next(_numbers)}"
+
+
+def via_proxy(address: str) -> dict[str, str]:
+    return {"X-Forwarded-For": address}
+
+
+def flood(target: Target, *addresses: str, body: bytes = NOTHING, times: int = 1) -> list[Answer]:
+    """The answers to requests that come from these addresses, over one connection."""
+    with target.wire() as wire:
+        answers = []
+        for address in addresses * times:
+            wire.send(request(body, via_proxy(address)))
+            answers.append(wire.answer())
+        return answers
+
+
+def statuses(answers: list[Answer]) -> Counter[int]:
+    return Counter(answer.status for answer in answers)
+
+
+def passing(kind: str, began_at: float) -> range:
+    """How many pass when so many may at once, and so many more each second."""
+    rate = RATES[f"budget_{kind}"]
+    return range(10 * rate, int((10 + time.monotonic() - began_at) * rate) + 2)
+
+
+def test_requests_beyond_the_budget_of_an_address_get_429_and_others_do_not(
+    target: Target, attacker: str, neighbour: str
+) -> None:
+    began_at = time.monotonic()
+    before = target.metric("holdfast_budgets_exceeded_total", kind="requests")
+    answers = flood(target, attacker, times=FLOOD)
+    said = statuses(answers)
+    assert said.keys() == {200, 429}
+    assert said[200] in passing("requests", began_at)
+    refused = next(answer for answer in answers if answer.status == 429)
+    assert refused.messages() == [{"successful": False, "error": "429::budget_exceeded"}]
+    assert refused.headers["retry-after"] == "1"
+    assert statuses(flood(target, neighbour, times=20)) == {200: 20}
+    refusals = target.metric("holdfast_budgets_exceeded_total", kind="requests") - before
+    assert refusals == said[429]
+    assert 1 <= target.log().count(f"{attacker} is over its budget of requests") <= 2
+
+
+def test_whatever_an_attacker_writes_about_addresses_the_one_that_the_proxy_heard_counts(
+    target: Target, attacker: str
+) -> None:
+    began_at = time.monotonic()
+    lies = [f"10.0.0.{number}, {attacker}" for number in range(FLOOD)]
+    assert statuses(flood(target, *lies))[200] in passing("requests", began_at)
+
+
+def test_an_attacker_with_a_network_of_ipv6_is_one(target: Target) -> None:
+    began_at, network = time.monotonic(), f"2001:db8:1:{next(_numbers)}"
+    addresses = [f"{network}::{number:x}" for number in range(FLOOD)]
+    assert statuses(flood(target, *addresses))[200] in passing("requests", began_at)
+    assert statuses(flood(target, f"2001:db8:2:{next(_numbers)}::1")) == {200: 1}
+
+
+def test_connections_of_one_address_share_its_budget(target: Target, attacker: str) -> None:
+    began_at, said = time.monotonic(), Counter[int]()
+    for _ in range(FLOOD):
+        said += statuses(flood(target, attacker))
+    assert said[200] in passing("requests", began_at)
+
+
+def test_bytes_beyond_the_budget_get_429(target: Target, attacker: str, neighbour: str) -> None:
+    large = NOTHING + b" " * 4000
+    answers = flood(target, attacker, body=large, times=6)
+    assert [answer.status for answer in answers[:2]] == [200, 200]
+    refused = next(answer for answer in answers if answer.status == 429)
+    assert 1 <= int(refused.headers["retry-after"]) <= 4
+    assert statuses(flood(target, neighbour, body=large)) == {200: 1}
+
+
+def test_handshakes_beyond_the_budget_are_refused_inside_bayeux(
+    target: Target, attacker: str, neighbour: str
+) -> None:
+    began_at = time.monotonic()
+    replies = [answer.messages()[0] for answer in flood(target, attacker, body=HELLO, times=18)]
+    assert sum(reply["successful"] for reply in replies) in passing("handshakes", began_at)
+    refused = next(reply for reply in replies if not reply["successful"])
+    assert refused["error"] == OVER.format("handshakes")
+    assert refused["advice"]["reconnect"] == "handshake"
+    assert refused["advice"]["interval"] > 0
+    assert flood(target, neighbour, body=HELLO)[0].messages()[0]["successful"]
+
+
+class Caller:
+    """A session over a socket that a proxy has passed on."""
+
+    def __init__(self, target: Target, address: str) -> None:
+        self.socket = SocketWire(target.url, via_proxy(address))
+        self.client_id = self.ask(HANDSHAKE)[0]["clientId"]
+
+    def ask(self, *messages: Any) -> list[dict[str, Any]]:
+        self.socket.say(*messages)
+        return self.socket.hear()
+
+    def publish(self, *data: object) -> list[str | None]:
+        message = {"channel": "/a", "clientId": self.client_id}
+        replies = self.ask(*({**message, "data": each} for each in data))
+        return [reply.get("error") for reply in replies]
+
+
+def test_over_sockets_messages_beyond_the_budget_are_refused_and_the_sockets_stay(
+    target: Target, attacker: str, neighbour: str
+) -> None:
+    attackers = [Caller(target, attacker) for _ in range(3)]
+    bystander = Caller(target, neighbour)
+    with ExitStack() as stack:
+        for each in (*attackers, bystander):
+            stack.enter_context(each.socket)
+        errors = [error for each in attackers for error in each.publish(*range(8))]
+        assert set(errors) == {None, OVER.format("publishes")}
+        for _ in range(15):
+            errors += [error for each in attackers for error in each.publish("flood")]
+        assert set(errors[-3:]) == {OVER.format("requests")}
+        assert [bystander.publish(number) for number in range(5)] == [[None]] * 5
+
+
+def test_upgrades_beyond_the_budget_get_429(target: Target, attacker: str, neighbour: str) -> None:
+    said = []
+    for address in [attacker] * 40 + [neighbour]:
+        with SocketWire(target.url, via_proxy(address)) as socket:
+            said.append(socket.upgrade.status)
+    assert said[:20] == [101] * 20
+    assert 429 in said
+    assert said[-1] == 101
+
+
+def test_a_flood_from_one_address_is_not_noticed_elsewhere(target: Target, attacker: str) -> None:
+    with target.bystander():
+        assert statuses(flood(target, attacker, times=500))[429] > 400
+
+
+def test_from_this_machine_nobody_is_limited_whatever_the_headers_say(
+    target_with: MakeTarget, attacker: str
+) -> None:
+    target = target_with(**RATES)
+    answers = flood(target, attacker, body=HELLO, times=FLOOD)
+    assert all(answer.messages()[0]["successful"] for answer in answers)
+    with target.person() as person:
+        message = person.message("/a", data=1)
+        assert all(reply["successful"] for reply in person.ask(*[message] * 50).messages())
