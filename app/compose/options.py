@@ -110,5 +110,9 @@ def web_options(settings: Settings) -> WebOptions:
             partitioned=settings.browser_cookie_partitioned,
         ),
         origins=Origins(tuple(settings.allow_origin)),
-        peers=Peers(tuple(settings.trusted_proxies), settings.forwarded_header),
+        peers=Peers(
+            tuple(settings.trusted_proxies),
+            settings.forwarded_header,
+            shows_headers=bool(settings.extension),
+        ),
     )

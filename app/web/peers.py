@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from multidict import CIMultiDictProxy
 
-from app.bayeux.caller import Caller
+from app.bayeux.caller import UNKNOWN, Caller
 
 # In the list of trusted proxies: whoever connects to the server's Unix socket.
 UNIX = "unix"
@@ -43,7 +43,15 @@ class Peers:
     the list is read from its end, up to the first address that is not a trusted proxy's.
     """
 
-    def __init__(self, trusted: tuple[str, ...] = (), header: str = X_FORWARDED_FOR) -> None:
+    def __init__(
+        self,
+        trusted: tuple[str, ...] = (),
+        header: str = X_FORWARDED_FOR,
+        *,
+        shows_headers: bool = True,
+    ) -> None:
+        """Headers need not be shown if nobody looks: they take 1.4 KB for each connection."""
+        self._shows_headers = shows_headers
         self._trusts_unix = UNIX in trusted
         self._networks = [ip_network(each) for each in trusted if each != UNIX]
         self._header = header
@@ -58,7 +66,7 @@ class Peers:
         return Caller(
             address="" if peer is None else str(peer),
             network="" if is_here else network(peer),
-            headers=headers,
+            headers=headers if self._shows_headers else UNKNOWN.headers,
             is_secure=is_secure,
             tls_subject=_subject(transport) if is_secure else (),
         )
@@ -79,7 +87,7 @@ class Peers:
         return Caller(
             address="" if address is None else str(address),
             network="" if client is None or self._is_trusted(client) else network(client),
-            headers=headers,
+            headers=headers if self._shows_headers else UNKNOWN.headers,
             is_proxied=True,
             is_secure=is_secure,
         )
