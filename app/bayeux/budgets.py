@@ -1,6 +1,7 @@
 """What one address or one subject may cost the server in a while; whatever is beyond gets 429."""
 
 from collections.abc import Sequence
+from math import ceil
 from typing import TYPE_CHECKING
 
 from app.bayeux.advice import reconnect_advice
@@ -100,12 +101,10 @@ class Budgets:
 
     def spend_claim(self, session: "Session") -> None:
         """A handshake, whose address was counted, turns out to be this subject's."""
-        if session.caller.network:
-            wait_s = self.handshakes.spend("", session.subject, self._bayeux.now)
-            if wait_s > 0.0:
-                raise self._refused(
-                    self.handshakes, session.caller.network, session.subject, wait_s
-                )
+        network, subject = session.caller.network, session.subject
+        wait_s = self.handshakes.spend("", subject, self._bayeux.now) if network else 0.0
+        if wait_s > 0.0:
+            raise self._refused(self.handshakes, network, subject, wait_s)
 
     def spend_publish(self, session: "Session") -> None:
         self._spend(self.publishes, session.caller.network, session.subject, 1)
@@ -130,7 +129,8 @@ class Budgets:
             delay_s = wait_s + bayeux.admission.delay_s()
             advice = reconnect_advice(bayeux.options, "handshake", delay_s)
         else:
-            advice = reconnect_advice(bayeux.options, "retry", wait_s)
+            # Not a moment too early: it would be refused again.
+            advice = reconnect_advice(bayeux.options, "retry", ceil(wait_s * 1000) / 1000)
         return Refused(BayeuxError.BUDGET_EXCEEDED, budget.kind, advice=advice)
 
     def _tell(self, budget: Budget, network: str, subject: str) -> None:

@@ -160,11 +160,11 @@ class Handshake:
     def _settle_in(self, draft: Session, browser: str) -> Session:
         """The draft becomes a session, or the client of one that is there already."""
         bayeux, terms = self._bayeux, draft.terms
+        bayeux.budgets.spend_claim(draft)
         if terms is None or not terms.is_named:
             bayeux.places.give()
             self._open(draft, browser)
             return draft
-        bayeux.budgets.spend_claim(draft)
         known = claim(bayeux, draft, terms, self._message, browser)
         if known is not None:
             take_over(bayeux, known, draft, browser)

@@ -96,13 +96,14 @@ class Peers:
         """What proxies say, the nearest one first."""
         # Commas separate even within quotes: a quote that the client opened must not swallow what
         # a proxy appended.
-        values = ",".join(headers.getall(self._header, ())).split(",")
+        lines = reversed(headers.getall(self._header, []))
+        values = (value for line in lines for value in reversed(line.split(",")))
         if self._header == X_FORWARDED_FOR:
             scheme = headers.getall("X-Forwarded-Proto", [""])[-1].rpartition(",")[2]
-            for value in reversed(values):
+            for value in values:
                 yield _Hop(value.strip(), scheme.strip().lower())
         else:
-            yield from map(_element, reversed(values))
+            yield from map(_element, values)
 
     def _is_trusted(self, peer: Address | None) -> bool:
         if peer is None:
