@@ -11,7 +11,8 @@ from app.bayeux.records import Noted
 from app.bayeux.sessions import Session
 from app.delivery.channels import Kind
 from app.delivery.counters import Reason
-from app.delivery.dead_letters import CHANNEL, DeadLetter
+from app.delivery.dead_letters import CHANNEL
+from app.delivery.deaths import Buried
 from app.delivery.entries import Settling
 from app.delivery.error_codes import ErrorCode
 from app.delivery.json_text import to_json
@@ -40,7 +41,7 @@ class Ownership:
         self._random = random
         rules = bayeux.options.channels.values()
         # Letters of which those who listen have not been told yet, and what follows on that.
-        self._untold: deque[tuple[DeadLetter, Callable[[], None] | None]] = deque()
+        self._untold: deque[tuple[Buried, Callable[[], None] | None]] = deque()
         self._has_limits = any(rule.max_attempts is not None for rule in rules)
 
     def end(self, session: Session, code: ErrorCode, by: str = "") -> None:
@@ -58,21 +59,21 @@ class Ownership:
         # What came for it while its last answer was being made.
         bayeux.exits.discard(session, Reason.SESSION_ENDED)
 
-    def tell(self, letters: Sequence[DeadLetter], told: Callable[[], None]) -> None:
+    def tell(self, dead: Sequence[Buried], told: Callable[[], None]) -> None:
         bayeux, is_telling = self._bayeux, bool(self._untold)
-        if not letters or not bayeux.hub.routes.receivers(bayeux.channels.named(CHANNEL)):
+        if not dead or not bayeux.hub.routes.receivers(bayeux.channels.named(CHANNEL)):
             told()
             return
-        last = len(letters) - 1
-        for place, letter in enumerate(letters):
-            self._untold.append((letter, told if place == last else None))
+        last = len(dead) - 1
+        for place, each in enumerate(dead):
+            self._untold.append((each, told if place == last else None))
         if not is_telling:
             bayeux.backlog.begin(self._tell_next)
 
     def _tell_next(self) -> bool:
         """Whether there are more letters to be told of."""
-        letter, told = self._untold.popleft()
-        self._publish(letter.event())
+        dead, told = self._untold.popleft()
+        self._publish(dead.letter().event())
         if told is not None:
             told()
         return bool(self._untold)

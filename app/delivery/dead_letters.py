@@ -108,6 +108,10 @@ class DeadLetter(NamedTuple):
             generation=message.generation,
         )
 
+    def letter(self) -> Self:
+        """The letter, which is made already."""
+        return self
+
     def envelope(self) -> dict[str, Any]:
         """The data of the event: everything that a client without extensions can see."""
         properties = self.properties

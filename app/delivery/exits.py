@@ -1,12 +1,12 @@
 """The ways out of a queue but the best one: dead, expired, discarded."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from app.delivery import error_codes, notices
 from app.delivery.counters import Counters, Reason
-from app.delivery.dead_letters import DeadLetter
+from app.delivery.deaths import Dead, Death
 from app.delivery.entries import Entry
 from app.delivery.error_codes import CODES, ErrorCode
 from app.delivery.history import History
@@ -54,7 +54,6 @@ class Exits(Generic[R]):
 
     def bury(self, receiver: R, entries: Sequence[Entry], code: ErrorCode, text: str) -> None:
         """These have left the queue undelivered: letters, where letters are wanted."""
-        letters, others, crowded = [], [], []
         if self._keeper.is_full and entries:
             # Bounded above all; whoever could wait was told to come back.
             self._counters.discarded[Reason.STORE_AWAY] += len(entries)
@@ -64,34 +63,36 @@ class Exits(Generic[R]):
                 self._witness.discarded(receiver, lost, Reason.STORE_AWAY, is_kept=False)
             self._notices.tell(notices.LOST, receiver.key, code.text, len(entries))
             return
-        policy = self._owner.policy(receiver)
         room = self._keeper.letter_room
         reason = f"{code.meaning}: {text}" if text else code.meaning
+        death = Death(receiver.name, code.text, reason, self._owner.policy(receiver))
+        channels = {entry.message.channel for entry in entries}
+        wanted = {name for name in channels if self._owner.wants_letters(receiver, name)}
+        dead, others, crowded = [], [], []
         for entry in entries:
             message = entry.message
-            wanted = self._owner.wants_letters(receiver, message.channel)
-            if message.leaves_no_letter or not wanted:
+            if message.leaves_no_letter or message.channel not in wanted:
                 others.append(message)
             elif not room.take(message.channel, receiver.subject, len(message.wire)):
                 crowded.append(message)
             else:
-                letters.append(self._letter(receiver, entry, code, reason, policy))
-        if letters:
-            self._counters.dead += len(letters)
-            self._notices.tell(notices.DEAD, receiver.key, code.text, len(letters))
+                dead.append(Dead(entry, death, self._node.stamp()))
+        if dead:
+            self._counters.dead += len(dead)
+            self._notices.tell(notices.DEAD, receiver.key, code.text, len(dead))
             is_kept = _may_be_kept(receiver, [entry.message for entry in entries])
-            self._keeper.bury(letters, receiver.key if is_kept else None)
-            size = sum(len(letter.wire) for letter in letters)
+            self._keeper.bury(dead, receiver.key if is_kept else None)
+            size = sum([each.size for each in dead])
             self._burying += size
-            self._keeper.after(partial(self._buried, letters, size))
+            self._keeper.after(partial(self._buried, dead, size))
         if others:
             self.discarded(receiver, others, Reason.NO_LETTER)
         if crowded:
             self._notices.tell(notices.NOT_KEPT, receiver.key, code.text, len(crowded))
             self.discarded(receiver, crowded, Reason.LETTERS_FULL)
 
-    def _buried(self, letters: Sequence[DeadLetter], size: int) -> None:
-        self._owner.tell(letters, partial(self._told, size))
+    def _buried(self, dead: Sequence[Dead], size: int) -> None:
+        self._owner.tell(dead, partial(self._told, size))
 
     def _told(self, size: int) -> None:
         self._burying -= size
@@ -100,26 +101,6 @@ class Exits(Generic[R]):
     def is_crowded(self) -> bool:
         """Whether so many letters are on their way that nothing should die that can wait."""
         return self._burying > _CROWD or self._keeper.is_full
-
-    def _letter(
-        self,
-        receiver: R,
-        entry: Entry,
-        code: ErrorCode,
-        reason: str,
-        policy: Mapping[str, Any] | None,
-    ) -> DeadLetter:
-        return DeadLetter.of(
-            entry.message,
-            id=str(self._node.stamp()),
-            receiver=receiver.name,
-            code=code.text,
-            reason=reason,
-            attempts=entry.trail,
-            attempt_count=entry.attempts,
-            redelivered=entry.redelivered,
-            policy=policy,
-        )
 
     def turned_away(self, receiver: R, message: Message, reason: Reason) -> None:
         """A queue did not take a message: it was full, or its receiver is done with."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from app.delivery.attempts import Trail
-    from app.delivery.dead_letters import DeadLetter
+    from app.delivery.deaths import Buried
     from app.delivery.guard import Held
     from app.delivery.letter_room import LetterRoom
     from app.delivery.messages import Message
@@ -107,10 +107,11 @@ class Keeper(Protocol):
         """Entries are acked, expired or discarded: they are gone."""
         ...
 
-    def bury(self, letters: Sequence["DeadLetter"], key: str | None) -> None:
+    def bury(self, dead: Sequence["Buried"], key: str | None) -> None:
         """Entries are dead: gone from their queue and on record, in one step.
 
-        `key` is None if the queue is not a durable one.
+        Each letter is made with the call that carries it. `key` is None if the queue is not a
+        durable one.
         """
         ...
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
-from app.delivery.dead_letters import DeadLetter
+from app.delivery.deaths import Buried
 from app.delivery.error_codes import ErrorCode
 from app.delivery.reactions import ErrorHandler
 from app.delivery.receivers import Receiver
@@ -18,8 +18,8 @@ class Owner(Protocol[R_contra]):
         """The receiver is done with: its queue is empty, nothing more must come to it."""
         ...
 
-    def tell(self, letters: Sequence[DeadLetter], told: Callable[[], None], /) -> None:
-        """These letters are on record: call `told` when whoever listens has been told."""
+    def tell(self, dead: Sequence[Buried], told: Callable[[], None], /) -> None:
+        """The letters of these are on record: call `told` when whoever listens has been told."""
         ...
 
     def note(self, receiver: R_contra, /) -> None:

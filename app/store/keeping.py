@@ -17,7 +17,7 @@ from functools import partial
 from itertools import chain
 from time import perf_counter
 
-from app.delivery.dead_letters import DeadLetter
+from app.delivery.deaths import Buried
 from app.delivery.guard import Held
 from app.delivery.keeper import Batch, Kept, Mark
 from app.delivery.letter_room import LetterRoom
@@ -215,8 +215,8 @@ class Store:
         if self._lazy is None:
             self._lazy = self._loop.call_later(_LAZY_S, self._leave_with_company)
 
-    def bury(self, letters: Sequence[DeadLetter], key: str | None) -> None:
-        self._turns.bury(letters, key)
+    def bury(self, dead: Sequence[Buried], key: str | None) -> None:
+        self._turns.bury(dead, key)
         self._flush_soon()
 
     def save(self, session: Recorded) -> None:
@@ -388,12 +388,12 @@ class Store:
     # Calls and answers
 
     def _send(self, outgoing: Outgoing) -> None:
-        call, kept, letters, note, _ = outgoing
+        call, kept, dead, note, _ = outgoing
         done: Callable[[object], None] = _ignore
         if kept:
             done = partial(self._kept, kept, self._waiting.begin(kept))
-        elif letters:
-            done = partial(self._buried, letters)
+        elif dead:
+            done = partial(self._buried, dead)
         number = 0
         if note:
             call, number = self._carry(call, note)
@@ -461,9 +461,9 @@ class Store:
         self._turns.disown(claims)
         self.after(done)
 
-    def _buried(self, letters: Sequence[DeadLetter], reply: object) -> None:
+    def _buried(self, dead: Sequence[Buried], reply: object) -> None:
         if self._state is State.LOST and isinstance(reply, ScriptFailed):
-            self.bury(letters, None)
+            self.bury(dead, None)
 
     def _refuse_messages(self) -> None:
         self._loop.call_soon(tell, self._turns.drop_messages(), Kept.REFUSED)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from itertools import islice, repeat
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from app.delivery.dead_letters import DeadLetter
+from app.delivery.deaths import Buried
 from app.delivery.keeper import Batch, Kept, Mark
 from app.delivery.messages import Message
 from app.delivery.recorder import Recorder, Silence
@@ -45,7 +45,7 @@ class Outgoing(NamedTuple):
 
     call: Call
     kept: Sequence[Keeping] = ()
-    letters: Sequence[DeadLetter] = ()
+    dead: Sequence[Buried] = ()
     # What the journal will tell of it.
     note: bytes = b""
     # Nobody is handed anything that the store must know of before: the rest may follow later.
@@ -58,12 +58,12 @@ class Turn:
     __slots__ = (
         "acking",
         "batches",
+        "dead",
         "disowned",
         "forgotten",
         "gone",
         "keyed",
         "left",
-        "letters",
         "marks",
         "messages",
         "sessions",
@@ -82,7 +82,8 @@ class Turn:
         self.settled: dict[int, list[str]] = {}
         self.acking: set[str] = set()
         self.unmarked: dict[str, list[int]] = {}
-        self.letters: list[tuple[DeadLetter, str | None]] = []
+        # Their letters are made with the calls.
+        self.dead: list[tuple[Buried, str | None]] = []
         # Sessions with what was left of their queues, and the same by messages.
         self.forgotten: dict[str, Sequence[int]] = {}
         self.left: dict[int, list[str]] = {}
@@ -100,7 +101,7 @@ class Turn:
             + len(self.marks)
             + len(self.settled)
             + len(self.gone)
-            + len(self.letters)
+            + len(self.dead)
             + len(self.forgotten)
         )
 
@@ -111,7 +112,7 @@ class Turn:
         A batch takes the place of the one before: of whoever gets one, the store must know what it
         has taken, or that would come again as new.
         """
-        others = self.marks or self.letters or self.forgotten or self.left
+        others = self.marks or self.dead or self.forgotten or self.left
         return not others and self.acking.isdisjoint(self.batches)
 
     def calls(
@@ -130,7 +131,7 @@ class Turn:
             yield from self._handed(keys, epoch, told)
         if self.settled:
             yield from self._settled(keys, epoch, told)
-        if self.unmarked or self.letters:
+        if self.unmarked or self.dead:
             yield from self._leaving(keys, epoch, told)
         if self.forgotten or self.left:
             yield from self._forgotten(keys, epoch, told)
@@ -176,10 +177,11 @@ class Turn:
     def _leaving(self, keys: Keys, epoch: str, told: Recorder) -> Iterator[Outgoing]:
         for unmarked in _shares(self.unmarked, map(len, self.unmarked.values())):
             yield Outgoing(scripts.unmark(keys, epoch, unmarked))
-        for letters in _parts(self.letters, map(_cost_of_letter, self.letters)):
+        for part in _parts(self.dead, map(_cost_of_letter, self.dead)):
+            letters = [(dead.letter(), key) for dead, key in part]
             call = scripts.bury(keys, epoch, letters)
-            dead = [letter for letter, _ in letters]
-            yield Outgoing(call, letters=dead, note=told.buried(letters), is_patient=True)
+            dead = [each for each, _ in part]
+            yield Outgoing(call, dead=dead, note=told.buried(letters), is_patient=True)
 
     def _forgotten(self, keys: Keys, epoch: str, told: Recorder) -> Iterator[Outgoing]:
         for forgotten in _shares(self.forgotten, map(_cost_of_session, self.forgotten.values())):
@@ -299,14 +301,14 @@ class Turns:
             del self._marked[key]
         return found
 
-    def bury(self, letters: Sequence[DeadLetter], key: str | None) -> None:
+    def bury(self, dead: Sequence[Buried], key: str | None) -> None:
         """Entries are dead, and their marks gone with them."""
         turn = self._turns[-1]
-        for letter in letters:
-            turn.letters.append((letter, key))
-            turn.gone.add(letter.message)
+        ids = [each.message for each in dead]
+        turn.dead += [(each, key) for each in dead]
+        turn.gone.update(ids)
         if key is not None and key in self._marked:
-            self._unmark(key, [letter.message for letter in letters])
+            self._unmark(key, ids)
 
     def forget(self, key: str, ids: Sequence[int]) -> None:
         """A session is gone, and its marks with it."""
@@ -351,7 +353,7 @@ def _cost_of_session(ids: Sequence[int]) -> int:
     return _SESSION + len(ids)
 
 
-def _cost_of_letter(pair: tuple[DeadLetter, str | None]) -> int:
+def _cost_of_letter(pair: tuple[Buried, str | None]) -> int:
     return _LETTER + pair[0].size // _BYTES
 
 

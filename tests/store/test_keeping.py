@@ -7,6 +7,7 @@ from unittest.mock import Mock
 import pytest
 from redis import Redis
 
+from app.delivery.dead_letters import DeadLetter
 from app.delivery.keeper import Kept
 from app.store import keeping, scripts, waiting
 from app.store.turn import Keeping
@@ -90,6 +91,33 @@ async def test_what_leaves_queues_in_a_very_large_turn_leaves_others_their_turns
     assert at.store.is_prompt
     assert len(at.dead()) == 1000
     assert (at.queue("joe/1"), at.queue("ann/1")) == ({}, {5000: ""})
+
+
+class Unmade:
+    """A letter that is not made yet."""
+
+    def __init__(self, n: int, made: list[int]) -> None:
+        self._n, self._made = n, made
+        self.message, self.size = letter(n).message, letter(n).size
+
+    def letter(self) -> DeadLetter:
+        self._made.append(self._n)
+        return letter(self._n)
+
+
+async def test_letters_are_made_with_the_calls_that_carry_them(
+    at: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keeping, "_TURN_S", 0.0)
+    made: list[int] = []
+    at.store.bury([Unmade(n, made) for n in range(1000)], None)
+    assert made == []
+    at.store.flush()
+    # What the first call carries, and what the next one will.
+    assert 0 < len(made) <= 500
+    await at.answered()
+    assert made == [*range(1000)]
+    assert at.dead() == [*range(1000)]
 
 
 async def test_very_much_that_comes_back_to_a_queue_leaves_others_their_turns(

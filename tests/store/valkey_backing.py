@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from app.bayeux.server import Bayeux
 from app.delivery.dead_letters import DeadLetter
+from app.delivery.deaths import Buried
 from app.delivery.guard import Held
 from app.delivery.keeper import Batch, Keeper, Kept, Mark
 from app.delivery.letter_room import LetterRoom
@@ -85,8 +86,8 @@ class Desk:
     def settle(self, key: str, ids: Sequence[int]) -> None:
         self.store.settle(key, ids)
 
-    def bury(self, letters: Sequence[DeadLetter], key: str | None) -> None:
-        self.store.bury(letters, key)
+    def bury(self, dead: Sequence[Buried], key: str | None) -> None:
+        self.store.bury(dead, key)
 
     def save(self, session: Recorded) -> None:
         self.store.save(session)

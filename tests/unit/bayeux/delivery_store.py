@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Sequence
 from functools import cache, partial
-from typing import Any, Protocol
+from typing import Protocol
 
 import orjson
 
 from app.bayeux.server import Bayeux
 from app.delivery.dead_letters import DeadLetter
+from app.delivery.deaths import Buried
 from app.delivery.keeper import Keeper, Kept, Mark
 from app.delivery.messages import Message
 from app.delivery.session_record import Recorded, SessionRecord
@@ -101,8 +102,8 @@ class SlowStore(FakeKeeper):
     def settle(self, key: str, ids: Sequence[int]) -> None:
         self._do(partial(super().settle, key, list(ids)))
 
-    def bury(self, letters: Sequence[Any], key: str | None) -> None:
-        self._do(partial(super().bury, list(letters), key))
+    def bury(self, dead: Sequence[Buried], key: str | None) -> None:
+        self._do(partial(super().bury, list(dead), key))
 
     def save(self, session: Recorded) -> None:
         self._do(partial(super().save, session))

@@ -1,14 +1,18 @@
 """A store in memory: keeps what it is told, answers when a test lets it."""
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
-from app.delivery.dead_letters import DeadLetter
+from app.delivery.deaths import Buried
 from app.delivery.guard import Held
 from app.delivery.keeper import Batch, Keeper, Kept, Mark
 from app.delivery.letter_room import LetterRoom
 from app.delivery.messages import Message
 from app.delivery.publish_keys import LIFE_NS, Key
 from app.delivery.session_record import Recorded, SessionRecord
+
+if TYPE_CHECKING:
+    from app.delivery.dead_letters import DeadLetter
 
 
 class FakeKeeper:
@@ -68,10 +72,10 @@ class FakeKeeper:
         for each in ids:
             self.queues.get(key, {}).pop(each, None)
 
-    def bury(self, letters: Sequence[DeadLetter], key: str | None) -> None:
-        self.letters += letters
+    def bury(self, dead: Sequence[Buried], key: str | None) -> None:
+        self.letters += [each.letter() for each in dead]
         if key is not None:
-            self.settle(key, [letter.message for letter in letters])
+            self.settle(key, [each.message for each in dead])
 
     def save(self, session: Recorded) -> None:
         record = session.record()

@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import count
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from app.delivery import error_codes
 from app.delivery.counters import Counters, Reason
-from app.delivery.dead_letters import DeadLetter
+from app.delivery.deaths import Buried
 from app.delivery.dispatcher import Dispatcher, Policy
 from app.delivery.entries import Entry, Settling
 from app.delivery.error_codes import CODES, ErrorCode
@@ -23,6 +23,9 @@ from app.delivery.receivers import Receiver
 from app.delivery.settlement import Settlement
 from app.delivery.verdicts import Verdict
 from tests.unit.delivery.fake_keeper import FakeKeeper
+
+if TYPE_CHECKING:
+    from app.delivery.dead_letters import DeadLetter
 
 SECOND = 1_000_000_000
 REFUSED = CODES["user.update.error"]
@@ -70,8 +73,8 @@ class Court:
     def end(self, receiver: Receiver, code: ErrorCode, /) -> None:
         self.ended.append(code)
 
-    def tell(self, letters: Sequence[DeadLetter], told: Callable[[], None], /) -> None:
-        self.told += letters
+    def tell(self, dead: Sequence[Buried], told: Callable[[], None], /) -> None:
+        self.told += [each.letter() for each in dead]
         told()
 
     def note(self, receiver: Receiver, /) -> None:

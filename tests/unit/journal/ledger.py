@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from app.bayeux.codec import Json
 from app.bayeux.extension import ServerExtension
 from app.bayeux.server import Bayeux
-from app.delivery.dead_letters import DeadLetter
+from app.delivery.deaths import Buried
 from app.delivery.keeper import Batch, Kept, Mark
 from app.delivery.messages import Message
 from app.delivery.node import Node
@@ -94,7 +94,8 @@ class Writing(FakeKeeper):
         self.note(self.scribe.settled({id: [key] for id in ids}))
         super().settle(key, ids)
 
-    def bury(self, letters: Sequence[DeadLetter], key: str | None) -> None:
+    def bury(self, dead: Sequence[Buried], key: str | None) -> None:
+        letters = [each.letter() for each in dead]
         self.note(self.scribe.buried([(letter, key) for letter in letters]))
         self.letters += letters
         if key is not None:
