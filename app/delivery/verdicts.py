@@ -97,7 +97,7 @@ def _refusal(seq: int, said: object, text: str, delay: object) -> Verdict:
     if acted is not code and name:
         text = f"{name}: {text}" if text else name
     delay_s = _delay_s(delay) if acted.family == "communication" else None
-    return Verdict(seq, ok=False, code=acted, text=text[:_LONGEST_TEXT], delay_s=delay_s)
+    return Verdict(seq, False, acted, text[:_LONGEST_TEXT], delay_s)
 
 
 def _wrong_member(element: dict[str, object]) -> str | None:

@@ -294,7 +294,8 @@ class Store:
         for outgoing in rest:
             if has_sent and outgoing.is_patient and perf_counter() > ends_at:
                 self._rest = chain((outgoing,), rest)
-                self._loop.call_soon(self._send_some)
+                # What is read meanwhile is answered when its turn ends, one call behind the next.
+                self._loop.call_soon(self._loop.call_soon, self._send_some)
                 self.line.flush()
                 return
             self._send(outgoing)

@@ -120,6 +120,20 @@ async def test_letters_are_made_with_the_calls_that_carry_them(
     assert at.dead() == [*range(1000)]
 
 
+async def test_others_are_answered_before_a_large_turn_goes_on(
+    at: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keeping, "_TURN_S", 0.0)
+    at.store.bury([letter(n) for n in range(1000)], None)
+    at.store.flush()
+    unanswered: list[int] = []
+    asyncio.get_running_loop().call_soon(lambda: unanswered.append(at.line.unanswered))
+    await until(lambda: bool(unanswered))
+    assert unanswered == [1]
+    await at.answered()
+    assert at.dead() == [*range(1000)]
+
+
 async def test_very_much_that_comes_back_to_a_queue_leaves_others_their_turns(
     at: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
