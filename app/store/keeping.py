@@ -117,6 +117,8 @@ class Store:
         # What leaves queues in very large turns follows in later ones; who waits for that turn.
         self._rest: Iterator[Outgoing] | None = None
         self._rest_afters: list[Callable[[], None]] = []
+        # Who waits until it has left.
+        self._rest_gone: asyncio.Event | None = None
         self._waiting = Waiting(self._loop, confirm)
         self._keyed = Keyed(self._disown)
         # Answers come in the order of the calls; with some the journal hears of a note.
@@ -311,6 +313,9 @@ class Store:
 
     def _end_rest(self) -> None:
         self._rest = None
+        if self._rest_gone is not None:
+            self._rest_gone.set()
+            self._rest_gone = None
         afters, self._rest_afters = self._rest_afters, []
         for done in afters:
             if self._sent:
@@ -326,6 +331,10 @@ class Store:
         self, call: Callable[[str], Call], *, patience_s: float | None = _PATIENCE_S
     ) -> object:
         """The answer to a call, which is made for an epoch; behind all that came before."""
+        if self._rest is not None:
+            # To take all of it along would keep others waiting.
+            self._rest_gone = self._rest_gone or asyncio.Event()
+            await self._rest_gone.wait()
         self._leave()
         if not self.is_available:
             raise StoreUnavailable("the store is away")

@@ -175,7 +175,22 @@ async def test_what_must_not_overtake_the_rest_of_a_turn_takes_it_along(
     monkeypatch.setattr(keeping, "_TURN_S", 0.0)
     at.store.bury([letter(2000 + n, of=n) for n in range(1000)], None)
     at.store.flush()
-    await at.store.run(lambda epoch: scripts.hold(KEYS, epoch, {}))
+    at.store.release("/a")
+    assert at.line.unanswered == 5
+    await at.answered()
+    assert len(at.dead()) == 1000
+
+
+async def test_who_can_wait_for_the_rest_of_a_turn_leaves_others_their_turns(
+    at: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keeping, "_TURN_S", 0.0)
+    at.store.bury([letter(2000 + n, of=n) for n in range(1000)], None)
+    at.store.flush()
+    running = asyncio.create_task(at.store.run(lambda epoch: scripts.hold(KEYS, epoch, {})))
+    await asyncio.sleep(0)
+    assert at.line.unanswered == 1
+    await running
     assert len(at.dead()) == 1000
 
 
