@@ -171,7 +171,8 @@ def repeats(url: str) -> Attack:
 def pending(url: str) -> Attack:
     client, numbers = _laden(url, "pending", acks=True)
     ext = {"ack": 0, "delivery": {"pending": numbers}}
-    return _attack(client, *[connect(ext, advice={"timeout": 0})] * 10)
+    # As often as the values of a request allow.
+    return _attack(client, *[connect(ext, advice={"timeout": 0})] * 7)
 
 
 def expiries(url: str) -> Attack:
