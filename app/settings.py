@@ -24,6 +24,7 @@ Milliseconds = Annotated[int, Field(ge=0)]
 Limit = Annotated[int, Field(ge=1)]
 # Of the longest channel without which there is no chat.
 _CHAT_LENGTH = len("/service/chat/private")
+_YEAR_S = 365 * 24 * 3600
 _ADDRESS = re.compile(r"(?:[^:\s]+|\[[0-9a-fA-F:]+\]):([0-9]{1,5})")
 # Paths as they stand in a request: nothing that could be spelt in another way.
 _PATH = re.compile(r"(?:/(?!\.\.?(?:/|$))[A-Za-z0-9._~!$&'()*+,;=:@-]+)+")
@@ -200,20 +201,33 @@ class Settings(BaseSettings):
         0, description="End sessions that only connect for this long; 0 never."
     )
 
-    browser_cookie_name: Token = Field(
-        "BAYEUX_BROWSER", description="Name of the browser's cookie."
+    browser_cookie_name: Token | None = Field(
+        None,
+        description="Name of the browser's cookie; by default BAYEUX_BROWSER, with __Host- in "
+        "front if it is secure and has neither a domain nor a path.",
     )
     browser_cookie_domain: str | None = Field(
         None, pattern=r"^[A-Za-z0-9.-]+$", description="Its domain."
     )
     browser_cookie_path: str = Field("/", pattern=r"^/[!-:<-~]*$", description="Its path.")
     browser_cookie_max_age: int | None = Field(None, description="Its age in seconds.")
-    browser_cookie_secure: bool = Field(False, description="Only over TLS.")
+    browser_cookie_secure: bool | None = Field(
+        None,
+        description="Only over TLS; by default if the server has a certificate. To be set where a "
+        "proxy ends TLS.",
+    )
     browser_cookie_http_only: bool = Field(True, description="Not for scripts.")
     browser_cookie_same_site: Literal["Strict", "Lax", "None"] | None = Field(
         None, description="From which sites it is sent."
     )
     browser_cookie_partitioned: bool = Field(False, description="One for each embedding site.")
+
+    hsts: int | None = Field(
+        None,
+        ge=0,
+        description="Seconds for which browsers shall use TLS alone with this host (HSTS); 0 ends "
+        "it. By default a year, if the server has a certificate or browser_cookie_secure is set.",
+    )
 
     callback_parameter: str = Field(
         "jsonp", min_length=1, description="Query parameter of JSONP's callback."
@@ -383,6 +397,7 @@ class Settings(BaseSettings):
             raise ValueError("tls_cert and tls_key belong together")
         if self.tls_client_ca is not None and self.tls_cert is None:
             raise ValueError("tls_client_ca needs tls_cert: without TLS there are no certificates")
+        self._check_cookie()
         if self.durability.startswith("replicas:") and self.redis is None:
             raise ValueError(
                 f"durability {self.durability} needs redis: a server's own store has no replicas"
@@ -393,6 +408,38 @@ class Settings(BaseSettings):
                 "allow them, or switch chat off"
             )
         return self
+
+    def _check_cookie(self) -> None:
+        """Browsers drop a cookie in silence that is not as its name says."""
+        name = (self.browser_cookie_name or "").lower()
+        if name.startswith(("__host-", "__secure-")) and not self.is_cookie_secure:
+            raise ValueError(
+                f"a browser_cookie_name like {name} needs tls_cert or browser_cookie_secure"
+            )
+        if name.startswith("__host-") and not self.is_cookie_of_host:
+            raise ValueError(
+                f"a browser_cookie_name like {name} goes with neither browser_cookie_domain "
+                "nor browser_cookie_path"
+            )
+
+    @property
+    def is_cookie_secure(self) -> bool:
+        """Whether browsers send the cookie over TLS alone."""
+        if self.browser_cookie_secure is None:
+            return self.tls_cert is not None
+        return self.browser_cookie_secure
+
+    @property
+    def is_cookie_of_host(self) -> bool:
+        """Whether the cookie is of this host alone, and of all of it."""
+        return self.browser_cookie_domain is None and self.browser_cookie_path == "/"
+
+    @property
+    def hsts_s(self) -> int | None:
+        """How long browsers shall use TLS alone; None if they are told nothing."""
+        if self.hsts is None and (self.tls_cert is not None or self.is_cookie_secure):
+            return _YEAR_S
+        return self.hsts
 
 
 def read(file: Path | None, given: dict[str, Any]) -> Settings:

@@ -1,7 +1,11 @@
 """The request behind a message, for extensions that decide by it who a client is."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+
+# What may stand around a cookie's name. Other white space is part of it: any host of the domain can
+# set a cookie whose name is one such character and `__Host-...`.
+_SPACE = " \t"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,12 +33,16 @@ class Caller:
 
         There may be several: other hosts of the same domain can set a cookie of the same name.
         """
-        values = []
-        for pair in self.headers.get("Cookie", "").split(";"):
+        return list(cookie_values([self.headers.get("Cookie", "")], name))
+
+
+def cookie_values(lines: Iterable[str], name: str) -> Iterator[str]:
+    """All values of a cookie in `Cookie` headers, in the order in which they were sent."""
+    for line in lines:
+        for pair in line.split(";"):
             found, _, value = pair.partition("=")
-            if found.strip() == name:
-                values.append(value.strip().strip('"'))
-        return values
+            if found.strip(_SPACE) == name:
+                yield value.strip(_SPACE).strip('"')
 
 
 # Of requests that did not come over HTTP, and of sessions that no request came for yet.

@@ -73,6 +73,7 @@ class Exchange:
 
     __slots__ = (
         "browser",
+        "browsers",
         "caller",
         "carrier",
         "client_id",
@@ -95,7 +96,7 @@ class Exchange:
     def __init__(
         self,
         carrier: Carrier,
-        browser: str | None,
+        browsers: tuple[str, ...],
         pipe: Pipe | None = None,
         *,
         is_cookieless: bool = False,
@@ -104,9 +105,11 @@ class Exchange:
         self.carrier = carrier
         # Who sent it, as HTTP tells it.
         self.caller = caller
-        # The identity of the browser: what its cookie says, or what its socket was given.
+        # The identity of the browser: what its cookie says, or what its socket was given. Other
+        # hosts of the domain can set such a cookie, too: of several, the one that fits counts.
         # `new_browser` is to be given to it.
-        self.browser = browser
+        self.browsers = browsers
+        self.browser = browsers[0] if browsers else None
         self.new_browser: str | None = None
         # Whether a program asks, no browser, and has brought no cookie.
         self.is_cookieless = is_cookieless

@@ -37,6 +37,8 @@ class Identities:
         session = self._said(client_id)
         if session is None or session.state is _AWAY:
             return None
+        if len(exchange.browsers) > 1:
+            _choose_browser(exchange, session)
         browser = exchange.browser
         if browser is not None and (
             browser == session.browser or browser == session.browser_of_socket
@@ -85,6 +87,13 @@ class Identities:
         """From now on, also in the next life of this server."""
         session.needs_cookie = True
         self._bayeux.ownership.note(session)
+
+
+def _choose_browser(exchange: Exchange, session: Session) -> None:
+    """Of several identities the one that the session belongs to counts, if it is among them."""
+    for browser in exchange.browsers:
+        if browser == session.browser or browser == session.browser_of_socket:
+            exchange.browser = browser
 
 
 def _is_resumed(session: Session, exchange: Exchange) -> bool:

@@ -56,7 +56,7 @@ async def serving(settings: Settings) -> AsyncIterator[str]:
         stack.enter_context(_own_directory(settings.data))
         tokens = _open_tokens(settings.data)
         storage = await open_storage(settings, stack, _stop_at_once)
-        heads = Heads()
+        heads = Heads(settings.hsts_s)
         clockwork = Clockwork(heads)
         clock = clockwork.clock
         tasks = Tasks(clock)

@@ -6,7 +6,7 @@ from app.delivery.channels import ChannelLimits
 from app.delivery.guard import GuardLimits
 from app.delivery.queue import QueueLimits
 from app.settings import ChannelSettings, Settings
-from app.web.cookies import BrowserCookie
+from app.web.cookies import DEFAULT_NAME, BrowserCookie
 from app.web.endpoint import WebOptions
 from app.web.origins import Origins
 from app.web.peers import Peers
@@ -99,20 +99,30 @@ def web_options(settings: Settings) -> WebOptions:
         ws_idle_timeout_s=settings.ws_idle_timeout / 1000,
         ws_session_timeout_s=settings.ws_session_timeout / 1000,
         ws_protocol=settings.ws_protocol,
-        cookie=BrowserCookie(
-            name=settings.browser_cookie_name,
-            domain=settings.browser_cookie_domain,
-            path=settings.browser_cookie_path,
-            max_age=settings.browser_cookie_max_age,
-            secure=settings.browser_cookie_secure,
-            http_only=settings.browser_cookie_http_only,
-            same_site=settings.browser_cookie_same_site,
-            partitioned=settings.browser_cookie_partitioned,
-        ),
+        hsts_s=settings.hsts_s,
+        cookie=_cookie(settings),
         origins=Origins(tuple(settings.allow_origin)),
         peers=Peers(
             tuple(settings.trusted_proxies),
             settings.forwarded_header,
             shows_headers=bool(settings.extension),
         ),
+    )
+
+
+def _cookie(settings: Settings) -> BrowserCookie:
+    secure, name = settings.is_cookie_secure, settings.browser_cookie_name
+    if name is None:
+        # No other host, and nobody on the way, can make a browser take a cookie of such a name.
+        prefix = "__Host-" if secure and settings.is_cookie_of_host else ""
+        name = prefix + DEFAULT_NAME
+    return BrowserCookie(
+        name=name,
+        domain=settings.browser_cookie_domain,
+        path=settings.browser_cookie_path,
+        max_age=settings.browser_cookie_max_age,
+        secure=secure,
+        http_only=settings.browser_cookie_http_only,
+        same_site=settings.browser_cookie_same_site,
+        partitioned=settings.browser_cookie_partitioned,
     )

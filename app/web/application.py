@@ -1,6 +1,7 @@
 """The routes: Bayeux at its paths, pages and probes beside it."""
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 
 from aiohttp import web
@@ -8,7 +9,7 @@ from prometheus_client import CONTENT_TYPE_LATEST
 
 from app.bayeux.errors import BayeuxError, RequestRefused
 from app.web.callback_polling import callback_poll
-from app.web.endpoint import FIXED_HEADERS, Endpoint
+from app.web.endpoint import FIXED_HEADERS, Endpoint, WebOptions, hsts_headers
 from app.web.long_polling import long_poll, refusal
 from app.web.metrics import Metrics
 from app.web.origins import said
@@ -84,7 +85,7 @@ def _with_probes(endpoint: Endpoint, readiness: Readiness) -> web.Application:
     """An application that says how the server is."""
     # The doors bound what they read themselves: aiohttp's own limit would be a second one.
     application = web.Application(client_max_size=endpoint.options.max_request_size)
-    application.on_response_prepare.append(_add_common_headers)
+    application.on_response_prepare.append(partial(_add_common_headers, endpoint.options))
 
     async def healthz(_: web.Request) -> web.Response:
         return web.Response(text="ok\n")
@@ -108,9 +109,12 @@ def _add_metrics(application: web.Application, metrics: Metrics) -> None:
     application.router.add_get("/metrics", figures)
 
 
-async def _add_common_headers(request: web.Request, response: web.StreamResponse) -> None:
+async def _add_common_headers(
+    options: WebOptions, request: web.Request, response: web.StreamResponse
+) -> None:
     """What every answer says, and what none says: which versions of what are at work here."""
     response.headers["Server"] = FIXED_HEADERS["Server"]
+    response.headers.update(hsts_headers(options.hsts_s))
     response.headers.setdefault("X-Content-Type-Options", "nosniff")
     if request.path.startswith("/static/"):
         response.headers.update(PAGE_HEADERS)

@@ -1,10 +1,17 @@
 """The browser's identity, which travels in a cookie."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 
+from app.bayeux.caller import cookie_values
+
+# Other hosts of the same domain can set cookies of the same name, one for each path and each domain
+# above theirs.
+_MAX_IDENTITIES = 16
 _IDENTITY = re.compile(r"[A-Za-z0-9._~-]{1,64}")
+DEFAULT_NAME = "BAYEUX_BROWSER"
 # Browsers send `Origin` with each upgrade and each POST; older ones, with some POSTs, a `Referer`
 # only. `Sec-Fetch-Mode` is no sign of a browser: Node's own `fetch` sends it.
 _SIGNS_OF_BROWSERS = ("Origin", "Referer", "Sec-Fetch-Site")
@@ -19,7 +26,7 @@ def is_cookieless(headers: Mapping[str, str]) -> bool:
 class BrowserCookie:
     """How the cookie is named and set."""
 
-    name: str = "BAYEUX_BROWSER"
+    name: str = DEFAULT_NAME
     domain: str | None = None
     path: str = "/"
     max_age: int | None = None
@@ -33,16 +40,14 @@ class BrowserCookie:
     def __post_init__(self) -> None:
         object.__setattr__(self, "_attributes", self._make_attributes())
 
-    def find(self, header: str | None) -> str | None:
-        """The identity in a `Cookie` header; what we could not have given out is no identity."""
-        if header is None:
-            return None
-        for pair in header.split(";"):
-            name, _, value = pair.partition("=")
-            if name.strip() == self.name:
-                value = value.strip().strip('"')
-                return value if _IDENTITY.fullmatch(value) else None
-        return None
+    def find(self, lines: Iterable[str]) -> tuple[str, ...]:
+        """The identities in `Cookie` headers; what we could not have given out is none.
+
+        Of several any may be the browser's own, as it does not say where it has them from.
+        """
+        values = dict.fromkeys(cookie_values(lines, self.name))
+        identities = (value for value in values if _IDENTITY.fullmatch(value))
+        return tuple(islice(identities, _MAX_IDENTITIES))
 
     def header(self, identity: str) -> str:
         """The value of `Set-Cookie` for this identity."""

@@ -52,6 +52,7 @@ class WebOptions:
     ws_idle_timeout_s: float = 300.0
     ws_session_timeout_s: float = 10.0
     ws_protocol: str | None = None
+    hsts_s: int | None = None
     cookie: BrowserCookie = field(default_factory=BrowserCookie)
     origins: Origins = field(default_factory=Origins)
     peers: Peers = field(default_factory=Peers)
@@ -98,6 +99,11 @@ class Endpoint:
         if exchange.new_browser is not None:
             headers["Set-Cookie"] = self.options.cookie.header(exchange.new_browser)
         return headers
+
+
+def hsts_headers(seconds: int | None) -> dict[str, str]:
+    """What tells browsers to use TLS alone, if anything does; part of every answer."""
+    return {} if seconds is None else {"Strict-Transport-Security": f"max-age={seconds}"}
 
 
 def join(exchange: Exchange, messages: Sequence[Event]) -> bytes:

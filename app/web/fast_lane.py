@@ -34,6 +34,7 @@ from app.web.endpoint import (
     JSON_TYPE,
     Endpoint,
     error_body,
+    hsts_headers,
     join,
     retry_headers,
 )
@@ -88,7 +89,7 @@ def is_supported() -> bool:
     )
 
 
-_NOBODY = Speaker(None, None, None, is_foreign=False)
+_NOBODY = Speaker((), None, None, is_foreign=False)
 
 
 def _checked(message: Any) -> Any:
@@ -261,10 +262,10 @@ class FastLane(RequestHandler):
     def _heard(self, headers: Any) -> Speaker:
         options = self._endpoint.options
         caller = options.peers.caller(headers, self.transport)
-        browser = options.cookie.find(headers.get("Cookie"))
+        browsers = options.cookie.find(headers.getall("Cookie", ()))
         is_foreign = options.origins.standing_of(headers) is Standing.FOREIGN
         origin, host = said(headers, "Origin"), headers.get("Host")
-        return Speaker(browser, origin, host, is_foreign, is_cookieless(headers), caller)
+        return Speaker(browsers, origin, host, is_foreign, is_cookieless(headers), caller)
 
     def _remember(self, head: KnownHead | None) -> None:
         """A head was learned: the parser stands behind its request, and before no other."""
@@ -275,7 +276,7 @@ class FastLane(RequestHandler):
     def _receive(self, body: bytes) -> None:
         speaker = self._speaker
         self._exchange = exchange = Exchange(
-            self, speaker.browser, is_cookieless=speaker.is_cookieless, caller=speaker.caller
+            self, speaker.browsers, is_cookieless=speaker.is_cookieless, caller=speaker.caller
         )
         if self.unused_since is not None:
             self.unused_since = None
@@ -383,7 +384,8 @@ class FastLane(RequestHandler):
         if status != BayeuxError.REQUEST_MALFORMED.code:
             return response
         error = BayeuxError.REQUEST_MALFORMED
-        headers = {"Content-Type": JSON_TYPE, **FIXED_HEADERS}
+        hsts = hsts_headers(self._endpoint.options.hsts_s)
+        headers = {"Content-Type": JSON_TYPE, **FIXED_HEADERS, **hsts}
         refusal = web.Response(status=error.code, body=error_body(error), headers=headers)
         refusal.force_close()
         return refusal

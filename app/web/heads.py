@@ -4,20 +4,21 @@ from email.utils import formatdate
 from functools import cache
 from http import HTTPStatus
 
-from app.web.endpoint import FIXED_HEADERS, JSON_TYPE
+from app.web.endpoint import FIXED_HEADERS, JSON_TYPE, hsts_headers
 
 
 class Heads:
     """Everything of a response up to the value of Content-Length, which stands last."""
 
-    def __init__(self) -> None:
+    def __init__(self, hsts_s: int | None = None) -> None:
+        self._fields = {"Content-Type": JSON_TYPE, **FIXED_HEADERS, **hsts_headers(hsts_s)}
         self._common = ""
         self.ok = b""
         self.refresh()
 
     def refresh(self) -> None:
         """To be called once a second."""
-        fields = {"Content-Type": JSON_TYPE, **FIXED_HEADERS, "Date": formatdate(usegmt=True)}
+        fields = {**self._fields, "Date": formatdate(usegmt=True)}
         self._common = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
         self.ok = self.build(200, {})
 

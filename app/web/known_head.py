@@ -19,7 +19,7 @@ _LONGEST = 2048
 class Speaker(NamedTuple):
     """What a head says about who speaks."""
 
-    browser: str | None
+    browsers: tuple[str, ...]
     origin: str | None
     host: str | None
     is_foreign: bool

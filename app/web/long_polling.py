@@ -68,9 +68,9 @@ async def exchange_over_http(
     """Carry out one request; returns with its answer, however long that takes."""
     endpoint.admit_body(caller, body)
     carrier = Waiting(request, connection_type)
-    browser = endpoint.options.cookie.find(request.headers.get("Cookie"))
+    browsers = endpoint.options.cookie.find(request.headers.getall("Cookie", ()))
     is_program = connection_type is ConnectionType.LONG_POLLING and is_cookieless(request.headers)
-    exchange = Exchange(carrier, browser, is_cookieless=is_program, caller=caller)
+    exchange = Exchange(carrier, browsers, is_cookieless=is_program, caller=caller)
     try:
         rest = endpoint.turns.receive(body, exchange)
     except RequestRefused:

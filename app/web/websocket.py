@@ -78,7 +78,7 @@ class Socket:
         "_hang_up",
         "_messages_per_frame",
         "_protocol",
-        "browser",
+        "browsers",
         "caller",
         "heard",
         "is_cookieless",
@@ -91,13 +91,13 @@ class Socket:
         self,
         request: web.Request,
         endpoint: Endpoint,
-        browser: str,
+        browsers: tuple[str, ...],
         caller: Caller,
         *,
         flush: Callable[[], Awaitable[None]],
         hang_up: Callable[["Socket"], Awaitable[object]],
     ) -> None:
-        self.browser = browser
+        self.browsers = browsers
         self.caller = caller
         self.is_cookieless = is_cookieless(request.headers)
         self.session: Session | None = None
@@ -282,15 +282,15 @@ class WebSocketDoor:
         if request.headers.get("Sec-WebSocket-Version", "").strip() != _VERSION:
             return _refused_version(request, self._endpoint)
         response = _Response(self._endpoint)
-        browser = options.cookie.find(request.headers.get("Cookie"))
-        if browser is None:
-            browser = self._welcome(request)
-            response.headers["Set-Cookie"] = options.cookie.header(browser)
+        browsers = options.cookie.find(request.headers.getall("Cookie", ()))
+        if not browsers:
+            browsers = (self._welcome(request),)
+            response.headers["Set-Cookie"] = options.cookie.header(browsers[0])
         writer = await response.prepare(request)
         socket = Socket(
             request,
             self._endpoint,
-            browser,
+            browsers,
             caller,
             flush=writer.drain,
             hang_up=partial(_close, response, code=WSCloseCode.OK, reason="the session is over"),
@@ -366,7 +366,7 @@ class WebSocketDoor:
             socket.note_heard(len(received.data))
             exchange = Exchange(
                 socket,
-                socket.browser,
+                socket.browsers,
                 socket,
                 is_cookieless=socket.is_cookieless,
                 caller=socket.caller,

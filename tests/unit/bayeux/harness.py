@@ -210,7 +210,7 @@ class House:
         caller: Caller = UNKNOWN,
     ) -> Asked:
         wire = wire or Wire()
-        exchange = Exchange(wire, browser, is_cookieless=is_cookieless, caller=caller)
+        exchange = Exchange(wire, _cookies(browser), is_cookieless=is_cookieless, caller=caller)
         asked = Asked(exchange, wire)
         self._hear(body, asked.exchange)
         return asked
@@ -229,7 +229,9 @@ class House:
         is_cookieless: bool = False,
         caller: Caller = UNKNOWN,
     ) -> Exchange:
-        exchange = Exchange(socket, browser, socket, is_cookieless=is_cookieless, caller=caller)
+        exchange = Exchange(
+            socket, _cookies(browser), socket, is_cookieless=is_cookieless, caller=caller
+        )
         self._hear(body, exchange)
         return exchange
 
@@ -307,6 +309,10 @@ class House:
         counters = self.bayeux.hub.counters
         here = sum(session.queue.count for session in self.bayeux.sessions)
         return counters.entered() == counters.settled() + here
+
+
+def _cookies(browser: str | None) -> tuple[str, ...]:
+    return () if browser is None else (browser,)
 
 
 class Client:

@@ -121,3 +121,8 @@ def test_a_request_that_goes_on_later_keeps_its_caller() -> None:
     house.turn()
     published = [caller for hook, caller in watch.seen if hook == "can_publish"]
     assert published == [ADA, ADA, ADA, ADA_ELSEWHERE]
+
+
+def test_a_cookie_whose_name_only_looks_like_the_right_one_is_another() -> None:
+    headers = {"Cookie": 'a=1;\tlogin = "ada" ; \N{NO-BREAK SPACE}login=mallory; login=joe'}
+    assert Caller(headers=headers).cookies("login") == ["ada", "joe"]

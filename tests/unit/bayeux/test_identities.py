@@ -4,8 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
+from app.bayeux.exchange import Exchange
 from app.delivery.session_record import SessionRecord
-from tests.unit.bayeux.harness import Asked, Client, House, Socket
+from tests.unit.bayeux.harness import Asked, Client, House, Socket, Wire
 from tests.unit.bayeux.second_lives import KeptHouse, take
 
 
@@ -248,3 +249,17 @@ def test_who_takes_a_named_session_over_says_whether_it_needs_a_cookie() -> None
     client = named_program(house)
     assert is_let_in(on_new_socket(house, client.client_id).connect())
     assert is_unknown(over_a_socket(client, "mine").connect())
+
+
+def test_any_of_several_cookies_opens_the_session_and_is_the_one_that_counts_then() -> None:
+    client = House().connected()
+    own = client.browser
+    assert own is not None
+    find = client.house.bayeux.identities.find
+    for cookies in ((own, "tossed"), ("tossed", own), ("a", "b", own, "c")):
+        exchange = Exchange(Wire(), cookies)
+        assert find(client.client_id, exchange) is client.session
+        assert exchange.browser == own
+    exchange = Exchange(Wire(), ("tossed", "a", "b"))
+    assert find(client.client_id, exchange) is None
+    assert exchange.browser == "tossed"

@@ -216,7 +216,7 @@ def test_who_refuses_a_message_and_leaves_is_answered_when_that_is_kept(code: st
 
 
 def test_a_request_with_several_refusals_waits_for_all_of_them() -> None:
-    exchange = Exchange(Wire(), None)
+    exchange = Exchange(Wire(), ())
     exchange.wait_for_store()
     exchange.wait_for_store()
     exchange.store_has_it()

@@ -79,6 +79,7 @@ SAMPLES: dict[str, tuple[Any, list[str]]] = {
     "browser_cookie_http_only": (False, []),
     "browser_cookie_same_site": ("Lax", ["Lax"]),
     "browser_cookie_partitioned": (True, []),
+    "hsts": (86400, ["86400"]),
     "callback_parameter": ("call", ["call"]),
     "callback_parameter_max_length": (8, ["8"]),
     "ws_messages_per_frame": (-1, ["-1"]),
@@ -116,6 +117,7 @@ SAMPLES: dict[str, tuple[Any, list[str]]] = {
 }
 # What belongs together with a setting, or it would be wrong by itself.
 COMPANIONS = {
+    "browser_cookie_name": ["--browser-cookie-secure"],
     "tls_cert": ["--tls-key", "key.pem"],
     "tls_key": ["--tls-cert", "cert.pem"],
     "tls_client_ca": ["--tls-cert", "cert.pem", "--tls-key", "key.pem"],
@@ -201,6 +203,10 @@ WRONG: list[tuple[str, str]] = [
     ("browser_cookie_path", "/\n"),
     ("browser_cookie_max_age", "x"),
     ("browser_cookie_same_site", "lax"),
+    ("browser_cookie_name", "__Host-b"),
+    ("browser_cookie_name", "__host-b"),
+    ("browser_cookie_name", "__Secure-b"),
+    ("hsts", "-1"),
     ("callback_parameter", ""),
     ("callback_parameter_max_length", "0"),
     ("ws_messages_per_frame", "-2"),

@@ -22,18 +22,45 @@ IDENTITY = "0123456789abcdef0123456789abcdef"
         f";;; ; BAYEUX_BROWSER={IDENTITY}",
         f'a="x\\"y"; BAYEUX_BROWSER={IDENTITY}',
         f"$Version=1; BAYEUX_BROWSER={IDENTITY}; $Path=/",
-        f"BAYEUX_BROWSER={IDENTITY}; BAYEUX_BROWSER=other",
         f"{'x' * 4000}=y; BAYEUX_BROWSER={IDENTITY}",
     ],
 )
 def test_the_identity_is_found_wherever_it_stands(header: str) -> None:
-    assert COOKIE.find(header) == IDENTITY
+    assert COOKIE.find([header]) == (IDENTITY,)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [f"BAYEUX_BROWSER=<junk>; BAYEUX_BROWSER={IDENTITY}"],
+        [f"BAYEUX_BROWSER=; BAYEUX_BROWSER=a=b; BAYEUX_BROWSER={IDENTITY}; BAYEUX_BROWSER=<x>"],
+        [f"BAYEUX_BROWSER={'a' * 65}; BAYEUX_BROWSER={IDENTITY}; BAYEUX_BROWSER={IDENTITY}"],
+        ["BAYEUX_BROWSER=<junk>", f"BAYEUX_BROWSER={IDENTITY}"],
+        ["theme=dark", f"a=b; BAYEUX_BROWSER={IDENTITY}"],
+        [f"{'BAYEUX_BROWSER=<junk>; ' * 300}BAYEUX_BROWSER={IDENTITY}"],
+    ],
+)
+def test_what_others_have_put_in_front_of_it_does_not_hide_it(lines: list[str]) -> None:
+    assert COOKIE.find(lines) == (IDENTITY,)
+
+
+def test_of_several_each_is_found_in_their_order_up_to_a_bound() -> None:
+    assert COOKIE.find(["BAYEUX_BROWSER=b; BAYEUX_BROWSER=a; BAYEUX_BROWSER=b"]) == ("b", "a")
+    many = "; ".join(f"BAYEUX_BROWSER={number}" for number in range(1000))
+    assert COOKIE.find([many]) == tuple(map(str, range(16)))
+
+
+@pytest.mark.parametrize("space", ["\x85", "\xa0", "\u2000", "\u3000", "\x1c", "\v", "\n"])
+def test_only_what_separates_cookies_is_no_part_of_a_name(space: str) -> None:
+    """A browser lets any page of the domain set such a name, and would not let it set `__Host-`."""
+    cookie = BrowserCookie(name="__Host-B", secure=True)
+    for forged in (f"{space}__Host-B=x", f"__Host-B{space}=x"):
+        assert cookie.find([forged, "__Host-B=y"]) == ("y",)
 
 
 @pytest.mark.parametrize(
     "header",
     [
-        None,
         "",
         ";",
         "=",
@@ -54,8 +81,12 @@ def test_the_identity_is_found_wherever_it_stands(header: str) -> None:
         f"BAYEUX_BROWSER=a=b; x={IDENTITY}",
     ],
 )
-def test_what_was_never_given_out_is_no_identity(header: str | None) -> None:
-    assert COOKIE.find(header) is None
+def test_what_was_never_given_out_is_no_identity(header: str) -> None:
+    assert COOKIE.find([header]) == ()
+
+
+def test_without_a_cookie_there_is_no_identity() -> None:
+    assert COOKIE.find([]) == ()
 
 
 def test_the_cookie_is_hidden_from_scripts_and_of_the_whole_site_if_nothing_else_is_said() -> None:
@@ -80,13 +111,14 @@ def test_everything_that_can_be_said_of_the_cookie_is_said() -> None:
 
 def test_what_is_set_is_found_again() -> None:
     pair = COOKIE.header(IDENTITY).partition(";")[0]
-    assert COOKIE.find(pair) == IDENTITY
+    assert COOKIE.find([pair]) == (IDENTITY,)
 
 
-@given(st.text(st.characters(exclude_categories=()), max_size=200))
-def test_no_header_is_too_odd_to_be_read(header: str) -> None:
-    found = COOKIE.find(header)
-    assert found is None or (found.isascii() and 0 < len(found) <= 64)
+@given(st.lists(st.text(st.characters(exclude_categories=()), max_size=200), max_size=3))
+def test_no_header_is_too_odd_to_be_read(lines: list[str]) -> None:
+    for found in COOKIE.find(lines):
+        assert found.isascii()
+        assert 0 < len(found) <= 64
 
 
 PROGRAM = {"Host": "holdfast.test", "User-Agent": "node", "Sec-Fetch-Mode": "cors"}

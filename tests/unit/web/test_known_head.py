@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from app.web.known_head import KnownHead, Speaker, learn
 
-NOBODY = Speaker(None, None, None, is_foreign=False)
+NOBODY = Speaker((), None, None, is_foreign=False)
 
 BEFORE = b"POST /cometd HTTP/1.1\r\nHost: h\r\nContent-Length: "
 AFTER = b"\r\nCookie: a=b\r\n\r\n"

@@ -1,0 +1,75 @@
+"""Another host of our domain sets a cookie of our name: nobody is locked out, nobody gets in."""
+
+from collections.abc import Iterator
+
+import orjson
+import pytest
+
+from tests.abuse.attacker import HANDSHAKE, Person, SocketWire, request
+from tests.abuse.target import Target
+
+UNKNOWN = "402::session_unknown"
+NAME = "BAYEUX_BROWSER"
+# What a browser may send in front of the right cookie, or behind it.
+TOSSED = [
+    f"{NAME}=",
+    f"{NAME}=<junk>",
+    f"{NAME}=a b",
+    f"{NAME}={'a' * 65}",
+    f"{NAME}=0123456789abcdef0123456789abcdef",
+    "; ".join(f"{NAME}=tossed{number}" for number in range(15)),
+    "; ".join(f"{NAME}=<junk{number}>" for number in range(100)),
+]
+
+
+@pytest.fixture
+def victim(either_door: Target) -> Iterator[Person]:
+    with either_door.person() as person:
+        person.connect()
+        yield person
+
+
+@pytest.mark.parametrize("tossed", TOSSED)
+def test_a_cookie_in_front_of_the_right_one_locks_nobody_out(tossed: str, victim: Person) -> None:
+    own = victim.headers["Cookie"]
+    for cookies in (f"{tossed}; {own}", f"{own}; {tossed}"):
+        victim.headers["Cookie"] = cookies
+        assert victim.publish("/a", 1).messages()[-1]["successful"]
+        assert victim.connect(advice={"timeout": 0}).messages()[-1]["successful"]
+
+
+def test_a_cookie_in_a_line_of_its_own_locks_nobody_out(victim: Person) -> None:
+    own = victim.headers["Cookie"]
+    victim.headers = {"Cookie": TOSSED[1], "cookie": own}
+    assert victim.publish("/a", 1).messages()[-1]["successful"]
+    victim.headers = {"Cookie": TOSSED[4], "cookie": own}
+    assert victim.publish("/a", 1).messages()[-1]["successful"]
+
+
+@pytest.mark.parametrize("tossed", TOSSED)
+def test_over_a_socket_it_locks_nobody_out_either(
+    tossed: str, victim: Person, either_door: Target
+) -> None:
+    headers = {"Cookie": f"{tossed}; {victim.headers['Cookie']}"}
+    with SocketWire(either_door.url, headers) as socket:
+        assert "set-cookie" not in socket.upgrade.headers
+        socket.say(victim.connect_message(advice={"timeout": 0}))
+        assert socket.hear()[-1]["successful"]
+
+
+def test_who_handshakes_with_several_cookies_goes_on_with_all_of_them(either_door: Target) -> None:
+    cookies = f"{NAME}=tossed; {NAME}=own"
+    with either_door.wire() as wire:
+        wire.send(request(orjson.dumps([HANDSHAKE]), {"Cookie": cookies}))
+        answer = wire.answer()
+        assert "set-cookie" not in answer.headers
+        publish = {"channel": "/a", "data": 1, "clientId": answer.messages()[0]["clientId"]}
+        for sent in (cookies, f"{NAME}=own; {NAME}=tossed"):
+            wire.send(request(orjson.dumps([publish]), {"Cookie": sent}))
+            assert wire.answer().messages()[0]["successful"]
+
+
+def test_who_sends_ever_so_many_cookies_tries_a_bounded_number(victim: Person) -> None:
+    guesses = "; ".join(f"{NAME}=guess{number}" for number in range(300))
+    victim.headers["Cookie"] = f"{guesses}; {victim.headers['Cookie']}"
+    assert victim.publish("/a", 1).error() == UNKNOWN

@@ -1,0 +1,141 @@
+"""What others on the way, and other hosts of the domain, cannot do to who comes over TLS."""
+
+import shutil
+import subprocess
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+import pytest
+
+from tests.abuse.attacker import CLOSE, HANDSHAKE, Answer, SocketWire, Wire, request
+from tests.clients.node_client import require
+from tests.serving import Server, Servers, Settings
+
+A_YEAR = "max-age=31536000"
+HSTS = "strict-transport-security"
+SECURE_NAME, PLAIN_NAME = "__Host-BAYEUX_BROWSER", "BAYEUX_BROWSER"
+
+Serve = Callable[..., Server]
+
+
+@pytest.fixture(scope="module")
+def tls(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    """The settings that turn TLS on."""
+    openssl = shutil.which("openssl")
+    require(openssl, "openssl")
+    home = tmp_path_factory.mktemp("tls")
+    cert, key = home / "cert.pem", home / "key.pem"
+    command = f"{openssl} req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2"
+    command += " -subj /CN=127.0.0.1 -addext subjectAltName=IP:127.0.0.1"
+    subprocess.run(
+        [*command.split(), "-keyout", key, "-out", cert], check=True, capture_output=True
+    )
+    return {"tls_cert": str(cert), "tls_key": str(key)}
+
+
+@pytest.fixture(params=[True, False], ids=["fast lane", "ordinary door"])
+def serve(servers: Servers, request: pytest.FixtureRequest) -> Serve:
+    def with_settings(**settings: Any) -> Server:
+        return servers.with_settings({"fast_lane": request.param, **settings})
+
+    return with_settings
+
+
+def ask(server: Server, data: bytes) -> Answer:
+    with Wire(server.url) as wire:
+        wire.send(data)
+        return wire.answer()
+
+
+def handshaken(server: Server, **headers: str) -> Answer:
+    answer = ask(server, request(orjson.dumps([HANDSHAKE]), headers))
+    assert answer.messages()[0]["successful"]
+    return answer
+
+
+def get(path: str) -> bytes:
+    return request(b"", method=f"GET {path}")
+
+
+def test_over_tls_no_other_host_can_set_the_cookie(serve: Serve, tls: Settings) -> None:
+    name, _, rest = handshaken(serve(**tls)).headers["set-cookie"].partition("=")
+    assert name == SECURE_NAME
+    assert rest.split("; ")[1:] == ["Path=/", "Secure", "HttpOnly"]
+
+
+def test_over_tls_what_another_host_has_set_counts_nothing(serve: Serve, tls: Settings) -> None:
+    server = serve(**tls)
+    tossed = "; ".join(f"{PLAIN_NAME}=tossed{number}" for number in range(100))
+    answer = handshaken(server, Cookie=tossed)
+    own = answer.headers["set-cookie"].partition(";")[0]
+    publish = {"channel": "/a", "data": 1, "clientId": answer.messages()[0]["clientId"]}
+    for cookies, error in (
+        (f"{tossed}; {own}", ""),
+        (f"\N{NO-BREAK SPACE}{SECURE_NAME}=forged; {own}", ""),
+        (tossed, "402::session_unknown"),
+    ):
+        sent = ask(server, request(orjson.dumps([publish]), {"Cookie": cookies}))
+        assert sent.error() == error
+
+
+def test_over_tls_a_socket_is_given_the_same_cookie(serve: Serve, tls: Settings) -> None:
+    with SocketWire(serve(**tls).url, {"Cookie": f"{PLAIN_NAME}=tossed"}) as socket:
+        assert socket.upgrade.status == 101
+        assert socket.cookie().startswith(f"{SECURE_NAME}=")
+        assert socket.upgrade.headers[HSTS] == A_YEAR
+        socket.send_frame(b"", CLOSE)
+
+
+ANSWERS = {
+    "Bayeux": request(orjson.dumps([HANDSHAKE])),
+    "a refusal": request(b"{"),
+    "a foreign page": request(b"[]", {"Origin": "https://evil.test"}),
+    "a request that is no HTTP": b"what is this\r\n\r\n",
+    "a preflight": request(b"", {"Origin": "https://evil.test"}, method="OPTIONS /cometd"),
+    "a page": get("/"),
+    "a file": get("/static/js/"),
+    "a probe": get("/healthz"),
+    "nothing": get("/nothing"),
+}
+
+
+@pytest.mark.parametrize("asked", ANSWERS.values(), ids=ANSWERS)
+def test_over_tls_every_answer_says_that_it_stays_so(
+    asked: bytes, serve: Serve, tls: Settings
+) -> None:
+    assert ask(serve(**tls), asked).headers[HSTS] == A_YEAR
+
+
+@pytest.mark.parametrize("asked", ANSWERS.values(), ids=ANSWERS)
+def test_without_tls_nothing_is_said_of_it(asked: bytes, serve: Serve) -> None:
+    assert HSTS not in ask(serve(), asked).headers
+
+
+def test_a_proxy_that_ends_tls_is_told_of_by_a_setting(serve: Serve) -> None:
+    answer = handshaken(serve(browser_cookie_secure=True))
+    assert answer.headers["set-cookie"].startswith(f"{SECURE_NAME}=")
+    assert answer.headers[HSTS] == A_YEAR
+
+
+def test_how_long_is_a_setting(serve: Serve, tls: Settings) -> None:
+    for server in (serve(**tls, hsts=0), serve(hsts=0)):
+        assert handshaken(server).headers[HSTS] == "max-age=0"
+
+
+@pytest.mark.parametrize(
+    ("settings", "name"),
+    [
+        ({"browser_cookie_domain": "holdfast.test"}, PLAIN_NAME),
+        ({"browser_cookie_path": "/cometd"}, PLAIN_NAME),
+        ({"browser_cookie_secure": False}, PLAIN_NAME),
+        ({"browser_cookie_name": "own"}, "own"),
+        ({"browser_cookie_name": "__Secure-own", "browser_cookie_path": "/x"}, "__Secure-own"),
+    ],
+)
+def test_a_name_that_a_browser_would_not_take_is_never_given(
+    settings: Settings, name: str, serve: Serve, tls: Settings
+) -> None:
+    cookie = handshaken(serve(**tls, **settings)).headers["set-cookie"]
+    assert cookie.startswith(f"{name}=")
+    assert ("; Secure" in cookie) is settings.get("browser_cookie_secure", True)
