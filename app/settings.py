@@ -132,9 +132,9 @@ class Settings(BaseSettings):
     )
 
     transports: list[Transport] = Field(
-        ["websocket", "long-polling", "callback-polling"],
+        ["websocket", "long-polling"],
         min_length=1,
-        description="Transports, the preferred one first.",
+        description="Transports, the preferred one first; callback-polling (JSONP) is the third.",
     )
     timeout: Milliseconds = Field(30_000, description="How long a connect is held.")
     interval: Milliseconds = Field(0, description="How long clients pause between connects.")

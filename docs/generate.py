@@ -52,7 +52,8 @@ MEANINGS = {
     BayeuxError.NUMBER_INVALID: "A number in the message is beyond the range of doubles, as 1e400",
     BayeuxError.MESSAGE_TOO_DEEP: "The message is nested deeper than `max_depth`",
     BayeuxError.REQUEST_MALFORMED: "Not JSON, not objects, or empty",
-    BayeuxError.TRANSPORT_UNKNOWN: "No transport that is switched on takes such a request",
+    BayeuxError.TRANSPORT_UNKNOWN: "No transport that is switched on takes such a request; "
+    "[callback-polling](callback-polling.md) is off by default",
     BayeuxError.CALLBACK_INVALID: "The name of the JSONP callback is too long or no name",
     BayeuxError.SESSION_UNKNOWN: "No such session, or it belongs to another browser; a connect "
     "is also advised to handshake, and a [newcomer](sessions.md) whose socket came too late",
@@ -69,7 +70,8 @@ MEANINGS = {
     BayeuxError.SESSION_NAME_DENIED: "The client may not use this name for its session",
     BayeuxError.SESSIONS_EXCEEDED: "The subject has as many named sessions as it may, or "
     "the `browser` or `address` that is named",
-    BayeuxError.ORIGIN_DENIED: "The page's origin is neither ours nor allowed",
+    BayeuxError.ORIGIN_DENIED: "The page's origin is neither ours nor allowed; or a GET for "
+    "[callback-polling](callback-polling.md#who-is-served) does not say what page it is from",
     BayeuxError.MESSAGE_DELETED: "An extension dropped the message",
     BayeuxError.CHANNEL_INVALID: "Not a channel name; or publishing to a pattern",
     BayeuxError.MESSAGE_ID_INVALID: "`id` is not of letters and digits",

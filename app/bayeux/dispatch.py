@@ -7,8 +7,8 @@ from app.bayeux.advice import milliseconds, session_advice
 from app.bayeux.codec import Json, decode, encode_reply
 from app.bayeux.connect import connect, unknown_session
 from app.bayeux.disconnect import disconnect
-from app.bayeux.errors import BayeuxError, Refused
-from app.bayeux.exchange import Exchange, Pipe
+from app.bayeux.errors import BayeuxError, Refused, RequestRefused
+from app.bayeux.exchange import Exchange, Pipe, Source
 from app.bayeux.extension_chain import run_incoming
 from app.bayeux.handshake import Handshake, check_capacity
 from app.bayeux.life import State
@@ -28,6 +28,7 @@ _HANDSHAKE = "/meta/handshake"
 _CONNECT = "/meta/connect"
 _GONE, _META = State.GONE, Kind.META
 _LEFT = (State.GONE, State.AWAY)
+_UNKNOWN = Source.UNKNOWN
 _NUMBER = (int, float)
 # Bytes; reading fewer takes a small part of a turn.
 _LONG = 65_536
@@ -142,9 +143,12 @@ def receive(bayeux: Bayeux, body: bytes, exchange: Exchange, now: float) -> Rest
     """Do what a request asks for; its exchange is answered now or later.
 
     What this turn has no time for is returned: it is to go on in the next one.
-    Raises `RequestRefused`, before anything is done, if the bytes are no messages.
+    Raises `RequestRefused`, before anything is done, if the bytes are no messages, or if nobody
+    knows whose they are.
     """
     messages: Sequence[Json] = decode(body, bayeux.options.request_limits)
+    if exchange.source is _UNKNOWN:
+        _check_source(bayeux, messages)
     # To write what took a turn to read takes nearly as long: that has a turn of its own.
     is_late = len(body) > _LONG and bayeux.is_turn_over()
     bayeux.now, bayeux.present = now, exchange
@@ -161,6 +165,17 @@ def receive(bayeux: Bayeux, body: bytes, exchange: Exchange, now: float) -> Rest
         return rest.wait()
     _end(bayeux, exchange)
     return None
+
+
+def _check_source(bayeux: Bayeux, messages: Sequence[Json]) -> None:
+    """Where nobody knows what page sent a request, it is for a session that a known page made.
+
+    Another page cannot know the id of that session, and a handshake needs none.
+    """
+    session = bayeux.identities.said(messages[0].get("clientId"))
+    is_vouched_for = session is not None and session.is_of_page
+    if not is_vouched_for or any(message.get("channel") == _HANDSHAKE for message in messages):
+        raise RequestRefused(BayeuxError.ORIGIN_DENIED)
 
 
 def _begin(

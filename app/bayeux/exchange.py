@@ -20,6 +20,17 @@ class ConnectionType(Enum):
     WEBSOCKET = "websocket"
 
 
+class Source(Enum):
+    """What is known of the page behind a request."""
+
+    # Its origin is known, and may use this server.
+    PAGE = "page"
+    # There is none: with POSTs and upgrades browsers say the origin of the page.
+    PROGRAM = "program"
+    # A GET that any page may have had a browser send.
+    UNKNOWN = "unknown"
+
+
 class Carrier(Protocol):
     """A way back to the client.
 
@@ -90,6 +101,7 @@ class Exchange:
         "replies",
         "said",
         "session",
+        "source",
         "waits_for_store",
     )
 
@@ -101,8 +113,10 @@ class Exchange:
         *,
         is_cookieless: bool = False,
         caller: Caller = UNKNOWN,
+        source: Source = Source.PROGRAM,
     ) -> None:
         self.carrier = carrier
+        self.source = source
         # Who sent it, as HTTP tells it.
         self.caller = caller
         # The identity of the browser: what its cookie says, or what its socket was given. Other

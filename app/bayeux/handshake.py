@@ -6,7 +6,7 @@ from app.bayeux.advice import reconnect_advice, session_advice
 from app.bayeux.claims import claim
 from app.bayeux.codec import Json
 from app.bayeux.errors import BayeuxError, Refused
-from app.bayeux.exchange import Exchange
+from app.bayeux.exchange import Exchange, Source
 from app.bayeux.extension import SessionExtension
 from app.bayeux.options import Durable
 from app.bayeux.places import busy, later
@@ -136,6 +136,7 @@ class Handshake:
         if exchange.new_browser is not None:
             session.newcomer_since = bayeux.now
         session.needs_cookie = not exchange.is_cookieless
+        session.is_of_page = exchange.source is Source.PAGE
         session.connection_type = exchange.carrier.connection_type
         exchange.session = session
         exchange.is_handshake = True

@@ -34,7 +34,7 @@ class Identities:
 
     def find(self, client_id: object, exchange: Exchange) -> Session | None:
         """The session of this id, if the request comes from its client."""
-        session = self._said(client_id)
+        session = self.said(client_id)
         if session is None or session.state is _AWAY:
             return None
         if len(exchange.browsers) > 1:
@@ -58,12 +58,12 @@ class Identities:
 
     def is_missed_by(self, exchange: Exchange, client_id: object) -> bool:
         """Whether a newcomer asks for a newcomer's session, and may not join it."""
-        session = self._said(client_id)
+        session = self.said(client_id)
         is_newcomers = session is not None and session.newcomer_since > -inf
         return is_newcomers and exchange.browser in self._newcomers
 
-    def _said(self, client_id: object) -> Session | None:
-        """What a client says may be anything."""
+    def said(self, client_id: object) -> Session | None:
+        """The session of this id, whoever says it; what a client says may be anything."""
         return self._bayeux.sessions.of_client(client_id) if type(client_id) is str else None
 
     def _join(self, session: Session, exchange: Exchange) -> bool:

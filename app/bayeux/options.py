@@ -76,7 +76,7 @@ class Options:
     max_message_size: int = 2 * 1024 * 1024
     durable: Durable = Durable.NAMED
     handshake_rate: float = 20_000.0
-    connection_types: tuple[str, ...] = ("websocket", "long-polling", "callback-polling")
+    connection_types: tuple[str, ...] = ("websocket", "long-polling")
     channels: Mapping[str, ChannelRule] = field(default_factory=dict)
     request_limits: RequestLimits = field(default_factory=RequestLimits)
     queue_limits: QueueLimits = field(default_factory=QueueLimits)

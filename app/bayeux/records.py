@@ -48,6 +48,7 @@ def record_of(session: Session, now_ms: int) -> SessionRecord:
         client_id=session.client_id if session.state is not State.AWAY else "",
         browser=session.browser or "",
         needs_cookie=session.needs_cookie,
+        is_of_page=session.is_of_page,
         subject=session.subject,
         number=0 if terms is None else terms.number,
         name=session.name,
@@ -99,7 +100,7 @@ def restore(
     queue.is_restored = True
     _refill(bayeux, session, [each for each in entries if _may_have(session, each[1].channel)])
     bayeux.sessions.add(session, record.browser)
-    session.needs_cookie = record.needs_cookie
+    session.needs_cookie, session.is_of_page = record.needs_cookie, record.is_of_page
     if terms is not None and terms.is_named:
         bayeux.sessions.name(session, record.key)
     session.is_durable = session.is_resumed = True

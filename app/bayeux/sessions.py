@@ -66,6 +66,7 @@ class Session(Receiver):
         "hold_ends_at",
         "interval_s",
         "is_advised",
+        "is_of_page",
         "is_resumed",
         "lazy_due",
         "may_return",
@@ -96,6 +97,8 @@ class Session(Receiver):
         self.caller: Caller = UNKNOWN
         # False while its client, a program, has sent no cookie: then its sockets need the id alone.
         self.needs_cookie = True
+        # Whether a page made it whose origin was known.
+        self.is_of_page = False
         # A newcomer's handshake came without a cookie. If it opens a socket at the same time, that
         # is given an identity, too, and the browser keeps the one that comes last. Never: -inf.
         self.newcomer_since = -inf
@@ -116,8 +119,7 @@ class Session(Receiver):
         self.dress: Dress | None = None
         # What extensions and services remember of this session; made when first needed.
         self.attributes: dict[str, Any] | None = None
-        self.timeout_s = 0.0
-        self.interval_s = 0.0
+        self.timeout_s = self.interval_s = 0.0
         self.is_advised = True
         # Given up, but not for good: its client may begin another.
         self.may_return = False

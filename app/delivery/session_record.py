@@ -46,6 +46,8 @@ class SessionRecord:
     acks: bool
     # Whether its id is nothing without the browser's cookie.
     needs_cookie: bool = True
+    # Whether a page made it whose origin was known.
+    is_of_page: bool = False
     # What shows that it may see what the system tells, as long as its token does; none: it may not.
     warrant: str = ""
     subscriptions: list[str] = field(default_factory=list)

@@ -40,7 +40,7 @@ class WebOptions:
     """What an operator can set about HTTP and WebSocket."""
 
     paths: tuple[str, ...] = ("/cometd", "/bayeux")
-    transports: frozenset[str] = frozenset({"websocket", "long-polling", "callback-polling"})
+    transports: frozenset[str] = frozenset({"websocket", "long-polling"})
     fast_lane: bool = True
     max_request_size: int = 4 * 1024 * 1024
     request_timeout_s: float = 30.0
@@ -73,7 +73,10 @@ class Endpoint:
         object.__setattr__(self, "turns", Turns(self.bayeux, self.clock, self.intake))
 
     def check_origin(self, headers: "Headers") -> Standing:
-        """Raises `RequestRefused` for pages that nobody allowed to use this server."""
+        """What the page behind a request is to us, unless it may not use this server.
+
+        Raises `RequestRefused`.
+        """
         standing = self.options.origins.standing_of(headers)
         if standing is Standing.FOREIGN:
             raise RequestRefused(BayeuxError.ORIGIN_DENIED)

@@ -41,7 +41,7 @@ from app.web.endpoint import (
 from app.web.heads import Heads
 from app.web.known_head import KnownHead, Speaker, learn
 from app.web.odd_heads import is_odd
-from app.web.origins import Standing, said
+from app.web.origins import Standing, said, source_of
 from app.web.room import Room
 
 _SUPPORTED = "3.14."
@@ -263,9 +263,17 @@ class FastLane(RequestHandler):
         options = self._endpoint.options
         caller = options.peers.caller(headers, self.transport)
         browsers = options.cookie.find(headers.getall("Cookie", ()))
-        is_foreign = options.origins.standing_of(headers) is Standing.FOREIGN
+        standing = options.origins.standing_of(headers)
         origin, host = said(headers, "Origin"), headers.get("Host")
-        return Speaker(browsers, origin, host, is_foreign, is_cookieless(headers), caller)
+        return Speaker(
+            browsers,
+            origin,
+            host,
+            is_foreign=standing is Standing.FOREIGN,
+            is_cookieless=is_cookieless(headers),
+            caller=caller,
+            source=source_of(standing),
+        )
 
     def _remember(self, head: KnownHead | None) -> None:
         """A head was learned: the parser stands behind its request, and before no other."""
@@ -276,7 +284,11 @@ class FastLane(RequestHandler):
     def _receive(self, body: bytes) -> None:
         speaker = self._speaker
         self._exchange = exchange = Exchange(
-            self, speaker.browsers, is_cookieless=speaker.is_cookieless, caller=speaker.caller
+            self,
+            speaker.browsers,
+            is_cookieless=speaker.is_cookieless,
+            caller=speaker.caller,
+            source=speaker.source,
         )
         if self.unused_since is not None:
             self.unused_since = None

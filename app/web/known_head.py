@@ -9,6 +9,7 @@ import re
 from typing import NamedTuple
 
 from app.bayeux.caller import UNKNOWN, Caller
+from app.bayeux.exchange import Source
 
 _LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]{1,9})(?=\r\n)", re.IGNORECASE)
 _END = b"\r\n\r\n"
@@ -25,6 +26,7 @@ class Speaker(NamedTuple):
     is_foreign: bool
     is_cookieless: bool = False
     caller: Caller = UNKNOWN
+    source: Source = Source.PROGRAM
 
 
 class KnownHead:

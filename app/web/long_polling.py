@@ -8,7 +8,7 @@ from aiohttp import web
 
 from app.bayeux.caller import Caller
 from app.bayeux.errors import BayeuxError, RequestRefused
-from app.bayeux.exchange import ConnectionType, Exchange
+from app.bayeux.exchange import ConnectionType, Exchange, Source
 from app.delivery.messages import Event
 from app.web.bodies import read_body
 from app.web.cookies import is_cookieless
@@ -20,7 +20,7 @@ from app.web.endpoint import (
     join,
     retry_headers,
 )
-from app.web.origins import said
+from app.web.origins import said, source_of
 
 log = logging.getLogger(__name__)
 
@@ -64,13 +64,14 @@ async def exchange_over_http(
     caller: Caller,
     connection_type: ConnectionType,
     body: bytes,
+    source: Source,
 ) -> tuple[Exchange, bytes]:
     """Carry out one request; returns with its answer, however long that takes."""
     endpoint.admit_body(caller, body)
     carrier = Waiting(request, connection_type)
     browsers = endpoint.options.cookie.find(request.headers.getall("Cookie", ()))
     is_program = connection_type is ConnectionType.LONG_POLLING and is_cookieless(request.headers)
-    exchange = Exchange(carrier, browsers, is_cookieless=is_program, caller=caller)
+    exchange = Exchange(carrier, browsers, is_cookieless=is_program, caller=caller, source=source)
     try:
         rest = endpoint.turns.receive(body, exchange)
     except RequestRefused:
@@ -91,12 +92,12 @@ async def exchange_over_http(
 async def long_poll(request: web.Request, endpoint: Endpoint, caller: Caller) -> web.Response:
     """A POST to the Bayeux path."""
     try:
-        endpoint.check_origin(request.headers)
+        source = source_of(endpoint.check_origin(request.headers))
         if ConnectionType.LONG_POLLING.value not in endpoint.options.transports:
             raise RequestRefused(BayeuxError.TRANSPORT_UNKNOWN)
         body = await read_body(request, endpoint)
         exchange, answer = await exchange_over_http(
-            request, endpoint, caller, ConnectionType.LONG_POLLING, body
+            request, endpoint, caller, ConnectionType.LONG_POLLING, body, source
         )
     except RequestRefused as refused:
         return refusal(request, refused.error, endpoint, refused.wait_s)

@@ -5,6 +5,8 @@ from enum import Enum
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from app.bayeux.exchange import Source
+
 if TYPE_CHECKING:
     from multidict import CIMultiDict, CIMultiDictProxy
 
@@ -27,6 +29,11 @@ class Standing(Enum):
     FOREIGN = "foreign"
     # Nothing says that there is a page: for a POST or an upgrade that means that there is none.
     UNKNOWN = "unknown"
+
+
+def source_of(standing: Standing) -> Source:
+    """Who sent a POST or an upgrade that was let in: browsers name the origin of the page."""
+    return Source.PROGRAM if standing is Standing.UNKNOWN else Source.PAGE
 
 
 class Origins:

@@ -12,13 +12,14 @@ from aiohttp import HttpVersion11, WebSocketError, WSCloseCode, WSMsgType, web
 
 from app.bayeux.caller import Caller
 from app.bayeux.errors import BayeuxError, RequestRefused
-from app.bayeux.exchange import ConnectionType, Exchange
+from app.bayeux.exchange import ConnectionType, Exchange, Source
 from app.delivery.messages import Event
 from app.delivery.notices import CLOSED
 from app.web.client_frames import NO_ROOM, TOO_LARGE
 from app.web.cookies import is_cookieless
 from app.web.endpoint import Endpoint
 from app.web.long_polling import refusal
+from app.web.origins import source_of
 
 if TYPE_CHECKING:
     from aiohttp import WSMessage
@@ -83,6 +84,7 @@ class Socket:
         "heard",
         "is_cookieless",
         "session",
+        "source",
     )
 
     connection_type = ConnectionType.WEBSOCKET
@@ -93,11 +95,12 @@ class Socket:
         endpoint: Endpoint,
         browsers: tuple[str, ...],
         caller: Caller,
+        source: Source,
         *,
         flush: Callable[[], Awaitable[None]],
         hang_up: Callable[["Socket"], Awaitable[object]],
     ) -> None:
-        self.browsers = browsers
+        self.browsers, self.source = browsers, source
         self.caller = caller
         self.is_cookieless = is_cookieless(request.headers)
         self.session: Session | None = None
@@ -274,7 +277,7 @@ class WebSocketDoor:
         """A request to upgrade, and all that follows on its connection."""
         options = self._endpoint.options
         try:
-            self._endpoint.check_origin(request.headers)
+            source = source_of(self._endpoint.check_origin(request.headers))
         except RequestRefused as refused:
             return refusal(request, refused.error, self._endpoint)
         if request.version < HttpVersion11 or not self._speaks_our_protocol(request):
@@ -292,6 +295,7 @@ class WebSocketDoor:
             self._endpoint,
             browsers,
             caller,
+            source,
             flush=writer.drain,
             hang_up=partial(_close, response, code=WSCloseCode.OK, reason="the session is over"),
         )
@@ -370,6 +374,7 @@ class WebSocketDoor:
                 socket,
                 is_cookieless=socket.is_cookieless,
                 caller=socket.caller,
+                source=socket.source,
             )
             error = await self._handle(received.data, exchange)
             if error is not None:

@@ -10,9 +10,18 @@ import orjson
 import pytest
 
 from tests.abuse.attacker import HANDSHAKE, SocketWire, request
+from tests.abuse.conftest import MakeTarget
 from tests.abuse.target import Target
 
 UNKNOWN = "402::session_unknown"
+OWN_PAGE = "Host: a\r\nReferer: http://a/page.html"
+
+
+@pytest.fixture(params=[True, False], ids=["fast lane", "ordinary door"])
+def either_door(target_with: MakeTarget, request: pytest.FixtureRequest) -> Target:
+    """With callback-polling, by which programs' sessions might be reached, too."""
+    transports = ["websocket", "long-polling", "callback-polling"]
+    return target_with(fast_lane=request.param, transports=transports)
 
 
 @dataclass
@@ -86,7 +95,7 @@ def test_over_http_nobody_gets_the_session_of_a_program(program: Program) -> Non
     assert program.asked_over_http({})["error"] == UNKNOWN
     message = orjson.dumps([program.connect_message(connectionType="callback-polling")]).decode()
     with program.target.wire() as wire:
-        wire.send(f"GET /cometd?message={quote(message)} HTTP/1.1\r\nHost: a\r\n\r\n".encode())
+        wire.send(f"GET /cometd?message={quote(message)} HTTP/1.1\r\n{OWN_PAGE}\r\n\r\n".encode())
         assert UNKNOWN.encode() in wire.answer().body
 
 
@@ -122,7 +131,7 @@ def posted(headers: Mapping[str, str]) -> bytes:
 
 def loaded_as_script() -> bytes:
     message = quote(orjson.dumps([HANDSHAKE]).decode())
-    return f"GET /cometd?message={message} HTTP/1.1\r\nHost: a\r\n\r\n".encode()
+    return f"GET /cometd?message={message} HTTP/1.1\r\n{OWN_PAGE}\r\n\r\n".encode()
 
 
 def client_of(target: Target, handshake: bytes) -> str:

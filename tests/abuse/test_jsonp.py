@@ -1,5 +1,6 @@
-"""Callback-polling: nothing that a stranger wrote is ever run as a script."""
+"""Callback-polling: no page gets in that says nothing of itself, and no stranger's script runs."""
 
+from typing import Any
 from urllib.parse import quote
 
 import orjson
@@ -12,12 +13,146 @@ from tests.abuse.target import Target
 HELLO = orjson.dumps([HANDSHAKE]).decode()
 INVALID = (400, "400::callback_invalid")
 MALFORMED = (400, "400::request_malformed")
+DENIED = (403, "403::origin_denied")
+SWITCHED_ON = {"transports": ["websocket", "long-polling", "callback-polling"]}
+# What a browser says of a page of this server, over TLS and to this machine, or over plain HTTP.
+PAGE = {"Sec-Fetch-Site": "same-origin", "Sec-Fetch-Dest": "script"}
+PAGE_OVER_HTTP = {"Referer": "http://holdfast.test/page.html"}
+NOBODY_KNOWS = [
+    {},
+    {"Referer": ""},
+    # A link in a mail, an address that somebody pasted.
+    {"Sec-Fetch-Site": "none", "Sec-Fetch-Dest": "document", "Sec-Fetch-Mode": "navigate"},
+    {"Sec-Fetch-Site": "none"},
+    # A picture or a link on a page of ours may be of anybody's making.
+    {"Sec-Fetch-Site": "same-origin", "Sec-Fetch-Dest": "image"},
+    {"Sec-Fetch-Site": "same-origin", "Sec-Fetch-Dest": "document"},
+    {"Sec-Fetch-Site": "same-origin", "Sec-Fetch-Dest": "script", "sec-fetch-dest": "image"},
+]
+
+
+@pytest.fixture
+def target(target_with: MakeTarget) -> Target:
+    return target_with(**SWITCHED_ON)
 
 
 def load(target: Target, query: str, **headers: str) -> Answer:
+    """As a script of a page of this server."""
+    return load_from(PAGE | headers, target, query)
+
+
+def load_from(page: dict[str, str], target: Target, query: str) -> Answer:
     with target.wire() as wire:
-        wire.send(request(b"", headers, method=f"GET /cometd?{query}"))
+        wire.send(request(b"", page, method=f"GET /cometd?{query}"))
         return wire.answer()
+
+
+def say(page: dict[str, str], target: Target, *messages: dict[str, Any], cookie: str) -> Answer:
+    """These messages, in the address of a script, with the cookie that the browser has."""
+    query = f"jsonp=f&message={quote(orjson.dumps(messages).decode())}"
+    return load_from({**page, "Cookie": cookie}, target, query)
+
+
+def heard(answer: Answer) -> list[dict[str, Any]]:
+    messages: list[dict[str, Any]] = orjson.loads(answer.body[len("/**/f(") : -1])
+    return messages
+
+
+CLAIM = {**HANDSHAKE, "ext": {"ack": True, "delivery": {"session": "joe/1"}}}
+
+
+@pytest.mark.parametrize("page", NOBODY_KNOWS)
+def test_a_page_that_says_nothing_of_itself_cannot_take_a_session_over(
+    page: dict[str, str], target: Target
+) -> None:
+    """What a foreign page did to a browser over plain HTTP, with `Referrer-Policy: no-referrer`."""
+    with target.person(ext=CLAIM["ext"]) as joe:
+        joe.subscribe("/secret")
+        cookie = joe.headers["Cookie"]
+        for handshake in (CLAIM, HANDSHAKE):
+            answer = say(page, target, handshake, cookie=cookie)
+            assert (answer.status, answer.error()) == DENIED
+            assert answer.headers["content-type"].startswith("application/json")
+            assert "set-cookie" not in answer.headers
+        assert joe.publish("/secret", 1).messages()[-1]["successful"]
+        assert joe.connect().messages()[0]["data"] == 1
+        joe.ask(joe.message("/meta/disconnect", ext={"delivery": {"end": True}}))
+
+
+@pytest.mark.parametrize("page", NOBODY_KNOWS)
+def test_nor_speak_for_the_session_of_a_program_by_its_id(
+    page: dict[str, str], target: Target
+) -> None:
+    with target.wire() as wire:
+        wire.send(request(orjson.dumps([HANDSHAKE])))
+        answer = wire.answer()
+    client, cookie = answer.messages()[0]["clientId"], answer.headers["set-cookie"].split(";")[0]
+    for channel, fields in MESSAGES.items():
+        denied = say(
+            page, target, {"channel": channel, "clientId": client, **fields}, cookie=cookie
+        )
+        assert (denied.status, denied.error()) == DENIED
+
+
+MESSAGES: dict[str, dict[str, Any]] = {
+    "/meta/connect": {"connectionType": "callback-polling", "advice": {"timeout": 0}},
+    "/meta/subscribe": {"subscription": "/secret"},
+    "/meta/disconnect": {},
+    "/secret": {"data": "forged"},
+    "/service/x": {"data": "forged"},
+}
+
+
+@pytest.mark.parametrize("page", NOBODY_KNOWS)
+def test_who_has_no_session_is_denied_whatever_it_says(
+    page: dict[str, str], target: Target
+) -> None:
+    for channel, fields in MESSAGES.items():
+        for client in ({}, {"clientId": "f" * 32}, {"clientId": None}, {"clientId": [1]}):
+            denied = say(page, target, {"channel": channel, **client, **fields}, cookie="a=b")
+            assert (denied.status, denied.error()) == DENIED
+
+
+def page_of(target: Target, page: dict[str, str]) -> tuple[str, str]:
+    """The client and the cookie of a page that handshakes by script."""
+    answer = say(page, target, HANDSHAKE, cookie="a=b")
+    return heard(answer)[0]["clientId"], answer.headers["set-cookie"].split(";")[0]
+
+
+@pytest.mark.parametrize("page", NOBODY_KNOWS[:3])
+@pytest.mark.parametrize("first", [PAGE, PAGE_OVER_HTTP])
+def test_the_session_of_a_page_goes_on_by_its_id_and_cookie_if_its_browser_falls_silent(
+    first: dict[str, str], page: dict[str, str], target: Target
+) -> None:
+    client, cookie = page_of(target, first)
+    publish = {"channel": "/a", "data": 1, "clientId": client}
+    assert heard(say(page, target, publish, cookie=cookie))[0]["successful"]
+    # The cookie is needed all the same, and nothing else can be smuggled in with the id.
+    refused = heard(say(page, target, publish, cookie="BAYEUX_BROWSER=another"))[0]
+    assert refused["error"] == "402::session_unknown"
+    for batch in ((publish, CLAIM), (CLAIM, publish)):
+        denied = say(page, target, *batch, cookie=cookie)
+        assert (denied.status, denied.error()) == DENIED
+
+
+def test_a_session_that_a_page_made_by_post_goes_on_by_script(target: Target) -> None:
+    headers = {"Origin": "http://holdfast.test"}
+    with target.wire() as wire:
+        wire.send(request(orjson.dumps([HANDSHAKE]), headers))
+        answer = wire.answer()
+    client, cookie = answer.messages()[0]["clientId"], answer.headers["set-cookie"].split(";")[0]
+    publish = {"channel": "/a", "data": 1, "clientId": client}
+    assert heard(say({}, target, publish, cookie=cookie))[0]["successful"]
+
+
+def test_it_is_off_unless_it_is_switched_on(target_with: MakeTarget) -> None:
+    target = target_with()
+    answer = load(target, f"jsonp=f&message={quote(HELLO)}")
+    assert (answer.status, answer.error()) == (400, "400::transport_unknown")
+    with target.wire() as wire:
+        wire.send(request(orjson.dumps([HANDSHAKE])))
+        offered = wire.answer().messages()[0]["supportedConnectionTypes"]
+    assert offered == ["websocket", "long-polling"]
 
 
 def call(target: Target, callback: str) -> Answer:
@@ -86,8 +221,7 @@ def test_data_cannot_leave_the_string_in_which_they_are(target: Target) -> None:
         with target.person() as publisher:
             publisher.publish("/a", evil)
             publisher.publish("/a", {evil: 1})
-        connect = quote(orjson.dumps([person.connect_message()]).decode())
-        answer = load(target, f"jsonp=f&message={connect}", Cookie=cookie)
+        answer = say(PAGE, target, person.connect_message(), cookie=cookie)
     script = answer.body.decode()
     for forbidden in ("</", "\u2028", "\u2029"):
         assert forbidden not in script
@@ -118,7 +252,8 @@ def test_a_message_that_is_none_is_malformed(message: str, target: Target) -> No
 @pytest.mark.parametrize("raw", [b"\xff", b"[{\xed\xa0\x80}]", b'[{"a":"\xc3"}]', b"\x80" * 9])
 def test_a_message_of_raw_bytes_is_malformed(raw: bytes, target: Target) -> None:
     with target.wire() as wire:
-        wire.send(b"GET /cometd?jsonp=f&message=" + raw + b" HTTP/1.1\r\nHost: h\r\n\r\n")
+        page = b"Host: h\r\nSec-Fetch-Site: same-origin\r\n\r\n"
+        wire.send(b"GET /cometd?jsonp=f&message=" + raw + b" HTTP/1.1\r\n" + page)
         answer = wire.answer()
     assert answer.status == 400
 
@@ -134,10 +269,4 @@ def test_several_messages_are_one_batch_and_never_break_out_of_it(target: Target
 
 def test_a_get_without_messages_is_no_transport(target: Target) -> None:
     answer = load(target, "jsonp=f")
-    assert (answer.status, answer.error()) == (400, "400::transport_unknown")
-
-
-def test_it_can_be_switched_off(target_with: MakeTarget) -> None:
-    target = target_with(transports=["long-polling", "websocket"])
-    answer = load(target, f"jsonp=f&message={quote(HELLO)}")
     assert (answer.status, answer.error()) == (400, "400::transport_unknown")

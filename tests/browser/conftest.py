@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, Route, expect, sync_playwright
 
-from tests.clients.node_client import MODULES, require
+from tests.clients.node_client import MODULES, SWITCHED_ON, require
 from tests.serving import ROOT, Server, Servers
 
 HERE = Path(__file__).parent
@@ -90,7 +90,7 @@ def room() -> str:
 
 @pytest.fixture
 def server(servers: Servers) -> Server:
-    return servers.with_settings({})
+    return servers.with_settings(SWITCHED_ON)
 
 
 @pytest.fixture(scope="module")

@@ -6,6 +6,7 @@ import pytest
 from playwright.sync_api import Page
 
 from tests.browser.conftest import Certificate, OpenPage
+from tests.clients.node_client import SWITCHED_ON
 from tests.serving import Server, Servers
 
 TRANSPORTS = ["websocket", "long-polling", "callback-polling"]
@@ -106,6 +107,7 @@ class TestOtherSites:
     def server_for_others(self, servers: Servers, certificate: Certificate) -> Server:
         return servers.with_settings(
             {
+                **SWITCHED_ON,
                 "allow_origin": [self.SITE],
                 "tls_cert": str(certificate.chain),
                 "tls_key": str(certificate.key),

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from tests.clients.node_client import SWITCHED_ON
 from tests.serving import Server
 
 
@@ -9,7 +10,7 @@ class MortalServer:
     """`alive` is the process that runs just now."""
 
     def __init__(self) -> None:
-        self.alive = Server({})
+        self.alive = Server(SWITCHED_ON)
 
     def kill_and_start(self) -> None:
         self.alive.process.kill()
@@ -32,4 +33,4 @@ class MortalServer:
     def _start_again(self) -> None:
         port = int(self.alive.url.rsplit(":", 1)[1])
         self.alive.stop()
-        self.alive = Server({"port": port})
+        self.alive = Server({**SWITCHED_ON, "port": port})

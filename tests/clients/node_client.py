@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.serving import Server, Settings
+from tests.serving import Server, Servers, Settings
 
 CLIENTS = Path(__file__).parent
 MODULES = CLIENTS / "node_modules"
@@ -24,6 +24,8 @@ WEBSOCKET, LONG_POLLING, CALLBACK_POLLING = TRANSPORTS = (
     "callback-polling",
 )
 
+# One of them is off by default.
+SWITCHED_ON: Settings = {"transports": list(TRANSPORTS)}
 IMPATIENT: Settings = {"timeout": 300, "multi_session_interval": 300}
 
 
@@ -47,6 +49,11 @@ def cases(scenarios: Iterable[Scenario]) -> pytest.MarkDecorator:
             for transport in scenario.transports
         ],
     )
+
+
+def server_for(scenario: Scenario, servers: Servers) -> Server:
+    """One with all transports, unless the scenario says which."""
+    return servers.with_settings({**SWITCHED_ON, **scenario.settings})
 
 
 def require(is_there: object, what: str) -> None:

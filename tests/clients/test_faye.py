@@ -3,7 +3,15 @@
 import pytest
 
 from tests.clients.mortal_server import MortalServer
-from tests.clients.node_client import LONG_POLLING, WEBSOCKET, Scenario, cases, play, written
+from tests.clients.node_client import (
+    LONG_POLLING,
+    WEBSOCKET,
+    Scenario,
+    cases,
+    play,
+    server_for,
+    written,
+)
 from tests.serving import Servers
 
 SUITE = "faye_scenarios"
@@ -26,7 +34,7 @@ DEATH = Scenario("findsItsFeetAfterTheServerWasKilled", BOTH)
 @pytest.mark.timeout(40)
 @cases(SCENARIOS)
 def test_faye(scenario: Scenario, transport: str, servers: Servers) -> None:
-    play(SUITE, scenario, transport, servers.with_settings(scenario.settings))
+    play(SUITE, scenario, transport, server_for(scenario, servers))
 
 
 @pytest.mark.timeout(40)

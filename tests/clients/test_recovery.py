@@ -10,6 +10,7 @@ from tests.clients.node_client import (
     Scenario,
     cases,
     play,
+    server_for,
     written,
 )
 from tests.serving import Servers
@@ -38,7 +39,7 @@ DEATHS = [
 @pytest.mark.timeout(40)
 @cases(SCENARIOS)
 def test_cometd_js(scenario: Scenario, transport: str, servers: Servers) -> None:
-    play(SUITE, scenario, transport, servers.with_settings(scenario.settings))
+    play(SUITE, scenario, transport, server_for(scenario, servers))
 
 
 @pytest.mark.timeout(40)

@@ -18,6 +18,7 @@ from tests.web.requests import (
 SAY = encode(PUBLISH)
 UTF16 = encode(HANDSHAKE).decode().encode("utf-16")
 JSON = "Content-Type: application/json"
+SCRIPT = b"GET /cometd?jsonp=f&message=[{}] HTTP/1.1\r\nHost: h\r\n\r\n"
 FORM = "Content-Type: application/x-www-form-urlencoded"
 PAGE = f"Cookie: {COOKIE}"
 
@@ -130,7 +131,8 @@ CASES: dict[str, tuple[bytes, list[int]]] = {
     "GET": (b"GET /cometd HTTP/1.1\r\nHost: h\r\n\r\n", [400]),
     "PUT": (spaced(post(SAY), b"POST", b"PUT"), [400]),
     "a small post": (spaced(post(SAY), b"POST", b"post"), [400]),
-    "a script": (b"GET /cometd?jsonp=f&message=[{}] HTTP/1.1\r\nHost: h\r\n\r\n", [200]),
+    "a script": (spaced(SCRIPT, b"\r\n\r\n", b"\r\nSec-Fetch-Site: same-origin\r\n\r\n"), [200]),
+    "a script that says nothing of its page": (SCRIPT, [403]),
     # Origins
     "the own origin": (post(SAY, [PAGE, "Origin: http://holdfast.test"]), [200]),
     "the own origin over TLS": (post(SAY, [PAGE, "Origin: https://holdfast.test:443"]), [200]),

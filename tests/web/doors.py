@@ -14,7 +14,11 @@ from tests.web.requests import (
 from tests.web.rig import Door, Response, Transcript, less, play
 
 ORIGINS = Origins(("https://friend.example", "http://other.example:8000"))
-WEB_OPTIONS = WebOptions(origins=ORIGINS, max_request_size=20_000)
+WEB_OPTIONS = WebOptions(
+    transports=frozenset({"websocket", "long-polling", "callback-polling"}),
+    origins=ORIGINS,
+    max_request_size=20_000,
+)
 # The head's second, and what aiohttp says of the connection: HTTP/1.1 keeps it without a word.
 VOLATILE = ("date",)
 HELLO = post_messages(HANDSHAKE, cookie="")

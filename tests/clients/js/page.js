@@ -84,12 +84,14 @@ export class Page {
 
     /** Runs a script only if a browser with `X-Content-Type-Options: nosniff` would. */
     #load(script) {
-        const {hostname, searchParams} = new URL(script.src);
+        const {hostname, origin, searchParams} = new URL(script.src);
         // Every page numbers its callbacks from 0, but here they all share one `window`.
         const name = searchParams.get("jsonp");
         const callback = window[name];
         const cookie = this.#header(hostname);
-        const request = get(script.src, {headers: cookie ? {Cookie: cookie} : {}}, (response) => {
+        // As a browser over plain HTTP says whose page it is: here, one of the server's own.
+        const headers = {Referer: `${origin}/page.html`, ...(cookie && {Cookie: cookie})};
+        const request = get(script.src, {headers}, (response) => {
             this.#store(hostname, response);
             let text = "";
             response.setEncoding("utf8");

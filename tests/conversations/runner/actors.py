@@ -120,7 +120,7 @@ class Actor:
             case "websocket":
                 return WebSocketWire(self._server, self.jar, DEFAULT_PATH)
             case "callback-polling":
-                return HttpWire(self._server, self.jar, CallbackPolling(DEFAULT_PATH))
+                return HttpWire(self._server, self.jar, CallbackPolling(self._server, DEFAULT_PATH))
             case _:
                 return HttpWire(self._server, self.jar, LongPolling(DEFAULT_PATH))
 

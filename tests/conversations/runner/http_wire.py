@@ -17,6 +17,8 @@ from tests.conversations.runner.notation import JSON
 from tests.conversations.runner.stories import Body
 from tests.conversations.runner.wire import PATIENCE_S, Heard, connector, decoded, encoded
 
+SAID_OF_PAGES = ("Origin", "Referer", "Sec-Fetch-Site")
+
 
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
@@ -49,13 +51,16 @@ class LongPolling:
 
 
 class CallbackPolling:
-    def __init__(self, path: str) -> None:
+    """A script element on a page of the server, in a browser that speaks plain HTTP."""
+
+    def __init__(self, server: str, path: str) -> None:
+        self._page = f"{server}/page.html"
         self._path = path
         self._numbers = count(1)
 
     def request(self, body: Body) -> HttpRequest:
         query = f"jsonp=called{next(self._numbers)}&message={quote(encoded(body))}"
-        return HttpRequest("GET", f"{self._path}?{query}")
+        return HttpRequest("GET", f"{self._path}?{query}", CIMultiDict(Referer=self._page))
 
     def messages(self, heard: Heard) -> list[JSON]:
         call = re.fullmatch(r"/\*\*/called\d+\((.*)\)", heard.body, re.DOTALL)
@@ -83,6 +88,9 @@ class HttpWire:
 
     async def say(self, body: Body, *, headers: CIMultiDict[str], is_held: bool) -> None:
         request = self._dialect.request(body)
+        if any(name in headers for name in SAID_OF_PAGES):
+            # The story says what page it is.
+            request.headers.pop("Referer", None)
         request.headers.update(headers)
         if headers.get("Content-Encoding") == "gzip":
             request = replace(request, body=gzip.compress(request.body))

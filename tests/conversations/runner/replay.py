@@ -26,7 +26,7 @@ ROUND_TRIPS = 4
 # What makes a client an operator; the house gives it to its servers.
 OPERATOR = "the-operators-of-all-these-stories"
 
-# Settings whose values the server tells its clients.
+# Settings whose values the server tells its clients, as servers of stories have them.
 TOLD: dict[str, JSON] = {
     "timeout": 30000,
     "interval": 0,

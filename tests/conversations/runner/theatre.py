@@ -17,7 +17,7 @@ from time import monotonic
 from typing import Any
 
 from tests.conversations.runner.pulse import MEMORY_S, Pulse, pulse_of
-from tests.conversations.runner.replay import replay
+from tests.conversations.runner.replay import TOLD, replay
 from tests.conversations.runner.stories import Story
 from tests.serving import ROOT, Settings, environment
 
@@ -43,9 +43,8 @@ class Play:
 
     @property
     def settings(self) -> Settings:
-        return (
-            self.story.settings if self.fast_lane else {**self.story.settings, "fast_lane": False}
-        )
+        settings = {"transports": TOLD["transports"], **self.story.settings}
+        return settings if self.fast_lane else {**settings, "fast_lane": False}
 
     @property
     def programme(self) -> str:

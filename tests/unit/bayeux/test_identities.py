@@ -1,10 +1,14 @@
 """Programs whose sockets bring no cookie: their id is enough until they have sent a cookie."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import pytest
+from orjson import dumps, loads
 
-from app.bayeux.exchange import Exchange
+from app.bayeux.dispatch import receive
+from app.bayeux.errors import RequestRefused
+from app.bayeux.exchange import ConnectionType, Exchange, Source
 from app.delivery.session_record import SessionRecord
 from tests.unit.bayeux.harness import Asked, Client, House, Socket, Wire
 from tests.unit.bayeux.second_lives import KeptHouse, take
@@ -263,3 +267,64 @@ def test_any_of_several_cookies_opens_the_session_and_is_the_one_that_counts_the
     exchange = Exchange(Wire(), ("tossed", "a", "b"))
     assert find(client.client_id, exchange) is None
     assert exchange.browser == "tossed"
+
+
+def asked_by_script(client: Client, *messages: Mapping[str, object], source: Source) -> list[Any]:
+    """The answer to a GET with these messages, with the cookie of that client."""
+    assert client.browser is not None
+    exchange = Exchange(Wire(ConnectionType.CALLBACK_POLLING), (client.browser,), source=source)
+    receive(client.house.bayeux, dumps(messages), exchange, client.house.now)
+    client.house.turn()
+    return [loads(reply) for reply in exchange.replies]
+
+
+def of_page(house: House) -> Client:
+    """A client whose handshake came from a page that was known."""
+    client = house.guest(browser="mine")
+    (reply,) = asked_by_script(client, HANDSHAKE, source=Source.PAGE)
+    client.client_id = reply["clientId"]
+    return client
+
+
+HANDSHAKE = {"channel": "/meta/handshake", "supportedConnectionTypes": ["long-polling"]}
+
+
+def test_where_nobody_knows_the_page_there_is_no_handshake() -> None:
+    house = House()
+    client = of_page(house)
+    publish = {"channel": "/a", "data": 1, "clientId": client.client_id}
+    for messages in ([HANDSHAKE], [HANDSHAKE, publish], [publish, HANDSHAKE]):
+        with pytest.raises(RequestRefused, match="origin_denied"):
+            asked_by_script(client, *messages, source=Source.UNKNOWN)
+    assert list(house.bayeux.sessions) == [client.session]
+
+
+def test_where_nobody_knows_the_page_only_what_a_known_one_began_goes_on() -> None:
+    house = House()
+    page, program = of_page(house), house.connected()
+    publish = {"channel": "/a", "data": 1}
+    own = {**publish, "clientId": page.client_id}
+    (reply,) = asked_by_script(page, own, source=Source.UNKNOWN)
+    assert reply["successful"]
+    ids: list[object] = [program.client_id, "f" * 32, None, [], {}]
+    for client_id in ids:
+        said = {**publish, "clientId": client_id}
+        with pytest.raises(RequestRefused, match="origin_denied"):
+            asked_by_script(program, said, source=Source.UNKNOWN)
+    # Behind a message of that session nobody else's has an effect.
+    replies = asked_by_script(
+        page, own, {**publish, "clientId": program.client_id}, source=Source.UNKNOWN
+    )
+    assert [reply["successful"] for reply in replies] == [True, False]
+
+
+def test_after_a_restart_a_page_is_known_by_its_session_still() -> None:
+    before = KeptHouse()
+    client = before.guest(browser="mine")
+    take(client)
+    client.session.is_of_page = True
+    client.subscribe("/a")
+    before.turn()
+    house = before.reborn()
+    (session,) = house.bayeux.sessions
+    assert session.is_of_page

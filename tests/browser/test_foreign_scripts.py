@@ -1,0 +1,78 @@
+"""A page of another site loads scripts from this server, in the browser of one of its users.
+
+Over plain HTTP browsers say nothing of such a page if it asks them not to. To Chromium only names
+are plain HTTP: this machine's addresses are as good as TLS.
+"""
+
+import json
+import urllib.request
+from urllib.parse import quote, urlsplit
+
+import pytest
+from playwright.sync_api import Page
+
+from tests.browser.conftest import OpenPage
+from tests.browser.test_cometd import arrive, tell
+from tests.serving import Server
+
+HANDSHAKE = {
+    "channel": "/meta/handshake",
+    "version": "1.0",
+    "supportedConnectionTypes": ["callback-polling"],
+    "ext": {"ack": True, "delivery": {"session": "joe/1"}},
+}
+LOAD = """([url, policy]) => new Promise((resolve) => {
+    const script = document.createElement("script");
+    window.told = resolve;
+    script.referrerPolicy = policy;
+    script.src = url;
+    script.onerror = () => resolve(null);
+    document.head.append(script);
+})"""
+
+
+@pytest.fixture
+def place(server: Server) -> str:
+    """The server by a name, over plain HTTP."""
+    return f"http://holdfast.test:{urlsplit(server.url).port}"
+
+
+def load(page: Page, place: str, policy: str) -> object:
+    """What a script tells this page: an array of messages, if the browser was given a script."""
+    message = quote(json.dumps([HANDSHAKE]))
+    url = f"{place}/cometd?jsonp=told&message={message}"
+    told: object = page.evaluate(LOAD, [url, policy])
+    return told
+
+
+def created(server: Server) -> list[str]:
+    """How many sessions there were, as the server counts them."""
+    with urllib.request.urlopen(f"{server.url}/metrics", timeout=10) as response:
+        lines = response.read().decode().splitlines()
+    return [line for line in lines if line.startswith("holdfast_sessions_created_total")]
+
+
+@pytest.mark.parametrize("policy", ["no-referrer", "origin", "unsafe-url"])
+def test_a_foreign_page_cannot_take_a_session_over_whatever_it_says_of_itself(
+    policy: str, place: str, server: Server, open_page: OpenPage
+) -> None:
+    foreign, before = open_page("http://evil.test"), created(server)
+    with foreign.expect_request(lambda request: "/cometd?" in request.url) as asked:
+        assert load(foreign, place, policy) is None
+    said = asked.value.all_headers()
+    assert "sec-fetch-site" not in said
+    assert ("referer" in said) is (policy != "no-referrer")
+    assert created(server) == before
+
+
+def test_a_page_of_the_server_is_served_over_plain_http_by_what_it_says_of_itself(
+    place: str, open_page: OpenPage
+) -> None:
+    own = open_page(place)
+    assert load(own, place, "no-referrer") is None
+    assert load(own, place, "same-origin") is not None
+    assert arrive(own, f"{place}/cometd", transport="callback-polling")["isWelcome"]
+    assert tell(own, "listen", "/scripts")
+    assert tell(own, "say", "/scripts", "hello")
+    assert tell(own, "hear", 1) == ["hello"]
+    assert tell(own, "leave")
