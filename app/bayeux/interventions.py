@@ -1,5 +1,7 @@
 """What operators may do to living sessions."""
 
+from collections import deque
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -20,6 +22,19 @@ if TYPE_CHECKING:
 def kill(bayeux: "Bayeux", session: Session, who: str) -> None:
     """The session ends, and what is in its queue becomes dead letters."""
     bayeux.give_up(session, error_codes.GIVEN_UP, f"its session was ended by {who}", by=who)
+
+
+def kill_all(bayeux: "Bayeux", sessions: Sequence[Session], who: str) -> None:
+    """They end one after the other, in as many turns as that takes."""
+    left = deque(sessions)
+
+    def kill_next() -> bool:
+        session = left.popleft()
+        if not session.is_gone:
+            kill(bayeux, session, who)
+        return bool(left)
+
+    bayeux.backlog.begin(kill_next)
 
 
 def send_away(bayeux: "Bayeux", session: Session) -> None:

@@ -10,7 +10,6 @@ import orjson
 
 from app.bayeux import interventions
 from app.bayeux.codec import Json
-from app.bayeux.life import State
 from app.bayeux.sessions import Session
 from app.bayeux.standing import (
     contact,
@@ -130,9 +129,8 @@ class _Client:
         self.acked = sum(session.acked for session in sessions)
 
     def end(self, who: str) -> None:
-        for session in self._sessions:
-            if session.state is not State.GONE:
-                interventions.kill(self._bayeux, session, who)
+        if self._sessions:
+            interventions.kill_all(self._bayeux, self._sessions, who)
 
 
 def _agreed(bayeux: "Bayeux", session: Session) -> str:

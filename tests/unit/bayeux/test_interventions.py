@@ -233,3 +233,19 @@ def test_nobody_is_sent_away_who_could_not_come_back() -> None:
     with pytest.raises(CommandRefused, match="without a name"):
         ask(house, f"{client.session.name}/?disconnectClientKeepSession")
     assert connect(client) == []
+
+
+def test_very_many_sessions_of_a_subject_end_in_turns() -> None:
+    is_over: list[bool] = []
+    house = house_of(is_turn_over=lambda: bool(is_over))
+    for number in range(1, 7):
+        receiver(house, f"joe/{number}")
+    receiver(house, "ann/1")
+    publish(house, 1)
+    is_over.append(True)
+    ask(house, "client/joe/?killClient")
+    assert len(house.bayeux.sessions) == 6
+    house.turn()
+    assert [session.key for session in house.bayeux.sessions] == ["ann/1"]
+    assert letters(house) == [1] * 6
+    assert house.balances()
