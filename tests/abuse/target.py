@@ -83,10 +83,12 @@ class Target:
             if sample.name == name and labels.items() <= sample.labels.items()
         )
 
-    def until_metric(self, name: str, value: float, within_s: float = 10.0) -> None:
+    def until_metric(
+        self, name: str, value: float, within_s: float = 10.0, *, at_most: bool = False
+    ) -> None:
         deadline = time.monotonic() + within_s
-        while self.metric(name) != value:
-            assert time.monotonic() < deadline, f"{name} is {self.metric(name)}, not {value}"
+        while (seen := self.metric(name)) != value and not (at_most and seen < value):
+            assert time.monotonic() < deadline, f"{name} is {seen}, not {value}"
             time.sleep(0.05)
 
     def until_logged(self, text: str, within_s: float = 10.0) -> None:

@@ -1,5 +1,6 @@
 """Attacks on the places of a server: sessions that stay while nobody is there for them."""
 
+from contextlib import ExitStack
 from typing import Any
 
 import orjson
@@ -78,3 +79,29 @@ def test_one_browser_has_a_bounded_number_of_names(target_with: MakeTarget) -> N
         # What it has it may take again, and who has another cookie is not concerned.
         assert claim(wire, "thief/1", cookie)["successful"]
         assert claim(wire, "joe/1")["successful"]
+
+
+def test_what_absent_sessions_have_in_their_queues_keeps_no_newcomer_out(
+    target_with: MakeTarget,
+) -> None:
+    target = target_with(max_sessions=20, max_sessions_per_subject=20)
+    with target.bystander(), target.person() as author:
+        author.hold()
+        for number in range(15):
+            ext = {"ack": True, "delivery": {"session": f"thief/{number + 1}"}}
+            with target.person(ext=ext) as thief:
+                thief.subscribe("/loot")
+                thief.ask(thief.message("/meta/disconnect"))
+        with target.person() as publisher:
+            publisher.connect()
+            for _ in range(5):
+                loot = [publisher.message("/loot", data=number) for number in range(100)]
+                assert all(reply["successful"] for reply in publisher.ask(*loot).messages())
+        with ExitStack() as stack:
+            newcomers = []
+            for _ in range(8):
+                target.until_metric("holdfast_sessions", 19, at_most=True)
+                newcomers.append(stack.enter_context(target.person()))
+                newcomers[-1].hold()
+            assert target.metric("holdfast_connects_held") == 9
+    assert target.metric("holdfast_entries_settled_total", outcome="dead") >= 500
