@@ -119,7 +119,7 @@ class Terms:
         longest = longest_s * 1000
         if (self.timeout or inf) <= longest:
             return self
-        return replace(self, timeout=int(longest))
+        return replace(self, timeout=max(int(longest), 1))
 
     def to_json(self) -> Json:
         """What lasts, under the names of the wire."""

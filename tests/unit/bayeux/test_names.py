@@ -96,7 +96,7 @@ class Generous(SecurityPolicy):
     def longest_timeout_s(
         self, session: Session, subject: str, number: int, handshake: Json
     ) -> float | None:
-        return {"ann": 7200.0, "bob": 60.0, "cid": float("inf")}.get(subject)
+        return {"ann": 7200.0, "bob": 60.0, "cid": float("inf"), "eve": 0.0}.get(subject)
 
 
 @pytest.mark.parametrize(
@@ -107,10 +107,12 @@ class Generous(SecurityPolicy):
         ("bob/1", 10_000, 60),
         ("cid/1", 0, 0),
         ("dan/1", 10_000, 3600),
+        # Not at all is not for ever.
+        ("eve/1", 0, 0.001),
     ],
 )
 def test_a_policy_says_how_long_a_session_may_wait_also_over_a_restart(
-    name: str, wish_s: int, given_s: int
+    name: str, wish_s: int, given_s: float
 ) -> None:
     house = KeptHouse(max_session_timeout_s=3600.0)
     house.bayeux.rights.policy = Generous()
