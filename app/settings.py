@@ -183,7 +183,7 @@ class Settings(BaseSettings):
         64 * 1024**2, description="How many of them for one channel, and for one subject."
     )
     guard: bool = Field(
-        True, description="Hold a channel back when most of its receivers refuse most messages."
+        True, description="Hold a channel back when nobody takes its messages any more."
     )
     guard_window: int = Field(
         60_000, ge=1_000, description="How long it is remembered who refused messages."
@@ -191,6 +191,12 @@ class Settings(BaseSettings):
     guard_receivers: Limit = Field(3, description="Receivers that must refuse, at least.")
     guard_messages: int = Field(
         5, ge=1, le=1_000, description="Messages that must be refused, at least."
+    )
+    guard_retry: int = Field(
+        5_000,
+        ge=100,
+        le=300_000,
+        description="Until a held channel is tried again; doubles up to 5 minutes.",
     )
 
     ack: bool = Field(True, description="Offer acknowledged messages.")

@@ -90,6 +90,7 @@ MEANINGS = {
     BayeuxError.WEBSOCKET_VERSION_UNSUPPORTED: "The upgrade asks for another version than 13",
     BayeuxError.TRANSFER_CODING_UNSUPPORTED: "`Transfer-Encoding` is not `chunked` alone",
     BayeuxError.PUBLISHES_EXCEEDED: "So many publishes of the session wait for the store",
+    BayeuxError.CHANNEL_HELD_BACK: "The channel is held back, and the publish asked to hear of it",
     BayeuxError.STORE_UNAVAILABLE: "The store is away, or refused; with `unknown` nobody knows "
     "whether the message is kept",
     BayeuxError.SERVER_BUSY: "Handshake refused: rate, load, `max_sessions` or stopping; advice "

@@ -48,6 +48,7 @@ class BayeuxError(Enum):
     WEBSOCKET_VERSION_UNSUPPORTED = (426, "websocket_version_unsupported")
     TRANSFER_CODING_UNSUPPORTED = (501, "transfer_coding_unsupported")
     PUBLISHES_EXCEEDED = (503, "publishes_exceeded")
+    CHANNEL_HELD_BACK = (503, "channel_held_back")
     SERVER_BUSY = (503, "server_busy")
     STORE_UNAVAILABLE = (503, "store_unavailable")
 

@@ -17,7 +17,7 @@ from app.delivery.entries import Settling
 from app.delivery.error_codes import ErrorCode
 from app.delivery.json_text import to_json
 from app.delivery.messages import Message
-from app.delivery.notices import ENDED, GIVEN_UP
+from app.delivery.notices import CHANNEL_FREE, CHANNEL_HELD, ENDED, GIVEN_UP
 from app.delivery.reactions import (
     DefaultErrorHandler,
     ErrorHandler,
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from app.bayeux.server import Bayeux
 
 ALERT = "/sys/alert"
+_PASSES = "a message that it was tried with was taken"
 _DEFAULT = {choice.value: DefaultErrorHandler(choice) for choice in OnUserException}
 
 
@@ -92,8 +93,15 @@ class Ownership:
                 yield session.person
 
     def alert(self, channel: str, reason: str) -> None:
-        self._bayeux.log.warning("channel %s is held back: %s", channel, reason)
+        self._bayeux.notices.tell(CHANNEL_HELD, channel, reason)
         data = {"kind": "channel held back", "channel": channel, "reason": reason}
+        self._publish({"channel": ALERT, "data": data})
+
+    def release(self, channel: str) -> None:
+        bayeux = self._bayeux
+        bayeux.notices.tell(CHANNEL_FREE, channel, _PASSES)
+        bayeux.release_channel(channel, "guard")
+        data = {"kind": "channel flows again", "channel": channel, "reason": _PASSES}
         self._publish({"channel": ALERT, "data": data})
 
     def _publish(self, event: dict[str, Any]) -> None:

@@ -12,7 +12,7 @@ from app.bayeux.server import Bayeux
 from app.bayeux.services import Call
 from app.bayeux.sessions import Session
 from app.delivery.channels import Channel, Kind
-from app.delivery.error_codes import NO_CONNECTION
+from app.delivery.error_codes import CHANNEL_HELD, NO_CONNECTION
 from app.delivery.keeper import Kept
 
 # Fields with a meaning of their own to receivers. A publisher who could set `advice` could
@@ -61,6 +61,8 @@ def publish(
     qos = publish_qos(channel, message) if message.get("ext") else None
     if channel.kind is Kind.SERVICE:
         return _serve(bayeux, exchange, session, channel, message, reply)
+    if qos is not None and qos.refuse_held and bayeux.guard.is_held(channel.name):
+        raise Refused(BayeuxError.CHANNEL_HELD_BACK, CHANNEL_HELD.text, channel.name)
     if session.owed_publishes >= _MOST_OWED:
         raise Refused(BayeuxError.PUBLISHES_EXCEEDED, str(_MOST_OWED))
     event = _event(bayeux, channel, message)

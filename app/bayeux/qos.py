@@ -12,7 +12,14 @@ from app.delivery.numbers import whole
 
 # What a receiver says of messages may travel with whatever it sends.
 SAID_BY_RECEIVERS = frozenset({"verdicts", "pending"})
-_OPTIONS = SAID_BY_RECEIVERS | {"priority", "persistent", "expiration", "properties", "key"}
+_OPTIONS = SAID_BY_RECEIVERS | {
+    "priority",
+    "persistent",
+    "expiration",
+    "properties",
+    "key",
+    "refuseHeld",
+}
 # With this value an option that is not offered asks for what happens anyway.
 _NOT_OFFERED = {
     "destinations": None,
@@ -54,6 +61,8 @@ class Qos:
     properties: Mapping[str, Any] | None = None
     # What its publisher calls it, so that it may send it again.
     key: str | None = None
+    # Whether it is better not taken than kept waiting in a channel that is held back.
+    refuse_held: bool = False
     message: Message | None = field(default=None, compare=False, repr=False)
 
     @classmethod
@@ -75,7 +84,10 @@ class Qos:
         key = asked.get("key")
         if key is not None and not (isinstance(key, str) and 1 <= len(key) <= _LONGEST_KEY):
             raise QosInvalid("key")
-        return cls(priority, persistent, life_ms, force_destroy, properties, key)
+        refuse_held = asked.get("refuseHeld", False)
+        if type(refuse_held) is not bool:
+            raise QosInvalid("refuseHeld")
+        return cls(priority, persistent, life_ms, force_destroy, properties, key, refuse_held)
 
     def qualify(self, message: Message, sender: Session | None = None) -> None:
         """Make the message so."""

@@ -25,6 +25,7 @@ from app.bayeux.ownership import Ownership
 from app.bayeux.places import Places
 from app.bayeux.qos import Qos
 from app.bayeux.reserved import RESERVED_EXT, refuse_ext
+from app.bayeux.retrials import Retrials
 from app.bayeux.rights import Rights
 from app.bayeux.services import Services
 from app.bayeux.sessions import Session, Sessions
@@ -107,6 +108,7 @@ class Bayeux:
         self.node = node
         self.witness = witness
         self.clock = Clock(self)
+        self.retrials = Retrials(self)
         self.answers = Answers(self)
         self.guard = Guard(options.guard)
         self.notices = Notices()
@@ -203,6 +205,7 @@ class Bayeux:
         self.expiry.tick()
         self.clock.tick()
         self.places.tick()
+        self.retrials.tick()
         self.notices.beat(now)
         if self.witness is not None:
             self.witness.beat(now)
@@ -296,6 +299,8 @@ class Bayeux:
             sender="" if sender is None else sender.name,
             linger_s=rule.lazy_timeout_s if lazy_s is None else lazy_s,
         )
+        if self.guard.held:
+            self.guard.published(channel.name, message.sender, self.now)
         persistent = rule.durable
         if qos is not None:
             qos.qualify(message, sender)
@@ -413,14 +418,15 @@ class Bayeux:
         self.hub.flow_again(session)
         self.ownership.note(session)
 
-    def release_channel(self, name: str) -> bool:
+    def release_channel(self, name: str, by: str = "operator") -> bool:
         """End the holdback of a channel; False if it was not held back."""
         is_released = self.guard.release(name)
         if is_released:
             self.hub.keeper.release(name)
             if self.witness is not None:
-                self.witness.released("operator", channel=name)
-            for session in self.sessions:
+                self.witness.released(by, channel=name)
+            # Who is subscribed no more, and has something of it, gets that with the next connect.
+            for session in self.hub.routes.receivers(self.channels.named(name)):
                 if session.queue.count:
                     self.hub.flow_again(session)
         return is_released

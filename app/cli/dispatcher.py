@@ -53,8 +53,14 @@ def show(
         ]
         for item in sessions
     ]
-    rows += [[item["channel"], "", Moment(item["since"]), item["reason"]] for item in channels]
+    rows += [[item["channel"], "", Moment(item["since"]), _why(item)] for item in channels]
     print_table(("HELD", "ENTRIES", "FOR", "WHY"), rows)
+
+
+def _why(channel: Json) -> str:
+    """Why a channel is held back, and when it is tried again."""
+    again = "now" if channel["next_attempt"] is None else f"at {when(channel['next_attempt'])}"
+    return f"{channel['reason']}; tried {channel['attempts']} times in vain, next {again}"
 
 
 def _show_one(found: Json, *, as_json: bool) -> None:

@@ -53,6 +53,8 @@ def options_of(settings: Settings) -> Options:
             window_s=settings.guard_window / 1000,
             min_receivers=settings.guard_receivers,
             min_messages=settings.guard_messages,
+            hearing_s=settings.guard_window / 12_000,
+            first_pause_s=settings.guard_retry / 1000,
         ),
         budgets=BudgetRates(
             requests=settings.budget_requests,

@@ -92,7 +92,7 @@ class Storage:
         if count:
             log.info("%d sessions were kept and are back", count)
         for channel, held in (await self.store.held_channels()).items():
-            if bayeux.guard.restore(channel, held):
+            if bayeux.guard.restore(channel, held, clock()):
                 log.warning("a channel is held back as before: %s", held.reason)
             else:
                 self.store.release(channel)

@@ -161,6 +161,7 @@ INTERNAL_ERROR = CODES["user.update.internalError"]
 NO_CONNECTION = CODES["communication.noConnection"]
 FAILED_OVER = CODES["user.update.error"]
 RESPONSE_TIMEOUT = CODES["communication.responseTimeout"]
+CHANNEL_HELD = CODES["communication.user.holdback"]
 GIVEN_UP = CODES["communication.noConnection.dead"]
 
 

@@ -51,6 +51,7 @@ class Hands:
         "settling",
         "size",
         "suspect",
+        "tried",
         "window",
     )
 
@@ -87,6 +88,8 @@ class Hands:
         self.window = 0
         # What went alone for its last attempt; nothing joins it while the receiver has it.
         self.suspect: Entry | None = None
+        # With this one its channel is tried again, although that is held back.
+        self.tried: Message | None = None
         # Whether the batches of this queue were numbered by a process that is gone.
         self.is_restored = False
         # What waits or came back and leaves when its life is over, the first to go first.

@@ -22,6 +22,9 @@ REFUSED = Incident(logging.INFO, "session %s refused a message: %s")
 FAILED = Incident(logging.INFO, "a delivery to session %s failed: %s")
 HELD = Incident(logging.INFO, "session %s is held back by %s")
 RESUMED = Incident(logging.INFO, "session %s is resumed by %s")
+CHANNEL_HELD = Incident(logging.WARNING, "channel %s is held back: %s")
+CHANNEL_TRIED = Incident(logging.WARNING, "channel %s was tried again in vain: %s")
+CHANNEL_FREE = Incident(logging.WARNING, "channel %s flows again: %s")
 DEAD = Incident(logging.WARNING, "a message for session %s is a dead letter: %s")
 LOST = Incident(logging.ERROR, "a dead letter of session %s was lost: %s")
 NOT_KEPT = Incident(
@@ -41,6 +44,9 @@ INCIDENTS = (
     FAILED,
     HELD,
     RESUMED,
+    CHANNEL_HELD,
+    CHANNEL_TRIED,
+    CHANNEL_FREE,
     DEAD,
     LOST,
     NOT_KEPT,

@@ -43,7 +43,11 @@ class Owner(Protocol[R_contra]):
         ...
 
     def alert(self, channel: str, reason: str, /) -> None:
-        """A channel is held back from now on: most of its receivers refuse what comes there."""
+        """A channel is held back from now on: its receivers refuse what comes there."""
+        ...
+
+    def release(self, channel: str, /) -> None:
+        """A channel that was held back passes again: somebody took what it was tried with."""
         ...
 
     def policy(self, receiver: R_contra, /) -> Mapping[str, Any] | None:

@@ -88,8 +88,8 @@ class CallbackQueue(Hands):
             return True
         if self.settling is _BATCH and any(not entry.is_pending for entry in self.handed.values()):
             return True
-        return any(message.channel not in held for message in self.waiting) or any(
-            entry.message.channel not in held for entry in self.returned.values()
+        return any(self._is_free(message, held) for message in self.waiting) or any(
+            self._is_free(entry.message, held) for entry in self.returned.values()
         )
 
     def has_urgent(self) -> bool:
@@ -117,7 +117,9 @@ class CallbackQueue(Hands):
 
         None if it is another: then it must be handed over.
         """
-        if self._fresh or self._handed or self.returned or held:
+        if self._fresh or self._handed or self.returned:
+            return None
+        if held and any(message.channel in held for message in self.waiting):
             return None
         waiting, self.waiting = self.waiting, []
         self.mortals = None
@@ -162,14 +164,20 @@ class CallbackQueue(Hands):
             handed[self.seq] = entry
         if self.mortals:
             self._drop_mortals([entry.message for entry in going])
+        if self.tried is not None and any(entry.message is self.tried for entry in going):
+            self.tried = None
         return going
+
+    def _is_free(self, message: Message, held: Collection[str]) -> bool:
+        """Whether it may be handed over although some channels are held back."""
+        return message.channel not in held or message is self.tried
 
     def _set_aside(self, going: list[Entry], limit: int, held: Collection[str]) -> list[Entry]:
         """Those that may go; the others are returned."""
         staying: list[Entry] = []
         if held:
-            staying = [entry for entry in going if entry.message.channel in held]
-            going = [entry for entry in going if entry.message.channel not in held]
+            staying = [entry for entry in going if not self._is_free(entry.message, held)]
+            going = [entry for entry in going if self._is_free(entry.message, held)]
         if 0 <= limit < len(going):
             staying += going[limit:]
             going = going[:limit]
@@ -184,7 +192,7 @@ class CallbackQueue(Hands):
         if not held and room < 0:
             taken, self.waiting = self.waiting, []
             return map(Entry, taken)
-        free = [message for message in self.waiting if message.channel not in held]
+        free = [message for message in self.waiting if self._is_free(message, held)]
         taken = free if room < 0 else free[:room]
         gone = set(map(id, taken))
         self.waiting = [message for message in self.waiting if id(message) not in gone]

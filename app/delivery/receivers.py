@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from app.delivery.dispatcher import Dispatcher
 
 NOBODY = "anonymous"
+# No publisher is called so; the server's own messages have an empty name.
+_NOBODY_YET = "/"
 
 
 class Receiver:
@@ -28,6 +30,8 @@ class Receiver:
         "number",
         "queue",
         "subscriptions",
+        "took_before",
+        "took_from",
     )
 
     def __init__(self, queue: CallbackQueue, number: int) -> None:
@@ -47,6 +51,8 @@ class Receiver:
         self.acked = 0
         self.exceptions = 0
         self.last_exception = ""
+        # The publishers of what it took last: the latest, and another one before.
+        self.took_from = self.took_before = _NOBODY_YET
         # Stands in the hub's list of receivers to be told something when this turn ends.
         self.is_ready = False
         self.go_by(f"{NOBODY}/-{number}")
@@ -71,6 +77,10 @@ class Receiver:
     def can_refuse(self) -> bool:
         """Whether more is heard of it than that something was written."""
         return self.queue.settling is not Settling.WRITTEN
+
+    def knows(self, publisher: str) -> bool:
+        """Whether it took something of this publisher lately."""
+        return publisher == self.took_from or publisher == self.took_before
 
     def flows(self, now: float) -> bool:
         """Whether its queue may be handed over now."""

@@ -49,7 +49,8 @@ class Settlement(Generic[R]):
         self._witness = witness
         self._acked = None if witness is None else witness.acked
         self._history: History[R] = History(node.name, node.now_ms, owner.transport)
-        # Until then the guard is told what receivers take: not while nobody refuses anything.
+        # Until then the guard is told what receivers take: not while nobody refuses anything, and
+        # no channel is tried again.
         self._watched_until = 0.0
         # While refusals are carried out: from this number on the receiver has nothing in hands;
         # zero, if nothing was given back yet. At other times each failure stands for itself.
@@ -77,13 +78,21 @@ class Settlement(Generic[R]):
             return
         if receiver.is_durable:
             self._keeper.settle(receiver.key, [message.id for message in messages])
+        sender = messages[-1].sender
+        if sender != receiver.took_from:
+            receiver.took_before, receiver.took_from = receiver.took_from, sender
         dispatcher = receiver.dispatcher
         if dispatcher is not None:
             if not dispatcher.is_calm:
                 dispatcher.acked()
             receiver.acked += len(messages)
-            if now < self._watched_until and receiver.can_refuse:
-                self._guard.taken(messages, receiver.person, now)
+        if now < self._watched_until and receiver.can_refuse:
+            for channel in self._guard.taken(messages, receiver.person, now):
+                self._owner.release(channel)
+
+    def listen(self, until: float) -> None:
+        """Tell the guard what receivers take until then."""
+        self._watched_until = max(self._watched_until, until)
 
     def judge(self, receiver: R, verdicts: Iterable[Verdict], now: float) -> Trial:
         """What a receiver says of messages: ok first, so that a failure spares what is done.
@@ -132,13 +141,21 @@ class Settlement(Generic[R]):
         self.fail(receiver, failure, now, entry)
         is_refusal = code.family == "user" and code is not error_codes.HOLDBACK
         if is_refusal:
-            self._watched_until = now + self._guard.window_s
-            if self._guard.refused(entry.message, receiver.person, now):
-                self._hold_if_most_refuse(channel, now)
+            self._tell_guard(receiver, entry.message, code, now)
 
-    def _hold_if_most_refuse(self, channel: str, now: float) -> None:
-        reached = self._owner.reached(channel)
-        held = self._guard.hold(channel, reached, now, self._node.now_ms())
+    def _tell_guard(self, receiver: R, message: Message, code: ErrorCode, now: float) -> None:
+        guard = self._guard
+        self.listen(now + guard.window_s)
+        if guard.is_tried(message):
+            self._notices.tell(notices.CHANNEL_TRIED, message.channel, code.text)
+            guard.failed_again(message, now)
+            return
+        knew, now_ms = receiver.knows(message.sender), self._node.now_ms()
+        if guard.refused(message, receiver.person, now, now_ms, knew=knew):
+            self._hold_if_nobody_takes(message.channel, now, now_ms)
+
+    def _hold_if_nobody_takes(self, channel: str, now: float, now_ms: int) -> None:
+        held = self._guard.hold(channel, self._owner.reached(channel), now, now_ms)
         if held is not None:
             self._keeper.hold(channel, held)
             if self._witness is not None:

@@ -27,7 +27,8 @@ const typingChannel = (room) => `/chat/typing/${room}`;
 function author(data, delivery) {
     const [, subject] = /^client\/(.+)\//.exec(delivery?.sender ?? "") ?? [];
     const isKnown = subject !== undefined && subject !== "anonymous";
-    return {from: isKnown ? subject : nameOf(data?.from), unverified: delivery !== undefined && !isKnown};
+    const from = isKnown ? subject : nameOf(data?.from) || "somebody";
+    return {from, unverified: delivery !== undefined && !isKnown};
 }
 
 /** `show` is told of everything that somebody may want to see. */

@@ -68,7 +68,7 @@ class Overview {
             !now.store_available && ["bad", "The store cannot be reached: nothing durable is taken.", null],
             now.unaccounted !== 0 && ["bad", `${many(now.unaccounted, "entry is", "entries are")} not accounted for.`, null],
             now.channels_held_back > 0 &&
-                ["bad", `${many(now.channels_held_back, "channel is", "channels are")} held back: most receivers refuse.`, at("channels")],
+                ["bad", `${many(now.channels_held_back, "channel is", "channels are")} held back: nobody takes what comes.`, at("channels")],
             dying(now, before),
             now.held_back > 0 &&
                 ["warn", `${many(now.held_back, "session is", "sessions are")} held back.`, at("sessions", {held: "true"})],

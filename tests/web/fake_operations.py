@@ -171,7 +171,9 @@ class FakeOperations:
         self.by_id = {each.id: each for each in letters}
         self.jobs: dict[str, Replay] = {}
         self.remarks: dict[str, Remark] = {}
-        self.held = {"/orders": HeldChannel("/orders", "most receivers refuse", NOW_MS)}
+        self.held = {
+            "/orders": HeldChannel("/orders", "nobody takes it", NOW_MS, 2, NOW_MS + 20_000)
+        }
         self.changes: list[AuditEntry] = []
         # How far each look at a replay brings it.
         self.pace = 1

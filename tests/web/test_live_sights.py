@@ -72,7 +72,7 @@ async def test_what_is_held_back_does_not_count_as_waiting_long(house: LiveHouse
 async def test_what_a_held_channel_has_does_not_count_as_waiting_long(house: LiveHouse) -> None:
     client = await house.receiver("joe/1")
     client.subscribe("/b")
-    house.bayeux.guard.restore("/a", Held(0, "most refuse"))
+    house.bayeux.guard.restore("/a", Held(0, "most refuse"), house.now)
     await house.publish(1)
     assert (await house.live.figures()).oldest_ms is None
     house.bayeux.publish("/b", 2)

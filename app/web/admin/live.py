@@ -15,8 +15,16 @@ from app.bayeux.commands import Command, Registry, Result, run
 from app.bayeux.interventions import kill
 from app.bayeux.server import Bayeux
 from app.bayeux.sessions import Session
-from app.bayeux.standing import created_ms, find, first_entries, hold_of, last_seen_ms
+from app.bayeux.standing import (
+    created_ms,
+    find,
+    first_entries,
+    hold_of,
+    last_seen_ms,
+    wall_ms,
+)
 from app.delivery.dead_letters import DeadLetter
+from app.delivery.guard import Held
 from app.store.audit import Audit
 from app.store.connection import StoreUnavailable
 from app.store.letter_search import LetterFilter
@@ -144,9 +152,14 @@ class Live(LiveSights):
 
     async def held_channels(self) -> list[shapes.HeldChannel]:
         return [
-            shapes.HeldChannel(channel, held.reason, held.since)
+            self._held_channel(channel, held)
             for channel, held in sorted(self._bayeux.guard.held.items())
         ]
+
+    def _held_channel(self, channel: str, held: Held) -> shapes.HeldChannel:
+        retrial = self._bayeux.guard.retrials[channel]
+        next_attempt = None if retrial.is_under_way else wall_ms(self._bayeux, retrial.due)
+        return shapes.HeldChannel(channel, held.reason, held.since, retrial.failures, next_attempt)
 
     async def release(self, channel: str, who: str) -> None:
         with change(self._audit, who, "channel.release", channel):

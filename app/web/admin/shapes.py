@@ -130,11 +130,13 @@ class Clearing:
 
 @dataclass(frozen=True, slots=True)
 class HeldChannel:
-    """A channel whose delivery is held back, as most receivers refused most of its messages."""
+    """A channel whose delivery is held back, as nobody took its messages any more."""
 
     channel: str
     reason: str
     since: Ms
+    attempts: Annotated[Count, Field(description="How often it was tried again in vain.")]
+    next_attempt: Annotated[Ms | None, Field(description="Null while one is under way.")]
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,8 @@ from tests.serving import Server, end_whoever_lives_in
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     data = tmp_path_factory.mktemp("console")
-    server = Server({"journal": True, "data": str(data)})
+    # The guard decides soon.
+    server = Server({"journal": True, "data": str(data), "guard_window": 6000})
     yield ordinary(World(server.url, data))
     server.stop()
     end_whoever_lives_in(data)

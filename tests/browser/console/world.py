@@ -108,10 +108,17 @@ def ordinary(world: World) -> World:
 
 def troubled(world: World) -> None:
     """Nobody can take the messages of a channel, and the server notices."""
-    receivers = [world.receiver(f"disk-{n}/1", "/faulty") for n in "abc"]
-    world.publish("/faulty", *range(5))
-    for receiver in receivers:
-        world.refuse(receiver, "the disk is full")
+    names = [f"disk-{n}/1" for n in "abc"]
+    receivers = [world.receiver(name, "/faulty") for name in names]
+    world.publish("/faulty", "all is well")
+    for name in names:
+        world.settle(name)
+    for number in range(1000):
+        if world.ask("GET", "held-channels")["items"]:
+            return
+        world.publish("/faulty", number)
+        for receiver in receivers:
+            world.refuse(receiver, "the disk is full")
 
 
 def examined(world: World) -> World:

@@ -175,10 +175,12 @@ alice <~ /s06/lost {"data": 1, "ext": {"delivery": {"redelivered": 1, ...}}}
 alice ends the session
 walter leaves while waiting
 
-# A channel that most of its receivers refuse is held back from them, and operators hear of it
+# A channel that none of its receivers can take any more is held back from them, and operators hear of it
 transports: long-polling
 ! guard_receivers = 2
 ! guard_messages = 2
+! guard_window = 6000
+! guard_retry = 300000
 olga operates
 olga subscribes to /sys/alert
 olga ~> /meta/connect
@@ -188,30 +190,62 @@ carol handshakes
 carol subscribes to /faulty
 carol connects
 bob handshakes
-bob publishes 1 to /faulty
-bob publishes 2 to /faulty
-alice -> /meta/connect {"ext": {"ack": 1}}
-alice <- /faulty {"data": 1, "ext": {"delivery": {"seq": 1, ...}}}
-         /faulty {"data": 2, "ext": {"delivery": {"seq": 2, ...}}}
+alice ~> /meta/connect {"ext": {"ack": 1}}
+ben ~> /meta/connect {"ext": {"ack": 1}}
+-- All is well.
+bob publishes 0 to /faulty
+alice <~ /faulty {"data": 0, "ext": {"delivery": {"seq": 1, ...}}}
          /meta/connect ok {"ext": {"ack": 2}}
-alice ~> /meta/connect {"ext": {"ack": 2, "delivery": {"verdicts": [{"seq": 1, "errorCode": "user.update.error"}, {"seq": 2, "errorCode": "user.update.error"}]}}}
--- One of two is not most of them.
-olga is held for 100 ms
-ben -> /meta/connect {"ext": {"ack": 1}}
-ben <- /faulty {"data": 1, "ext": {"delivery": {"seq": 1, ...}}}
-       /faulty {"data": 2, "ext": {"delivery": {"seq": 2, ...}}}
+ben <~ /faulty {"data": 0, "ext": {"delivery": {"seq": 1, ...}}}
        /meta/connect ok {"ext": {"ack": 2}}
-ben ~> /meta/connect {"ext": {"ack": 2, "delivery": {"verdicts": [{"seq": 1, "errorCode": "user.update.error"}]}}}
-olga <~ /sys/alert {"data": {"kind": "channel held back", "channel": "/faulty", "reason": "2 of 2 receivers refused 3 of 3 messages"}, ...}
-        /meta/connect ok
+alice ~> /meta/connect {"ext": {"ack": 2}}
+ben ~> /meta/connect {"ext": {"ack": 2}}
+-- Now they can take nothing any more; at the first refusal the server begins to listen.
+bob publishes 1 to /faulty
+alice <~ /faulty {"data": 1, "ext": {"delivery": {"seq": 2, ...}}}
+         /meta/connect ok {"ext": {"ack": 3}}
+ben <~ /faulty {"data": 1, "ext": {"delivery": {"seq": 2, ...}}}
+       /meta/connect ok {"ext": {"ack": 3}}
+alice ~> /meta/connect {"ext": {"ack": 3, "delivery": {"verdicts": [{"seq": 2, "errorCode": "user.update.error"}]}}}
+ben ~> /meta/connect {"ext": {"ack": 3, "delivery": {"verdicts": [{"seq": 2, "errorCode": "user.update.error"}]}}}
+bob publishes 2 to /faulty
+alice <~ /faulty {"data": 2, "ext": {"delivery": {"seq": 3, ...}}}
+         /meta/connect ok {"ext": {"ack": 4}}
+ben <~ /faulty {"data": 2, "ext": {"delivery": {"seq": 3, ...}}}
+       /meta/connect ok {"ext": {"ack": 4}}
+alice ~> /meta/connect {"ext": {"ack": 4, "delivery": {"verdicts": [{"seq": 3, "errorCode": "user.update.error"}]}}}
+ben ~> /meta/connect {"ext": {"ack": 4, "delivery": {"verdicts": [{"seq": 3, "errorCode": "user.update.error"}]}}}
 bob publishes 3 to /faulty
+alice <~ /faulty {"data": 3, "ext": {"delivery": {"seq": 4, ...}}}
+         /meta/connect ok {"ext": {"ack": 5}}
+ben <~ /faulty {"data": 3, "ext": {"delivery": {"seq": 4, ...}}}
+       /meta/connect ok {"ext": {"ack": 5}}
+alice ~> /meta/connect {"ext": {"ack": 5, "delivery": {"verdicts": [{"seq": 4, "errorCode": "user.update.error"}]}}}
+ben ~> /meta/connect {"ext": {"ack": 5, "delivery": {"verdicts": [{"seq": 4, "errorCode": "user.update.error"}]}}}
+-- Somebody may take it yet.
+olga is held for 600 ms
+bob publishes 4 to /faulty
+alice <~ /faulty {"data": 4, "ext": {"delivery": {"seq": 5, ...}}}
+         /meta/connect ok {"ext": {"ack": 6}}
+ben <~ /faulty {"data": 4, "ext": {"delivery": {"seq": 5, ...}}}
+       /meta/connect ok {"ext": {"ack": 6}}
+alice ~> /meta/connect {"ext": {"ack": 6, "delivery": {"verdicts": [{"seq": 5, "errorCode": "user.update.error"}]}}}
+olga <~ /sys/alert {"data": {"kind": "channel held back", "channel": "/faulty", "reason": "2 of 2 receivers refused 7 of 7 messages"}, ...}
+        /meta/connect ok
+ben ~> /meta/connect {"ext": {"ack": 6, "delivery": {"verdicts": [{"seq": 5, "errorCode": "user.update.error"}]}}}
+bob publishes 5 to /faulty
 alice is held for 100 ms
 ben is held
+bob -> /faulty {"data": 6, "ext": {"delivery": {"refuseHeld": true}}}
+bob <- /faulty error "503:communication.user.holdback,/faulty:channel_held_back"
 -- Who cannot refuse anything gets everything.
 carol -> /meta/connect
-carol <- /faulty {"data": 1}
+carol <- /faulty {"data": 0}
+         /faulty {"data": 1}
          /faulty {"data": 2}
          /faulty {"data": 3}
+         /faulty {"data": 4}
+         /faulty {"data": 5}
          /meta/connect ok
 alice leaves while waiting
 ben leaves while waiting

@@ -99,7 +99,7 @@ def test_it_leaves_who_is_held_back() -> None:
 def test_it_leaves_though_its_channel_is_held_back() -> None:
     house = house_of()
     client = named(house)
-    house.bayeux.guard.restore("/a", Held(0, "nobody wants it"))
+    house.bayeux.guard.restore("/a", Held(0, "nobody wants it"), house.now)
     publish(house.connected(), 1)
     asked = client.connect()
     house.advance(1.2)

@@ -1,4 +1,4 @@
-"""When most receivers refuse most messages of a channel it is held back."""
+"""When nobody takes the messages of a channel any more it is held back; poison is not enough."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -12,6 +12,8 @@ from app.delivery.messages import Message
 
 CHANNEL = "/orders"
 NOW_MS = 1_700_000_000_000
+# Ids of messages that were published while the guard listened.
+LATER = (NOW_MS + 10_000_000) * 1_000_000
 
 
 class Watch:
@@ -19,29 +21,46 @@ class Watch:
 
     def __init__(self, **limits: float) -> None:
         # Of most rules one message shows as much as five.
-        chosen = {"window_s": 10.0, "min_messages": 1, **limits}
+        chosen = {"window_s": 10.0, "min_messages": 1, "hearing_s": 0.0, **limits}
         self.guard = Guard(GuardLimits(**chosen))  # type: ignore[arg-type]
         self.now = 100.0
         # Who would be hit besides those that say something.
         self.reached: list[str] = []
         self.asked = 0
 
-    def refuse(self, *people: object, channel: str = CHANNEL, message: int = 1) -> list[bool]:
-        """Whether each of these refusals holds the channel back."""
-        return [self._refuses(str(person), channel, message) for person in people]
+    @property
+    def now_ms(self) -> int:
+        return NOW_MS + round(self.now * 1000)
 
-    def _refuses(self, person: str, channel: str, message: int) -> bool:
-        if not self.guard.refused(Message(b"", id=message, channel=channel), person, self.now):
+    def refuse(
+        self,
+        *people: object,
+        channel: str = CHANNEL,
+        message: int = 1,
+        publisher: str = "ann",
+        knew: bool = True,
+    ) -> list[bool]:
+        """Whether each of these refusals holds the channel back."""
+        sent = Message(b"", id=LATER + message, channel=channel, sender=publisher)
+        return [self._refuses(str(person), sent, knew=knew) for person in people]
+
+    def _refuses(self, person: str, message: Message, *, knew: bool) -> bool:
+        if not self.guard.refused(message, person, self.now, self.now_ms, knew=knew):
             return False
-        return self.guard.hold(channel, self._reached(), self.now, NOW_MS) is not None
+        held = self.guard.hold(message.channel, self._reached(), self.now, self.now_ms)
+        return held is not None
 
     def _reached(self) -> Iterable[str]:
         self.asked += 1
         return self.reached
 
-    def take(self, *people: object, channel: str = CHANNEL) -> None:
+    def take(
+        self, *people: object, channel: str = CHANNEL, message: int = 0, publisher: str = "bob"
+    ) -> None:
+        """Messages that were published before anybody listened, if nothing else is said."""
+        sent = Message(b"", id=message and LATER + message, channel=channel, sender=publisher)
         for person in people:
-            self.guard.taken([Message(b"", channel=channel)], str(person), self.now)
+            self.guard.taken([sent], str(person), self.now)
 
     def is_held(self, channel: str = CHANNEL) -> bool:
         return self.guard.is_held(channel)
@@ -57,10 +76,10 @@ def test_a_channel_is_held_back_at_the_moment_when_enough_receivers_have_refused
 
 def test_it_says_since_when_and_why() -> None:
     watch = Watch()
-    watch.take(4)
+    watch.reached = ["4"]
     watch.refuse(1, 1, 2, 3)
     held = watch.guard.held[CHANNEL]
-    assert held == Held(NOW_MS, "3 of 4 receivers refused 4 of 5 messages")
+    assert held == Held(watch.now_ms, "3 of 4 receivers refused 4 of 4 messages")
 
 
 def test_one_receiver_that_refuses_everything_holds_nothing_back() -> None:
@@ -85,30 +104,18 @@ def test_messages_that_were_refused_half_a_window_ago_still_count() -> None:
 
 def test_many_refusals_by_few_of_many_receivers_hold_nothing_back() -> None:
     watch = Watch()
-    watch.take(*range(10))
+    watch.reached = [str(number) for number in range(10)]
     assert not any(watch.refuse(*[1, 2, 3, 4, 5] * 100))
-    assert watch.refuse(6, 6) == [False, True]
-
-
-def test_few_refusals_by_many_receivers_hold_nothing_back() -> None:
-    watch = Watch()
-    watch.take(*list(range(10)) * 3)
-    assert not any(watch.refuse(*range(10)))
-
-
-def test_somebody_who_refuses_very_often_does_not_speak_for_those_who_seldom_do() -> None:
-    watch = Watch()
-    watch.take(*[1, 2, 3] * 10)
-    watch.refuse(1, 2, 3)
-    assert not any(watch.refuse(*["loud"] * 1000))
+    assert watch.refuse(6) == [True]
 
 
 def test_half_is_not_most() -> None:
     watch = Watch()
-    watch.take(1, 2, 3)
-    assert watch.refuse(4, 5, 6, 6) == [False] * 4
-    assert watch.refuse(3) == [False]
-    assert watch.refuse(3) == [True]
+    watch.reached = ["1", "2", "3", "4", "5", "6"]
+    assert watch.refuse(1, 2, 3) == [False] * 3
+    watch.now += 1.0
+    assert watch.refuse(1) == [False]
+    assert watch.refuse(4) == [True]
 
 
 # Those that are reached but say nothing of single messages
@@ -125,9 +132,128 @@ def test_receivers_that_say_nothing_of_messages_are_counted_when_it_matters() ->
 
 def test_nobody_asks_who_is_reached_while_too_few_refuse() -> None:
     watch = Watch()
-    watch.take(*range(10))
-    watch.refuse(1, 2, 11, 12)
+    watch.refuse(1, 2)
     assert watch.asked == 0
+
+
+# Poison, and receivers that are broken
+
+
+def test_what_others_take_is_no_reason_to_hold_a_channel_back() -> None:
+    watch = Watch(hearing_s=1.0)
+    for number in range(1, 20):
+        watch.refuse(*range(50), message=number)
+        watch.take("good", message=number, publisher="ann")
+        watch.now += 0.5
+    assert not watch.is_held()
+
+
+def test_what_some_publishers_send_does_not_hold_back_what_others_do() -> None:
+    watch = Watch()
+    watch.refuse(1, publisher="eve")
+    for number in range(100):
+        watch.take(1, 2, 3, message=2 * number, publisher="ann")
+        assert not any(watch.refuse(1, 2, 3, message=2 * number + 1, publisher=f"eve {number}"))
+        watch.now += 0.1
+
+
+def test_who_never_took_anything_of_a_publisher_is_not_broken_for_refusing_it() -> None:
+    watch = Watch()
+    for number in range(100):
+        refused = watch.refuse(*range(10), message=number, publisher=f"eve {number}", knew=False)
+        assert not any(refused)
+    assert watch.refuse(1, 2, 3, message=100, knew=True)[-1] is False
+    assert any(watch.refuse(*range(10), message=101, knew=True))
+
+
+def test_others_have_time_to_take_what_some_refuse() -> None:
+    watch = Watch(hearing_s=5.0)
+    assert not any(watch.refuse(*range(10), message=1))
+    watch.now += 4.9
+    assert not any(watch.refuse(*range(10), message=2))
+    watch.now += 0.2
+    assert any(watch.refuse(*range(10), message=3))
+
+
+def test_the_time_begins_anew_when_something_was_taken() -> None:
+    watch = Watch(hearing_s=3.0)
+    watch.refuse(*range(10), message=1)
+    watch.take("good", message=1, publisher="ann")
+    watch.now += 2.0
+    watch.refuse(*range(10), message=2)
+    watch.refuse(*range(10), message=3)
+    watch.now += 2.0
+    assert not any(watch.refuse(*range(10), message=4))
+    watch.now += 1.1
+    assert any(watch.refuse(*range(10), message=5))
+
+
+def test_messages_that_may_have_been_taken_before_anybody_listened_do_not_count() -> None:
+    watch = Watch(min_messages=2)
+    old = [Message(b"", id=number, channel=CHANNEL, sender="ann") for number in range(1, 100)]
+    for message in old:
+        for person in ("1", "2", "3"):
+            assert not watch.guard.refused(message, person, watch.now, watch.now_ms)
+    assert not any(watch.refuse(1, 2, 3, message=1))
+    assert watch.refuse(1, message=2) == [True]
+
+
+def test_nor_do_those_of_a_time_in_which_nobody_listened() -> None:
+    watch = Watch(min_messages=3)
+    watch.refuse(1, 2, 3, message=1)
+    # Takers are heard for a window after the last refusal.
+    watch.now += 9.9
+    watch.guard.taken([Message(b"", channel=CHANNEL)], "1", watch.now)
+    watch.now += 0.2
+    unheard = Message(b"", id=watch.now_ms * 1_000_000 - 1, channel=CHANNEL, sender="ann")
+    watch.guard.refused(unheard, "1", watch.now, watch.now_ms)
+    assert watch.refuse(1, message=2) == [False]
+    assert watch.refuse(1, message=3) == [True]
+
+
+def test_publishers_are_told_apart_up_to_a_bound_and_those_who_pass_stay() -> None:
+    watch = Watch()
+    watch.refuse(1, publisher="eve")
+    watch.take(2, message=1, publisher="ann")
+    for number in range(1000):
+        assert not any(watch.refuse(1, 2, 3, message=number, publisher=f"eve {number}"))
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from("pr"), st.integers(0, 9), st.integers(0, 9), st.booleans()),
+        max_size=300,
+    )
+)
+def test_strangers_cannot_hold_a_channel_whose_other_messages_pass(
+    moves: list[tuple[str, int, int, bool]],
+) -> None:
+    """Ten of them publish and receive; ann publishes ten messages a second, which bob takes."""
+    watch = Watch(min_messages=5, hearing_s=2.0, window_s=24.0)
+    on_the_way: list[int] = []
+    poison = 0
+    watch.refuse("stranger 1", message=0, publisher="stranger 1")
+    for number, (kind, stranger, other, knew) in enumerate(moves * 3, 1):
+        watch.now += 0.1
+        # What ann says arrives, and bob's answer three messages later.
+        on_the_way.append(2 * number)
+        assert not any(
+            watch.refuse(
+                *(f"stranger {each}" for each in range(stranger + 1)),
+                message=2 * number,
+                publisher="ann",
+            )
+        )
+        if len(on_the_way) > 3:
+            watch.take("bob", message=on_the_way.pop(0), publisher="ann")
+        poison = 2 * number + 1
+        sender = f"stranger {other}"
+        if kind == "p":
+            assert not any(watch.refuse("bob", message=poison, publisher=sender, knew=knew))
+        else:
+            everybody = ["bob", *(f"stranger {each}" for each in range(stranger))]
+            assert not any(watch.refuse(*everybody, message=poison, publisher=sender, knew=knew))
+    assert not watch.is_held()
 
 
 def test_who_is_reached_and_has_said_something_counts_once() -> None:
@@ -149,17 +275,6 @@ def test_many_refusals_do_not_ask_each_time_who_is_reached() -> None:
 
 
 # Time
-
-
-def test_a_message_that_is_taken_never_holds_a_channel_back() -> None:
-    watch = Watch(min_receivers=1)
-    watch.take(1, 1, 2)
-    watch.refuse(1, 2)
-    watch.now += 5.0
-    watch.take(1)
-    watch.now += 5.0
-    watch.take(1)
-    assert not watch.is_held()
 
 
 def test_channels_are_watched_separately() -> None:
@@ -194,13 +309,6 @@ def test_halves_are_forgotten_one_after_the_other() -> None:
     assert watch.refuse(4) == [True]
 
 
-def test_who_only_took_messages_half_a_window_ago_has_refused_nothing() -> None:
-    watch = Watch(min_receivers=1)
-    watch.take(1, 1, 2, 2)
-    watch.now += 5.0
-    assert not any(watch.refuse(*[3] * 10))
-
-
 # What is held back
 
 
@@ -226,7 +334,7 @@ def test_what_is_not_held_back_is_not_released() -> None:
 
 def test_what_was_held_back_before_can_be_held_back_again_and_released() -> None:
     watch = Watch()
-    assert watch.guard.restore(CHANNEL, Held(NOW_MS, "why"))
+    assert watch.guard.restore(CHANNEL, Held(NOW_MS, "why"), watch.now)
     assert watch.is_held()
     assert not any(watch.refuse(1, 2, 3))
     assert watch.guard.release(CHANNEL)
@@ -236,7 +344,7 @@ def test_a_guard_that_is_off_holds_nothing_back() -> None:
     watch = Watch(is_on=False)
     watch.take(1)
     assert not any(watch.refuse(*range(10)))
-    assert not watch.guard.restore(CHANNEL, Held(NOW_MS, "why"))
+    assert not watch.guard.restore(CHANNEL, Held(NOW_MS, "why"), watch.now)
     assert not watch.is_held()
 
 
@@ -251,7 +359,7 @@ def test_what_is_held_back_can_only_be_changed_by_the_guard() -> None:
 
 def test_a_few_of_many_receivers_stand_for_all() -> None:
     watch = Watch(receivers=100)
-    watch.take(*range(3000))
+    watch.reached = [str(number) for number in range(3000)]
     assert any(watch.refuse(*list(range(3000)) * 2))
     assert watch.guard.held[CHANNEL].reason.startswith("about ")
 
@@ -301,37 +409,56 @@ def test_no_more_channels_are_held_back_than_can_be_remembered() -> None:
     assert watch.refuse(5, channel="/b") == [True]
 
 
-NOTE = st.tuples(st.integers(0, 6), st.booleans(), st.sampled_from([0.0, 0.0, 1.0, 4.0, 9.0, 11.0]))
+NOTE = st.tuples(
+    st.integers(0, 4),
+    st.booleans(),
+    st.sampled_from([0.0, 0.0, 1.0, 4.0, 9.0, 11.0]),
+    st.sampled_from("abc"),
+    st.booleans(),
+)
 
 
-@given(st.lists(NOTE, max_size=60), st.integers(1, 4), st.integers(1, 3))
+@given(st.lists(NOTE, max_size=60), st.integers(1, 3), st.integers(1, 3))
 def test_the_guard_decides_like_one_that_remembers_everything(
-    notes: list[tuple[int, bool, float]], min_receivers: int, min_messages: int
+    notes: list[tuple[int, bool, float, str, bool]], min_receivers: int, min_messages: int
 ) -> None:
     watch = Watch(min_receivers=min_receivers, min_messages=min_messages)
-    # Of each half: who said it, whether that was a refusal, of which message.
-    halves: list[list[tuple[int, bool, int]]] = [[], []]
+    # Of each half: who said it, whether that was a refusal, of whose message, and whether it knew.
+    halves: list[list[tuple[int, bool, str, bool]]] = [[], []]
     start: float | None = None
-    for number, (person, refuses, pause_s) in enumerate(notes):
+    for number, (person, refuses, pause_s, publisher, knew) in enumerate(notes, 1):
         watch.now += pause_s
+        if start is None and not refuses:
+            watch.take(person, message=number, publisher=publisher)
+            continue
         if start is None or watch.now - start >= 5.0:
             gap = start is not None and watch.now - start < 10.0
             halves, start = [halves[1] if gap else [], []], watch.now
-        halves[1].append((person, refuses, number % 5))
+        halves[1].append((person, refuses, publisher, knew))
         said = halves[0] + halves[1]
-        balance: Counter[int] = Counter()
-        for who, was_refusal, _ in said:
-            balance[who] += 1 if was_refusal else -1
-        refusing = sum(more > 0 for more in balance.values())
-        is_bad = (
-            refusing >= min_receivers
-            and 2 * refusing > len(balance)
-            and len({message for _, was_refusal, message in said if was_refusal}) >= min_messages
-        )
         if not refuses:
-            watch.take(person)
+            watch.take(person, message=number, publisher=publisher)
             continue
-        assert watch.refuse(person, message=number % 5) == [is_bad]
+        is_bad = _is_bad(said, min_receivers, min_messages)
+        refused = watch.refuse(person, message=number, publisher=publisher, knew=knew)
+        assert refused == [is_bad]
         if is_bad:
             watch.guard.release(CHANNEL)
             halves, start = [[], []], None
+
+
+def _is_bad(said: list[tuple[int, bool, str, bool]], min_receivers: int, min_messages: int) -> bool:
+    """Most who said anything refuse what they took before, and of nobody enough passes."""
+    balance: Counter[int] = Counter()
+    refused, passed = Counter[str](), Counter[str]()
+    for who, was_refusal, publisher, _ in said:
+        balance[who] += 1 if was_refusal else -1
+        (refused if was_refusal else passed)[publisher] += 1
+    knew = {who for who, was_refusal, _, knew in said if was_refusal and knew}
+    broken = sum(more > 0 and who in knew for who, more in balance.items())
+    return (
+        broken >= min_receivers
+        and 2 * broken > len(balance)
+        and not any(2 * count >= refused[publisher] for publisher, count in passed.items())
+        and refused.total() >= min_messages
+    )

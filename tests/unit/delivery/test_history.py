@@ -239,7 +239,7 @@ def test_a_channel_that_is_held_back_loses_nothing_meanwhile() -> None:
     court = Court()
     court.most = 1
     court.hand_over("a")
-    court.guard.restore("/a", Held(0, "most refuse it"))
+    court.guard.restore("/a", Held(0, "most refuse it"), court.now)
     court.settlement.change_hands(court.receiver, court.now)
     court.settlement.make_room(court.receiver, -1)
     assert court.letters() == []

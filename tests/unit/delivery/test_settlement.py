@@ -95,6 +95,9 @@ class Court:
     def alert(self, channel: str, reason: str, /) -> None:
         self.alerts.append(f"{channel}: {reason}")
 
+    def release(self, channel: str, /) -> None:
+        self.alerts.append(f"{channel} flows")
+
     def policy(self, receiver: Receiver, /) -> Mapping[str, Any] | None:
         return {"retries": 2}
 
@@ -468,57 +471,6 @@ def test_what_is_given_back_is_marked_once_however_many_are_refused(
     court.judge(*[no(seq, error_codes.HOLDBACK) for seq in range(2, 9)])
     assert marks == [7, 1, 1, 1, 1, 1, 1]
     assert [entry.redelivered for entry in court.queue.returned.values()] == [1] * 7
-
-
-# Channels
-
-
-def refuse_all(court: Court, texts: str, *receivers: Receiver, code: ErrorCode = REFUSED) -> None:
-    """These get messages and can take none of them."""
-    for receiver in receivers:
-        court.offer(*texts, receiver=receiver)
-        entries = receiver.queue.hand_over(court.now)
-        court.judge(*[no(entry.seq, code) for entry in entries], receiver=receiver)
-
-
-def test_a_channel_that_most_receivers_refuse_is_held_back_and_told_of() -> None:
-    court = Court()
-    refuse_all(court, "abcde", *map(court.add, range(3)))
-    assert court.alerts == ["/a: 3 of 3 receivers refused 11 of 11 messages"]
-
-
-def test_receivers_that_are_not_heard_of_but_would_be_hit_speak_for_the_channel() -> None:
-    court = Court()
-    court.others = ["ann", "bob", "eve"]
-    refuse_all(court, "abcde", *map(court.add, range(3)))
-    assert court.alerts == []
-
-
-def test_receivers_that_acknowledge_whole_batches_speak_for_the_channel_too() -> None:
-    court = Court()
-    receivers = [court.add(number) for number in range(10)]
-    for batch, text in enumerate("abcde", 1):
-        for receiver in receivers[:7]:
-            court.offer(text, receiver=receiver)
-            receiver.queue.hand_over(court.now)
-            court.settlement.acked(receiver, receiver.queue.acknowledge(batch), court.now)
-        refuse_all(court, text, *receivers[7:])
-    assert court.alerts == []
-
-
-def test_the_sessions_of_one_subject_count_as_one_receiver() -> None:
-    court = Court()
-    receivers = [court.add(number) for number in range(6)]
-    for number, receiver in enumerate(receivers):
-        receiver.go_by(f"joe/{number}")
-    refuse_all(court, "abcde", *receivers)
-    assert court.alerts == []
-
-
-def test_holding_back_is_no_refusal() -> None:
-    court = Court()
-    refuse_all(court, "abcde", *map(court.add, range(5)), code=error_codes.HOLDBACK)
-    assert court.alerts == []
 
 
 def test_what_finds_no_room_among_the_letters_is_discarded_and_counted() -> None:

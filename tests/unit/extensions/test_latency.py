@@ -47,10 +47,10 @@ def test_what_waits_for_a_channel_that_is_held_back_is_not_slow() -> None:
     house, watch = watched()
     client = receiver(house)
     client.subscribe("/b")
-    house.bayeux.guard.restore("/a", Held(0, "most refuse"))
+    house.bayeux.guard.restore("/a", Held(0, "most refuse"), house.now)
     waiting = wait(client)
     publish(house, "held back")
-    house.advance(20.0)
+    house.advance(3.0)
     assert longest(house, watch) is None
     publish(house, "at once", channel="/b")
     house.turn()
