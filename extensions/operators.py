@@ -5,7 +5,6 @@ else. Data for the service is `{cmd, value?}`, a command of the administrative g
 """
 
 import hmac
-import logging
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, ClassVar, Protocol
@@ -19,8 +18,7 @@ from app.bayeux.grammar import ILLEGAL, CommandRefused
 from app.bayeux.server import Bayeux
 from app.bayeux.services import Call
 from app.bayeux.sessions import Session
-
-log = logging.getLogger(__name__)
+from app.delivery.notices import WRONG_TOKEN
 
 SERVICE = "/service/admin"
 NOT_ALLOWED = "user.security.authorization.notAuthorized"
@@ -56,7 +54,7 @@ class Operators(ServerExtension):
     Args:
         role_of: The role that a token gives, in a time that tells nothing about the token.
         warrant_of: What shows, in place of the token, that a session has this role.
-        guess: Counts a wrong token; zero, or in how many seconds another may be tried.
+        guess: Counts a wrong token of an address; zero, or in how many seconds another may come.
         registry: What commands are about, at this moment.
         note: The audit, which hears of every command that changes something.
         wait: Waits as long as a command says, and calls back with the time.
@@ -70,7 +68,7 @@ class Operators(ServerExtension):
         *,
         role_of: Callable[[str], str | None],
         warrant_of: Callable[[str], str],
-        guess: Callable[[float], float],
+        guess: Callable[[str, float], float],
         registry: Callable[[], Registry],
         note: Note,
         wait: Wait,
@@ -96,7 +94,7 @@ class Operators(ServerExtension):
         if role is not None:
             session.role, session.warrant = role, self._warrant_of(role)
         elif not self._may_be_anothers():
-            self._refuse(now)
+            self._refuse(session.caller.address, now)
 
     def _may_be_anothers(self) -> bool:
         """Whether somebody else knows tokens: then a wrong one of ours may be a right one there."""
@@ -105,13 +103,13 @@ class Operators(ServerExtension):
             "authentication" in each.owns for each in bayeux.extensions if each is not self
         )
 
-    def _refuse(self, now: float) -> None:
-        wait_s = self._guess(now)
+    def _refuse(self, address: str, now: float) -> None:
+        self._bayeux.notices.tell(WRONG_TOKEN, address or "this machine", "a handshake")
+        wait_s = self._guess(address, now)
         if wait_s:
             # Right ones are never kept out by wrong ones: this is about whoever goes on guessing.
             advice = reconnect_advice(self._bayeux.options, "handshake", wait_s)
             raise Refused(BayeuxError.SERVER_BUSY, advice=advice)
-        log.warning("a wrong operators' token was presented at a handshake")
         raise Refused(BayeuxError.HANDSHAKE_DENIED)
 
     def _warranted(self, warrant: str) -> str:

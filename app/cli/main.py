@@ -11,7 +11,7 @@ from typer.core import TyperCommand, TyperGroup
 # Where each command is, and what it says of itself. A module is imported when its command is used:
 # whoever asks what there is need not wait for the server, nor a script for what draws tables.
 COMMANDS = {
-    "serve": ("app.cli.serve", "Run the server until it gets SIGTERM or SIGINT."),
+    "serve": ("app.cli.serve", "Run the server until it gets SIGTERM, SIGINT or SIGHUP."),
     "command": ("app.cli.command", "Ask or run an administrative command."),
     "dead": ("app.cli.dead", "Dead letters."),
     "session": ("app.cli.session", "Sessions."),

@@ -29,7 +29,7 @@ _errors = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
 def serve(config: Path | None, given: dict[str, Any]) -> None:
-    """Run the server until it gets SIGTERM or SIGINT."""
+    """Run the server until it gets SIGTERM, SIGINT or SIGHUP."""
     try:
         found = read_settings(config, given)
         logs.configure(found.log_level)
@@ -82,7 +82,7 @@ def _raise_limit_of_files() -> None:
 async def _serve(found: Settings) -> None:
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in _stop_signals():
         loop.add_signal_handler(number, stopped.set)
     token = (found.data / OPERATOR_FILE).absolute()
     is_first_start = not token.exists()
@@ -94,6 +94,12 @@ async def _serve(found: Settings) -> None:
         sys.stdout.write(said)
         sys.stdout.flush()
         await stopped.wait()
+
+
+def _stop_signals() -> list[signal.Signals]:
+    """All drain alike; under nohup a terminal that hangs up stops nothing."""
+    ignores_hangup = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    return [signal.SIGTERM, signal.SIGINT] + ([] if ignores_hangup else [signal.SIGHUP])
 
 
 def _where(url: str, path: str) -> str:

@@ -1,7 +1,6 @@
 """The only place that names concrete classes: settings in, a running server out."""
 
 import asyncio
-import fcntl
 import gc
 import importlib
 import logging
@@ -12,13 +11,14 @@ import signal
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 from app.bayeux.hooks import check_outcome
 from app.bayeux.server import Bayeux
 from app.compose.administration import make_administration
 from app.compose.cannot_start import CannotStart as CannotStart
+from app.compose.data_directory import own_directory
 from app.compose.journal import begin_journal, open_journal
 from app.compose.listeners import Offer, open_listeners
 from app.compose.options import options_of, web_options
@@ -53,7 +53,7 @@ async def serving(settings: Settings) -> AsyncIterator[str]:
     """A running server; its URL while it runs, an orderly stop afterwards."""
     async with AsyncExitStack() as stack:
         places = await find_places(settings)
-        stack.enter_context(_own_directory(settings.data))
+        directory = stack.enter_context(own_directory(settings.data))
         tokens = _open_tokens(settings.data)
         storage = await open_storage(settings, stack, _stop_at_once)
         heads = Heads(settings.hsts_s)
@@ -77,11 +77,10 @@ async def serving(settings: Settings) -> AsyncIterator[str]:
         begin_journal(clerk, bayeux, storage.store, settings, stack, clock)
         await administration.replays.resume()
         door = WebSocketDoor(endpoint)
+        vigil = storage.watch(directory, stack)
 
         async def readiness() -> str | None:
-            if bayeux.is_stopping:
-                return "stopping"
-            return None if storage.line.is_up else "the store cannot be reached"
+            return "stopping" if bayeux.is_stopping else vigil.complaint()
 
         _say_what_is_missing(settings, places)
         _start(clockwork, bayeux, storage, stack)
@@ -224,22 +223,3 @@ def _open_tokens(data: Path) -> Tokens:
 def _stop_at_once() -> None:
     """Another process keeps the sessions of this one now: there must not be two."""
     os.kill(os.getpid(), signal.SIGTERM)
-
-
-@contextmanager
-def _own_directory(path: Path) -> Iterator[None]:
-    """The data directory, for this process alone."""
-    try:
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        lock = os.open(path / "lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-    except OSError as error:
-        raise CannotStart(f"data {path}: {error.strerror}") from error
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(lock)
-        raise CannotStart(f"data {path}: another server uses this directory") from None
-    try:
-        yield
-    finally:
-        os.close(lock)

@@ -97,7 +97,7 @@ def make_administration(
         bayeux,
         role_of=partial(_role_of, tokens),
         warrant_of=lambda role: tokens.warrant(Role[role.upper()]),
-        guess=partial(Throttle(STRANGERS).take, "a handshake"),
+        guess=Throttle(STRANGERS).take,
         registry=registry,
         note=audit.note,
         wait=patience.wait,

@@ -1,5 +1,6 @@
 """The store of a server: its own Valkey or somebody else's Redis, opened, read and watched."""
 
+import asyncio
 import logging
 import random
 import secrets
@@ -11,6 +12,9 @@ from functools import partial
 from app.bayeux.records import discard_orphans, record_of, restore
 from app.bayeux.server import Bayeux
 from app.bayeux.sessions import Session
+from app.compose.data_directory import DataDirectory
+from app.compose.tasks import cancel
+from app.compose.vigil import Vigil
 from app.delivery.keeper import Kept
 from app.delivery.letter_room import LetterLimits, LetterRoom
 from app.settings import Settings
@@ -50,6 +54,7 @@ class Storage:
         settings: Settings,
         on_fenced: Callable[[], None],
         replicas: Replicas | None,
+        embedded: EmbeddedValkey | None,
     ) -> None:
         self.url = url
         self.line = line
@@ -71,11 +76,22 @@ class Storage:
             ),
         )
         self.stamps = Stamps(0)
+        self._embedded = embedded
         self._bayeux: Bayeux | None = None
 
     async def open(self) -> None:
         """From now on nobody else writes."""
         self.stamps = Stamps(await self.store.open())
+
+    def watch(self, directory: DataDirectory, stack: AsyncExitStack) -> Vigil:
+        """See from now on that the store, and what it rests on, does not vanish."""
+        places, line = [directory.is_there], None
+        if self._embedded is not None:
+            places.append(self._embedded.is_there)
+            line = self.line
+        vigil = Vigil(places, self.store, line)
+        stack.push_async_callback(cancel, asyncio.create_task(vigil.run()))
+        return vigil
 
     async def load(self, bayeux: Bayeux, clock: Callable[[], float]) -> None:
         """Bring back the sessions that were kept, with what waits for them."""
@@ -127,6 +143,7 @@ async def open_storage(
 ) -> Storage:
     """The store, closed with the stack. Raises `StoreUnavailable`."""
     url = settings.redis
+    embedded = None
     if url is None:
         embedded = EmbeddedValkey(settings.data, Durability(settings.durability))
         url = await stack.enter_async_context(embedded)
@@ -137,7 +154,7 @@ async def open_storage(
     replicas = None
     if settings.redis is not None:
         replicas = await _compare(settings, settings.redis, line, stack)
-    storage = watch.storage = Storage(url, line, settings, on_fenced, replicas)
+    storage = watch.storage = Storage(url, line, settings, on_fenced, replicas, embedded)
     stack.push_async_callback(storage.store.close, _CLOSING_S)
     await storage.open()
     return storage

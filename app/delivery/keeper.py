@@ -68,6 +68,11 @@ class Keeper(Protocol):
         ...
 
     @property
+    def takes_messages(self) -> bool:
+        """Whether new messages are kept now: the store is there, and has room for them."""
+        ...
+
+    @property
     def is_prompt(self) -> bool:
         """Whether the store answers at once; if not, it may never hear of a hand-over made now."""
         ...

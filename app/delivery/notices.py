@@ -1,4 +1,4 @@
-"""What befalls sessions, in the log: at once, but no more than somebody could read."""
+"""What befalls sessions, or comes from strangers, in the log: at once, but not without bound."""
 
 import logging
 from dataclasses import dataclass
@@ -38,6 +38,7 @@ CUT = Incident(logging.INFO, "a connection of session %s was closed: %s")
 DROPPED = Incident(logging.INFO, "a message of session %s was dropped by %s")
 TURNED_AWAY = Incident(logging.WARNING, "a connection to the %s listener was closed: %s")
 OVERSPENT = Incident(logging.WARNING, "%s is over its budget of %s")
+WRONG_TOKEN = Incident(logging.WARNING, "a wrong token came from %s to %s")
 
 INCIDENTS = (
     REFUSED,
@@ -58,6 +59,7 @@ INCIDENTS = (
     DROPPED,
     TURNED_AWAY,
     OVERSPENT,
+    WRONG_TOKEN,
 )
 _OTHERS = "(others)"
 
@@ -75,7 +77,7 @@ class Notices:
         self._ends_at = 0.0
 
     def tell(self, incident: Incident, session: str, reason: str, count: int = 1) -> None:
-        """It happened so many times to the session of this key."""
+        """It happened so many times to the session of this key, or from this address."""
         told = self._told[incident]
         case = (session, reason)
         if case in told:

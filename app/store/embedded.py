@@ -74,6 +74,10 @@ class EmbeddedValkey:
     ) -> None:
         await self.close()
 
+    def is_there(self) -> bool:
+        """Whether its directory is where it was."""
+        return self._home.is_there()
+
     async def open(self) -> str:
         """The URL of a store that answers."""
         self._home.claim()

@@ -13,6 +13,7 @@ from app.store.connection import StoreUnavailable
 _LONGEST_PATH = 100
 _LONGEST_LOG = 1024**2
 _TAIL = 64 * 1024
+_KEEPER = "keeper.lock"
 
 
 class Home:
@@ -37,7 +38,7 @@ class Home:
         """Make it ours; nobody else may use it meanwhile."""
         try:
             self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._claim = self._lock("keeper.lock")
+            self._claim = self._lock(_KEEPER)
         except OSError as error:
             raise StoreUnavailable(f"{self.directory}: {error.strerror}") from error
         if self._claim is None:
@@ -48,6 +49,16 @@ class Home:
         if self._claim is not None:
             os.close(self._claim)
             self._claim = None
+
+    def is_there(self) -> bool:
+        """Whether what is ours is where it was."""
+        if self._claim is None:
+            return False
+        try:
+            found = (self.directory / _KEEPER).stat()
+        except OSError:
+            return False
+        return os.path.samestat(found, os.fstat(self._claim))
 
     def hold(self) -> int | None:
         """The lock for a new Valkey to inherit, or nothing while one lives."""

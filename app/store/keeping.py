@@ -33,6 +33,7 @@ from app.store.keys import Keys
 from app.store.line import Line
 from app.store.loading import Loaded, Loading, Orphaned
 from app.store.refusals import ScriptFailed, StoreRefused
+from app.store.refusing import Refusing
 from app.store.scripts import Call, Take
 from app.store.turn import Keeping, Outgoing, Turns
 from app.store.waiting import Confirm, Waiting, hear, tell
@@ -121,6 +122,8 @@ class Store:
         self._rest_gone: asyncio.Event | None = None
         self._waiting = Waiting(self._loop, confirm)
         self._keyed = Keyed(self._disown)
+        self._refusing = Refusing(self._loop.time)
+        self._is_probing = False
         # Answers come in the order of the calls; with some the journal hears of a note.
         self._sent: deque[tuple[Callable[[object], None], int]] = deque()
         self._answers = 0
@@ -183,6 +186,18 @@ class Store:
     @property
     def is_available(self) -> bool:
         return self._state is _OPEN and self.line.has_room
+
+    @property
+    def takes_messages(self) -> bool:
+        return self.is_available and not self._refusing.reason
+
+    @property
+    def complaint(self) -> str | None:
+        """Why no message can be kept now, if so."""
+        if not self.is_available:
+            return "the store cannot be reached"
+        reason = self._refusing.reason
+        return f"the store takes no messages: {reason}" if reason else None
 
     @property
     def is_prompt(self) -> bool:
@@ -435,7 +450,7 @@ class Store:
         self._answers += 1
         if isinstance(reply, ScriptFailed) and reply.code == "EPOCH":
             self._lose(str(reply))
-        elif isinstance(reply, (ScriptFailed, StoreRefused)):
+        elif isinstance(reply, ScriptFailed):
             log.error("the store did not do what it was told: %s", reply)
         if note and self._recorder is not None:
             # That of a message which repeats another is not there either.
@@ -456,6 +471,7 @@ class Store:
         self, messages: Sequence[Keeping], told: Callable[[object], None], reply: object
     ) -> None:
         if isinstance(reply, StoreRefused):
+            self._refusing.hear(str(reply), len(messages))
             # It may have been kept before its answer was lost and the call repeated.
             for keeping in messages:
                 if self._recorder is not None:
@@ -465,7 +481,23 @@ class Store:
             self._keyed.refuse(keeping.message for keeping in messages)
         elif isinstance(reply, list):
             self._keyed.hear((keeping.message for keeping in messages), reply)
+        if not isinstance(reply, Exception):
+            self._refusing.end()
         told(reply)
+
+    def probe(self) -> None:
+        """Ask whether the store would take a message: one without memory is there all the same."""
+        if self.is_available and not self._is_probing:
+            self._is_probing = True
+            self._call(scripts.probe(self.keys, self.epoch), self._probed, may_be_refused=True)
+            self.line.flush()
+
+    def _probed(self, reply: object) -> None:
+        self._is_probing = False
+        if isinstance(reply, StoreRefused):
+            self._refusing.hear(str(reply), 0)
+        elif not isinstance(reply, Exception):
+            self._refusing.end()
 
     def _disown(self, claims: Sequence[Claim], done: Callable[[], None]) -> None:
         self._turns.disown(claims)

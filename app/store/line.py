@@ -82,6 +82,8 @@ class Line:
         self._look_at = 0.0
         self._keeping: asyncio.Task[None] | None = None
         self._is_closed = False
+        # Why the store is not to be used although it may be there; empty if it is.
+        self._suspended = ""
 
     @property
     def is_up(self) -> bool:
@@ -143,6 +145,15 @@ class Line:
         self.is_full = False
         for call in waiting:
             self._tell(call.done, LineClosed())
+
+    def suspend(self, why: str) -> None:
+        """Use the store no more until `resume`: what it says it has may be lost."""
+        self._suspended = why
+        self._leave(why)
+
+    def resume(self) -> None:
+        """Use the store again."""
+        self._suspended = ""
 
     # Calls
 
@@ -252,8 +263,13 @@ class Line:
         while True:
             await asyncio.sleep(self._pause_s * (0.5 + self._random() / 2))
             self._pause_s = min(2 * self._pause_s, _LONGEST_PAUSE_S)
+            if self._suspended:
+                continue
             try:
-                return await self._connect()
+                wire = await self._connect()
+                if not self._suspended:
+                    return wire
+                wire.abort(self._suspended)
             except Unusable as error:
                 log.debug("the store at %s cannot be used: %s", self._address, error)
 

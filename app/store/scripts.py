@@ -140,6 +140,11 @@ def keep(keys: Keys, epoch: str, messages: Sequence[tuple[Message, Sequence[str]
     return Call(KEEP, positions.keys, args)
 
 
+def probe(keys: Keys, epoch: str) -> Call:
+    """Keep nothing: done if a message would be kept, and refused if it would be refused."""
+    return Call(KEEP, [keys.meta, keys.bodies], [epoch, _ID % 0])
+
+
 def keep_keyed(
     keys: Keys, epoch: str, messages: Sequence[tuple[Message, Sequence[str]]], most: int
 ) -> Call:

@@ -145,7 +145,7 @@ class BayeuxCollector(Collector):
         yield GaugeMetricFamily(
             "holdfast_store_available",
             "Whether durable work is possible.",
-            value=self._bayeux.hub.keeper.is_available,
+            value=self._bayeux.hub.keeper.takes_messages,
         )
 
     def _journal(self) -> Iterator[Metric]:

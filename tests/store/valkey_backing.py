@@ -43,6 +43,10 @@ class Desk:
         return self.store.is_available
 
     @property
+    def takes_messages(self) -> bool:
+        return self.store.takes_messages
+
+    @property
     def is_prompt(self) -> bool:
         # How fast the machine is must not matter here.
         return True

@@ -382,7 +382,7 @@ async def test_tokens_are_in_no_log(admin: Admin, caplog: pytest.LogCaptureFixtu
     # The test's own server has an access log, ours has none.
     lines = [each.getMessage() for each in caplog.records if each.name.startswith("app.")]
     assert lines == [
-        "a wrong token was presented to the administration",
+        "a wrong token came from 127.0.0.1 to the administration",
         "an administrative request failed",
     ]
 

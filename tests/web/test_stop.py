@@ -44,7 +44,7 @@ def settled(person: SocketPerson) -> SocketPerson:
 
 
 @patient
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_an_idle_server_ends_at_once_with_code_0(number: int, server: Program) -> None:
     url = url_of(server)
     with Person(url) as person:

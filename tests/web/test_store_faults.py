@@ -157,6 +157,31 @@ async def test_a_full_store_refuses_what_it_must_keep_and_nothing_else(
     await scene.recovers()
 
 
+def available(metrics: str) -> float:
+    [found] = re.findall(r"^holdfast_store_available (\S+)", metrics, re.MULTILINE)
+    return float(found)
+
+
+async def test_a_full_store_is_not_ready_until_it_has_room_again_whether_anybody_asks_or_not(
+    scene: Scene, valkey: ValkeyServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    valkey.set(maxmemory="1", maxmemory_policy="noeviction")
+    await scene.becomes(ready=False)
+    status, why = await scene.get("/readyz")
+    assert status == 503
+    assert why.startswith("the store takes no messages: OOM")
+    assert available((await scene.get("/metrics"))[1]) == 0
+    for _ in range(5):
+        assert await scene.publish("/kept", "refused") == AWAY
+    # Once, not for each of them.
+    said = [line for line in caplog.messages if "the store takes no messages" in line]
+    assert len(said) == 1
+    valkey.set(maxmemory="0")
+    await scene.recovers()
+    assert available((await scene.get("/metrics"))[1]) == 1
+    assert "the store takes messages again, 5 more were refused" in caplog.messages
+
+
 async def test_a_store_that_became_a_replica_is_waited_for(
     scene: Scene, valkey: ValkeyServer
 ) -> None:

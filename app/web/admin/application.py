@@ -14,6 +14,7 @@ from pydantic import BaseModel, ValidationError
 
 from app.bayeux.grammar import CommandRefused
 from app.delivery.buckets import Rate
+from app.delivery.notices import WRONG_TOKEN, Notices
 from app.web.admin import faults, ndjson
 from app.web.admin.address import API, FEED, LINES
 from app.web.admin.faults import RequestFault, illegal
@@ -26,6 +27,7 @@ from app.web.encodings import encoding_of, is_transfer_known
 from app.web.endpoint import Endpoint
 from app.web.long_polling import long_poll
 from app.web.origins import Origins, Standing
+from app.web.peers import Peers
 
 log = logging.getLogger(__name__)
 
@@ -71,7 +73,9 @@ def make_admin(
     With an endpoint it has the console's way to the Bayeux server: long-polling for whoever shows
     a token with each request.
     """
-    door = _Door(tokens, clock)
+    notices = Notices() if feed is None else feed.bayeux.notices
+    peers = Peers() if feed is None else feed.options.peers
+    door = _Door(tokens, clock, notices, peers)
 
     @web.middleware
     async def guard(request: web.Request, handler: _Handler) -> web.StreamResponse:
@@ -98,9 +102,13 @@ async def _add_headers(_: web.Request, response: web.StreamResponse) -> None:
 class _Door:
     """Lets in who has a token, not too often, and turns whatever goes wrong into an answer."""
 
-    def __init__(self, tokens: Tokens, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, tokens: Tokens, clock: Callable[[], float], notices: Notices, peers: Peers
+    ) -> None:
         self._tokens = tokens
         self._clock = clock
+        self._notices = notices
+        self._peers = peers
         self._signed_in = {role: Throttle(_SIGNED_IN) for role in Role}
         self._strangers = Throttle(STRANGERS)
 
@@ -120,15 +128,16 @@ class _Door:
 
     def _let_in(self, request: web.Request) -> Caller:
         role = self._role(request)
+        address = self._peers.caller(request.headers, request.transport).address
+        if role is None and "Authorization" in request.headers:
+            self._notices.tell(WRONG_TOKEN, address or "this machine", "the administration")
         throttle = self._strangers if role is None else self._signed_in[role]
         # A right token is never kept out by wrong ones from the same address, such as a proxy's.
-        wait_s = throttle.take(request.remote or "", self._clock())
+        wait_s = throttle.take(address, self._clock())
         if wait_s > 0.0:
             headers = {"Retry-After": str(math.ceil(wait_s))}
             raise RequestFault(429, faults.TOO_OFTEN, "too many requests", headers)
         if role is None:
-            if "Authorization" in request.headers:
-                log.warning("a wrong token was presented to the administration")
             raise RequestFault(401, faults.NOT_SIGNED_IN, "a valid token is needed", _SIGN_IN)
         if request.method != "GET":
             _check_origin(request)

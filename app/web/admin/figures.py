@@ -105,7 +105,7 @@ class FigureDesk:
             ),
             channels=len(hub.routes),
             channels_held_back=len(bayeux.guard.held),
-            store_available=hub.keeper.is_available,
+            store_available=hub.keeper.takes_messages,
             letters=None if letters is None else letters.total,
             letters_lately=None if letters is None else letters.lately,
             letters_oldest=None if letters is None else letters.oldest,

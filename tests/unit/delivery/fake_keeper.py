@@ -37,6 +37,10 @@ class FakeKeeper:
         self._silent: list[Callable[[Kept], None]] = []
         self._answers: list[Callable[[], None]] = []
 
+    @property
+    def takes_messages(self) -> bool:
+        return self.is_available
+
     def keep(self, message: Message, keys: Sequence[str], done: Callable[[Kept], None]) -> None:
         outcome = self.outcome
         if outcome is Kept.KEPT and message.key is not None:

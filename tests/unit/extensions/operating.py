@@ -48,7 +48,7 @@ class Waiting(list[tuple[Command, Callable[[float], None]]]):
 class Guesses(list[float]):
     """When wrong tokens came; only so many may come at one time."""
 
-    def count_one(self, now: float) -> float:
+    def count_one(self, address: str, now: float) -> float:
         self.append(now)
         return 0.0 if len(self) <= MOST_GUESSES else 4.0
 

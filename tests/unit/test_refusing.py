@@ -1,0 +1,38 @@
+"""A store that refuses messages: told at once, then once a minute with their number."""
+
+import pytest
+
+from app.store.refusing import Refusing
+
+
+class Clock:
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_refusals_are_told_at_once_and_then_once_a_minute(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    clock = Clock()
+    refusing = Refusing(clock)
+    for _ in range(120):
+        refusing.hear("OOM", 10)
+        clock.now += 1.0
+    assert caplog.messages == [
+        "the store takes no messages, 10 were refused: OOM",
+        "the store takes no messages, 600 were refused: OOM",
+    ]
+
+
+def test_the_end_is_told_with_what_was_not_told_yet(caplog: pytest.LogCaptureFixture) -> None:
+    refusing = Refusing(Clock())
+    refusing.end()
+    assert caplog.messages == []
+    refusing.hear("OOM", 0)
+    refusing.hear("OOM", 3)
+    assert refusing.reason == "OOM"
+    refusing.end()
+    assert refusing.reason == ""
+    assert caplog.messages[-1] == "the store takes messages again, 3 more were refused"

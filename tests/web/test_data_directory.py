@@ -1,0 +1,126 @@
+"""The data directory: nobody else may write there, and it must not vanish."""
+
+import os
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.compose import CannotStart
+from app.compose.data_directory import own_directory
+from tests.abuse.attacker import Person
+from tests.web.programs import Program
+
+PATIENCE_S = 10.0
+SOMEBODY_ELSE = 12345
+
+
+def refusal(path: Path) -> str:
+    with pytest.raises(CannotStart) as refused, own_directory(path):
+        pass
+    return str(refused.value)
+
+
+@pytest.mark.parametrize("mode", [0o770, 0o707, 0o777, 0o1777])
+def test_one_that_others_can_write_is_refused_with_what_to_do(mode: int, tmp_path: Path) -> None:
+    data = tmp_path / "my data"
+    data.mkdir()
+    data.chmod(mode)
+    assert refusal(data) == (
+        f"data {data}: other users can write there, and change what the server keeps: "
+        f"forbid it with: chmod 700 '{data}'"
+    )
+    data.chmod(0o755)
+    with own_directory(data) as directory:
+        assert directory.is_there()
+
+
+def test_one_of_somebody_else_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = tmp_path / "data"
+    data.mkdir(mode=0o700)
+    monkeypatch.setattr(os, "geteuid", lambda: SOMEBODY_ELSE)
+    assert f"belongs to another user (uid {data.stat().st_uid})" in refusal(data)
+
+
+def test_a_link_of_somebody_else_is_refused_and_an_own_one_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, link = tmp_path / "data", tmp_path / "link"
+    data.mkdir(mode=0o700)
+    link.symlink_to(data)
+    with own_directory(link) as directory:
+        assert directory.is_there()
+    found = os.lstat(link)
+
+    def lstat(path: Path) -> os.stat_result:
+        fields: list[Any] = list(found)
+        fields[4] = SOMEBODY_ELSE
+        return os.stat_result(fields)
+
+    monkeypatch.setattr(Path, "lstat", lstat)
+    assert f"is a link of another user (uid {SOMEBODY_ELSE})" in refusal(link)
+
+
+def test_a_lock_that_leads_elsewhere_is_refused(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir(mode=0o700)
+    (data / "lock").symlink_to(tmp_path / "precious")
+    assert refusal(data).startswith(f"data {data}: ")
+    assert not (tmp_path / "precious").exists()
+
+
+def test_one_that_was_replaced_is_not_there(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with own_directory(data) as directory:
+        data.rename(tmp_path / "elsewhere")
+        assert not directory.is_there()
+        with own_directory(data):
+            assert not directory.is_there()
+
+
+def ready(url: str) -> tuple[int, str]:
+    try:
+        with urllib.request.urlopen(url + "/readyz", timeout=PATIENCE_S) as response:
+            return response.status, response.read().decode().strip()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode().strip()
+
+
+def becomes(url: str, status: int) -> str:
+    deadline = time.monotonic() + PATIENCE_S
+    while (found := ready(url))[0] != status:
+        assert time.monotonic() < deadline, found
+        time.sleep(0.05)
+    return found[1]
+
+
+def publish(person: Person, data: object) -> str:
+    """The error of a publish that must be kept; empty if it was."""
+    ext = {"delivery": {"persistent": True}}
+    return person.ask(person.message("/a", data=data, ext=ext)).error()
+
+
+@pytest.mark.parametrize("vanishing", ["data", "data/store"])
+def test_when_it_vanishes_nothing_is_called_kept_until_it_is_back(
+    vanishing: str, tmp_path: Path
+) -> None:
+    running = Program("--port", "0", home=tmp_path)
+    try:
+        url = running.place().rpartition("/")[0]
+        with Person(url, ext={"ack": True, "delivery": {"session": "joe/1"}}) as person:
+            person.subscribe("/a")
+            assert publish(person, 1) == ""
+            (tmp_path / vanishing).rename(tmp_path / "gone")
+            assert becomes(url, 503) == "the data directory is gone"
+            assert publish(person, 2).startswith("503:communication.noConnection")
+            assert "the data directory is gone: bring it back" in running.errors()
+            (tmp_path / "gone").rename(tmp_path / vanishing)
+            assert becomes(url, 200) == "ready"
+            assert publish(person, 3) == ""
+        code, _ = running.stop()
+        assert code == 0
+    finally:
+        running.close()
