@@ -75,7 +75,7 @@ class Answers:
             if session.extensions:
                 # First of all: what they deliver now travels along.
                 run_outgoing(session, reply, ext, self._bayeux.now)
-            exchange.replies.insert(slot, encode_reply(reply))
+            exchange.replies.insert(slot, encode_reply(reply, session.extensions))
         client_id = exchange.client_id
         if session.state is _AWAY or (client_id is not None and client_id != session.client_id):
             # It waited so long that the session is another client's, or nobody's.

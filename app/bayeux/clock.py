@@ -124,7 +124,7 @@ class Clock:
         session = self._due.popleft()
         try:
             self.look_at(session)
-        except Exception:
+        except BaseException:
             self._bayeux.log_fault(session)
         if session.state is not _GONE:
             self.wind(session)

@@ -1,14 +1,16 @@
 """Bytes to messages and back. Whatever the bytes are: messages, or `RequestRefused`."""
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import orjson
 
 from app.bayeux.errors import BayeuxError, RequestRefused
+from app.bayeux.hooks import names_of
 from app.bayeux.unfit import Salvage, Unfit
-from app.delivery.json_text import is_deeper, to_json
+from app.delivery.json_text import is_deeper, to_json, to_strict_json
 
 Json = dict[str, Any]
 
@@ -77,12 +79,17 @@ def _weigh(body: bytes) -> int:
     return len(body) - len(body.translate(None, _STRUCTURE))
 
 
-def encode_reply(reply: Json) -> bytes:
-    """A reply as JSON; one that an extension made unfit for JSON is replaced: a reply is owed."""
+def encode_reply(reply: Json, authors: Sequence[object] = ()) -> bytes:
+    """A reply as JSON; one that an extension made unfit for JSON is replaced: a reply is owed.
+
+    Args:
+        authors: The extensions that may have done so.
+    """
     try:
-        return to_json(reply)
+        return to_strict_json(reply)
     except (TypeError, ValueError, RecursionError):
-        log.exception("a reply cannot be written as JSON")
+        names = names_of(authors)
+        log.exception("a reply cannot be written as JSON%s", f": {names}" if names else "")
         told = {name: reply[name] for name in ("channel", "id") if name in reply}
         error = BayeuxError.SERVER_FAULT.wire()
         return to_json({**told, "successful": False, "error": error})

@@ -274,8 +274,9 @@ def _handle(bayeux: Bayeux, message: Json, exchange: Exchange, begin: int) -> in
     except Refused as refused:
         _refuse(bayeux, refused, exchange, reply)
         is_complete = True
-    except Exception:
-        # A service or a policy of the operator's failed: nobody else must suffer for it.
+    except BaseException:
+        # A service or a policy of the operator's failed, or tried to end the program, which is not
+        # its to end: nobody else must suffer for it.
         bayeux.log.exception("a message could not be handled")
         Refused(BayeuxError.SERVER_FAULT).fill(reply)
         is_complete = True

@@ -62,7 +62,7 @@ class Expiry:
             left -= 1 + (len(session.queue.waiting) + len(session.queue.returned)) // _ENTRIES
             try:
                 left -= bayeux.exits.expire(session, max(left, 1))
-            except Exception:
+            except BaseException:
                 bayeux.log_fault(session)
             self.watch(session)
 

@@ -1,4 +1,7 @@
-"""The order in which extensions see a message, and what happens when one fails."""
+"""The order in which extensions see a message, and what happens when one fails.
+
+One that exits, or is cancelled although nothing of the server's was, has failed like any other.
+"""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -30,7 +33,7 @@ def run_incoming(
         except Unfinished as unfinished:
             unfinished.extension = session.extensions.index(extension)
             raise
-        except Exception:
+        except BaseException:
             log.exception("incoming hook of %s failed", type(extension).__name__)
             if not extension.optional:
                 raise Refused(BayeuxError.SERVER_FAULT) from None
@@ -59,5 +62,5 @@ def run_outgoing(session: Session, reply: Json, asked: Mapping[str, Any], now: f
             outcome = hook(session, reply, asked, now)
             if outcome is not None:
                 check_outcome("outgoing", outcome)
-        except Exception:
+        except BaseException:
             log.exception("outgoing hook of %s failed", type(extension).__name__)

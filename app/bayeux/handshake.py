@@ -7,7 +7,7 @@ from app.bayeux.claims import claim
 from app.bayeux.codec import Json
 from app.bayeux.errors import BayeuxError, Refused
 from app.bayeux.exchange import Exchange, Source
-from app.bayeux.extension import SessionExtension
+from app.bayeux.extension import ServerExtension, SessionExtension
 from app.bayeux.options import Durable
 from app.bayeux.places import busy, later
 from app.bayeux.reading import check_ext
@@ -16,6 +16,7 @@ from app.bayeux.sessions import Session
 from app.bayeux.takeover import take_over
 from app.delivery.counters import Reason
 from app.delivery.entries import Settling
+from app.delivery.json_text import NoNumber, has_no_number
 from app.delivery.queue import CallbackQueue
 
 
@@ -46,7 +47,7 @@ class Handshake:
                 check_ext(self._bayeux, self._message)
             self._bayeux.rights.check_handshake(self._session, self._message)
             return self._negotiate()
-        except Exception as error:
+        except BaseException as error:
             self._refuse(error)
             return True
 
@@ -80,20 +81,27 @@ class Handshake:
                 bayeux.handshakes_pending += 1
                 bayeux.run_later(outcome, self._resume)
                 return False
+            self._check_reply(extension)
             self._install(outcome)
         return self._accept()
+
+    def _check_reply(self, extension: ServerExtension) -> None:
+        """What an extension agrees to must be what its client reads."""
+        if has_no_number(self._reply):
+            raise NoNumber(f"{type(extension).__name__} put NaN or infinity into the reply")
 
     def _resume(self, outcome: Outcome, now: float) -> None:
         """An extension that took its time is done."""
         self._bayeux.handshakes_pending -= 1
         self._bayeux.now = now
         try:
-            if isinstance(outcome, Exception):
+            if isinstance(outcome, BaseException):
                 raise outcome
+            self._check_reply(self._bayeux.extensions[self._next - 1])
             self._install(outcome)
             if not self._negotiate():
                 return
-        except Exception as error:
+        except BaseException as error:
             self._refuse(error)
         self._fulfil()
 
@@ -101,7 +109,7 @@ class Handshake:
         if self.fulfil is not None:
             self.fulfil()
 
-    def _refuse(self, error: Exception) -> None:
+    def _refuse(self, error: BaseException) -> None:
         """Nothing is left of a client that was not let in."""
         bayeux, session = self._bayeux, self._session
         bayeux.hub.remove(session)

@@ -1,6 +1,22 @@
 """What an application plugs in is called and never awaited; what would have to be is refused."""
 
 import inspect
+from collections.abc import Sequence
+
+
+class HookFailed(Exception):
+    """A hook tried to end the program, or what called it: neither is its to end."""
+
+
+def is_own(extension: object) -> bool:
+    """Whether it is one of ours, which are known to write JSON."""
+    return type(extension).__module__.partition(".")[0] == "extensions"
+
+
+def names_of(extensions: Sequence[object]) -> str:
+    """What the log calls these extensions, but for our own."""
+    names = [type(each).__name__ for each in extensions if not is_own(each)]
+    return " or ".join(dict.fromkeys(names))
 
 
 def check_hook(name: str, hook: object) -> None:

@@ -17,7 +17,7 @@ def finish(bayeux: "Bayeux", message: Json, exchange: Exchange, reply: Json) -> 
     if session is not None and session.extensions:
         ext = message.get("ext")
         run_outgoing(session, reply, ext if isinstance(ext, dict) else {}, bayeux.now)
-    return encode_reply(reply)
+    return encode_reply(reply, () if session is None else session.extensions)
 
 
 def owe(bayeux: "Bayeux", message: Json, exchange: Exchange, reply: Json) -> Callable[[], None]:

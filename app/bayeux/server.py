@@ -17,7 +17,7 @@ from app.bayeux.errors import BayeuxError, Refused
 from app.bayeux.exchange import Exchange, Pipe
 from app.bayeux.expiry import Expiry
 from app.bayeux.extension import ServerExtension, SessionExtension
-from app.bayeux.hooks import check_hook
+from app.bayeux.hooks import HookFailed, check_hook, is_own, names_of
 from app.bayeux.identities import Identities
 from app.bayeux.life import Input, State
 from app.bayeux.options import ChannelRule, Options
@@ -37,7 +37,7 @@ from app.delivery.entries import Settling
 from app.delivery.error_codes import GIVEN_UP, ErrorCode
 from app.delivery.guard import Guard
 from app.delivery.hub import Hub
-from app.delivery.json_text import to_json
+from app.delivery.json_text import NoNumber, to_json, to_strict_json
 from app.delivery.keeper import Keeper, Kept
 from app.delivery.messages import Message
 from app.delivery.node import Node
@@ -50,7 +50,7 @@ _GONE = State.GONE
 # What the journal calls them.
 _ENDINGS = {Input.DISCONNECT: "ended", Input.EXPIRE: "expired", Input.FAIL: "given_up"}
 
-Outcome = SessionExtension | Exception | None
+Outcome = SessionExtension | BaseException | None
 # After so many sessions, others have their turn if this one has lasted long enough.
 _TOLD = 16
 
@@ -137,6 +137,8 @@ class Bayeux:
         self.extensions: tuple[ServerExtension, ...] = ()
         # Those that want to see each published message.
         self._eventful: tuple[ServerExtension, ...] = ()
+        # Whether any is not ours: what those make of messages may have no form in JSON.
+        self._has_others = False
         # Credentials are nobody's business even if no extension looks at them.
         self.owned_ext = frozenset({"authentication"})
         # What looks at a key of `ext` before anything of its message has effect.
@@ -150,6 +152,7 @@ class Bayeux:
         check_hook(f"{kind}.resume", extension.resume)
         check_hook(f"{kind}.event", extension.event)
         self.extensions += (extension,)
+        self._has_others |= not is_own(extension)
         if type(extension).event is not ServerExtension.event:
             self._eventful += (extension,)
         for name in extension.owns:
@@ -189,7 +192,7 @@ class Bayeux:
         for place, session in enumerate(ready, 1):
             try:
                 self.answers.tell(session)
-            except Exception:
+            except BaseException:
                 self.log_fault(session)
             if place % _TOLD == 0 and self.is_turn_over():
                 self.hub.put_back(ready[place:])
@@ -262,7 +265,7 @@ class Bayeux:
                 if session.held is not None:
                     advice = self.farewell_advice(session)
                     self.answers.release_with(session, session.held, advice)
-            except Exception:
+            except BaseException:
                 self.log_fault(session)
 
     def farewell_advice(self, session: Session) -> Json:
@@ -288,7 +291,8 @@ class Bayeux:
         """
         if self._eventful:
             self._complete_event(event)
-        wire = to_json(event)
+        is_touched = sender is None or self._has_others or not self.rights.are_open
+        wire = self._write(event, sender) if is_touched else to_json(event)
         if len(wire) > self.options.max_message_size:
             raise Refused(BayeuxError.MESSAGE_TOO_LARGE, str(self.options.max_message_size))
         rule = self.rule(channel) if self.options.channels else _ORDINARY_RULE
@@ -312,7 +316,26 @@ class Bayeux:
 
     def _complete_event(self, event: Json) -> None:
         for extension in self._eventful:
-            extension.event(event)
+            try:
+                extension.event(event)
+            except Exception:
+                raise
+            except BaseException as error:
+                # Whoever publishes, a task of another extension perhaps, has nothing to do with it.
+                raise HookFailed(f"event hook of {type(extension).__name__}") from error
+
+    def _write(self, event: Json, sender: Session | None) -> bytes:
+        """The event as JSON; what an extension made of it may have none, which is its error."""
+        try:
+            return to_strict_json(event)
+        except NoNumber as error:
+            raise NoNumber(f"{error}: {self._authors(sender)}") from error
+
+    def _authors(self, sender: Session | None) -> str:
+        """Who may have put something into an event that its client did not say."""
+        asked = () if sender is None else sender.extensions
+        seeing = [each for each in asked if type(each).incoming is not SessionExtension.incoming]
+        return names_of([*seeing, *self._eventful]) or "from who published it"
 
     def _echoes(self, rule: ChannelRule, sender: Session) -> bool:
         """Whether publishers get their own messages if they subscribed."""
@@ -334,7 +357,7 @@ class Bayeux:
         if not session.is_gone:
             self._complete_event(event)
             channel = str(event.get("channel", ""))
-            wire = to_json(event)
+            wire = to_strict_json(event)
             message = Message(wire, id=self.node.stamp(), channel=channel, linger_s=lazy_s)
             self.hub.deliver(session, message)
 

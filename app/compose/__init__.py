@@ -196,7 +196,7 @@ def _install_extensions(bayeux: Bayeux, settings: Settings, pause: Pause) -> Non
     for name in settings.extension:
         try:
             check_outcome(name.rpartition(":")[2], _load(name)(bayeux))
-        except Exception as error:
+        except (Exception, SystemExit, asyncio.CancelledError) as error:
             raise CannotStart(f"extension {name}: {type(error).__name__}: {error}") from error
 
 

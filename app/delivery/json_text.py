@@ -11,6 +11,7 @@ is written here may wait for long, and by the thousand, so it is copied to where
 
 import json
 from collections.abc import Collection
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 import orjson
@@ -20,7 +21,9 @@ _LEVELS = 5
 # What is a part of something else has others around it.
 _LEVELS_OF_PART = 2
 _FEW = 32
-_SCALARS: frozenset[type] = frozenset({str, int, float, bool, type(None)})
+_NULL = b"null"
+_SURE: frozenset[type] = frozenset({str, int, bool, type(None)})
+_SCALARS: frozenset[type] = _SURE | {float}
 
 
 def is_deeper(value: object, levels: int) -> bool:
@@ -54,7 +57,10 @@ def is_harmless(value: object) -> bool:
 
 
 def to_json(value: Any) -> bytes:  # noqa: ANN401 - whatever was said
-    """The value as JSON that orjson reads; raises `TypeError` or `ValueError` if it has none."""
+    """The value as JSON that orjson reads; raises `TypeError` or `ValueError` if it has none.
+
+    NaN and infinity, which no client can say, become null.
+    """
     if not is_harmless(value):
         return _written_slowly(value)
     try:
@@ -64,6 +70,36 @@ def to_json(value: Any) -> bytes:  # noqa: ANN401 - whatever was said
         text = _written_slowly(value)
         orjson.loads(text)
         return text
+
+
+class NoNumber(ValueError):
+    """NaN, or infinity: JSON has no form for it, and null is something else."""
+
+
+def to_strict_json(value: Any) -> bytes:  # noqa: ANN401 - whatever was made
+    """The same of what an extension may have made; NaN and infinity raise `NoNumber`."""
+    text = to_json(value)
+    # There is none without its trace.
+    if _NULL in text and has_no_number(value):
+        raise NoNumber("NaN and infinity have no form in JSON")
+    return text
+
+
+def has_no_number(value: object) -> bool:
+    """Whether there is NaN or infinity in a value that orjson can write."""
+    rest: list[Any] = [value]
+    while rest:
+        outer = rest.pop()
+        if isinstance(outer, float):
+            if outer - outer != 0.0:
+                return True
+        elif isinstance(outer, dict):
+            rest += [each for each in outer.values() if type(each) not in _SURE]
+        elif isinstance(outer, (list, tuple)):
+            rest += [each for each in outer if type(each) not in _SURE]
+        elif is_dataclass(outer) and not isinstance(outer, type):
+            rest += [getattr(outer, each.name) for each in fields(outer)]
+    return False
 
 
 def _written_slowly(value: object) -> bytes:

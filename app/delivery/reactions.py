@@ -186,7 +186,7 @@ class InTurn:
         for handler in self._first:
             try:
                 reaction = handler.react(failure, dispatcher, now)
-            except Exception:
+            except BaseException:
                 # The failure must be met whatever others' code does: its message waits for that.
                 log.exception("error handler %s failed", type(handler).__name__)
                 continue

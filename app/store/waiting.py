@@ -97,7 +97,7 @@ def tell(messages: Sequence[Keeping], kept: Kept) -> None:
     for keeping in messages:
         try:
             keeping.done(meaning(keeping.message, kept))
-        except Exception:
+        except BaseException:
             log.exception("message %d was %s, which could not be used", keeping.message.id, kept)
 
 

@@ -300,7 +300,7 @@ class FastLane(RequestHandler):
             rest = self._endpoint.turns.receive(body, exchange)
         except RequestRefused as refused:
             self._refuse(refused.error, refused.wait_s)
-        except Exception:
+        except BaseException:
             self._fail(exchange, self._endpoint.turns.give_up(exchange))
         else:
             if rest is not None:

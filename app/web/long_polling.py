@@ -76,7 +76,7 @@ async def exchange_over_http(
         rest = endpoint.turns.receive(body, exchange)
     except RequestRefused:
         raise
-    except Exception:
+    except BaseException:
         carrier.fail(endpoint.turns.give_up(exchange))
     else:
         if rest is not None:

@@ -23,7 +23,10 @@ class Tasks:
         try:
             async with asyncio.timeout(self._limit_s):
                 outcome = await work
-        except Exception as error:
+        except BaseException as error:
+            if _is_ending(error):
+                raise
+            # Also if the work was cancelled, or exits: whoever waits for it must hear of its end.
             outcome = error
         done(outcome, self._clock())
 
@@ -32,3 +35,11 @@ class Tasks:
         for task in self._running:
             task.cancel()
         await asyncio.gather(*self._running, return_exceptions=True)
+
+
+def _is_ending(error: BaseException) -> bool:
+    """Whether it is our own task that ends, and not the work."""
+    if isinstance(error, GeneratorExit):
+        return True
+    task = asyncio.current_task()
+    return isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0

@@ -126,7 +126,7 @@ class Turns:
                 return False
         except RequestRefused as refused:
             error = refused.error
-        except Exception:
+        except BaseException:
             error = self.give_up(request.exchange)
         self._leave(request)
         request.done(error)

@@ -391,7 +391,7 @@ class WebSocketDoor:
             rest = turns.receive(body, exchange)
         except RequestRefused as refused:
             return refused.error
-        except Exception:
+        except BaseException:
             return turns.give_up(exchange)
         if rest is None:
             return None

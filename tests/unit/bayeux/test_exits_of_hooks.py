@@ -1,0 +1,197 @@
+"""A hook that exits or is cancelled has failed like one that raises: nobody else notices."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import pytest
+
+from app.bayeux.extension import ServerExtension, SessionExtension
+from app.bayeux.hooks import HookFailed
+from app.bayeux.rights import Denial, Operation, SecurityPolicy, Vote
+from app.bayeux.services import Call
+from app.bayeux.sessions import Session
+from app.delivery.dispatcher import Dispatcher
+from app.delivery.reactions import Failure, Reaction
+from app.web.tasks import Tasks
+from tests.unit.bayeux.harness import House, Json
+from tests.unit.extensions.delivering import codes, connect, house_of, no, publish, receiver
+
+EXITS = [asyncio.CancelledError, SystemExit, KeyboardInterrupt, GeneratorExit]
+Exit = type[BaseException]
+FAULT = "500::server_fault"
+
+
+@pytest.fixture(params=EXITS)
+def exit_(request: pytest.FixtureRequest) -> Exit:
+    kind: Exit = request.param
+    return kind
+
+
+class Exiting(ServerExtension, SessionExtension):
+    """Exits in one of its hooks, for clients that ask for it."""
+
+    def __init__(self, hook: str, exit_: Exit) -> None:
+        self._hook = hook
+        self._exit = exit_
+
+    def _reach(self, hook: str) -> None:
+        if hook == self._hook:
+            raise self._exit
+
+    def negotiate(
+        self, session: Session, handshake: Json, reply: Json, now: float
+    ) -> SessionExtension | Awaitable[SessionExtension | None] | None:
+        if "exit" not in (handshake.get("ext") or {}):
+            return None
+        self._reach("negotiate")
+        return self
+
+    def incoming(self, session: Session, message: Json, now: float) -> bool:
+        if message["channel"] == "/a":
+            self._reach("incoming")
+        return True
+
+    def outgoing(self, session: Session, reply: Json, asked: Mapping[str, Any], now: float) -> None:
+        self._reach("outgoing")
+
+    def event(self, event: Json) -> None:
+        if event["channel"] == "/a":
+            self._reach("event")
+
+
+def test_who_exits_at_a_handshake_lets_nobody_in(exit_: Exit) -> None:
+    house = House(Exiting("negotiate", exit_))
+    reply = house.guest().handshake(ext={"exit": True}).reply
+    assert (reply["error"], len(house.bayeux.sessions)) == (FAULT, 0)
+    assert house.client().publish("/b", 1).reply["successful"]
+
+
+@pytest.mark.parametrize("hook", ["incoming", "event"])
+def test_who_exits_over_a_publish_refuses_it(hook: str, exit_: Exit) -> None:
+    house = House(Exiting(hook, exit_))
+    client = house.client(ext={"exit": True})
+    assert client.publish("/a", 1).reply["error"] == FAULT
+    assert client.publish("/b", 1).reply["successful"]
+    assert house.client().publish("/b", 1).reply["successful"]
+
+
+def test_who_exits_over_an_event_of_the_server_is_an_error_of_who_publishes(exit_: Exit) -> None:
+    house = House(Exiting("event", exit_))
+    with pytest.raises(HookFailed, match="Exiting"):
+        house.bayeux.publish("/a", 1)
+
+
+def test_a_reply_is_owed_whoever_exits_over_it(exit_: Exit) -> None:
+    house = House(Exiting("outgoing", exit_))
+    assert house.client(ext={"exit": True}).publish("/a", 1).reply["successful"]
+
+
+def test_a_service_that_exits_refuses_the_call(exit_: Exit) -> None:
+    house = House()
+
+    def serve(call: Call) -> None:
+        raise exit_
+
+    house.bayeux.services.add("/service/exit", serve)
+    client = house.client()
+    assert client.publish("/service/exit", 1).reply["error"] == FAULT
+    assert client.publish("/a", 1).reply["successful"]
+
+
+def test_an_authorizer_that_exits_grants_nothing(exit_: Exit) -> None:
+    house = House()
+
+    def judge(operation: Operation, channel: str, session: Session, message: Json) -> Vote | Denial:
+        raise exit_
+
+    house.bayeux.rights.add("/a", judge)
+    client = house.client()
+    assert client.publish("/a", 1).reply["error"] == FAULT
+    assert client.subscribe("/a").reply["error"] == FAULT
+
+
+def test_a_policy_that_exits_lets_nobody_in(exit_: Exit) -> None:
+    house = House()
+
+    class Policy(SecurityPolicy):
+        def can_handshake(self, session: Session, handshake: Json) -> Denial | None:
+            raise exit_
+
+    house.bayeux.rights.policy = Policy()
+    assert house.guest().handshake().reply["error"] == FAULT
+
+
+def test_an_error_handler_that_exits_is_passed_over(exit_: Exit) -> None:
+    house = house_of()
+
+    class Handler:
+        def react(self, failure: Failure, dispatcher: Dispatcher, now: float) -> Reaction | None:
+            raise exit_
+
+    house.bayeux.error_handlers.add("/a", Handler())
+    client = receiver(house)
+    publish(house, 1)
+    connect(client, no(connect(client).events[0], "user.update.error"))
+    assert codes(house) == ["user.update.error"]
+
+
+def outcome_of(work: Callable[[], Awaitable[object]]) -> object:
+    """What a task that does this work for the core tells it; the loop must live on."""
+
+    async def run() -> object:
+        tasks, told = Tasks(lambda: 0.0), asyncio.get_running_loop().create_future()
+        tasks(work(), lambda outcome, now: told.set_result(outcome))
+        async with asyncio.timeout(5):
+            return await told
+
+    return asyncio.run(run())
+
+
+@pytest.mark.parametrize("kind", [asyncio.CancelledError, SystemExit, KeyboardInterrupt])
+def test_work_that_exits_is_over_for_who_waits_for_it(kind: Exit) -> None:
+    async def work() -> object:
+        await asyncio.sleep(0)
+        raise kind
+
+    assert isinstance(outcome_of(work), kind)
+
+
+def test_work_that_waits_for_what_somebody_cancels_is_over_too() -> None:
+    async def work() -> object:
+        future = asyncio.get_running_loop().create_future()
+        asyncio.get_running_loop().call_soon(future.cancel)
+        return await future
+
+    assert isinstance(outcome_of(work), asyncio.CancelledError)
+
+
+def test_a_place_that_was_taken_for_work_that_exits_is_given_back(exit_: Exit) -> None:
+    class Late(ServerExtension):
+        def negotiate(
+            self, session: Session, handshake: Json, reply: Json, now: float
+        ) -> Awaitable[SessionExtension | None]:
+            async def work() -> SessionExtension | None:
+                raise AssertionError("the test resolves it")
+
+            return work()
+
+    house = House(Late())
+    asked = house.guest().handshake()
+    assert house.bayeux.handshakes_pending == 1
+    house.resolve(exit_())
+    assert asked.reply["error"] == FAULT
+    assert house.bayeux.handshakes_pending == 0
+
+
+def test_a_stop_ends_the_work_all_the_same() -> None:
+    told: list[object] = []
+
+    async def run() -> None:
+        tasks = Tasks(lambda: 0.0)
+        tasks(asyncio.sleep(60), lambda outcome, now: told.append(outcome))
+        await asyncio.sleep(0)
+        await tasks.close()
+
+    asyncio.run(run())
+    assert told == []

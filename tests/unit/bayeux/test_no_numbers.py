@@ -1,0 +1,142 @@
+"""NaN and infinity, which extensions make: an error of theirs, and never null to anybody."""
+
+from collections.abc import Awaitable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.bayeux.extension import ServerExtension, SessionExtension
+from app.bayeux.services import Call
+from app.bayeux.sessions import Session
+from app.delivery.json_text import NoNumber, to_strict_json
+from extensions.ack import Ack
+from tests.unit.bayeux.harness import House, Json
+
+NAN, INFINITY = float("nan"), float("inf")
+FAULT = "500::server_fault"
+
+
+@dataclass
+class Reading:
+    celsius: float
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        NAN,
+        INFINITY,
+        -INFINITY,
+        [1, NAN],
+        {"a": {"b": [None, {"c": (NAN,)}]}},
+        [[[[[[[NAN]]]]]]],
+        [NAN, 2**70],
+        Reading(NAN),
+        {"reading": Reading(NAN)},
+    ],
+)
+def test_what_json_has_no_form_for_is_not_written_as_null(value: object) -> None:
+    with pytest.raises(ValueError):
+        to_strict_json(value)
+
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**53), 2**53)
+    | st.floats(allow_nan=True)
+    | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=20,
+)
+
+
+@given(JSON)
+def test_a_value_is_written_as_it_is_or_not_at_all(value: object) -> None:
+    try:
+        text = to_strict_json(value)
+    except ValueError:
+        return
+    assert orjson.loads(text) == value
+
+
+def test_null_is_null() -> None:
+    assert to_strict_json([None, "null", 1.5, Reading(1.0)]) == b'[null,"null",1.5,{"celsius":1.0}]'
+
+
+class Meter(ServerExtension, SessionExtension):
+    """Puts NaN into one place."""
+
+    def __init__(self, place: str) -> None:
+        self._place = place
+
+    def negotiate(
+        self, session: Session, handshake: Json, reply: Json, now: float
+    ) -> SessionExtension | Awaitable[SessionExtension | None] | None:
+        if self._place == "handshake" and "meter" in (handshake.get("ext") or {}):
+            reply["ext"] = {"meter": NAN}
+        return self if "meter" in (handshake.get("ext") or {}) else None
+
+    def incoming(self, session: Session, message: Json, now: float) -> bool:
+        if self._place == "incoming" and message["channel"] == "/a":
+            message["data"]["load"] = NAN
+        return True
+
+    def outgoing(self, session: Session, reply: Json, asked: Mapping[str, Any], now: float) -> None:
+        if self._place == "outgoing" and reply["channel"] == "/a":
+            reply["ext"] = {"meter": NAN}
+
+    def event(self, event: Json) -> None:
+        if self._place == "event" and event["channel"] == "/a":
+            event["data"]["load"] = NAN
+
+
+@pytest.mark.parametrize("place", ["incoming", "event", "outgoing"])
+def test_an_extension_that_makes_it_is_named_and_its_message_refused(
+    place: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    house = House(partial(Ack, announces_batch=False), Meter(place))
+    client, receiver = house.client(ext={"meter": True, "ack": True}), house.connected()
+    receiver.subscribe("/a")
+    held = receiver.connect()
+    reply = client.publish("/a", {"load": 1.0}).reply
+    assert reply["error"] == FAULT
+    assert "Meter" in caplog.text
+    assert b"null" not in orjson.dumps(reply)
+    house.turn()
+    if place != "outgoing":
+        assert held.is_held
+    assert client.publish("/b", None).reply["successful"]
+    assert house.balances()
+
+
+def test_an_agreement_that_has_it_lets_nobody_in(caplog: pytest.LogCaptureFixture) -> None:
+    house = House(Meter("handshake"))
+    assert house.guest().handshake(ext={"meter": True}).reply["error"] == FAULT
+    assert "Meter put NaN or infinity into the reply" in caplog.text
+    assert len(house.bayeux.sessions) == 0
+
+
+def test_a_service_that_answers_with_it_has_failed(caplog: pytest.LogCaptureFixture) -> None:
+    house = House()
+
+    def serve(call: Call) -> None:
+        call.answer({"load": NAN})
+
+    house.bayeux.services.add("/service/load", serve)
+    client = house.client()
+    asked = client.publish("/service/load", {})
+    assert asked.reply["error"] == FAULT
+    assert asked.events == []
+    assert "NaN and infinity have no form in JSON" in caplog.text
+
+
+def test_who_publishes_it_from_within_the_server_hears_of_it() -> None:
+    house = House()
+    with pytest.raises(NoNumber):
+        house.bayeux.publish("/a", {"load": NAN})
