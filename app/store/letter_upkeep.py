@@ -38,11 +38,11 @@ class LetterUpkeep:
         while True:
             self._is_needed.clear()
             try:
+                await self._letters.make_room()
                 if self._loop.time() >= retire_at:
                     retire_at = self._loop.time() + _RETIRE_EVERY_S
-                    self._tell()
                     await self._letters.retire(self._age_s)
-                await self._letters.make_room()
+                    self._tell()
             except StoreUnavailable as error:
                 log.info("old dead letters stay for a while: %s", error)
                 await asyncio.sleep(_PAUSE_S)
