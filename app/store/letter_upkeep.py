@@ -46,6 +46,10 @@ class LetterUpkeep:
             except StoreUnavailable as error:
                 log.info("old dead letters stay for a while: %s", error)
                 await asyncio.sleep(_PAUSE_S)
+            except Exception:
+                # A letter that cannot be read, say: the others are bounded all the same.
+                log.exception("dead letters could not be looked at")
+                await asyncio.sleep(_RETIRE_EVERY_S)
             if not self._room.is_known:
                 # Others changed the letters while they were looked at.
                 self._is_needed.set()
