@@ -50,6 +50,8 @@ def main(host: str, port: int) -> None:
     (session,) = client.ask({**handshake, "version": "1.0"})
     mine = {"clientId": session["clientId"]}
     client.ask({"channel": "/meta/subscribe", "subscription": "/bystander", **mine})
+    # Who never connects would have to make room for others.
+    client.ask({"channel": "/meta/connect", "connectionType": "long-polling", **mine})
     sys.stdout.write("ready\n")
     sys.stdout.flush()
     times_ms: list[float] = []

@@ -43,7 +43,7 @@ def test_handshakes_beyond_the_rate_are_told_when_to_come_back(target_with: Make
 
 
 def test_there_are_no_more_sessions_than_there_may_be(target_with: MakeTarget) -> None:
-    target = target_with(max_sessions=30, max_interval=2000)
+    target = target_with(max_sessions=30, max_interval=2000, timeout=60_000)
     target.until_metric("holdfast_sessions", 0)
     with target.person() as bystander, target.wire() as wire:
         bystander.hold()
@@ -58,7 +58,7 @@ def test_there_are_no_more_sessions_than_there_may_be(target_with: MakeTarget) -
 def test_while_all_places_are_taken_by_who_is_connected_others_are_told_to_come_back(
     target_with: MakeTarget,
 ) -> None:
-    target = target_with(max_sessions=10)
+    target = target_with(max_sessions=10, timeout=60_000)
     target.until_metric("holdfast_sessions", 0)
     with ExitStack() as stack, target.wire() as wire:
         for _ in range(10):
