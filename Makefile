@@ -22,6 +22,8 @@ ONLY ?=
 CORE_COVERAGE ?= 95
 
 UV_VERSION := 0.13.8
+PIP_AUDIT_VERSION := 2.10.1
+CYCLONEDX_VERSION := 7.5.0
 # Releases younger than this are left to others to try.
 COOL_DOWN := 7 days
 
@@ -164,6 +166,24 @@ lock: ## compute the lock files anew (needs the network)
 	compile pyproject.toml -o requirements.lock; \
 	compile pyproject.toml --extra pipeline --group dev -c requirements.lock -o requirements-dev.lock; \
 	compile --group build -c requirements-dev.lock -o requirements-build.lock
+
+# Whatever is installed for the server, the tests and the build. A package that the index of
+# vulnerabilities does not know is an error: it was not audited.
+.PHONY: audit
+audit: | $(BIN)/python ## look for known vulnerabilities, and list all parts in dist/*.cdx.json (needs the network)
+	@set -e; home=$$(mktemp -d); trap 'rm -rf "$$home"' EXIT; mkdir -p dist; \
+	$(PYTHON) -m venv $$home/venv; \
+	$$home/venv/bin/python -m pip --disable-pip-version-check -q install \
+	    pip-audit==$(PIP_AUDIT_VERSION) cyclonedx-bom==$(CYCLONEDX_VERSION); \
+	$$home/venv/bin/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible \
+	    -o dist/holdfast.cdx.json requirements.lock; \
+	(cd static/npm && npm sbom --sbom-format cyclonedx --package-lock-only) >dist/pages.cdx.json; \
+	failed=0; \
+	for lock in requirements.lock requirements-dev.lock requirements-build.lock; do \
+	    $$home/venv/bin/pip-audit --strict --require-hashes --disable-pip -r $$lock || failed=1; done; \
+	for lock in static/npm tests/clients bench/load/peers; do \
+	    npm audit --prefix $$lock --package-lock-only || failed=1; done; \
+	exit $$failed
 
 .PHONY: clean
 clean: ## remove everything that make made here
