@@ -11,6 +11,8 @@ from tests.serving import Servers
 
 # Servers are under faults for so long: the two runs with everybody in them share this time.
 CHAOS_S = 60.0
+# Servers are sent nonsense for so long.
+FUZZ_S = 30.0
 
 
 # Pytest knows options of the folders that it is told of, and this is the one it always is.
@@ -19,6 +21,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--chaos-seconds", type=float, default=CHAOS_S, help="how long servers are tormented"
     )
     parser.addoption("--chaos-seed", type=int, default=None, help="the seed of an earlier run")
+    parser.addoption(
+        "--fuzz-seconds", type=float, default=FUZZ_S, help="how long servers are sent nonsense"
+    )
+    parser.addoption("--fuzz-seed", type=int, default=None, help="the seed of earlier nonsense")
 
 
 def pytest_configure() -> None:

@@ -48,9 +48,14 @@ class Answer:
 class Wire:
     """A connection to a server, byte by byte."""
 
-    def __init__(self, url: str, *, receive_buffer: int | None = None) -> None:
+    def __init__(
+        self, url: str, *, receive_buffer: int | None = None, source: str | None = None
+    ) -> None:
+        """`source` is the address of the attacker, one of those of loopback."""
         address = urlsplit(url)
         self.socket = socket.socket()
+        if source is not None:
+            self.socket.bind((source, 0))
         if receive_buffer is not None:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
         self.socket.settimeout(PATIENCE_S)

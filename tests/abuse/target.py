@@ -37,8 +37,8 @@ class Target:
         self.url = server.url
         self.process_id = server.process.pid
 
-    def wire(self) -> Wire:
-        return Wire(self.url)
+    def wire(self, *, source: str | None = None) -> Wire:
+        return Wire(self.url, source=source)
 
     def person(self, *, receive_buffer: int | None = None, **handshake: object) -> Person:
         return Person(self.url, receive_buffer=receive_buffer, **handshake)

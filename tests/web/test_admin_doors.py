@@ -9,7 +9,7 @@ from pathlib import Path
 
 import orjson
 import pytest
-from aiohttp import ClientError, ClientSession, UnixConnector
+from aiohttp import ClientConnectionResetError, ClientError, ClientSession, UnixConnector, web
 
 from app.delivery.buckets import Rate
 from app.web.addresses import Address
@@ -173,6 +173,23 @@ async def test_it_lives_behind_a_unix_socket(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+async def test_an_export_whose_reader_left_before_it_began_is_no_fault_of_ours(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def fail(response: web.StreamResponse, request: web.BaseRequest) -> None:
+        raise ClientConnectionResetError("Cannot write to closing transport")
+
+    headers = {"Authorization": f"Bearer {OPERATOR}"}
+    async with (
+        listening(Address("127.0.0.1", 0), FakeOperations()) as url,
+        ClientSession(url, headers=headers) as http,
+    ):
+        monkeypatch.setattr(web.StreamResponse, "prepare", fail)
+        with pytest.raises(ClientError):
+            await http.get(f"{API}/dead-letters/export")
+    assert caplog.records == []
+
+
 async def test_an_export_that_nobody_reads_is_given_up(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -49,8 +49,8 @@ async def send_lines(request: web.Request, lines: AsyncIterator[bytes]) -> web.S
     """Answer with these lines. If they fail in their middle the answer has no end, as a warning."""
     first = await anext(lines, None)
     response = web.StreamResponse(headers={"Content-Type": LINES})
-    await response.prepare(request)
     try:
+        await _prepare(response, request)
         portion = bytearray() if first is None else bytearray(first + b"\n")
         async for line in lines:
             portion += line + b"\n"
@@ -67,6 +67,13 @@ async def send_lines(request: web.Request, lines: AsyncIterator[bytes]) -> web.S
 
 class _ReaderGone(Exception):
     """Nobody takes the answer any more."""
+
+
+async def _prepare(response: web.StreamResponse, request: web.Request) -> None:
+    try:
+        await response.prepare(request)
+    except ConnectionError:
+        raise _ReaderGone from None
 
 
 async def _send(response: web.StreamResponse, portion: bytearray) -> None:

@@ -1,0 +1,87 @@
+"""Many attacks at once, each on a connection of its own, and what is heard of each."""
+
+import re
+from collections.abc import Sequence
+from contextlib import ExitStack
+from select import select
+
+import orjson
+
+from tests.abuse.attacker import Wire
+from tests.abuse.target import Target
+
+# After so much silence no answer will come: the request is not complete.
+PATIENCE_S = 0.05
+STATUS = re.compile(rb"HTTP/1\.[01] (\d{3}) ")
+# Faults that are not the server's: not implemented, busy, a version that is none.
+ALLOWED = {501, 503, 505}
+ERROR = re.compile(r"\d{3}:[^:]*:[a-z_]+")
+CLOSE_CODES = {1000, 1001, 1002, 1003, 1007, 1008, 1009, 1011}
+
+
+class Finding(AssertionError):
+    """Something that must not happen, and what was sent before it did."""
+
+
+def fire(target: Target, wires: Sequence[Wire], attacks: Sequence[bytes]) -> list[bytes]:
+    """Send each attack on its wire; what the server says to each, as far as it has come."""
+    for wire, attack in zip(wires, attacks, strict=True):
+        wire.send_until_refused(attack)
+    heard = [b""] * len(wires)
+    waiting = {wire.socket: at for at, wire in enumerate(wires)}
+    while waiting and not all(heard):
+        readable, _, _ = select(list(waiting), [], [], PATIENCE_S)
+        if not readable:
+            break
+        for each in readable:
+            at = waiting[each]
+            try:
+                data = each.recv(65536)
+            except ConnectionError:
+                data = b""
+            heard[at] += data
+            if not data:
+                del waiting[each]
+    check_log(target, attacks)
+    return heard
+
+
+def fire_requests(target: Target, attacks: Sequence[bytes]) -> int:
+    """How many of these requests were answered; raises a `Finding`."""
+    with ExitStack() as open_ones:
+        # Of one address the administration takes fewer requests.
+        sources = [f"127.0.0.{at + 2}" for at in range(len(attacks))]
+        wires = [open_ones.enter_context(target.wire(source=source)) for source in sources]
+        heard = fire(target, wires, attacks)
+    for attack, answer in zip(attacks, heard, strict=True):
+        check_answer(attack, answer)
+    return sum(map(bool, heard))
+
+
+def check_log(target: Target, attacks: Sequence[bytes]) -> None:
+    if "Traceback" in (log := target.log()):
+        sent = "\n".join(map(repr, attacks))
+        raise Finding(f"{log[log.index('Traceback') - 500 :][:4000]}\nafter one of\n{sent}")
+
+
+def check_answer(attack: bytes, answer: bytes) -> None:
+    """Whatever was sent, the answer is no fault of the server's and has its form."""
+    for status in map(int, STATUS.findall(answer)):
+        if status >= 500 and status not in ALLOWED:
+            raise Finding(f"{answer[:500]!r}\nafter {attack!r}")
+    for body in re.findall(rb"\r\n\r\n(\[\{.*?\}\])(?=HTTP/1|\Z)", answer, re.S):
+        check_messages(attack, body)
+
+
+def check_messages(attack: bytes, body: bytes) -> None:
+    try:
+        messages = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        # The rest was on its way.
+        return
+    for message in messages:
+        error = message.get("error")
+        if error is not None and not ERROR.fullmatch(error):
+            raise Finding(f"an error without its form: {error!r}\nafter {attack!r}")
+        if error is None and message.get("successful") is False:
+            raise Finding(f"a failure without an error: {message!r}\nafter {attack!r}")
