@@ -59,13 +59,15 @@ def test_there_are_never_more_than_may_be_and_nobody_who_asked_is_sent_away(
     steps: list[tuple[str, int]],
 ) -> None:
     crowd = Crowd(4)
+    arrived: set[int] = set()
     heard: set[int] = set()
     for number, (what, guest) in enumerate(steps, start=100):
         if what == "arrive":
-            crowd.arrive(number)
+            if crowd.arrive(number):
+                arrived.add(number)
         elif what == "hear":
             crowd.room.hear(100 + guest)
-            heard |= {100 + guest} - {*crowd.sent_away}
+            heard |= {100 + guest} & arrived - {*crowd.sent_away}
         else:
             crowd.room.leave(100 + guest)
         assert len(crowd.room) <= 4

@@ -1,0 +1,32 @@
+"""The command line gives its token to nobody whose certificate it cannot check."""
+
+import subprocess
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from app.cli.failures import Exit
+from tests.serving import PROGRAM, ROOT, environment
+from tests.web.programs import program
+from tests.web.test_start import self_signed
+
+
+def test_a_server_that_nobody_vouches_for_is_not_shown_the_token(tmp_path: Path) -> None:
+    cert, key = self_signed(tmp_path)
+    with program("--port", "0", "--tls-cert", cert, "--tls-key", key, home=tmp_path) as running:
+        port = urlsplit(running.place()).port
+        token = tmp_path / "data/admin-token"
+        asked = [*PROGRAM, "session", "list", "--json", "--token-file", str(token)]
+        command = [*asked, "--url", f"https://localhost:{port}"]
+
+        def run(**variables: str) -> subprocess.CompletedProcess[str]:
+            env = {**environment(), **variables}
+            return subprocess.run(
+                command, cwd=ROOT, env=env, capture_output=True, text=True, check=False, timeout=30
+            )
+
+        doubtful = run()
+        assert doubtful.returncode not in (0, Exit.USAGE), doubtful.stdout
+        assert "certificate" in doubtful.stderr.lower()
+        known = run(SSL_CERT_FILE=cert)
+        assert known.returncode == 0, known.stderr
+        assert running.stop()[0] == 0
