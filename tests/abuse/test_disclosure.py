@@ -74,7 +74,8 @@ def test_other_methods_do_nothing_and_echo_nothing(method: str, target: Target) 
 def test_the_log_knows_neither_ids_nor_cookies_nor_tokens_nor_data(
     target_with: MakeTarget,
 ) -> None:
-    target = target_with(log_level="debug")
+    transports = ["websocket", "long-polling", "callback-polling"]
+    target = target_with(log_level="debug", transports=transports)
     with target.person(ext={"authentication": {"password": SECRET}}) as person:
         guess = {"supportedConnectionTypes": ["long-polling"], "ext": TOKEN}
         refused = person.ask(person.message("/meta/handshake", **guess))

@@ -8,7 +8,8 @@ from typing import Any
 import orjson
 import pytest
 
-from tests.abuse.attacker import CLOSE, HANDSHAKE, Answer, SocketWire, Wire, request
+from tests.abuse import attacker
+from tests.abuse.attacker import CLOSE, HANDSHAKE, Answer, SocketWire, Wire
 from tests.clients.node_client import require
 from tests.serving import Server, Servers, Settings
 
@@ -42,6 +43,11 @@ def serve(servers: Servers, request: pytest.FixtureRequest) -> Serve:
     return with_settings
 
 
+def request(body: bytes, method: str = "POST /cometd", **headers: str) -> bytes:
+    """To the server by its address."""
+    return attacker.request(body, {"Host": "127.0.0.1", **headers}, method=method)
+
+
 def ask(server: Server, data: bytes) -> Answer:
     with Wire(server.url) as wire:
         wire.send(data)
@@ -49,13 +55,13 @@ def ask(server: Server, data: bytes) -> Answer:
 
 
 def handshaken(server: Server, **headers: str) -> Answer:
-    answer = ask(server, request(orjson.dumps([HANDSHAKE]), headers))
+    answer = ask(server, request(orjson.dumps([HANDSHAKE]), **headers))
     assert answer.messages()[0]["successful"]
     return answer
 
 
 def get(path: str) -> bytes:
-    return request(b"", method=f"GET {path}")
+    return request(b"", f"GET {path}")
 
 
 def test_over_tls_no_other_host_can_set_the_cookie(serve: Serve, tls: Settings) -> None:
@@ -75,7 +81,7 @@ def test_over_tls_what_another_host_has_set_counts_nothing(serve: Serve, tls: Se
         (f"\N{NO-BREAK SPACE}{SECURE_NAME}=forged; {own}", ""),
         (tossed, "402::session_unknown"),
     ):
-        sent = ask(server, request(orjson.dumps([publish]), {"Cookie": cookies}))
+        sent = ask(server, request(orjson.dumps([publish]), Cookie=cookies))
         assert sent.error() == error
 
 
@@ -90,9 +96,9 @@ def test_over_tls_a_socket_is_given_the_same_cookie(serve: Serve, tls: Settings)
 ANSWERS = {
     "Bayeux": request(orjson.dumps([HANDSHAKE])),
     "a refusal": request(b"{"),
-    "a foreign page": request(b"[]", {"Origin": "https://evil.test"}),
+    "a foreign page": request(b"[]", Origin="https://evil.test"),
     "a request that is no HTTP": b"what is this\r\n\r\n",
-    "a preflight": request(b"", {"Origin": "https://evil.test"}, method="OPTIONS /cometd"),
+    "a preflight": request(b"", "OPTIONS /cometd", Origin="https://evil.test"),
     "a page": get("/"),
     "a file": get("/static/js/"),
     "a probe": get("/healthz"),

@@ -13,7 +13,8 @@ from playwright.sync_api import Page
 
 from tests.browser.conftest import OpenPage
 from tests.browser.test_cometd import arrive, tell
-from tests.serving import Server
+from tests.clients.node_client import SWITCHED_ON
+from tests.serving import Server, Servers
 
 HANDSHAKE = {
     "channel": "/meta/handshake",
@@ -29,6 +30,12 @@ LOAD = """([url, policy]) => new Promise((resolve) => {
     script.onerror = () => resolve(null);
     document.head.append(script);
 })"""
+
+
+@pytest.fixture
+def server(servers: Servers) -> Server:
+    # With another port this origin is nobody's; but it tells a name of the server.
+    return servers.with_settings({**SWITCHED_ON, "allow_origin": ["http://holdfast.test"]})
 
 
 @pytest.fixture

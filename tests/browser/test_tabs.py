@@ -10,6 +10,7 @@ from tests.browser.conftest import OpenPage
 from tests.browser.mortal import Mortal
 from tests.browser.publishing import publish
 from tests.browser.test_cometd import TRANSPORTS, bayeux, tell
+from tests.clients.node_client import SWITCHED_ON
 
 TABS = 5
 pytestmark = pytest.mark.timeout(60)
@@ -26,7 +27,7 @@ ARRIVE = """async ({session, ...options}) => {
 @pytest.fixture(scope="module")
 def mortal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mortal]:
     # One tab of a browser has its poll held; the others ask so often.
-    settings = {"multi_session_interval": 200}
+    settings = {**SWITCHED_ON, "multi_session_interval": 200}
     mortal = Mortal(tmp_path_factory.mktemp("tabs") / "data", settings)
     yield mortal
     mortal.stop()

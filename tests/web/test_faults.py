@@ -8,6 +8,7 @@ import pytest
 from app.bayeux import dispatch
 from app.bayeux.exchange import Exchange
 from app.bayeux.server import Bayeux
+from app.web.endpoint import WebOptions
 from tests.abuse.attacker import frame
 from tests.web.requests import CONNECT, COOKIE, HANDSHAKE, PUBLISH, encode, post_messages
 from tests.web.rig import LONG_S, Door, Rig
@@ -21,8 +22,10 @@ HELLO, SAY, HOLD = (
 )
 QUERY = b"/cometd?message=" + quote(encode(PUBLISH)).encode()
 SAY_BY_SCRIPT = (
-    b"GET " + QUERY + b" HTTP/1.1\r\nHost: h\r\nCookie: " + COOKIE.encode() + b"\r\n\r\n"
-)
+    b"GET " + QUERY + b" HTTP/1.1\r\nHost: h\r\nReferer: http://h/\r\nCookie: " + COOKIE.encode()
+) + b"\r\n\r\n"
+# With callback-polling, too.
+OPTIONS = WebOptions(transports=frozenset({"long-polling", "callback-polling"}))
 UPGRADE = (
     b"GET /cometd HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
     b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
@@ -53,7 +56,7 @@ def fail(monkeypatch: pytest.MonkeyPatch) -> Fail:
 async def test_a_request_that_fails_is_refused(
     door: Door, request_: bytes, fail: Fail, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with Rig(door=door) as rig:
+    async with Rig(door=door, web_options=OPTIONS) as rig:
         client = rig.connect()
         await client.send(HELLO)
         fail("before")

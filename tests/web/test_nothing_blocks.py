@@ -38,6 +38,7 @@ async def server(
         "fast_lane": request.param,
         "log_level": "debug",
         "timeout": 300,
+        "transports": ["websocket", "long-polling", "callback-polling"],
     }
     jar = aiohttp.CookieJar(unsafe=True)
     async with (
@@ -92,7 +93,7 @@ async def test_no_post_blocks(
     ],
 )
 async def test_no_get_blocks(path: str, server: aiohttp.ClientSession) -> None:
-    async with server.get(path) as response:
+    async with server.get(path, headers={"Sec-Fetch-Site": "same-origin"}) as response:
         assert response.status < 500
         assert await response.read()
 
