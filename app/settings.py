@@ -26,6 +26,7 @@ Limit = Annotated[int, Field(ge=1)]
 _CHAT_LENGTH = len("/service/chat/private")
 _YEAR_S = 365 * 24 * 3600
 _ADDRESS = re.compile(r"(?:[^:\s]+|\[[0-9a-fA-F:]+\]):([0-9]{1,5})")
+_HOST_NAME = re.compile(r"\*|(?:\*\.)?(?:[A-Za-z0-9_-]+\.)*[A-Za-z0-9_-]+")
 # Paths as they stand in a request: nothing that could be spelt in another way.
 _PATH = re.compile(r"(?:/(?!\.\.?(?:/|$))[A-Za-z0-9._~!$&'()*+,;=:@-]+)+")
 # The first segments of the server's other paths.
@@ -117,6 +118,11 @@ class Settings(BaseSettings):
     )
     forwarded_header: Literal["X-Forwarded-For", "Forwarded"] = Field(
         "X-Forwarded-For", description="Header in which these proxies say it; the other is ignored."
+    )
+    host_name: list[str] = Field(
+        [],
+        description="Name by which clients reach this server, besides localhost, addresses, its "
+        "own host and those of allow_origin; *.example.org for all below, * for all.",
     )
     extension: list[str] = Field([], description="Extension to install, as MODULE:FACTORY.")
     tls_cert: Path | None = Field(None, description="Certificate chain; turns TLS on.")
@@ -353,6 +359,14 @@ class Settings(BaseSettings):
                 # Says itself what is wrong: a network has no bits behind its mask.
                 ipaddress.ip_network(proxy)
         return proxies
+
+    @field_validator("host_name")
+    @classmethod
+    def _check_host_names(cls, names: list[str]) -> list[str]:
+        for name in names:
+            if _HOST_NAME.fullmatch(name) is None:
+                raise ValueError(f"{name!r} must be like push.example.org, *.example.org or *")
+        return names
 
     @field_validator("extension")
     @classmethod

@@ -81,6 +81,8 @@ MEANINGS = {
     BayeuxError.MESSAGE_TOO_LARGE: "Beyond `max_message_size`",
     BayeuxError.REQUEST_TOO_LARGE: "Beyond `max_request_size` (inflated) or `max_batch`",
     BayeuxError.SUBSCRIPTIONS_EXCEEDED: "Beyond `max_subscriptions`",
+    BayeuxError.HOST_UNKNOWN: "The `Host` of the request is none of this server's names: see "
+    "`host_name`",
     BayeuxError.MEDIA_TYPE_UNSUPPORTED: "Unknown charset or content encoding, or multipart",
     BayeuxError.SERVER_FAULT: "A policy, an authorizer, a service or an extension failed, or the "
     "server itself; its log says how. A handshake is advised when to come back",

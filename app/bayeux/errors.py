@@ -43,6 +43,7 @@ class BayeuxError(Enum):
     REQUEST_TOO_LARGE = (413, "request_too_large")
     SUBSCRIPTIONS_EXCEEDED = (413, "subscriptions_exceeded")
     MEDIA_TYPE_UNSUPPORTED = (415, "media_type_unsupported")
+    HOST_UNKNOWN = (421, "host_unknown")
     SERVER_FAULT = (500, "server_fault")
     BUDGET_EXCEEDED = (429, "budget_exceeded")
     WEBSOCKET_VERSION_UNSUPPORTED = (426, "websocket_version_unsupported")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import app
 from app.compose.cannot_start import CannotStart
+from app.compose.options import hosts_of
 from app.compose.places import Places, say_where_admin_is
 from app.compose.rooms import make_rooms
 from app.settings import Settings
@@ -42,7 +43,9 @@ async def open_listeners(
     endpoint, timeout_s = offer.endpoint, settings.shutdown_timeout / 1000
     rooms = make_rooms(endpoint.bayeux.notices, has_admin_apart=places.admin is not None)
     if places.admin is not None:
-        served = make_administration_apart(endpoint, offer.readiness, _PAGES, offer.admin)
+        served = make_administration_apart(
+            *(endpoint, offer.readiness, _PAGES, offer.admin), hosts_of(settings)
+        )
         apart = Listener(served, places.admin, rooms.admin, shutdown_timeout_s=timeout_s)
         stack.push_async_callback(apart.close)
         with _naming(f"admin: cannot listen on {settings.admin}"):

@@ -8,8 +8,12 @@ from app.delivery.queue import QueueLimits
 from app.settings import ChannelSettings, Settings
 from app.web.cookies import DEFAULT_NAME, BrowserCookie
 from app.web.endpoint import WebOptions
+from app.web.hosts import Hosts, name_of
 from app.web.origins import Origins
 from app.web.peers import Peers
+
+# As an origin, and as the name of a host: all of them.
+_ANY = "*"
 
 
 def options_of(settings: Settings) -> Options:
@@ -86,6 +90,21 @@ def _rule(rule: ChannelSettings, max_lazy_timeout: int) -> ChannelRule:
     )
 
 
+def hosts_of(settings: Settings) -> Hosts:
+    """The names by which this server is reached over a network."""
+    admin, _, _ = (settings.admin or "").rpartition(":")
+    places = [settings.host, admin, *settings.allow_origin]
+    names = [name for place in places if place not in ("", _ANY) and (name := name_of(place))]
+    return Hosts([*settings.host_name, *names])
+
+
+def _main_hosts(settings: Settings) -> Hosts:
+    """Browsers reach no Unix socket, and a proxy in front knows its names; unless some are set."""
+    if settings.unix is not None and not settings.host_name:
+        return Hosts([_ANY])
+    return hosts_of(settings)
+
+
 def web_options(settings: Settings) -> WebOptions:
     return WebOptions(
         paths=tuple(settings.paths),
@@ -104,6 +123,7 @@ def web_options(settings: Settings) -> WebOptions:
         hsts_s=settings.hsts_s,
         cookie=_cookie(settings),
         origins=Origins(tuple(settings.allow_origin)),
+        hosts=_main_hosts(settings),
         peers=Peers(
             tuple(settings.trusted_proxies),
             settings.forwarded_header,

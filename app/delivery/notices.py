@@ -39,6 +39,7 @@ DROPPED = Incident(logging.INFO, "a message of session %s was dropped by %s")
 TURNED_AWAY = Incident(logging.WARNING, "a connection to the %s listener was closed: %s")
 OVERSPENT = Incident(logging.WARNING, "%s is over its budget of %s")
 WRONG_TOKEN = Incident(logging.WARNING, "a wrong token came from %s to %s")
+MISDIRECTED = Incident(logging.INFO, "a request for the host %s was refused: %s")
 
 INCIDENTS = (
     REFUSED,
@@ -60,6 +61,7 @@ INCIDENTS = (
     TURNED_AWAY,
     OVERSPENT,
     WRONG_TOKEN,
+    MISDIRECTED,
 )
 _OTHERS = "(others)"
 

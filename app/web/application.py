@@ -10,8 +10,10 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from app.bayeux.errors import BayeuxError, RequestRefused
 from app.web.callback_polling import callback_poll
 from app.web.endpoint import FIXED_HEADERS, Endpoint, WebOptions, hsts_headers
+from app.web.hosts import Hosts
 from app.web.long_polling import long_poll, refusal
 from app.web.metrics import Metrics
+from app.web.misdirected import answering_to
 from app.web.origins import said
 from app.web.pages import PAGE_HEADERS, add_console, add_pages
 from app.web.websocket import WebSocketDoor
@@ -31,7 +33,7 @@ def make_application(
     chat: bool = True,
 ) -> web.Application:
     """One application for everything that this server answers over HTTP."""
-    application = _with_probes(endpoint, readiness)
+    application = _with_probes(endpoint, readiness, endpoint.options.hosts)
     bayeux = _bayeux_handler(endpoint, door)
     for path in endpoint.options.paths:
         application.router.add_route("*", path, bayeux)
@@ -44,10 +46,10 @@ def make_application(
 
 
 def make_administration_apart(
-    endpoint: Endpoint, readiness: Readiness, pages: Path, admin: web.Application
+    endpoint: Endpoint, readiness: Readiness, pages: Path, admin: web.Application, hosts: Hosts
 ) -> web.Application:
     """What operators need, for a listener of their own: whoever else comes finds nothing there."""
-    application = _with_probes(endpoint, readiness)
+    application = _with_probes(endpoint, readiness, hosts)
     add_console(application, pages)
     application.add_subapp("/admin", admin)
     return application
@@ -81,10 +83,13 @@ def _bayeux_handler(
     return bayeux
 
 
-def _with_probes(endpoint: Endpoint, readiness: Readiness) -> web.Application:
-    """An application that says how the server is."""
+def _with_probes(endpoint: Endpoint, readiness: Readiness, hosts: Hosts) -> web.Application:
+    """An application that is reached by these names, and says how the server is."""
     # The doors bound what they read themselves: aiohttp's own limit would be a second one.
-    application = web.Application(client_max_size=endpoint.options.max_request_size)
+    application = web.Application(
+        client_max_size=endpoint.options.max_request_size,
+        middlewares=[answering_to(hosts, endpoint)],
+    )
     application.on_response_prepare.append(partial(_add_common_headers, endpoint.options))
 
     async def healthz(_: web.Request) -> web.Response:

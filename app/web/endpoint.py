@@ -15,6 +15,7 @@ from app.bayeux.server import Bayeux
 from app.delivery.messages import Event
 from app.web.burst import Burst
 from app.web.cookies import BrowserCookie
+from app.web.hosts import Hosts
 from app.web.intake import Intake
 from app.web.origins import Origins, Standing
 from app.web.peers import Peers
@@ -55,6 +56,7 @@ class WebOptions:
     hsts_s: int | None = None
     cookie: BrowserCookie = field(default_factory=BrowserCookie)
     origins: Origins = field(default_factory=Origins)
+    hosts: Hosts = field(default_factory=Hosts)
     peers: Peers = field(default_factory=Peers)
 
 
@@ -125,6 +127,6 @@ def retry_headers(wait_s: float) -> dict[str, str]:
     return {"Retry-After": str(ceil(wait_s))} if wait_s > 0.0 else {}
 
 
-def error_body(error: BayeuxError) -> bytes:
+def error_body(error: BayeuxError, *args: str) -> bytes:
     """The answer to a request that was refused as a whole, in the form of any other answer."""
-    return orjson.dumps([{"successful": False, "error": error.wire()}])
+    return orjson.dumps([{"successful": False, "error": error.wire(*args)}])

@@ -257,6 +257,8 @@ class FastLane(RequestHandler):
         headers = message.headers
         if message.version[1] != 1 or headers.get("Content-Type") not in _PLAIN_TYPES:
             return False
+        if not self._endpoint.options.hosts.are_ours(headers.get("Host")):
+            return False
         return "Expect" not in headers and "Content-Encoding" not in headers
 
     def _heard(self, headers: Any) -> Speaker:

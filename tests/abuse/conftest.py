@@ -14,6 +14,8 @@ CLOSE_LIMITS = {
     "max_interval": 3000,
     "request_timeout": 10_000,
     "write_timeout": 500,
+    # What attackers write who do not look at this.
+    "host_name": ["holdfast.test", "h", "a"],
     "max_queue_bytes": 8 * 1024 * 1024,
 }
 IMPATIENT = {"request_timeout": 500}

@@ -21,6 +21,7 @@ from app.web.burst import Burst
 from app.web.endpoint import Endpoint, WebOptions
 from app.web.fast_lane import Lane
 from app.web.heads import Heads
+from app.web.hosts import Hosts
 from app.web.listener import Listener
 from app.web.metrics import Metrics
 from app.web.room import Room
@@ -223,7 +224,11 @@ class Rig:
         self.keeper = FakeKeeper()
         self._now = 0.0
         ids = count(1)
-        web_options = replace(web_options or WebOptions(), fast_lane=door is Door.FAST_LANE)
+        web_options = replace(
+            web_options or WebOptions(),
+            fast_lane=door is Door.FAST_LANE,
+            hosts=Hosts(["holdfast.test", "h"]),
+        )
         options = options or Options()
         limits = replace(options.request_limits, bytes=web_options.max_request_size)
         self.bayeux = Bayeux(

@@ -1,0 +1,132 @@
+"""A page of somebody else's, whose name was made to lead to this machine (DNS rebinding)."""
+
+from collections.abc import Iterator
+from urllib.parse import quote
+
+import orjson
+import pytest
+
+from tests.abuse.attacker import HANDSHAKE, Answer, SocketWire, Wire, request
+from tests.abuse.conftest import DOORS
+from tests.web.programs import admin_url, program
+
+HELLO = orjson.dumps([HANDSHAKE])
+EVIL = "rebound.example"
+
+
+class Place:
+    """A server, and how a browser talks to it that reached it by some name."""
+
+    def __init__(self, url: str, admin: str, token: str) -> None:
+        self.url, self.admin = url, admin
+        self.bearer = {"Authorization": f"Bearer {token}"}
+
+    def ask(
+        self,
+        host: str,
+        line: str = "POST /cometd",
+        body: bytes = HELLO,
+        *,
+        at: str = "",
+        **headers: str,
+    ) -> Answer:
+        with Wire(at or self.url) as wire:
+            wire.send(request(body, {"Host": host, **headers}, method=line))
+            return wire.answer()
+
+
+@pytest.fixture(scope="module", params=DOORS, ids=["fast lane", "ordinary door"])
+def place(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Place]:
+    home = tmp_path_factory.mktemp("hosts")
+    flags = [
+        *("--port", "0", "--admin", "127.0.0.1:0", "--host-name", "push.example.org"),
+        *("--host-name", "*.club.example", "--allow-origin", "https://friend.example"),
+        "--fast-lane" if request.param else "--no-fast-lane",
+    ]
+    with program(*flags, home=home) as running:
+        url = running.place().removesuffix("/cometd")
+        token = (home / "data/admin-token").read_text().strip()
+        yield Place(url, admin_url(running), token)
+        assert running.stop()[0] == 0
+        assert f"a request for the host {EVIL} was refused" in running.errors()
+
+
+def test_a_page_with_a_name_that_is_not_ours_gets_no_session(place: Place) -> None:
+    answer = place.ask(EVIL, Origin=f"http://{EVIL}")
+    assert (answer.status, answer.error()) == (421, "421:host_name:host_unknown")
+    assert "set-cookie" not in answer.headers
+    script = place.ask(f"{EVIL}:8080", f"GET /cometd?jsonp=f&message={quote(HELLO)}", b"")
+    assert script.status == 421
+    with SocketWire(place.url, {"Host": EVIL, "Origin": f"http://{EVIL}"}) as socket:
+        assert socket.upgrade.status == 421
+    preflight = place.ask(EVIL, "OPTIONS /cometd", b"", Origin=f"http://{EVIL}")
+    assert preflight.status == 421
+
+
+def test_nor_does_it_see_anything_else(place: Place) -> None:
+    for path in ("/", "/chat/", "/metrics", "/healthz", "/readyz", "/static/welcome.js", "/none"):
+        answer = place.ask(EVIL, f"GET {path}", b"")
+        assert answer.status == 421
+        assert b"--host-name" in answer.body
+
+
+def test_the_administration_is_not_there_for_it_either(place: Place) -> None:
+    for line in ("GET /admin/api/v1/about", "GET /console/", "GET /readyz"):
+        assert place.ask(EVIL, line, b"", at=place.admin, **place.bearer).status == 421
+    refused = place.ask(EVIL, "POST /admin/feed", at=place.admin, **place.bearer)
+    assert refused.status == 421
+    assert "--host-name" in orjson.loads(refused.body)["error"]["message"]
+    assert (
+        place.ask(
+            "localhost:1", "GET /admin/api/v1/about", b"", at=place.admin, **place.bearer
+        ).status
+        == 200
+    )
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        *("127.0.0.1", "127.0.0.1:1", "192.0.2.7:8080", "[::1]", "[2001:db8::1]:80"),
+        *("localhost", "LOCALHOST:8080", "localhost.", "app.localhost:3000"),
+        *("push.example.org", "Push.Example.Org:443", "push.example.org."),
+        *("127.0.0.1.", "joe.club.example", "a.b.club.example", "friend.example"),
+    ],
+)
+def test_by_an_address_or_a_name_of_ours_it_is_reached(place: Place, host: str) -> None:
+    assert place.ask(host, Origin=f"http://{host}").messages()[0]["successful"]
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        *("", "example.org", "club.example", "xclub.example", "evil.push.example.org"),
+        *("localhost.evil.example", "127.0.0.1.evil.example", "0x7f.1", "2130706433"),
+        *(
+            "[::1].evil.example",
+            "[evil.example]",
+            "localhost:evil",
+            "localhost:80:80",
+            "[::1",
+            "x" * 4000,
+        ),
+    ],
+)
+def test_what_only_looks_like_one_is_none(place: Place, host: str) -> None:
+    assert place.ask(host).status == 421
+
+
+def test_on_one_connection_each_request_is_looked_at(place: Place) -> None:
+    with Wire(place.url) as wire:
+        for host, status in [("localhost", 200), (EVIL, 421), ("localhost", 200), (EVIL, 421)] * 2:
+            wire.send(request(HELLO, {"Host": host}))
+            assert wire.answer().status == status
+
+
+def test_the_rest_of_a_refused_body_is_not_waited_for(place: Place) -> None:
+    with Wire(place.url) as wire:
+        wire.send(request(b"", {"Host": EVIL, "Content-Length": "100000"}))
+        assert wire.answer().status == 421
+        assert wire.is_closed(5.0)

@@ -1,0 +1,61 @@
+"""Which names a server answers to."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.web.hosts import Hosts, name_of
+
+PORTS = st.one_of(st.just(""), st.integers(0, 70_000).map(":{}".format))
+
+
+@given(st.ip_addresses(v=4), PORTS)
+def test_an_address_is_nobodys_name(ip: object, port: str) -> None:
+    assert Hosts().are_ours(f"{ip}{port}")
+
+
+@given(st.ip_addresses(v=6), PORTS)
+def test_an_address_of_version_6_needs_its_brackets(ip: object, port: str) -> None:
+    assert Hosts().are_ours(f"[{ip}]{port}")
+    assert not Hosts().are_ours(f"[{ip}")
+
+
+@given(st.text(st.characters(min_codepoint=33, max_codepoint=126), max_size=30))
+def test_whatever_ends_like_a_name_of_ours_is_below_it_or_a_stranger(text: str) -> None:
+    hosts = Hosts(["ours.example", "*.club.example"])
+    assert not hosts.are_ours(f"{text}x.example")
+    assert hosts.are_ours(f"{text}ours.example") is (text == "")
+    if ":" not in text and "[" not in text:
+        assert hosts.are_ours(f"{text}.club.example")
+
+
+def test_a_star_is_every_name_and_a_name_below_is_not_the_name() -> None:
+    assert Hosts(["*"]).are_ours("whatever.example")
+    assert not Hosts(["*.club.example"]).are_ours("club.example")
+
+
+def test_what_is_judged_is_remembered_and_not_for_ever() -> None:
+    hosts = Hosts(["ours.example"])
+    for number in range(5000):
+        assert not hosts.are_ours(f"{number}.example")
+        assert hosts.are_ours("ours.example")
+    assert hosts._is_known.cache_info().currsize <= 1024
+
+
+def test_a_program_that_names_no_host_is_no_page() -> None:
+    assert Hosts().are_ours(None)
+
+
+@pytest.mark.parametrize(
+    ("place", "name"),
+    [
+        ("https://www.example.org", "www.example.org"),
+        ("https://Www.example.org:8443", "www.example.org"),
+        ("https://192.0.2.1:8443", None),
+        ("http://[2001:db8::1]", None),
+        ("push.example.org", "push.example.org"),
+        ("127.0.0.1", None),
+    ],
+)
+def test_the_names_in_settings_are_found(place: str, name: str | None) -> None:
+    assert name_of(place) == name
