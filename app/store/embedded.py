@@ -7,6 +7,7 @@ import os
 import re
 import shlex
 from collections.abc import Sequence
+from contextlib import ExitStack
 from enum import Enum
 from itertools import chain
 from pathlib import Path
@@ -172,11 +173,14 @@ class EmbeddedValkey:
 
     async def _start(self) -> None:
         home = self._home
-        lock = home.hold()
-        if lock is None:
-            raise self._blocked()
-        output = home.open_log()
-        try:
+        # Each file is closed whatever fails behind it: a lock that stays here blocks us for ever.
+        with ExitStack() as files:
+            lock = home.hold()
+            if lock is None:
+                raise self._blocked()
+            files.callback(os.close, lock)
+            output = home.open_log()
+            files.callback(os.close, output)
             home.prepare_socket()
             process = await asyncio.create_subprocess_exec(
                 str(server_binary()),
@@ -191,9 +195,6 @@ class EmbeddedValkey:
                 pass_fds=[lock],
             )
             self._process = Child(process)
-        finally:
-            os.close(lock)
-            os.close(output)
         await self._answers(self._process)
         log.debug("the embedded store runs: process %d, %s", process.pid, self._durability.value)
 

@@ -75,9 +75,11 @@ class Home:
         lock = os.open(self.directory / name, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        except OSError as error:
             os.close(lock)
-            return None
+            if isinstance(error, BlockingIOError):
+                return None
+            raise
         return lock
 
     # The socket

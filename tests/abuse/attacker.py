@@ -161,7 +161,7 @@ def request(
     body: bytes, headers: Mapping[str, str] | None = None, *, method: str = "POST /cometd"
 ) -> bytes:
     """A request with a body and these headers beside the necessary ones."""
-    fields = {"Host": "holdfast.test", "Content-Length": str(len(body)), **(headers or {})}
+    fields = {"Host": "holdfast.localhost", "Content-Length": str(len(body)), **(headers or {})}
     lines = [f"{method} HTTP/1.1", *(f"{name}: {value}" for name, value in fields.items())]
     return "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + body
 

@@ -45,7 +45,8 @@ class Place(NamedTuple):
 def admin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     """One that is reached from everywhere, beside a server on loopback."""
     home = tmp_path_factory.mktemp("admin")
-    with program("--port", "0", "--admin", "0.0.0.0:0", home=home) as running:
+    flags = ["--port", "0", "--admin", "0.0.0.0:0", "--request-timeout", "500"]
+    with program(*flags, home=home) as running:
         running.place()
         url = admin_url(running).replace("0.0.0.0", "127.0.0.1")
         names = ("admin-token", "reader-token")
@@ -93,6 +94,14 @@ def test_who_learns_of_a_session_there_needs_the_token_all_the_same(admin: Place
     }
     assert admin.ask("POST", FEED, orjson.dumps([connect]), Cookie=cookie)[0] == 401
     assert admin.send(admin.reader, connect, cookie=cookie)[0]["successful"]
+
+
+@pytest.mark.parametrize("head", [b"G", b"GET /console/ HTTP/1.1\r\nHost: localhost\r\n"])
+def test_who_begins_a_request_there_must_end_it(admin: Place, head: bytes) -> None:
+    with Wire(admin.url) as wire:
+        wire.send(head)
+        assert wire.answer().status == 408
+        assert wire.is_closed(5.0)
 
 
 def test_what_operators_need_is_there(admin: Place) -> None:

@@ -77,15 +77,15 @@ ANOTHER = "BAYEUX_BROWSER=0123456789abcdef0123456789abcdef"
         {"Cookie": "BAYEUX_BROWSER="},
         {"Cookie": "theme=dark"},
         {"Cookie": ""},
-        {"Origin": "http://holdfast.test"},
+        {"Origin": "http://holdfast.localhost"},
         {"Sec-Fetch-Site": "same-origin"},
-        {"Referer": "http://holdfast.test/"},
+        {"Referer": "http://holdfast.localhost/"},
     ],
 )
 def test_neither_a_page_nor_who_has_a_cookie_gets_the_session_of_a_program(
     program: Program, headers: dict[str, str]
 ) -> None:
-    own_page = {"Host": "holdfast.test", **headers}
+    own_page = {"Host": "holdfast.localhost", **headers}
     assert program.asked_over_a_socket(own_page)["error"] == UNKNOWN
     assert program.asked_over_http(headers)["error"] == UNKNOWN
     assert program.asked_over_a_socket({})["successful"]
@@ -154,7 +154,7 @@ def errors_of_sockets(target: Target, client_id: str) -> list[str | None]:
 
 
 @pytest.mark.parametrize(
-    "handshake", [posted({"Origin": "http://holdfast.test"}), loaded_as_script()]
+    "handshake", [posted({"Origin": "http://holdfast.localhost"}), loaded_as_script()]
 )
 def test_a_session_that_a_page_made_over_http_is_not_a_programs(
     either_door: Target, handshake: bytes

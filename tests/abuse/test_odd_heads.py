@@ -24,7 +24,7 @@ KEY = {"Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ=="}
         ("GET /", {"If-Modified-Since": "Mon, 01 Jan 9_999_999_999 00:00:00 GMT"}),
         ("GET /static/" + "a" * 7000, {}),
         ("GET /%73tatic/" + "a" * 300, {}),
-        ("GET http://holdfast.test/static/" + "a" * 300, {}),
+        ("GET http://holdfast.localhost/static/" + "a" * 300, {}),
     ],
 )
 def test_odd_heads_are_malformed(method: str, headers: dict[str, str], either_door: Target) -> None:

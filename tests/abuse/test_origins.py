@@ -8,7 +8,7 @@ from tests.abuse.conftest import MakeTarget
 from tests.abuse.target import Target
 
 HELLO = orjson.dumps([HANDSHAKE])
-HOST = "holdfast.test"
+HOST = "holdfast.localhost"
 DENIED = (403, "403::origin_denied")
 FRIEND = "https://friend.example"
 

@@ -1,6 +1,7 @@
 """A page of somebody else's, whose name was made to lead to this machine (DNS rebinding)."""
 
 from collections.abc import Iterator
+from typing import Any
 from urllib.parse import quote
 
 import orjson
@@ -19,7 +20,7 @@ class Place:
 
     def __init__(self, url: str, admin: str, token: str) -> None:
         self.url, self.admin = url, admin
-        self.bearer = {"Authorization": f"Bearer {token}"}
+        self.bearer: dict[str, Any] = {"Authorization": f"Bearer {token}"}
 
     def ask(
         self,
@@ -28,7 +29,7 @@ class Place:
         body: bytes = HELLO,
         *,
         at: str = "",
-        **headers: str,
+        **headers: Any,
     ) -> Answer:
         with Wire(at or self.url) as wire:
             wire.send(request(body, {"Host": host, **headers}, method=line))
@@ -78,12 +79,8 @@ def test_the_administration_is_not_there_for_it_either(place: Place) -> None:
     refused = place.ask(EVIL, "POST /admin/feed", at=place.admin, **place.bearer)
     assert refused.status == 421
     assert "--host-name" in orjson.loads(refused.body)["error"]["message"]
-    assert (
-        place.ask(
-            "localhost:1", "GET /admin/api/v1/about", b"", at=place.admin, **place.bearer
-        ).status
-        == 200
-    )
+    about = "GET /admin/api/v1/about"
+    assert place.ask("localhost:1", about, b"", at=place.admin, **place.bearer).status == 200
 
 
 @pytest.mark.parametrize(

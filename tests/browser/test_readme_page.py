@@ -14,7 +14,9 @@ pytestmark = pytest.mark.timeout(60)
 
 
 def test_a_page_of_another_origin_says_hello(profile: BrowserContext, servers: Servers) -> None:
-    port = urlsplit(servers.with_settings({"allow_origin": [ORIGIN]}).url).port
+    port = urlsplit(
+        servers.with_settings({"allow_origin": [ORIGIN], "host_name": ["holdfast.test"]}).url
+    ).port
     [block] = [block for block in blocks(ROOT / "README.md") if block.kind == "browser"]
     # A name of the same site, as localhost with two ports would be.
     text = block.text.replace("localhost:8080", f"holdfast.test:{port}")

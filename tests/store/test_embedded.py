@@ -1,6 +1,7 @@
 """The embedded store: kept alive, stopped in order, wherever its directory is."""
 
 import asyncio
+import errno
 import os
 import signal
 import subprocess
@@ -11,6 +12,8 @@ import pytest
 from app.store import embedded, valkey_process
 from app.store.connection import StoreUnavailable
 from app.store.embedded import Durability, EmbeddedValkey
+from app.store.home import Home
+from app.store.wire import Wire
 from tests.store.caller import until
 from tests.store.places import (
     environment_of,
@@ -100,6 +103,37 @@ async def test_one_that_dies_is_started_again_and_has_lost_nothing(
         assert await caller.kept() == list(range(750))
         assert is_alive(pid_in(data))
     assert caplog.text.count("died: signal 9") == 3
+
+
+FAULTS = {
+    "the lock": (Home, "hold"),
+    "its log": (Home, "open_log"),
+    "its place": (Home, "prepare_socket"),
+    "the process": (asyncio, "create_subprocess_exec"),
+    "the first words": (Wire, "_dial"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("what", FAULTS)
+async def test_one_that_dies_while_there_are_no_descriptors_returns_when_there_are(
+    data: Path, what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused = 0
+
+    def refuse(*_: object, **__: object) -> None:
+        nonlocal refused
+        refused += 1
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    async with keeping(data, Durability.ALWAYS) as caller:
+        with monkeypatch.context() as patched:
+            patched.setattr(*FAULTS[what], refuse)
+            os.kill(pid_in(data), signal.SIGKILL)
+            await until(lambda: refused > 2)
+        caller.note(10)
+        await caller.answered()
+        assert await caller.kept() == list(range(10))
 
 
 async def test_one_that_does_not_listen_is_ended_by_force(

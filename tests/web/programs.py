@@ -26,11 +26,14 @@ class Program:
         home: Path,
         variables: Mapping[str, str] | None = None,
         stdout: int = subprocess.PIPE,
+        files: int | None = None,
     ) -> None:
+        """With a number of `files` it has so many descriptors and no more."""
+        limit = () if files is None else ("sh", "-c", f'ulimit -n {files}; exec "$0" "$@"')
         self._home = home
         self._errors = (home / "stderr").open("w+b")
         self.process = subprocess.Popen(
-            [*PROGRAM, "serve", *arguments],
+            [*limit, *PROGRAM, "serve", *arguments],
             cwd=home,
             env={**environment(), **(variables or {})},
             stdin=subprocess.DEVNULL,

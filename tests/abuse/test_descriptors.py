@@ -1,0 +1,93 @@
+"""More connections than there are descriptors."""
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tests.abuse.attacker import Person, Wire, request
+from tests.web.programs import Program, admin_url
+
+FILES = 96
+# A quarter is for the store and for files, an eighth for operators.
+MAIN, ADMIN = 60, 12
+WITHIN_S = 15.0
+
+
+class Place(NamedTuple):
+    running: Program
+    main: str
+    admin: str
+    data: Path
+
+    def is_ready(self, url: str) -> bool:
+        """Whether it says so there; a connection may be refused, too."""
+        with suppress(ConnectionError, AssertionError), Wire(url) as wire:
+            wire.send(request(b"", method="GET /readyz", headers={"Host": "localhost"}))
+            return wire.answer().status == 200
+        return False
+
+    def figure(self, name: str) -> float:
+        with Wire(self.main) as wire:
+            wire.send(request(b"", method="GET /metrics", headers={"Host": "localhost"}))
+            lines = wire.answer().body.decode().splitlines()
+        (found,) = [line.rpartition(" ")[2] for line in lines if line.startswith(name)]
+        return float(found)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    running = Program("--port", "0", "--admin", "127.0.0.1:0", home=tmp_path, files=FILES)
+    try:
+        main = running.place().removesuffix("/cometd")
+        yield Place(running, main, admin_url(running), tmp_path / "data")
+        assert running.stop()[0] == 0
+        assert "Traceback" not in running.errors()
+    finally:
+        running.close()
+
+
+def until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + WITHIN_S
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def crowd(stack: ExitStack, url: str, count: int) -> Sequence[Wire]:
+    return [stack.enter_context(Wire(url)) for _ in range(count)]
+
+
+@pytest.mark.parametrize("crowded", ["main", "admin"])
+def test_silent_connections_leave_room_for_everybody_else(place: Place, crowded: str) -> None:
+    with ExitStack() as stack:
+        crowd(stack, getattr(place, crowded), 3 * FILES)
+        for url in (place.main, place.admin):
+            until(lambda url=url: place.is_ready(url))  # type: ignore[misc]
+        with Person(place.main) as person:
+            assert person.publish("/a", 1).status == 200
+        turned_away = place.figure(
+            f'holdfast_connections_turned_away_total{{listener="{crowded}"}}'
+        )
+        assert turned_away >= 3 * FILES - MAIN
+        assert place.figure(f'holdfast_connections{{listener="{crowded}"}}') <= MAIN
+
+
+def test_busy_connections_leave_room_for_operators_and_for_the_store(place: Place) -> None:
+    """Whoever has asked for something stays: there is no room for others, but on other doors."""
+    with ExitStack() as stack:
+        for wire in crowd(stack, place.main, MAIN):
+            wire.send(request(b"", method="GET /healthz", headers={"Host": "localhost"}))
+            assert wire.answer().status == 200
+        assert not place.is_ready(place.main)
+        assert place.is_ready(place.admin)
+        os.kill(int((place.data / "store/valkey.pid").read_text()), signal.SIGKILL)
+        until(lambda: "(process" in place.running.errors())
+        until(lambda: place.is_ready(place.admin))
+    until(lambda: place.is_ready(place.main))
+    assert f"it has {MAIN}, and the limit of open files allows no more" in place.running.errors()
