@@ -7,7 +7,7 @@ from pathlib import Path
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST
 
-from app.bayeux.errors import BayeuxError, RequestRefused
+from app.bayeux.errors import BayeuxError
 from app.web.callback_polling import callback_poll
 from app.web.endpoint import FIXED_HEADERS, Endpoint, WebOptions, hsts_headers
 from app.web.hosts import Hosts
@@ -62,22 +62,17 @@ def _bayeux_handler(
 
     async def bayeux(request: web.Request) -> web.StreamResponse:
         """The transport is told by the method: there is no other place where it stands."""
-        caller = endpoint.options.peers.caller(request.headers, request.transport)
-        try:
-            endpoint.admit(caller)
-        except RequestRefused as refused:
-            return refusal(request, refused.error, endpoint, refused.wait_s)
         if request.method == "POST":
-            return await long_poll(request, endpoint, caller)
+            return await long_poll(request, endpoint)
         if request.method == "OPTIONS":
             origin, host = said(request.headers, "Origin"), request.headers.get("Host")
             headers = FIXED_HEADERS | origins.preflight_headers(origin, host)
             return web.Response(headers=headers)
         if request.method == "GET" and request.headers.get("Upgrade", "").lower() == "websocket":
             if "websocket" in endpoint.options.transports:
-                return await door.serve(request, caller)
+                return await door.serve(request)
         elif request.method == "GET" and "message" in request.query:
-            return await callback_poll(request, endpoint, caller)
+            return await callback_poll(request, endpoint)
         return refusal(request, BayeuxError.TRANSPORT_UNKNOWN, endpoint)
 
     return bayeux

@@ -4,7 +4,6 @@ import re
 
 from aiohttp import web
 
-from app.bayeux.caller import Caller
 from app.bayeux.errors import BayeuxError, RequestRefused
 from app.bayeux.exchange import ConnectionType, Source
 from app.web.bodies import concatenate
@@ -21,10 +20,11 @@ _SCRIPTS = ("script", "empty", None)
 _LINE_ENDS = {b"\xe2\x80\xa8": b"\\u2028", b"\xe2\x80\xa9": b"\\u2029", b"</": b"<\\/"}
 
 
-async def callback_poll(request: web.Request, endpoint: Endpoint, caller: Caller) -> web.Response:
+async def callback_poll(request: web.Request, endpoint: Endpoint) -> web.Response:
     """A GET with messages in its query; the answer is a script that calls a function."""
     try:
         source = _source(request, endpoint)
+        caller = endpoint.caller(request)
         callback = _callback(request, endpoint)
         texts = request.query.getall("message", [])
         if sum(len(text) for text in texts) > endpoint.options.max_request_size:

@@ -22,6 +22,8 @@ from app.web.peers import Peers
 from app.web.turns import Turns
 
 if TYPE_CHECKING:
+    from aiohttp import web
+
     from app.web.origins import Headers
 
 # Not told apart by content, so never to be guessed by a browser; different for different origins.
@@ -83,6 +85,12 @@ class Endpoint:
         if standing is Standing.FOREIGN:
             raise RequestRefused(BayeuxError.ORIGIN_DENIED)
         return standing
+
+    def caller(self, request: "web.BaseRequest") -> Caller:
+        """Who sent a request that has just come. Raises `RequestRefused` beyond a budget."""
+        caller = self.options.peers.caller(request.headers, request.transport)
+        self.admit(caller)
+        return caller
 
     def admit(self, caller: Caller) -> None:
         """A request of this caller has come. Raises `RequestRefused` beyond a budget."""

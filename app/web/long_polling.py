@@ -89,12 +89,13 @@ async def exchange_over_http(
         raise
 
 
-async def long_poll(request: web.Request, endpoint: Endpoint, caller: Caller) -> web.Response:
+async def long_poll(request: web.Request, endpoint: Endpoint) -> web.Response:
     """A POST to the Bayeux path."""
     try:
         source = source_of(endpoint.check_origin(request.headers))
         if ConnectionType.LONG_POLLING.value not in endpoint.options.transports:
             raise RequestRefused(BayeuxError.TRANSPORT_UNKNOWN)
+        caller = endpoint.caller(request)
         body = await read_body(request, endpoint)
         exchange, answer = await exchange_over_http(
             request, endpoint, caller, ConnectionType.LONG_POLLING, body, source

@@ -273,13 +273,14 @@ class WebSocketDoor:
         self._open: dict[_Response, Socket] = {}
         self._watch: asyncio.Task[None] | None = None
 
-    async def serve(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+    async def serve(self, request: web.Request) -> web.StreamResponse:
         """A request to upgrade, and all that follows on its connection."""
         options = self._endpoint.options
         try:
             source = source_of(self._endpoint.check_origin(request.headers))
+            caller = self._endpoint.caller(request)
         except RequestRefused as refused:
-            return refusal(request, refused.error, self._endpoint)
+            return refusal(request, refused.error, self._endpoint, refused.wait_s)
         if request.version < HttpVersion11 or not self._speaks_our_protocol(request):
             return refusal(request, BayeuxError.TRANSPORT_UNKNOWN, self._endpoint)
         if request.headers.get("Sec-WebSocket-Version", "").strip() != _VERSION:

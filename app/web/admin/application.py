@@ -86,13 +86,8 @@ def make_admin(
     for route in ROUTES:
         application.router.add_route(route.method, API + route.path, _handler(route, operations))
     if feed is not None:
-        application.router.add_post(FEED, partial(_feed, feed))
+        application.router.add_post(FEED, partial(long_poll, endpoint=feed))
     return application
-
-
-async def _feed(endpoint: Endpoint, request: web.Request) -> web.Response:
-    caller = endpoint.options.peers.caller(request.headers, request.transport)
-    return await long_poll(request, endpoint, caller)
 
 
 async def _add_headers(_: web.Request, response: web.StreamResponse) -> None:
