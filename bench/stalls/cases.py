@@ -3,6 +3,7 @@
 Most need something first: a session with ten thousand messages in hands, or a room of a thousand.
 """
 
+import gzip
 import json
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -303,6 +304,18 @@ def records(url: str) -> Attack:
     return _json(url, _array(json.dumps(row), _VALUES // 7))
 
 
+def compressed(url: str) -> Attack:
+    """Eight kilobytes that are eight megabytes of blanks."""
+    client = Client(url)
+    body = client.body([publish("/json")])
+    return Attack(client, gzip.compress(body[:-1] + b" " * 2 * _REQUEST + body[-1:]))
+
+
+def compressed_records(url: str) -> Attack:
+    attack = records(url)
+    return Attack(attack.client, gzip.compress(attack.body))
+
+
 def _array(value: str, count: int) -> str:
     return "[" + ",".join([value] * count) + "]"
 
@@ -317,5 +330,6 @@ CASES: dict[str, Case] = {
         *(empty_arrays, empty_objects, endless_objects, small_objects, deep_arrays, deep_objects),
         *(wide_object, wide_texts, wide_letters),
         *(long_numbers, hard_numbers, mixed_values, many_strings, records),
+        *(compressed, compressed_records),
     )
 }

@@ -126,6 +126,14 @@ def test_settings_in_examples_are_accepted() -> None:
         Settings(**tomllib.loads(block.text))
 
 
+def test_every_attack_on_the_list_has_a_test_or_does_not_apply() -> None:
+    page = (ROOT / "docs" / "threat-model.md").read_text()
+    rows = re.findall(r"^\| S(\d+) \| [^|]+ \| ([^|]+) \|$", page, re.MULTILINE)
+    assert [int(number) for number, _ in rows] == [*range(1, 48)]
+    for number, shown in rows:
+        assert "`tests/" in shown or shown.startswith("not applicable: "), number
+
+
 def test_python_in_examples_is_python() -> None:
     examples = code_in("python")
     assert examples
@@ -133,8 +141,9 @@ def test_python_in_examples_is_python() -> None:
         compile(block.text, "example", "exec")
 
 
-def test_what_shows_an_invariant_is_there() -> None:
-    page = (ROOT / "docs" / "invariants.md").read_text()
+@pytest.mark.parametrize("name", ["invariants.md", "threat-model.md"])
+def test_what_a_page_says_is_shown_by_a_test_has_that_test(name: str) -> None:
+    page = (ROOT / "docs" / name).read_text()
     stories = re.findall(r'`(\w+\.story)` "([^"]+)"', page)
     tests = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", page)
     assert stories
