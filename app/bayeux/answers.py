@@ -52,7 +52,12 @@ class Answers:
         bayeux, queue = self._bayeux, session.queue
         if not queue.count:
             return
-        if (session.dispatcher is not None or session.is_durable) and not self.may_take(session):
+        may_have_to_wait = (
+            session.dispatcher is not None
+            or session.is_durable
+            or session.reauthorization is not None
+        )
+        if may_have_to_wait and not self.may_take(session):
             return
         if session.pipe is not None and not session.deliver_only:
             self._push(session, session.pipe)
@@ -128,6 +133,7 @@ class Answers:
         self, exchange: Exchange, session: Session, messages: Sequence[Event]
     ) -> None:
         client_id, carried = session.client_id, session.queue.carried
+        authorized_at = session.authorized_at
         session.carrier = exchange.carrier
         if session.held is None:
             # It is not the client who takes its time.
@@ -139,8 +145,12 @@ class Answers:
         def send() -> None:
             if session.has_left or session.client_id != client_id:
                 exchange.carrier.answer(exchange, ())
-            else:
+            elif session.authorized_at == authorized_at:
                 self._send(exchange, session, messages, carried)
+            else:
+                # It may not have some of these any more; those that are left come again.
+                self._send(exchange, session, (), carried)
+                self._not_written(session, carried)
 
         self._bayeux.hub.keeper.after(send)
 
@@ -191,7 +201,9 @@ class Answers:
         queue, bayeux = session.queue, self._bayeux
         if queue.mortals:
             bayeux.exits.expire(session)
-        if session.unfinished or (session.is_durable and self.lacks_store):
+        if session.unfinished or session.reauthorization is not None:
+            return ()
+        if session.is_durable and self.lacks_store:
             return ()
         limit = -1 if session.terms is None else session.terms.max_entries
         dispatcher = session.dispatcher
@@ -242,6 +254,9 @@ class Answers:
             return False
         if session.unfinished:
             # It may say of this that it does not want it.
+            return False
+        if session.reauthorization is not None:
+            # Some of this may be none of its business any more.
             return False
         return not (session.is_durable and self.lacks_store)
 

@@ -29,6 +29,11 @@ class Backlog:
         self._works.append(work)
         self.go_on()
 
+    def add(self, work: Work) -> None:
+        """Do this when the turn ends, and in later ones."""
+        self._works.append(work)
+        self._wake()
+
     def go_on(self) -> None:
         """Do what there is time for, and at least one piece."""
         works = self._works

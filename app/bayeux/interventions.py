@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from app.bayeux.errors import Refused
 from app.bayeux.grammar import ILLEGAL, CommandRefused
 from app.bayeux.sessions import Session
-from app.bayeux.subscribe import join, part
+from app.bayeux.subscriptions import join, part
 from app.bayeux.takeover import leave
 from app.bayeux.terms import Terms, TermsInvalid
 from app.delivery import error_codes

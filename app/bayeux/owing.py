@@ -17,6 +17,9 @@ def finish(bayeux: "Bayeux", message: Json, exchange: Exchange, reply: Json) -> 
     if session is not None and session.extensions:
         ext = message.get("ext")
         run_outgoing(session, reply, ext if isinstance(ext, dict) else {}, bayeux.now)
+        if session.reauthorization is not None:
+            # No messages travel with a handshake at which this was begun.
+            reply.pop("x-messages", None)
     return encode_reply(reply, () if session is None else session.extensions)
 
 

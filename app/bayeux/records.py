@@ -106,11 +106,11 @@ def restore(
     session.is_durable = session.is_resumed = True
     bayeux.hub.durables += 1
     _withhold(bayeux, session, [each[1] for each in entries])
+    _subscribe(bayeux, session, record)
     for extension in bayeux.extensions:
         agreed = extension.resume(session, bayeux.now)
         if agreed is not None:
             session.extensions += (agreed,)
-    _subscribe(bayeux, session, record)
     if record.client_id:
         session.advance(Input.CONNECT)
         session.connection_type = ConnectionType.LONG_POLLING

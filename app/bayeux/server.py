@@ -24,6 +24,7 @@ from app.bayeux.options import ChannelRule, Options
 from app.bayeux.ownership import Ownership
 from app.bayeux.places import Places
 from app.bayeux.qos import Qos
+from app.bayeux.reauthorization import reauthorize, recheck
 from app.bayeux.reserved import RESERVED_EXT, refuse_ext
 from app.bayeux.retrials import Retrials
 from app.bayeux.rights import Rights
@@ -125,6 +126,7 @@ class Bayeux:
         )
         self.exits = self.settlement.exits
         self.hub.turned_away = self.exits.turned_away
+        self.hub.recheck = partial(recheck, self)
         self.expiry = self.hub.expiry = Expiry(self)
         self.sessions = Sessions(new_id, first=node.stamp() // 1000)
         self.identities = Identities(self)
@@ -360,6 +362,13 @@ class Bayeux:
             wire = to_strict_json(event)
             message = Message(wire, id=self.node.stamp(), channel=channel, linger_s=lazy_s)
             self.hub.deliver(session, message)
+
+    def reauthorize(self, session: Session) -> None:
+        """Rights have changed: the session loses what it may not have any more.
+
+        That is done when the turn ends, or in later ones; until then it is handed nothing.
+        """
+        reauthorize(self, session)
 
     def end_by_server(self, session: Session, by: str = "the server") -> None:
         """End a session and let its client know; what was kept for it becomes dead letters."""

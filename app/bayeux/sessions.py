@@ -19,6 +19,7 @@ from app.delivery.timers import Timers
 if TYPE_CHECKING:
     from app.bayeux.expiry import Fuse
     from app.bayeux.extension import SessionExtension
+    from app.bayeux.reauthorization import Reauthorization
     from app.bayeux.terms import Terms
 
 _GONE, _AWAY = State.GONE, State.AWAY
@@ -77,6 +78,7 @@ class Session(Receiver):
         "pipe",
         "published",
         "quiet_until",
+        "reauthorization",
         "rest_interval_s",
         "role",
         "seen_ms",
@@ -114,6 +116,8 @@ class Session(Receiver):
         self.role = ""
         # What shows another life of this server that its token was right.
         self.warrant = ""
+        # While its rights are asked again, it is handed nothing.
+        self.reauthorization: Reauthorization | None = None
         # What was agreed on verdicts, names and retries, if anything was.
         self.terms: Terms | None = None
         self.dress: Dress | None = None
@@ -138,10 +142,9 @@ class Session(Receiver):
         self.lazy_due = self.quiet_until = 0.0
         # Subscriptions whose messages are done when they are written; made when first needed.
         self.oneway: set[str] | None = None
-        # When a named session ends that nobody has come back to; never, if zero.
-        self.ends_at = 0.0
-        # When a holdback ends by itself; never, if zero.
-        self.hold_ends_at = 0.0
+        # When a named session ends that nobody comes back to, and when a holdback ends by itself;
+        # never, if zero.
+        self.ends_at = self.hold_ends_at = 0.0
         # When it began, in nanoseconds since 1970.
         self.created = 0
         # When its client left, in another life of this server; milliseconds since 1970.
@@ -170,6 +173,7 @@ class Session(Receiver):
             and self.terms is None
             and self.dispatcher is None
             and self.dress is None
+            and self.reauthorization is None
         )
 
     @property

@@ -1,6 +1,6 @@
 """`/meta/subscribe` and `/meta/unsubscribe`: all channels of a message, or none of them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from itertools import islice
 
 from app.bayeux.codec import Json
@@ -12,6 +12,7 @@ from app.bayeux.reserved import refuse_replies
 from app.bayeux.server import Bayeux
 from app.bayeux.sessions import Session
 from app.bayeux.subscribe_qos import PLAIN, SubscribeQos
+from app.bayeux.subscriptions import join, part, too_many
 from app.bayeux.unfinished import Unfinished
 from app.delivery.channels import Channel, Kind
 
@@ -44,22 +45,6 @@ def subscribe(
     return _is_noted(bayeux, exchange, session, message, reply)
 
 
-def join(bayeux: Bayeux, session: Session, patterns: Mapping[str, Channel], message: Json) -> None:
-    """Subscribe the session to all of these, as far as it may be; raises `Refused`."""
-    more = sum(name not in session.subscriptions for name in patterns)
-    if more and len(session.subscriptions) + more > bayeux.options.max_subscriptions:
-        raise _too_many(bayeux)
-    routes = bayeux.hub.routes
-    for channel in patterns.values():
-        bayeux.rights.check_system(session, channel)
-    if not bayeux.rights.are_open:
-        for name, channel in patterns.items():
-            bayeux.rights.check_subscribe(session, channel, message, exists=name in routes)
-    for name, channel in patterns.items():
-        routes.add(channel, session)
-        session.subscriptions.add(name)
-
-
 def unsubscribe(
     bayeux: Bayeux, exchange: Exchange, session: Session, message: Json, reply: Json
 ) -> bool:
@@ -74,17 +59,6 @@ def unsubscribe(
         part(bayeux, session, pattern)
     reply["successful"] = True
     return _is_noted(bayeux, exchange, session, message, reply)
-
-
-def part(bayeux: Bayeux, session: Session, pattern: str) -> None:
-    """Take a subscription away, if the session has it."""
-    if pattern not in session.subscriptions:
-        return
-    bayeux.hub.routes.remove(pattern, session)
-    session.subscriptions.remove(pattern)
-    session.unsubscribed += 1
-    if session.oneway is not None:
-        session.oneway.discard(pattern)
 
 
 def subscribe_qos(session: Session, message: Json) -> SubscribeQos:
@@ -127,7 +101,7 @@ def _channels(bayeux: Bayeux, exchange: Exchange, message: Json) -> list[Channel
         raise Refused(BayeuxError.SUBSCRIPTION_MISSING)
     names = subscription if isinstance(subscription, list) else [subscription]
     if len(names) > bayeux.options.max_subscriptions:
-        raise _too_many(bayeux)
+        raise too_many(bayeux)
     channels: list[Channel] = exchange.take_progress() or []
     for name in islice(names, len(channels), None):
         channel = bayeux.channels.get(name) if isinstance(name, str) else None
@@ -140,7 +114,3 @@ def _channels(bayeux: Bayeux, exchange: Exchange, message: Json) -> list[Channel
     if not channels:
         raise Refused(BayeuxError.SUBSCRIPTION_INVALID)
     return channels
-
-
-def _too_many(bayeux: Bayeux) -> Refused:
-    return Refused(BayeuxError.SUBSCRIPTIONS_EXCEEDED, str(bayeux.options.max_subscriptions))

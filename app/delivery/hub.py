@@ -66,6 +66,10 @@ class Hub(Generic[R]):
         self.durables = 0
         self.turned_away: TurnAway[R] = self._discard
         self.expiry: Expiry[R] | None = None
+        # Messages with lower ids may be shown to receivers that have lost their right to them
+        # since they were accepted: then this is called.
+        self.recheck_before = 0
+        self.recheck: Callable[[Message, Sequence[R]], None] | None = None
         self._lanes: Lanes[R] = Lanes(self._show_published)
         self._ready: list[R] = []
         self._on_ready = on_ready
@@ -117,6 +121,8 @@ class Hub(Generic[R]):
     ) -> None:
         self.counters.published += 1
         self._show(message, receivers, leave_out, kept)
+        if message.id < self.recheck_before and self.recheck is not None:
+            self.recheck(message, receivers)
 
     def _show(
         self, message: Message, receivers: Sequence[R], leave_out: R | None, kept: int
@@ -156,6 +162,7 @@ class Hub(Generic[R]):
 
     def deliver(self, receiver: R, message: Message) -> None:
         """Give the message to one receiver, whatever it subscribed to."""
+        message.is_direct = True
         self._show(message, (receiver,), None, 0)
 
     def replay(self, receiver: R, message: Message, letter: int) -> None:

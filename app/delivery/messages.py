@@ -34,6 +34,7 @@ class Message(Event):
         "expires_ms",
         "generation",
         "id",
+        "is_direct",
         "is_durable",
         "is_late",
         "key",
@@ -72,6 +73,8 @@ class Message(Event):
         # 1970; never, if zero.
         self.expires_ms = 0
         self.is_durable = False
+        # Given to one receiver, whatever that had subscribed to.
+        self.is_direct = False
         # Others that came behind it may have passed it: among those that wait it takes its place.
         self.is_late = False
         # What the publisher wants receivers to know besides the data.
@@ -85,6 +88,11 @@ class Message(Event):
         self.told_in = 0
         # By which it is known again if its publisher sends it once more.
         self.key: Key | None = None
+
+    @property
+    def is_routed(self) -> bool:
+        """Whether a subscription brought it."""
+        return not (self.is_direct or self.generation)
 
     def limit_life(self, life_ms: int, *, is_forced: bool) -> None:
         """It is of use for so long; with force nobody gets it later who has not got it by then."""

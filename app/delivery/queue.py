@@ -200,8 +200,16 @@ class CallbackQueue(Hands):
 
     def ids(self) -> list[int]:
         """Of which messages there are entries."""
+        return [message.id for message in self.messages()]
+
+    def messages(self) -> list[Message]:
+        """All that is in hands, came back, or waits."""
         entries = [*self.handed.values(), *self.returned.values()]
-        return [entry.message.id for entry in entries] + [message.id for message in self.waiting]
+        return [*[entry.message for entry in entries], *self.waiting]
+
+    def routed_channels(self) -> set[str]:
+        """From which channels subscriptions have brought what is here."""
+        return {message.channel for message in self.messages() if message.is_routed}
 
     # Ends
 
@@ -226,6 +234,17 @@ class CallbackQueue(Hands):
             return False
         del self.waiting[place]
         return True
+
+    def withdraw_routed(self, channels: Collection[str]) -> Sequence[Message]:
+        """Take out what subscriptions have brought from these; the caller counts it."""
+        taken = [m for m in self.messages() if m.is_routed and m.channel in channels]
+        gone = set(map(id, taken))
+        self._handed = {n: e for n, e in self.handed.items() if id(e.message) not in gone}
+        self.returned = {n: e for n, e in self.returned.items() if id(e.message) not in gone}
+        self.waiting = [m for m in self.waiting if id(m) not in gone]
+        self.mortals = [m for m in self.mortals or () if id(m) not in gone]
+        self._leave(taken)
+        return taken
 
     def clear(self) -> list[Entry]:
         """Take out everything, in order; it is the caller's to count what became of it."""

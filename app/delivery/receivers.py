@@ -18,6 +18,7 @@ class Receiver:
 
     __slots__ = (
         "acked",
+        "authorized_at",
         "dispatcher",
         "exceptions",
         "is_closed",
@@ -41,6 +42,8 @@ class Receiver:
         self.subscriptions: set[str] = set()
         # Most never need one: theirs would be ALIVE and active all their lives.
         self.dispatcher: Dispatcher | None = None
+        # When its rights were asked again: ids of messages that were accepted before are lower.
+        self.authorized_at = 0
         # Its queue is kept in the store.
         self.is_durable = False
         # Nothing is delivered to it any more.

@@ -84,10 +84,16 @@ class Target:
         )
 
     def until_metric(
-        self, name: str, value: float, within_s: float = 10.0, *, at_most: bool = False
+        self,
+        name: str,
+        value: float,
+        within_s: float = 10.0,
+        *,
+        at_most: bool = False,
+        **labels: str,
     ) -> None:
         deadline = time.monotonic() + within_s
-        while (seen := self.metric(name)) != value and not (at_most and seen < value):
+        while (seen := self.metric(name, **labels)) != value and not (at_most and seen < value):
             assert time.monotonic() < deadline, f"{name} is {seen}, not {value}"
             time.sleep(0.05)
 

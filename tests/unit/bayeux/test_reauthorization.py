@@ -1,0 +1,622 @@
+"""Who loses a right loses what came by it: subscriptions, and what waits in the queue."""
+
+import json
+import logging
+from functools import partial
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.bayeux.extension import ServerExtension, SessionExtension
+from app.bayeux.records import restore
+from app.bayeux.rights import Denial, Operation, SecurityPolicy, Vote
+from app.bayeux.server import Bayeux
+from app.bayeux.sessions import Session
+from app.delivery.channels import covers
+from app.delivery.counters import Reason
+from app.delivery.keeper import Kept
+from app.delivery.messages import Message
+from extensions.ack import Ack
+from extensions.delivery import Delivery
+from tests.unit.bayeux.harness import Client, House, Json, Socket
+from tests.unit.bayeux.second_lives import KeptHouse, named
+
+SECRET = "/secret/**"
+
+
+class Policy(SecurityPolicy):
+    """Denies what is forbidden at the moment, and all that one could hear of it."""
+
+    def __init__(self) -> None:
+        self.forbidden: set[str] = set()
+        self.asked: list[str] = []
+        self.is_broken = False
+
+    def can_subscribe(self, session: Session, channel: str, message: Json) -> Denial | None:
+        self.asked.append(channel)
+        assert message == {"channel": "/meta/subscribe", "subscription": channel} or "id" in message
+        if self.is_broken:
+            raise RuntimeError("the database is away")
+        return Denial() if denies(self.forbidden, channel) else None
+
+    def can_create(self, session: Session, channel: str, message: Json) -> Denial | None:
+        self.asked.append(f"create {channel}")
+        return None
+
+
+def denies(forbidden: set[str], wish: str) -> bool:
+    return any(covers(each, wish) or covers(wish, each) for each in forbidden)
+
+
+def guarded(house: House) -> Policy:
+    house.bayeux.rights.policy = policy = Policy()
+    return policy
+
+
+def house_of(**options: Any) -> tuple[House, Policy]:
+    house = House(Delivery, partial(Ack, announces_batch=False), **options)
+    return house, guarded(house)
+
+
+def publish(house: House, channel: str, *data: object) -> None:
+    for each in data:
+        house.bayeux.publish(channel, each)
+
+
+def heard(client: Client, **fields: Any) -> list[Any]:
+    asked = client.connect(advice={"timeout": 0}, **fields)
+    client.house.turn()
+    return asked.data
+
+
+def take_back(house: House, session: Session) -> None:
+    house.bayeux.reauthorize(session)
+    house.turn()
+
+
+def discarded(house: House) -> int:
+    assert house.balances()
+    return house.bayeux.hub.counters.discarded[Reason.NOT_ALLOWED]
+
+
+# Subscriptions
+
+
+def test_a_subscription_that_would_be_denied_now_is_gone_and_others_stay() -> None:
+    house, policy = house_of()
+    client = house.connected()
+    client.subscribe("/a", "/secret/x", SECRET, "/**")
+    policy.forbidden.add(SECRET)
+    take_back(house, client.session)
+    assert client.session.subscriptions == {"/a"}
+    publish(house, "/secret/x", 1)
+    publish(house, "/a", 2)
+    assert heard(client) == [2]
+
+
+def test_nobody_asks_whether_channels_may_be_created_and_nobody_else_is_asked_about() -> None:
+    house, policy = house_of()
+    client = house.connected()
+    house.connected().subscribe("/b")
+    client.subscribe("/a")
+    policy.asked.clear()
+    take_back(house, client.session)
+    assert policy.asked == ["/a"]
+
+
+def test_authorizers_are_asked_too() -> None:
+    house = House()
+    votes = [Vote.GRANT]
+
+    def authorizer(
+        operation: Operation, channel: str, session: Session, message: Json
+    ) -> Vote | Denial:
+        return votes[-1]
+
+    house.bayeux.rights.add(SECRET, authorizer)
+    client = house.connected()
+    client.subscribe("/a", SECRET)
+    take_back(house, client.session)
+    assert client.session.subscriptions == {"/a", SECRET}
+    votes.append(Vote.IGNORE)
+    take_back(house, client.session)
+    assert client.session.subscriptions == {"/a"}
+
+
+def test_who_is_no_operator_any_more_hears_no_more_of_the_system() -> None:
+    house = House()
+    client = house.connected()
+    client.session.role = "operator"
+    client.subscribe("/sys/alert", "/a")
+    house.bayeux.ownership.alert("/a", "trouble")
+    client.session.role = ""
+    take_back(house, client.session)
+    assert client.session.subscriptions == {"/a"}
+    assert heard(client) == []
+    assert discarded(house) == 1
+
+
+def test_a_policy_that_fails_leaves_nothing_and_is_logged_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    house, policy = house_of()
+    client = house.connected()
+    client.subscribe("/a", "/b", "/c")
+    publish(house, "/a", 1)
+    policy.is_broken = True
+    with caplog.at_level(logging.ERROR):
+        take_back(house, client.session)
+    assert client.session.subscriptions == set()
+    assert heard(client) == []
+    assert len(caplog.records) == 1
+
+
+# What waits
+
+
+@pytest.mark.parametrize("ext", [None, {"ack": True}, {"ack": True, "delivery": True}], ids=str)
+def test_what_waits_from_there_is_discarded_and_counted(ext: Json | None) -> None:
+    house, policy = house_of()
+    client = house.connected(ext=ext)
+    client.subscribe("/a", SECRET)
+    publish(house, "/secret/x", 1, 2)
+    publish(house, "/a", 3)
+    policy.forbidden.add(SECRET)
+    take_back(house, client.session)
+    assert heard(client, ext={"ack": 0}) == [3]
+    assert discarded(house) == 2
+
+
+def test_what_an_allowed_subscription_brings_as_well_stays() -> None:
+    house, policy = house_of()
+    client = house.connected()
+    client.subscribe("/a/b", "/a/*", "/**")
+    publish(house, "/a/b", 1)
+    publish(house, "/x", 2)
+    policy.forbidden.add("/x")
+    take_back(house, client.session)
+    assert client.session.subscriptions == {"/a/b", "/a/*"}
+    assert heard(client) == [1]
+    assert discarded(house) == 1
+
+
+def test_what_a_lost_pattern_brought_from_a_channel_that_is_allowed_stays() -> None:
+    house, policy = house_of()
+    client = house.connected()
+    client.subscribe("/**")
+    publish(house, "/open", 1)
+    publish(house, "/secret/x", 2)
+    policy.forbidden.add(SECRET)
+    take_back(house, client.session)
+    assert client.session.subscriptions == set()
+    assert heard(client) == [1]
+
+
+def test_what_waits_from_a_subscription_that_its_client_took_away_goes_as_well() -> None:
+    house, policy = house_of()
+    client = house.connected(ext={"ack": True})
+    client.subscribe("/secret/x")
+    publish(house, "/secret/x", 1)
+    client.unsubscribe("/secret/x")
+    policy.forbidden.add(SECRET)
+    take_back(house, client.session)
+    assert heard(client, ext={"ack": 0}) == []
+    assert discarded(house) == 1
+
+
+def test_what_the_server_gave_to_this_session_itself_stays() -> None:
+    house, policy = house_of()
+    client = house.connected()
+    policy.forbidden.add("/**")
+    house.bayeux.deliver_event(client.session, {"channel": "/secret/x", "data": 1})
+    house.bayeux.deliver_event(client.session, {"channel": "/service/echo", "data": 2})
+    again = Message(b'{"channel":"/secret/x","data":3}', id=7, channel="/secret/x")
+    again.generation = 1
+    house.bayeux.hub.replay(client.session, again, 1)
+    take_back(house, client.session)
+    assert heard(client) == [1, 2, 3]
+    assert discarded(house) == 0
+
+
+def test_what_would_come_again_is_asked_about_wherever_it_is() -> None:
+    house, policy = house_of()
+    client = house.connected(ext={"ack": True, "delivery": {"maxEntries": 4}})
+    client.subscribe("/a", SECRET)
+    for number in range(3):
+        publish(house, "/secret/x", 10 + number)
+        publish(house, "/a", number)
+    assert len(heard(client, ext={"ack": 0})) == 4
+    queue = client.session.queue
+    queue.give_back(since=3)
+    assert (len(queue.handed), len(queue.returned), len(queue.waiting)) == (2, 2, 2)
+    policy.forbidden.add(SECRET)
+    take_back(house, client.session)
+    assert (len(queue.handed), len(queue.returned), len(queue.waiting)) == (1, 1, 1)
+    assert queue.count == 3
+    assert queue.size == sum(len(message.wire) for message in queue.messages())
+    queue.give_back()
+    assert [number for _ in range(3) for number in heard(client, ext={"ack": queue.batch})] == [
+        0,
+        1,
+        2,
+    ]
+    assert discarded(house) == 3
+
+
+def test_an_answer_to_what_was_taken_back_means_nothing() -> None:
+    house, policy = house_of()
+    client = house.connected(ext={"ack": True, "delivery": True})
+    client.subscribe("/a", SECRET)
+    publish(house, "/secret/x", 1)
+    publish(house, "/a", 2)
+    events = client.connect(advice={"timeout": 0}, ext={"ack": 0}).events
+    policy.forbidden.add(SECRET)
+    take_back(house, client.session)
+    verdicts = [
+        {"seq": e["ext"]["delivery"]["seq"], "errorCode": "user.update.error"} for e in events
+    ]
+    client.connect(advice={"timeout": 0}, ext={"ack": 1, "delivery": {"verdicts": verdicts}})
+    assert house.bayeux.hub.counters.verdicts_unknown == 1
+    assert [letter.channel for letter in house.keeper.letters] == ["/a"]
+    assert discarded(house) == 1
+
+
+def test_messages_whose_lives_end_are_taken_out_with_the_others() -> None:
+    house, policy = house_of()
+    client = house.connected(ext={"ack": True})
+    client.subscribe("/a", SECRET)
+    life = {"delivery": {"expiration": {"lifeTime": 1000, "forceDestroy": True}}}
+    sender = house.connected()
+    for channel in ("/secret/x", "/a", "/secret/x"):
+        sender.publish(channel, 1, ext=life)
+    policy.forbidden.add(SECRET)
+    take_back(house, client.session)
+    assert [message.channel for message in client.session.queue.mortals or ()] == ["/a"]
+    house.advance(2.0)
+    assert house.bayeux.hub.counters.expired == 1
+    assert discarded(house) == 2
+
+
+def test_what_is_behind_a_message_that_was_taken_back_flows() -> None:
+    house, policy = house_of()
+    socket = Socket()
+    client = house.connected(socket=socket)
+    client.subscribe("/a", SECRET)
+    client.connect()
+    client.hear()
+    socket.is_full = True
+    publish(house, "/secret/x", 1)
+    publish(house, "/a", 2)
+    house.turn()
+    policy.forbidden.add(SECRET)
+    take_back(house, client.session)
+    socket.is_full = False
+    house.bayeux.drained(socket)
+    house.turn()
+    assert [element["data"] for element in socket.take()] == [2]
+
+
+def test_a_session_that_is_gone_is_nobody_to_ask_about() -> None:
+    house, policy = house_of()
+    client = house.connected()
+    session = client.session
+    client.disconnect()
+    take_back(house, session)
+    assert policy.asked == []
+
+
+# Named sessions
+
+
+def test_a_session_that_is_away_loses_what_it_may_not_have_in_the_store_too() -> None:
+    house = KeptHouse()
+    policy = guarded(house)
+    client = named(house)
+    client.subscribe(SECRET)
+    house.turn()
+    session = client.session
+    client.disconnect()
+    publish(house, "/secret/x", 1)
+    publish(house, "/a", 2)
+    house.turn()
+    policy.forbidden.add(SECRET)
+    take_back(house, session)
+    house.turn()
+    assert house.store.sessions["joe/1"].subscriptions == ["/a"]
+    assert len(house.store.queues["joe/1"]) == 1
+    assert discarded(house) == 1
+    assert house.store.letters == []
+    reborn = house.reborn()
+    guarded(reborn)
+    client = reborn.guest()
+    client.handshake(ext={"ack": True, "delivery": {"session": "joe/1"}})
+    assert heard(client, ext={"ack": 0}) == [2]
+
+
+class Reviewer(ServerExtension, SessionExtension):
+    """Asks again about whoever comes back."""
+
+    def __init__(self, bayeux: Bayeux) -> None:
+        self._bayeux = bayeux
+
+    def negotiate(
+        self, session: Session, handshake: Json, reply: Json, now: float
+    ) -> SessionExtension | None:
+        return self
+
+    def resume(self, session: Session, now: float) -> SessionExtension | None:
+        bayeux = self._bayeux
+        bayeux.rights.policy = policy = Policy()
+        policy.forbidden.add(SECRET)
+        bayeux.reauthorize(session)
+        return self
+
+    def outgoing(self, session: Session, reply: Json, asked: Any, now: float) -> None:
+        if reply["channel"] == "/meta/handshake":
+            self._bayeux.reauthorize(session)
+
+
+def test_an_extension_can_ask_again_about_who_was_kept() -> None:
+    house = KeptHouse()
+    client = named(house)
+    client.subscribe(SECRET)
+    house.turn()
+    client.disconnect()
+    publish(house, "/secret/x", 1)
+    publish(house, "/a", 2)
+    house.turn()
+    after = House(
+        Delivery,
+        partial(Ack, announces_batch=False),
+        Reviewer,
+        keeper=house.store,
+        after=house,
+    )
+    after.bayeux.now = after.now
+    bring_back(house, after)
+    after.turn()
+    assert house.store.sessions["joe/1"].subscriptions == ["/a"]
+    client = after.guest()
+    client.handshake(ext={"ack": True, "delivery": {"session": "joe/1"}})
+    assert heard(client, ext={"ack": 0}) == [2]
+    assert discarded(after) == 1
+
+
+def bring_back(house: KeptHouse, after: House) -> None:
+    for record, entries in house.store.reopen():
+        restore(after.bayeux, record, entries)
+
+
+def test_a_handshake_promises_no_messages_that_were_taken_back() -> None:
+    house = House(
+        Delivery,
+        partial(Ack, announces_batch=False),
+        Reviewer,
+        allow_message_delivery_during_handshake=True,
+    )
+    policy = guarded(house)
+    ext = {"ack": True, "delivery": {"session": "joe/1"}}
+    client = house.client(ext=ext)
+    client.subscribe(SECRET, "/a")
+    house.turn()
+    publish(house, "/secret/x", 1)
+    publish(house, "/a", 2)
+    house.turn()
+    policy.forbidden.add(SECRET)
+    client = house.guest(browser=client.browser)
+    asked = client.handshake(ext=ext)
+    assert "x-messages" not in asked.reply
+    assert heard(client, ext={"ack": 0}) == [2]
+
+
+# What is on its way
+
+
+def test_what_was_accepted_before_and_is_kept_after_is_not_handed_over() -> None:
+    house = KeptHouse()
+    policy = guarded(house)
+    client = named(house)
+    client.subscribe(SECRET)
+    house.turn()
+    house.connected().publish("/secret/x", 1)
+    house.connected().publish("/a", 2)
+    policy.forbidden.add(SECRET)
+    house.bayeux.reauthorize(client.session)
+    assert house.flush()
+    assert client.session.reauthorization is None
+    held = client.connect(ext={"ack": 1})
+    house.turn()
+    assert held.data == [2]
+    assert discarded(house) == 1
+    assert len(house.store.queues["joe/1"]) == 1
+
+
+def test_what_the_store_confirms_when_nobody_waits_any_more_is_not_handed_over_either() -> None:
+    house, policy = house_of()
+    client = named(house)
+    client.subscribe(SECRET)
+    house.turn()
+    house.keeper.is_silent = True
+    house.connected().publish("/secret/x", 1)
+    house.keeper.answer_late(Kept.UNKNOWN)
+    policy.forbidden.add(SECRET)
+    take_back(house, client.session)
+    house.keeper.answer_late(Kept.KEPT)
+    house.turn()
+    assert heard(client, ext={"ack": 1}) == []
+    assert discarded(house) == 1
+
+
+def test_a_response_that_waits_for_the_store_leaves_without_what_was_taken_back() -> None:
+    house = KeptHouse()
+    policy = guarded(house)
+    client = named(house)
+    client.subscribe(SECRET)
+    house.turn()
+    publish(house, "/secret/x", 1)
+    publish(house, "/a", 2)
+    house.turn()
+    assert heard(client, ext={"ack": 1}) == [1, 2]
+    again = client.connect(advice={"timeout": 0}, ext={"ack": 1})
+    assert again.is_held
+    policy.forbidden.add(SECRET)
+    house.bayeux.reauthorize(client.session)
+    house.turn()
+    assert again.data == []
+    assert heard(client, ext={"ack": 1}) == [2]
+    assert discarded(house) == 1
+
+
+# Very many
+
+
+def many(house: House, ext: Json | None = None, socket: Socket | None = None) -> Client:
+    client = house.connected(ext=ext, socket=socket)
+    client.subscribe(*(f"/many/{number}" for number in range(200)), SECRET)
+    house.turn()
+    return client
+
+
+@pytest.mark.parametrize("ext", [None, {"ack": True}], ids=str)
+def test_while_it_takes_many_turns_nothing_is_handed_over(ext: Json | None) -> None:
+    is_over = [False]
+    house, policy = house_of(is_turn_over=lambda: is_over[0])
+    client = many(house, ext)
+    held = client.connect(ext={"ack": 0})
+    policy.forbidden |= {SECRET, "/many/0"}
+    is_over[0] = True
+    house.bayeux.reauthorize(client.session)
+    publish(house, "/secret/x", 1)
+    publish(house, "/many/0", 2)
+    publish(house, "/many/1", 3)
+    turns = 0
+    while client.session.reauthorization is not None:
+        assert held.is_held
+        assert house.flush()
+        turns += 1
+    house.turn()
+    assert turns > 10
+    assert held.data == [3]
+    assert discarded(house) == 2
+
+
+def test_nothing_is_pushed_while_it_takes_many_turns() -> None:
+    is_over = [False]
+    house, policy = house_of(is_turn_over=lambda: is_over[0])
+    socket = Socket()
+    client = many(house, socket=socket)
+    client.connect()
+    client.hear()
+    policy.forbidden.add(SECRET)
+    is_over[0] = True
+    house.bayeux.reauthorize(client.session)
+    publish(house, "/secret/x", 1)
+    publish(house, "/many/1", 2)
+    assert client.subscribe("/b").data == []
+    client.hear()
+    assert house.flush()
+    assert client.hear() == []
+    house.turn()
+    assert [each["data"] for each in client.hear()] == [2]
+
+
+def test_rights_that_change_again_meanwhile_are_asked_again() -> None:
+    house, policy = house_of(is_turn_over=lambda: True)
+    client = many(house)
+    house.bayeux.reauthorize(client.session)
+    for _ in range(8):
+        house.flush()
+    assert client.session.reauthorization is not None
+    policy.forbidden.add("/many/*")
+    house.bayeux.reauthorize(client.session)
+    house.turn()
+    assert client.session.subscriptions == {SECRET}
+
+
+def test_a_session_that_ends_meanwhile_is_asked_about_no_more() -> None:
+    house, policy = house_of(is_turn_over=lambda: True)
+    client = many(house)
+    session = client.session
+    house.bayeux.reauthorize(session)
+    client.disconnect()
+    policy.asked.clear()
+    house.turn()
+    assert policy.asked == []
+    assert session.reauthorization is None
+
+
+def test_many_sessions_are_asked_about_in_many_turns() -> None:
+    is_over = [False]
+    house, policy = house_of(is_turn_over=lambda: is_over[0])
+    clients = [house.connected() for _ in range(50)]
+    for client in clients:
+        client.subscribe("/a")
+    policy.forbidden.add("/a")
+    policy.asked.clear()
+    is_over[0] = True
+    for client in clients:
+        house.bayeux.reauthorize(client.session)
+    assert policy.asked == []
+    house.turn()
+    assert policy.asked == ["/a"] * 50
+    assert not any(client.session.subscriptions for client in clients)
+
+
+# Against a model
+
+CHANNELS = ["/a", "/a/b", "/a/b/c", "/b", "/b/c"]
+PATTERNS = [*CHANNELS, "/*", "/**", "/a/*", "/a/**", "/b/*"]
+
+
+@given(
+    subscribed=st.lists(st.sampled_from(PATTERNS), unique=True),
+    published=st.lists(st.sampled_from(CHANNELS), max_size=12),
+    direct=st.lists(st.sampled_from(CHANNELS), max_size=3),
+    forbidden=st.sets(st.sampled_from(PATTERNS)),
+    taken=st.integers(0, 12),
+    given_back=st.integers(1, 12),
+    is_hasty=st.booleans(),
+)
+@settings(max_examples=200, deadline=None)
+def test_what_is_left_is_what_a_naive_model_leaves(
+    subscribed: list[str],
+    published: list[str],
+    direct: list[str],
+    forbidden: set[str],
+    taken: int,
+    given_back: int,
+    is_hasty: bool,
+) -> None:
+    house, policy = house_of(is_turn_over=lambda: is_hasty)
+    ext = {"ack": True, "delivery": {"maxEntries": taken} if taken else True}
+    client = house.connected(ext=ext)
+    if subscribed:
+        client.subscribe(*subscribed)
+        house.turn()
+    for number, channel in enumerate(published):
+        publish(house, channel, number)
+    for channel in direct:
+        house.bayeux.deliver_event(client.session, {"channel": channel, "data": "direct"})
+    if taken:
+        heard(client, ext={"ack": 0})
+        client.session.queue.give_back(since=given_back)
+    before = contents(client.session)
+    policy.forbidden = forbidden
+    house.bayeux.reauthorize(client.session)
+    house.turn()
+    left = {each for each in subscribed if not denies(forbidden, each)}
+    assert client.session.subscriptions == left
+    assert list(contents(client.session)) == [
+        (channel, data)
+        for channel, data in before
+        if data == "direct"
+        or any(covers(each, channel) for each in left)
+        or not denies(forbidden, channel)
+    ]
+    assert house.balances()
+
+
+def contents(session: Session) -> list[tuple[str, Any]]:
+    return [(each.channel, json.loads(each.wire)["data"]) for each in session.queue.messages()]
