@@ -21,8 +21,8 @@ class Client:
     def ask(self, message: dict[str, object]) -> list[dict[str, object]]:
         body = json.dumps([message]).encode()
         cookie = f"Cookie: {self._cookie}\r\n" if self._cookie else ""
-        head = f"POST /cometd HTTP/1.1\r\nHost: h\r\n{cookie}Content-Length: {len(body)}\r\n\r\n"
-        self._socket.sendall(head.encode() + body)
+        head = f"POST /cometd HTTP/1.1\r\nHost: localhost\r\n{cookie}"
+        self._socket.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
         return self._answer()
 
     def _answer(self) -> list[dict[str, object]]:

@@ -17,7 +17,7 @@ DENIED = (403, "403::origin_denied")
 SWITCHED_ON = {"transports": ["websocket", "long-polling", "callback-polling"]}
 # What a browser says of a page of this server, over TLS and to this machine, or over plain HTTP.
 PAGE = {"Sec-Fetch-Site": "same-origin", "Sec-Fetch-Dest": "script"}
-PAGE_OVER_HTTP = {"Referer": "http://holdfast.test/page.html"}
+PAGE_OVER_HTTP = {"Referer": "http://holdfast.localhost/page.html"}
 NOBODY_KNOWS = [
     {},
     {"Referer": ""},
@@ -136,7 +136,7 @@ def test_the_session_of_a_page_goes_on_by_its_id_and_cookie_if_its_browser_falls
 
 
 def test_a_session_that_a_page_made_by_post_goes_on_by_script(target: Target) -> None:
-    headers = {"Origin": "http://holdfast.test"}
+    headers = {"Origin": "http://holdfast.localhost"}
     with target.wire() as wire:
         wire.send(request(orjson.dumps([HANDSHAKE]), headers))
         answer = wire.answer()
