@@ -12,6 +12,7 @@ class Tasks:
         self._clock = clock
         self._limit_s = limit_s
         self._running: set[asyncio.Task[None]] = set()
+        self._is_closed = False
 
     def __call__(self, work: Awaitable[Any], done: Callable[[Any, float], None]) -> None:
         task = asyncio.get_running_loop().create_task(self._run(work, done))
@@ -24,22 +25,22 @@ class Tasks:
             async with asyncio.timeout(self._limit_s):
                 outcome = await work
         except BaseException as error:
-            if _is_ending(error):
+            if self._is_ending(error):
                 raise
-            # Also if the work was cancelled, or exits: whoever waits for it must hear of its end.
+            # Also if the work was cancelled, cancels its own task, or exits: whoever waits for it
+            # must hear of its end.
             outcome = error
         done(outcome, self._clock())
 
     async def close(self) -> None:
         """Give up what is still running."""
+        self._is_closed = True
         for task in self._running:
             task.cancel()
         await asyncio.gather(*self._running, return_exceptions=True)
 
-
-def _is_ending(error: BaseException) -> bool:
-    """Whether it is our own task that ends, and not the work."""
-    if isinstance(error, GeneratorExit):
-        return True
-    task = asyncio.current_task()
-    return isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
+    def _is_ending(self, error: BaseException) -> bool:
+        """Whether it is our own task that ends, and not the work."""
+        return isinstance(error, GeneratorExit) or (
+            self._is_closed and isinstance(error, asyncio.CancelledError)
+        )

@@ -166,6 +166,16 @@ def test_work_that_waits_for_what_somebody_cancels_is_over_too() -> None:
     assert isinstance(outcome_of(work), asyncio.CancelledError)
 
 
+def test_work_that_cancels_the_task_that_it_is_done_in_is_over_too() -> None:
+    async def work() -> object:
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        return await asyncio.sleep(60)
+
+    assert isinstance(outcome_of(work), asyncio.CancelledError)
+
+
 def test_a_place_that_was_taken_for_work_that_exits_is_given_back(exit_: Exit) -> None:
     class Late(ServerExtension):
         def negotiate(
