@@ -13,6 +13,8 @@ log = logging.getLogger(__name__)
 
 # So many are taken from one socket before others have their turn.
 _TURN = 64
+# So many of those for which others have to leave: these keep their descriptors for a few turns.
+_CROWD = 8
 # How long nobody is taken when the system has nothing left for a connection.
 _PAUSE_S = 0.1
 
@@ -63,7 +65,7 @@ class Acceptor:
             self._loop.add_reader(listening, self._accept, listening)
 
     def _accept(self, listening: socket.socket) -> None:
-        for _ in range(_TURN):
+        for _ in range(min(_TURN, max(self._room.free, _CROWD))):
             try:
                 connection, _ = listening.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):

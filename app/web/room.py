@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Hashable
 
+_ENDLESS = 2**30
+
 
 def _tell_nobody() -> None:
     pass
@@ -26,9 +28,14 @@ class Room:
     def __len__(self) -> int:
         return len(self._present)
 
+    @property
+    def free(self) -> int:
+        """How many may come in without another leaving."""
+        return self._limit - len(self._present)
+
     def has_place(self) -> bool:
         """Whether one more may come in, perhaps instead of another."""
-        if len(self._present) < self._limit:
+        if self.free > 0:
             return True
         self.turned_away += 1
         self._tell()
@@ -58,7 +65,7 @@ class Boundless(Room):
     """Has a place for everybody, and keeps no book of who is there."""
 
     def __init__(self) -> None:
-        super().__init__(limit=1)
+        super().__init__(limit=_ENDLESS)
 
     def enter(self, guest: Hashable, send_away: Callable[[], None]) -> None:
         """Whoever comes may never say that it leaves."""

@@ -171,7 +171,8 @@ def test_work_that_cancels_the_task_that_it_is_done_in_is_over_too() -> None:
         task = asyncio.current_task()
         assert task is not None
         task.cancel()
-        return await asyncio.sleep(60)
+        await asyncio.sleep(60)
+        return None
 
     assert isinstance(outcome_of(work), asyncio.CancelledError)
 
