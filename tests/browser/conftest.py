@@ -13,6 +13,8 @@ from playwright.sync_api import Browser, BrowserContext, Page, Route, expect, sy
 from tests.clients.node_client import MODULES, SWITCHED_ON, require
 from tests.serving import ROOT, Server, Servers
 
+# Of the server that most pages are from; its second name is that of a page without TLS.
+SETTINGS = {**SWITCHED_ON, "host_name": ["chat.test"]}
 HERE = Path(__file__).parent
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 ARGUMENTS = [
@@ -90,7 +92,7 @@ def room() -> str:
 
 @pytest.fixture
 def server(servers: Servers) -> Server:
-    return servers.with_settings(SWITCHED_ON)
+    return servers.with_settings(SETTINGS)
 
 
 @pytest.fixture(scope="module")

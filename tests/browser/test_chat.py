@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from tests.browser.chatting import go_to, is_connected, join, line, lines, press, say, wire
-from tests.browser.conftest import TIMEOUT_MS
+from tests.browser.conftest import SETTINGS, TIMEOUT_MS
 from tests.browser.publishing import publish
 from tests.serving import Server, Servers
 
@@ -32,7 +32,7 @@ DRAW_MEMBERS = """async ([members, others]) => {
 def pair(chromium: Browser, servers: Servers) -> Iterator[tuple[Page, Page]]:
     """Ada and bob, in a browser each, and no complaint of a browser in the end."""
     complaints: list[str] = []
-    url = servers.with_settings({}).url
+    url = servers.with_settings(SETTINGS).url
     with chromium.new_context() as hers, chromium.new_context() as his:
         ada, bob = hers.new_page(), his.new_page()
         for page, name in ((ada, "ada"), (bob, "bob")):
