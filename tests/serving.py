@@ -3,7 +3,9 @@
 import contextlib
 import json
 import os
+import secrets
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -104,6 +106,17 @@ class Servers:
             server.process.terminate()
         for server in running:
             server.stop()
+
+
+def free_port() -> int:
+    """A port of loopback where nobody listens, and which no connection is given before we listen.
+
+    The system takes ports of outgoing connections from 32768 on, and tests make many of those.
+    """
+    while True:
+        port = 20_000 + secrets.randbelow(12_000)
+        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
 
 
 def environment() -> dict[str, str]:

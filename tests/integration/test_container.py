@@ -16,9 +16,9 @@ import pytest
 
 from tests.container import command_of_the_image, flag, read_compose, variables_of_the_image
 from tests.integration.talker import Talker
-from tests.serving import PROGRAM, ROOT, environment
+from tests.serving import PROGRAM, ROOT, environment, free_port
 from tests.store.servers import ValkeyServer
-from tests.web.programs import Program, free_port, program
+from tests.web.programs import Program, program
 
 LIMIT_S = 15
 

@@ -15,7 +15,8 @@ import pytest
 
 from pipeline.java import find_java
 from tests.pipeline.journals import Writer
-from tests.store.servers import ValkeyServer, free_port
+from tests.serving import free_port
+from tests.store.servers import ValkeyServer
 from tests.unit.pipeline.stories import the_story
 
 pytestmark = pytest.mark.skipif("HOLDFAST_CLUSTER" not in os.environ, reason="HOLDFAST_CLUSTER")

@@ -2,7 +2,6 @@
 
 import ctypes
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -24,12 +23,6 @@ def _end_with_us() -> None:
     """Nobody stays behind when tests are killed, where the system can do that."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-
-
-def free_port() -> int:
-    """A port of loopback where nobody listens."""
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        return int(taken.getsockname()[1])
 
 
 class ValkeyServer:

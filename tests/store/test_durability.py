@@ -19,8 +19,9 @@ from app.store.keeping import Store
 from app.store.keys import Keys
 from app.store.reader import open_reader
 from app.store.replicas import Replicas
+from tests.serving import free_port
 from tests.store.desk import ids, message, session, until
-from tests.store.servers import ValkeyServer, free_port
+from tests.store.servers import ValkeyServer
 
 ALWAYS = {"appendonly": "yes", "appendfsync": "always"}
 

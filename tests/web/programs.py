@@ -3,7 +3,6 @@
 import contextlib
 import re
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
@@ -103,10 +102,3 @@ def admin_url(running: Program) -> str:
     """Where the log says that the administration is."""
     (url,) = re.findall(r"the administration is at (\S+)/console/", running.errors())
     return str(url)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

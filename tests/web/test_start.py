@@ -18,7 +18,8 @@ from app.compose import CannotStart, serving
 from app.settings import Settings
 from app.store.connection import StoreUnavailable
 from tests.abuse.attacker import HANDSHAKE, Person
-from tests.web.programs import admin_url, free_port, program
+from tests.serving import free_port
+from tests.web.programs import admin_url, program
 
 HELLO = orjson.dumps([HANDSHAKE])
 

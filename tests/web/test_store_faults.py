@@ -14,7 +14,8 @@ from app.compose import serving
 from app.settings import Settings
 from app.store.keys import Keys
 from tests.chaos.talker import Denied, Talker
-from tests.store.servers import ValkeyServer, free_port
+from tests.serving import free_port
+from tests.store.servers import ValkeyServer
 
 PATIENCE_S = 10.0
 KEYS = Keys("holdfast")
