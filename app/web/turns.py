@@ -1,7 +1,8 @@
 """Requests that take long: each has its share of the turns of the event loop, and so have others.
 
 Decoding one cannot be interrupted, and many may come in one turn. So when the time of a turn is
-over, requests of some size wait for a later one, as bytes.
+over, requests of some size wait for a later one, as bytes. After a turn that took long, others have
+as much time before the next large request goes on: together these take half of the time at most.
 """
 
 import asyncio
@@ -9,6 +10,7 @@ import logging
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from time import thread_time
 
 from app.bayeux.dispatch import Rest, receive
 from app.bayeux.errors import BayeuxError, RequestRefused
@@ -20,6 +22,8 @@ log = logging.getLogger(__name__)
 
 # Smaller requests are decoded so quickly that they wait for nobody.
 _SMALL = 4096
+# What takes longer in one go was not interrupted although its turn was over.
+_LONG_S = 0.007
 # Decoded, a request takes many times the memory of its bytes: so many large ones are at a time.
 _MOST_LARGE = 16
 
@@ -57,6 +61,8 @@ class Turns:
         self._going: deque[Unhandled] = deque()
         self._large = 0
         self._is_due = False
+        # Until then others have the time that a large request has taken in one go.
+        self._resumes_at = 0.0
 
     def receive(self, body: bytes, exchange: Exchange) -> Unhandled | None:
         """Handle the request; what there was no time for is returned, and goes on by itself.
@@ -72,7 +78,8 @@ class Turns:
         request = Unhandled(exchange, len(body), body)
         self._intake.take(request.size)
         # Asked in any case: the time of a turn begins when it is asked for.
-        if self._bayeux.is_turn_over() or self._waiting or self._large == _MOST_LARGE:
+        is_turn_over = self._bayeux.is_turn_over() or self._pause_s() > 0.0
+        if is_turn_over or self._waiting or self._large == _MOST_LARGE:
             self._waiting.append(request)
             self._go_on_soon()
             return request
@@ -100,8 +107,14 @@ class Turns:
         if not self._is_due:
             self._is_due = True
             loop = asyncio.get_running_loop()
-            # What is read now is answered when its turn ends, one call behind the next one.
-            loop.call_soon(loop.call_soon, self._go_on)
+            if (pause_s := self._pause_s()) > 0.0:
+                loop.call_later(pause_s, self._go_on)
+            else:
+                # What is read now is answered when its turn ends, one call behind the next one.
+                loop.call_soon(loop.call_soon, self._go_on)
+
+    def _pause_s(self) -> float:
+        return self._resumes_at - asyncio.get_running_loop().time()
 
     def _go_on(self) -> None:
         """At least one has its turn, and none has many: it may wait for another."""
@@ -138,6 +151,14 @@ class Turns:
             self._intake.give_back(request.size)
 
     def _is_over(self, request: Unhandled) -> bool:
+        began_s = thread_time()
+        try:
+            return self._handle(request)
+        finally:
+            if (took_s := thread_time() - began_s) > _LONG_S:
+                self._resumes_at = asyncio.get_running_loop().time() + took_s
+
+    def _handle(self, request: Unhandled) -> bool:
         if request.rest is not None:
             return request.rest.go_on(self._bayeux, self._clock())
         body, request.body = request.body, b""

@@ -1,6 +1,7 @@
 """What is said in a turn leaves when the turn ends, and nothing overtakes it."""
 
-from itertools import pairwise
+import asyncio
+from itertools import count, pairwise
 from unittest.mock import Mock
 
 import pytest
@@ -138,6 +139,30 @@ async def test_of_many_large_requests_that_come_at_once_one_is_decoded_in_a_turn
             await first.settle()
             assert all(len(each.heard().responses) == 1 for each in clients)
             assert rig.endpoint.intake.held == 0
+
+
+@pytest.mark.parametrize("door", Door)
+async def test_after_a_large_request_that_took_long_others_have_as_much_time(
+    door: Door, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Each request takes a fifth of a second of the processor.
+    monkeypatch.setattr(turns, "thread_time", count(0.0, 0.2).__next__)
+    async with Rig(door=door) as rig:
+        large, other = rig.connect(), rig.connect()
+        await other.send(HELLO)
+        loop = asyncio.get_running_loop()
+        began_at = loop.time()
+        await large.send(post_messages(LARGE))
+        await large.send(post_messages(LARGE))
+        assert len(large.heard().responses) == 1
+        await other.send(SAY)
+        assert len(other.heard().responses) == 2
+        for _ in range(1000):
+            if len(large.heard().responses) == 2:
+                break
+            await asyncio.sleep(0.01)
+        assert len(large.heard().responses) == 2
+        assert loop.time() - began_at >= 0.2
 
 
 @pytest.mark.parametrize("door", Door)
