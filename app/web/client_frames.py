@@ -8,10 +8,8 @@ import os
 from typing import Any
 
 from app.bayeux.errors import RequestRefused
-from app.web.intake import Intake
+from app.web.intake import SMALL, Intake
 
-# Messages up to this size are heard so soon that they are not counted.
-SMALL = 4096
 _MASKED = 0x80
 _FINAL = 0x80
 _CONTROL = 0x08

@@ -6,6 +6,9 @@ thousand times as much.
 
 from app.bayeux.errors import BayeuxError, RequestRefused
 
+# What is not larger is heard and decoded so soon that it takes no room and waits for nobody.
+SMALL = 4096
+
 
 class Intake:
     """Counts what unfinished requests hold; whoever takes gives back, whatever happens."""

@@ -16,12 +16,10 @@ from app.bayeux.dispatch import Rest, receive
 from app.bayeux.errors import BayeuxError, RequestRefused
 from app.bayeux.exchange import Exchange
 from app.bayeux.server import Bayeux
-from app.web.intake import Intake
+from app.web.intake import SMALL, Intake
 
 log = logging.getLogger(__name__)
 
-# Smaller requests are decoded so quickly that they wait for nobody.
-_SMALL = 4096
 # What takes longer in one go was not interrupted although its turn was over.
 _LONG_S = 0.007
 # Decoded, a request takes many times the memory of its bytes: so many large ones are at a time.
@@ -69,7 +67,7 @@ class Turns:
 
         Raises `RequestRefused`, before anything is done, if it is no messages or finds no place.
         """
-        if len(body) > _SMALL:
+        if len(body) > SMALL:
             return self._receive_large(body, exchange)
         rest = receive(self._bayeux, body, exchange, self._clock())
         return None if rest is None else self._go_on_with(Unhandled(exchange, 0, rest=rest))

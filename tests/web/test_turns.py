@@ -10,8 +10,7 @@ from app.bayeux.dispatch import Rest
 from app.bayeux.server import Bayeux
 from app.web import turns
 from app.web.fast_lane import FastLane
-from app.web.intake import Intake
-from app.web.turns import _SMALL
+from app.web.intake import SMALL, Intake
 from tests.abuse.attacker import frame
 from tests.web.requests import HANDSHAKE, PUBLISH, encode, post, post_messages
 from tests.web.rig import Door, Rig, without_faults
@@ -114,7 +113,7 @@ LARGE = {**PUBLISH, "data": "x" * 5000}
 
 
 def test_requests_are_large_where_these_are() -> None:
-    assert len(encode(PUBLISH)) < _SMALL < len(encode(LARGE))
+    assert len(encode(PUBLISH)) < SMALL < len(encode(LARGE))
 
 
 @pytest.mark.parametrize("door", Door)

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from app.web.client_frames import NO_ROOM, SMALL, TOO_LARGE, ClientFrames, measure
-from app.web.intake import Intake
+from app.web.client_frames import NO_ROOM, TOO_LARGE, ClientFrames, measure
+from app.web.intake import SMALL, Intake
 from tests.abuse.attacker import CLOSE, PING, frame
 
 # What comes in place of a frame without a mask: no reader takes it.
