@@ -105,12 +105,18 @@ class Unmade:
         return letter(self._n)
 
 
-async def test_letters_are_made_with_the_calls_that_carry_them(
-    at: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def bury_a_thousand(at: Desk, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Letters for a store whose turns are over at once; which of them have been made."""
     monkeypatch.setattr(keeping, "_TURN_S", 0.0)
     made: list[int] = []
     at.store.bury([Unmade(n, made) for n in range(1000)], None)
+    return made
+
+
+async def test_letters_are_made_with_the_calls_that_carry_them(
+    at: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = bury_a_thousand(at, monkeypatch)
     assert made == []
     at.store.flush()
     # What the first call carries, and what the next one will.
@@ -123,9 +129,7 @@ async def test_letters_are_made_with_the_calls_that_carry_them(
 async def test_others_are_answered_before_a_large_turn_goes_on(
     at: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(keeping, "_TURN_S", 0.0)
-    made: list[int] = []
-    at.store.bury([Unmade(n, made) for n in range(1000)], None)
+    made = bury_a_thousand(at, monkeypatch)
     at.store.flush()
     before, then = len(made), list[int]()
     asyncio.get_running_loop().call_soon(lambda: then.append(len(made)))
@@ -185,9 +189,7 @@ async def test_what_must_not_overtake_the_rest_of_a_turn_takes_it_along(
 async def test_who_can_wait_for_the_rest_of_a_turn_leaves_others_their_turns(
     at: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(keeping, "_TURN_S", 0.0)
-    made: list[int] = []
-    at.store.bury([Unmade(n, made) for n in range(1000)], None)
+    made = bury_a_thousand(at, monkeypatch)
     at.store.flush()
     running = asyncio.create_task(at.store.run(lambda epoch: scripts.hold(KEYS, epoch, {})))
     await asyncio.sleep(0)
