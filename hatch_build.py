@@ -1,6 +1,6 @@
 """Wheels whose core is machine code, if this machine has a compiler; the sources go with it.
 
-Elsewhere it is interpreted, which takes more processor time and is the same in all else.
+Elsewhere the core is interpreted, which takes more processor time and is the same in all else.
 COMPILE_CORE=always insists, COMPILE_CORE=never does not try. What was compiled is kept in
 COMPILE_HOME, if that is set, for the next time when nothing has changed.
 """
@@ -10,6 +10,7 @@ import shlex
 import shutil
 import sys
 from collections.abc import Iterator
+from contextlib import chdir
 from importlib.util import find_spec
 from pathlib import Path
 from sysconfig import get_config_var, get_path
@@ -23,20 +24,28 @@ class Obstacle(Exception):
     """Why nothing can be compiled here, and what to do about it."""
 
 
-class CompiledCore(BuildHookInterface[Any]):
-    """Adds machine code to a wheel. Nothing is written beside the sources, where it would go on to
-    be used when they have changed."""
+class Build(BuildHookInterface[Any]):
+    """Adds machine code to a wheel, and refuses a source distribution without cometd.js.
+
+    Nothing is written beside the sources, where it would go on to be used when they have changed.
+    """
 
     PLUGIN_NAME = "custom"
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        if version == "editable":
+            return
+        self._check_pages()
         wanted = os.environ.get("COMPILE_CORE", "")
-        if version == "editable" or wanted == "never":
+        if self.target_name == "sdist" or wanted == "never":
             return
         self._temporary = mkdtemp()
         library = Path(os.environ.get("COMPILE_HOME") or self._temporary, "library").absolute()
         try:
-            modules = self._compile(library)
+            layout = self._lay_out(library.parent)
+            # Modules are called what their paths say from there on.
+            with chdir(layout):
+                modules = self._compile(library)
         except Obstacle as obstacle:
             if wanted == "always":
                 raise SystemExit(f"the core cannot be compiled: {obstacle}") from obstacle
@@ -51,25 +60,34 @@ class CompiledCore(BuildHookInterface[Any]):
         if hasattr(self, "_temporary"):
             shutil.rmtree(self._temporary)
 
+    def _check_pages(self) -> None:
+        if Path(self.root, "static/cometd/cometd.js").exists():
+            return
+        lack = "static/cometd has no cometd.js, which the chat needs: make setup-pages gets it"
+        if self.target_name == "sdist":
+            raise SystemExit(lack)
+        sys.stderr.write(f"{lack}\n")
+
     def _compile(self, library: Path) -> list[str]:
-        """The compiled modules, arranged in the library like the sources."""
+        """The compiled modules, arranged in the library like the package."""
         _find_tools()
         from mypyc.build import mypycify
         from setuptools import Distribution
         from setuptools.errors import BaseError
 
-        os.chdir(self.root)
         build = library.parent
-        build.mkdir(parents=True, exist_ok=True)
-        modules = mypycify(
-            [*self._modules()],
-            # Half the time of -O3, for code that runs as fast.
-            opt_level="1",
-            debug_level="0",
-            multi_file=True,
-            group_name="holdfast",
-            target_dir=str(build),
-        )
+        try:
+            modules = mypycify(
+                [*self._modules()],
+                # Half the time of -O3, for code that runs as fast.
+                opt_level="1",
+                debug_level="0",
+                multi_file=True,
+                group_name="holdfast",
+                target_dir=str(build),
+            )
+        except SystemExit as error:
+            raise Obstacle("mypy refuses it, see above") from error
         command: Any = Distribution({"ext_modules": modules}).get_command_obj("build_ext")
         command.build_lib, command.build_temp = str(library), str(build / "objects")
         command.parallel = os.cpu_count()
@@ -81,12 +99,21 @@ class CompiledCore(BuildHookInterface[Any]):
         outputs: list[str] = command.get_outputs()
         return outputs
 
+    def _lay_out(self, build: Path) -> Path:
+        """Make a folder that shows `app` under the name that it will have when it is installed."""
+        layout = build / "layout"
+        layout.mkdir(parents=True, exist_ok=True)
+        for name, source in (("holdfast", "app"), ("pyproject.toml", "pyproject.toml")):
+            (layout / name).unlink(missing_ok=True)
+            (layout / name).symlink_to(Path(self.root, source))
+        return layout
+
     def _modules(self) -> Iterator[str]:
-        left_out = set(self.config["interpreted"])
+        root, left_out = Path(self.root), set(self.config["interpreted"])
         for pattern in self.config["compiled"]:
-            for path in sorted(Path().glob(pattern)):
-                if str(path) not in left_out and path.name != "__init__.py":
-                    yield str(path)
+            for path in sorted(root.glob(pattern)):
+                if str(path.relative_to(root)) not in left_out and path.name != "__init__.py":
+                    yield str("holdfast" / path.relative_to(root / "app"))
 
 
 def _find_tools() -> None:

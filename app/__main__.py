@@ -1,6 +1,6 @@
-"""`python -m app` is the command `holdfast`."""
+"""`python -m holdfast` is the command `holdfast`."""
 
-from app.cli.main import main
+from holdfast.cli.main import main
 
 if __name__ == "__main__":
     main()

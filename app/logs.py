@@ -1,4 +1,4 @@
-"""Logs as JSON lines on stderr. Client ids, cookies and credentials never get here."""
+"""Logs as JSON lines on stderr, without client ids, cookies and credentials."""
 
 import logging
 import sys
@@ -9,7 +9,7 @@ import orjson
 
 
 class JsonLines(logging.Formatter):
-    """One object per line; orjson escapes what could forge another line."""
+    """One object per line; orjson escapes line breaks, so that no message can forge a line."""
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Any] = {
@@ -24,12 +24,12 @@ class JsonLines(logging.Formatter):
 
 
 def _text(text: str) -> str:
-    """Bytes that were no UTF-8 come as lone surrogates, which no output takes."""
+    """Replace lone surrogates, which stand for bytes that are not UTF-8 and cannot be encoded."""
     return text.encode("utf-8", "backslashreplace").decode()
 
 
 def configure(level: str) -> None:
-    """Set logging up for this process."""
+    """Set up logging for this process."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)

@@ -1,8 +1,9 @@
-"""What an operator can set: flags, `HOLDFAST_*` variables, `holdfast.toml`, in this order."""
+"""The settings: flags first, then `HOLDFAST_*` variables, then `holdfast.toml`."""
 
 import ipaddress
 import os
 import re
+from functools import cache
 from http import HTTPStatus
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -17,33 +18,33 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
-from app.delivery.channels import Channels, Kind
+from holdfast.delivery.channels import Channels, Kind
 
 Transport = Literal["websocket", "long-polling", "callback-polling"]
 Milliseconds = Annotated[int, Field(ge=0)]
 Limit = Annotated[int, Field(ge=1)]
-# Of the longest channel without which there is no chat.
+# The chat is off if channel names may not be this long.
 _CHAT_LENGTH = len("/service/chat/private")
 _YEAR_S = 365 * 24 * 3600
 _ADDRESS = re.compile(r"(?:[^:\s]+|\[[0-9a-fA-F:]+\]):([0-9]{1,5})")
 _HOST_NAME = re.compile(r"\*|(?:\*\.)?(?:[A-Za-z0-9_-]+\.)*[A-Za-z0-9_-]+")
-# Paths as they stand in a request: nothing that could be spelt in another way.
+# Paths as they appear in requests, without characters that have several spellings.
 _PATH = re.compile(r"(?:/(?!\.\.?(?:/|$))[A-Za-z0-9._~!$&'()*+,;=:@-]+)+")
 # The first segments of the server's other paths.
 _TAKEN = frozenset({"admin", "chat", "console", "healthz", "readyz", "metrics", "static"})
-# What Kubernetes tells the containers beside a Service of this name, in variables like ours.
+# The form of variables that Kubernetes sets for a Service named `holdfast`.
 _LINK = re.compile(r"(?:tcp|udp|sctp)://")
 _LINKS = re.compile(
     r"HOLDFAST_(?:SERVICE_HOST|SERVICE_PORT(?:_.+)?|PORT_\d+_(?:TCP|UDP|SCTP)(?:_.+)?)"
 )
-# What the commands that talk to a running server read.
+# Variables of the commands that talk to a running server.
 OF_THE_COMMAND_LINE = frozenset({"HOLDFAST_URL", "HOLDFAST_TOKEN_FILE"})
-# What HTTP calls a token: names of cookies and of sub-protocols.
+# A token of HTTP, such as the name of a cookie or sub-protocol.
 Token = Annotated[str, Field(pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")]
 
 
 class ChannelSettings(BaseModel):
-    """What is special about the channels of a pattern."""
+    """Settings of the channels that match a pattern."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -59,7 +60,7 @@ class ChannelSettings(BaseModel):
 
 
 class _Environment(EnvSettingsSource):
-    """Variables, but for the one in which Kubernetes has a URL for a port."""
+    """Environment variables, except a port that Kubernetes has set to a URL."""
 
     def __call__(self) -> dict[str, Any]:
         found = super().__call__()
@@ -68,254 +69,386 @@ class _Environment(EnvSettingsSource):
         return found
 
 
+def _check_url(name: str, url: str) -> None:
+    """Keys that come over a network must come over TLS, unless from this machine."""
+    parts = urlsplit(url)
+    is_here = parts.hostname in ("localhost", "127.0.0.1", "::1")
+    if not parts.hostname or (parts.scheme != "https" and not (parts.scheme == "http" and is_here)):
+        raise ValueError(f"{name} must be an https URL")
+
+
 class Settings(BaseSettings):
     """Every setting, with CometD's names and defaults where it has one; times in milliseconds."""
 
     model_config = SettingsConfigDict(env_prefix="HOLDFAST_", extra="forbid", frozen=True)
 
     host: str = Field("127.0.0.1", description="Address to listen on.")
-    port: int = Field(8080, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
+    port: int = Field(8080, ge=0, le=65535, description="Port to listen on; 0 picks a free one.")
     unix: Path | None = Field(None, description="Listen on this Unix socket instead.")
     admin: str | None = Field(
         None,
-        description="Address of the administration alone, as HOST:PORT, if not that of the server; "
-        "beyond loopback it speaks TLS if the server does.",
+        description="Separate address for the administration, as HOST:PORT. Beyond loopback it "
+        "uses TLS if the server has a certificate.",
     )
-    open: bool = Field(False, description="Let anyone in who reaches an address beyond loopback.")
-    data: Path = Field(Path("data"), description="Directory that belongs to this server alone.")
+    open: bool = Field(
+        False,
+        description="Allow an address beyond loopback: everybody who can reach the port may "
+        "connect.",
+    )
+    data: Path = Field(Path("data"), description="Data directory, for this server only.")
     redis: str | None = Field(
-        None, description="Redis or Valkey to use, as redis:// URL; none: one of its own in data."
+        None,
+        description="URL of a Redis or Valkey: redis://HOST:PORT/DB. By default the server "
+        "runs its own Valkey in the data directory.",
     )
     namespace: str = Field(
-        "holdfast", pattern=r"^[a-z0-9-]{1,32}$", description="Deployment, within one Redis."
+        "holdfast",
+        pattern=r"^[a-z0-9-]{1,32}$",
+        description="Name of this deployment in Redis, the prefix of all its keys.",
     )
     node: str = Field(
-        "holdfast", pattern=r"^[a-z0-9-]{1,32}$", description="Name of this server in ids."
+        "holdfast",
+        pattern=r"^[a-z0-9-]{1,32}$",
+        description="Name of this server; message ids begin with it.",
     )
     durable: Literal["none", "named", "acked"] = Field(
-        "named", description="Sessions that are kept in the store."
+        "named",
+        description="Sessions that survive a restart of the server: none, named ones, or also "
+        "those with acknowledgements.",
     )
-    journal: bool = Field(True, description="Write down what becomes of every message.")
+    journal: bool = Field(True, description="Record the life of every message in the journal.")
     journal_age: Milliseconds = Field(
-        7 * 24 * 3600 * 1000, description="How long the journal is kept, read or not."
+        7 * 24 * 3600 * 1000,
+        description="Time after which journal frames are removed, read or not.",
     )
     journal_size: Limit = Field(
-        128 * 1024**2, description="Bytes of the journal in the store; then the oldest goes."
+        128 * 1024**2,
+        description="Maximum size of the journal in the store; beyond it the oldest frames are "
+        "removed.",
     )
     durability: str = Field(
         "everysec",
         pattern=r"^(?:memory|everysec|always|replicas:[1-9])$",
-        description="When what is kept is safe: memory, everysec, always, replicas:N.",
+        description="When a write counts as safe: memory, everysec, always, replicas:N.",
     )
     paths: list[str] = Field(["/cometd", "/bayeux"], description="Paths of the Bayeux server.")
     allow_origin: list[str] = Field(
-        [], description="Origin of pages that may use this server besides its own; * for all."
+        [], description="Origin whose pages may use this server, besides its own; * allows all."
     )
     trusted_proxies: list[str] = Field(
         [],
-        description="Addresses and networks of proxies whose word on the client's address counts; "
-        "unix for whoever connects to the Unix socket.",
+        description="Address or network of a proxy that is trusted to report the client's "
+        "address; unix trusts all who connect to the Unix socket.",
     )
     forwarded_header: Literal["X-Forwarded-For", "Forwarded"] = Field(
-        "X-Forwarded-For", description="Header in which these proxies say it; the other is ignored."
+        "X-Forwarded-For",
+        description="Header in which trusted proxies report the client's address; the other one "
+        "is ignored.",
     )
     host_name: list[str] = Field(
         [],
-        description="Name by which clients reach this server, besides localhost, addresses, its "
-        "own host and those of allow_origin; *.example.org for all below, * for all.",
+        description="Host name by which clients reach this server, besides localhost, literal "
+        "addresses, host, and the hosts of allow_origin. *.example.org allows all "
+        "names below example.org, * allows all.",
     )
     extension: list[str] = Field([], description="Extension to install, as MODULE:FACTORY.")
-    tls_cert: Path | None = Field(None, description="Certificate chain; turns TLS on.")
+    tls_cert: Path | None = Field(None, description="Certificate chain; switches TLS on.")
     tls_key: Path | None = Field(None, description="Private key of the certificate.")
     tls_client_ca: Path | None = Field(
         None,
-        description="Authorities of client certificates, which are asked for, not required; "
-        "extensions see whose they are.",
+        description="Certificate authorities for client certificates, which are requested but "
+        "not required. Extensions see the subject.",
     )
-    fast_lane: bool = Field(True, description="Answer plain requests without aiohttp's machinery.")
+    fast_lane: bool = Field(
+        True, description="Answer ordinary POST requests without aiohttp's request handling."
+    )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
-        "info", description="How much is logged."
+        "info", description="Lowest level that is logged."
     )
 
     transports: list[Transport] = Field(
         ["websocket", "long-polling"],
         min_length=1,
-        description="Transports, the preferred one first; callback-polling (JSONP) is the third.",
+        description="Transports to offer, the preferred one first: websocket, long-polling, "
+        "callback-polling (JSONP).",
     )
-    timeout: Milliseconds = Field(30_000, description="How long a connect is held.")
-    interval: Milliseconds = Field(0, description="How long clients pause between connects.")
+    timeout: Milliseconds = Field(30_000, description="Maximum time for which a connect is held.")
+    interval: Milliseconds = Field(0, description="Time that clients wait between two connects.")
     max_interval: Milliseconds = Field(
-        10_000, description="How long a session lives without a connect, beyond the interval."
+        10_000,
+        description="Time without a connect, beyond the interval, after which a session ends.",
     )
-    max_lazy_timeout: Milliseconds = Field(5_000, description="How long lazy messages wait.")
+    max_lazy_timeout: Milliseconds = Field(5_000, description="Maximum delay of lazy messages.")
     meta_connect_deliver_only: bool = Field(
-        False, description="Deliver messages with connect replies alone."
+        False, description="Deliver messages with replies to connects only."
     )
     handshake_reconnect: bool = Field(
-        False, description="Advise maxInterval, after which clients handshake by themselves."
+        False, description="Advise maxInterval, so that clients know when to handshake again."
     )
     allow_message_delivery_during_handshake: bool = Field(
-        False, description="Deliver messages together with handshake replies."
+        False, description="Deliver messages with replies to handshakes."
     )
     broadcast_to_publisher: bool = Field(
-        True, description="Publishers receive their own messages if they subscribed."
+        True, description="Deliver a message to its publisher too, if it has subscribed."
     )
     trust_client_session: bool = Field(
         False,
-        description="Accept every session's id without its cookie, also browsers' and over HTTP.",
+        description="Accept a client id without the cookie of its session, also from browsers "
+        "and over HTTP.",
     )
     max_sessions_per_browser: int = Field(
-        1, ge=-1, description="Connects held per browser over HTTP; -1 is unlimited."
+        1, ge=-1, description="Held connects per browser over HTTP; -1 is unlimited."
     )
     multi_session_interval: int = Field(
-        2_000, description="Interval for sessions beyond that; 0 refuses them."
+        2_000,
+        description="Polling interval for sessions beyond max_sessions_per_browser; 0 refuses "
+        "them.",
     )
     duplicate_meta_connect_http_response_code: int = Field(
-        409, ge=400, le=599, description="Status of a connect that a newer one overtook."
+        409,
+        ge=400,
+        le=599,
+        description="HTTP status of a held connect that a newer connect replaces.",
     )
     channels: dict[str, ChannelSettings] = Field(
-        {}, description="What is special about channels, by pattern."
+        {}, description="Settings of channels, by pattern."
     )
 
-    delivery: bool = Field(True, description="Offer verdicts on single messages.")
+    delivery: bool = Field(
+        True, description="Offer reliable delivery, with verdicts on single messages."
+    )
     dead_letter_age: Milliseconds = Field(
-        30 * 24 * 3600 * 1000, description="How long dead letters are kept."
+        30 * 24 * 3600 * 1000, description="Time after which dead letters are removed."
     )
-    dead_letter_count: Limit = Field(100_000, description="How many dead letters are kept.")
-    dead_letter_bytes: Limit = Field(
-        256 * 1024**2, description="How many bytes of dead letters are kept."
-    )
+    dead_letter_count: Limit = Field(100_000, description="Maximum number of dead letters.")
+    dead_letter_bytes: Limit = Field(256 * 1024**2, description="Maximum size of all dead letters.")
     dead_letter_share_bytes: Limit = Field(
-        64 * 1024**2, description="How many of them for one channel, and for one subject."
+        64 * 1024**2,
+        description="Maximum size of the dead letters of one channel, and of one subject.",
     )
     guard: bool = Field(
-        True, description="Hold a channel back when nobody takes its messages any more."
+        True,
+        description="Hold a channel when its receivers are broken and refuse every message.",
     )
     guard_window: int = Field(
-        60_000, ge=1_000, description="How long it is remembered who refused messages."
+        60_000, ge=1_000, description="Time for which the guard remembers refusals."
     )
-    guard_receivers: Limit = Field(3, description="Receivers that must refuse, at least.")
+    guard_receivers: Limit = Field(
+        3, description="Minimum number of receivers that refuse before a channel is held."
+    )
     guard_messages: int = Field(
-        5, ge=1, le=1_000, description="Messages that must be refused, at least."
+        5,
+        ge=1,
+        le=1_000,
+        description="Minimum number of refused messages before a channel is held.",
     )
     guard_retry: int = Field(
         5_000,
         ge=100,
         le=300_000,
-        description="Until a held channel is tried again; doubles up to 5 minutes.",
+        description="Delay before a held channel is probed; it doubles, up to 5 minutes.",
     )
 
     ack: bool = Field(True, description="Offer acknowledged messages.")
-    timesync: bool = Field(True, description="Offer the synchronisation of clocks.")
+    timesync: bool = Field(True, description="Offer clock synchronisation.")
     chat: bool = Field(True, description="Offer the chat demo at /chat/.")
-    timestamp: bool = Field(False, description="Add a timestamp to whatever is sent.")
+    timestamp: bool = Field(False, description="Add a timestamp to every message sent.")
     max_inactivity: Milliseconds = Field(
-        0, description="End sessions that only connect for this long; 0 never."
+        0,
+        description="Time after which a session that sends only connects ends; 0 is never.",
+    )
+
+    login_keys: str | None = Field(
+        None,
+        description="Keys that verify tokens (JWT): a file with a JWK Set, public keys in PEM or "
+        "a secret, or the https URL of a JWK Set.",
+    )
+    login_issuer: str | None = Field(
+        None,
+        description="The iss that tokens must have. Without login_keys, the URL of an OpenID "
+        "provider, which is asked for its keys.",
+    )
+    login_audience: list[str] = Field(
+        [], description="Audience (aud) of which a token must have one; by default any."
+    )
+    login_leeway: Milliseconds = Field(
+        30_000, description="Difference between the clocks of the issuer and this server."
+    )
+    login_subject_claim: str = Field(
+        "sub", min_length=1, description="Claim with the subject, as a.b within another claim."
+    )
+    login_groups_claim: str = Field(
+        "groups", min_length=1, description="Claim with the groups, as a.b within another claim."
+    )
+    login_key_host: list[str] = Field(
+        [],
+        description="Host, besides the issuer's own, from which the provider's keys may come.",
+    )
+    login_cookie: Token | None = Field(None, description="Cookie in which a token may come.")
+    login_passwords: Path | None = Field(
+        None, description="File of users and passwords, made by holdfast user."
+    )
+    login_header: Token | None = Field(
+        None, description="Header in which trusted proxies name the subject."
+    )
+    login_groups_header: Token | None = Field(
+        None, description="Header in which trusted proxies list the groups, separated by commas."
+    )
+    login_certificate: bool = Field(
+        False,
+        description="Take the subject from the common name of a verified client certificate, and "
+        "the groups from its organizational units.",
+    )
+    login_anonymous: bool = Field(
+        False, description="Let clients without credentials in, as anonymous."
+    )
+    login_warning: Milliseconds = Field(
+        60_000, description="Time before the end of a login at which the client is warned."
+    )
+    rights: Path | None = Field(
+        None,
+        description="File that says who may do what. By default every client may do everything.",
     )
 
     browser_cookie_name: Token | None = Field(
         None,
-        description="Name of the browser's cookie; by default BAYEUX_BROWSER, with __Host- in "
-        "front if it is secure and has neither a domain nor a path.",
+        description="Name of the browser cookie. By default BAYEUX_BROWSER, with the prefix "
+        "__Host- if the cookie is secure and has neither a domain nor a path.",
     )
     browser_cookie_domain: str | None = Field(
-        None, pattern=r"^[A-Za-z0-9.-]+$", description="Its domain."
+        None, pattern=r"^[A-Za-z0-9.-]+$", description="Domain of the browser cookie."
     )
-    browser_cookie_path: str = Field("/", pattern=r"^/[!-:<-~]*$", description="Its path.")
-    browser_cookie_max_age: int | None = Field(None, description="Its age in seconds.")
+    browser_cookie_path: str = Field(
+        "/", pattern=r"^/[!-:<-~]*$", description="Path of the browser cookie."
+    )
+    browser_cookie_max_age: int | None = Field(
+        None, description="Max-Age of the browser cookie, in seconds."
+    )
     browser_cookie_secure: bool | None = Field(
         None,
-        description="Only over TLS; by default if the server has a certificate. To be set where a "
-        "proxy ends TLS.",
+        description="Send the browser cookie over TLS only. By default on if the server has a "
+        "certificate; switch it on if a proxy terminates TLS.",
     )
-    browser_cookie_http_only: bool = Field(True, description="Not for scripts.")
+    browser_cookie_http_only: bool = Field(
+        True, description="Hide the browser cookie from scripts."
+    )
     browser_cookie_same_site: Literal["Strict", "Lax", "None"] | None = Field(
-        None, description="From which sites it is sent."
+        None, description="SameSite attribute of the browser cookie."
     )
-    browser_cookie_partitioned: bool = Field(False, description="One for each embedding site.")
+    browser_cookie_partitioned: bool = Field(
+        False, description="Use a separate browser cookie for each embedding site (Partitioned)."
+    )
 
     hsts: int | None = Field(
         None,
         ge=0,
-        description="Seconds for which browsers shall use TLS alone with this host (HSTS); 0 ends "
-        "it. By default a year, if the server has a certificate or browser_cookie_secure is set.",
+        description="Seconds for which browsers must use TLS with this host (HSTS); 0 ends it. "
+        "By default a year, if the server has a certificate or "
+        "browser_cookie_secure is set.",
     )
 
     callback_parameter: str = Field(
-        "jsonp", min_length=1, description="Query parameter of JSONP's callback."
+        "jsonp", min_length=1, description="Query parameter with the name of the JSONP callback."
     )
-    callback_parameter_max_length: Limit = Field(64, description="Length of a callback's name.")
+    callback_parameter_max_length: Limit = Field(
+        64, description="Maximum length of the callback's name."
+    )
     ws_messages_per_frame: int = Field(
-        1, ge=-1, description="Messages in one WebSocket frame; -1 puts all into one."
+        1, ge=-1, description="Maximum messages in one WebSocket frame; -1 puts all into one."
     )
     ws_idle_timeout: Milliseconds = Field(
-        300_000, description="Close sockets on which nothing was received for this long; 0 never."
+        300_000,
+        description="Time without received data after which a WebSocket is closed; 0 is never.",
     )
     ws_session_timeout: Limit = Field(
-        10_000, description="Close new sockets on which no session was named for this long."
+        10_000, description="Time within which a new WebSocket must name a session, or is closed."
     )
     ws_require_handshake_per_connection: bool = Field(
-        False, description="A new socket must begin with a handshake."
+        False, description="Require a handshake as the first message of each WebSocket."
     )
     ws_protocol: Token | None = Field(
-        None, description="WebSocket sub-protocol that clients must offer."
+        None, description="WebSocket subprotocol that clients must offer."
     )
 
-    max_message_size: Limit = Field(2 * 1024**2, description="Bytes of one message.")
-    max_request_size: Limit = Field(4 * 1024**2, description="Bytes of one request, inflated.")
+    max_message_size: Limit = Field(2 * 1024**2, description="Maximum size of one message.")
+    max_request_size: Limit = Field(
+        4 * 1024**2, description="Maximum size of one request, decompressed."
+    )
     max_unfinished_bytes: Limit = Field(
         256 * 1024**2,
-        description="Bytes of requests that arrive or wait for their turn, all together.",
+        description="Maximum size of all incomplete and waiting requests together; one address "
+        "may use half of it.",
     )
-    max_batch: Limit = Field(5_000, description="Messages in one request.")
-    max_depth: int = Field(512, ge=8, le=512, description="Depth of JSON.")
+    max_batch: Limit = Field(5_000, description="Maximum messages in one request.")
+    max_depth: int = Field(512, ge=8, le=512, description="Maximum nesting of JSON.")
     max_values: Limit = Field(
-        75_000,
-        description="Values in the JSON of one request; an array or an object counts as two.",
+        60_000,
+        description="Maximum number of JSON values in one request; an array or an object counts "
+        "as two.",
     )
-    max_subscriptions: Limit = Field(10_000, description="Subscriptions of one session.")
-    max_queue: Limit = Field(10_000, description="Messages waiting for one session.")
-    max_queue_bytes: Limit = Field(16 * 1024**2, description="Bytes waiting for one session.")
+    max_subscriptions: Limit = Field(10_000, description="Maximum subscriptions of one session.")
+    max_total_subscriptions: Limit = Field(
+        2_000_000,
+        description="Maximum subscriptions of all sessions together. Beyond it, each session "
+        "may still have this number divided by max_sessions.",
+    )
+    max_queue: Limit = Field(10_000, description="Maximum messages in the queue of one session.")
+    max_queue_bytes: Limit = Field(
+        16 * 1024**2, description="Maximum size of the queue of one session."
+    )
     max_publish_keys: Limit = Field(
-        1_000_000, description="Keys of publishes remembered at one time."
+        1_000_000, description="Maximum number of publish keys that the server remembers."
     )
-    max_sessions: Limit = Field(100_000, description="Sessions at one time.")
+    max_sessions: Limit = Field(100_000, description="Maximum number of sessions.")
     max_sessions_per_subject: Limit = Field(
-        10, description="Named sessions of one subject; a client may ask for fewer."
+        10, description="Maximum named sessions of one subject; a client may ask for a lower limit."
     )
     max_names_per_browser: Limit = Field(
         100,
-        description="Named sessions of one browser cookie, while no policy says who may be whom.",
+        description="Maximum named sessions of one browser cookie, if no policy decides who may "
+        "use which name.",
     )
     max_names_per_address: Limit = Field(
-        1_000, description="The same for one address, as trusted_proxies tell it."
+        1_000,
+        description="Maximum named sessions of one address, as trusted_proxies report it, if no "
+        "policy decides who may use which name.",
     )
     max_session_timeout: Limit = Field(
         24 * 3600 * 1000,
-        description="How long a client may let its session wait for it; a policy may grant more.",
+        description="Longest session timeout that a client may ask for; a policy may grant more.",
     )
     unconnected_share: int = Field(
         50,
         ge=0,
         le=100,
-        description="Percent of max_sessions that unconnected sessions keep when places run out; "
-        "of what is beyond that the idlest end first.",
+        description="Percentage of max_sessions that unconnected sessions may keep when session "
+        "slots run out; the idlest ones beyond it are evicted first.",
     )
-    max_channel_length: Limit = Field(1024, description="Length of a channel's name.")
-    max_channel_segments: Limit = Field(64, description="Segments of a channel's name.")
-    handshake_rate: Limit = Field(20_000, description="Handshakes let in per second.")
+    max_channel_length: Limit = Field(1024, description="Maximum length of a channel name.")
+    max_channel_segments: Limit = Field(64, description="Maximum segments of a channel name.")
+    handshake_rate: Limit = Field(20_000, description="Maximum handshakes per second.")
     budget_requests: int = Field(
-        2_000, ge=0, description="Requests per second of an address or a subject; 0 is no limit."
+        2_000,
+        ge=0,
+        description="Maximum requests per second of one address, and of one subject; 0 is "
+        "unlimited.",
     )
-    budget_handshakes: int = Field(200, ge=0, description="Handshakes, likewise.")
-    budget_publishes: int = Field(2_000, ge=0, description="Publishes and calls, likewise.")
-    budget_bytes: int = Field(16 * 1024**2, ge=0, description="Bytes of requests, likewise.")
+    budget_handshakes: int = Field(200, ge=0, description="The same for handshakes.")
+    budget_publishes: int = Field(
+        2_000, ge=0, description="The same for publishes and service calls."
+    )
+    budget_bytes: int = Field(16 * 1024**2, ge=0, description="The same for bytes of requests.")
     budget_letters: int = Field(
-        200, ge=0, description="Refused messages, which become dead letters, likewise."
+        200, ge=0, description="The same for refused messages, which become dead letters."
     )
-    request_timeout: Limit = Field(30_000, description="Allowance for a request to arrive.")
-    write_timeout: Limit = Field(30_000, description="How long a client may stop reading.")
-    shutdown_timeout: Milliseconds = Field(5_000, description="How long a stop may take.")
+    request_timeout: Limit = Field(
+        30_000, description="Time within which a request must arrive completely."
+    )
+    write_timeout: Limit = Field(
+        30_000,
+        description="Time for which a client may stop reading before its connection is closed.",
+    )
+    shutdown_timeout: Milliseconds = Field(5_000, description="Maximum time for an orderly stop.")
 
     @classmethod
     def settings_customise_sources(
@@ -335,9 +468,9 @@ class Settings(BaseSettings):
             if _PATH.fullmatch(path) is None:
                 raise ValueError(f"{path!r} must begin with a slash and not end with one")
             if path.split("/")[1] in _TAKEN:
-                raise ValueError(f"{path!r} is the place of something else")
+                raise ValueError(f"{path!r} is used by another part of the server")
         if not paths or len(set(paths)) < len(paths):
-            raise ValueError("at least one path is needed, and none twice")
+            raise ValueError("name at least one path, and each path once")
         return paths
 
     @field_validator("allow_origin")
@@ -356,7 +489,7 @@ class Settings(BaseSettings):
     def _check_proxies(cls, proxies: list[str]) -> list[str]:
         for proxy in proxies:
             if proxy != "unix":
-                # Says itself what is wrong: a network has no bits behind its mask.
+                # The error of `ip_network` says what is wrong, such as bits behind the mask.
                 ipaddress.ip_network(proxy)
         return proxies
 
@@ -384,7 +517,7 @@ class Settings(BaseSettings):
         for pattern in channels:
             channel = known.get(pattern)
             if channel is None or channel.kind is not Kind.BROADCAST:
-                raise ValueError(f"{pattern!r} is no channel or pattern to publish on")
+                raise ValueError(f"{pattern!r} is not a channel or pattern for publishes")
         return channels
 
     @field_validator("duplicate_meta_connect_http_response_code")
@@ -399,7 +532,7 @@ class Settings(BaseSettings):
         if address is not None:
             found = _ADDRESS.fullmatch(address)
             if found is None or int(found[1]) > 65535:
-                raise ValueError("must be HOST:PORT, as 127.0.0.1:9000")
+                raise ValueError("must be HOST:PORT, such as 127.0.0.1:9000")
         return address
 
     @field_validator("redis")
@@ -414,10 +547,11 @@ class Settings(BaseSettings):
     @model_validator(mode="after")
     def _check_together(self) -> Self:
         if (self.tls_cert is None) != (self.tls_key is None):
-            raise ValueError("tls_cert and tls_key belong together")
+            raise ValueError("tls_cert and tls_key require each other")
         if self.tls_client_ca is not None and self.tls_cert is None:
             raise ValueError("tls_client_ca needs tls_cert: without TLS there are no certificates")
         self._check_cookie()
+        self._check_login()
         if self.durability.startswith("replicas:") and self.redis is None:
             raise ValueError(
                 f"durability {self.durability} needs redis: a server's own store has no replicas"
@@ -429,8 +563,44 @@ class Settings(BaseSettings):
             )
         return self
 
+    def _check_login(self) -> None:
+        if self.login_header is not None and not self.trusted_proxies:
+            raise ValueError("login_header needs trusted_proxies: others could send any header")
+        if self.login_groups_header is not None and self.login_header is None:
+            raise ValueError("login_groups_header needs login_header")
+        if self.login_certificate and self.tls_client_ca is None:
+            raise ValueError("login_certificate needs tls_client_ca, which verifies certificates")
+        if self.login_issuer is not None and self.login_keys is None:
+            _check_url("login_issuer", self.login_issuer)
+        if self.login_keys is not None and "://" in self.login_keys:
+            _check_url("login_keys", self.login_keys)
+        for name in ("login_audience", "login_cookie", "login_key_host"):
+            if getattr(self, name) and not self.takes_tokens:
+                raise ValueError(f"{name} needs login_keys or login_issuer")
+        for name in ("login_anonymous", "rights"):
+            if getattr(self, name) and not self.requires_login:
+                raise ValueError(
+                    f"{name} needs a way to log in: login_keys, login_issuer, login_passwords, "
+                    "login_header or login_certificate"
+                )
+
+    @property
+    def takes_tokens(self) -> bool:
+        """Whether clients may log in with tokens."""
+        return self.login_keys is not None or self.login_issuer is not None
+
+    @property
+    def requires_login(self) -> bool:
+        """Whether there is a way to log in, so that clients have to."""
+        return (
+            self.takes_tokens
+            or self.login_passwords is not None
+            or self.login_header is not None
+            or self.login_certificate
+        )
+
     def _check_cookie(self) -> None:
-        """Browsers drop a cookie in silence that is not as its name says."""
+        """Refuse attributes that the cookie's prefix forbids: browsers would drop it silently."""
         name = (self.browser_cookie_name or "").lower()
         if name.startswith(("__host-", "__secure-")) and not self.is_cookie_secure:
             raise ValueError(
@@ -438,39 +608,46 @@ class Settings(BaseSettings):
             )
         if name.startswith("__host-") and not self.is_cookie_of_host:
             raise ValueError(
-                f"a browser_cookie_name like {name} goes with neither browser_cookie_domain "
-                "nor browser_cookie_path"
+                f"a browser_cookie_name like {name} excludes browser_cookie_domain and "
+                "browser_cookie_path"
             )
 
     @property
     def is_cookie_secure(self) -> bool:
-        """Whether browsers send the cookie over TLS alone."""
+        """Whether browsers send the cookie only over TLS."""
         if self.browser_cookie_secure is None:
             return self.tls_cert is not None
         return self.browser_cookie_secure
 
     @property
     def is_cookie_of_host(self) -> bool:
-        """Whether the cookie is of this host alone, and of all of it."""
+        """Whether the cookie is for this host only, and for all its paths."""
         return self.browser_cookie_domain is None and self.browser_cookie_path == "/"
 
     @property
     def hsts_s(self) -> int | None:
-        """How long browsers shall use TLS alone; None if they are told nothing."""
+        """Seconds for which browsers must use TLS; None if responses have no HSTS header."""
         if self.hsts is None and (self.tls_cert is not None or self.is_cookie_secure):
             return _YEAR_S
         return self.hsts
 
 
 def read(file: Path | None, given: dict[str, Any]) -> Settings:
-    """The settings: what was given on the command line, variables, the file, defaults."""
+    """Read the settings: flags override variables, variables override the file."""
     fields = {f"HOLDFAST_{name.upper()}" for name in Settings.model_fields}
     for name in os.environ:
         is_ours = name.upper().startswith("HOLDFAST_") and not _LINKS.fullmatch(name.upper())
         if is_ours and name.upper() not in fields | OF_THE_COMMAND_LINE:
             raise ValueError(f"{name}: there is no such setting")
 
+    return _reading(file)(**given)
+
+
+@cache
+def _reading(file: Path | None) -> type[Settings]:
+    """The settings that are also read from the file."""
+
     class FromFile(Settings):
         model_config = SettingsConfigDict(toml_file=file)
 
-    return FromFile(**given)
+    return FromFile

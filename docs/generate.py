@@ -1,7 +1,7 @@
-"""Writes the tables of the documentation that can be read off the code.
+"""Generates the tables of the documentation from the code.
 
-`python -m docs.generate` renews them in place; a test says when that was forgotten. A table stands
-between two comments, `<!-- made by docs.generate: NAME -->` and `<!-- end -->`.
+`python -m docs.generate` rewrites them in place; a test fails if they are out of date. A table is
+between the comments `<!-- made by docs.generate: NAME -->` and `<!-- end -->`.
 """
 
 import re
@@ -12,100 +12,113 @@ from unittest.mock import Mock
 import orjson
 from pydantic.fields import FieldInfo
 
-from app.bayeux.errors import BayeuxError
-from app.bayeux.options import Options
-from app.bayeux.server import Bayeux
-from app.delivery.error_codes import CODES
-from app.delivery.keeper import Keeper
-from app.delivery.letter_room import LetterRoom
-from app.delivery.node import Node
-from app.journal.clerk import Clerk
-from app.settings import Settings
-from app.web.metrics import BayeuxCollector
-from app.web.room import Room
+from holdfast.bayeux.errors import ErrorReply
+from holdfast.bayeux.options import Options
+from holdfast.bayeux.server import Bayeux
+from holdfast.bayeux.server_state import ServerState
+from holdfast.delivery.error_codes import CODES
+from holdfast.delivery.letter_quota import LetterQuota
+from holdfast.delivery.node import Node
+from holdfast.delivery.store_port import StorePort
+from holdfast.journal.journal_writer import JournalWriter
+from holdfast.settings import Settings
+from holdfast.web.connection_limit import ConnectionLimit
+from holdfast.web.metrics import BayeuxCollector
 
 DOCS = Path(__file__).parent
 
-# A group of settings begins with this one.
+# The first setting of each group, and the group's heading.
 GROUPS = {
     "host": "Where it listens and what it needs",
     "transports": "Protocol",
     "ack": "Extensions that come with it",
+    "login_keys": "Login and rights",
     "browser_cookie_name": "The browser's cookie",
     "callback_parameter": "Callback-polling and WebSocket",
     "max_message_size": "Limits",
 }
 
 MEANINGS = {
-    BayeuxError.CHANNEL_MISSING: "No `channel`; or unsubscribing where nobody is subscribed",
-    BayeuxError.DATA_MISSING: "A publish without `data` (`null` is data)",
-    BayeuxError.DELIVERY_INVALID: "An option or a verdict in `ext.delivery` is unknown, is not "
-    "offered, or has a value that makes no sense; it is named",
-    BayeuxError.NOT_SUPPORTED: "A channel or a key of `ext` is reserved for a feature that this "
-    "server does not have; it is named",
-    BayeuxError.ADVICE_INVALID: "`advice` is no object",
-    BayeuxError.EXT_INVALID: "`ext` is no object; or `ack`, `timesync` in it cannot be read: the "
-    "part is named",
-    BayeuxError.HANDSHAKE_BATCHED: "The message came in one request with a handshake",
-    BayeuxError.TEXT_INVALID: "A text in the message has half of a surrogate pair, as one that was "
-    "cut within an emoji",
-    BayeuxError.NUMBER_INVALID: "A number in the message is beyond the range of doubles, as 1e400",
-    BayeuxError.MESSAGE_TOO_DEEP: "The message is nested deeper than `max_depth`",
-    BayeuxError.REQUEST_MALFORMED: "Not JSON, not objects, or empty",
-    BayeuxError.TRANSPORT_UNKNOWN: "No transport that is switched on takes such a request; "
+    ErrorReply.CHANNEL_MISSING: "The message has no `channel`, or an unsubscribe names a channel "
+    "without that subscription",
+    ErrorReply.DATA_MISSING: "The publish has no `data` (`null` is data)",
+    ErrorReply.DELIVERY_INVALID: "`ext.delivery` has an unknown or unsupported option or verdict, "
+    "or one with a wrong value; the error names it",
+    ErrorReply.NOT_SUPPORTED: "The channel, or a key of `ext`, is reserved for a feature that "
+    "this server does not have; the error names it",
+    ErrorReply.ADVICE_INVALID: "`advice` is not an object",
+    ErrorReply.EXT_INVALID: "`ext` is not an object, or its `ack` or `timesync` cannot be read; "
+    "the error names the part",
+    ErrorReply.HANDSHAKE_BATCHED: "The request also contains a handshake",
+    ErrorReply.TEXT_INVALID: "A string in the message has half of a surrogate pair, for example "
+    "from an emoji cut in two",
+    ErrorReply.NUMBER_INVALID: "A number in the message is beyond the range of doubles, such as "
+    "1e400",
+    ErrorReply.LOGIN_DENIED: "The token that should renew the client's [login](login.md) is "
+    "invalid, or another subject's",
+    ErrorReply.MESSAGE_TOO_DEEP: "The message is nested deeper than `max_depth`",
+    ErrorReply.REQUEST_MALFORMED: "The request is not JSON, not made of objects, or empty",
+    ErrorReply.TRANSPORT_UNKNOWN: "No enabled transport accepts the request; "
     "[callback-polling](callback-polling.md) is off by default",
-    BayeuxError.CALLBACK_INVALID: "The name of the JSONP callback is too long or no name",
-    BayeuxError.SESSION_UNKNOWN: "No such session, or it belongs to another browser; a connect "
-    "is also advised to handshake, and a [newcomer](sessions.md) whose socket came too late",
-    BayeuxError.HANDSHAKE_DENIED: "The security policy or an extension said no",
-    BayeuxError.CHANNEL_CREATE_DENIED: "The publish would create a channel; also unknown meta "
-    "channels",
-    BayeuxError.PUBLISH_DENIED: "Policy or authorizers",
-    BayeuxError.CREATE_DENIED: "The subscription would create a channel",
-    BayeuxError.SUBSCRIBE_DENIED: "Policy or authorizers; also meta channels",
-    BayeuxError.SUBSCRIPTION_MISSING: "No `subscription`",
-    BayeuxError.SUBSCRIPTION_INVALID: "Neither a channel nor an array of channels, or an empty "
-    "array",
-    BayeuxError.UNSUBSCRIBE_FAILED: "Unsubscribing from a meta channel",
-    BayeuxError.SESSION_NAME_DENIED: "The client may not use this name for its session",
-    BayeuxError.SESSIONS_EXCEEDED: "The subject has as many named sessions as it may, or "
-    "the `browser` or `address` that is named",
-    BayeuxError.ORIGIN_DENIED: "The page's origin is neither ours nor allowed; or a GET for "
-    "[callback-polling](callback-polling.md#who-is-served) does not say what page it is from",
-    BayeuxError.MESSAGE_DELETED: "An extension dropped the message",
-    BayeuxError.CHANNEL_INVALID: "Not a channel name; or publishing to a pattern",
-    BayeuxError.MESSAGE_ID_INVALID: "`id` is not of letters and digits",
-    BayeuxError.CONNECTION_TYPES_UNSUPPORTED: "The handshake names no connection type of ours",
-    BayeuxError.REQUEST_TIMEOUT: "The request did not arrive whole within `request_timeout`",
-    BayeuxError.CONNECT_SUPERSEDED: "A newer connect of the session overtook this held one",
-    BayeuxError.MESSAGE_TOO_LARGE: "Beyond `max_message_size`",
-    BayeuxError.REQUEST_TOO_LARGE: "Beyond `max_request_size` (inflated) or `max_batch`",
-    BayeuxError.SUBSCRIPTIONS_EXCEEDED: "Beyond `max_subscriptions`",
-    BayeuxError.HOST_UNKNOWN: "The `Host` of the request is none of this server's names: see "
-    "`host_name`",
-    BayeuxError.MEDIA_TYPE_UNSUPPORTED: "Unknown charset or content encoding, or multipart",
-    BayeuxError.SERVER_FAULT: "A policy, an authorizer, a service or an extension failed, or the "
-    "server itself; its log says how. A handshake is advised when to come back",
-    BayeuxError.BUDGET_EXCEEDED: "The address or the subject has used up its "
-    "[budget](operations.md#budgets) of what is named; advice, or `Retry-After`, says when to come "
-    "back",
-    BayeuxError.WEBSOCKET_VERSION_UNSUPPORTED: "The upgrade asks for another version than 13",
-    BayeuxError.TRANSFER_CODING_UNSUPPORTED: "`Transfer-Encoding` is not `chunked` alone",
-    BayeuxError.PUBLISHES_EXCEEDED: "So many publishes of the session wait for the store",
-    BayeuxError.CHANNEL_HELD_BACK: "The channel is held back, and the publish asked to hear of it",
-    BayeuxError.STORE_UNAVAILABLE: "The store is away, or refused; with `unknown` nobody knows "
-    "whether the message is kept",
-    BayeuxError.SERVER_BUSY: "Handshake refused: rate, load, `max_sessions` or stopping; advice "
-    "says when to come back. As the status of a whole request: a fault of ours",
+    ErrorReply.CALLBACK_INVALID: "The name of the JSONP callback is too long or invalid",
+    ErrorReply.SESSION_UNKNOWN: "No such session, or it belongs to another browser. The reply to "
+    "a connect advises a handshake, and so does the reply to a [new client](sessions.md#identity) "
+    "whose socket opened too late",
+    ErrorReply.HANDSHAKE_DENIED: "The security policy or an extension denied the handshake",
+    ErrorReply.CHANNEL_CREATE_DENIED: "The publish may not create the channel, or the meta "
+    "channel is unknown",
+    ErrorReply.PUBLISH_DENIED: "The policy or an authorizer denied the publish",
+    ErrorReply.CREATE_DENIED: "The subscription may not create the channel",
+    ErrorReply.SUBSCRIBE_DENIED: "The policy or an authorizer denied the subscription, or it "
+    "names a meta channel",
+    ErrorReply.SUBSCRIPTION_MISSING: "The message has no `subscription`",
+    ErrorReply.SUBSCRIPTION_INVALID: "`subscription` is neither a channel nor a non-empty array "
+    "of channels",
+    ErrorReply.UNSUBSCRIBE_FAILED: "The unsubscribe names a meta channel",
+    ErrorReply.SESSION_NAME_DENIED: "The client may not use this session name",
+    ErrorReply.SESSIONS_EXCEEDED: "The subject, or the `browser` or `address` that the error "
+    "names, has the maximum number of named sessions",
+    ErrorReply.ORIGIN_DENIED: "The page's origin is neither the server's own nor allowed, or a "
+    "[callback-polling](callback-polling.md#who-is-served) request does not show its page",
+    ErrorReply.MESSAGE_DELETED: "An extension dropped the message",
+    ErrorReply.CHANNEL_INVALID: "`channel` is not a channel name, or the publish names a pattern",
+    ErrorReply.MESSAGE_ID_INVALID: "`id` contains characters other than letters and digits",
+    ErrorReply.CONNECTION_TYPES_UNSUPPORTED: "The handshake names no connection type that the "
+    "server supports",
+    ErrorReply.REQUEST_TIMEOUT: "The request was not complete within `request_timeout`",
+    ErrorReply.CONNECT_SUPERSEDED: "A newer connect of the session replaced this held connect",
+    ErrorReply.MESSAGE_TOO_LARGE: "The message is larger than `max_message_size`",
+    ErrorReply.REQUEST_TOO_LARGE: "The request exceeds `max_request_size` (inflated), `max_batch` "
+    "or `max_values`",
+    ErrorReply.SUBSCRIPTIONS_EXCEEDED: "The session would have more than `max_subscriptions`",
+    ErrorReply.HOST_UNKNOWN: "The server does not serve the name in `Host`; see `host_name`",
+    ErrorReply.MEDIA_TYPE_UNSUPPORTED: "The request is multipart, or has an unknown charset or "
+    "content encoding",
+    ErrorReply.SERVER_FAULT: "The server, or a policy, authorizer, service or extension, failed; "
+    "the server's log has the cause. The reply to a handshake advises when to retry",
+    ErrorReply.BUDGET_EXCEEDED: "The address or the subject has used up the "
+    "[budget](operations.md#budgets) that the error names; the advice or `Retry-After` says when "
+    "to retry",
+    ErrorReply.WEBSOCKET_VERSION_UNSUPPORTED: "The upgrade asks for a version other than 13",
+    ErrorReply.TRANSFER_CODING_UNSUPPORTED: "`Transfer-Encoding` is not `chunked` alone",
+    ErrorReply.SUBSCRIPTIONS_USED_UP: "All sessions together would have more than "
+    "`max_total_subscriptions`",
+    ErrorReply.PUBLISHES_EXCEEDED: "Too many publishes of the session wait for the store",
+    ErrorReply.CHANNEL_HELD_BACK: "The channel is held back, and the publish has `refuseHeld`",
+    ErrorReply.STORE_UNAVAILABLE: "The store is unavailable or refused the message. With "
+    "`unknown`, the message may or may not be stored",
+    ErrorReply.SERVER_BUSY: "The server refused the handshake (rate, load, `max_sessions` or "
+    "stopping); the advice says when to retry. As the status of a whole request: the server is "
+    "overloaded or failed",
 }
 
 _BINARY_UNITS = ((1024**2, "MiB"), (1024, "KiB"))
-# By the last word of a setting's name: what makes a large number readable.
+# Units for large defaults, by the last word of a setting's name.
 _UNITS = {"size": _BINARY_UNITS, "bytes": _BINARY_UNITS, "age": ((24 * 3600 * 1000, "days"),)}
 
 
 def settings() -> str:
-    """All settings, in groups."""
+    """The table of settings, in groups."""
     groups: list[list[str]] = []
     for name, field in Settings.model_fields.items():
         if name in GROUPS:
@@ -126,22 +139,22 @@ def _default(name: str, field: FieldInfo) -> str:
 
 
 def errors() -> str:
-    """All errors, by code."""
+    """The table of errors in replies, by code."""
     rows = [
         _row(f"`{error.code}:…:{error.value[1]}`", MEANINGS[error])
-        for error in sorted(BayeuxError, key=lambda error: error.code)
+        for error in sorted(ErrorReply, key=lambda error: error.code)
     ]
     return _table(("Error", "When"), rows)
 
 
 def error_codes() -> str:
-    """All codes of failed deliveries and refused requests."""
+    """The table of error codes of failed deliveries and refused requests."""
     rows = [_row(f"`{code.text}`", str(code.number), code.meaning) for code in CODES.values()]
     return _table(("Code", "Number", "Meaning"), rows)
 
 
 def metrics() -> str:
-    """What `/metrics` has of this server; that of its process comes from prometheus-client."""
+    """The table of the server's metrics; prometheus-client adds those of the process."""
     rows = []
     for metric in BayeuxCollector(_silent_server(), _rooms()).collect():
         suffix = "_total" if metric.type == "counter" else ""
@@ -152,20 +165,22 @@ def metrics() -> str:
     return _table(("Metric", "Meaning", "Labels"), rows)
 
 
-def _rooms() -> dict[str, Room]:
-    return {"main": Room(1), "admin": Room(1)}
+def _rooms() -> dict[str, ConnectionLimit]:
+    return {"main": ConnectionLimit(1), "admin": ConnectionLimit(1)}
 
 
 def _silent_server() -> Bayeux:
     return Bayeux(
-        Options(),
-        new_id=str,
-        random=float,
-        on_ready=lambda: None,
-        run_later=lambda work, done: None,
-        node=Node("docs", int),
-        keeper=Mock(spec=Keeper, letter_room=LetterRoom()),
-        witness=Clerk("docs", Mock(), now=0.0, now_ns=int),
+        ServerState(
+            Options(),
+            new_id=str,
+            random=float,
+            on_ready=lambda: None,
+            run_later=lambda work, done: None,
+            node=Node("docs", int),
+            store=Mock(spec=StorePort, letter_quota=LetterQuota()),
+            journal=JournalWriter("docs", Mock(), now=0.0, now_ns=int),
+        )
     )
 
 
@@ -190,13 +205,18 @@ TABLES = {
 
 
 def renewed(name: str) -> tuple[Path, str]:
-    """A page, and its text with the table as the code has it now."""
+    """Return a page and its text with the table generated anew."""
     page, make = TABLES[name]
-    marked = re.compile(rf"(<!-- made by docs\.generate: {name} -->\n).*?(<!-- end -->)", re.DOTALL)
-    text, count = marked.subn(lambda found: found[1] + make() + found[2], page.read_text("utf-8"))
+    return page, replaced(page.read_text("utf-8"), f"docs.generate: {name}", make())
+
+
+def replaced(text: str, maker: str, made: str) -> str:
+    """Return the text with new content between the two comments of this maker."""
+    marked = re.compile(rf"(<!-- made by {re.escape(maker)} -->\n).*?(<!-- end -->)", re.DOTALL)
+    text, count = marked.subn(lambda found: found[1] + made + found[2], text)
     if count != 1:
-        raise ValueError(f"{page.name} must have one place for {name}")
-    return page, text
+        raise ValueError(f"there must be exactly one place made by {maker}")
+    return text
 
 
 def main() -> None:

@@ -1,37 +1,37 @@
-"""Acknowledged messages: what a client did not acknowledge is sent again.
+"""Acknowledged messages: batches that a client does not acknowledge are sent again.
 
-The handshake asks with `ext.ack: true`, or "true" as Jetty's page has it. From then on messages
-travel on connect replies alone; each reply is a batch with a number of its own, and each connect
-says which batch was received last.
+A client asks for them at handshake with `ext.ack: true` (or "true", as Jetty documents it). From
+then on the server sends messages only with connect replies. Each reply is a numbered batch, and
+each connect carries the number of the last batch received.
 """
 
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from app.bayeux.codec import Json
-from app.bayeux.errors import BayeuxError, Refused
-from app.bayeux.extension import ServerExtension, SessionExtension
-from app.bayeux.server import Bayeux
-from app.bayeux.sessions import Session
-from app.delivery.entries import Settling
-from app.delivery.numbers import whole
+from holdfast.bayeux.api import ServerApi
+from holdfast.bayeux.codec import Json
+from holdfast.bayeux.errors import ErrorReply, Refused
+from holdfast.bayeux.extension import ServerExtension, SessionExtension
+from holdfast.bayeux.sessions import Session
+from holdfast.delivery.entries import SettledBy
+from holdfast.delivery.numbers import whole
 
 _HANDSHAKE = "/meta/handshake"
 _CONNECT = "/meta/connect"
-# Who leaves has no other way to say what it has.
+# A disconnect is the client's last chance to acknowledge.
 _ACKNOWLEDGING = frozenset([_CONNECT, "/meta/disconnect"])
 
 
 class Ack(ServerExtension):
-    """Turns a client's queue into an acknowledged one if the client asks for it."""
+    """Turns on acknowledgements for sessions whose client asks for them."""
 
     owns: ClassVar[frozenset[str]] = frozenset({"ack"})
 
-    def __init__(self, bayeux: Bayeux, *, announces_batch: bool) -> None:
-        self._bayeux = bayeux
+    def __init__(self, server: ServerApi, *, announces_batch: bool) -> None:
+        self._server = server
         self._announces_batch = announces_batch
         kind = _AckFromHandshakeOn if announces_batch else _AckOfSession
-        self._session_extension = kind(bayeux)
+        self._session_extension = kind(server)
 
     def check(self, message: Json) -> None:
         ack = message["ext"]["ack"]
@@ -40,7 +40,7 @@ class Ack(ServerExtension):
         else:
             is_read = type(ack) is int or whole(ack) is not None
         if not is_read:
-            raise Refused(BayeuxError.EXT_INVALID, "user.illegalArgument", "ack")
+            raise Refused(ErrorReply.EXT_INVALID, "user.illegalArgument", "ack")
 
     def negotiate(
         self, session: Session, handshake: Json, reply: Json, now: float
@@ -48,21 +48,21 @@ class Ack(ServerExtension):
         asked = (handshake.get("ext") or {}).get("ack")
         if not asked:
             return None
-        self._bayeux.agree(session, session.terms, acks=True)
+        self._server.agree(session, session.terms, acks=True)
         answer: Any = {"enabled": True, "batch": 0} if self._announces_batch else asked
         reply.setdefault("ext", {})["ack"] = answer
         return self._session_extension
 
     def resume(self, session: Session, now: float) -> SessionExtension | None:
-        return self._session_extension if session.queue.settling is Settling.BATCH else None
+        return self._session_extension if session.queue.settling is SettledBy.BATCH else None
 
 
 class _AckOfSession(SessionExtension):
-    """Keeps nothing itself: the batches are in the session's queue."""
+    """Stateless: the batches are kept in the session's queue."""
 
-    def __init__(self, bayeux: Bayeux) -> None:
-        self._bayeux = bayeux
-        self._settlement = bayeux.settlement
+    def __init__(self, server: ServerApi) -> None:
+        self._server = server
+        self._acknowledge = server.acknowledge
 
     def incoming(self, session: Session, message: Json, now: float) -> bool:
         if message["channel"] in _ACKNOWLEDGING:
@@ -71,21 +71,21 @@ class _AckOfSession(SessionExtension):
             if type(batch) is not int:
                 batch = whole(batch)
             if batch is not None:
-                self._settlement.acknowledge(session, batch, now)
+                self._acknowledge(session, batch, now)
         return True
 
     def outgoing(self, session: Session, reply: Json, asked: Mapping[str, Any], now: float) -> None:
         if (
             reply.get("channel") == _CONNECT
             and reply["successful"]
-            and not (session.is_durable and self._bayeux.answers.lacks_store)
+            and (not session.is_durable or self._server.counts_batches(session))
         ):
-            # The batch that will be handed over with this reply.
+            # The batch that this reply will carry.
             reply.setdefault("ext", {})["ack"] = session.queue.batch + 1
 
 
 class _AckFromHandshakeOn(_AckOfSession):
-    """Messages may come with the handshake's own reply, and are a batch too."""
+    """For versions in which the handshake reply may carry messages too, as a batch."""
 
     def outgoing(self, session: Session, reply: Json, asked: Mapping[str, Any], now: float) -> None:
         super().outgoing(session, reply, asked, now)

@@ -1,20 +1,16 @@
-"""Sessions that only keep their connection alive, and do nothing else, are ended."""
+"""Ends sessions that only keep their connection alive."""
 
-from typing import TYPE_CHECKING
-
-from app.bayeux.codec import Json
-from app.bayeux.extension import ServerExtension, SessionExtension
-from app.bayeux.sessions import Session
-
-if TYPE_CHECKING:
-    from app.bayeux.server import Bayeux
+from holdfast.bayeux.api import ServerApi
+from holdfast.bayeux.codec import Json
+from holdfast.bayeux.extension import ServerExtension, SessionExtension
+from holdfast.bayeux.sessions import Session
 
 
 class Activity(ServerExtension):
-    """Ends a session at the first connect after it was inactive for too long."""
+    """Ends a session at its first connect after too long an inactivity."""
 
-    def __init__(self, bayeux: "Bayeux", max_inactivity_s: float) -> None:
-        self._bayeux = bayeux
+    def __init__(self, server: ServerApi, max_inactivity_s: float) -> None:
+        self._server = server
         self._max_inactivity_s = max_inactivity_s
 
     def negotiate(
@@ -23,12 +19,12 @@ class Activity(ServerExtension):
         return self.resume(session, now)
 
     def resume(self, session: Session, now: float) -> SessionExtension | None:
-        return _ActivityOfSession(self._bayeux, self._max_inactivity_s, now)
+        return _ActivityOfSession(self._server, self._max_inactivity_s, now)
 
 
 class _ActivityOfSession(SessionExtension):
-    def __init__(self, bayeux: "Bayeux", max_inactivity_s: float, now: float) -> None:
-        self._bayeux = bayeux
+    def __init__(self, server: ServerApi, max_inactivity_s: float, now: float) -> None:
+        self._server = server
         self._max_inactivity_s = max_inactivity_s
         self._active_at = now
 
@@ -36,7 +32,7 @@ class _ActivityOfSession(SessionExtension):
         if not message["channel"].startswith("/meta/"):
             self._active_at = now
         elif message["channel"] == "/meta/connect" and self._is_idle(now):
-            self._bayeux.end_by_server(session)
+            self._server.end_by_server(session)
         return True
 
     def _is_idle(self, now: float) -> bool:

@@ -1,10 +1,11 @@
-"""The server's part of the chat demo: who is in which room, and words for one person alone.
+"""The server side of the chat demo: room members and private messages.
 
-Rooms are channels, `/chat/room/NAME`, and need nothing of this. Who has subscribed to one publishes
-`{name}` to `/service/chat/here`; the answer has its rooms, and everybody in them hears on
-`/chat/members/NAME`, where nobody else may publish, who is there, who is away or held back, and how
-much waits for them; of a crowd some, and how many the others are. Data for `/service/chat/private`
-is `{id, to, text}`; it reaches all sessions of that name, and its sender with how many those were.
+Rooms are the channels `/chat/room/NAME` and need no server code. To join, a client subscribes to
+rooms and publishes `{name}` to `/service/chat/here`; the answer lists its rooms. The server then
+publishes to `/chat/members/NAME`, where clients may not publish: who is here, away or held back,
+and how many messages wait for each. Large rooms list some members and the number of the others.
+A publish of `{id, to, text}` to `/service/chat/private` reaches all sessions with the name `to`;
+the sender is answered with their number.
 """
 
 import re
@@ -13,14 +14,14 @@ from heapq import nsmallest
 from itertools import chain, islice
 from typing import Any
 
-from app.bayeux.codec import Json
-from app.bayeux.errors import BayeuxError, Refused
-from app.bayeux.extension import ServerExtension, SessionExtension
-from app.bayeux.qos import Qos
-from app.bayeux.server import Bayeux
-from app.bayeux.services import Call
-from app.bayeux.sessions import Session
-from app.delivery.receivers import NOBODY
+from holdfast.bayeux.api import ServerApi
+from holdfast.bayeux.codec import Json
+from holdfast.bayeux.errors import ErrorReply, Refused
+from holdfast.bayeux.extension import ServerExtension, SessionExtension
+from holdfast.bayeux.qos import Qos
+from holdfast.bayeux.services import ServiceCall
+from holdfast.bayeux.sessions import Session
+from holdfast.delivery.receivers import NOBODY
 
 HERE = "/service/chat/here"
 PRIVATE = "/service/chat/private"
@@ -31,15 +32,15 @@ UNKNOWN = "user.ptp.unknownDestination"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9.@+~-]{1,62}")
 _LONGEST_TEXT = 4000
 _LOOK_S = 0.5
-# A look is at all, and what is new goes to all: many people are looked at less often.
+# Each look visits all members, and changes go to all: with many members, looks are less frequent.
 _MOST_A_LOOK = 500
-# Of one session; in more it is not shown.
+# Rooms per session; the session is not listed in further ones.
 _MOST_ROOMS = 50
-# Of one room by name.
+# Members listed by name in a room.
 _MOST_NAMED = 200
-# Who has no connect held in so many looks is away: between two connects nobody has.
+# Looks without a held connect after which a member is away: there is none between two connects.
 _PATIENCE = 8
-# Who is away need not hear later who was there meanwhile.
+# Member lists are useless to a client that returns later.
 _LIFE_MS = 5000
 _MOST_COUNTED = 1000
 
@@ -47,45 +48,45 @@ Wait = Callable[[float, Callable[[float], None]], None]
 
 
 class Chat(ServerExtension):
-    """Knows who chats.
+    """Tracks who is in which chat room.
 
     Args:
-        wait: Waits so many seconds, and calls back with the time.
+            wait: Calls back with the time after this number of seconds.
     """
 
-    def __init__(self, bayeux: Bayeux, wait: Wait) -> None:
-        self._bayeux = bayeux
+    def __init__(self, server: ServerApi, wait: Wait) -> None:
+        self._server = server
         self._wait = wait
-        # How many looks ago each was seen.
+        # The number of looks since each session was last seen.
         self._unseen: dict[Session, int] = {}
-        self._told: dict[str, Json] = {}
+        self._published: dict[str, Json] = {}
         self._is_looking = False
-        bayeux.channels.reserve(MEMBERS)
-        bayeux.services.add(HERE, self._welcome)
-        bayeux.services.add(PRIVATE, self._whisper)
+        server.channels.reserve(MEMBERS)
+        server.services.add(HERE, self._welcome)
+        server.services.add(PRIVATE, self._whisper)
 
     def resume(self, session: Session, now: float) -> SessionExtension | None:
-        """Until it connects it is away; nobody is told before the first comes and says so."""
+        """A resumed session is away until it connects. The first that does triggers the lists."""
         if session.subject != NOBODY:
             self._unseen[session] = _PATIENCE
         return None
 
-    def _welcome(self, call: Call) -> None:
+    def _welcome(self, call: ServiceCall) -> None:
         session = call.session
         name = call.data.get("name") if isinstance(call.data, dict) else None
         if session.subject == NOBODY:
             if not isinstance(name, str) or not _NAME.fullmatch(name):
-                raise Refused(BayeuxError.PUBLISH_DENIED, "name")
-            # Who may not have a session of this name may not get its bearer's private words.
-            self._bayeux.rights.check_name(session, name, 0, call.message)
+                raise Refused(ErrorReply.PUBLISH_DENIED, "name")
+            # The name receives private messages: only a client that may have the name gets them.
+            self._server.rights.check_name(session, name, 0, call.message)
             session.attributes = {**(session.attributes or {}), "chat": name}
         self._unseen[session] = 0
         rooms = _rooms(session)
         call.answer({"rooms": rooms})
         for room in rooms:
-            # A newcomer has not heard who is there, even if nothing has changed.
-            self._told.pop(room, None)
-        # One look is for all who came, however many and however often: it costs what all cost.
+            # Newcomers need the list even if it has not changed.
+            self._published.pop(room, None)
+        # One look serves everyone who arrived since the last: its cost is that of all members.
         self._look_soon()
 
     def _look_soon(self) -> None:
@@ -95,40 +96,37 @@ class Chat(ServerExtension):
 
     def _look_again(self, now: float) -> None:
         self._is_looking = False
-        self._bayeux.now = now
         self._look(now)
 
     def _look(self, now: float) -> None:
-        """Tell each room who is in it, if that is new."""
+        """Publish the members of each room whose list has changed."""
         rooms: dict[str, list[Session]] = {}
         for session, unseen in list(self._unseen.items()):
             own = [] if session.is_gone else _rooms(session)
             if not own:
                 del self._unseen[session]
             else:
-                self._unseen[session] = 0 if session.held is not None else unseen + 1
+                self._unseen[session] = 0 if session.held_connect is not None else unseen + 1
             for room in own:
                 rooms.setdefault(room, []).append(session)
         for room, sessions in rooms.items():
-            self._tell(room, sessions)
-        for room in self._told.keys() - rooms.keys():
-            del self._told[room]
+            self._publish(room, sessions)
+        for room in self._published.keys() - rooms.keys():
+            del self._published[room]
         if rooms:
             self._look_soon()
 
-    def _tell(self, room: str, sessions: list[Session]) -> None:
+    def _publish(self, room: str, sessions: list[Session]) -> None:
         news = self._news(sessions)
-        if self._told.get(room) == news:
+        if self._published.get(room) == news:
             return
-        self._told[room] = news
-        channel = self._bayeux.channels.get(MEMBERS + room)
-        if channel is not None:
-            event: Json = {"channel": channel.name, "data": news}
+        self._published[room] = news
+        if self._server.channels.get(MEMBERS + room) is not None:
             qos = Qos(persistent=False, life_ms=_LIFE_MS, force_destroy=True)
-            self._bayeux.broadcast(channel, event, qos=qos)
+            self._server.publish(MEMBERS + room, news, qos=qos)
 
     def _news(self, sessions: Iterable[Session]) -> Json:
-        """Each name once, as what is best known of its sessions."""
+        """One row per name, with the state of its most recently seen session."""
         best: dict[str, Session] = {}
         for session in sorted(sessions, key=self._unseen.__getitem__, reverse=True):
             best[_name(session)] = session
@@ -146,37 +144,37 @@ class Chat(ServerExtension):
             return "held"
         return "away" if session.has_left or self._unseen[session] >= _PATIENCE else "here"
 
-    def _whisper(self, call: Call) -> None:
+    def _whisper(self, call: ServiceCall) -> None:
         sender = call.session
         data = call.data if isinstance(call.data, dict) else {}
-        told: dict[str, Any] = {key: data.get(key) for key in ("id", "to", "text")}
-        texts = [value for value in told.values() if isinstance(value, str)]
-        is_fit = len(texts) == len(told) and max(map(len, texts)) <= _LONGEST_TEXT
+        whisper: dict[str, Any] = {key: data.get(key) for key in ("id", "to", "text")}
+        texts = [value for value in whisper.values() if isinstance(value, str)]
+        is_fit = len(texts) == len(whisper) and max(map(len, texts)) <= _LONGEST_TEXT
         if sender not in self._unseen or not is_fit:
-            raise Refused(BayeuxError.PUBLISH_DENIED, "private")
-        receivers = [each for each in self._unseen if _name(each) == told["to"]]
+            raise Refused(ErrorReply.PUBLISH_DENIED, "private")
+        receivers = [each for each in self._unseen if _name(each) == whisper["to"]]
         receivers = [each for each in receivers if not each.is_gone]
         if not receivers:
-            call.fail({**told, "error": UNKNOWN})
+            call.fail({**whisper, "error": UNKNOWN})
             return
-        told["from"] = _name(sender)
+        whisper["from"] = _name(sender)
         for each in receivers:
             if each is not sender:
-                self._bayeux.deliver_event(each, {"channel": PRIVATE, "data": told})
-        call.answer({**told, "receivers": len(receivers)})
+                self._server.deliver_event(each, {"channel": PRIVATE, "data": whisper})
+        call.answer({**whisper, "receivers": len(receivers)})
 
 
 def _name(session: Session) -> str:
-    """A session's subject; what it said of itself, if it has none."""
+    """Return the session's subject, or else the name that the client gave."""
     if session.subject != NOBODY:
         return session.subject
     return str((session.attributes or {}).get("chat", NOBODY))
 
 
 def _waiting(session: Session) -> int:
-    """How many words wait; who is in a room is news, and would wait because it is told."""
+    """Return the number of waiting chat messages; member lists do not count."""
     queue = session.queue
-    entries = (entry.message for entry in (*queue.handed.values(), *queue.returned.values()))
+    entries = (entry.message for entry in queue.tried())
     messages = islice(chain(entries, queue.waiting), _MOST_COUNTED)
     return sum(each.channel == PRIVATE or each.channel.startswith(ROOMS) for each in messages)
 

@@ -1,16 +1,16 @@
-"""Every reply and every message says when it was made, as Bayeux wants it: ISO 8601, GMT."""
+"""Adds to replies and messages when they were made: ISO 8601 in GMT, as Bayeux specifies."""
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from app.bayeux.codec import Json
-from app.bayeux.extension import ServerExtension, SessionExtension
-from app.bayeux.sessions import Session
+from holdfast.bayeux.codec import Json
+from holdfast.bayeux.extension import ServerExtension, SessionExtension
+from holdfast.bayeux.sessions import Session
 
 
 class Timestamp(ServerExtension):
-    """Adds `timestamp` to what the server sends."""
+    """Adds `timestamp` to everything that the server sends."""
 
     def __init__(self, wall_ms: Callable[[], int]) -> None:
         self._wall_ms = wall_ms

@@ -1,21 +1,21 @@
-"""Clients learn how far their clock is from ours, the way of the messages taken into account."""
+"""Clock synchronisation: clients learn the offset of their clock, corrected for network delay."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
-from app.bayeux.codec import Json
-from app.bayeux.errors import BayeuxError, Refused
-from app.bayeux.extension import ServerExtension, SessionExtension
-from app.bayeux.sessions import Session
+from holdfast.bayeux.codec import Json
+from holdfast.bayeux.errors import ErrorReply, Refused
+from holdfast.bayeux.extension import ServerExtension, SessionExtension
+from holdfast.bayeux.sessions import Session
 
-# A client whose idea of the offset is this good needs no answer.
+# No answer is needed if the client's estimate is at least this accurate.
 _ACCURACY_MS = 25
-# What JavaScript counts exactly.
+# The largest integer that JavaScript represents exactly.
 _MOST_MS = 2**53
 
 
 class TimeSync(ServerExtension):
-    """Answers `ext.timesync` of any message."""
+    """Answers `ext.timesync` in any message."""
 
     owns: ClassVar[frozenset[str]] = frozenset({"timesync"})
 
@@ -25,11 +25,11 @@ class TimeSync(ServerExtension):
     def check(self, message: Json) -> None:
         sync = message["ext"]["timesync"]
         if not isinstance(sync, dict):
-            raise Refused(BayeuxError.EXT_INVALID, "user.illegalArgument", "timesync")
+            raise Refused(ErrorReply.EXT_INVALID, "user.illegalArgument", "timesync")
         for name in ("tc", "l", "o"):
-            # null is what JavaScript makes of a number that it does not know.
+            # JavaScript sends null for NaN.
             if sync.get(name) is not None and not _is_time(sync[name]):
-                raise Refused(BayeuxError.EXT_INVALID, "user.illegalArgument", f"timesync.{name}")
+                raise Refused(ErrorReply.EXT_INVALID, "user.illegalArgument", f"timesync.{name}")
 
     def negotiate(
         self, session: Session, handshake: Json, reply: Json, now: float
@@ -57,7 +57,7 @@ class _TimeSyncOfSession(SessionExtension):
 
     def outgoing(self, session: Session, reply: Json, asked: Mapping[str, Any], now: float) -> None:
         sync = asked.get("timesync")
-        # A refused message may not have come as far as `incoming`: its `ts` is not ours.
+        # A refused message may not have reached `incoming`: then `ts` is the client's.
         if not reply["successful"] or sync is None or "ts" not in sync:
             return
         sent, offset, lag = (int(sync.get(name) or 0) for name in ("tc", "o", "l"))
@@ -69,7 +69,7 @@ class _TimeSyncOfSession(SessionExtension):
 
 
 def _is_time(value: object) -> bool:
-    """Whether it is a number of milliseconds that can be counted with."""
+    """Return whether this is a number in the range that JavaScript counts exactly."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return False
     return abs(value) <= _MOST_MS

@@ -1,4 +1,4 @@
-"""The tables in Arrow's words; pipeline.schemas has them in Spark's."""
+"""Arrow schemas of the tables; holdfast.pipeline.schemas has those of Spark."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from pipeline import schemas
+from holdfast.pipeline import schemas
 
 if TYPE_CHECKING:
     from pyarrow.dataset import Dataset
@@ -21,7 +21,7 @@ _TYPES = {
 
 
 def arrow_of(schema: str) -> pa.Schema:
-    """The same columns."""
+    """Return the Arrow schema of these columns."""
     columns = (column.split() for column in schema.split(", "))
     return pa.schema([(name, _TYPES[kind]) for name, kind in columns])
 
@@ -30,8 +30,8 @@ ARROW = arrow_of(schemas.JOURNAL)
 
 
 def opened(files: Iterable[Path | str], schema: pa.Schema) -> "Dataset":
-    """Files of Parquet with these columns, in which words are numbered until they are cast."""
-    # It brings pandas along, which others who know this module need not wait for.
+    """Open Parquet files with these columns; text stays dictionary-encoded until it is cast."""
+    # Imported here because it loads pandas, which other users of this module do not need.
     import pyarrow.dataset as ds
 
     words = [field.name for field in schema if field.type == pa.string()]
@@ -42,7 +42,7 @@ def opened(files: Iterable[Path | str], schema: pa.Schema) -> "Dataset":
 
 
 def batch(columns: dict[str, pa.Array], rows: int) -> pa.RecordBatch:
-    """A piece of the journal's table; columns that are not given are empty."""
+    """Make a batch of the journal's table; missing columns are empty."""
     arrays = []
     for field in ARROW:
         given = columns.get(field.name)

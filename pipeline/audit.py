@@ -1,7 +1,7 @@
-"""Whether everything that was accepted came to one end, and nobody got anything twice.
+"""Checks that every accepted copy has exactly one end, and that no receiver got a copy twice.
 
-Each violation is a row: what kind, whose, how much is too much or too little, and words. Copies
-whose ends are still to come are no violation.
+Each violation is a row: its kind, its subject, the excess or shortage, and a text. Copies without
+an end so far are no violation.
 """
 
 from collections.abc import Mapping
@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pyspark.sql import functions as F
 
-from app.journal.schema import Kind
-from pipeline.books import unbalanced
-from pipeline.copies import COPY, ENDS, MESSAGE, is_kind, together
-from pipeline.incidents import LOSSES
-from pipeline.reach import with_age
+from holdfast.journal.schema import Kind
+from holdfast.pipeline.books import unbalanced
+from holdfast.pipeline.copies import COPY, ENDS, MESSAGE, is_kind, together
+from holdfast.pipeline.incidents import LOSSES
+from holdfast.pipeline.reach import with_age
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -25,7 +25,7 @@ _NAMES = [column.split()[0] for column in VIOLATION.split(", ")]
 
 
 def violations(events: "DataFrame", lacking: Mapping[str, int] | None = None) -> "DataFrame":
-    """All violations in these events: VIOLATION.
+    """Return all violations in these events: VIOLATION.
 
     Args:
         lacking: By node, frames that should have come behind the last one.
@@ -44,7 +44,7 @@ def _both(one: "DataFrame", other: "DataFrame") -> "DataFrame":
 
 
 def _of_the_journal(events: "DataFrame") -> "DataFrame":
-    """What is not in the journal, or may not be."""
+    """Find events that are missing from the journal, or that it must not contain."""
     is_dropped = is_kind(Kind.DROPPED) & (F.col("number") > 0)
     told = events.where(is_kind(*LOSSES) | is_dropped)
     text = F.when(is_dropped, F.lit("events found no room while the store was away"))
@@ -65,9 +65,9 @@ def _of_its_end(events: "DataFrame", lacking: Mapping[str, int]) -> "DataFrame":
 
 
 def _of_messages(events: "DataFrame") -> "DataFrame":
-    """What is wrong with messages, and with single copies of them.
+    """Find the faults of messages and of single copies.
 
-    Few have faults: all of them are put together in numbers alone, and only those few in words.
+    Faults are rare: all messages are checked by numbers alone, and only the faulty ones get texts.
     """
     told = events.where(F.col("msg").isNotNull())
     few = told.join(F.broadcast(_suspects(told)), on="msg", how="left_semi")
@@ -80,7 +80,7 @@ def _of_messages(events: "DataFrame") -> "DataFrame":
 
 
 def _suspects(told: "DataFrame") -> "DataFrame":
-    """Messages with faults, if all of them were published since the journals began."""
+    """Return the messages with faults, if they were all published after the journals began."""
     copies = _copies(together(told)).withColumn("is_old", F.lit(False))
     messages = _messages(copies, F.bool_or(_any(_faults_of_copies())).alias("of_copies"))
     return messages.where(F.col("of_copies") | _any(_faults_of_messages())).select("msg")
@@ -96,14 +96,14 @@ _SUMS = ("published", "copies", "replayed", "ends", "others")
 
 
 def _copies(told: "DataFrame") -> "DataFrame":
-    """What happened to each copy; and, as to one for nobody, to the message itself."""
+    """Summarise the events of each copy; the message itself counts as a copy for nobody."""
     ended, handed = is_kind(*ENDS), is_kind(Kind.HANDED, Kind.REDELIVERED)
     ts, seq = F.col("ts"), F.col("seq")
     is_other, begun = ~is_kind(Kind.PUBLISHED), F.min(F.when(is_kind(Kind.REPLAYED), ts))
     return told.groupBy(*COPY).agg(
         _count(is_kind(Kind.PUBLISHED)).alias("published"),
         F.coalesce(F.sum("copies"), F.lit(0)).alias("copies"),
-        # What a letter from elsewhere, or an edited one, has become begins with its replay.
+        # A message made from an imported or edited letter begins with its replay.
         F.when(F.coalesce(begun <= F.min(F.when(is_other, ts)), F.lit(False)), 0)
         .otherwise(_count(is_other))
         .alias("others"),
@@ -111,7 +111,7 @@ def _copies(told: "DataFrame") -> "DataFrame":
         _count(is_kind(Kind.HANDED)).alias("firsts"),
         _count(is_kind(Kind.ACKED)).alias("acks"),
         _count(ended).alias("ends"),
-        # Clocks jump and frames may overtake each other; not both at once.
+        # Clocks may jump and frames may overtake each other, but not both at once.
         F.max(F.when(handed, ts)).alias("handed_ts"),
         F.max(F.when(ended, ts)).alias("ended_ts"),
         F.max(F.when(handed, seq)).alias("handed_seq"),
@@ -122,14 +122,14 @@ def _copies(told: "DataFrame") -> "DataFrame":
 class _Fault(NamedTuple):
     is_so: "Column"
     kind: str
-    # How much is too much.
+    # The size of the excess.
     number: "Column"
     text: str
     receiver: "Column"
 
 
 def _faults_of_copies() -> list[_Fault]:
-    """A copy ends once, and is handed over for the first time once, before its ack and its end."""
+    """A copy ends once, and its first hand-over happens once, before its ack and its end."""
     ends, firsts, acks = F.col("ends"), F.col("firsts"), F.col("acks")
     lives = 1 + F.col("replayed")
     is_later = (F.col("handed_ts") > F.col("ended_ts")) & (F.col("handed_seq") > F.col("ended_seq"))
@@ -145,7 +145,7 @@ def _faults_of_copies() -> list[_Fault]:
 
 
 def _faults_of_messages() -> list[_Fault]:
-    """It has no more ends and receivers than copies, and was published if anything became of it."""
+    """A message has no more ends and receivers than copies, and its events need a publish."""
     is_known = ~F.col("is_old") & (F.col("published") > 0)
     is_unknown = ~F.col("is_old") & (F.col("published") == 0)
     room = F.col("copies") + F.col("replayed")
@@ -162,7 +162,7 @@ def _faults_of_messages() -> list[_Fault]:
 
 
 def _any(faults: list[_Fault]) -> "Column":
-    """Whether there is one; what is not known is none."""
+    """Return whether there is any fault; unknown counts as none."""
     return reduce(or_, (F.coalesce(fault.is_so, F.lit(False)) for fault in faults))
 
 

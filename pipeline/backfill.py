@@ -1,7 +1,7 @@
-"""Everything that is made from events, made anew: day by day, and then put in place as a whole.
+"""Rebuilds all tables that derive from events: step by step, then swaps them in together.
 
-Each day is a batch of tables beside the others, made as an ingest makes its own. Whoever is killed
-goes on behind the last whole day; nobody sees the new tables before all of them are there.
+A step builds batches of tables in a separate folder, as an ingest would. After a kill, a backfill
+continues behind the last complete step; readers never see incomplete tables.
 """
 
 import json
@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from pipeline.batches import MADE, due
-from pipeline.census import census
-from pipeline.failures import PipelineFailed
-from pipeline.ingest import write_lives
-from pipeline.lake import Lake, batch_of, write_down
-from pipeline.runs import runs_of
-from pipeline.spans import footer
-from pipeline.swap import changing, replace
-from pipeline.upkeep import PLAN
+from holdfast.pipeline.batches import MADE, due
+from holdfast.pipeline.census import census
+from holdfast.pipeline.failures import PipelineFailed
+from holdfast.pipeline.ingest import write_lives
+from holdfast.pipeline.lake import Lake, batch_of, write_down
+from holdfast.pipeline.runs import runs_of
+from holdfast.pipeline.spans import footer
+from holdfast.pipeline.swap import changing, replace
+from holdfast.pipeline.upkeep import PLAN
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,16 +31,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Which days are made, one step after the other; up to which batch."""
+    """The days of each step, and the last batch that the backfill covers."""
 
     newest: int
     steps: tuple[tuple[str, ...], ...]
-    # Steps that an earlier try has taken.
+    # The steps that an earlier run has completed.
     done: int
 
 
 def begin(spark: "SparkSession", lake: Lake) -> Plan:
-    """The plan; that of an earlier try, if one was not ended.
+    """Return the plan; that of an unfinished earlier run, if there is one.
 
     Raises:
         PipelineFailed: There are lives of days whose events are gone: these would be lost.
@@ -64,9 +64,9 @@ def _new_plan(spark: "SparkSession", lake: Lake) -> Plan:
     days = [row.d for row in found if row.d is not None]
     newest = lake.newest()
     if not days:
-        raise PipelineFailed(f"{lake.root} has no events to make anything from")
+        raise PipelineFailed(f"{lake.root} has no events to rebuild tables from")
     _check_reach(spark, lake, days[0])
-    # Tables have no more batches than events have; then a step is no larger than a batch was.
+    # The tables must not have more batches than events; then a step is no larger than a batch was.
     count = min(len(days), newest + 1)
     bounds = [place * len(days) // count for place in range(count + 1)]
     steps = (days[first:last] for first, last in pairwise(bounds))
@@ -77,13 +77,13 @@ def _check_reach(spark: "SparkSession", lake: Lake, first: date) -> None:
     [(oldest,)] = lake.table(spark, "life").agg(F.to_date(F.min("ended_ts"))).collect()
     if oldest is not None and oldest < first:
         raise PipelineFailed(
-            f"events go back to {first}, lives to {oldest}: these would be lost. If that is meant, "
-            "holdfast pipeline retain removes them"
+            f"events go back to {first}, the table life to {oldest}: its older rows would be lost. "
+            "To remove them on purpose, use holdfast pipeline retain"
         )
 
 
-def backfill(spark: "SparkSession", lake: Lake, plan: Plan, tell: Callable[[int], None]) -> None:
-    """Take the steps that are left, and put the tables in place; `tell` hears how many are done."""
+def backfill(spark: "SparkSession", lake: Lake, plan: Plan, report: Callable[[int], None]) -> None:
+    """Do the remaining steps and swap the tables in; `report` is called with the steps done."""
     scratch = Lake((lake.root / PLAN).parent)
     for step in range(plan.done, len(plan.steps)):
         scratch.forget_carried(step)
@@ -94,12 +94,12 @@ def backfill(spark: "SparkSession", lake: Lake, plan: Plan, tell: Callable[[int]
         commits = scratch.checkpoint / "commits"
         commits.mkdir(parents=True, exist_ok=True)
         (commits / str(step)).touch()
-        tell(step + 1)
+        report(step + 1)
     _put_in_place(lake, scratch, plan)
 
 
 def _files(lake: Lake, days: Sequence[str], newest: int) -> Iterator[Path]:
-    """Those of the events of these days."""
+    """Yield the event files of these days."""
     for folder in (lake.root / "events").glob("batch=*"):
         if batch_of(folder) <= newest:
             for day in days:
@@ -107,23 +107,23 @@ def _files(lake: Lake, days: Sequence[str], newest: int) -> Iterator[Path]:
 
 
 def _put_in_place(lake: Lake, scratch: Lake, plan: Plan) -> None:
-    """The last step becomes the newest batch, from which the next ingest goes on."""
+    """Make the last step the newest batch, where the next ingest continues."""
     shift = plan.newest + 1 - len(plan.steps)
     with changing(lake):
         new = {
             folder: lake.folder(table, batch_of(folder) + shift)
             for table, folder in _folders(scratch)
         }
-        # Whoever was killed behind this has put them there already.
+        # A killed run may have moved them already.
         if new:
             replace(lake, _old(lake, plan.newest), new)
-        # First of all: with half of the rest nobody could go on.
+        # First of all: a later run could not continue with half of the rest.
         (lake.root / PLAN).unlink()
         shutil.rmtree(scratch.root)
 
 
 def _old(lake: Lake, newest: int) -> set[Path]:
-    # What was lost is to be missed no more, either.
+    # The receipts of lost folders are removed too.
     lost = {lake.folder(table, batch) for table in MADE for batch in due(lake, table, newest)}
     return lost | {folder for _, folder in _folders(lake) if batch_of(folder) <= newest}
 

@@ -1,26 +1,34 @@
-"""Which batches of a table there must be: all that were committed, but for those taken away.
+"""Determines which batches each table must have: all committed ones that upkeep has not removed.
 
-What upkeep takes away is written down beside the tables. What else is not there was lost, and
-whoever counted without it would count wrong.
+Upkeep records what it removes beside the tables. Any other missing batch was lost, and counting
+without it would give wrong results.
 """
 
 import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from pipeline.failures import PipelineFailed
-from pipeline.lake import Lake, batch_of, folder_of, missing, receipt_of, receipts, write_down
+from holdfast.pipeline.failures import PipelineFailed
+from holdfast.pipeline.lake import (
+    Lake,
+    batch_of,
+    folder_of,
+    missing,
+    receipt_of,
+    receipts,
+    write_down,
+)
 
 EVENTS = ("events",)
-# What is made from events.
+# The tables that derive from events.
 MADE = ("life", "messages", "lost", "latency", "dead")
-# In these each batch has a folder, even if there is nothing in it.
+# In these tables each batch has a folder, even if it is empty.
 _WHOLE = ("events", "life", "latency", "dead")
 _NAME = "_batches.json"
 
 
 def check(lake: Lake, newest: int, tables: Iterable[str]) -> None:
-    """See that tables are whole.
+    """Check that tables are complete.
 
     Raises:
         PipelineFailed: A folder or a file is gone, or is of no bytes, as a power cut leaves it:
@@ -28,26 +36,26 @@ def check(lake: Lake, newest: int, tables: Iterable[str]) -> None:
     """
     for table in tables:
         places = [lake.folder(table, batch) for batch in sorted(due(lake, table, newest))]
-        refuse([place for place in places if not place.exists()], "is not there")
+        refuse([place for place in places if not place.exists()], "is missing")
         for folder in (lake.root / table).glob("batch=*"):
             if batch_of(folder) <= newest:
-                refuse(missing(folder), "is not there")
+                refuse(missing(folder), "is missing")
                 files = folder.rglob("*.parquet")
                 refuse([file for file in files if not file.stat().st_size], "is empty")
 
 
 def refuse(lost: Sequence[Path], how: str) -> None:
-    """Say what was lost, if anything was, and what to do about it."""
+    """Raise an error that lists what was lost and says what to do, if anything was lost."""
     if lost:
         more = f", and {len(lost) - 1} more" if lost[1:] else ""
-        what, anew = f"{lost[0]} {how}{more}: what was in it is lost", _anew(lost[0])
+        what, anew = f"{lost[0]} {how}{more}: its rows are lost", _anew(lost[0])
         raise PipelineFailed(f"{what}; {anew}")
 
 
 def _anew(place: Path) -> str:
     folder = folder_of(place)
     if folder.parent.name not in EVENTS:
-        return "holdfast pipeline backfill makes it anew"
+        return "rebuild it with holdfast pipeline backfill"
     without = [f"remove {place}"] if place.exists() else [f"make {place}"] * (place == folder)
     without += [f"remove {receipt_of(folder)}"] * receipt_of(folder).exists()
     return (
@@ -57,7 +65,7 @@ def _anew(place: Path) -> str:
 
 
 def due(lake: Lake, table: str, newest: int) -> set[int]:
-    """The batches of which there must be a folder."""
+    """Return the batches that must have a folder."""
     received = {batch_of(each) for each in receipts(lake.root / table)}
     found = {batch for batch in received if batch <= newest}
     if table in _WHOLE:
@@ -67,7 +75,7 @@ def due(lake: Lake, table: str, newest: int) -> set[int]:
 
 
 def _left(lake: Lake) -> dict[str, tuple[int, list[int]]]:
-    """By table, up to which batch some may be gone, and which of these are not."""
+    """By table: the last batch up to which some may be removed, and those that remain."""
     try:
         told: dict[str, tuple[int, list[int]]] = json.loads((lake.root / _NAME).read_text("utf-8"))
     except FileNotFoundError:
@@ -76,7 +84,7 @@ def _left(lake: Lake) -> dict[str, tuple[int, list[int]]]:
 
 
 def swapped(lake: Lake, old: Iterable[str], new: Iterable[str]) -> None:
-    """Folders of these names were taken away, and those put in; to be told again after a kill."""
+    """Record that folders were replaced by others; repeat the call after a kill."""
     gone, come = _by_table(old), _by_table(new)
     newest, told = lake.newest(), _left(lake)
     for table in (gone.keys() | come.keys()) & {*_WHOLE}:
@@ -86,7 +94,7 @@ def swapped(lake: Lake, old: Iterable[str], new: Iterable[str]) -> None:
 
 
 def _by_table(names: Iterable[str]) -> dict[str, set[int]]:
-    """Whole folders of batches; single days of one are its own affair."""
+    """Group whole folders of batches by table; single days of a batch are not recorded."""
     found: dict[str, set[int]] = {}
     for name in names:
         table, *folder = Path(name).parts

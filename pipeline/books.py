@@ -1,4 +1,4 @@
-"""A node's own books, against what its events add up to."""
+"""Compares a node's own counters with the sums of its events."""
 
 from functools import reduce
 from itertools import chain
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from app.journal.schema import Kind
-from pipeline.copies import is_kind
+from holdfast.journal.schema import Kind
+from holdfast.pipeline.copies import is_kind
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -25,9 +25,9 @@ _COUNTED = (*chain.from_iterable(_KINDS.values()), Kind.BOOKS)
 
 
 def unbalanced(events: "DataFrame") -> "DataFrame":
-    """Where the last books of a run of a node differ from its events of that run.
+    """Return where the last counters of a run differ from the events of that run.
 
-    A run begins with the start of the process; one whose start was cut off cannot be compared.
+    A run begins with the start of the process; a run whose start was trimmed cannot be compared.
     Events that a node counted as dropped may be missing.
     """
     own = events.withColumn("seed", _seed())
@@ -51,14 +51,14 @@ def unbalanced(events: "DataFrame") -> "DataFrame":
 
 
 def _seed() -> "Column":
-    """Of each event the seed of its epoch."""
-    # A pattern would cost as much as all the rest of counting.
+    """Return the seed of each event's epoch."""
+    # A regular expression would cost as much as all other counting.
     number = F.length(F.substring_index("epoch", "-", -1))
     return F.left(F.col("epoch"), F.length("epoch") - number - 1)
 
 
 def _runs(events: "DataFrame") -> "DataFrame":
-    """Each run of a node: the frames of its start and of its last books."""
+    """Return each run of a node: the frames of its start and of its last counters."""
     is_start = is_kind(Kind.NODE) & (F.col("what") == "start")
     starts = events.where(is_start).select(
         "node",
@@ -95,14 +95,14 @@ def _last_books(events: "DataFrame", runs: "DataFrame") -> "DataFrame":
 
 
 def _sums(events: "DataFrame", runs: "DataFrame") -> "DataFrame":
-    """What the events of each run are: those in frames before its last books, and those earlier.
+    """Sum the events of each run in frames before its last counters.
 
-    Frames may overtake each other, and clocks may jump; not both at once.
+    Frames may overtake each other and clocks may jump, but not both at once.
     """
     seq, is_earlier = F.col("seq"), F.col("ts") <= F.col("taken_ts")
     before = (seq < F.col("end")) | ((seq == F.col("end")) & is_earlier)
     timely = is_earlier & ((seq <= F.col("end")) | (F.col("epoch") == F.col("last_epoch")))
-    # What was kept in the moment of the start may be in a frame before it.
+    # Messages stored at the moment of the start may be in an earlier frame.
     after = (seq >= F.col("begin")) | (
         (F.col("ts") >= F.col("begin_ts")) & (F.col("epoch") == F.col("first_epoch"))
     )
@@ -122,23 +122,23 @@ def _sums(events: "DataFrame", runs: "DataFrame") -> "DataFrame":
 
 
 def _entry() -> "Column":
-    """Where an event is entered, if anywhere."""
+    """Return the counter that an event belongs to, if any."""
     names = (F.when(is_kind(*kinds), name) for name, kinds in _KINDS.items())
-    # What the node found in the store when it began.
+    # Entries that the node found in the store at its start.
     is_restored = is_kind(Kind.BOOKS) & (F.col("what") == _RESTORED)
     return F.coalesce(*names, F.when(is_restored, _RESTORED))
 
 
 def _amount() -> "Column":
-    """How many copies an event is about, or how many events it stands for."""
+    """Return the number of copies that an event is about, or of events that it stands for."""
     told = F.when(is_kind(Kind.PUBLISHED), F.coalesce("copies", F.lit(0)))
     return told.when(is_kind(Kind.BOOKS, Kind.DROPPED), F.col("number")).otherwise(1)
 
 
 def _told(which: str) -> "Column":
-    """The sum that belongs to what a row of the books is about."""
+    """Return the sum that belongs to a row of the counters."""
     sums = {name: F.coalesce(f"{name}_{which}", F.lit(0)) for name in ("accepted", *_ENDS)}
-    # Where nothing is told of the store, nothing can be said.
+    # Without events about the store, nothing can be compared.
     restored = F.col(f"{_RESTORED}_{which}")
     sums["open"] = restored + sums["accepted"] - reduce(add, (sums[name] for name in _ENDS))
     return F.coalesce(*(F.when(F.col("what") == name, sum) for name, sum in sums.items()))

@@ -1,4 +1,4 @@
-"""How many events of each kind there are of each run: what must be known before work begins."""
+"""Counts the events of each kind and run, which must be known before the work begins."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from app.journal.schema import Kind
-from pipeline.arrow import ARROW, arrow_of, opened
-from pipeline.rows import Sums, only_if, summed
-from pipeline.tasks import in_tasks
+from holdfast.journal.schema import Kind
+from holdfast.pipeline.arrow import ARROW, arrow_of, opened
+from holdfast.pipeline.rows import Sums, only_if, summed
+from holdfast.pipeline.tasks import in_tasks
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,21 +30,21 @@ _COLUMNS = [*_BY, "number", "ts", "what"]
 
 
 class Group(NamedTuple):
-    """Events of one kind that a node has told of under one epoch."""
+    """The events of one kind of one node under one epoch."""
 
     node: str
     epoch: str
     kind: str
     n: int
-    # The sum of theirs: of incidents, how many frames.
+    # The sum of their numbers; for incidents, the number of frames.
     number: int
-    # The earliest of them, and the earliest start of the node's process: microseconds since 1970.
+    # Their earliest time, and the earliest start of the node's process: microseconds since 1970.
     since_us: int
     start_us: int | None
 
 
 def count(events: pa.RecordBatch) -> pa.Table:
-    """All groups of some events: GROUP."""
+    """Return the groups of some events: GROUP."""
     us = events["ts"].cast(pa.int64())
     is_start = pc.and_(pc.equal(events["kind"], Kind.NODE), pc.equal(events["what"], "start"))
     told = {
@@ -58,12 +58,12 @@ def count(events: pa.RecordBatch) -> pa.Table:
 
 
 def add_up(counts: Iterable[pa.Table]) -> pa.Table:
-    """The groups of all of these."""
+    """Merge groups."""
     return summed(pa.concat_tables(counts), _BY, _SUMS).combine_chunks()
 
 
 def census(spark: "SparkSession", files: Sequence[Path]) -> list[Group]:
-    """The groups of the events in these files, of each file or more; receipts have them, too."""
+    """Return the groups of the events in these files, from receipts where there are any."""
     cores = spark.sparkContext.defaultParallelism
     shares = [files[number::cores] for number in range(min(cores, len(files)))]
     told = in_tasks(spark, _count_all, shares, GROUP)

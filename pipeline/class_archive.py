@@ -1,6 +1,6 @@
-"""An archive of Spark's classes as Java has them in memory, which saves a second or two at start.
+"""An archive of Spark's classes in Java's memory format; it saves a second or two at each start.
 
-It is made once for every Java and Spark, by a process that does a little of everything and ends.
+It is made once for each Java and Spark, by a process that does a little of everything and ends.
 """
 
 import hashlib
@@ -11,14 +11,14 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
-from pipeline.java import Java
-from pipeline.places import cache
+from holdfast.pipeline.java import Java
+from holdfast.pipeline.places import cache
 
 _MAKE_LIMIT_S = 600
 
 
 def options_for_archive(java: Java) -> list[str]:
-    """What Java is told, so that it uses the archive if there is one; or makes it."""
+    """Return the Java options that use the archive if it exists, or make it."""
     making = os.environ.get("HOLDFAST_SPARK_ARCHIVE")
     if making:
         return [f"-XX:ArchiveClassesAtExit={making}", *_SILENT]
@@ -28,19 +28,19 @@ def options_for_archive(java: Java) -> list[str]:
     return [f"-XX:SharedArchiveFile={place}", "-Xshare:auto", *_SILENT]
 
 
-# One that does not fit is not used, and nothing is said.
+# Java silently ignores an archive that does not fit.
 _SILENT = ["-Xlog:cds=off", "-Xlog:cds+dynamic=off"]
 
 
 def archive_for(java: Java) -> Path:
-    """Where the archive is, if it was made: one for each Java and each place where Spark is."""
+    """Return the path of the archive: one for each Java and each Spark installation."""
     spec = find_spec("pyspark")
     key = hashlib.sha256(f"{java.home} {java.version} {spec and spec.origin}".encode())
     return cache() / f"classes-{version('pyspark')}-{key.hexdigest()[:12]}.jsa"
 
 
 def make_archive(java: Java) -> bool:
-    """Make the archive; whether there is one now."""
+    """Make the archive; return whether it exists now."""
     place = archive_for(java)
     if not java.can_archive:
         return False
@@ -48,13 +48,13 @@ def make_archive(java: Java) -> bool:
     environment = {**os.environ, "HOLDFAST_SPARK_ARCHIVE": str(part)}
     try:
         subprocess.run(
-            [sys.executable, "-m", "pipeline.warm_up"],
+            [sys.executable, "-m", "holdfast.pipeline.warm_up"],
             env=environment,
             capture_output=True,
             timeout=_MAKE_LIMIT_S,
             check=True,
         )
-        # Java gives it its name when it is complete.
+        # The final name shows that the archive is complete.
         part.replace(place)
     except (OSError, subprocess.SubprocessError):
         return False

@@ -1,10 +1,10 @@
-"""What a copy is, and what can become of one: in the words of tables, and of questions to Spark."""
+"""Copies and their possible ends, for tables and for queries."""
 
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from app.journal.schema import SETTLED
+from holdfast.journal.schema import SETTLED
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -12,15 +12,15 @@ if TYPE_CHECKING:
 MESSAGE = ("msg", "origin")
 COPY = (*MESSAGE, "receiver")
 ENDS = sorted(SETTLED)
-# It was in a process alone, and that has ended.
+# It was only in the memory of a process that ended.
 LOST = "lost_with_process"
 
 
 def is_kind(*kinds: str) -> "Column":
-    """Whether an event is one of these."""
+    """Return whether an event is of one of these kinds."""
     return F.col("kind").isin(*kinds)
 
 
 def together(rows: "DataFrame") -> "DataFrame":
-    """All that is about a message in one place: whatever is asked of it, it need not move again."""
+    """Partition rows by message once, so that later queries need not move them."""
     return rows.repartition(*MESSAGE)

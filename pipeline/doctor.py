@@ -1,4 +1,4 @@
-"""What there is of what the pipeline needs, and how well it works."""
+"""Checks what the pipeline needs, and how well it works."""
 
 import shutil
 import time
@@ -6,17 +6,17 @@ from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 from typing import NamedTuple
 
-from pipeline.class_archive import archive_for, make_archive
-from pipeline.failures import INSTALL, PipelineFailed
-from pipeline.java import Java, NoJava, find_java, look_for_java, no_java
-from pipeline.session import Engine, open_session
+from holdfast.pipeline.class_archive import archive_for, make_archive
+from holdfast.pipeline.failures import INSTALL, PipelineFailed
+from holdfast.pipeline.java import Java, NoJava, find_java, look_for_java, no_java
+from holdfast.pipeline.session import Engine, open_session
 
 _ARCHIVE = "archive of classes"
 _PACKAGES = ("pyspark", "pyarrow", "pandas", "redis")
 
 
 class Sight(NamedTuple):
-    """One thing that was looked at; `ok` is None where it does not matter."""
+    """One check; `ok` is None if the result does not matter."""
 
     thing: str
     ok: bool | None
@@ -24,7 +24,7 @@ class Sight(NamedTuple):
 
 
 def examine() -> Iterator[Sight]:
-    """All that is needed, and whether it is there."""
+    """Check everything that is needed."""
     for package in _PACKAGES:
         yield _package(package)
     yield _shell()
@@ -48,11 +48,11 @@ def _java(place: Java | NoJava, *, is_used: bool) -> Sight:
 
 def _shell() -> Sight:
     place = shutil.which("bash")
-    return Sight("bash", place is not None, place or "missing: Spark is started by a script for it")
+    return Sight("bash", place is not None, place or "missing, and Spark's start script needs it")
 
 
 def try_out(engine: Engine) -> Iterator[Sight]:
-    """Start Spark and let it count, with the time that it takes."""
+    """Start Spark and let it count; report the time."""
     begin = time.perf_counter()
     try:
         spark = open_session(engine)
@@ -69,10 +69,10 @@ def try_out(engine: Engine) -> Iterator[Sight]:
 
 
 def prepare() -> Sight:
-    """Make what lets Spark start sooner, where all that it needs is there."""
+    """Make the class archive, if all that it needs is installed."""
     java = find_java()
     if java.can_archive and not make_archive(java):
-        return Sight(_ARCHIVE, False, "it could not be made: --start shows whether Spark works")
+        return Sight(_ARCHIVE, False, "it could not be created: --start shows whether Spark works")
     return _archive(java)
 
 
@@ -88,6 +88,6 @@ def _archive(java: Java) -> Sight:
     if place.exists():
         return Sight(_ARCHIVE, True, str(place))
     if not java.can_archive:
-        return Sight(_ARCHIVE, None, "this Java cannot make one: Spark starts slower")
-    text = "none yet: holdfast pipeline doctor --prepare makes it"
+        return Sight(_ARCHIVE, None, "this Java cannot create one: Spark starts more slowly")
+    text = "none yet: create it with holdfast pipeline doctor --prepare"
     return Sight(_ARCHIVE, None, text)

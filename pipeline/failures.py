@@ -1,51 +1,53 @@
-"""What keeps the pipeline from working, in words that say what to do."""
+"""Failures of the pipeline, with texts that say what to do."""
 
 import re
 import shlex
 import sys
 
-# The pip of this Python, in which Holdfast is: no index has it, so that no other would find it.
+# The pip of this Python, which has Holdfast; the package is in no index.
 INSTALL = f"{shlex.quote(sys.executable)} -m pip install 'holdfast[pipeline]'"
 
 
 class PipelineFailed(Exception):
-    """It cannot be done; the text is for people."""
+    """The pipeline cannot work; the text is for users."""
 
 
-_FULL = "the disk is full: make room, and give the command again"
+_FULL = "the disk is full: make room, then run the command again"
 _NO_MEMORY = "Spark has too little memory: try --conf spark.driver.memory=4g"
-_ENDED = "Spark's Java has ended before its work; if it was killed for want of memory, give it less"
-# What others say, and what it is to whoever gave the command.
+_ENDED = (
+    "Spark's Java process died; if it was killed for lack of memory, reduce spark.driver.memory"
+)
+# Errors of others, and what they mean to the user.
 _KNOWN = {
     "No space left on device": _FULL,
     "Disk quota exceeded": _FULL,
     "Java heap space": _NO_MEMORY,
     "GC overhead limit": _NO_MEMORY,
     "Answer from Java side is empty": _ENDED,
-    "All masters are unresponsive": "no master answers there: does one run where --master says?",
-    "FILE_NOT_EXIST": "files went away while they were read: give the command again",
+    "All masters are unresponsive": "no master answers at the address in --master",
+    "FILE_NOT_EXIST": "files were removed while they were read: run the command again",
 }
-# Whose faults are told in words.
+# The packages whose errors are explained.
 _OTHERS = frozenset(("pyspark", "py4j", "pyarrow", "grpc"))
 _CAUSE = re.compile(r"^(?:Caused by: )?(?:[\w$]+\.)*\w*(?:Exception|Error): (.+)$", re.MULTILINE)
 
 _QUERY = re.compile(r"terminated with exception: (.+?)(?: SQLSTATE: \w+)?$", re.MULTILINE)
-# What is in a text that is not meant for people.
+# Signs of a text that is not meant for users.
 _LONG = ("\tat ", "=== Streaming Query ===")
 
 
 def is_of_others(error: Exception) -> bool:
-    """Whether Spark, or what it runs on, or the machine complains: that is no fault of ours."""
+    """Return whether Spark, its libraries or the machine caused the error, not Holdfast."""
     return isinstance(error, OSError) or type(error).__module__.partition(".")[0] in _OTHERS
 
 
 def in_words(error: Exception) -> str:
-    """One sentence: what we said ourselves where it went wrong, or what others mean."""
+    """Return one sentence: the text of our own error, or the meaning of another's."""
     if isinstance(error, PipelineFailed):
         text = str(error)
         return in_short(text) if any(sign in text for sign in _LONG) else text
     if isinstance(error, ConnectionError):
-        # Our own store is asked elsewhere, and named.
+        # Errors of the store are handled and named elsewhere.
         return _ENDED
     if isinstance(error, OSError) and error.strerror:
         text = _KNOWN.get(error.strerror, error.strerror)
@@ -54,7 +56,7 @@ def in_words(error: Exception) -> str:
 
 
 def in_short(text: str) -> str:
-    """The same of a long text with the traces of many programs."""
+    """Return the essential line of a long text with stack traces."""
     _, ours, reason = text.partition(f"{PipelineFailed.__name__}: ")
     if ours:
         return reason.partition("\n")[0]
@@ -68,8 +70,8 @@ def in_short(text: str) -> str:
 
 def _text(error: Exception) -> str:
     try:
-        # Spark tells the causes apart from what it says of itself.
+        # Spark reports the causes separately from its own text.
         return f"{error}\n{getattr(error, '_stackTrace', '')}"
     except Exception:
-        # It is to be asked of a Java that has ended.
+        # The text would have to be fetched from a Java that has ended.
         return _ENDED

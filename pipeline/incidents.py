@@ -1,27 +1,27 @@
-"""What can be wrong with a journal; each is a row that says so, and is counted."""
+"""Incidents: faults of a journal, each recorded as a row and counted."""
 
 from enum import StrEnum
 
 
 class Incident(StrEnum):
-    """The kind of such a row; `number` says how many frames it is about."""
+    """The kind of an incident; its `number` is the number of frames."""
 
-    # The oldest frame that is there is not the first that was.
+    # The oldest existing frame is not the first that was written.
     BEGINNING = "frame.beginning"
-    # Frames that must have been there are not.
+    # Frames are missing.
     GAP = "frame.gap"
-    # A frame that was read before, and was not read again.
+    # A frame was repeated, and was not read again.
     REPEAT = "frame.repeat"
-    # The store forgot frames that were read: their numbers came once more, with other events.
+    # The store forgot frames that were read: their numbers were used again for other events.
     REWIND = "frame.rewind"
-    # The store was emptied: numbers began anew.
+    # The store was emptied: numbers started again.
     RESTART = "frame.restart"
-    # Nobody can read it.
+    # The frame is damaged.
     UNREADABLE = "frame.unreadable"
-    # Whoever has a newer holdfast can read it.
+    # Only a newer holdfast can read the frame.
     NEWER = "frame.newer"
 
 
 INCIDENTS = tuple(incident.value for incident in Incident)
-# Events are missing, or there is no telling.
+# Events are missing, or may be.
 LOSSES = (Incident.GAP, Incident.REWIND, Incident.UNREADABLE, Incident.NEWER, Incident.RESTART)

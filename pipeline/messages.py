@@ -1,16 +1,16 @@
-"""What is known of messages, and how many of their copies are still on their way."""
+"""The known facts of messages, and the number of their open copies."""
 
 from collections.abc import Mapping
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from app.journal.schema import Kind
-from pipeline import schemas
-from pipeline.arrow import arrow_of
-from pipeline.copies import ENDS, MESSAGE
-from pipeline.rows import Sums, beside, of_each_word, only_if, summed, with_columns
-from pipeline.runs import NEVER, Runs, when
+from holdfast.journal.schema import Kind
+from holdfast.pipeline import schemas
+from holdfast.pipeline.arrow import arrow_of
+from holdfast.pipeline.copies import ENDS, MESSAGE
+from holdfast.pipeline.rows import Sums, beside, of_each_word, only_if, summed, with_columns
+from holdfast.pipeline.runs import NEVER, Runs, when
 
 MESSAGES = arrow_of(schemas.MESSAGE)
 LOST = arrow_of(schemas.LOST)
@@ -20,31 +20,31 @@ _THEN = "_then"
 
 
 def known(events: pa.Table, carried: pa.Table) -> pa.Table:
-    """Every message that something happened to, or that was unsettled, and what was told of it.
+    """Return every message that has events or was unsettled, with its known facts.
 
-    What nobody told is null: so is what the store has of a message whose beginning was cut off.
+    Unknown facts are null, such as the stored copies of a message whose beginning was trimmed.
 
     Args:
-        events: With their runs, as `carried` is: see `pipeline.runs`.
+        events: With their runs, as `carried` is: see `holdfast.pipeline.runs`.
     """
     both = pa.concat_tables([_told(events), carried])
     sums: Sums = {name: (name, "sum") for name in _SUMS}
     whole = summed(both, MESSAGE, {"channel": ("channel", "max"), **sums})
-    # What a process had at its end is what was told until then.
+    # The state at the end of a process is the sum of earlier events.
     told_then = both.filter(pc.less(both["over_us"], NEVER))
     then = summed(told_then, MESSAGE, {name + _THEN: how for name, how in sums.items()})
     return beside(whole, then, MESSAGE)
 
 
 def _told(events: pa.Table) -> pa.Table:
-    """What each event adds to the sums of its message."""
+    """Return what each event contributes to its message."""
     kind, unnamed = events["kind"], is_unnamed(events["receiver"])
     is_begin, is_replay = pc.equal(kind, Kind.PUBLISHED), pc.equal(kind, Kind.REPLAYED)
     is_end = pc.is_in(kind, pa.array(ENDS))
     told = with_columns(
         events.select([*MESSAGE, "copies", "kept", "over_us"]),
         {
-            # Acks do not tell it.
+            # Acks have no channel.
             "channel": only_if(pc.or_(is_begin, is_replay), events["channel"]),
             "published": is_begin,
             "replayed": is_replay,
@@ -59,17 +59,17 @@ def _told(events: pa.Table) -> pa.Table:
 
 
 def is_unnamed(receivers: pa.ChunkedArray) -> pa.Array:
-    """The server gives numbers below zero to those who have no name of their own."""
+    """Return whether the server named the receiver: its number is below zero."""
     found = of_each_word(receivers, lambda names: pc.match_substring_regex(names, "/-[^/]*$"))
     return found.fill_null(False)
 
 
 def messages(known: pa.Table) -> pa.Table:
-    """MESSAGE, and `gone`: how many copies went with a process which had ended by now.
+    """Return MESSAGE, and `gone`: the copies that ended with their process.
 
     They count as lost.
     """
-    # What the store has of a message stays unknown where it is.
+    # An unknown number of stored copies stays unknown.
     numbers = {*_SUMS, *(name + _THEN for name in _SUMS)} - {"kept", "kept" + _THEN}
     told = with_columns(known, {name: pc.coalesce(known[name], _ZERO) for name in numbers})
     gone = _gone(told["kept"], {name: told[name + _THEN] for name in _SUMS})
@@ -78,7 +78,7 @@ def messages(known: pa.Table) -> pa.Table:
 
 
 def _gone(kept: pa.ChunkedArray, then: Mapping[str, pa.ChunkedArray]) -> pa.ChunkedArray:
-    """Of the copies that were on their way then, those that the store did not have."""
+    """Of the copies that were open at that time, return those that the store did not have."""
     unnamed = pc.subtract(then["unnamed_replayed"], then["unnamed_ended"])
     some = pc.add(pc.subtract(then["copies"], pc.coalesce(then["kept"], _ZERO)), unnamed)
     on_their_way = pc.subtract(pc.add(then["copies"], then["replayed"]), then["ended"])
@@ -87,17 +87,17 @@ def _gone(kept: pa.ChunkedArray, then: Mapping[str, pa.ChunkedArray]) -> pa.Chun
 
 
 def still_unsettled(messages: pa.Table) -> pa.Table:
-    """Those of which copies are still on their way."""
+    """Return the messages with open copies."""
     begun = pc.add(messages["copies"], messages["replayed"])
     over = pc.add(messages["ended"], messages["lost"])
     return messages.filter(pc.greater(begun, over)).select(MESSAGES.names)
 
 
 def lost(messages: pa.Table, runs: Runs) -> pa.Table:
-    """What processes had for themselves when they ended, by channel: LOST."""
+    """Return the passing copies that were lost with their process, by channel: LOST."""
     gone = messages.filter(pc.greater(messages["gone"], 0))
     sums = summed(gone, ("origin", "channel"), {"n": ("gone", "sum")})
-    # It may have been another node's process that had a replay.
+    # A replay may have been held by another node's process.
     latest = max(runs.last_us.values(), default=NEVER)
     found = pc.min_element_wise(when(runs.last_us, sums["origin"]), latest)
     return with_columns(sums, {"found_ts": found}).cast(LOST)

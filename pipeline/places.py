@@ -1,11 +1,11 @@
-"""Where the pipeline keeps what it can make again at any time."""
+"""The directory for files that the pipeline can make again at any time."""
 
 import os
 from pathlib import Path
 
 
 def cache() -> Path:
-    """A directory of this user's, made when first asked for."""
+    """Return a cache directory of this user; create it at the first call."""
     base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     place = Path(base) / "holdfast" / "spark"
     place.mkdir(parents=True, exist_ok=True)
@@ -13,12 +13,12 @@ def cache() -> Path:
 
 
 def log_settings() -> Path:
-    """What Spark reads at its start: how little it says."""
+    """Return Spark's log settings, which keep it quiet."""
     return Path(__file__).parent / "log4j2.properties"
 
 
 def write_program(place: Path, text: str) -> None:
-    """A script that others may be running, or making, at this moment."""
+    """Write a script, even while others run it or write it."""
     if place.exists() and place.read_text("utf-8") == text:
         return
     place.parent.mkdir(parents=True, exist_ok=True)

@@ -1,6 +1,6 @@
-"""How far back the journals reach: of what came before, only a part may be in the tables.
+"""How far back the journals reach; of older messages, the tables may have only a part.
 
-Journals are cut off before they are read for the first time, and days are removed from tables.
+Journals may be trimmed before they are first read, and old days are removed from tables.
 """
 
 from typing import TYPE_CHECKING
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 
 def with_age(rows: "DataFrame", events: "DataFrame") -> "DataFrame":
-    """Rows about messages, and of each whether it `is_old`: came before the journal of its node.
+    """Add `is_old` to rows about messages: the message is older than the journal of its node.
 
-    Of a node without a journal nothing came before.
+    Without a journal of the node, no message is old.
     """
     told = events.where(F.col("seq").isNotNull())
     begins = told.groupBy(F.col("node").alias("origin")).agg(F.min("ts").alias("begin"))

@@ -1,23 +1,23 @@
-"""Which dead letters are to be delivered once more: a plan, for the server to carry out.
+"""Plans replays of dead letters, which the server then carries out.
 
-The server finds letters by what they have in common, as long as it has them at hand; here they are
-found over any span, and by what became of others: what most of its receivers died of is left out.
+The server finds letters by common properties while it has them. Here they are found over any time
+span, and by the fate of others: a message that killed most of its receivers can be left out.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from functools import reduce
 from itertools import groupby
-from operator import attrgetter
-from typing import TYPE_CHECKING
+from operator import and_, attrgetter
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
-from app.journal.schema import Kind
-from pipeline.copies import MESSAGE
-from pipeline.lake import OPEN
-from pipeline.reports.dead import poison
-from pipeline.reports.tables import Tables
-from pipeline.summaries import published_ts
+from holdfast.journal.schema import Kind
+from holdfast.pipeline.copies import MESSAGE
+from holdfast.pipeline.lake import OPEN
+from holdfast.pipeline.reports.dead import poison
+from holdfast.pipeline.reports.tables import Tables
+from holdfast.pipeline.summaries import published_ts
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -29,34 +29,28 @@ PLAN = (
 _NAMES = [column.split()[0] for column in PLAN.split(", ")]
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """Which letters; all conditions hold together. Times in ms since 1970."""
+def plan(
+    tables: Tables,
+    conditions: Mapping[str, Any],
+    *,
+    without_poison: bool = False,
+    to: str | None = None,
+) -> "DataFrame":
+    """Return the matching letters that were not replayed yet, in the order of publication: PLAN.
 
-    channel: str | None = None
-    receiver: str | None = None
-    subject: str | None = None
-    code: str | None = None
-    fingerprint: str | None = None
-    since: int | None = None
-    until: int | None = None
-    without_poison: bool = False
-    # Who is to get all of them; None: each letter's own receiver.
-    to: str | None = None
-
-
-def plan(tables: Tables, wanted: Wanted) -> "DataFrame":
-    """The letters that are wanted and were not replayed yet, to whomever, in the order of
-    publication: PLAN. Who is to get all of them gets no message that it has, or died of, for
-    another letter.
+    Args:
+        conditions: Fields of the server's filter, each with its value: those of CONDITIONS.
+        without_poison: Leave out messages that are dead letters of most of their receivers.
+        to: The name of a session that gets all letters, but no message that it already has or
+            that already became a dead letter for it.
     """
     dead = tables.life.where((F.col("state") == Kind.DEAD) & F.col("letter").isNotNull())
-    meant = dead.where(_is_meant(wanted))
+    meant = dead.where(_is_meant(conditions))
     replayed = tables.life.select(F.explode("replay_of").alias("letter"))
     fresh = meant.join(replayed, on="letter", how="left_anti")
-    if wanted.to is not None:
-        fresh = _without_repeats(fresh, tables.life, wanted.to)
-    if wanted.without_poison:
+    if to is not None:
+        fresh = _without_repeats(fresh, tables.life, to)
+    if without_poison:
         poisonous = poison(tables).select(*MESSAGE)
         fresh = fresh.join(poisonous, on=[*MESSAGE], how="left_anti")
     told = fresh.withColumns({"published": published_ts(), "died": F.col("ended_ts")})
@@ -64,43 +58,36 @@ def plan(tables: Tables, wanted: Wanted) -> "DataFrame":
 
 
 def _without_repeats(letters: "DataFrame", life: "DataFrame", to: str) -> "DataFrame":
-    """Those of messages that no replay has brought to this receiver; and what died of one."""
+    """Leave out messages that a replay brought to this receiver, and repeats of a message."""
     is_replay = (F.col("receiver") == to) & (F.size("replay_of") > 0)
     has_died = F.col("state") == Kind.DEAD
-    # Others were expired or discarded, or lost with a process: they are to be had still.
+    # Other copies were expired, discarded or lost: this receiver may still get the message.
     had = life.where(is_replay & (has_died | F.col("state").isin(OPEN, Kind.ACKED, Kind.WRITTEN)))
     only_died = had.groupBy(*MESSAGE).agg(F.bool_and(has_died).alias("only_died"))
     told = letters.join(only_died, on=[*MESSAGE], how="left")
     return told.where(F.col("only_died").isNull() | (F.col("only_died") & is_replay))
 
 
-def _is_meant(wanted: Wanted) -> "Column":
-    """Whether a letter is wanted; nothing said means all."""
-    subject = F.regexp_replace("receiver", "/-?[0-9]+$", "")
-    pairs = (
-        (F.col("channel"), wanted.channel),
-        (F.col("receiver"), wanted.receiver),
-        (subject, wanted.subject),
-        (F.col("code"), wanted.code),
-        (F.col("fingerprint"), wanted.fingerprint),
-    )
-    is_meant = F.lit(True)
-    for found, given in pairs:
-        if given is not None:
-            is_meant = is_meant & (found == given)
-    if wanted.since is not None:
-        is_meant = is_meant & (F.col("ended_ts") >= _time(wanted.since))
-    if wanted.until is not None:
-        is_meant = is_meant & (F.col("ended_ts") < _time(wanted.until))
-    return is_meant
+def _is_meant(conditions: Mapping[str, Any]) -> "Column":
+    """Return whether a letter meets all conditions; without conditions every letter does."""
+    found = (CONDITIONS[name](value) for name, value in conditions.items())
+    return reduce(and_, found, F.lit(True))
 
 
-def _time(ms: int) -> "Column":
-    return F.timestamp_millis(F.lit(ms))
+# The check of each condition of the server's filter, for deaths in the tables.
+CONDITIONS: Mapping[str, Callable[[Any], "Column"]] = {
+    "channel": lambda name: F.col("channel") == name,
+    "receiver": lambda key: F.col("receiver") == key,
+    "subject": lambda name: F.regexp_replace("receiver", "/-?[0-9]+$", "") == name,
+    "code": lambda code: F.col("code") == code,
+    "fingerprint": lambda fingerprint: F.col("fingerprint") == fingerprint,
+    "since": lambda ms: F.col("ended_ts") >= F.timestamp_millis(F.lit(ms)),
+    "until": lambda ms: F.col("ended_ts") < F.timestamp_millis(F.lit(ms)),
+}
 
 
 def summary(plan: "DataFrame") -> "DataFrame":
-    """What a plan is about, the largest part first."""
+    """Return a summary of a plan, the largest groups first."""
     return (
         plan.groupBy("channel", "code")
         .agg(
@@ -114,9 +101,9 @@ def summary(plan: "DataFrame") -> "DataFrame":
 
 
 def parts(plan: "DataFrame", most: int) -> Iterator[list[str]]:
-    """The ids of its letters in their order, as the server has them, at most so many at once.
+    """Yield the ids of the letters in order, as the server has them, at most `most` at once.
 
-    Letters of one message stay together if they can: to one receiver it goes for one of them.
+    Letters of one message stay together if possible: one receiver gets the message only once.
     """
     rows = plan.select("msg", "letter").toLocalIterator()
     part: list[str] = []

@@ -1,7 +1,7 @@
-"""What operators see in the console: found out here, written back as whole values.
+"""Results for the console: computed here, and written to the store as whole values.
 
-Each value is JSON under `{NAMESPACE}:pipeline:NAME`, with when it was computed and over what. Who
-writes it again replaces it, so that nothing is counted twice, whatever is killed when.
+Each value is JSON under `{NAMESPACE}:pipeline:NAME`, with the time of computation and the period
+covered. Writing replaces the value, so nothing is counted twice, whenever a process is killed.
 """
 
 import time
@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any
 import orjson
 from pyspark.sql import functions as F
 
-from pipeline.reports.dead import dead, poison
-from pipeline.reports.latency import by_hour
-from pipeline.reports.receivers import holdback_advice
-from pipeline.reports.tables import Tables
-from pipeline.source.streams import answering, connect
+from holdfast.pipeline.reports.dead import dead, poison
+from holdfast.pipeline.reports.latency import by_hour
+from holdfast.pipeline.reports.receivers import holdback_advice
+from holdfast.pipeline.reports.tables import Tables
+from holdfast.pipeline.source.streams import answering, connect
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 VERSION = 1
-# Rows of each; of hours there are more than of kinds of death.
+# The most rows of each result; there are more hours than kinds of death.
 _MOST = 200
 _MOST_HOURS = 1000
 
@@ -35,7 +35,7 @@ def _latency(tables: Tables) -> "DataFrame":
 
 
 def _poison(tables: Tables) -> "DataFrame":
-    """Messages by the names that they have for operators."""
+    """Return the messages by the names that operators know."""
     name = F.format_string("%s-%019d", "origin", "msg").alias("message")
     found = poison(tables).limit(_MOST)
     return found.select(name, "channel", "receivers", "dead", "share", "code")
@@ -54,7 +54,7 @@ RESULTS: Mapping[str, Callable[[Tables], "DataFrame"]] = {
 
 
 def find_out(tables: Tables) -> dict[str, dict[str, Any]]:
-    """All results by their names, as they are written."""
+    """Compute all results by name, in the form to be written."""
     since, until = _span(tables)
     found = {}
     for name, result in RESULTS.items():
@@ -71,7 +71,7 @@ def _span(tables: Tables) -> tuple[int | None, int | None]:
 
 
 def _rows(frame: "DataFrame") -> list[dict[str, Any]]:
-    """Times are ms since 1970, as everywhere in the administration."""
+    """Return the rows; times are ms since 1970, as in the admin API."""
     shown = [
         F.unix_millis(name).alias(name) if kind == "timestamp" else F.col(name)
         for name, kind in frame.dtypes
@@ -80,7 +80,7 @@ def _rows(frame: "DataFrame") -> list[dict[str, Any]]:
 
 
 def write_back(found: Mapping[str, Mapping[str, Any]], url: str, namespace: str) -> None:
-    """All results, so that they are seen together or not at all.
+    """Write all results in one step.
 
     Raises:
         PipelineFailed: The store does not answer.

@@ -1,7 +1,7 @@
-"""Runs of a node: what only its process had is gone when it starts again.
+"""Runs of a node: when a process starts again, what only the former process had is lost.
 
-Each run writes under an epoch of its own: a seed, which stays until the store is emptied, and a
-number that grows. A process that lost its store for a while has several, but starts only once.
+Each run has its own epoch: a seed, which stays until the store is emptied, and a number that grows.
+A process that lost its store for a while has several epochs, but only one start.
 """
 
 from collections.abc import Iterable, Mapping
@@ -10,19 +10,19 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.census import Group
-from pipeline.rows import with_columns
+from holdfast.pipeline.census import Group
+from holdfast.pipeline.rows import with_columns
 
-# Later than anything.
+# Later than any time.
 NEVER = 2**62
 
 
 class Runs(NamedTuple):
-    """Which runs are over, and since when: microseconds since 1970."""
+    """The runs that are over, and since when: microseconds since 1970."""
 
     # By node and epoch.
     over_us: dict[str, int]
-    # By node, the first and the last start of its process.
+    # The first and the last start of the process, by node.
     first_us: dict[str, int]
     last_us: dict[str, int]
 
@@ -31,11 +31,11 @@ class _Run(NamedTuple):
     node: str
     epoch: str
     began_us: int
-    # When its process started, if it did.
+    # The start of its process, if known.
     start_us: int | None
 
     def is_before(self, other: "_Run") -> bool:
-        """Of the same node; of numbers that began anew, time has to tell."""
+        """Return whether this run of the node is earlier; times decide if numbers started again."""
         seed, number = _parts(self.epoch)
         others, later = _parts(other.epoch)
         return number < later if seed == others else self.began_us < other.began_us
@@ -47,7 +47,7 @@ def _parts(epoch: str) -> tuple[str, int]:
 
 
 def runs_of(groups: Iterable[Group]) -> Runs:
-    """The runs that the events of these groups are of."""
+    """Return the runs of the events in these groups."""
     found: dict[tuple[str, str], _Run] = {}
     for group in groups:
         key = group.node, group.epoch
@@ -71,18 +71,18 @@ def _name(node: str, epoch: str) -> str:
 
 
 def with_runs(events: pa.Table, runs: Runs) -> pa.Table:
-    """Each event with the time at which the run that it is of was found to be over: `over_us`."""
+    """Add `over_us` to events: the time at which their run was found to be over."""
     name = pc.binary_join_element_wise(events["node"], events["epoch"], "/")
     return with_columns(events, {"over_us": when(runs.over_us, name)})
 
 
 def carried_with_runs(carried: pa.Table, runs: Runs) -> pa.Table:
-    """What was carried from earlier batches is of the run before the first start."""
+    """Add `over_us` to carried rows, which belong to the run before the first start."""
     return with_columns(carried, {"over_us": when(runs.first_us, carried["origin"])})
 
 
 def when(told: Mapping[str, int], names: pa.ChunkedArray) -> pa.ChunkedArray:
-    """What is told of each name; NEVER if nothing is."""
+    """Return the time of each name; NEVER if it has none."""
     times = pa.array([*told.values(), NEVER], pa.int64())
     place = pc.index_in(names, pa.array([*told], pa.string()))
     return times.take(pc.coalesce(place, pa.scalar(len(told), pa.int32())))

@@ -1,6 +1,6 @@
-"""The tables' columns, with the names that they have in the journal."""
+"""The tables' columns, named as in the journal."""
 
-# A row for each event, as app.journal.schema.Event has it, and the frame that it came in.
+# A row for each event, as in holdfast.journal.schema.Event, with its frame.
 EVENT = (
     "node string, ts timestamp, kind string, msg bigint, origin string, channel string, "
     "receiver string, copies int, kept int, size int, priority int, sender string, attempt int, "
@@ -10,20 +10,20 @@ FRAME = "epoch string, seq bigint, pos int"
 JOURNAL = f"{EVENT}, {FRAME}"
 
 
-# One copy of a message on its way to one receiver; each replay begins another life of it, which
-# knows the letters that it was replayed from: several, if a message died of several receivers.
+# One copy of a message for one receiver. Each replay begins another life, which has the letters
+# that it was replayed from: several, if a message died of several receivers.
 LIFE = (
     "origin string, msg bigint, receiver string, generation int, channel string, "
     "handed_ts timestamp, ended_ts timestamp, attempts int, redelivered bigint, refused bigint, "
     "code string, letter bigint, fingerprint string, replay_of array<bigint>"
 )
-# A message, and how many of its copies have come to their ends; how much of that is of receivers
-# that have no name; and how many went with the process that had them.
+# A message, and the number of its copies with an end; those of unnamed receivers; and those lost
+# with their process.
 MESSAGE = (
     "origin string, msg bigint, channel string, published bigint, copies bigint, kept bigint, "
     "replayed bigint, ended bigint, unnamed_replayed bigint, unnamed_ended bigint, lost bigint"
 )
-# Copies that a process had for itself when it ended.
+# The passing copies of a process at its end.
 LOST = "origin string, channel string, n bigint, found_ts timestamp"
 LATENCY = "hour timestamp, channel string, n bigint, delivery binary, acked bigint, answer binary"
 DEAD = (
@@ -33,5 +33,5 @@ DEAD = (
 
 
 def names(schema: str) -> list[str]:
-    """The columns' names."""
+    """Return the columns' names."""
     return [column.split()[0] for column in schema.split(", ")]

@@ -1,4 +1,4 @@
-"""The Spark session: here, on a cluster, or far away behind Spark Connect."""
+"""The Spark session: local, on a cluster, or remote through Spark Connect."""
 
 import os
 import signal
@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 from urllib.parse import urlsplit
 
-from pipeline.class_archive import options_for_archive
-from pipeline.failures import INSTALL, PipelineFailed, in_short, in_words
-from pipeline.java import find_java
-from pipeline.places import log_settings
-from pipeline.python import python_for_spark
+from holdfast.pipeline.class_archive import options_for_archive
+from holdfast.pipeline.failures import INSTALL, PipelineFailed, in_short, in_words
+from holdfast.pipeline.java import find_java
+from holdfast.pipeline.places import log_settings
+from holdfast.pipeline.python import python_for_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,10 +27,10 @@ LOCAL = "local[*]"
 _CONNECT_PORT = 15002
 _PATIENCE_S = 10.0
 MASTERS = ("local", "spark://", "k8s://")
-# What keeps short work short, at the cost of a third of the speed of long work.
+# Speeds up short work, at the cost of a third of the speed of long work.
 _QUICK = "-XX:TieredStopAtLevel=1"
-# Else the second compiler is at work all the time, on what runs a few thousand times; what runs for
-# every event gets there in a moment even so.
+# Otherwise the second compiler is busy all the time with code that runs a few thousand times; code
+# that runs for every event gets compiled quickly even so.
 _LONG = (
     "-XX:Tier4InvocationThreshold=100000 -XX:Tier4MinInvocationThreshold=12000 "
     "-XX:Tier4CompileThreshold=300000 -XX:Tier4BackEdgeThreshold=800000"
@@ -40,19 +40,19 @@ _EVERYWHERE = {
     "spark.sql.adaptive.enabled": "true",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.parquet.compression.codec": "zstd",
-    # Days and states are few: a file is open for each, and nothing need be sorted.
+    # There are few days and states: with a file open for each, nothing need be sorted.
     "spark.sql.maxConcurrentOutputFileWriters": "16",
-    # Sketches of so many hours and channels fit into memory: for them nothing need be sorted.
+    # Sketches of all hours and channels fit into memory, so nothing need be sorted for them.
     "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "4096",
-    # So much, as it is packed, is put together in memory at once.
+    # The packed size that is combined in memory at once.
     "spark.sql.adaptive.advisoryPartitionSizeInBytes": "16m",
-    # As others write it, and with half the work.
+    # The usual format, at half the work.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    # What is told of a batch is told whole, or not at all.
+    # The receipts of a batch are complete, or there are none.
     "spark.sql.sources.partitionOverwriteMode": "static",
 }
-# For each file and folder Java starts chmod, and readlink four times to give it another name. So
-# files have neither sums nor marks beside them, which nobody reads, and get their names by a call.
+# For each file and folder, Java would start chmod once and readlink four times. So files have no
+# checksums and markers, which nobody reads, and are renamed by a system call.
 _FILES = {
     "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
     "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
@@ -61,30 +61,30 @@ _FILES = {
         ".FileSystemBasedCheckpointFileManager"
     ),
 }
-# Of much that is put together, for each core: each piece fits into memory.
+# Partitions of large shuffles for each core; each fits into memory.
 _PIECES = 16
 _HERE = {
-    # Nobody looks where in the program a plan was made; a Spark far away cannot be told.
+    # Nobody needs the call sites of plans, and a remote Spark cannot be configured.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.memory": "2g",
-    # Files are near: each core gets its share, however small they are.
+    # Files are local: each core gets its share, however small they are.
     "spark.sql.files.openCostInBytes": "262144",
-    # A million events, packed as they are: what a task makes of them fits into memory.
+    # About a million packed events; what a task makes of them fits into memory.
     "spark.sql.files.maxPartitionBytes": "4m",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """Where Spark computes.
+    """Where Spark runs.
 
     Args:
-        quick: The work is short: rather begin soon than run fast.
-        settings: What Spark is told besides; it wins over what is said here.
+        quick: Prefer a fast start to high speed, for short work.
+        settings: Further settings of Spark; they override those of this module.
     """
 
     master: str = LOCAL
@@ -106,7 +106,7 @@ class Engine:
 
 
 def open_session(engine: Engine) -> "SparkSession":
-    """A session, which the caller stops.
+    """Start or join a session, which the caller stops.
 
     Raises:
         PipelineFailed: Spark or its Java is not there or does not start; the text says what to do.
@@ -118,10 +118,10 @@ def open_session(engine: Engine) -> "SparkSession":
 
 
 def settings_of(engine: Engine) -> dict[str, str]:
-    """What Spark is told."""
+    """Return Spark's settings."""
     settings = {**_EVERYWHERE, **_FILES}
     if engine.is_local:
-        # Of little, Spark makes fewer.
+        # Spark uses fewer for small data.
         pieces = _PIECES * _cores(engine.master)
         settings |= _HERE | {"spark.sql.shuffle.partitions": str(pieces)}
         settings["spark.sql.warehouse.dir"] = str(Path(tempfile.gettempdir()) / "holdfast-spark")
@@ -135,8 +135,8 @@ def _start(engine: Engine) -> "SparkSession":
 
     java = find_java()
     os.environ["JAVA_HOME"] = str(java.home)
-    # Else workers run whatever is called python3, which knows nothing of us. Those of a cluster may
-    # have us elsewhere: whoever starts this knows where.
+    # Otherwise workers run any python3, which may lack Holdfast. On a cluster Holdfast may be
+    # installed elsewhere, so an existing setting wins.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if engine.is_local:
         os.environ["PYSPARK_PYTHON"] = str(python_for_spark())
@@ -145,15 +145,15 @@ def _start(engine: Engine) -> "SparkSession":
     given = settings.pop("spark.driver.extraJavaOptions", "")
     options = [given, *options_for_archive(java)]
     if "GC" not in given:
-        # Nobody waits for a single answer; and a tenth of the processor time is saved.
+        # Throughput matters, not latency: this collector saves a tenth of the processor time.
         options.append("-XX:+UseParallelGC")
-    # A directory for it on the class path would forbid the archive.
+    # A directory on the class path would prevent the archive.
     options.append(f"-Dlog4j2.configurationFile={log_settings().as_uri()}")
     options.append(_QUICK if engine.quick else _LONG)
     settings["spark.driver.extraJavaOptions"] = " ".join(filter(None, options))
     conf = SparkConf(loadDefaults=False).setMaster(engine.master).setAppName("holdfast")
     conf.setAll([*settings.items()])
-    # What Java and the launcher tell is of use only where it does not start.
+    # The output of Java and its launcher matters only if the start fails.
     with tempfile.TemporaryFile(prefix="holdfast-spark-") as said:
         try:
             with _later_ctrl_c():
@@ -164,14 +164,14 @@ def _start(engine: Engine) -> "SparkSession":
         except Exception as error:
             said.seek(0)
             words = f"{error}\n{said.read().decode('utf-8', 'replace')}".strip()
-            # Java itself says in few words what it cannot do.
+            # Java's own errors are short.
             reason = in_short(words) if "\tat " in words else words
             raise PipelineFailed(f"Spark does not start: {reason}") from error
 
 
 @contextmanager
 def _later_ctrl_c() -> Iterator[None]:
-    """A Java whose start is broken off would stay for ever, for nobody knows it yet."""
+    """Delay ctrl-C: a Java whose start is interrupted would run for ever, unknown to anyone."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -187,7 +187,7 @@ def _later_ctrl_c() -> Iterator[None]:
 
 @contextmanager
 def _same_ctrl_c() -> Iterator[None]:
-    """Spark's own way of dealing with it tells at length of whatever broke off."""
+    """Keep our handler of ctrl-C; Spark's own prints long traces."""
     before = signal.getsignal(signal.SIGINT)
     yield
     if threading.current_thread() is threading.main_thread():
@@ -210,7 +210,7 @@ def _connect(engine: Engine) -> "SparkSession":
 
 
 def _knock(remote: str) -> None:
-    """See whether somebody is there: the client of Spark would try again for ten minutes."""
+    """Check that the server answers; Spark's client would retry for ten minutes."""
     place = urlsplit(remote)
     try:
         address = (place.hostname or "localhost", place.port or _CONNECT_PORT)
@@ -224,7 +224,7 @@ def _prepare_python() -> None:
         import pyspark  # noqa: F401
     except ImportError:
         raise PipelineFailed(f"the pipeline needs Spark: {INSTALL}") from None
-    # Spark talks of changes to come in the libraries that it uses.
+    # Spark warns of future changes in the libraries that it uses.
     warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")
 
 

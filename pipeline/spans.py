@@ -1,7 +1,7 @@
-"""Which messages a task is about: those between two ids, of which about as much is told.
+"""Divides messages among tasks: spans between two ids, with about the same number of rows.
 
-Files say of each of their parts from which message to which it goes, and those of events are in
-the order of messages; so a task reads little of what others read.
+Each part of a file states its first and last message, and files of events are sorted by message, so
+tasks read little of each other's rows.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,20 +14,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from pipeline.arrow import opened
-from pipeline.batches import refuse
+from holdfast.pipeline.arrow import opened
+from holdfast.pipeline.batches import refuse
 
-# Rows that a task is about: fewer are not worth one, of more it would take too much memory.
+# The rows of a task: fewer are not worth one, more would take too much memory.
 _FEWEST = 100_000
 _MOST = 500_000
-# In so many steps from its first message to its last a part of a file is thought to go on evenly.
+# Rows are assumed to be spread evenly over this many steps within a part of a file.
 _STEPS = 8
 _MESSAGES = pa.schema([("msg", pa.int64())])
 _FIRST, _LAST = -(2**63), 2**63 - 1
 
 
 class Span(NamedTuple):
-    """Messages from one id to before another, and by table the files that tell of them."""
+    """Messages from one id to before another, and by table the files with rows about them."""
 
     first: int
     end: int
@@ -35,7 +35,7 @@ class Span(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """A part of a file, with the first and the last of its messages."""
+    """A part of a file, with its first and last message."""
 
     file: Path
     first: int
@@ -44,7 +44,7 @@ class _Part(NamedTuple):
 
 
 def spans(tables: Mapping[str, Iterable[Path]], cores: int) -> list[Span]:
-    """All that is told of messages in these files, for so many cores; one at least.
+    """Divide the messages in these files for this many cores; return at least one span.
 
     Raises:
         PipelineFailed: One of the files is none that can be read.
@@ -65,14 +65,14 @@ def _parts(files: Iterable[Path]) -> Iterator[_Part]:
             group = told.row_group(number)
             known = group.column(column).statistics
             if known is None or not (known.has_min_max or known.null_count == group.num_rows):
-                # Others wrote it, and did not say.
+                # Written by another program, which did not state them.
                 yield _Part(file, _FIRST, _LAST - 1, group.num_rows)
             elif known.has_min_max:
                 yield _Part(file, known.min, known.max, group.num_rows)
 
 
 def footer(file: Path) -> pq.FileMetaData:
-    """What a file says of itself.
+    """Read the metadata of a file.
 
     Raises:
         PipelineFailed: It is none that can be read.
@@ -104,9 +104,9 @@ def _between(parts: Iterable[_Part], first: int, end: int) -> list[str]:
 
 
 def parts(span: Span) -> Iterator[Span]:
-    """The same in parts of so many rows as a task may have at once: files only give an idea of it.
+    """Divide a span into parts that fit into a task's memory; the metadata gives only estimates.
 
-    What is told of a single message stays together.
+    The rows of one message stay together.
     """
     rows = [opened(files, _MESSAGES) for files in span.files.values() if files]
     if sum(each.count_rows(filter=_is_in(span)) for each in rows) <= 2 * _MOST:
@@ -120,11 +120,11 @@ def parts(span: Span) -> Iterator[Span]:
 
 
 def read(span: Span, table: str, schema: pa.Schema) -> pa.Table:
-    """These columns of what a table tells of the messages; none that a file lacks is known."""
+    """Read these columns of a table for the messages of a span; missing columns are null."""
     if not span.files[table]:
         return schema.empty_table()
     told = opened(span.files[table], schema).to_table(filter=_is_in(span), use_threads=False)
-    # What is asked of it looks at all of a column at once.
+    # Queries read a column as a whole.
     return told.unify_dictionaries().combine_chunks().cast(schema)
 
 

@@ -1,28 +1,27 @@
-"""Sums that can be added up over batches: latency as sketches, and dead letters."""
+"""Sums that can be added over batches: latency sketches and dead letters."""
 
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from app.journal.schema import Kind
+from holdfast.journal.schema import Kind
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-# Of the sketches: larger ones are more exact. The default's p99 is off by a tenth now and then.
+# The size of sketches: larger ones are more exact. The default's p99 is sometimes off by a tenth.
 _K = 800
 
 
 def published_ts() -> "Column":
-    """When a message was received: its id says so."""
+    """Return the time of receipt, which is in the message's id."""
     return F.timestamp_micros(F.floor(F.col("msg") / 1000).cast("bigint"))
 
 
 def latency(life: "DataFrame") -> "DataFrame":
-    """From publish to the first hand-over, and from there to the ack, by hour and channel: LATENCY.
+    """Latencies from publish to hand-over, and from there to the ack, by hour and channel: LATENCY.
 
-    Those that had come to their ends before are in earlier batches, those that are open in later
-    ones.
+    Lives that ended before are in earlier batches, open ones in later batches.
     """
     delivery = _us_between(published_ts(), F.col("handed_ts"))
     answered = F.col("state") == Kind.ACKED
@@ -42,7 +41,7 @@ def latency(life: "DataFrame") -> "DataFrame":
 
 
 def dead(life: "DataFrame") -> "DataFrame":
-    """Deaths by hour, code, channel and what failed alike: DEAD."""
+    """Deaths by hour, code, channel and fingerprint: DEAD."""
     hour = F.date_trunc("hour", "ended_ts").alias("hour")
     return (
         life.where(F.col("state") == Kind.DEAD)
@@ -57,5 +56,5 @@ def dead(life: "DataFrame") -> "DataFrame":
 
 
 def _us_between(begin: "Column", end: "Column") -> "Column":
-    """Clocks of two nodes may disagree, but nothing comes before it was sent."""
+    """Return the time between two events, at least zero: clocks of two nodes may disagree."""
     return F.greatest(F.lit(0), F.unix_micros(end) - F.unix_micros(begin))

@@ -1,7 +1,7 @@
-"""Folders of tables replaced by others: whoever is killed meanwhile leaves none of it half done.
+"""Replaces folders of tables by others; a kill never leaves a swap half done.
 
-What is to be done is written down first. Whoever opens the tables next does the rest of it; and as
-long as it is done, nobody reads them.
+The swap is first recorded. The next process that opens the tables completes it, and nobody reads
+the tables until then.
 """
 
 import json
@@ -11,22 +11,22 @@ from fcntl import LOCK_EX, LOCK_NB, LOCK_SH, flock
 from pathlib import Path
 from typing import TextIO
 
-from pipeline.batches import EVENTS, MADE, check, swapped
-from pipeline.lake import Lake, receipt_of, remove, write_down
+from holdfast.pipeline.batches import EVENTS, MADE, check, swapped
+from holdfast.pipeline.lake import Lake, receipt_of, remove, write_down
 
-# Names that begin like this are nothing to whoever reads tables.
+# Readers of tables ignore names that begin with an underscore.
 _NOTE = "_swap.json"
 _LOCK = "_lock"
 
 
 @contextmanager
 def reading(lake: Lake, tables: Iterable[str] = (*EVENTS, *MADE)) -> Iterator[None]:
-    """Folders of tables that are to be read stay where they are meanwhile.
+    """Keep the folders of tables in place while they are read.
 
     Raises:
         PipelineFailed: There is nothing to read, or a part of it is gone.
     """
-    # Where there is nothing no folder is to be made.
+    # Do not create a folder where there are no tables.
     lake.newest()
     with steady(lake):
         check(lake, lake.newest(), tables)
@@ -35,7 +35,7 @@ def reading(lake: Lake, tables: Iterable[str] = (*EVENTS, *MADE)) -> Iterator[No
 
 @contextmanager
 def steady(lake: Lake) -> Iterator[None]:
-    """Folders stay where they are meanwhile; several may read, and one may ingest."""
+    """Keep folders in place; several processes may read, and one may ingest."""
     while True:
         with _locked(lake, LOCK_SH):
             if not (lake.root / _NOTE).exists():
@@ -47,7 +47,7 @@ def steady(lake: Lake) -> Iterator[None]:
 
 @contextmanager
 def changing(lake: Lake) -> Iterator[None]:
-    """Nobody else reads or changes folders meanwhile; what was left half done is done first."""
+    """Lock out all other readers and writers; first complete an unfinished swap."""
     with _locked(lake, LOCK_EX):
         _finish(lake)
         yield
@@ -55,15 +55,15 @@ def changing(lake: Lake) -> Iterator[None]:
 
 @contextmanager
 def keeping_up(lake: Lake, tables: Iterable[str] = (*EVENTS, *MADE)) -> Iterator[None]:
-    """Only one keeps up the tables at a time; ingest and reports go on.
+    """Lock out other upkeep; ingest and reports continue.
 
     Args:
         tables: Those that must be whole for it.
 
     Raises:
-        PipelineFailed: Somebody does already, or there is nothing to keep up.
+        PipelineFailed: Another upkeep is running, or there are no tables.
     """
-    # Where there is nothing no folder is to be made.
+    # Do not create a folder where there are no tables.
     lake.newest()
     with lake.alone("upkeep"):
         with reading(lake, tables):
@@ -73,7 +73,7 @@ def keeping_up(lake: Lake, tables: Iterable[str] = (*EVENTS, *MADE)) -> Iterator
 
 @contextmanager
 def unread(lake: Lake) -> Iterator[bool]:
-    """Whether nobody reads or changes folders; if so, nobody does meanwhile."""
+    """Try to lock out all readers and writers; yield whether that succeeded."""
     with _opened(lake) as file:
         try:
             flock(file, LOCK_EX | LOCK_NB)
@@ -96,9 +96,9 @@ def _opened(lake: Lake) -> TextIO:
 
 
 def replace(lake: Lake, old: Iterable[Path], new: Mapping[Path, Path]) -> None:
-    """Remove these folders and put new ones, from where they are, where they are to be.
+    """Remove these folders, and move new ones from their place to their destination.
 
-    All of them are below the lake's; the caller has it to itself.
+    All of them are within the lake; the caller has locked it.
     """
     told = {
         "old": [_name(lake, place) for place in old],
@@ -114,13 +114,13 @@ def _name(lake: Lake, place: Path) -> str:
 
 
 def _finish(lake: Lake) -> None:
-    """Do what is written down, or the rest of it."""
+    """Complete the recorded swap."""
     note = lake.root / _NOTE
     if not note.exists():
         return
     told = json.loads(note.read_text("utf-8"))
     for name in told["old"]:
-        # It may be the new one already, if that has the old one's place.
+        # It may be the new folder already, if that replaced the old one.
         if name not in told["new"].values() or _is_to_come(lake, told["new"], name):
             remove(lake.root / name)
     for name, aim in told["new"].items():

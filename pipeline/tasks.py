@@ -1,4 +1,4 @@
-"""Work that tasks do themselves, on files and in Arrow columns: Spark hears what it comes to."""
+"""Work that tasks do themselves, on files and Arrow columns; Spark only gets the results."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -18,7 +18,7 @@ def in_tasks(
     shares: Sequence[Share],
     schema: str,
 ) -> "DataFrame":
-    """What work on each share comes to, a task for each."""
+    """Run the work on each share in a task of its own; return the results."""
     numbers = spark.range(0, len(shares), 1, max(1, len(shares)))
     return numbers.mapInArrow(partial(_work, work, shares), schema)
 

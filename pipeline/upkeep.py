@@ -1,6 +1,6 @@
-"""Keeping the tables small: batches of a day put together, and old days removed.
+"""Keeps the tables small: merges the batches of a day, and removes old days.
 
-What the next ingest reads is never touched: neither the newest batch nor what is carried.
+It never touches what the next ingest reads: the newest batch, and what is carried.
 """
 
 import shutil
@@ -12,29 +12,29 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from pipeline.failures import PipelineFailed
-from pipeline.lake import Lake, batch_of
-from pipeline.swap import changing, replace
+from holdfast.pipeline.failures import PipelineFailed
+from holdfast.pipeline.lake import Lake, batch_of
+from holdfast.pipeline.swap import changing, replace
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-# Tables that grow: by which column their rows are of a day, and by which their folders are cut.
+# Growing tables, each with the column that gives a row's day.
 _TIMES = {"events": "d", "life": "ended_ts", "latency": "hour", "dead": "last", "lost": "found_ts"}
 _CUT = {"events": "d", "life": "state"}
-# Files are about as large as this: some million events, so that each core has one to write.
+# The approximate size of files: some million events, so that each core has one to write.
 _FILE_BYTES = 32 * 1024**2
 _WORK = "_compact"
-# Where a backfill that is not ended has what it makes, and what it is to make.
+# Where an unfinished backfill has its plan.
 PLAN = "_backfill/plan.json"
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Folders of one table and day that become one, or none."""
+    """Folders of one table and day to be merged into one, or removed."""
 
     table: str
-    # None: of folders without a row.
+    # None for folders without rows.
     day: date | None
     folders: tuple[Path, ...]
 
@@ -52,12 +52,12 @@ class Step:
 
 
 def last_days(rows: "DataFrame", column: str) -> "DataFrame":
-    """The last day of each batch: batch int, day date."""
+    """Return the last day of each batch: batch int, day date."""
     return rows.groupBy("batch").agg(F.max(F.to_date(column)).alias("day"))
 
 
 def to_compact(spark: "SparkSession", lake: Lake) -> list[Step]:
-    """Days that are in several folders, and folders in which nothing is."""
+    """Return the days with several folders, and the empty folders."""
     _refuse_half_filled(lake)
     steps = []
     for table in _TIMES:
@@ -70,11 +70,13 @@ def to_compact(spark: "SparkSession", lake: Lake) -> list[Step]:
 
 def _refuse_half_filled(lake: Lake) -> None:
     if (lake.root / PLAN).exists():
-        raise PipelineFailed("a backfill was begun and not ended: holdfast pipeline backfill")
+        raise PipelineFailed(
+            "a backfill was interrupted: finish it with holdfast pipeline backfill"
+        )
 
 
 def _by_day(spark: "SparkSession", lake: Lake, table: str) -> dict[date | None, list[Path]]:
-    """The folders of a table's closed batches by the last day that each has."""
+    """Return the folders of a table's closed batches by their last day."""
     newest = lake.newest()
     rows = lake.table(spark, table).where(F.col("batch") < newest)
     days = {row.batch: row.day for row in last_days(rows, _TIMES[table]).collect()}
@@ -91,17 +93,17 @@ def _folders(lake: Lake, table: str) -> list[tuple[int, Path]]:
 
 
 def compact(
-    spark: "SparkSession", lake: Lake, steps: Sequence[Step], tell: Callable[[], None]
+    spark: "SparkSession", lake: Lake, steps: Sequence[Step], report: Callable[[], None]
 ) -> None:
-    """Take these steps; `tell` hears of each."""
-    # Of one that was killed.
+    """Do these steps; `report` is called for each."""
+    # A killed run may have left files.
     shutil.rmtree(lake.root / _WORK, ignore_errors=True)
     for step in steps:
         if step.day is None:
             _remove(lake, step.folders)
         else:
             _merge(spark, lake, step)
-        tell()
+        report()
 
 
 def _merge(spark: "SparkSession", lake: Lake, step: Step) -> None:
@@ -111,7 +113,7 @@ def _merge(spark: "SparkSession", lake: Lake, step: Step) -> None:
     work = Lake(lake.root / _WORK)
     whole = rows.coalesce(pieces)
     if step.table == "events":
-        # As ingests write them: see pipeline.spans.
+        # As ingests write them: see holdfast.pipeline.spans.
         whole = whole.sortWithinPartitions("msg")
     work.write(whole, step.table, numbers[-1], by=_CUT.get(step.table))
     made, aim = (each.folder(step.table, numbers[-1]) for each in (work, lake))
@@ -122,7 +124,7 @@ def _merge(spark: "SparkSession", lake: Lake, step: Step) -> None:
 def to_forget(
     spark: "SparkSession", lake: Lake, *, before: date, events_before: date
 ) -> list[Step]:
-    """What is of earlier days: single days of events, of the other tables whole batches."""
+    """Return the steps that remove earlier days: days of events, whole batches of other tables."""
     _refuse_half_filled(lake)
     steps = [*_old_events(lake, events_before)]
     for table in ("life", "latency", "dead", "lost"):
@@ -137,14 +139,14 @@ def _old_events(lake: Lake, before: date) -> Iterator[Step]:
     for number, folder in _folders(lake, "events"):
         for place in folder.glob("d=*") if number <= newest else ():
             name = place.name.partition("=")[2]
-            # What has no time at all is of no day, and stays.
+            # Events without a time belong to no day, and stay.
             if name[:1].isdigit() and (day := date.fromisoformat(name)) < before:
                 by_day.setdefault(day, []).append(place)
     return (Step("events", day, tuple(places)) for day, places in by_day.items())
 
 
 def forget(lake: Lake, steps: Sequence[Step]) -> None:
-    """Remove what these steps are about."""
+    """Remove the folders of these steps."""
     _remove(lake, [folder for step in steps for folder in step.folders])
 
 

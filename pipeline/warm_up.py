@@ -1,4 +1,4 @@
-"""Everything that the pipeline does, with next to nothing, so that its classes are archived."""
+"""Runs everything that the pipeline does on tiny data, so that its classes are archived."""
 
 import sys
 import tempfile
@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from app.journal.schema import Event, Kind
-from pipeline.arrow import ARROW
-from pipeline.audit import violations
-from pipeline.ingest import Taken, write_batch
-from pipeline.lake import Lake
-from pipeline.reports.catalogue import REPORTS, result_of
-from pipeline.reports.tables import tables_of
-from pipeline.session import Engine, open_session
-from pipeline.source.keeping import RECEIPT, keep
+from holdfast.journal.schema import Event, Kind
+from holdfast.pipeline.arrow import ARROW
+from holdfast.pipeline.audit import violations
+from holdfast.pipeline.ingest import Taken, write_batch
+from holdfast.pipeline.lake import Lake
+from holdfast.pipeline.reports.catalogue import REPORTS, result_of
+from holdfast.pipeline.reports.tables import tables_of
+from holdfast.pipeline.session import Engine, open_session
+from holdfast.pipeline.source.keeping import RECEIPT, keep
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,9 +26,9 @@ _US = 1_000_000_000_000_000
 
 
 def main() -> None:
-    """Work, and wait until Java has ended and written its archive."""
+    """Run, and wait until Java has ended and written its archive."""
     spark = open_session(Engine(master="local[2]"))
-    # Nothing else knows the process.
+    # There is no public access to the process.
     gateway: Any = spark.sparkContext._gateway
     with tempfile.TemporaryDirectory(prefix="holdfast-spark-") as place:
         _work(spark, Path(place))
@@ -39,7 +39,7 @@ def main() -> None:
 
 
 def _work(spark: "SparkSession", place: Path) -> None:
-    """A few events become tables and reports; then they come once more, in a stream."""
+    """Turn a few events into tables and reports, then stream them again."""
     lake = Lake(place / "lake")
     lake.sign()
     write_batch(_receipts(spark, lake), 0, lake, Taken())

@@ -1,8 +1,8 @@
-// Bayeux by hand: all that a client has to do, with fetch and nothing else.
+// A minimal Bayeux client: all that the protocol requires, with fetch and nothing else.
 const PATIENCE_MS = 2000;
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** `show` is told of states, of messages and of everything that passes on the wire. */
+/** `show` is called with states, messages and all traffic on the wire. */
 export class Client {
     #advice = {reconnect: "handshake", interval: 0};
     #lastId = 0;
@@ -13,7 +13,7 @@ export class Client {
         Object.assign(this, {url, channel, show});
     }
 
-    /** Lives until it leaves, or the server wants no more of it. */
+    /** Runs until the client leaves or the server ends the session. */
     async run() {
         while (!this.#isLeaving && this.#advice.reconnect !== "none") {
             try {
@@ -28,7 +28,7 @@ export class Client {
 
     publish = (data) => this.#send({channel: this.channel, data});
 
-    /** The held connect is answered, too; a server that knows nothing of us need not know this. */
+    /** Also ends the held connect; if the server does not know this client, nothing is sent. */
     leave() {
         this.#isLeaving = true;
         return this.#send({channel: "/meta/disconnect"}, {keepalive: true}).catch(() => null);
@@ -49,7 +49,7 @@ export class Client {
         this.show.state(`Listening on ${this.channel}${how}.`, "good");
     }
 
-    /** Sends one message; returns its reply. What waited for this client comes along with it. */
+    /** Sends one message; returns its reply. Waiting messages arrive in the same response. */
     async #send(message, options) {
         const sent = {...message, id: String(++this.#lastId), clientId: this.#clientId};
         const headers = {"Content-Type": "application/json"};
@@ -57,7 +57,7 @@ export class Client {
         this.show.wire("sent", sent);
         const response = await fetch(this.url, request).catch(() => null);
         if (!response?.ok) {
-            throw new Error(`No answer (${response ? `HTTP ${response.status}` : "not reached"}).`);
+            throw new Error(`The server did not answer (${response ? `HTTP ${response.status}` : "unreachable"}).`);
         }
         const received = await response.json();
         received.forEach((each) => this.show.wire("received", each));
@@ -65,7 +65,7 @@ export class Client {
         const reply = received.find((each) => each.id === sent.id);
         this.#advice = reply.advice ?? this.#advice;
         if (!reply.successful) {
-            throw new Error(`${message.channel} is refused: ${reply.error ?? "no reason given"}.`);
+            throw new Error(`The server refused ${message.channel}: ${reply.error ?? "no reason given"}.`);
         }
         return reply;
     }

@@ -1,4 +1,4 @@
-// The page at /: what it can say about this server, and a client to try it with.
+// The page at /: shows what this server offers, and a client to try it with.
 import {Client} from "./bayeux.js";
 import {textOf} from "./text.js";
 
@@ -15,7 +15,7 @@ function append(list, text, kind) {
 
 function say(element, text, mood) {
     element.className = `state ${mood}`;
-    // Only what is new is written, and so read aloud.
+    // Write only what changed, because screen readers read it aloud.
     element.textContent === text || (element.textContent = text);
 }
 

@@ -11,8 +11,8 @@ from tests.serving import Servers
 
 # Servers are under faults for so long: the two runs with everybody in them share this time.
 CHAOS_S = 60.0
-# Servers are sent nonsense for so long.
-FUZZ_S = 30.0
+# Servers are sent nonsense for so long, after a few seconds of what did harm once.
+FUZZ_S = 24.0
 
 
 # Pytest knows options of the folders that it is told of, and this is the one it always is.
@@ -30,6 +30,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure() -> None:
     # A machine may think of something else while an example runs.
     settings.register_profile("patient", deadline=None)
+    settings.register_profile("quick", deadline=None, max_examples=25)
     settings.load_profile("patient")
     # A shell lets what it starts in the background ignore ctrl-C, and so would all children of it.
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[1]
 # pytest by hand starts these sources. Extensions of tests are beside them.
 _IS_INSTALLED = bool(os.environ.get("TEST_INSTALLED"))
 _PATH = os.pathsep.join([get_path("purelib"), str(ROOT)]) if _IS_INSTALLED else str(ROOT)
-PROGRAM = (sys.executable, "-P", "-m", "app")
+PROGRAM = (sys.executable, "-P", "-m", "holdfast")
 START_LIMIT_S = 20.0
 STOP_LIMIT_S = 10.0
 
@@ -39,7 +39,8 @@ def end_whoever_lives_in(data: Path) -> None:
 class Server:
     """A running `holdfast serve`; `url` has no path."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, installed: Path | None = None) -> None:
+        """With `installed`, a folder, run what lies there, and see nothing of the sources."""
         self._home = tempfile.TemporaryDirectory(prefix="holdfast-test-")
         home = Path(self._home.name)
         config = home / "holdfast.toml"
@@ -48,8 +49,8 @@ class Server:
         self._log: IO[bytes] = (home / "log").open("a+b")
         self.process = subprocess.Popen(
             [*PROGRAM, "serve", "--config", str(config)],
-            cwd=ROOT,
-            env=environment(),
+            cwd=installed or ROOT,
+            env=environment() if installed is None else environment(str(installed)),
             stdout=subprocess.PIPE,
             stderr=self._log,
         )
@@ -119,10 +120,10 @@ def free_port() -> int:
             return port
 
 
-def environment() -> dict[str, str]:
+def environment(path: str = _PATH) -> dict[str, str]:
     """Ours, but no settings from outside; says where the program is."""
     known = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
-    return {**known, "PYTHONPATH": _PATH}
+    return {**known, "PYTHONPATH": path}
 
 
 def as_toml(settings: Settings) -> str:

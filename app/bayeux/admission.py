@@ -1,13 +1,13 @@
-"""How many handshakes are let in: a token bucket, shut while the server is behind with its work."""
+"""Admission of handshakes: a token bucket, closed while the server is congested."""
 
 from collections.abc import Callable
 from typing import ClassVar
 
 
 class Admission:
-    """Spreads the clients that all come back at once after a restart."""
+    """Spreads the handshakes of clients that all come back at once after a restart."""
 
-    # Those turned away come back within this time, each at a moment of its own.
+    # Refused clients come back within this time, each at a random moment.
     SPREAD_S: ClassVar[float] = 5.0
 
     def __init__(self, rate: float, random: Callable[[], float]) -> None:
@@ -15,11 +15,11 @@ class Admission:
         self._random = random
         self._tokens = rate
         self._filled_at = 0.0
-        # Set by the shell while its event loop lags.
+        # Set by the web layer while its event loop lags.
         self.is_congested = False
 
     def admit(self, now: float) -> bool:
-        """Whether one more handshake may go on."""
+        """Return whether one more handshake is admitted."""
         if self.is_congested:
             return False
         self._tokens = min(self._rate, self._tokens + (now - self._filled_at) * self._rate)
@@ -30,5 +30,5 @@ class Admission:
         return True
 
     def delay_s(self) -> float:
-        """When somebody turned away should try again."""
+        """Return a random delay after which a refused client should retry."""
         return 0.5 + self._random() * self.SPREAD_S

@@ -1,30 +1,30 @@
-"""Advice to clients. Whenever it is given it is complete: clients replace what they had by it."""
+"""Advice to clients. It is always complete, because clients replace earlier advice with it."""
 
 from typing import Any
 
-from app.bayeux.options import Options
-from app.bayeux.sessions import Session
+from holdfast.bayeux.options import Options
+from holdfast.bayeux.sessions import Session
 
 
 def milliseconds(seconds: float) -> int:
-    """Seconds as the wire has them."""
+    """Return seconds as milliseconds, as on the wire."""
     return round(seconds * 1000)
 
 
 def session_advice(session: Session, options: Options) -> dict[str, Any]:
-    """What a session in good standing is to do."""
+    """Advise a client with a session."""
     return _advice(
         options, "retry", interval_s=session.rest_interval_s, timeout_s=session.timeout_s
     )
 
 
 def reconnect_advice(options: Options, reconnect: str, interval_s: float = 0.0) -> dict[str, Any]:
-    """What a client without a session is to do."""
+    """Advise a client without a session."""
     return _advice(options, reconnect, interval_s=interval_s, timeout_s=options.timeout_s)
 
 
 def multiple_clients_advice(options: Options) -> dict[str, Any]:
-    """What one of too many sessions of a browser is to do: poll, or give up."""
+    """Advise one of too many sessions of a browser: poll, or stop."""
     interval_s = options.multi_session_interval_s
     reconnect = "retry" if interval_s > 0 else "none"
     advice = _advice(

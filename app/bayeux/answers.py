@@ -1,55 +1,58 @@
-"""What leaves: answers to requests with the messages that travel along, and pushes."""
+"""Sends replies, the messages that travel with them, and pushes."""
 
-from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
-from app.bayeux.advice import reconnect_advice
-from app.bayeux.codec import Json, encode_reply
-from app.bayeux.errors import BayeuxError, Refused
-from app.bayeux.exchange import ConnectionType, Exchange, Pipe
-from app.bayeux.extension_chain import run_outgoing
-from app.bayeux.life import State
-from app.bayeux.sessions import Session
-from app.delivery.counters import Reason
-from app.delivery.entries import Carried, Settling
-from app.delivery.keeper import Batch
-from app.delivery.messages import Event
+from holdfast.bayeux.advice import reconnect_advice
+from holdfast.bayeux.codec import Json, encode_reply
+from holdfast.bayeux.errors import ErrorReply, Refused
+from holdfast.bayeux.expiry import Expiry
+from holdfast.bayeux.extension_chain import run_outgoing
+from holdfast.bayeux.server_state import ServerState
+from holdfast.bayeux.session_clock import SessionClock
+from holdfast.bayeux.sessions import Exchange, Pipe, Session
+from holdfast.bayeux.transports import ConnectionType
+from holdfast.delivery.batch import NO_BATCH, Batch
+from holdfast.delivery.counters import Reason
+from holdfast.delivery.life import AWAY, GONE
+from holdfast.delivery.settlement import Settlement
 
-if TYPE_CHECKING:
-    from app.bayeux.server import Bayeux
-
-_GONE, _AWAY = State.GONE, State.AWAY
-_WRITTEN = Settling.WRITTEN
+# The most messages that one reply carries to a durable session: the store must have each hand-over
+# before the reply leaves, which takes some 6 ms for a thousand.
+_MOST_DURABLE = 500
 
 
 class Answers:
-    """Completes exchanges and pushes to sockets."""
+    """Completes exchanges and pushes events to pipes."""
 
-    def __init__(self, bayeux: "Bayeux") -> None:
-        self._bayeux = bayeux
-        self._witness = bayeux.witness
-        # The most frequent events, for which nothing should be looked up.
-        self._handed_out = None if bayeux.witness is None else bayeux.witness.handed
-        self._written_out = None if bayeux.witness is None else bayeux.witness.written
-        # Whether the store is there, while that is asked only once.
+    def __init__(
+        self,
+        state: ServerState,
+        clock: SessionClock,
+        settlement: Settlement[Session],
+        expiry: Expiry,
+    ) -> None:
+        self._state = state
+        self._clock = clock
+        self._settlement = settlement
+        self._hand_overs = settlement.hand_overs
+        self._undelivered = settlement.undelivered
+        self._expiry = expiry
+        self._journal = state.journal
+        # Whether the store is available; cached during a round.
         self._has_store: bool | None = None
 
     def begin_round(self) -> None:
-        """Many sessions are told something, one behind the other."""
-        self._has_store = self._bayeux.hub.keeper.is_available
+        """Begin a round of `send_news` for many sessions."""
+        self._has_store = self._state.hub.store.is_available
 
     def end_round(self) -> None:
-        """That was all for now."""
+        """End the round."""
         self._has_store = None
-        if self._handed_out is not None:
-            self._handed_out.end()
-        if self._written_out is not None:
-            self._written_out.end()
+        self._journal.end_round()
 
-    def tell(self, session: Session) -> None:
-        """The session has something waiting: let it know, if it can be reached and may be."""
-        bayeux, queue = self._bayeux, session.queue
+    def send_news(self, session: Session, now: float) -> None:
+        """Send what is waiting for the session, if it can be reached and may get it now."""
+        queue = session.queue
         if not queue.count:
             return
         may_have_to_wait = (
@@ -57,19 +60,19 @@ class Answers:
             or session.is_durable
             or session.reauthorization is not None
         )
-        if may_have_to_wait and not self.may_take(session):
+        if may_have_to_wait and not self.may_take(session, now):
             return
         if session.pipe is not None and not session.deliver_only:
-            self._push(session, session.pipe)
+            self._push(session, session.pipe, now)
         elif (
-            session.held is not None
-            and session.quiet_until <= bayeux.now
-            and queue.has_news(bayeux.guard.held)
+            session.held_connect is not None
+            and session.quiet_until <= now
+            and queue.has_news(self._state.guard.held)
         ):
-            self.release(session, session.held)
+            self.release(session, session.held_connect, now)
 
-    def complete(self, exchange: Exchange) -> None:
-        """Send all replies, with the messages that travel along."""
+    def complete(self, exchange: Exchange, now: float) -> None:
+        """Send all replies, and the messages that travel with them."""
         session = exchange.session
         if session is None:
             exchange.carrier.answer(exchange, ())
@@ -78,246 +81,222 @@ class Answers:
         if connect is not None:
             slot, reply, ext = connect
             if session.extensions:
-                # First of all: what they deliver now travels along.
-                run_outgoing(session, reply, ext, self._bayeux.now)
+                # Run first: messages that outgoing hooks deliver travel along.
+                run_outgoing(session, reply, ext, now)
             exchange.replies.insert(slot, encode_reply(reply, session.extensions))
         client_id = exchange.client_id
-        if session.state is _AWAY or (client_id is not None and client_id != session.client_id):
-            # It waited so long that the session is another client's, or nobody's.
+        if session.state in AWAY or (client_id is not None and client_id != session.client_id):
+            # While it waited, the session was taken over or ended.
             self._send_replies(exchange)
             return
-        travels = connect is not None or (session.queue.count and self._carries(exchange, session))
-        if travels and session.is_plain and not exchange.waits_for_store:
-            self._send_plainly(exchange, session)
+        travels = connect is not None or (
+            session.queue.count and self._carries(exchange, session, now)
+        )
+        if (
+            travels
+            and session.is_plain
+            and not exchange.waits_for_store
+            and exchange.carrier.answer(exchange, session.queue.waiting)
+        ):
+            self._settle_waiting(session, now)
+            self._rest(exchange, session, now)
             return
-        messages = self.take(session) if travels else ()
-        if exchange.waits_for_store or (messages and self._must_be_known(session)):
-            self._send_when_known(exchange, session, messages)
+        batch = self.hand_over(session, now) if travels else NO_BATCH
+        if exchange.waits_for_store or (session.is_durable and self._must_be_known(batch)):
+            self._send_when_known(exchange, session, batch, now)
         else:
-            self._send(exchange, session, messages, None)
+            self._send(exchange, session, batch, now)
 
     def _send_replies(self, exchange: Exchange) -> None:
-        """Nothing travels with them; a refusal that they confirm is in the store before."""
+        """Send replies without messages, once the store has the refusals that they confirm."""
         if exchange.waits_for_store:
-            self._bayeux.hub.keeper.after(partial(self._send_replies, exchange))
+            self._state.hub.store.after(partial(self._send_replies, exchange))
         else:
             exchange.carrier.answer(exchange, ())
 
-    def _must_be_known(self, session: Session) -> bool:
-        """Whether the store must confirm what was handed over before the client may see it.
+    def _must_be_known(self, batch: Batch) -> bool:
+        """Return whether the store must confirm this hand-over before the client may see it.
 
-        So it is if another loss must be counted, or if the store is silent: it may die without
-        having read of the hand-over, which nobody would count then.
+        It must if a lost reply has to be counted, or if the store is silent: after a crash, nobody
+        would count a hand-over that the store has not recorded.
         """
-        if not session.is_durable:
+        if not batch.messages:
             return False
-        return session.queue.carries_repeats or not self._bayeux.hub.keeper.is_prompt
-
-    def _send_plainly(self, exchange: Exchange, session: Session) -> None:
-        """What is written is done, and only what is not was ever in anybody's hands."""
-        carrier, queue = exchange.carrier, session.queue
-        if carrier.answer(exchange, queue.waiting):
-            session.lazy_due = 0.0
-            if queue.count:
-                if self._written_out is not None:
-                    self._written_out.add(session, queue.waiting, self._bayeux.now)
-                queue.pour_out()
-        else:
-            self.take(session)
-            self._not_written(session, None)
-        if carrier.is_draining():
-            self._bayeux.sessions.timers.ring_by(session, self._bayeux.now)
-        self._rest(exchange, session)
+        return batch.has_repeats or not self._state.hub.store.is_prompt
 
     def _send_when_known(
-        self, exchange: Exchange, session: Session, messages: Sequence[Event]
+        self, exchange: Exchange, session: Session, batch: Batch, now: float
     ) -> None:
-        client_id, carried = session.client_id, session.queue.carried
-        authorized_at = session.authorized_at
+        client_id, authorized_at = session.client_id, session.authorized_at
         session.carrier = exchange.carrier
-        if session.held is None:
-            # It is not the client who takes its time.
-            self._bayeux.clock.rest(session)
-        if session.state is _GONE:
-            # So late nothing travels any more, and what is told of an end is told with it.
-            self._bayeux.exits.discard(session, Reason.SESSION_ENDED)
+        if session.held_connect is None:
+            # The timeout must not run while the store is slow.
+            self._clock.await_return(session, now)
+        if session.state in GONE:
+            # A reply after the end carries no messages; the rest of the queue is discarded.
+            self._undelivered.discard(session, Reason.SESSION_ENDED)
 
-        def send() -> None:
+        def send(now: float) -> None:
             if session.has_left or session.client_id != client_id:
                 exchange.carrier.answer(exchange, ())
             elif session.authorized_at == authorized_at:
-                self._send(exchange, session, messages, carried)
+                self._send(exchange, session, batch, now)
             else:
-                # It may not have some of these any more; those that are left come again.
-                self._send(exchange, session, (), carried)
-                self._not_written(session, carried)
+                # The session may have lost rights to some of these; what is left is redelivered.
+                self._send(exchange, session, NO_BATCH, now)
+                self._not_written(session, batch, now)
 
-        self._bayeux.hub.keeper.after(send)
+        self._state.when_kept(send)
 
-    def _send(
-        self,
-        exchange: Exchange,
-        session: Session,
-        messages: Sequence[Event],
-        carried: Carried | None,
-    ) -> None:
-        """With `carried` something may have been handed over since."""
-        carrier = exchange.carrier
-        taken = carrier.answer(exchange, messages)
-        if messages:
-            if taken:
-                session.lazy_due = 0.0
-                self._written(session, carried)
+    def _send(self, exchange: Exchange, session: Session, batch: Batch, now: float) -> None:
+        """Send replies and messages."""
+        is_taken = exchange.carrier.answer(exchange, batch.events)
+        if batch.messages:
+            if is_taken:
+                self._written(session, batch, now)
             else:
-                self._not_written(session, carried)
-            if carrier.is_draining():
-                self._bayeux.sessions.timers.ring_by(session, self._bayeux.now)
-        self._rest(exchange, session)
+                self._not_written(session, batch, now)
+        self._rest(exchange, session, now)
 
-    def _rest(self, exchange: Exchange, session: Session) -> None:
-        """The client has its answer, and its time runs."""
-        if session.state is _GONE:
-            self._bayeux.exits.discard(session, Reason.SESSION_ENDED)
-        elif session.held is None and (exchange.connect is not None or exchange.is_handshake):
+    def _settle_waiting(self, session: Session, now: float) -> None:
+        """Settle what a plain session was sent straight from its queue.
+
+        Most messages go this way. Without a batch they take the core half the time.
+        """
+        session.lazy_due = 0.0
+        if session.queue.count:
+            self._journal.written(session, session.queue.waiting, now)
+            session.queue.settle_waiting()
+
+    def _rest(self, exchange: Exchange, session: Session, now: float) -> None:
+        """Start the session's timeout, because the client has its reply."""
+        if exchange.carrier.is_draining():
+            self._state.sessions.timers.ring_by(session, now)
+        if session.state in GONE:
+            self._undelivered.discard(session, Reason.SESSION_ENDED)
+        elif session.held_connect is None and (
+            exchange.connect is not None or exchange.is_handshake
+        ):
             session.carrier = exchange.carrier
-            self._bayeux.clock.rest(session)
+            self._clock.await_return(session, now)
 
-    def _carries(self, exchange: Exchange, session: Session) -> bool:
-        """Whether waiting messages travel with an answer that is not a connect's."""
-        if session.dispatcher is not None and not session.flows(self._bayeux.now):
+    def _carries(self, exchange: Exchange, session: Session, now: float) -> bool:
+        """Return whether waiting messages may travel with a reply that is not to a connect."""
+        if session.dispatcher is not None and not session.flows(now):
             return False
         if exchange.is_handshake:
-            # With a part of them the client would wait for the others.
-            allowed = self._bayeux.options.allow_message_delivery_during_handshake
-            return allowed and not session.queue.window
-        if session.state is _GONE:
+            allowed = self._state.options.allow_message_delivery_during_handshake
+            return allowed and self.carries_all(session)
+        if session.state in GONE:
             return True
         if session.deliver_only:
             return False
         return exchange.carrier.connection_type is not ConnectionType.CALLBACK_POLLING
 
-    def take(self, session: Session) -> Sequence[Event]:
-        """What is to be handed over now, in the form that this session gets it."""
-        queue, bayeux = session.queue, self._bayeux
-        if queue.mortals:
-            bayeux.exits.expire(session)
+    def carries_all(self, session: Session) -> bool:
+        """Whether one reply may carry all messages that wait.
+
+        A handshake's reply carries all or none: the client waits for the announced number.
+        """
+        queue = session.queue
+        return not queue.window and not 0 <= self._most_of_reply(session) < queue.count
+
+    def hand_over(self, session: Session, now: float) -> Batch:
+        """Hand over what may go now, as events for this session."""
+        if session.queue.mortals:
+            self._undelivered.expire(session)
         if session.unfinished or session.reauthorization is not None:
-            return ()
+            return NO_BATCH
         if session.is_durable and self.lacks_store:
-            return ()
-        limit = -1 if session.terms is None else session.terms.max_entries
+            return NO_BATCH
+        limit = self._most_of_reply(session)
         dispatcher = session.dispatcher
-        if dispatcher is not None and not (dispatcher.is_calm or dispatcher.flows(bayeux.now)):
+        if dispatcher is not None and not (dispatcher.is_calm or dispatcher.flows(now)):
             limit = 0
-        messages = None
-        if limit < 0 and (not queue.window or queue.window >= queue.count):
-            messages = queue.pass_on(bayeux.now, bayeux.guard.held)
-        if messages is None:
-            return self._take_again(session, limit)
-        first = queue.seq - len(messages) + 1
-        if session.is_durable:
-            if messages:
-                ids = [message.id for message in messages]
-                bayeux.hub.keeper.hand_over(session.key, Batch(queue.batch, first, ids))
-        elif self._handed_out is not None and messages and queue.settling is not _WRITTEN:
-            self._handed_out.add(session, messages, bayeux.now)
-        dress = session.dress
-        return messages if dress is None else dress.first(session, messages, first)
+        batch = self._hand_overs.hand_over(session, limit, now)
+        if batch.set_aside:
+            # They wait again, so their lifetimes count again.
+            self._expiry.watch(session)
+        if session.decorator is not None:
+            batch.events = session.decorator.decorate(session, batch)
+        return batch
 
-    def _take_again(self, session: Session, limit: int) -> Sequence[Event]:
-        """As `take`, if something was handed over before, or not all may be handed over now."""
-        queue, bayeux = session.queue, self._bayeux
-        if queue.handed:
-            bayeux.settlement.lost(session, bayeux.now)
-        if limit and session.state is not _GONE:
-            # Of what travels with a goodbye nothing is tried again.
-            limit = bayeux.settlement.make_room(session, limit)
-        entries = queue.hand_over(bayeux.now, limit, bayeux.guard.held)
-        # What the receiver had, and finds no place in this batch, waits again.
-        bayeux.expiry.watch(session)
-        if self._witness is not None:
-            self._witness.handed_again(session, entries)
-        if session.is_durable:
-            bayeux.settlement.mark(session, entries)
-            bayeux.settlement.mark(session, queue.set_aside)
-        dress = session.dress
-        if dress is None:
-            return [entry.message for entry in entries]
-        return dress.again(session, entries)
+    def _most_of_reply(self, session: Session) -> int:
+        """How many messages the next reply may carry; negative for all."""
+        limit = -1 if session.terms is None else session.terms.max_entries
+        if session.is_durable and session.queue.count > _MOST_DURABLE:
+            return min(limit, _MOST_DURABLE) if limit >= 0 else _MOST_DURABLE
+        return limit
 
-    def may_take(self, session: Session) -> bool:
-        """Whether anything may be handed over now: what is kept waits while the store is away."""
+    def may_take(self, session: Session, now: float) -> bool:
+        """Return whether anything may be handed over now; durable queues wait for the store."""
         dispatcher = session.dispatcher
-        if dispatcher is not None and not (
-            dispatcher.is_calm or dispatcher.flows(self._bayeux.now)
-        ):
+        if dispatcher is not None and not (dispatcher.is_calm or dispatcher.flows(now)):
             return False
         if session.unfinished:
-            # It may say of this that it does not want it.
+            # The rest of its request may refuse what would be handed over.
             return False
         if session.reauthorization is not None:
-            # Some of this may be none of its business any more.
+            # The session may lose its right to some of these messages.
             return False
         return not (session.is_durable and self.lacks_store)
 
     @property
     def lacks_store(self) -> bool:
-        """Whether the store could not be told how far a durable session's entries have come.
+        """Whether the store cannot record hand-overs to durable sessions now.
 
-        Then no batch is counted either: after a restart it would speak for what it did not carry.
+        Batches are not numbered either then: after a restart, acks would settle
+        the wrong entries.
         """
         has_store = self._has_store
-        return not (self._bayeux.hub.keeper.is_available if has_store is None else has_store)
+        return not (self._state.hub.store.is_available if has_store is None else has_store)
 
-    def _written(self, session: Session, carried: Carried | None) -> None:
-        queue, bayeux = session.queue, self._bayeux
-        settled = queue.written(carried)
-        if settled:
-            if self._written_out is not None and not session.is_durable:
-                self._written_out.add(session, settled, bayeux.now)
-            bayeux.settlement.acked(session, settled, bayeux.now)
+    def _written(self, session: Session, batch: Batch, now: float) -> None:
+        session.lazy_due = 0.0
+        if not session.can_refuse:
+            self._settlement.took(session, session.queue.written(batch), now)
         if session.oneway:
-            oneway = self._oneway(session, session.oneway, carried)
-            bayeux.settlement.took(session, queue.settle(oneway), bayeux.now)
+            oneway = self._oneway(session, session.oneway, batch)
+            self._settlement.took(session, session.queue.settle(oneway), now)
 
-    def _oneway(self, session: Session, oneway: set[str], carried: Carried | None) -> list[int]:
-        """What nobody will say anything of: its subscription wants it just to be written."""
-        handed, numbers = session.queue.handed, (carried or session.queue.carried).numbers
+    def _oneway(self, session: Session, oneway: set[str], batch: Batch) -> list[int]:
+        """Return the numbers of entries with a oneway subscription: being written settles them."""
+        handed = session.queue.in_flight()
         return [
             seq
-            for seq in numbers
+            for seq in batch.numbers
             if seq in handed and session.subscription(handed[seq].message.channel) in oneway
         ]
 
-    def _not_written(self, session: Session, carried: Carried | None) -> None:
-        is_back = self._bayeux.settlement.not_written(session, carried, self._bayeux.now)
-        self._bayeux.expiry.watch(session)
-        if is_back and session.held is not None:
-            # It has asked again meanwhile.
-            self._bayeux.hub.make_ready(session)
+    def _not_written(self, session: Session, batch: Batch, now: float) -> None:
+        is_back = self._hand_overs.not_written(session, batch, now)
+        self._expiry.watch(session)
+        if is_back and session.held_connect is not None:
+            # Another connect has arrived meanwhile.
+            self._state.hub.make_ready(session)
 
-    def release(self, session: Session, exchange: Exchange) -> None:
+    def release(self, session: Session, exchange: Exchange, now: float) -> None:
         """Answer the held connect."""
-        self._bayeux.sessions.unhold(session, exchange)
-        self.complete(exchange)
+        self._state.sessions.release_connect(session, exchange)
+        self.complete(exchange, now)
 
-    def release_with(self, session: Session, exchange: Exchange, advice: Json) -> None:
-        """Answer the held connect, with this advice."""
+    def release_with(self, session: Session, exchange: Exchange, advice: Json, now: float) -> None:
+        """Answer the held connect with this advice."""
         if exchange.connect is not None:
             exchange.connect[1]["advice"] = advice
-        self.release(session, exchange)
+        self.release(session, exchange, now)
 
-    def dismiss(self, session: Session) -> None:
+    def dismiss(self, session: Session, now: float) -> None:
         """Answer the session's held connect for the last time."""
-        if session.held is not None:
-            advice = reconnect_advice(self._bayeux.options, "none")
-            self.release_with(session, session.held, advice)
+        if session.held_connect is not None:
+            advice = reconnect_advice(self._state.options, "none")
+            self.release_with(session, session.held_connect, advice, now)
 
     def refuse_held(self, session: Session, refused: Refused) -> None:
-        """Answer the held connect, which nothing travels with, by an error."""
-        exchange = session.held
+        """Answer the held connect with an error and without messages."""
+        exchange = session.held_connect
         if exchange is not None:
-            self._bayeux.sessions.unhold(session, exchange)
+            self._state.sessions.release_connect(session, exchange)
             if exchange.connect is not None:
                 _, reply, _ = exchange.connect
                 refused.fill(reply)
@@ -325,27 +304,22 @@ class Answers:
             exchange.carrier.answer(exchange, ())
 
     def supersede(self, session: Session, exchange: Exchange) -> None:
-        """A newer connect has come: the held one is answered as overtaken."""
+        """Answer the held connect because a newer one has arrived."""
         exchange.is_superseded = True
-        self.refuse_held(session, Refused(BayeuxError.CONNECT_SUPERSEDED))
+        self.refuse_held(session, Refused(ErrorReply.CONNECT_SUPERSEDED))
 
-    def _push(self, session: Session, pipe: Pipe) -> None:
+    def _push(self, session: Session, pipe: Pipe, now: float) -> None:
         if pipe.is_draining():
             return
-        queue = session.queue
-        if session.is_plain and pipe.push(queue.waiting):
-            session.lazy_due = 0.0
-            if self._written_out is not None:
-                self._written_out.add(session, queue.waiting, self._bayeux.now)
-            queue.pour_out()
+        if session.is_plain and pipe.push(session.queue.waiting):
+            self._settle_waiting(session, now)
             return
-        messages = self.take(session)
-        if not messages:
+        batch = self.hand_over(session, now)
+        if not batch.messages:
             return
-        if pipe.push(messages):
-            session.lazy_due = 0.0
-            self._written(session, None)
+        if pipe.push(batch.events):
+            self._written(session, batch, now)
         else:
-            # The connection is about to be lost; nobody is told anything over it any more.
-            self._bayeux.settlement.not_written(session, None, self._bayeux.now)
-            self._bayeux.expiry.watch(session)
+            # The connection is about to close, so nothing more is sent on it.
+            self._hand_overs.not_written(session, batch, now)
+            self._expiry.watch(session)

@@ -1,45 +1,66 @@
-"""What one turn of the event loop has no time for goes on in later ones."""
+"""Work that one turn of the event loop has no time for, continued in later turns."""
 
+import logging
 from collections import deque
 from collections.abc import Callable
 
-# Does a piece of the work; whether any is left.
-Work = Callable[[], bool]
+log = logging.getLogger(__name__)
+
+# Does a piece of work at the given time; returns whether any is left.
+Work = Callable[[float], bool]
+# Runs later, with the time, for example once the store has answered.
+Step = Callable[[float], None]
 
 
 class Backlog:
-    """Works that take turns, a piece of each, until the time of the turn is over.
+    """Does one piece of each work in rotation until the turn's time is over.
 
     Args:
         wake: Asks for another turn.
-        is_turn_over: Whether the time of this one is over.
+        is_turn_over: Returns whether the turn's time is over.
     """
 
     def __init__(self, wake: Callable[[], None], is_turn_over: Callable[[], bool]) -> None:
         self._wake = wake
         self._is_turn_over = is_turn_over
         self._works: deque[Work] = deque()
+        self._steps: deque[Step] = deque()
 
     def __bool__(self) -> bool:
-        """Whether anything is left."""
+        """Whether any work is left."""
         return bool(self._works)
 
-    def begin(self, work: Work) -> None:
-        """Do this, which is not under way yet."""
+    def begin(self, work: Work, now: float) -> None:
+        """Start new work, which must not be in the backlog already."""
         self._works.append(work)
-        self.go_on()
+        self.go_on(now)
 
     def add(self, work: Work) -> None:
-        """Do this when the turn ends, and in later ones."""
+        """Do the work at the end of the turn, and in later turns."""
         self._works.append(work)
         self._wake()
 
-    def go_on(self) -> None:
-        """Do what there is time for, and at least one piece."""
+    def at_turn_end(self, step: Step) -> None:
+        """Run the step at the end of the turn before other work: somebody waits for it."""
+        self._steps.append(step)
+        self._wake()
+
+    def end_turn(self, now: float) -> None:
+        """Run the steps for the end of the turn."""
+        steps = self._steps
+        while steps:
+            step = steps.popleft()
+            try:
+                step(now)
+            except BaseException:
+                log.exception("what waited for the end of a turn failed")
+
+    def go_on(self, now: float) -> None:
+        """Do the work that the turn has time for, at least one piece."""
         works = self._works
         while works:
             work = works.popleft()
-            if work():
+            if work(now):
                 works.append(work)
             if works and self._is_turn_over():
                 self._wake()

@@ -1,25 +1,24 @@
-"""What one address or one subject may cost the server in a while; whatever is beyond gets 429."""
+"""Budgets of addresses and subjects per second; requests beyond them get 429."""
 
 from collections.abc import Sequence
 from math import ceil
 from typing import TYPE_CHECKING
 
-from app.bayeux.advice import reconnect_advice
-from app.bayeux.caller import Caller
-from app.bayeux.errors import BayeuxError, Refused, RequestRefused
-from app.bayeux.options import BudgetRates
-from app.delivery.buckets import Buckets, Rate
-from app.delivery.error_codes import HOLDBACK
-from app.delivery.notices import OVERSPENT
-from app.delivery.receivers import NOBODY
-from app.delivery.verdicts import Verdict
+from holdfast.bayeux.advice import reconnect_advice
+from holdfast.bayeux.buckets import Buckets, Rate
+from holdfast.bayeux.caller import Caller
+from holdfast.bayeux.errors import ErrorReply, Refused, RequestRefused
+from holdfast.bayeux.options import BudgetRates
+from holdfast.bayeux.server_state import ServerState
+from holdfast.delivery.error_codes import HOLDBACK
+from holdfast.delivery.notices import OVERSPENT
+from holdfast.delivery.receivers import NOBODY
+from holdfast.delivery.verdicts import Verdict
 
 if TYPE_CHECKING:
-    from app.bayeux.exchange import Exchange
-    from app.bayeux.server import Bayeux
-    from app.bayeux.sessions import Session
+    from holdfast.bayeux.sessions import Exchange, Session
 
-# Seconds whose tokens a bucket holds: bursts of this length pass at any rate.
+# Seconds of tokens in a full bucket: bursts of this length always pass.
 BURST_S = 10
 
 
@@ -28,7 +27,7 @@ class Budget:
 
     def __init__(self, kind: str, per_s: int) -> None:
         self.kind = kind
-        # How often it was not enough.
+        # How often a request exceeded the budget.
         self.overspent = 0
         self._is_limited = per_s > 0
         rate = Rate(burst=max(per_s, 1) * BURST_S, per_s=float(max(per_s, 1)))
@@ -36,9 +35,9 @@ class Budget:
         self._subjects = Buckets(rate)
 
     def spend(self, network: str, subject: str, now: float, count: int = 1) -> float:
-        """Zero if both have as much left, and it is spent; otherwise in how many seconds.
+        """Spend the count for both, or nothing: return zero, or the seconds until both have enough.
 
-        Without a network, or a name, there is nothing on this side to spend.
+        An empty network or subject is not counted.
         """
         if not self._is_limited:
             return 0.0
@@ -54,10 +53,10 @@ class Budget:
 
 
 class Budgets:
-    """All budgets of a server. Who calls from an address that is not counted spends nothing."""
+    """All budgets of a server. Callers without a network have no address budget."""
 
-    def __init__(self, bayeux: "Bayeux", rates: BudgetRates) -> None:
-        self._bayeux = bayeux
+    def __init__(self, state: ServerState, rates: BudgetRates) -> None:
+        self._state = state
         self.requests = Budget("requests", rates.requests)
         self.handshakes = Budget("handshakes", rates.handshakes)
         self.publishes = Budget("publishes", rates.publishes)
@@ -66,23 +65,23 @@ class Budgets:
         self.all = (self.requests, self.handshakes, self.publishes, self.bytes, self.letters)
 
     def admit(self, caller: Caller, now: float) -> None:
-        """Spend what an HTTP request costs its address. Raises `RequestRefused`."""
+        """Charge an HTTP request to its address. Raises `RequestRefused`."""
         self._admit(self.requests, caller.network, now, 1)
 
     def admit_bytes(self, caller: Caller, size: int, now: float) -> None:
-        """Spend what the body of a request costs its address. Raises `RequestRefused`."""
+        """Charge the body of a request to its address. Raises `RequestRefused`."""
         self._admit(self.bytes, caller.network, now, size)
 
     def _admit(self, budget: Budget, network: str, now: float, count: int) -> None:
         wait_s = budget.spend(network, NOBODY, now, count)
         if wait_s > 0.0:
-            self._tell(budget, network, NOBODY)
-            raise RequestRefused(BayeuxError.BUDGET_EXCEEDED, wait_s=wait_s)
+            self._report(budget, network, NOBODY)
+            raise RequestRefused(ErrorReply.BUDGET_EXCEEDED, wait_s=wait_s)
 
     def spend_request(self, exchange: "Exchange", size: int) -> Refused | None:
-        """Spend what `admit` could not, of its subject, and over a socket of its address, too.
+        """Charge a request to its subject and, over a socket, also to its address.
 
-        None if that is left; otherwise how its messages are refused, each by itself.
+        Returns None, or the refusal for each of the request's messages.
         """
         network, session = exchange.caller.network, exchange.session
         subject = NOBODY if session is None else session.subject
@@ -90,49 +89,48 @@ class Budgets:
         if not of_address and subject == NOBODY:
             return None
         for budget, count in ((self.requests, 1), (self.bytes, size)):
-            wait_s = budget.spend(of_address, subject, self._bayeux.now, count)
+            wait_s = budget.spend(of_address, subject, exchange.now, count)
             if wait_s > 0.0:
                 return self._refused(budget, network, subject, wait_s)
         return None
 
-    def spend_handshake(self, caller: Caller) -> None:
-        """Raises `Refused`; so do all below."""
-        self._spend(self.handshakes, caller.network, NOBODY, 1)
+    def spend_handshake(self, caller: Caller, now: float) -> None:
+        """Charge a handshake. Raises `Refused`, as do all methods below."""
+        self._spend(self.handshakes, caller.network, NOBODY, 1, now)
 
-    def spend_claim(self, session: "Session") -> None:
-        """A handshake, whose address was counted, turns out to be this subject's."""
+    def spend_claim(self, session: "Session", now: float) -> None:
+        """Charge a handshake to the subject that it turned out to be for."""
         network, subject = session.caller.network, session.subject
-        wait_s = self.handshakes.spend("", subject, self._bayeux.now) if network else 0.0
+        wait_s = self.handshakes.spend("", subject, now) if network else 0.0
         if wait_s > 0.0:
             raise self._refused(self.handshakes, network, subject, wait_s)
 
-    def spend_publish(self, session: "Session") -> None:
-        self._spend(self.publishes, session.caller.network, session.subject, 1)
+    def spend_publish(self, session: "Session", now: float) -> None:
+        self._spend(self.publishes, session.caller.network, session.subject, 1, now)
 
-    def spend_letters(self, session: "Session", verdicts: Sequence[Verdict]) -> None:
-        """What verdicts may make of dead letters."""
+    def spend_letters(self, session: "Session", verdicts: Sequence[Verdict], now: float) -> None:
+        """Charge the dead letters that the verdicts may cause."""
         count = len([each for each in verdicts if not each.ok and each.code is not HOLDBACK])
         if count:
-            self._spend(self.letters, session.caller.network, session.subject, count)
+            self._spend(self.letters, session.caller.network, session.subject, count, now)
 
-    def _spend(self, budget: Budget, network: str, subject: str, count: int) -> None:
+    def _spend(self, budget: Budget, network: str, subject: str, count: int, now: float) -> None:
         if network:
-            wait_s = budget.spend(network, subject, self._bayeux.now, count)
+            wait_s = budget.spend(network, subject, now, count)
             if wait_s > 0.0:
                 raise self._refused(budget, network, subject, wait_s)
 
     def _refused(self, budget: Budget, network: str, subject: str, wait_s: float) -> Refused:
-        self._tell(budget, network, subject)
-        bayeux = self._bayeux
+        self._report(budget, network, subject)
         if budget is self.handshakes:
-            # Who comes back together would be refused together.
-            delay_s = wait_s + bayeux.admission.delay_s()
-            advice = reconnect_advice(bayeux.options, "handshake", delay_s)
+            # Clients that come back together would be refused together.
+            delay_s = wait_s + self._state.admission.delay_s()
+            advice = reconnect_advice(self._state.options, "handshake", delay_s)
         else:
-            # Not a moment too early: it would be refused again.
-            advice = reconnect_advice(bayeux.options, "retry", ceil(wait_s * 1000) / 1000)
-        return Refused(BayeuxError.BUDGET_EXCEEDED, budget.kind, advice=advice)
+            # Not earlier: the request would be refused again.
+            advice = reconnect_advice(self._state.options, "retry", ceil(wait_s * 1000) / 1000)
+        return Refused(ErrorReply.BUDGET_EXCEEDED, budget.kind, advice=advice)
 
-    def _tell(self, budget: Budget, network: str, subject: str) -> None:
+    def _report(self, budget: Budget, network: str, subject: str) -> None:
         who = network if subject == NOBODY else f"{network} as {subject}"
-        self._bayeux.notices.tell(OVERSPENT, who, budget.kind)
+        self._state.notices.report(OVERSPENT, who, budget.kind)

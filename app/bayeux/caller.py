@@ -1,26 +1,26 @@
-"""The request behind a message, for extensions that decide by it who a client is."""
+"""The request behind a message, by which extensions may identify its client."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-# What may stand around a cookie's name. Other white space is part of it: any host of the domain can
-# set a cookie whose name is one such character and `__Host-...`.
+# White space around a cookie's name. Other white space belongs to the name: any host of the domain
+# can set a cookie with such a character before `__Host-...`.
 _SPACE = " \t"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Caller:
-    """Who sent a request, as HTTP tells it; over WebSocket, who sent the upgrade request."""
+    """The sender of a request, from HTTP; over WebSocket, of the upgrade request."""
 
     # The client's IP address: behind trusted proxies, the one that they forward. Empty if there is
     # none, as over a Unix socket.
     address: str = ""
-    # What limits per address count by: the address, or the /64 of an IPv6 one. Empty for callers
+    # The key of limits per address: the address, or the /64 of an IPv6 one. Empty for callers
     # that are not counted: this machine, and proxies that forward no address.
     network: str = ""
-    # Names are found in any case. They have secrets in them, so they are never printed.
+    # Names are case-insensitive. Values include secrets, so they are never printed.
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    # Whether a trusted proxy passed the request on: headers that it sets mean nothing otherwise.
+    # Whether a trusted proxy passed the request on: otherwise its headers prove nothing.
     is_proxied: bool = False
     # Whether the client speaks TLS, to this server or to a trusted proxy.
     is_secure: bool = False
@@ -29,7 +29,7 @@ class Caller:
     tls_subject: tuple[tuple[str, str], ...] = ()
 
     def cookies(self, name: str) -> list[str]:
-        """All values of the cookie, in the order in which they were sent.
+        """Return all values of the cookie, in the order in which they were sent.
 
         There may be several: other hosts of the same domain can set a cookie of the same name.
         """
@@ -37,7 +37,7 @@ class Caller:
 
 
 def cookie_values(lines: Iterable[str], name: str) -> Iterator[str]:
-    """All values of a cookie in `Cookie` headers, in the order in which they were sent."""
+    """Yield all values of a cookie in `Cookie` headers, in the order in which they were sent."""
     for line in lines:
         for pair in line.split(";"):
             found, _, value = pair.partition("=")
@@ -45,5 +45,5 @@ def cookie_values(lines: Iterable[str], name: str) -> Iterator[str]:
                 yield value.strip(_SPACE).strip('"')
 
 
-# Of requests that did not come over HTTP, and of sessions that no request came for yet.
+# For messages that did not come over HTTP, and for sessions without a request so far.
 UNKNOWN = Caller()

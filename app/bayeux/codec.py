@@ -1,4 +1,4 @@
-"""Bytes to messages and back. Whatever the bytes are: messages, or `RequestRefused`."""
+"""Decodes requests into messages and encodes replies."""
 
 import logging
 from collections.abc import Sequence
@@ -7,66 +7,76 @@ from typing import Any
 
 import orjson
 
-from app.bayeux.errors import BayeuxError, RequestRefused
-from app.bayeux.hooks import names_of
-from app.bayeux.unfit import Salvage, Unfit
-from app.delivery.json_text import is_deeper, to_json, to_strict_json
+from holdfast.bayeux.errors import ErrorReply, RequestRefused
+from holdfast.bayeux.hooks import names_of
+from holdfast.bayeux.unfit import Salvage, Unfit
+from holdfast.delivery.json_text import is_deeper, to_json, to_strict_json
 
 Json = dict[str, Any]
 
 log = logging.getLogger(__name__)
 
-# Their number is about that of the values, with arrays and objects counted twice, and tells best
-# how long it takes to make and to look through what they separate.
+# The number of these bytes approximates the number of values, with arrays and objects counted
+# twice: the best cheap estimate of the time that decoding and checking take.
 _STRUCTURE = b"[]{},"
 _CONTENT = bytes(set(range(256)).difference(_STRUCTURE, b'"'))
 
 
 @dataclass(frozen=True, slots=True)
 class RequestLimits:
-    """Bounds of one request, whatever carried it."""
+    """Limits of one request, on any transport."""
 
     bytes: int = 4 * 1024 * 1024
     messages: int = 5000
     depth: int = 512
-    # An array or an object counts as two. To read so many takes some 20 ms.
-    values: int = 75_000
+    # An array or an object counts as two. Reading the default number takes some 15 ms.
+    values: int = 60_000
 
 
 def decode(body: bytes, limits: RequestLimits) -> list[Json]:
-    """The messages of a request, an array of objects or a single one; some may be `Unfit`.
+    """Decode a request, a single message or an array; messages that are not valid are `Unfit`.
 
-    Integers beyond 64 bits are the nearest doubles, as they are in browsers.
+    Integers beyond 64 bits become the nearest doubles, as in browsers. Raises `RequestRefused`.
     """
+    found = read(body, limits)
+    if isinstance(found, Salvage):
+        while not found.go_on():
+            pass
+        return found.messages
+    return found
+
+
+def read(body: bytes, limits: RequestLimits) -> list[Json] | Salvage:
+    """Decode a request, or return a `Salvage` if some of its messages may be unfit."""
     if len(body) > limits.bytes or _has_more_values(body, limits.values):
-        raise RequestRefused(BayeuxError.REQUEST_TOO_LARGE)
+        raise RequestRefused(ErrorReply.REQUEST_TOO_LARGE)
     try:
         decoded: object = orjson.loads(body)
     except orjson.JSONDecodeError:
-        decoded = Salvage(limits.messages, limits.depth).read(body)
+        return Salvage(body, limits.messages, limits.depth)
     messages: list[Any] = decoded if isinstance(decoded, list) else [decoded]
     if not messages:
-        raise RequestRefused(BayeuxError.REQUEST_MALFORMED)
+        raise RequestRefused(ErrorReply.REQUEST_MALFORMED)
     if len(messages) > limits.messages:
-        raise RequestRefused(BayeuxError.REQUEST_TOO_LARGE)
+        raise RequestRefused(ErrorReply.REQUEST_TOO_LARGE)
     for message in messages:
         if not isinstance(message, dict):
-            raise RequestRefused(BayeuxError.REQUEST_MALFORMED)
+            raise RequestRefused(ErrorReply.REQUEST_MALFORMED)
     if len(body) > limits.depth and body.count(b"[") + body.count(b"{") > limits.depth:
         depth = limits.depth - isinstance(decoded, list)
         return [
-            Unfit(message, BayeuxError.MESSAGE_TOO_DEEP) if is_deeper(message, depth) else message
+            Unfit(message, ErrorReply.MESSAGE_TOO_DEEP) if is_deeper(message, depth) else message
             for message in messages
         ]
     return messages
 
 
 def _has_more_values(body: bytes, most: int) -> bool:
-    """Whether there is more than this to be made of the bytes."""
+    """Return whether the bytes encode more than `most` values."""
     if len(body) <= most or _weigh(body) <= most:
         return False
-    # What stands in texts does not count. Without escapes, texts are what is between quotation
-    # marks; a value has two texts at most: a name, and itself.
+    # Structure inside strings does not count. Without escapes, strings are what is between quotes;
+    # each value has at most two: a name and a string.
     if b"\\" in body:
         body = body.replace(b"\\\\", b"").replace(b'\\"', b"")
     bare = body.translate(None, _CONTENT)
@@ -80,16 +90,16 @@ def _weigh(body: bytes) -> int:
 
 
 def encode_reply(reply: Json, authors: Sequence[object] = ()) -> bytes:
-    """A reply as JSON; one that an extension made unfit for JSON is replaced: a reply is owed.
+    """Encode a reply; one that an extension made unencodable is replaced.
 
     Args:
-        authors: The extensions that may have done so.
+        authors: The extensions that may have changed the reply; for the log.
     """
     try:
         return to_strict_json(reply)
     except (TypeError, ValueError, RecursionError):
         names = names_of(authors)
-        log.exception("a reply cannot be written as JSON%s", f": {names}" if names else "")
-        told = {name: reply[name] for name in ("channel", "id") if name in reply}
-        error = BayeuxError.SERVER_FAULT.wire()
-        return to_json({**told, "successful": False, "error": error})
+        log.exception("a reply could not be encoded as JSON%s", f": {names}" if names else "")
+        named = {name: reply[name] for name in ("channel", "id") if name in reply}
+        error = ErrorReply.SERVER_FAULT.wire()
+        return to_json({**named, "successful": False, "error": error})

@@ -1,11 +1,12 @@
-"""Administrative commands: from a text to what is meant, and from there to a result."""
+"""Runs administrative commands, from their text to a result; `properties` lists them all."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, assert_never
+from typing import Any, Literal, Protocol
 
-from app.bayeux.codec import Json
-from app.bayeux.grammar import (
+from holdfast.bayeux.codec import Json
+from holdfast.bayeux.command_scope import CommandScope
+from holdfast.bayeux.grammar import (
     ABSENT,
     ILLEGAL,
     CommandRefused,
@@ -15,8 +16,8 @@ from app.bayeux.grammar import (
     Verb,
     parse,
 )
-from app.bayeux.omissions import OMITTED
-from app.bayeux.properties import (
+from holdfast.bayeux.omissions import OMITTED
+from holdfast.bayeux.properties import (
     CLIENT,
     MAX_ENTRIES,
     NODE,
@@ -28,15 +29,16 @@ from app.bayeux.properties import (
     QueueQuery,
     Reading,
     Setting,
-    Takes,
     Value,
+    ValueForm,
 )
-from app.bayeux.views import ClientView, NodeView, SessionView
-from app.delivery.json_text import to_json
+from holdfast.bayeux.session_status import find
+from holdfast.delivery.json_text import to_json
 
 INVALID = "user.admin.invalid"
-SWITCHED_OFF = "resource.admin.unavailable"
-# Who wants to wait for ever waits so long.
+NOT_ALLOWED = "user.security.authorization.notAuthorized"
+_OUR_FAULT = "internal.unknown"
+# The longest wait of a command, also if it asks to wait forever.
 LONGEST_WAIT_MS = 60_000
 
 _LEVELS: Mapping[Level, Mapping[str, Property[Any]]] = {
@@ -48,38 +50,39 @@ _BOOLEANS = {"true": True, "false": False}
 _MAX_DIGITS = 15
 
 
-class Registry(Protocol):
-    """Everything that commands are about."""
+class Note(Protocol):
+    """Adds an entry to the audit."""
 
-    node_id: str
-    now_ms: int
-    # False: the operator has switched commands off.
-    is_available: bool
-
-    def node(self) -> NodeView: ...
-    def client(self, subject: str) -> ClientView | None: ...
-    def session(self, key: str) -> SessionView | None: ...
+    def __call__(
+        self,
+        who: str,
+        action: str,
+        target: str,
+        *,
+        outcome: str = ...,
+        detail: Mapping[str, Any] | None = ...,
+    ) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command that makes sense; whether its target exists is another question."""
+    """A valid command; its target may not exist."""
 
     target: Target
     name: str
     meaning: Property[Any]
     argument: Argument
-    # The value is set; otherwise a setting is read.
+    # Whether the value is set; otherwise a setting is read.
     sets: bool
 
     @property
     def waits(self) -> bool:
-        """Whether it may take its time."""
+        """Whether the command may wait before it answers."""
         return isinstance(self.argument, QueueQuery) and self.argument.waiting_delay_ms > 0
 
     @property
     def changes(self) -> bool:
-        """Whether anything is different afterwards."""
+        """Whether the command changes anything."""
         if isinstance(self.argument, QueueQuery):
             return self.argument.consumable
         return self.sets or isinstance(self.meaning, Operation)
@@ -87,13 +90,13 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a command gave."""
+    """The result of a command."""
 
     # The absolute form, without arguments.
     command: str
-    # As text; several values are separated by line ends.
+    # The value as text; several values are separated by line ends.
     value: str
-    # For what was set: OK, and the absolute command with its value.
+    # For a set value: OK, and the absolute command with its value.
     state: Literal["OK"] | None = None
     info: str | None = None
     # The entries of a queue, as events.
@@ -101,15 +104,15 @@ class Result:
 
 
 def understand(text: str, value: str | None = None, verb: Verb | None = None) -> Command:
-    """What the text asks for; raises `CommandRefused`.
+    """Return the command that the text asks for; raises `CommandRefused`.
 
-    A value to set may come beside the text, and so may the verb, where something else tells it.
+    The value to set, and the verb, may also be given beside the text.
     """
     phrase = parse(text)
     if verb is not None and phrase.verb not in (None, verb):
-        raise CommandRefused(INVALID, f"this is the place to {verb.value} only")
+        raise CommandRefused(INVALID, f"this request can only {verb.value}")
     if phrase.arguments is not None and value is not None:
-        raise CommandRefused(INVALID, "there are two values")
+        raise CommandRefused(INVALID, "both the command and the request have a value")
     level = phrase.target.level
     found = _LEVELS[level].get(phrase.name)
     if found is None:
@@ -117,7 +120,7 @@ def understand(text: str, value: str | None = None, verb: Verb | None = None) ->
     arguments = phrase.arguments if value is None else tuple(value.split("&"))
     sets = _sets(phrase, found, verb or phrase.verb, has_value=arguments is not None)
     argument: Argument = None
-    # Whoever reads a value may say anything behind it, as in xmlBlaster.
+    # As in xmlBlaster, arguments of a command that only reads are ignored.
     if sets or isinstance(found, Operation | Listing):
         argument = _argument(found, arguments or ())
     return Command(phrase.target, phrase.name, found, argument, sets)
@@ -125,8 +128,10 @@ def understand(text: str, value: str | None = None, verb: Verb | None = None) ->
 
 def _unknown(level: Level, name: str) -> CommandRefused:
     if name in OMITTED[level]:
-        return CommandRefused(ABSENT, f"this server has no {name} of a {level.value}")
-    return CommandRefused(ILLEGAL, f"there is no property {name} of a {level.value}")
+        return CommandRefused(
+            ABSENT, f"this server does not have the {level.value} property {name}"
+        )
+    return CommandRefused(ILLEGAL, f"a {level.value} has no property {name}")
 
 
 def _sets(phrase: Phrase, found: Property[Any], verb: Verb | None, *, has_value: bool) -> bool:
@@ -138,26 +143,26 @@ def _sets(phrase: Phrase, found: Property[Any], verb: Verb | None, *, has_value:
 
 
 def _argument(found: Property[Any], arguments: tuple[str, ...]) -> Argument:
-    takes = Takes.NOTHING if isinstance(found, Reading) else found.takes
+    takes = ValueForm.NOTHING if isinstance(found, Reading) else found.takes
     match takes, arguments:
-        case Takes.NOTHING, ():
+        case ValueForm.NOTHING, ():
             return None
-        case Takes.BOOLEAN, (text,) if text.lower() in _BOOLEANS:
+        case ValueForm.BOOLEAN, (text,) if text.lower() in _BOOLEANS:
             return _BOOLEANS[text.lower()]
-        case Takes.COUNT, (text,):
+        case ValueForm.COUNT, (text,):
             count = _number(text)
             return QueueQuery(min(count, MAX_ENTRIES)) if isinstance(found, Listing) else count
-        case Takes.CHANNEL, (text,) if text:
+        case ValueForm.CHANNEL, (text,) if text:
             return text
-        case Takes.QUERY, _:
+        case ValueForm.QUERY, _:
             return _query(arguments)
         case _:
-            raise CommandRefused(ILLEGAL, f"behind the = stands {takes.value}")
+            raise CommandRefused(ILLEGAL, f"the value after the = must be {takes.value}")
 
 
 def _number(text: str) -> int:
     if not (text.isascii() and text.isdecimal()) or len(text) > _MAX_DIGITS:
-        raise CommandRefused(ILLEGAL, f"behind the = stands {Takes.COUNT.value}")
+        raise CommandRefused(ILLEGAL, f"the value after the = must be {ValueForm.COUNT.value}")
     return int(text)
 
 
@@ -166,13 +171,13 @@ def _query(arguments: tuple[str, ...]) -> QueueQuery:
     for argument in filter(None, arguments):
         name, _, text = argument.partition("=")
         if name in given or name not in ("maxEntries", "maxSize", "consumable", "waitingDelay"):
-            raise CommandRefused(ILLEGAL, f"behind the = stand {Takes.QUERY.value}")
+            raise CommandRefused(ILLEGAL, f"the value after the = must be {ValueForm.QUERY.value}")
         given[name] = text
     if given.get("maxSize", "-1") != "-1":
-        raise CommandRefused(ILLEGAL, "maxSize can be -1 only")
+        raise CommandRefused(ILLEGAL, "maxSize must be -1")
     consumable = given.get("consumable", "false").lower()
     if consumable not in _BOOLEANS:
-        raise CommandRefused(ILLEGAL, "consumable is true or false")
+        raise CommandRefused(ILLEGAL, "consumable must be true or false")
     return QueueQuery(
         max_entries=min(_number(given.get("maxEntries", "1")), MAX_ENTRIES),
         consumable=_BOOLEANS[consumable],
@@ -181,37 +186,59 @@ def _query(arguments: tuple[str, ...]) -> QueueQuery:
 
 
 def _delay(text: str) -> int:
-    """Whatever is negative means for ever."""
+    """Parse a delay; a negative one means forever."""
     if text.startswith("-") and _number(text[1:]):
         return LONGEST_WAIT_MS
     return min(_number(text), LONGEST_WAIT_MS)
 
 
-def run(command: Command, registry: Registry, who: str) -> Result:
-    """Carry the command out; raises `CommandRefused`, and nothing has changed then."""
-    if not registry.is_available:
-        raise CommandRefused(SWITCHED_OFF, "commands are switched off")
-    if command.target.node not in (None, registry.node_id):
-        raise CommandRefused(ILLEGAL, f"this is node {registry.node_id}")
-    seen, argument = _find(command.target, registry), command.argument
-    name = f"{command.target.absolute(registry.node_id)}?{command.name}"
+def carry_out(
+    command: Command, scope: CommandScope, who: str, note: Note, *, is_allowed: bool = True
+) -> Result:
+    """Run a command; one that changes something is written to the audit, whatever its outcome.
+
+    A caller that may not change anything can still read.
+    """
+    if not command.changes:
+        return run(command, scope, who)
+    outcome = _OUR_FAULT
+    try:
+        if not is_allowed:
+            raise CommandRefused(NOT_ALLOWED, "this requires the operator's token")
+        result = run(command, scope, who)
+        outcome = "ok"
+    except CommandRefused as refused:
+        outcome = refused.code
+        raise
+    finally:
+        target = f"{command.target.absolute(scope.node)}?{command.name}"
+        note(who, "command", target, outcome=outcome, detail={"argument": command.argument})
+    return result
+
+
+def run(command: Command, scope: CommandScope, who: str) -> Result:
+    """Run a command; raises `CommandRefused` before any change."""
+    if command.target.node not in (None, scope.node):
+        raise CommandRefused(ILLEGAL, f"this node is named {scope.node}")
+    seen, argument = _find(command.target, scope), command.argument
+    name = f"{command.target.absolute(scope.node)}?{command.name}"
     match command.meaning:
         case Setting(set=put) if command.sets:
-            put(seen, argument, who)
+            put(scope, seen, argument, who)
             value = str(argument).lower()
             return Result(name, value, "OK", f"{name}={value}")
         case Reading(read=read) | Setting(read=read):
-            return Result(name, _told(read(seen, registry.now_ms)))
+            return Result(name, _text(read(scope, seen)))
         case Operation(do=do):
-            return Result(name, _told(do(seen, argument, who)))
+            return Result(name, _text(do(scope, seen, argument, who)))
         case Listing(list=entries):
             assert isinstance(argument, QueueQuery)  # noqa: S101 - `understand` has seen to it
-            found = list(entries(seen, argument, who))
+            found = list(entries(scope, seen, argument))
             lines = "\n".join(to_json(event).decode() for event in found)
             return Result(name, lines, entries=found)
 
 
-def _told(value: Value) -> str:
+def _text(value: Value) -> str:
     match value:
         case None:
             return ""
@@ -223,17 +250,14 @@ def _told(value: Value) -> str:
             return "\n".join(value)
 
 
-def _find(target: Target, registry: Registry) -> NodeView | ClientView | SessionView:
-    seen: NodeView | ClientView | SessionView | None
+def _find(target: Target, scope: CommandScope) -> Any:  # noqa: ANN401 - what the level is about
     match target.level:
         case Level.NODE:
-            seen = registry.node()
+            return None
         case Level.CLIENT:
-            seen = registry.client(target.subject)
+            if found := [each for each in scope.state.sessions if each.subject == target.subject]:
+                return found
         case Level.SESSION:
-            seen = registry.session(target.key)
-        case _:
-            assert_never(target.level)
-    if seen is None:
-        raise CommandRefused(ILLEGAL, f"there is no {target.level.value} of this name")
-    return seen
+            if (session := find(scope.state, target.key)) is not None:
+                return session
+    raise CommandRefused(ILLEGAL, f"no {target.level.value} has this name")

@@ -1,47 +1,46 @@
-"""`/meta/disconnect`: a session ends because its client says so."""
+"""`/meta/disconnect`: a client ends its session, or leaves it."""
 
 from collections.abc import Mapping
 from enum import Enum
 
-from app.bayeux.codec import Json
-from app.bayeux.errors import BayeuxError, Refused
-from app.bayeux.exchange import Exchange
-from app.bayeux.life import Input
-from app.bayeux.owing import owe
-from app.bayeux.qos import SAID_BY_RECEIVERS, QosInvalid, refuse_others
-from app.bayeux.server import Bayeux
-from app.bayeux.sessions import Session
-from app.bayeux.takeover import leave
-from app.delivery.counters import Reason
-from app.delivery.error_codes import GIVEN_UP
+from holdfast.bayeux.codec import Json
+from holdfast.bayeux.errors import ErrorReply, Refused
+from holdfast.bayeux.pending_replies import begin_pending
+from holdfast.bayeux.qos import SAID_BY_RECEIVERS, QosInvalid, refuse_others
+from holdfast.bayeux.session_life import SessionLife
+from holdfast.bayeux.sessions import Exchange, Session
+from holdfast.bayeux.takeover import leave
+from holdfast.delivery.counters import Reason
+from holdfast.delivery.error_codes import GIVEN_UP
+from holdfast.delivery.life import SessionInput
 
 _OPTIONS = SAID_BY_RECEIVERS | {"end", "discard"}
 
 
-class Parting(Enum):
-    """What a disconnect means for a named session; any other ends and is discarded."""
+class DisconnectMode(Enum):
+    """What a disconnect does to a named session; other sessions end and are discarded."""
 
-    # It waits for its next client.
+    # The session waits for its next client.
     LEAVES = "leaves"
-    # It ends, and what it did not get becomes dead letters.
+    # The session ends, and its queue becomes dead letters.
     ENDS = "ends"
-    # It ends, and what it did not get is discarded.
+    # The session ends, and its queue is discarded.
     DISCARDS = "discards"
 
 
-def parting_of(message: Json) -> Parting:
-    """What the client asks for. Raises `Refused`."""
+def parting_of(message: Json) -> DisconnectMode:
+    """Return the mode that the client requests. Raises `Refused`."""
     asked = (message.get("ext") or {}).get("delivery")
     if asked is None:
-        return Parting.LEAVES
+        return DisconnectMode.LEAVES
     try:
         return _parting(asked)
     except QosInvalid as invalid:
-        error = BayeuxError.DELIVERY_INVALID
+        error = ErrorReply.DELIVERY_INVALID
         raise Refused(error, "user.illegalArgument", str(invalid)) from invalid
 
 
-def _parting(asked: object) -> Parting:
+def _parting(asked: object) -> DisconnectMode:
     if not isinstance(asked, Mapping):
         raise QosInvalid("delivery")
     refuse_others(asked, _OPTIONS, {})
@@ -49,78 +48,75 @@ def _parting(asked: object) -> Parting:
         if not isinstance(asked.get(name), bool | None):
             raise QosInvalid(name)
     if asked.get("end"):
-        return Parting.DISCARDS if asked.get("discard") else Parting.ENDS
+        return DisconnectMode.DISCARDS if asked.get("discard") else DisconnectMode.ENDS
     if asked.get("discard"):
-        # A session that goes on keeps what waits for it.
+        # A session that continues keeps its queue.
         raise QosInvalid("discard")
-    return Parting.LEAVES
+    return DisconnectMode.LEAVES
 
 
 def disconnect(
-    bayeux: Bayeux, exchange: Exchange, session: Session, message: Json, reply: Json
+    life: SessionLife, exchange: Exchange, session: Session, message: Json, reply: Json
 ) -> bool:
-    """End the session. What still waits for it travels with this reply, if it may.
+    """End the session; waiting messages travel with this reply if they may.
 
-    A named session is only left, unless its client says that it shall end. Whether the reply is
-    complete is returned.
+    A named session only becomes away, unless its client ends it. Returns whether the reply is
+    complete.
     """
     parting = parting_of(message)
-    if session.owed_publishes:
-        _disconnect_when_published(bayeux, exchange, session, message, reply, parting)
+    if session.pending_publishes:
+        _disconnect_when_published(life, exchange, session, message, reply, parting)
         return False
-    if not _disconnect(bayeux, session, reply, parting):
+    if not _disconnect(life, session, reply, parting, exchange.now):
         return True
-    bayeux.hub.keeper.after(owe(bayeux, message, exchange, reply))
+    life.state.when_kept(begin_pending(life.answers, message, exchange, reply))
     return False
 
 
 def _disconnect_when_published(
-    bayeux: Bayeux,
+    life: SessionLife,
     exchange: Exchange,
     session: Session,
     message: Json,
     reply: Json,
-    parting: Parting,
+    parting: DisconnectMode,
 ) -> None:
     client_id, before = session.client_id, session.when_published
-    fulfil = owe(bayeux, message, exchange, reply)
+    fulfil = begin_pending(life.answers, message, exchange, reply)
 
-    def disconnect_then() -> None:
+    def disconnect_then(now: float) -> None:
         if before is not None:
-            before()
+            before(now)
         reply["successful"] = True
-        # Unless somebody else has taken it over meanwhile.
+        # Another client may have taken it over meanwhile.
         is_mine = session.client_id == client_id
-        if is_mine and _disconnect(bayeux, session, reply, parting):
-            bayeux.hub.keeper.after(fulfil)
+        if is_mine and _disconnect(life, session, reply, parting, now):
+            life.state.when_kept(fulfil)
         else:
-            fulfil()
+            fulfil(now)
 
     session.when_published = disconnect_then
 
 
-def _disconnect(bayeux: Bayeux, session: Session, reply: Json, parting: Parting) -> bool:
-    """Whether the reply waits: who hears that the session has ended may rely on its letters."""
+def _disconnect(
+    life: SessionLife, session: Session, reply: Json, parting: DisconnectMode, now: float
+) -> bool:
+    """Return whether the reply is complete; it waits for the store if it confirms letters."""
     reply["successful"] = True
     if session.has_left:
         return False
     is_named = session.terms is not None and session.terms.is_named
-    if is_named and parting is Parting.LEAVES:
-        leave(bayeux, session)
+    if is_named and parting is DisconnectMode.LEAVES:
+        leave(life, session, now)
         return False
-    leaves_letters = is_named and parting is Parting.ENDS
+    leaves_letters = is_named and parting is DisconnectMode.ENDS
     if leaves_letters:
-        _bury(bayeux, session)
-    # It had these, and may have acted on them: it is not told again while it leaves.
-    bayeux.exits.discard_handed(session, Reason.SESSION_ENDED)
+        why = "its session was ended by its client"
+        life.undelivered.dead_letter_all(session, GIVEN_UP, why, now)
+    # The client may have processed these: they are not redelivered while it leaves.
+    life.undelivered.discard_handed(session, Reason.SESSION_ENDED)
     # Before this reply: cometd.js closes its socket only when no connect is outstanding.
-    bayeux.answers.dismiss(session)
-    bayeux.exits.discard_handed(session, Reason.SESSION_ENDED)
-    bayeux.end(session, Input.DISCONNECT)
+    life.answers.dismiss(session, now)
+    life.undelivered.discard_handed(session, Reason.SESSION_ENDED)
+    life.ends.end(session, SessionInput.END if leaves_letters else SessionInput.DISCONNECT)
     return leaves_letters
-
-
-def _bury(bayeux: Bayeux, session: Session) -> None:
-    """Nobody comes back for what is in the queue, nor for what is still on its way into it."""
-    bayeux.exits.bury_all(session, GIVEN_UP, "its session was ended by its client", bayeux.now)
-    session.is_given_up = True

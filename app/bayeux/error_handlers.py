@@ -1,14 +1,14 @@
-"""Who is asked about failed deliveries before the table is, by channel."""
+"""Error handlers by channel: they are asked about failed deliveries before the table is."""
 
 from collections.abc import Sequence
 
-from app.bayeux.hooks import check_hook
-from app.delivery.channels import Channel, Channels
-from app.delivery.reactions import PartialErrorHandler
+from holdfast.bayeux.hooks import check_hook
+from holdfast.delivery.channels import Channels
+from holdfast.delivery.reactions import PartialErrorHandler
 
 
 class ErrorHandlers:
-    """Those that were plugged in."""
+    """The error handlers that were added."""
 
     def __init__(self, channels: Channels) -> None:
         self._channels = channels
@@ -19,8 +19,9 @@ class ErrorHandlers:
         check_hook(f"{type(handler).__name__}.react", handler.react)
         self._handlers.setdefault(self._channels.named(pattern).name, []).append(handler)
 
-    def find(self, channel: Channel) -> Sequence[PartialErrorHandler]:
-        """Those of the channel, in the order in which they are asked: the most exact ones first."""
-        if not self._handlers:
+    def find(self, name: str) -> Sequence[PartialErrorHandler]:
+        """Return a channel's handlers in the order of asking, the most exact pattern first."""
+        channel = self._channels.get(name) if self._handlers else None
+        if channel is None:
             return ()
         return [handler for name in channel.lookups for handler in self._handlers.get(name, ())]

@@ -1,12 +1,12 @@
-"""Every error that a peer can see, in CometD's `ddd:args:text` form. One row, one text."""
+"""The table of all errors that clients can see, in CometD's `code:args:text` form."""
 
 from collections.abc import Mapping
 from enum import Enum
 from typing import Any
 
 
-class BayeuxError(Enum):
-    """A row of the table: code and text; arguments come with the occurrence."""
+class ErrorReply(Enum):
+    """A row of the table: code and text; arguments are added when it is sent."""
 
     CHANNEL_MISSING = (400, "channel_missing")
     DATA_MISSING = (400, "data_missing")
@@ -33,6 +33,7 @@ class BayeuxError(Enum):
     SESSION_NAME_DENIED = (403, "session_name_denied")
     SESSIONS_EXCEEDED = (403, "sessions_exceeded")
     ORIGIN_DENIED = (403, "origin_denied")
+    LOGIN_DENIED = (403, "login_denied")
     MESSAGE_DELETED = (404, "message_deleted")
     CHANNEL_INVALID = (405, "channel_invalid")
     MESSAGE_ID_INVALID = (405, "message_id_invalid")
@@ -49,6 +50,7 @@ class BayeuxError(Enum):
     WEBSOCKET_VERSION_UNSUPPORTED = (426, "websocket_version_unsupported")
     TRANSFER_CODING_UNSUPPORTED = (501, "transfer_coding_unsupported")
     PUBLISHES_EXCEEDED = (503, "publishes_exceeded")
+    SUBSCRIPTIONS_USED_UP = (503, "subscriptions_used_up")
     CHANNEL_HELD_BACK = (503, "channel_held_back")
     SERVER_BUSY = (503, "server_busy")
     STORE_UNAVAILABLE = (503, "store_unavailable")
@@ -58,16 +60,16 @@ class BayeuxError(Enum):
         return self.value[0]
 
     def wire(self, *args: str) -> str:
-        """The error as peers read it."""
+        """The error as it is sent."""
         return f"{self.code}:{','.join(args)}:{self.value[1]}"
 
 
 class Refused(Exception):
-    """One message is refused: its reply gets the error, and what else the refusal says."""
+    """Refuses one message: raise it to send an error reply, with further fields if given."""
 
     def __init__(
         self,
-        error: BayeuxError,
+        error: ErrorReply,
         *args: str,
         advice: Mapping[str, Any] | None = None,
         ext: Mapping[str, Any] | None = None,
@@ -78,7 +80,7 @@ class Refused(Exception):
         self.ext = ext
 
     def fill(self, reply: dict[str, Any]) -> None:
-        """Make the reply say what was refused."""
+        """Put the error and the further fields into the reply."""
         reply["successful"] = False
         reply["error"] = str(self)
         if self.advice:
@@ -88,10 +90,10 @@ class Refused(Exception):
 
 
 class RequestRefused(Exception):
-    """A whole request is refused: no message of it was looked at, nothing has changed."""
+    """Refuses a whole request before any of its messages has an effect."""
 
-    def __init__(self, error: BayeuxError, *, wait_s: float = 0.0) -> None:
+    def __init__(self, error: ErrorReply, *, wait_s: float = 0.0) -> None:
         super().__init__(error.wire())
         self.error = error
-        # When it may come again, if that is known.
+        # Seconds after which the client may try again, if known.
         self.wait_s = wait_s

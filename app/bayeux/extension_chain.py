@@ -1,19 +1,19 @@
-"""The order in which extensions see a message, and what happens when one fails.
+"""The order in which extensions see a message, and the handling of their failures.
 
-One that exits, or is cancelled although nothing of the server's was, has failed like any other.
+An extension that raises SystemExit or CancelledError has failed, as with any other exception.
 """
 
 import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from app.bayeux.codec import Json
-from app.bayeux.errors import BayeuxError, Refused
-from app.bayeux.extension import SessionExtension
-from app.bayeux.hooks import check_outcome
-from app.bayeux.sessions import Session
-from app.bayeux.unfinished import Unfinished
-from app.delivery.notices import DROPPED, Notices
+from holdfast.bayeux.codec import Json
+from holdfast.bayeux.errors import ErrorReply, Refused
+from holdfast.bayeux.hooks import check_outcome
+from holdfast.bayeux.session_hooks import SessionHooks
+from holdfast.bayeux.sessions import Session
+from holdfast.bayeux.turn_over import TurnOver
+from holdfast.delivery.notices import DROPPED, Notices
 
 _Hook = Callable[..., object]
 
@@ -23,29 +23,29 @@ log = logging.getLogger(__name__)
 def run_incoming(
     session: Session, message: Json, now: float, begin: int = 0, *, notices: Notices
 ) -> None:
-    """In order, and failing closed: a hook that drops or raises refuses the message."""
+    """Run the hooks in order; one that drops the message or raises refuses it."""
     extensions = session.extensions[begin:] if begin else session.extensions
     for extension in extensions:
         try:
             passes = _ask(extension, session, message, now)
         except Refused:
             raise
-        except Unfinished as unfinished:
+        except TurnOver as unfinished:
             unfinished.extension = session.extensions.index(extension)
             raise
         except BaseException:
             log.exception("incoming hook of %s failed", type(extension).__name__)
             if not extension.optional:
-                raise Refused(BayeuxError.SERVER_FAULT) from None
+                raise Refused(ErrorReply.SERVER_FAULT) from None
             passes = True
         if not passes:
-            notices.tell(DROPPED, session.key, type(extension).__name__)
-            raise Refused(BayeuxError.MESSAGE_DELETED)
+            notices.report(DROPPED, session.key, type(extension).__name__)
+            raise Refused(ErrorReply.MESSAGE_DELETED)
 
 
-def _ask(extension: SessionExtension, session: Session, message: Json, now: float) -> bool:
-    """Whether the extension lets the message pass: nothing but True says so."""
-    # Called as what it may be: compiled code would take the annotation at its word.
+def _ask(extension: SessionHooks, session: Session, message: Json, now: float) -> bool:
+    """Return whether the extension lets the message pass: it must return exactly True."""
+    # Typed as an unknown callable, because compiled code trusts the hook's annotations.
     hook: _Hook = extension.incoming
     outcome = hook(session, message, now)
     if outcome is True or outcome is False:
@@ -55,7 +55,7 @@ def _ask(extension: SessionExtension, session: Session, message: Json, now: floa
 
 
 def run_outgoing(session: Session, reply: Json, asked: Mapping[str, Any], now: float) -> None:
-    """In reversed order; a reply is owed anyway, so failures are only logged."""
+    """Run the hooks in reverse order; failures are only logged, because a reply must be sent."""
     for extension in reversed(session.extensions):
         try:
             hook: _Hook = extension.outgoing

@@ -1,7 +1,7 @@
 """xmlBlaster's administrative grammar: `[/node/<id>/]client/<subject>/<n>/?<property>[=<args>]`.
 
-Before it may stand `get` or `set`, and `__cmd:`; `session/` before the number may be left out.
-Subjects and arguments may be percent-encoded. Which properties there are is not told here.
+The address may be preceded by `get` or `set`, and by `__cmd:`; `session/` before the number is
+optional. Subjects and arguments may be percent-encoded. The properties are defined elsewhere.
 """
 
 import re
@@ -14,7 +14,7 @@ _BEGINNING = re.compile(r"(?:(get|set)\s+)?(?:__cmd:)?")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9]{0,63}")
 _NODE = re.compile(r"[a-z0-9-]{1,32}")
 _NUMBER = re.compile(r"-?[1-9][0-9]{0,19}")
-# Levels of xmlBlaster that this server has no answers for.
+# Levels of xmlBlaster that this server does not have.
 _ABSENT = frozenset(["topic", "subscription", "sysprop", "logging", "queue", "map"])
 
 ILLEGAL = "user.illegalArgument"
@@ -22,7 +22,7 @@ ABSENT = "internal.notImplemented"
 
 
 class CommandRefused(Exception):
-    """A command is not carried out; the code is one of xmlBlaster's."""
+    """The command is refused, with one of xmlBlaster's error codes."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(f"{code}: {message}")
@@ -31,7 +31,7 @@ class CommandRefused(Exception):
 
 
 class Level(Enum):
-    """What a command is about."""
+    """The kind of a command's target."""
 
     NODE = "node"
     CLIENT = "client"
@@ -39,7 +39,7 @@ class Level(Enum):
 
 
 class Verb(Enum):
-    """What is to be done, if the command says so."""
+    """The verb of a command, if it has one."""
 
     GET = "get"
     SET = "set"
@@ -47,7 +47,7 @@ class Verb(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Who is meant: this node, a subject of it, or one of the subject's sessions."""
+    """The target of a command: this node, a subject, or one of the subject's sessions."""
 
     level: Level
     node: str | None = None
@@ -56,11 +56,11 @@ class Target:
 
     @property
     def key(self) -> str:
-        """The session's."""
+        """The session name."""
         return f"{self.subject}/{self.number}"
 
     def absolute(self, node: str) -> str:
-        """The same with everything that may be left out."""
+        """Return the target in its complete form."""
         match self.level:
             case Level.NODE:
                 return f"/node/{node}/"
@@ -72,12 +72,12 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Phrase:
-    """A command taken apart; whether its property exists is another question."""
+    """A command taken apart; its property may not exist."""
 
     verb: Verb | None
     target: Target
     name: str
-    # None: there was no `=`.
+    # None if the command has no `=`.
     arguments: tuple[str, ...] | None
 
 
@@ -90,10 +90,10 @@ def parse(text: str) -> Phrase:
     verb = Verb(beginning[1]) if beginning is not None and beginning[1] else None
     address, mark, question = text[beginning.end() if beginning else 0 :].partition("?")
     if not mark:
-        raise CommandRefused(ILLEGAL, "a command has a ? before the name of a property")
+        raise CommandRefused(ILLEGAL, "the command has no ? before the name of its property")
     name, equals, rest = question.partition("=")
     if _NAME.fullmatch(name) is None:
-        raise CommandRefused(ILLEGAL, "behind the ? stands the name of a property")
+        raise CommandRefused(ILLEGAL, "the command has no valid property name after the ?")
     arguments = tuple(map(_decode, rest.split("&"))) if equals else None
     return Phrase(verb, _target(address), name, arguments)
 
@@ -101,11 +101,11 @@ def parse(text: str) -> Phrase:
 def _target(address: str) -> Target:
     steps = [step for step in address.removeprefix("/").removesuffix("/").split("/") if step]
     if "//" in address:
-        raise CommandRefused(ILLEGAL, "there is nothing between two slashes")
+        raise CommandRefused(ILLEGAL, "a part between two slashes is empty")
     node = None
     if steps[:1] == ["node"]:
         if len(steps) < 2 or _NODE.fullmatch(steps[1]) is None:
-            raise CommandRefused(ILLEGAL, "behind node/ stands the name of a node")
+            raise CommandRefused(ILLEGAL, "the command has no valid node name after node/")
         node = steps[1]
         steps = steps[2:]
     match steps:
@@ -116,20 +116,22 @@ def _target(address: str) -> Target:
         case ["client", subject, number] | ["client", subject, "session", number]:
             return Target(Level.SESSION, node, _subject(subject), _number(number))
         case [level, *_] if level in _ABSENT:
-            raise CommandRefused(ABSENT, f"there are no commands for {level}/ here")
-    raise CommandRefused(ILLEGAL, "commands are about client/<subject>/<number>/ or less of it")
+            raise CommandRefused(ABSENT, f"this server has no commands for {level}/")
+    raise CommandRefused(
+        ILLEGAL, "the target must be client/<subject>/<number>/, client/<subject>/ or empty"
+    )
 
 
 def _subject(text: str) -> str:
     subject = _decode(text)
     if "/" in subject:
-        raise CommandRefused(ILLEGAL, "a subject has no slash")
+        raise CommandRefused(ILLEGAL, "a subject cannot contain a slash")
     return subject
 
 
 def _number(text: str) -> int:
     if _NUMBER.fullmatch(text) is None:
-        raise CommandRefused(ILLEGAL, "a session has a number other than 0")
+        raise CommandRefused(ILLEGAL, "the session's number must be a whole number other than 0")
     return int(text)
 
 
@@ -137,7 +139,7 @@ def _decode(text: str) -> str:
     try:
         decoded = unquote(text, errors="strict")
     except UnicodeDecodeError:
-        raise CommandRefused(ILLEGAL, "what is percent-encoded is not UTF-8") from None
+        raise CommandRefused(ILLEGAL, "percent-encoded text must be UTF-8") from None
     if not decoded.isprintable():
-        raise CommandRefused(ILLEGAL, "there are characters that nobody can see")
+        raise CommandRefused(ILLEGAL, "the command has unprintable characters")
     return decoded

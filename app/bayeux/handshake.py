@@ -1,228 +1,235 @@
-"""`/meta/handshake`: a client becomes a session."""
+"""`/meta/handshake`: turns a client into a session."""
 
 from collections.abc import Awaitable, Callable
 
-from app.bayeux.advice import reconnect_advice, session_advice
-from app.bayeux.claims import claim
-from app.bayeux.codec import Json
-from app.bayeux.errors import BayeuxError, Refused
-from app.bayeux.exchange import Exchange, Source
-from app.bayeux.extension import ServerExtension, SessionExtension
-from app.bayeux.options import Durable
-from app.bayeux.places import busy, later
-from app.bayeux.reading import check_ext
-from app.bayeux.server import Bayeux, Outcome
-from app.bayeux.sessions import Session
-from app.bayeux.takeover import take_over
-from app.delivery.counters import Reason
-from app.delivery.entries import Settling
-from app.delivery.json_text import NoNumber, has_no_number
-from app.delivery.queue import CallbackQueue
+from holdfast.bayeux.advice import reconnect_advice, session_advice
+from holdfast.bayeux.budgets import Budgets
+from holdfast.bayeux.claims import claim
+from holdfast.bayeux.codec import Json
+from holdfast.bayeux.errors import ErrorReply, Refused
+from holdfast.bayeux.extension import ServerExtension, SessionExtension
+from holdfast.bayeux.options import Durable
+from holdfast.bayeux.reading import check_ext
+from holdfast.bayeux.server_state import Outcome, ServerState
+from holdfast.bayeux.session_life import SessionLife
+from holdfast.bayeux.session_slots import SessionSlots, busy, later
+from holdfast.bayeux.sessions import Exchange, Session
+from holdfast.bayeux.takeover import take_over
+from holdfast.bayeux.transports import Source
+from holdfast.delivery.counters import Reason
+from holdfast.delivery.entries import SettledBy
+from holdfast.delivery.json_text import NoNumber, has_no_number
+from holdfast.delivery.life import SessionInput
+from holdfast.delivery.queue import CallbackQueue
 
 
 class Handshake:
-    """One handshake on its way through the extensions, some of which may take their time."""
+    """One handshake on its way through the extensions, some of which may be asynchronous."""
 
     def __init__(
         self,
-        bayeux: Bayeux,
+        life: SessionLife,
+        slots: SessionSlots,
+        budgets: Budgets,
         exchange: Exchange,
         message: Json,
         reply: Json,
     ) -> None:
-        self._bayeux = bayeux
+        self._life, self._state = life, life.state
+        self._slots = slots
+        self._budgets = budgets
         self._exchange = exchange
         self._message = message
         self._reply = reply
-        # Called when the reply is complete, unless `start` completed it.
-        self.fulfil: Callable[[], None] | None = None
+        # Called when the reply is complete, unless `start` has completed it.
+        self.fulfil: Callable[[float], None] | None = None
         self._next = 0
-        self._session = self._draft()
+        self._session = self._draft(exchange.now)
 
-    def start(self) -> bool:
-        """Whether the reply is complete; otherwise `fulfil` is called when it is."""
+    def start(self, now: float) -> bool:
+        """Begin; return whether the reply is complete, otherwise `fulfil` is called later."""
         try:
             self._check_connection_types()
             if self._message.get("ext"):
-                check_ext(self._bayeux, self._message)
-            self._bayeux.rights.check_handshake(self._session, self._message)
-            return self._negotiate()
+                check_ext(self._state, self._message)
+            self._state.rights.check_handshake(self._session, self._message)
+            return self._negotiate(now)
         except BaseException as error:
             self._refuse(error)
             return True
 
-    def _draft(self) -> Session:
-        bayeux, options = self._bayeux, self._bayeux.options
-        queue = CallbackQueue(options.queue_limits, bayeux.hub.counters)
-        session = bayeux.sessions.draft(queue)
+    def _draft(self, now: float) -> Session:
+        options = self._state.options
+        queue = CallbackQueue(options.queue_limits, self._state.hub.counters)
+        session = self._state.sessions.draft(queue)
         session.caller = self._exchange.caller
         session.timeout_s = options.timeout_s
         session.interval_s = session.rest_interval_s = options.interval_s
         session.deliver_only = options.meta_connect_deliver_only
-        # Extensions may take their time, but not longer than this.
-        session.created = bayeux.node.stamp()
-        session.deadline = bayeux.now + options.timeout_s + options.max_interval_s
+        # Asynchronous extensions may take as long as the session timeout.
+        session.created = self._state.node.stamp()
+        session.deadline = now + options.timeout_s + options.max_interval_s
         return session
 
     def _check_connection_types(self) -> None:
-        ours = self._bayeux.options.connection_types
+        ours = self._state.options.connection_types
         theirs = self._message.get("supportedConnectionTypes")
         if not isinstance(theirs, list) or not any(kind in theirs for kind in ours):
             self._reply["supportedConnectionTypes"] = ours
-            raise Refused(BayeuxError.CONNECTION_TYPES_UNSUPPORTED)
+            raise Refused(ErrorReply.CONNECTION_TYPES_UNSUPPORTED)
 
-    def _negotiate(self) -> bool:
-        bayeux, session = self._bayeux, self._session
-        while self._next < len(bayeux.extensions):
-            extension = bayeux.extensions[self._next]
+    def _negotiate(self, now: float) -> bool:
+        session = self._session
+        while self._next < len(self._state.installed.all):
+            extension = self._state.installed.all[self._next]
             self._next += 1
-            outcome = extension.negotiate(session, self._message, self._reply, bayeux.now)
+            outcome = extension.negotiate(session, self._message, self._reply, now)
             if outcome is not None and isinstance(outcome, Awaitable):
-                bayeux.handshakes_pending += 1
-                bayeux.run_later(outcome, self._resume)
+                self._state.handshakes_pending += 1
+                self._state.run_later(outcome, self._resume)
                 return False
             self._check_reply(extension)
             self._install(outcome)
-        return self._accept()
+        return self._accept(now)
 
     def _check_reply(self, extension: ServerExtension) -> None:
-        """What an extension agrees to must be what its client reads."""
+        """Raise if the extension put something into the reply that clients cannot read."""
         if has_no_number(self._reply):
             raise NoNumber(f"{type(extension).__name__} put NaN or infinity into the reply")
 
     def _resume(self, outcome: Outcome, now: float) -> None:
-        """An extension that took its time is done."""
-        self._bayeux.handshakes_pending -= 1
-        self._bayeux.now = now
+        """Continue when an asynchronous extension has finished."""
+        self._state.handshakes_pending -= 1
         try:
             if isinstance(outcome, BaseException):
                 raise outcome
-            self._check_reply(self._bayeux.extensions[self._next - 1])
+            self._check_reply(self._state.installed.all[self._next - 1])
             self._install(outcome)
-            if not self._negotiate():
+            if not self._negotiate(now):
                 return
         except BaseException as error:
             self._refuse(error)
-        self._fulfil()
+        self._fulfil(now)
 
-    def _fulfil(self) -> None:
+    def _fulfil(self, now: float) -> None:
         if self.fulfil is not None:
-            self.fulfil()
+            self.fulfil(now)
 
     def _refuse(self, error: BaseException) -> None:
-        """Nothing is left of a client that was not let in."""
-        bayeux, session = self._bayeux, self._session
-        bayeux.hub.remove(session)
-        bayeux.sessions.timers.drop(session)
-        bayeux.exits.discard(session, Reason.SESSION_ENDED)
+        """Refuse the client and undo everything."""
+        session = self._session
+        session.advance(SessionInput.DISCONNECT)
+        self._state.hub.remove(session)
+        self._state.sessions.timers.drop(session)
+        self._life.undelivered.discard(session, Reason.SESSION_ENDED)
         if not isinstance(error, Refused):
-            # Nobody gets in by a fault of ours, and nobody is sent away for good by one either.
-            bayeux.log.error("a handshake could not be handled", exc_info=error)
-            error = later(bayeux, BayeuxError.SERVER_FAULT)
-        # What some extension agreed to is not agreed any more.
+            # After a server fault the client is refused, but may try again.
+            self._state.log.error("a handshake could not be handled", exc_info=error)
+            error = later(self._state, ErrorReply.SERVER_FAULT)
+        # The agreements of extensions are void.
         self._reply.pop("ext", None)
         error.fill(self._reply)
-        advice = reconnect_advice(bayeux.options, "none")
+        advice = reconnect_advice(self._state.options, "none")
         self._reply["advice"] = advice | self._reply.get("advice", {})
 
     def _install(self, extension: SessionExtension | None) -> None:
         if extension is not None:
             self._session.extensions += (extension,)
 
-    def _accept(self) -> bool:
-        """Whether the reply is complete: who is promised that all is kept must be known first."""
-        bayeux, exchange, draft = self._bayeux, self._exchange, self._session
-        if bayeux.is_stopping:
-            raise busy(bayeux)
-        is_durable = _is_durable(bayeux, draft)
-        if not _can_write_down(bayeux, draft, is_durable=is_durable):
-            raise busy(bayeux)
+    def _accept(self, now: float) -> bool:
+        """Return whether the reply is complete; a promise of durability waits for the store."""
+        exchange, draft = self._exchange, self._session
+        if self._state.is_stopping:
+            raise busy(self._state)
+        is_durable = _is_durable(self._state, draft)
+        if not _can_write_down(self._life, draft, is_durable=is_durable):
+            raise busy(self._state)
         browser, pipe = exchange.browser, exchange.pipe
         if browser is None:
-            browser = exchange.new_browser = bayeux.new_id()
-        session = self._settle_in(draft, browser)
+            browser = exchange.new_browser = self._state.new_id()
+        session = self._settle_in(draft, browser, now)
         if exchange.new_browser is not None:
-            session.newcomer_since = bayeux.now
+            session.newcomer_since = now
         session.needs_cookie = not exchange.is_cookieless
         session.is_of_page = exchange.source is Source.PAGE
-        session.connection_type = exchange.carrier.connection_type
+        session.transport = exchange.carrier.connection_type.value
         exchange.session = session
         exchange.is_handshake = True
         if pipe is not None:
-            bayeux.bind(pipe, session)
+            self._life.bind(pipe, session, now)
         self._reply |= {
             "successful": True,
             "clientId": session.client_id,
             "version": "1.0",
             "minimumVersion": "1.0",
-            "supportedConnectionTypes": bayeux.options.connection_types,
-            "advice": session_advice(session, bayeux.options),
+            "supportedConnectionTypes": self._state.options.connection_types,
+            "advice": session_advice(session, self._state.options),
         }
-        waiting = 0 if session.queue.window else session.queue.count
-        if waiting and bayeux.options.allow_message_delivery_during_handshake:
+        waiting = session.queue.count if self._life.answers.carries_all(session) else 0
+        if waiting and self._state.options.allow_message_delivery_during_handshake:
             # cometd.js waits for this many messages before it connects.
             self._reply["x-messages"] = waiting
         if is_durable:
-            self._keep(session)
+            self._keep(session, now)
         return not is_durable
 
-    def _settle_in(self, draft: Session, browser: str) -> Session:
-        """The draft becomes a session, or the client of one that is there already."""
-        bayeux, terms = self._bayeux, draft.terms
-        bayeux.budgets.spend_claim(draft)
+    def _settle_in(self, draft: Session, browser: str, now: float) -> Session:
+        """Turn the draft into a session, or into the client of an existing one."""
+        terms = draft.terms
+        self._budgets.spend_claim(draft, now)
         if terms is None or not terms.is_named:
-            bayeux.places.give()
+            self._slots.give(now)
             self._open(draft, browser)
             return draft
-        known = claim(bayeux, draft, terms, self._message, browser)
+        known = claim(
+            self._state, self._life.ends, self._slots, draft, terms, self._message, browser, now
+        )
         if known is not None:
-            take_over(bayeux, known, draft, browser)
+            take_over(self._life, known, draft, browser, now)
             return known
         self._open(draft, browser)
-        bayeux.sessions.name(draft, terms.key)
+        self._state.sessions.name(draft, terms.key)
         return draft
 
     def _open(self, session: Session, browser: str) -> None:
-        self._bayeux.sessions.add(session, browser)
-        self._bayeux.places.arrive(session)
-        if self._bayeux.witness is not None:
-            self._bayeux.witness.session(session, "opened")
-            if session.dispatcher is not None and session.dispatcher.hold_record is not None:
-                self._bayeux.witness.held("client", receiver=session.key)
+        self._state.sessions.add(session, browser)
+        self._life.unconnected.arrive(session)
+        self._state.journal.session(session, "opened")
+        if session.dispatcher is not None and session.dispatcher.hold_record is not None:
+            self._state.journal.held("client", receiver=session.key)
 
-    def _keep(self, session: Session) -> None:
-        bayeux = self._bayeux
+    def _keep(self, session: Session, now: float) -> None:
         if not session.is_durable:
             session.is_durable = True
-            bayeux.hub.durables += 1
-        bayeux.ownership.note(session)
-        bayeux.hub.keeper.after(self._fulfil)
+            self._state.hub.durables += 1
+        self._life.note(session, now)
+        self._state.when_kept(self._fulfil)
 
 
-def _is_durable(bayeux: Bayeux, session: Session) -> bool:
-    match bayeux.options.durable:
+def _is_durable(state: ServerState, session: Session) -> bool:
+    match state.options.durable:
         case Durable.NONE:
             return False
         case Durable.NAMED:
             return session.terms is not None and session.terms.is_named
         case Durable.ACKED:
-            return session.terms is not None or session.queue.settling is not Settling.WRITTEN
+            return session.terms is not None or session.queue.settling is not SettledBy.WRITTEN
 
 
-def _can_write_down(bayeux: Bayeux, draft: Session, *, is_durable: bool) -> bool:
-    """Whether the store can take what it must: a session, and what others leave that end for it."""
-    if is_durable and not bayeux.hub.keeper.is_available:
+def _can_write_down(life: SessionLife, draft: Session, *, is_durable: bool) -> bool:
+    """Return whether the store can take the session, and letters of sessions that end for it."""
+    if is_durable and not life.state.hub.store.is_available:
         return False
     clears = draft.terms is not None and draft.terms.clear_sessions
-    return not (clears and bayeux.exits.is_crowded)
+    return not (clears and life.undelivered.is_congested)
 
 
-def check_capacity(bayeux: Bayeux, message: Json) -> None:
-    """Turn clients away while there is no room or no time for them, before anything is made."""
-    # Who comes back to a session of its own needs no further place.
-    has_room = bayeux.places.has_room or _asks_for_name(message)
-    if bayeux.is_stopping or not has_room or not bayeux.admission.admit(bayeux.now):
-        raise busy(bayeux)
+def check_capacity(state: ServerState, slots: SessionSlots, message: Json, now: float) -> None:
+    """Refuse clients before doing any work, while the server lacks session slots or time."""
+    # A client that takes over a session of its own needs no further slot.
+    has_room = slots.has_room or _asks_for_name(message)
+    if state.is_stopping or not has_room or not state.admission.admit(now):
+        raise busy(state)
 
 
 def _asks_for_name(message: Json) -> bool:

@@ -1,26 +1,26 @@
-"""What an application plugs in is called and never awaited; what would have to be is refused."""
+"""Checks on the hooks of applications: they are called and never awaited, so none is async."""
 
 import inspect
 from collections.abc import Sequence
 
 
 class HookFailed(Exception):
-    """A hook tried to end the program, or what called it: neither is its to end."""
+    """A hook raised an exception that would end the program or cancel its caller."""
 
 
 def is_own(extension: object) -> bool:
-    """Whether it is one of ours, which are known to write JSON."""
-    return type(extension).__module__.partition(".")[0] == "extensions"
+    """Return whether the extension is one of the server's own, which always write JSON."""
+    return type(extension).__module__.startswith("holdfast.extensions.")
 
 
 def names_of(extensions: Sequence[object]) -> str:
-    """What the log calls these extensions, but for our own."""
+    """Return the extensions' names for the log, without the server's own."""
     names = [type(each).__name__ for each in extensions if not is_own(each)]
     return " or ".join(dict.fromkeys(names))
 
 
 def check_hook(name: str, hook: object) -> None:
-    """Raise `TypeError` if a call of the hook does nothing by itself."""
+    """Raise `TypeError` if calling the hook would only create a coroutine or generator."""
     if _is_lazy(hook) or _is_lazy(type(hook).__call__):
         raise TypeError(
             f"{name} must be a plain function, neither async nor a generator: the server calls it "
@@ -29,7 +29,7 @@ def check_hook(name: str, hook: object) -> None:
 
 
 def check_outcome(name: str, outcome: object) -> None:
-    """Raise `TypeError` if a hook returned work that nobody will do."""
+    """Raise `TypeError` if a hook returned an awaitable, which nobody would await."""
     if inspect.iscoroutine(outcome):
         outcome.close()
         raise TypeError(f"{name} returned a coroutine, which nobody awaits")

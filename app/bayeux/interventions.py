@@ -1,52 +1,50 @@
-"""What operators may do to living sessions."""
+"""Operators' changes to living sessions."""
 
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from app.bayeux.errors import Refused
-from app.bayeux.grammar import ILLEGAL, CommandRefused
-from app.bayeux.sessions import Session
-from app.bayeux.subscriptions import join, part
-from app.bayeux.takeover import leave
-from app.bayeux.terms import Terms, TermsInvalid
-from app.delivery import error_codes
-from app.delivery.channels import Channel, Kind
-from app.delivery.counters import Reason
-
-if TYPE_CHECKING:
-    from app.bayeux.server import Bayeux
+from holdfast.bayeux.errors import Refused
+from holdfast.bayeux.grammar import ILLEGAL, CommandRefused
+from holdfast.bayeux.server_state import ServerState
+from holdfast.bayeux.session_life import SessionLife
+from holdfast.bayeux.sessions import Session
+from holdfast.bayeux.subscriptions import join, part
+from holdfast.bayeux.takeover import leave
+from holdfast.bayeux.terms import Terms, TermsInvalid
+from holdfast.delivery import error_codes
+from holdfast.delivery.channels import Channel, Kind
+from holdfast.delivery.counters import Reason
 
 
-def kill(bayeux: "Bayeux", session: Session, who: str) -> None:
-    """The session ends, and what is in its queue becomes dead letters."""
-    bayeux.give_up(session, error_codes.GIVEN_UP, f"its session was ended by {who}", by=who)
+def kill(life: SessionLife, session: Session, who: str, now: float) -> None:
+    """End the session; its queue becomes dead letters."""
+    life.ends.give_up(session, error_codes.GIVEN_UP, f"its session was ended by {who}", now, by=who)
 
 
-def kill_all(bayeux: "Bayeux", sessions: Sequence[Session], who: str) -> None:
-    """They end one after the other, in as many turns as that takes."""
+def kill_all(life: SessionLife, sessions: Sequence[Session], who: str, now: float) -> None:
+    """End sessions one by one, in as many turns as necessary."""
     left = deque(sessions)
 
-    def kill_next() -> bool:
+    def kill_next(now: float) -> bool:
         session = left.popleft()
         if not session.is_gone:
-            kill(bayeux, session, who)
+            kill(life, session, who, now)
         return bool(left)
 
-    bayeux.backlog.begin(kill_next)
+    life.state.backlog.begin(kill_next, now)
 
 
-def send_away(bayeux: "Bayeux", session: Session) -> None:
-    """Its client has to handshake again, by the same name; until then everything waits."""
+def send_away(life: SessionLife, session: Session, now: float) -> None:
+    """Make the client handshake again with the same session name; the queue is kept."""
     if session.terms is None or not session.terms.is_named:
         raise CommandRefused(ILLEGAL, "nobody could come back to a session without a name")
     if not session.has_left:
-        leave(bayeux, session, "handshake")
+        leave(life, session, now, "handshake")
 
 
-def set_timeout(bayeux: "Bayeux", session: Session, timeout_ms: int) -> None:
-    """Wait that long for a client that does not come back; 0 is for ever."""
+def set_timeout(life: SessionLife, session: Session, timeout_ms: int, now: float) -> None:
+    """Set how long the session waits for its client; 0 means forever."""
     if session.terms is None:
         raise CommandRefused(ILLEGAL, "this session has agreed on no timeout")
     terms = replace(session.terms, timeout=timeout_ms, is_granted=True)
@@ -55,48 +53,48 @@ def set_timeout(bayeux: "Bayeux", session: Session, timeout_ms: int) -> None:
     except TermsInvalid:
         raise CommandRefused(ILLEGAL, "so long a timeout cannot be agreed on") from None
     session.terms = terms
-    refresh(bayeux, session)
-    bayeux.ownership.note(session)
+    refresh(life, session, now)
+    life.note(session, now)
 
 
-def refresh(bayeux: "Bayeux", session: Session) -> None:
-    """Its time begins anew."""
+def refresh(life: SessionLife, session: Session, now: float) -> None:
+    """Restart the session timeout."""
     if session.deadline == float("inf"):
-        bayeux.clock.lie(session)
+        life.clock.detach(session, now)
     else:
-        bayeux.clock.touch(session)
+        life.clock.touch(session, now)
 
 
-def remove_first(bayeux: "Bayeux", session: Session, count: int) -> int:
-    """Discard the first entries; how many there were."""
+def remove_first(life: SessionLife, session: Session, count: int) -> int:
+    """Discard the first entries; return their number."""
     gone = session.queue.take_first(count)
-    bayeux.exits.discarded(session, gone, Reason.CLEARED)
-    bayeux.hub.make_ready(session)
+    life.undelivered.discarded(session, gone, Reason.CLEARED)
+    life.state.hub.make_ready(session)
     return len(gone)
 
 
-def subscribe(bayeux: "Bayeux", session: Session, name: str) -> None:
-    """Subscribe in its name, to what it may subscribe to itself."""
-    channel = _broadcast(bayeux, name)
+def subscribe(life: SessionLife, session: Session, name: str, now: float) -> None:
+    """Subscribe the session to a channel that its rights cover."""
+    channel = _broadcast(life.state, name)
     asked = {"channel": "/meta/subscribe", "subscription": channel.name}
     try:
-        join(bayeux, session, {channel.name: channel}, asked)
+        join(life.state, session, {channel.name: channel}, asked)
     except Refused as refused:
         raise CommandRefused(ILLEGAL, f"it may not subscribe to that ({refused})") from refused
-    bayeux.ownership.note(session)
+    life.note(session, now)
 
 
-def unsubscribe(bayeux: "Bayeux", session: Session, name: str) -> None:
-    """Take one of its subscriptions away."""
-    channel = _broadcast(bayeux, name)
+def unsubscribe(life: SessionLife, session: Session, name: str, now: float) -> None:
+    """Remove one of the session's subscriptions."""
+    channel = _broadcast(life.state, name)
     if channel.name not in session.subscriptions:
         raise CommandRefused(ILLEGAL, "it has no such subscription")
-    part(bayeux, session, channel.name)
-    bayeux.ownership.note(session)
+    part(life.state, session, channel.name)
+    life.note(session, now)
 
 
-def _broadcast(bayeux: "Bayeux", name: str) -> Channel:
-    channel = bayeux.channels.get(name)
+def _broadcast(state: ServerState, name: str) -> Channel:
+    channel = state.channels.get(name)
     if channel is None or channel.kind is not Kind.BROADCAST:
         raise CommandRefused(ILLEGAL, "behind the = stands a channel that can be subscribed to")
     return channel

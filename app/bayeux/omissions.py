@@ -1,11 +1,11 @@
-"""What xmlBlaster's administrative commands know and this server does not, level by level.
+"""xmlBlaster's administrative commands that this server does not have, by level.
 
-The documentation of the administration says of each why.
+The documentation of the administration gives the reasons.
 """
 
 from collections.abc import Mapping
 
-from app.bayeux.grammar import Level
+from holdfast.bayeux.grammar import Level
 
 OMITTED: Mapping[Level, frozenset[str]] = {
     Level.NODE: frozenset(

@@ -1,35 +1,38 @@
-"""What an operator can set about the protocol; times in seconds, as the core counts them."""
+"""The protocol options of a server; times are in seconds, as the core counts them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from app.bayeux.codec import RequestLimits
-from app.delivery.channels import ChannelLimits
-from app.delivery.guard import GuardLimits
-from app.delivery.queue import QueueLimits
+from holdfast.bayeux.codec import RequestLimits
+from holdfast.delivery.channels import ChannelLimits
+from holdfast.delivery.guard import GuardLimits
+from holdfast.delivery.queue import QueueLimits
 
 
 @dataclass(frozen=True, slots=True)
 class ChannelRule:
-    """What is special about the channels of one pattern."""
+    """The rule for the channels of one pattern."""
 
     lazy_timeout_s: float | None = None
     broadcast_to_publisher: bool = True
-    # Whether publishes are kept if they do not say so themselves; None: if a receiver is durable.
+    # Whether publishes are stored by default; None: if a receiver is durable.
     durable: bool | None = None
-    # Whether what is not delivered becomes a dead letter.
+    # Whether undelivered messages become dead letters.
     dead_letters: bool = True
-    # How often a refused message is handed over before it is dead, and the pauses between.
+    # The number of hand-overs before a refused message is dead, and the pauses between them.
     attempts: int = 1
     backoff_s: float = 1.0
     longest_backoff_s: float = 60.0
-    # After so many hand-overs without an answer a message is dead; None: never for that.
+    # The number of hand-overs without an answer before a message is dead; None: no limit.
     max_attempts: int | None = None
 
 
+ORDINARY_RULE = ChannelRule()
+
+
 class Durable(Enum):
-    """Which sessions are kept in the store."""
+    """Which sessions are stored."""
 
     NONE = "none"
     NAMED = "named"
@@ -38,7 +41,7 @@ class Durable(Enum):
 
 @dataclass(frozen=True, slots=True)
 class BudgetRates:
-    """So many in a second, for each address and each subject; zero: without limit."""
+    """Budgets per second, for each address and each subject; zero means no limit."""
 
     requests: int = 2_000
     handshakes: int = 200
@@ -49,7 +52,7 @@ class BudgetRates:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """One server's protocol options, named as CometD names them."""
+    """The protocol options of one server, with CometD's names."""
 
     timeout_s: float = 30.0
     interval_s: float = 0.0
@@ -63,16 +66,18 @@ class Options:
     multi_session_interval_s: float = 2.0
     ws_require_handshake_per_connection: bool = False
     max_sessions: int = 100_000
-    # Named ones of one subject; a client may want fewer.
+    # Named sessions of one subject; clients may ask for fewer.
     max_sessions_per_subject: int = 10
-    # Where nobody says who may be which subject.
+    # Applies if no policy decides on subjects.
     max_names_per_browser: int = 100
     max_names_per_address: int = 1000
-    # How long a session waits for a client that is lost or has left, unless a policy grants more.
+    # How long a session waits for a client that is lost or has left, unless a policy allows more.
     max_session_timeout_s: float = 24 * 3600.0
-    # What part of all places unconnected sessions keep when places run out.
+    # The share of all session slots that unconnected sessions keep when slots run out.
     unconnected_share: float = 0.5
     max_subscriptions: int = 10_000
+    # Of all sessions together; beyond it, each session may have its equal share.
+    max_total_subscriptions: int = 2_000_000
     max_message_size: int = 2 * 1024 * 1024
     durable: Durable = Durable.NAMED
     handshake_rate: float = 20_000.0

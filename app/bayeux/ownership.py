@@ -1,134 +1,134 @@
-"""What the delivery core asks of the protocol about its sessions."""
+"""The answers of the protocol to the delivery core's questions about sessions."""
 
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from app.bayeux.advice import reconnect_advice
-from app.bayeux.errors import BayeuxError, Refused
-from app.bayeux.life import Input
-from app.bayeux.records import Noted
-from app.bayeux.sessions import Session
-from app.delivery.channels import Kind
-from app.delivery.counters import Reason
-from app.delivery.dead_letters import CHANNEL
-from app.delivery.deaths import Buried
-from app.delivery.entries import Settling
-from app.delivery.error_codes import ErrorCode
-from app.delivery.json_text import to_json
-from app.delivery.messages import Message
-from app.delivery.notices import CHANNEL_FREE, CHANNEL_HELD, ENDED, GIVEN_UP
-from app.delivery.reactions import (
+from holdfast.bayeux.channel_holds import release_channel
+from holdfast.bayeux.options import ORDINARY_RULE, ChannelRule
+from holdfast.bayeux.records import ChangedSession
+from holdfast.bayeux.server_state import ServerState
+from holdfast.bayeux.session_clock import SessionClock
+from holdfast.bayeux.sessions import Session
+from holdfast.delivery.channels import SERVICES
+from holdfast.delivery.dead_letters import CHANNEL
+from holdfast.delivery.deaths import UnwrittenLetter
+from holdfast.delivery.entries import SettledBy
+from holdfast.delivery.error_codes import ErrorCode
+from holdfast.delivery.json_text import to_json
+from holdfast.delivery.life import GONE, WITHOUT_CLIENT
+from holdfast.delivery.messages import Message
+from holdfast.delivery.notices import CHANNEL_FREE, CHANNEL_HELD
+from holdfast.delivery.reactions import (
     DefaultErrorHandler,
     ErrorHandler,
-    InTurn,
+    ErrorHandlerChain,
     OnUserException,
     RetryThenDead,
 )
-
-if TYPE_CHECKING:
-    from app.bayeux.server import Bayeux
 
 ALERT = "/sys/alert"
 _PASSES = "a message that it was tried with was taken"
 _DEFAULT = {choice.value: DefaultErrorHandler(choice) for choice in OnUserException}
 
 
-class Ownership:
-    """Owner of the sessions, for `Settlement`."""
+class Endings(ABC):
+    """The end of sessions that the delivery core decides on."""
 
-    def __init__(self, bayeux: "Bayeux", random: Callable[[], float]) -> None:
-        self._bayeux = bayeux
-        self._random = random
-        rules = bayeux.options.channels.values()
-        # Letters of which those who listen have not been told yet, and what follows on that.
-        self._untold: deque[tuple[Buried, Callable[[], None] | None]] = deque()
+    @abstractmethod
+    def fail(self, session: Session, code: ErrorCode, now: float, by: str = "") -> None:
+        """End the session because of an error; its queue is empty."""
+
+
+class SessionOwner:
+    """The sessions' owner, for `Settlement`."""
+
+    # Set by `serve`: the ends of sessions need the settlement, which needs this owner.
+    _ends: Endings
+
+    def __init__(self, state: ServerState, clock: SessionClock) -> None:
+        self._state = state
+        self._clock = clock
+        self._random = state.random
+        # The channel of dead letters.
+        self._channel = state.channels.named(CHANNEL)
+        rules = state.options.channels.values()
+        # Letters to report to subscribers, and the step that follows the last one.
+        self._unannounced: deque[tuple[UnwrittenLetter, Callable[[], None] | None]] = deque()
         self._has_limits = any(rule.max_attempts is not None for rule in rules)
 
-    def end(self, session: Session, code: ErrorCode, by: str = "") -> None:
-        bayeux = self._bayeux
-        if by:
-            bayeux.notices.tell(ENDED, session.key, by)
-        else:
-            bayeux.notices.tell(GIVEN_UP, session.key, code.text)
-        # Who has no right to be here would only come back and go on refusing.
-        session.may_return = not code.is_type_of("user.security.authentication")
-        reconnect = "handshake" if session.may_return else "none"
-        advice = reconnect_advice(bayeux.options, reconnect)
-        bayeux.answers.refuse_held(session, Refused(BayeuxError.SESSION_UNKNOWN, advice=advice))
-        bayeux.end(session, Input.FAIL)
-        # What came for it while its last answer was being made.
-        bayeux.exits.discard(session, Reason.SESSION_ENDED)
+    def serve(self, ends: Endings) -> None:
+        """Set what ends sessions."""
+        self._ends = ends
 
-    def tell(self, dead: Sequence[Buried], told: Callable[[], None]) -> None:
-        bayeux, is_telling = self._bayeux, bool(self._untold)
-        if not dead or not bayeux.hub.routes.receivers(bayeux.channels.named(CHANNEL)):
-            told()
-            return
+    def end(self, session: Session, code: ErrorCode, now: float) -> None:
+        self._ends.fail(session, code, now)
+
+    def announce(self, dead: Sequence[UnwrittenLetter], done: Callable[[], None]) -> bool:
+        is_announcing = bool(self._unannounced)
+        if not self._state.hub.routes.receivers(self._channel):
+            return False
         last = len(dead) - 1
         for place, each in enumerate(dead):
-            self._untold.append((each, told if place == last else None))
-        if not is_telling:
-            bayeux.backlog.begin(self._tell_next)
+            self._unannounced.append((each, done if place == last else None))
+        if not is_announcing:
+            self._state.backlog.add(self._announce_next)
+        return True
 
-    def _tell_next(self) -> bool:
-        """Whether there are more letters to be told of."""
-        dead, told = self._untold.popleft()
+    def _announce_next(self, now: float) -> bool:
+        """Report some letters; return whether any are left."""
+        dead, done = self._unannounced.popleft()
         self._publish(dead.letter().event())
-        if told is not None:
-            told()
-        return bool(self._untold)
+        if done is not None:
+            done()
+        return bool(self._unannounced)
 
     def max_attempts(self, channel: str) -> int | None:
         if not self._has_limits:
             return None
-        found = self._bayeux.channels.get(channel)
-        return None if found is None else self._bayeux.rule(found).max_attempts
+        return self._rule(channel).max_attempts
 
-    def reached(self, channel: str) -> Iterator[str]:
-        bayeux, found = self._bayeux, self._bayeux.channels.get(channel)
-        for session in () if found is None else bayeux.hub.routes.receivers(found):
-            # Nothing would be different for who gets nothing now, or gets it all the same.
-            if session.can_refuse and not session.has_left and session.flows(bayeux.now):
+    def reached(self, channel: str, now: float) -> Iterator[str]:
+        found = self._state.channels.get(channel)
+        for session in () if found is None else self._state.hub.routes.receivers(found):
+            # Holds change nothing for sessions that do not flow, or that cannot refuse.
+            if session.can_refuse and session.state not in WITHOUT_CLIENT and session.flows(now):
                 yield session.person
 
     def alert(self, channel: str, reason: str) -> None:
-        self._bayeux.notices.tell(CHANNEL_HELD, channel, reason)
+        self._state.notices.report(CHANNEL_HELD, channel, reason)
         data = {"kind": "channel held back", "channel": channel, "reason": reason}
         self._publish({"channel": ALERT, "data": data})
 
     def release(self, channel: str) -> None:
-        bayeux = self._bayeux
-        bayeux.notices.tell(CHANNEL_FREE, channel, _PASSES)
-        bayeux.release_channel(channel, "guard")
+        self._state.notices.report(CHANNEL_FREE, channel, _PASSES)
+        release_channel(self._state, channel, "guard")
         data = {"kind": "channel flows again", "channel": channel, "reason": _PASSES}
         self._publish({"channel": ALERT, "data": data})
 
     def _publish(self, event: dict[str, Any]) -> None:
-        bayeux = self._bayeux
-        channel = bayeux.channels.named(event["channel"])
-        if not bayeux.hub.routes.receivers(channel):
+        channel = self._state.channels.named(event["channel"])
+        if not self._state.hub.routes.receivers(channel):
             return
-        message = Message(to_json(event), id=bayeux.node.stamp(), channel=channel.name)
-        # It is known elsewhere: a letter of a letter, or of a warning, would be one more alarm.
+        message = Message(to_json(event), id=self._state.node.stamp(), channel=channel.name)
+        # A dead letter for one of these events would only cause another such event.
         message.leaves_no_letter = True
-        bayeux.hub.publish(channel, message)
+        self._state.hub.publish(channel, message)
 
-    def note(self, session: Session) -> None:
-        if session.is_gone:
+    def note(self, session: Session, now: float) -> None:
+        if session.state in GONE:
             return
-        self._bayeux.clock.wind_hold(session)
-        self._bayeux.expiry.watch(session)
+        self._clock.schedule_hold_end(session, now)
+        if self._state.hub.expiry is not None:
+            self._state.hub.expiry.watch(session)
         if session.is_durable:
-            self._bayeux.hub.keeper.save(Noted(session, self._bayeux.node))
+            self._state.hub.store.save(ChangedSession(session, self._state.node))
 
     def handler(self, session: Session, channel: str) -> ErrorHandler:
         choice = "continue" if session.terms is None else session.terms.on_user_exception
         default: ErrorHandler = _DEFAULT[choice]
-        found = self._bayeux.channels.get(channel)
-        if found is None:
-            return default
-        rule = self._bayeux.rule(found)
+        rule = self._rule(channel)
         if rule.attempts > 1:
             default = RetryThenDead(
                 rule.attempts,
@@ -137,24 +137,22 @@ class Ownership:
                 self._random,
                 otherwise=default,
             )
-        plugged_in = self._bayeux.error_handlers.find(found)
-        return InTurn(plugged_in, default) if plugged_in else default
+        plugged_in = self._state.error_handlers.find(channel)
+        return ErrorHandlerChain(plugged_in, default) if plugged_in else default
 
     def wants_letters(self, session: Session, channel: str) -> bool:
-        if session.terms is None and session.queue.settling is Settling.WRITTEN:
+        if session.terms is None and session.queue.settling is SettledBy.WRITTEN:
             return False
-        found = self._bayeux.channels.get(channel)
-        if found is not None and found.kind is Kind.SERVICE:
-            # An answer is for who asked, and means nothing to anybody later.
-            return False
-        has_rules = bool(self._bayeux.options.channels)
-        return found is None or not has_rules or self._bayeux.rule(found).dead_letters
+        # A service's answer is only for its caller, and only while it waits.
+        return not channel.startswith(SERVICES) and self._rule(channel).dead_letters
+
+    def _rule(self, channel: str) -> ChannelRule:
+        state = self._state
+        found = state.channels.get(channel) if state.options.channels else None
+        return ORDINARY_RULE if found is None else state.rule(found)
 
     def policy(self, session: Session) -> Mapping[str, Any] | None:
         if session.terms is None:
             return None
-        # What others read has no secrets in it.
+        # Others read these terms, so the secret is left out.
         return {k: v for k, v in session.terms.to_json().items() if k != "secret"}
-
-    def transport(self, session: Session) -> str:
-        return "" if session.connection_type is None else session.connection_type.value

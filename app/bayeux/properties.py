@@ -1,39 +1,60 @@
-"""What can be asked, set and done with administrative commands, level by level."""
+"""The tables of all administrative commands, by level: values, settings, operations."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum
 from typing import Any, Generic, TypeVar
 
-from app.bayeux.codec import Json
-from app.bayeux.views import ClientView, NodeView, SessionView
+import orjson
 
-# Entries of a queue that one command shows.
+from holdfast.bayeux import interventions
+from holdfast.bayeux.codec import Json
+from holdfast.bayeux.command_scope import CommandScope
+from holdfast.bayeux.session_status import (
+    created_ms,
+    expires_ms,
+    first_entries,
+    hold_of,
+    is_connected,
+    is_stalled,
+    limits,
+    since_ms,
+)
+from holdfast.bayeux.sessions import Session
+from holdfast.delivery.dispatcher import DispatcherState
+from holdfast.delivery.entries import SettledBy
+from holdfast.delivery.json_text import to_json
+
+# The most queue entries that one command shows, and their bytes if it shows more than one.
 MAX_ENTRIES = 1000
+_MAX_BYTES = 1024**2
+# xmlBlaster's run levels; at all others, the server does not answer.
+_RUNNING, _STOPPING = 9, 6
 
 
 @dataclass(frozen=True, slots=True)
 class QueueQuery:
-    """How much of a queue is asked for, and how long to wait until there is so much."""
+    """The number of entries to read from a queue, and how long to wait for them."""
 
     max_entries: int = 1
     consumable: bool = False
     waiting_delay_ms: int = 0
 
 
-class Takes(Enum):
-    """What may stand behind a property's `=`."""
+class ValueForm(Enum):
+    """The argument behind a property's `=`."""
 
-    NOTHING = "nothing"
+    NOTHING = "empty"
     BOOLEAN = "true or false"
-    COUNT = "one number, from 0 on"
+    COUNT = "one number, 0 or more"
     CHANNEL = "one channel or pattern"
-    QUERY = "maxEntries, maxSize, consumable and waitingDelay, each with = and its value"
+    QUERY = "any of maxEntries=, maxSize=, consumable= and waitingDelay="
 
 
 Value = str | int | bool | None | Sequence[str]
 Argument = bool | int | str | QueueQuery | None
+# What a level is about: the server for a node, all sessions of a subject for a client.
 Seen = TypeVar("Seen")
 
 
@@ -41,142 +62,220 @@ Seen = TypeVar("Seen")
 class Reading(Generic[Seen]):
     """A value that can be read."""
 
-    # Gets the time.
-    read: Callable[[Seen, int], Value]
+    read: Callable[[CommandScope, Seen], Value]
 
 
 @dataclass(frozen=True, slots=True)
 class Setting(Generic[Seen]):
     """A value that can be read and set."""
 
-    read: Callable[[Seen, int], Value]
-    # Gets the argument, and who asks.
-    set: Callable[[Seen, Any, str], None]
-    takes: Takes
+    read: Callable[[CommandScope, Seen], Value]
+    # Called with the argument and the operator's name.
+    set: Callable[[CommandScope, Seen, Any, str], None]
+    takes: ValueForm
 
 
 @dataclass(frozen=True, slots=True)
 class Operation(Generic[Seen]):
-    """Something to do; its value says what came of it."""
+    """An operation; its value says what it did."""
 
-    do: Callable[[Seen, Any, str], Value]
-    takes: Takes = Takes.NOTHING
+    do: Callable[[CommandScope, Seen, Any, str], Value]
+    takes: ValueForm = ValueForm.NOTHING
 
 
 @dataclass(frozen=True, slots=True)
 class Listing(Generic[Seen]):
-    """The first entries of a queue, perhaps taken out of it."""
+    """The first entries of a queue; the query may also remove them."""
 
-    list: Callable[[Seen, QueueQuery, str], Sequence[Json]]
-    takes: Takes
+    list: Callable[[CommandScope, Seen, QueueQuery], Sequence[Json]]
+    takes: ValueForm
 
 
 Property = Reading[Seen] | Setting[Seen] | Operation[Seen] | Listing[Seen]
+Client = Sequence[Session]
 
 
 def _date(ms: int | None) -> str:
     return "" if ms is None else datetime.fromtimestamp(ms / 1000, UTC).isoformat(" ", "seconds")
 
 
-def _entries(session: SessionView, query: QueueQuery, who: str) -> Sequence[Json]:
-    if query.consumable:
-        return session.take(query.max_entries, who)
-    return session.peek(query.max_entries)
+def _subjects(at: CommandScope) -> list[str]:
+    return sorted({session.subject for session in at.state.sessions})
 
 
-_ENTRIES = Listing(_entries, Takes.QUERY)
+def _keys(sessions: Iterable[Session]) -> list[str]:
+    return sorted(session.key for session in sessions)
 
-NODE: Mapping[str, Property[NodeView]] = {
-    "aliveCallbackClients": Reading(lambda node, _: node.connected),
-    "clientList": Reading(lambda node, _: node.subjects),
-    "clients": Reading(lambda node, _: node.subjects),
-    "hostname": Reading(lambda node, _: node.hostname),
-    "instanceId": Reading(lambda node, _: f"/node/{node.id}/instanceId/{node.started_ms}"),
-    "nodeId": Reading(lambda node, _: node.id),
-    "nodeList": Reading(lambda node, _: node.id),
-    "numClients": Reading(lambda node, _: len(node.subjects)),
-    "numNodes": Reading(lambda _, __: 1),
-    "numPublish": Reading(lambda node, _: node.published),
-    "numSessions": Reading(lambda node, _: len(node.sessions)),
-    "numSubscriptions": Reading(lambda node, _: node.subscribed),
-    "numTopics": Reading(lambda node, _: len(node.channels)),
-    "numUpdate": Reading(lambda node, _: node.acked),
-    "port": Reading(lambda node, _: node.port),
-    "runlevel": Reading(lambda node, _: node.runlevel),
-    "serverTimestamp": Reading(lambda _, now_ms: _date(now_ms)),
-    "serverTimestampMillis": Reading(lambda _, now_ms: now_ms),
-    "sessionList": Reading(lambda node, _: node.sessions),
-    "startupDate": Reading(lambda node, _: _date(node.started_ms)),
-    "subscriptionList": Reading(lambda node, _: node.subscriptions),
-    "subscriptions": Reading(lambda node, _: node.subscriptions),
-    "topicList": Reading(lambda node, _: node.channels),
-    "topics": Reading(lambda node, _: node.channels),
-    "uptime": Reading(lambda node, now_ms: (now_ms - node.started_ms) // 1000),
-    "version": Reading(lambda node, _: node.version),
-}
 
-CLIENT: Mapping[str, Property[ClientView]] = {
-    "creationDate": Reading(lambda client, _: _date(client.created_ms)),
-    "killClient": Operation(lambda client, _, who: client.end(who)),
-    "maxSessions": Reading(lambda client, _: client.max_sessions),
-    "numSessions": Reading(lambda client, _: len(client.sessions)),
-    "numUpdate": Reading(lambda client, _: client.acked),
-    "sessionList": Reading(lambda client, _: client.sessions),
-    "sessions": Reading(lambda client, _: client.sessions),
-    "subjectQueueNumMsgs": Reading(lambda client, _: client.waiting),
-    "uptime": Reading(lambda client, now_ms: (now_ms - client.created_ms) // 1000),
-}
+def _channels(sessions: Iterable[Session]) -> list[str]:
+    return sorted({name for session in sessions for name in session.subscriptions})
 
-SESSION: Mapping[str, Property[SessionView]] = {
-    "aliveSinceDate": Reading(lambda session, _: _date(session.alive_since_ms)),
-    "callbackQueueEntries": _ENTRIES,
-    "cbQueueBytes": Reading(lambda session, _: session.bytes),
-    "cbQueueEntries": _ENTRIES,
-    "cbQueueMaxMsgs": Reading(lambda session, _: session.max_entries),
-    "cbQueueNumMsgs": Reading(lambda session, _: session.entries),
-    "clearCallbackQueue": Operation(lambda session, _, who: session.clear(who)),
-    "clearLastCallbackException": Operation(lambda session, _, __: session.forget_exception()),
-    "connectionState": Reading(lambda session, _: session.state),
-    "disconnectClientKeepSession": Operation(lambda session, _, __: session.send_away()),
-    "dispatcherActive": Setting(
-        read=lambda session, _: session.is_active,
-        set=lambda session, active, who: session.activate(active, who),
-        takes=Takes.BOOLEAN,
+
+def _subscriptions(sessions: Iterable[Session]) -> list[str]:
+    """Return subscriptions as session name and pattern, which identify them."""
+    return sorted(f"{each.name} {channel}" for each in sessions for channel in each.subscriptions)
+
+
+NODE: Mapping[str, Property[None]] = {
+    "aliveCallbackClients": Reading(
+        lambda at, _: _keys(each for each in at.state.sessions if is_connected(each))
     ),
-    "id": Reading(lambda session, _: session.name),
+    "clientList": Reading(lambda at, _: _subjects(at)),
+    "clients": Reading(lambda at, _: _subjects(at)),
+    "hostname": Reading(lambda at, _: at.process.hostname),
+    "instanceId": Reading(lambda at, _: f"/node/{at.node}/instanceId/{at.process.started_ms}"),
+    "nodeId": Reading(lambda at, _: at.node),
+    "nodeList": Reading(lambda at, _: at.node),
+    "numClients": Reading(lambda at, _: len(_subjects(at))),
+    "numNodes": Reading(lambda _, __: 1),
+    "numPublish": Reading(lambda at, _: at.state.hub.counters.published),
+    "numSessions": Reading(lambda at, _: len(at.state.sessions)),
+    "numSubscriptions": Reading(
+        lambda at, _: sum(len(session.subscriptions) for session in at.state.sessions)
+    ),
+    "numTopics": Reading(lambda at, _: len(_channels(at.state.sessions))),
+    "numUpdate": Reading(lambda at, _: at.state.hub.counters.acked),
+    "port": Reading(lambda at, _: at.process.port),
+    "runlevel": Reading(lambda at, _: _STOPPING if at.state.is_stopping else _RUNNING),
+    "serverTimestamp": Reading(lambda at, _: _date(at.now_ms)),
+    "serverTimestampMillis": Reading(lambda at, _: at.now_ms),
+    "sessionList": Reading(lambda at, _: _keys(at.state.sessions)),
+    "startupDate": Reading(lambda at, _: _date(at.process.started_ms)),
+    "subscriptionList": Reading(lambda at, _: _subscriptions(at.state.sessions)),
+    "subscriptions": Reading(lambda at, _: _subscriptions(at.state.sessions)),
+    "topicList": Reading(lambda at, _: _channels(at.state.sessions)),
+    "topics": Reading(lambda at, _: _channels(at.state.sessions)),
+    "uptime": Reading(lambda at, _: (at.now_ms - at.process.started_ms) // 1000),
+    "version": Reading(lambda at, _: at.process.version),
+}
+
+
+def _begun_ms(client: Client) -> int:
+    return min(map(created_ms, client))
+
+
+CLIENT: Mapping[str, Property[Client]] = {
+    "creationDate": Reading(lambda _, client: _date(_begun_ms(client))),
+    "killClient": Operation(
+        lambda at, client, _, who: interventions.kill_all(at.life, client, who, at.now)
+    ),
+    "maxSessions": Reading(lambda at, _: at.state.options.max_sessions_per_subject),
+    "numSessions": Reading(lambda _, client: len(client)),
+    "numUpdate": Reading(lambda _, client: sum(session.acked for session in client)),
+    "sessionList": Reading(lambda _, client: _keys(client)),
+    "sessions": Reading(lambda _, client: _keys(client)),
+    # Messages for a subject wait only in the queues of its sessions.
+    "subjectQueueNumMsgs": Reading(lambda _, __: 0),
+    "uptime": Reading(lambda at, client: (at.now_ms - _begun_ms(client)) // 1000),
+}
+
+
+def _activate(at: CommandScope, session: Session, is_active: bool, who: str) -> None:
+    if is_active:
+        at.life.resume(session, at.now)
+    elif hold_of(session) is None:
+        at.life.hold_back(session, "dispatcherActive=false", who, at.now)
+
+
+def _agreed(at: CommandScope, session: Session) -> str:
+    """Return the terms as in the `ext` of a handshake, without the secret."""
+    acks = session.queue.settling is SettledBy.BATCH
+    delivery = at.life.ownership.policy(session) or False
+    return to_json({"ack": acks, "delivery": delivery}).decode()
+
+
+def _entries(at: CommandScope, session: Session, query: QueueQuery) -> Sequence[Json]:
+    """Return the first entries as events; they are discarded if the query consumes them."""
+    shown: list[Json] = []
+    size = 0
+    for entry in first_entries(session.queue, query.max_entries):
+        size += len(entry.message.wire)
+        if shown and size > _MAX_BYTES:
+            break
+        shown.append(orjson.loads(entry.message.wire))
+    if query.consumable:
+        interventions.remove_first(at.life, session, len(shown))
+    return shown
+
+
+def _forget_exception(session: Session) -> None:
+    session.last_exception = ""
+
+
+def _max_sessions(at: CommandScope, session: Session) -> int:
+    most = at.state.options.max_sessions_per_subject
+    return most if session.terms is None else min(most, session.terms.max_sessions)
+
+
+_ENTRIES = Listing(_entries, ValueForm.QUERY)
+
+SESSION: Mapping[str, Property[Session]] = {
+    "aliveSinceDate": Reading(
+        lambda at, session: _date(since_ms(at.state, session, DispatcherState.ALIVE, at.now))
+    ),
+    "callbackQueueEntries": _ENTRIES,
+    "cbQueueBytes": Reading(lambda _, session: session.queue.size),
+    "cbQueueEntries": _ENTRIES,
+    "cbQueueMaxMsgs": Reading(lambda at, session: limits(at.state, session).entries),
+    "cbQueueNumMsgs": Reading(lambda _, session: session.queue.count),
+    "clearCallbackQueue": Operation(lambda at, session, _, __: at.life.clear(session)),
+    "clearLastCallbackException": Operation(lambda _, session, __, ___: _forget_exception(session)),
+    "connectionState": Reading(lambda _, session: session.connection_state.name),
+    "disconnectClientKeepSession": Operation(
+        lambda at, session, _, __: interventions.send_away(at.life, session, at.now)
+    ),
+    "dispatcherActive": Setting(
+        read=lambda _, session: hold_of(session) is None, set=_activate, takes=ValueForm.BOOLEAN
+    ),
+    "id": Reading(lambda _, session: session.name),
     "isCallbackConfigured": Reading(lambda _, __: True),
-    "isPersistent": Reading(lambda session, _: session.is_durable),
-    "isPtpAllowed": Reading(lambda session, _: session.takes_ptp),
-    "isStalled": Reading(lambda session, _: session.is_stalled),
-    "killSession": Operation(lambda session, _, who: session.end(who)),
-    "lastCallbackException": Reading(lambda session, _: session.last_exception),
-    "loginDate": Reading(lambda session, _: _date(session.created_ms)),
-    "loginName": Reading(lambda session, _: session.subject),
-    "maxSessions": Reading(lambda session, _: session.max_sessions),
-    "numCallbackExceptions": Reading(lambda session, _: session.exceptions),
-    "numPublish": Reading(lambda session, _: session.published),
-    "numSubscribe": Reading(lambda session, _: session.subscribed),
-    "numUnSubscribe": Reading(lambda session, _: session.unsubscribed),
-    "numUpdate": Reading(lambda session, _: session.acked),
-    "peekCallbackMessages": Listing(_entries, Takes.COUNT),
-    "pollingSinceDate": Reading(lambda session, _: _date(session.polling_since_ms)),
-    "publicSessionId": Reading(lambda session, _: session.number),
-    "qos": Reading(lambda session, _: session.qos),
-    "refreshSession": Operation(lambda session, _, __: session.refresh()),
+    "isPersistent": Reading(lambda _, session: session.is_durable),
+    "isPtpAllowed": Reading(lambda _, session: session.terms is not None and session.terms.ptp),
+    "isStalled": Reading(lambda _, session: is_stalled(session)),
+    "killSession": Operation(
+        lambda at, session, _, who: interventions.kill(at.life, session, who, at.now)
+    ),
+    "lastCallbackException": Reading(lambda _, session: session.last_exception),
+    "loginDate": Reading(lambda _, session: _date(created_ms(session))),
+    "loginName": Reading(lambda _, session: session.subject),
+    "maxSessions": Reading(_max_sessions),
+    "numCallbackExceptions": Reading(lambda _, session: session.exceptions),
+    "numPublish": Reading(lambda _, session: session.published),
+    "numSubscribe": Reading(lambda _, session: len(session.subscriptions) + session.unsubscribed),
+    "numUnSubscribe": Reading(lambda _, session: session.unsubscribed),
+    "numUpdate": Reading(lambda _, session: session.acked),
+    "peekCallbackMessages": Listing(_entries, ValueForm.COUNT),
+    "pollingSinceDate": Reading(
+        lambda at, session: _date(since_ms(at.state, session, DispatcherState.POLLING, at.now))
+    ),
+    "publicSessionId": Reading(lambda _, session: int(session.key.rpartition("/")[2])),
+    "qos": Reading(_agreed),
+    "refreshSession": Operation(
+        lambda at, session, _, __: interventions.refresh(at.life, session, at.now)
+    ),
     "removeFromCallbackQueue": Operation(
-        lambda session, count, who: session.remove(count, who), Takes.COUNT
+        lambda at, session, count, _: interventions.remove_first(at.life, session, count),
+        ValueForm.COUNT,
     ),
     "sessionTimeout": Setting(
-        read=lambda session, _: session.timeout_ms,
-        set=lambda session, timeout_ms, who: session.set_timeout(timeout_ms, who),
-        takes=Takes.COUNT,
+        read=lambda _, session: 0 if session.terms is None else session.terms.timeout,
+        set=lambda at, session, ms, _: interventions.set_timeout(at.life, session, ms, at.now),
+        takes=ValueForm.COUNT,
     ),
-    "sessionTimeoutExpireDate": Reading(lambda session, _: _date(session.expires_ms)),
-    "subscribe": Operation(lambda session, channel, _: session.subscribe(channel), Takes.CHANNEL),
-    "subscribedTopics": Reading(lambda session, _: session.channels),
-    "subscriptions": Reading(lambda session, _: session.subscriptions),
+    "sessionTimeoutExpireDate": Reading(
+        lambda at, session: _date(expires_ms(at.state, session, at.now))
+    ),
+    "subscribe": Operation(
+        lambda at, session, channel, _: interventions.subscribe(at.life, session, channel, at.now),
+        ValueForm.CHANNEL,
+    ),
+    "subscribedTopics": Reading(lambda _, session: sorted(session.subscriptions)),
+    "subscriptions": Reading(lambda _, session: _subscriptions([session])),
     "unSubscribe": Operation(
-        lambda session, channel, _: session.unsubscribe(channel), Takes.CHANNEL
+        lambda at, session, channel, _: interventions.unsubscribe(
+            at.life, session, channel, at.now
+        ),
+        ValueForm.CHANNEL,
     ),
-    "uptime": Reading(lambda session, now_ms: (now_ms - session.created_ms) // 1000),
+    "uptime": Reading(lambda at, session: (at.now_ms - created_ms(session)) // 1000),
 }

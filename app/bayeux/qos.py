@@ -1,16 +1,16 @@
-"""What a publisher asks for its message: `ext.delivery` of a publish."""
+"""The QoS of a publish: its `ext.delivery`."""
 
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from app.bayeux.publish_keys import key_of
-from app.bayeux.sessions import Session
-from app.delivery.messages import ORDINARY_PRIORITY, Message
-from app.delivery.numbers import whole
+from holdfast.bayeux.publish_keys import key_of
+from holdfast.bayeux.sessions import Session
+from holdfast.delivery.messages import ORDINARY_PRIORITY, Message
+from holdfast.delivery.numbers import whole
 
-# What a receiver says of messages may travel with whatever it sends.
+# Verdicts may come with any message of a receiver.
 SAID_BY_RECEIVERS = frozenset({"verdicts", "pending"})
 _OPTIONS = SAID_BY_RECEIVERS | {
     "priority",
@@ -20,7 +20,7 @@ _OPTIONS = SAID_BY_RECEIVERS | {
     "key",
     "refuseHeld",
 }
-# With this value an option that is not offered asks for what happens anyway.
+# Options that are not supported are accepted with the value that describes the usual behaviour.
 _NOT_OFFERED = {
     "destinations": None,
     "topic": None,
@@ -28,7 +28,7 @@ _NOT_OFFERED = {
     "subscribable": True,
     "administrative": False,
 }
-# Other names are not repeated in errors.
+# Only names of this form are repeated in errors.
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 _LONGEST_KEY = 255
 _LONGEST_LIFE_MS = 10 * 365 * 24 * 3600 * 1000
@@ -41,7 +41,7 @@ class QosInvalid(Exception):
 def refuse_others(
     asked: Mapping[str, Any], known: Collection[str], not_offered: Mapping[str, object]
 ) -> None:
-    """Every option is understood or refused: a private message must not reach everybody."""
+    """Refuse unknown options: ignoring one could send a private message to everybody."""
     for name, value in asked.items():
         is_idle = name in not_offered and (value is None or value is not_offered[name])
         if not is_idle and name not in known:
@@ -50,24 +50,24 @@ def refuse_others(
 
 @dataclass(slots=True)
 class Qos:
-    """What holds for one message, and what its publisher is told of it."""
+    """The QoS of one message, and its confirmation to the publisher."""
 
     priority: int = ORDINARY_PRIORITY
     # None leaves it to the channel and to the receivers.
     persistent: bool | None = None
     life_ms: int | None = None
-    # Whether the message leaves the queues where it waits when its life is over.
+    # Whether the message leaves every queue when its lifetime ends.
     force_destroy: bool = False
     properties: Mapping[str, Any] | None = None
-    # What its publisher calls it, so that it may send it again.
+    # The publish key, by which a repeated publish is recognised.
     key: str | None = None
-    # Whether it is better not taken than kept waiting in a channel that is held back.
+    # Whether to refuse the message instead of queueing it while its channel is held.
     refuse_held: bool = False
     message: Message | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def of(cls, asked: object) -> Self:
-        """What was asked for, checked. Raises `QosInvalid`."""
+        """Read the requested QoS. Raises `QosInvalid`."""
         if not isinstance(asked, Mapping):
             raise QosInvalid("delivery")
         refuse_others(asked, _OPTIONS, _NOT_OFFERED)
@@ -90,7 +90,7 @@ class Qos:
         return cls(priority, persistent, life_ms, force_destroy, properties, key, refuse_held)
 
     def qualify(self, message: Message, sender: Session | None = None) -> None:
-        """Make the message so."""
+        """Set the QoS on the message."""
         self.message = message
         if self.key is not None and sender is not None:
             message.key = key_of(sender, self.key)
@@ -99,8 +99,8 @@ class Qos:
         if self.life_ms is not None:
             message.limit_life(self.life_ms, is_forced=self.force_destroy)
 
-    def told(self) -> Mapping[str, Any]:
-        """What is said of a message that was taken: of one that came before, what was then."""
+    def confirmation(self) -> Mapping[str, Any]:
+        """Return what the reply says: for a repeated publish, what its first reply said."""
         message = self.message
         if message is None:
             return {"state": "OK"}

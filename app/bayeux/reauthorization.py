@@ -1,72 +1,98 @@
-"""Rights that are taken back: what a session may not have any more leaves it."""
+"""Reauthorization: what a session's rights no longer cover is removed."""
 
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING
 
-from app.bayeux.errors import Refused
-from app.bayeux.sessions import Session
-from app.bayeux.subscriptions import part
-from app.delivery.counters import Reason
-from app.delivery.messages import Message
+from holdfast.bayeux.errors import Refused
+from holdfast.bayeux.ownership import SessionOwner
+from holdfast.bayeux.server_state import ServerState
+from holdfast.bayeux.sessions import RightsReview, Session
+from holdfast.bayeux.subscriptions import part
+from holdfast.delivery.counters import Reason
+from holdfast.delivery.messages import Message
+from holdfast.delivery.undelivered import Undelivered
 
-if TYPE_CHECKING:
-    from app.bayeux.server import Bayeux
-
-# After so many questions others have their turn, if this one has lasted long enough.
+# After this many questions, the review checks whether the turn is over.
 _QUESTIONS = 16
 
 
-def reauthorize(bayeux: "Bayeux", session: Session) -> None:
-    """Ask the rights again about all subscriptions of the session, and about what waits for it.
+class Reauthorizations:
+    """Begins the reviews of sessions."""
 
-    That is done when the turn ends, or in later ones; until then the session is handed nothing.
-    """
-    if session.is_gone:
-        return
-    session.authorized_at = bayeux.hub.recheck_before = bayeux.node.stamp()
-    if session.reauthorization is None:
-        _begin(bayeux, session, session.subscriptions)
-    else:
-        session.reauthorization.begin_anew()
+    def __init__(
+        self, state: ServerState, owner: SessionOwner, undelivered: Undelivered[Session]
+    ) -> None:
+        self._state = state
+        self._owner = owner
+        self._undelivered = undelivered
+
+    def reauthorize(self, session: Session) -> None:
+        """Ask again for the rights to all subscriptions and queued messages of the session.
+
+        The review runs from the end of the turn; until it ends, nothing is handed over.
+        """
+        if session.is_gone:
+            return
+        session.authorized_at = self._state.hub.recheck_before = self._state.node.stamp()
+        if session.reauthorization is None:
+            self._begin(session, session.subscriptions)
+        else:
+            session.reauthorization.begin_anew()
+
+    def recheck(self, message: Message, receivers: Sequence[Session]) -> None:
+        """Review receivers again for a message accepted before their reauthorization."""
+        for session in receivers:
+            is_doubtful = message.id < session.authorized_at and not session.is_gone
+            if is_doubtful and session.reauthorization is None:
+                self._begin(session, ())
+
+    def _begin(self, session: Session, patterns: Collection[str]) -> None:
+        review = Reauthorization(self._state, self._owner, self._undelivered, session, patterns)
+        session.reauthorization = review
+        self._state.backlog.add(review.go_on)
 
 
-def recheck(bayeux: "Bayeux", message: Message, receivers: Sequence[Session]) -> None:
-    """The message was accepted before some of its receivers were reauthorized, and comes after."""
-    for session in receivers:
-        is_doubtful = message.id < session.authorized_at and not session.is_gone
-        if is_doubtful and session.reauthorization is None:
-            _begin(bayeux, session, ())
+class Reauthorization(RightsReview):
+    """The review of one session: its subscriptions first, then its queue."""
 
+    __slots__ = (
+        "_answers",
+        "_channels",
+        "_has_failed",
+        "_owner",
+        "_patterns",
+        "_session",
+        "_state",
+        "_undelivered",
+    )
 
-def _begin(bayeux: "Bayeux", session: Session, patterns: Collection[str]) -> None:
-    session.reauthorization = Reauthorization(bayeux, session, patterns)
-    bayeux.backlog.add(session.reauthorization.go_on)
-
-
-class Reauthorization:
-    """One session whose rights are asked again: its subscriptions first, then its queue."""
-
-    __slots__ = ("_answers", "_bayeux", "_channels", "_has_failed", "_patterns", "_session")
-
-    def __init__(self, bayeux: "Bayeux", session: Session, patterns: Collection[str]) -> None:
-        self._bayeux = bayeux
+    def __init__(
+        self,
+        state: ServerState,
+        owner: SessionOwner,
+        undelivered: Undelivered[Session],
+        session: Session,
+        patterns: Collection[str],
+    ) -> None:
+        self._state = state
+        self._owner = owner
+        self._undelivered = undelivered
         self._session = session
-        # Subscriptions, and channels of messages in the queue, that nobody was asked about yet.
+        # The subscriptions, and channels of queued messages, that are still to be asked about.
         self._patterns = list(patterns)
         self._channels: list[str] = []
-        # Whether the session may have what comes on these.
+        # The answers so far, by channel or pattern.
         self._answers: dict[str, bool] = {}
         self._has_failed = False
 
     def begin_anew(self) -> None:
-        """The rights have changed again."""
+        """Restart the review: the rights have changed again."""
         self._patterns = list(self._session.subscriptions)
         self._channels = []
         self._answers.clear()
 
-    def go_on(self) -> bool:
-        """Ask some questions; whether any are left."""
-        session, bayeux = self._session, self._bayeux
+    def go_on(self, now: float) -> bool:
+        """Ask some questions; return whether any are left."""
+        session = self._session
         if not session.is_gone:
             for _ in range(_QUESTIONS):
                 if not self._ask_next():
@@ -74,21 +100,21 @@ class Reauthorization:
             else:
                 return True
             self._withdraw()
-            bayeux.ownership.note(session)
+            self._owner.note(session, now)
         session.reauthorization = None
         if session.queue.count:
-            bayeux.hub.make_ready(session)
+            self._state.hub.make_ready(session)
         return False
 
     def _ask_next(self) -> bool:
-        """Whether there was anything to ask."""
+        """Ask the next question; return False if there is none."""
         if self._patterns:
             pattern = self._patterns.pop()
             if not self._may_have(pattern):
-                part(self._bayeux, self._session, pattern)
+                part(self._state, self._session, pattern)
             return True
         if not self._channels:
-            # Meanwhile something else may have come.
+            # Messages on other channels may have come meanwhile.
             routed = self._session.queue.routed_channels()
             self._channels = list(routed.difference(self._answers))
         if not self._channels:
@@ -98,39 +124,39 @@ class Reauthorization:
         return True
 
     def _is_subscribed(self, name: str) -> bool:
-        channel = self._bayeux.channels.get(name)
+        channel = self._state.channels.get(name)
         subscriptions = self._session.subscriptions
         return channel is not None and not subscriptions.isdisjoint(channel.lookups)
 
     def _may_have(self, name: str) -> bool:
-        """Whether it could subscribe to this now."""
+        """Return whether the session could subscribe to this now."""
         answer = self._answers.get(name)
         if answer is None:
             answer = self._answers[name] = self._ask(name)
         return answer
 
     def _ask(self, name: str) -> bool:
-        bayeux, session = self._bayeux, self._session
-        channel = bayeux.channels.get(name)
+        session = self._session
+        channel = self._state.channels.get(name)
         if channel is None:
             return False
         message = {"channel": "/meta/subscribe", "subscription": name}
         try:
-            bayeux.rights.check_system(session, channel)
-            bayeux.rights.check_subscribe(session, channel, message, exists=True)
+            self._state.rights.check_system(session, channel)
+            self._state.rights.check_subscribe(session, channel, message, exists=True)
         except Refused:
             return False
         except BaseException:
-            # As with a subscribe, nobody gets anything by a fault; no policy ends the server.
+            # A policy that fails grants nothing, as with a subscribe, and cannot end the server.
             if not self._has_failed:
-                bayeux.log.exception("session %s could not be reauthorized", session.key)
+                self._state.log.exception("session %s could not be reauthorized", session.key)
             self._has_failed = True
             return False
         return True
 
     def _withdraw(self) -> None:
-        """What the session may not have leaves its queue."""
+        """Remove what the session may no longer receive from its queue."""
         denied = {channel for channel, may_have in self._answers.items() if not may_have}
         messages = self._session.queue.withdraw_routed(denied) if denied else ()
         if messages:
-            self._bayeux.exits.discarded(self._session, messages, Reason.NOT_ALLOWED)
+            self._undelivered.discarded(self._session, messages, Reason.NOT_ALLOWED)

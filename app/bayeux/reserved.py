@@ -1,36 +1,36 @@
-"""Names that the protocol reserves for features; without the feature they are refused.
+"""Names that the protocol reserves for features; they are refused without the feature.
 
-A client that is told of success counts on something that does not happen.
+After a reply of success, clients would rely on a feature that does not exist.
 """
 
-from app.bayeux.codec import Json
-from app.bayeux.errors import BayeuxError, Refused
-from app.delivery.channels import REPLIES, Channel
+from holdfast.bayeux.codec import Json
+from holdfast.bayeux.errors import ErrorReply, Refused
+from holdfast.delivery.channels import REPLIES, Channel
 
-# Keys of `ext`. An extension that owns one brings the feature.
+# Keys of `ext`. An extension that owns a key provides the feature.
 RESERVED_EXT = frozenset(["replay", "replyTo", "request", "timeout"])
-# Services; one that is installed brings the feature.
+# Services. A service that is installed provides the feature.
 _SERVICES = frozenset(["/service/admin", "/service/delivery", "/service/ptp", "/service/topics"])
 
 
 def refuse_ext(name: str, message: Json) -> None:
-    """Refuse a message that asks for a feature which is not there."""
+    """Refuse a message that asks for a missing feature."""
     value = message["ext"][name]
     if value is not None and value is not False:
         raise _not_supported(f"ext.{name}")
 
 
 def refuse_service(channel: Channel) -> None:
-    """Refuse a call that nobody answers, unless it is only unknown."""
+    """Refuse a call of a reserved service that is not installed."""
     if channel.name in _SERVICES:
         raise _not_supported(channel.name)
 
 
 def refuse_replies(channel: Channel) -> None:
-    """Refuse to publish or subscribe where replies to requests would travel."""
+    """Refuse to publish or subscribe on the channels of replies to requests."""
     if channel.name.startswith(REPLIES):
         raise _not_supported(REPLIES)
 
 
 def _not_supported(name: str) -> Refused:
-    return Refused(BayeuxError.NOT_SUPPORTED, "internal.notImplemented", name)
+    return Refused(ErrorReply.NOT_SUPPORTED, "internal.notImplemented", name)

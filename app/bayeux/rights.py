@@ -1,31 +1,25 @@
-"""Who may do what: one policy for the server, authorizers for patterns of channels."""
+"""Rights: one policy for the whole server, authorizers for patterns of channels."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Protocol, assert_never
 
-from app.bayeux.codec import Json
-from app.bayeux.errors import BayeuxError, Refused
-from app.bayeux.hooks import check_hook, check_outcome
-from app.bayeux.sessions import Session
-from app.delivery.channels import Channel, Channels, covers, overlaps
+from holdfast.bayeux.codec import Json
+from holdfast.bayeux.errors import ErrorReply, Refused
+from holdfast.bayeux.hooks import check_hook, check_outcome
+from holdfast.bayeux.operation import Operation
+from holdfast.bayeux.sessions import Session
+from holdfast.delivery.channels import Channel, Channels, covers, overlaps
 
 BY_POLICY = "denied_by_security_policy"
 _NOT_GRANTED = "denied_by_not_granting"
-
-
-class Operation(Enum):
-    """What a client can want to do with a channel."""
-
-    CREATE = "create"
-    SUBSCRIBE = "subscribe"
-    PUBLISH = "publish"
+_BY_RULES = "denied_by_rights"
 
 
 @dataclass(frozen=True, slots=True)
 class Denial:
-    """A no, with what the reply shall say besides."""
+    """A denial, with what the reply says about it."""
 
     reason: str = BY_POLICY
     advice: Mapping[str, Any] = field(default_factory=dict)
@@ -33,34 +27,34 @@ class Denial:
 
 
 class SecurityPolicy:
-    """Allows everything; override what shall be denied. None allows."""
+    """Allows everything. Override methods to deny; returning None allows."""
 
     def can_handshake(self, session: Session, handshake: Json) -> Denial | None:
-        """Whether this client may have a session."""
+        """Decide whether this client may have a session."""
         return None
 
     def can_claim(
         self, session: Session, subject: str, number: int, handshake: Json
     ) -> Denial | None:
-        """Whether this client may be `subject`; with a number, take that session of it over."""
+        """Decide whether the client may be `subject`; with a number, take over that session."""
         return None
 
     def longest_timeout_s(
         self, session: Session, subject: str, number: int, handshake: Json
     ) -> float | None:
-        """How long this session may wait for its client; None: as long as all others."""
+        """Return this session's longest timeout; None means the server's limit."""
         return None
 
     def can_create(self, session: Session, channel: str, message: Json) -> Denial | None:
-        """Whether the channel, which nobody subscribed to yet, may come into being."""
+        """Decide whether the channel, which has no subscriber yet, may be created."""
         return None
 
     def can_subscribe(self, session: Session, channel: str, message: Json) -> Denial | None:
-        """Whether this session may receive what is published there."""
+        """Decide whether this session may receive what is published to the channel."""
         return None
 
     def can_publish(self, session: Session, channel: str, message: Json) -> Denial | None:
-        """Whether this session may publish there."""
+        """Decide whether this session may publish to the channel."""
         return None
 
 
@@ -71,14 +65,14 @@ _QUESTIONS = (
 
 
 class Vote(Enum):
-    """An authorizer's opinion when it does not deny."""
+    """An authorizer's answer that does not deny."""
 
     GRANT = "grant"
     IGNORE = "ignore"
 
 
 class Authorizer(Protocol):
-    """Has an opinion on the channels of one pattern; a `Denial` settles the matter."""
+    """Votes on the channels of one pattern; a `Denial` decides against all votes."""
 
     def __call__(
         self, operation: Operation, channel: str, session: Session, message: Json
@@ -90,28 +84,29 @@ def _no_role(_: str) -> str:
 
 
 _ERRORS = {
-    (Operation.CREATE, Operation.PUBLISH): BayeuxError.CHANNEL_CREATE_DENIED,
-    (Operation.PUBLISH, Operation.PUBLISH): BayeuxError.PUBLISH_DENIED,
-    (Operation.CREATE, Operation.SUBSCRIBE): BayeuxError.CREATE_DENIED,
-    (Operation.SUBSCRIBE, Operation.SUBSCRIBE): BayeuxError.SUBSCRIBE_DENIED,
+    (Operation.CREATE, Operation.PUBLISH): ErrorReply.CHANNEL_CREATE_DENIED,
+    (Operation.PUBLISH, Operation.PUBLISH): ErrorReply.PUBLISH_DENIED,
+    (Operation.CREATE, Operation.SUBSCRIBE): ErrorReply.CREATE_DENIED,
+    (Operation.SUBSCRIBE, Operation.SUBSCRIBE): ErrorReply.SUBSCRIBE_DENIED,
 }
 
 
 class Rights:
-    """CometD's rule: the policy first; then any denial denies, else one grant is needed.
+    """CometD's rule: the policy decides first; then any denial denies, else one grant is needed.
 
-    A wild subscription must be granted by every authorizer inside what it would receive, so that
-    `/**` cannot reach around an authorizer on `/secret/**`; these speak for their own part only.
+    A subscription with wildcards needs the grant of every authorizer inside its pattern, so that
+    `/**` cannot bypass an authorizer on `/secret/**`; these decide for their own part only.
     """
 
     def __init__(self, channels: Channels) -> None:
         self._channels = channels
         self._policy = SecurityPolicy()
         self._authorizers: list[tuple[str, Authorizer]] = []
-        # The role of a session that the store kept, by its warrant; nobody has any by default.
+        # Returns the role of a stored session by its warrant; by default, no session has a role.
         self.role_of: Callable[[str], str] = _no_role
-        # Whether nothing was set up that could deny anything.
+        # Whether neither a policy nor an authorizer was set, and nobody has to log in.
         self.are_open = True
+        self._requires_login = False
 
     @property
     def policy(self) -> SecurityPolicy:
@@ -125,12 +120,18 @@ class Rights:
         self._policy = policy
         self.are_open = False
 
+    def require_login(self) -> None:
+        """From now on, sessions have a login, and only the names of its subject."""
+        self._requires_login = True
+        self.are_open = False
+
     @property
     def judges_handshakes(self) -> bool:
-        """Whether somebody looks at what a client shows of itself when it comes."""
+        """Whether the credentials in handshakes are judged."""
         kind = type(self._policy)
         return (
-            kind.can_handshake is not SecurityPolicy.can_handshake
+            self._requires_login
+            or kind.can_handshake is not SecurityPolicy.can_handshake
             or kind.can_claim is not SecurityPolicy.can_claim
         )
 
@@ -143,12 +144,14 @@ class Rights:
     def check_handshake(self, session: Session, handshake: Json) -> None:
         denial = self.policy.can_handshake(session, handshake)
         if denial is not None:
-            raise Refused(BayeuxError.HANDSHAKE_DENIED, advice=denial.advice, ext=denial.ext)
+            raise Refused(ErrorReply.HANDSHAKE_DENIED, advice=denial.advice, ext=denial.ext)
 
     def check_name(self, session: Session, subject: str, number: int, handshake: Json) -> None:
+        if self._requires_login and (session.login is None or session.login.subject != subject):
+            raise Refused(ErrorReply.SESSION_NAME_DENIED, BY_POLICY)
         denial = self.policy.can_claim(session, subject, number, handshake)
         if denial is not None:
-            error = BayeuxError.SESSION_NAME_DENIED
+            error = ErrorReply.SESSION_NAME_DENIED
             raise Refused(error, denial.reason, advice=denial.advice, ext=denial.ext)
 
     def longest_timeout_s(
@@ -157,9 +160,9 @@ class Rights:
         return self.policy.longest_timeout_s(session, subject, number, handshake)
 
     def check_system(self, session: Session, channel: Channel) -> None:
-        """The system's own channels are the operators' to read."""
+        """Refuse the system's own channels to sessions without a role."""
         if channel.is_system and not session.is_operator:
-            raise Refused(BayeuxError.SUBSCRIBE_DENIED, BY_POLICY)
+            raise Refused(ErrorReply.SUBSCRIBE_DENIED, BY_POLICY)
 
     def check_publish(
         self, session: Session, channel: Channel, message: Json, *, exists: bool
@@ -183,6 +186,14 @@ class Rights:
         channel: Channel,
         message: Json,
     ) -> None:
+        grants = session.grants
+        # The system's own channels are a matter of roles.
+        if (
+            grants is not None
+            and not channel.is_system
+            and not grants.allows(operation, channel.name)
+        ):
+            raise Refused(_ERRORS[operation, purpose], _BY_RULES)
         denial = self._ask_policy(operation, session, channel.name, message)
         if denial is None and self._authorizers:
             denial = self._ask_authorizers(operation, session, channel.name, message)
@@ -223,7 +234,7 @@ class Rights:
 
 
 def _vote(pattern: str, outcome: object) -> Vote | Denial:
-    """What an authorizer said; whatever else it returned must not be taken for a grant."""
+    """Return the authorizer's answer; any other result is not a grant."""
     if isinstance(outcome, Vote | Denial):
         return outcome
     check_outcome(f"the authorizer of {pattern}", outcome)

@@ -1,45 +1,196 @@
-"""Sessions: who is connected, under which browser, until when."""
+"""Sessions, and requests with their replies.
 
-from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+They refer to each other, so they share a module.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from math import inf
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from app.bayeux.caller import UNKNOWN, Caller
-from app.bayeux.exchange import Carrier, ConnectionType, Exchange, Pipe
-from app.bayeux.life import Input, State, step
-from app.bayeux.names import Names
-from app.delivery.channels import covers
-from app.delivery.entries import Entry, Settling
-from app.delivery.messages import Event, Message
-from app.delivery.queue import CallbackQueue
-from app.delivery.receivers import NOBODY, Receiver
-from app.delivery.timers import Timers
+from holdfast.bayeux.caller import UNKNOWN, Caller
+from holdfast.bayeux.transports import ConnectionType, Source
+from holdfast.delivery.batch import Batch
+from holdfast.delivery.channels import covers
+from holdfast.delivery.entries import SettledBy
+from holdfast.delivery.messages import Event
+from holdfast.delivery.queue import CallbackQueue
+from holdfast.delivery.receivers import NOBODY, Receiver
+from holdfast.delivery.verdicts import SILENT
 
 if TYPE_CHECKING:
-    from app.bayeux.expiry import Fuse
-    from app.bayeux.extension import SessionExtension
-    from app.bayeux.reauthorization import Reauthorization
-    from app.bayeux.terms import Terms
+    from holdfast.bayeux.login import Login
+    from holdfast.bayeux.operation import Operation
+    from holdfast.bayeux.session_hooks import SessionHooks
+    from holdfast.bayeux.terms import Terms
 
-_GONE, _AWAY = State.GONE, State.AWAY
-_WRITTEN = Settling.WRITTEN
-# How many client ids are remembered that another client has taken the session from.
-_REPLACED = 10_000
+_WRITTEN: Final = SettledBy.WRITTEN
 
 
-class Dress(Protocol):
-    """Gives the events of a batch what their receiver alone is to know of them."""
+class EventDecorator(Protocol):
+    """Adds to the events of a batch what only their receiver may know."""
 
-    def first(
-        self, session: "Session", messages: Sequence[Message], seq: int, /
-    ) -> Sequence[Event]:
-        """All come for the first time, numbered from `seq` on."""
+    def decorate(self, session: "Session", batch: Batch, /) -> Sequence[Event]:
+        """Return the events of the batch, in order."""
         ...
 
-    def again(self, session: "Session", entries: Iterable[Entry], /) -> Sequence[Event]:
-        """Some may have come before."""
+
+class Grants(Protocol):
+    """What the login of a session may do; changes of the rules show at once."""
+
+    def allows(self, operation: "Operation", channel: str, /) -> bool:
+        """Return whether the operation is allowed on the channel, or on all of a pattern."""
         ...
+
+
+class Carrier(Protocol):
+    """The way back to the client.
+
+    `answer` takes all bytes or none; False means that the connection is closing and nothing was
+    taken. It never raises and never calls back into the core.
+    """
+
+    connection_type: ConnectionType
+
+    def answer(self, exchange: "Exchange", messages: Sequence[Event]) -> bool:
+        """Send the exchange's replies and the messages."""
+        ...
+
+    def is_draining(self) -> bool:
+        """Whether bytes that were taken have not left this process yet."""
+        ...
+
+    def is_lost(self) -> bool:
+        """Whether the connection ended before this server was done with it.
+
+        It is then unknown whether bytes that were taken have arrived.
+        """
+        ...
+
+
+class Pipe(Protocol):
+    """A connection on which messages may be sent at any time; it serves one session."""
+
+    session: "Session | None"
+
+    def push(self, messages: Sequence[Event]) -> bool:
+        """Send the messages; False if the connection is closing and nothing was taken."""
+        ...
+
+    def is_draining(self) -> bool:
+        """Whether earlier bytes have not left yet; then wait for `Bayeux.drained`."""
+        ...
+
+    def end(self) -> None:
+        """Close the connection of an ended session, unless the client is about to."""
+        ...
+
+
+# A connect whose reply waits until its messages are known: its place among the replies, the reply
+# so far, and the request's `ext`.
+PendingConnect = tuple[int, dict[str, Any], Mapping[str, Any]]
+
+
+class Exchange:
+    """One request: its replies in the order of its messages, some of them perhaps pending."""
+
+    __slots__ = (
+        "browser",
+        "browsers",
+        "caller",
+        "carrier",
+        "client_id",
+        "client_verdicts",
+        "connect",
+        "is_aborted",
+        "is_alone",
+        "is_cookieless",
+        "is_handshake",
+        "is_superseded",
+        "new_browser",
+        "now",
+        "pending_replies",
+        "pipe",
+        "progress",
+        "replies",
+        "session",
+        "source",
+        "waits_for_store",
+    )
+
+    def __init__(
+        self,
+        carrier: Carrier,
+        browsers: tuple[str, ...],
+        pipe: Pipe | None = None,
+        *,
+        is_cookieless: bool = False,
+        caller: Caller = UNKNOWN,
+        source: Source = Source.PROGRAM,
+    ) -> None:
+        self.carrier = carrier
+        self.source = source
+        # The sender, according to HTTP.
+        self.caller = caller
+        # The browser's identities: from its cookies, or given to its socket. Other hosts of the
+        # domain can set such cookies too: of several, the one that matches the session counts.
+        # `new_browser` is to be set as cookie.
+        self.browsers = browsers
+        self.browser = browsers[0] if browsers else None
+        self.new_browser: str | None = None
+        # Whether it comes from a program, not a browser, without any cookie.
+        self.is_cookieless = is_cookieless
+        # Set if the request came over a pipe.
+        self.pipe = pipe
+        self.session: Session | None = None
+        # When the request came, or when its handling continued in a later turn.
+        self.now = 0.0
+        # The client's verdicts in the message that is being handled.
+        self.client_verdicts = SILENT
+        self.replies: list[bytes] = []
+        self.connect: PendingConnect | None = None
+        # Number of pending replies, and the session's client when the first became pending.
+        self.pending_replies = 0
+        self.client_id: str | None = None
+        # Whether the request has a single message; connects among others are never held.
+        self.is_alone = True
+        # How far a message that ran out of time has come, as its handler knows it.
+        self.progress: Any = None
+        # The connection is lost: the response goes nowhere.
+        self.is_aborted = False
+        # A handshake's reply precedes messages that travel with it.
+        self.is_handshake = False
+        # Changes of this request that the store has not confirmed yet; the response waits for them.
+        self.waits_for_store = 0
+        # The held connect of this exchange was superseded by a newer one.
+        self.is_superseded = False
+
+    def take_progress(self) -> Any:  # noqa: ANN401 - its handler knows what it left
+        """Take the stored progress of a message; None if the message is new."""
+        progress, self.progress = self.progress, None
+        return progress
+
+    def store_has_it(self) -> None:
+        """Note that the store has confirmed one change."""
+        self.waits_for_store -= 1
+
+
+class ExpiryTimer:
+    """The timers' entry for the expiring messages of one session."""
+
+    __slots__ = ("alarm", "session")
+
+    def __init__(self, session: "Session") -> None:
+        self.session = session
+        self.alarm = 0
+
+
+class RightsReview(ABC):
+    """The review of a session's rights after a change."""
+
+    @abstractmethod
+    def begin_anew(self) -> None:
+        """Restart the review: the rights have changed again."""
 
 
 class Session(Receiver):
@@ -54,35 +205,35 @@ class Session(Receiver):
         "caller",
         "carrier",
         "client_id",
-        "connection_type",
         "created",
         "deadline",
+        "decorator",
         "deliver_only",
-        "dress",
         "ends_at",
         "extensions",
         "first_connect",
         "fuse",
-        "held",
+        "grants",
+        "held_connect",
         "hold_ends_at",
         "interval_s",
         "is_advised",
         "is_of_page",
         "is_resumed",
         "lazy_due",
-        "may_return",
+        "login",
         "needs_cookie",
         "newcomer_since",
         "oneway",
-        "owed_publishes",
+        "pending_publishes",
         "pipe",
         "published",
         "quiet_until",
         "reauthorization",
+        "request",
         "rest_interval_s",
         "role",
         "seen_ms",
-        "state",
         "terms",
         "timeout_s",
         "unfinished",
@@ -95,76 +246,69 @@ class Session(Receiver):
         super().__init__(queue, number)
         self.client_id = client_id
         self.browser: str | None = None
-        # Who sent the message that is being handled, or the last one that was.
+        # The sender of the session's latest message.
         self.caller: Caller = UNKNOWN
-        # False while its client, a program, has sent no cookie: then its sockets need the id alone.
+        # False while its client, a program, has sent no cookie: its sockets then need only the id.
         self.needs_cookie = True
-        # Whether a page made it whose origin was known.
+        # Whether a page with a known origin made it.
         self.is_of_page = False
-        # A newcomer's handshake came without a cookie. If it opens a socket at the same time, that
-        # is given an identity, too, and the browser keeps the one that comes last. Never: -inf.
+        # When a new browser shook hands without a cookie, otherwise -inf. If it opens a socket at
+        # the same time, the socket gets an identity too, and the browser keeps the later one.
         self.newcomer_since = -inf
         self.first_connect = inf
         self.browser_of_socket: str | None = None
-        self.state = State.HANDSHAKEN
-        self.connection_type: ConnectionType | None = None
-        self.extensions: tuple[SessionExtension, ...] = ()
+        self.extensions: tuple[SessionHooks, ...] = ()
         self.broadcast_to_publisher = True
-        # Messages travel on connect replies alone (CometD's metaConnectDeliverOnly).
+        # Messages travel with connect replies only (CometD's metaConnectDeliverOnly).
         self.deliver_only = False
-        # Whether it may see what the system has to tell (reader), and command it (operator).
-        self.role = ""
-        # What shows another life of this server that its token was right.
-        self.warrant = ""
-        # While its rights are asked again, it is handed nothing.
-        self.reauthorization: Reauthorization | None = None
-        # What was agreed on verdicts, names and retries, if anything was.
+        # Who its client has proved to be, and what that allows; None if nobody has to log in.
+        self.login: Login | None = None
+        self.grants: Grants | None = None
+        # The administrative role (reader, operator or none), and the warrant that proves to a
+        # restarted server that the token was right.
+        self.role = self.warrant = ""
+        # While its rights are checked again, nothing is handed over.
+        self.reauthorization: RightsReview | None = None
+        # The terms that the handshake agreed on, if any.
         self.terms: Terms | None = None
-        self.dress: Dress | None = None
-        # What extensions and services remember of this session; made when first needed.
+        self.decorator: EventDecorator | None = None
+        # Data of extensions and services; created when first needed.
         self.attributes: dict[str, Any] | None = None
         self.timeout_s = self.interval_s = 0.0
         self.is_advised = True
-        # Given up, but not for good: its client may begin another.
-        self.may_return = False
-        # Whether its client has taken it over from another, or from another life of this server.
+        # Whether its client took it over from another client, or from an earlier process.
         self.is_resumed = False
-        # What runs after the present connect: its own request may have asked for another interval.
+        # The timeout after the present connect, whose request may have asked for another interval.
         self.rest_interval_s = 0.0
-        self.held: Exchange | None = None
-        # Its requests that a turn had no time for, the oldest first. All else of it waits for them.
+        self.held_connect: Exchange | None = None
+        # The request that is being handled: queued messages travel with its response.
+        self.request: Exchange | None = None
+        # Requests that are not completely handled, oldest first; later requests wait for them.
         self.unfinished: tuple[Exchange, ...] = ()
-        # What took the last connect reply; as long as it drains, the session does not expire.
+        # The carrier of the last connect reply; the session does not expire while it drains.
         self.carrier: Carrier | None = None
         self.pipe: Pipe | None = None
-        # When a held connect is answered at the latest; without one, when the session expires.
+        # When the held connect is answered at the latest or, without one, when the session expires.
         self.deadline = 0.0
         self.lazy_due = self.quiet_until = 0.0
-        # Subscriptions whose messages are done when they are written; made when first needed.
+        # Subscriptions whose messages are settled when written; created when first needed.
         self.oneway: set[str] | None = None
-        # When a named session ends that nobody comes back to, and when a holdback ends by itself;
-        # never, if zero.
+        # When a named session ends without a client, and when its queue hold ends; zero if never.
         self.ends_at = self.hold_ends_at = 0.0
-        # When it began, in nanoseconds since 1970.
-        self.created = 0
-        # When its client left, in another life of this server; milliseconds since 1970.
-        self.seen_ms = 0
-        # Publishes of this session that the store has not answered, and what waits for them.
-        self.owed_publishes = 0
-        self.when_published: Callable[[], None] | None = None
-        # Publishes that were accepted, subscriptions that were taken away.
-        self.published = self.unsubscribed = 0
+        # When it was created, in nanoseconds since 1970; and when its client was last connected to
+        # an earlier process, in milliseconds.
+        self.created = self.seen_ms = 0
+        # Publishes that wait for the store, accepted publishes, and removed subscriptions.
+        self.pending_publishes = self.published = self.unsubscribed = 0
+        # What waits for the publishes that wait for the store.
+        self.when_published: Callable[[float], None] | None = None
         self.alarm = 0
-        # Made when first something waits whose life will end.
-        self.fuse: Fuse | None = None
-
-    @property
-    def is_gone(self) -> bool:
-        return self.state is _GONE
+        # Created when a message with a lifetime first waits.
+        self.fuse: ExpiryTimer | None = None
 
     @property
     def is_plain(self) -> bool:
-        """Whether what it gets need only be written: nothing else was agreed, nothing came back."""
+        """Whether messages only need to be written: nothing negotiated, nothing returned."""
         queue = self.queue
         return (
             queue.settling is _WRITTEN
@@ -172,35 +316,26 @@ class Session(Receiver):
             and not queue.mortals
             and self.terms is None
             and self.dispatcher is None
-            and self.dress is None
+            and self.decorator is None
             and self.reauthorization is None
         )
 
     @property
     def is_operator(self) -> bool:
-        """Whether it may see what the system has to tell."""
+        """Whether it may watch the system channels."""
         return self.role != ""
 
     @property
     def person(self) -> str:
-        """Its subject; who told no name is known by the cookie, which many sessions may share."""
-        return super().person if self.browser is None or self.subject != NOBODY else self.browser
-
-    @property
-    def has_left(self) -> bool:
-        """Whether no client speaks for it."""
-        return self.state is _GONE or self.state is _AWAY
+        """The subject; without one the cookie, which many sessions may share."""
+        return self.subject if self.subject != NOBODY else self.browser or self.key
 
     def subscription(self, channel: str) -> str | None:
-        """What brings the messages of a channel here, the most exact pattern; None if nothing."""
+        """The most specific subscription that matches a channel; None if there is none."""
         if channel in self.subscriptions:
             return channel
         matching = [pattern for pattern in self.subscriptions if covers(pattern, channel)]
         return max(matching, key=len, default=None)
-
-    def advance(self, seen: Input) -> None:
-        """The only way to another state."""
-        self.state = step(self.state, seen)
 
     def is_late(self, now: float) -> bool:
         """Whether lazy messages have waited long enough."""
@@ -209,21 +344,21 @@ class Session(Receiver):
     @property
     def is_reachable(self) -> bool:
         """Whether messages can be sent without waiting for the client."""
-        return self.held is not None or (self.pipe is not None and not self.deliver_only)
+        return self.held_connect is not None or (self.pipe is not None and not self.deliver_only)
 
     def next_due(self) -> float:
-        """The earliest of this session's times."""
+        """The earliest of this session's deadlines."""
         due = self.deadline
         if self.lazy_due and self.lazy_due < due and self.is_reachable:
             due = self.lazy_due
-        if self.quiet_until and self.quiet_until < due and self.held is not None:
+        if self.quiet_until and self.quiet_until < due and self.held_connect is not None:
             due = self.quiet_until
         if self.terms is not None or self.dispatcher is not None:
             due = self._next_of_delivery(due)
         return due
 
     def _next_of_delivery(self, due: float) -> float:
-        """When the dispatcher, or a receiver that owes a verdict, must be looked at."""
+        """The earliest of `due` and the deadlines of verdicts, holds and the dispatcher."""
         verdict_due = self.queue.first_due()
         if verdict_due and verdict_due < due:
             due = verdict_due
@@ -235,91 +370,3 @@ class Session(Receiver):
         if dispatcher is not None and dispatcher.deadline is not None and dispatcher.deadline < due:
             due = dispatcher.deadline
         return due
-
-
-class Sessions:
-    """All sessions of this server, and how many connects each browser has held."""
-
-    def __init__(self, new_id: Callable[[], str], *, first: int) -> None:
-        self._new_id = new_id
-        self._by_id: dict[str, Session] = {}
-        self.names = Names()
-        self._replaced: OrderedDict[str, None] = OrderedDict()
-        # How many connects each browser has held.
-        self.held_by_browser: dict[str, int] = {}
-        # Numbers are names of sessions in what outlives this process: they must not come again.
-        self._drafted = first
-        self.created = 0
-        self.timers: Timers[Session] = Timers()
-        self.ended: Counter[str] = Counter()
-
-    def __len__(self) -> int:
-        return len(self._by_id)
-
-    def __iter__(self) -> Iterator[Session]:
-        """All of them, those that wait for their clients too."""
-        return iter(self._by_id.values())
-
-    def draft(self, queue: CallbackQueue) -> Session:
-        """A session under an id that nobody can guess; it exists once it is `add`ed."""
-        self._drafted += 1
-        return Session(self._new_id(), self._drafted, queue)
-
-    def add(self, session: Session, browser: str) -> None:
-        """The session exists from now on, for this browser alone."""
-        session.browser = browser
-        self._by_id[session.client_id] = session
-        self.created += 1
-
-    def named(self, key: str) -> Session | None:
-        """The session of a name that its client chose."""
-        return self.names.get(key)
-
-    def of_client(self, client_id: str | None) -> Session | None:
-        """The session of an id, whoever asks; not for what a client says."""
-        return None if client_id is None else self._by_id.get(client_id)
-
-    def name(self, session: Session, key: str) -> None:
-        """The session can be found, and taken over, by this name."""
-        session.go_by(key)
-        self.names.add(session)
-
-    def rename(self, session: Session, client_id: str, browser: str | None) -> None:
-        """Another client speaks for the session from now on; the old one is told to give up."""
-        del self._by_id[session.client_id]
-        self._replaced[session.client_id] = None
-        if len(self._replaced) > _REPLACED:
-            self._replaced.popitem(last=False)
-        session.client_id = client_id
-        session.browser, session.browser_of_socket = browser, None
-        session.newcomer_since, session.first_connect = -inf, inf
-        self._by_id[client_id] = session
-
-    def was_replaced(self, client_id: object) -> bool:
-        """Whether another client has taken the session of this one."""
-        return type(client_id) is str and client_id in self._replaced
-
-    def remove(self, session: Session, seen: Input) -> None:
-        """The session ends."""
-        session.advance(seen)
-        del self._by_id[session.client_id]
-        self.names.remove(session)
-        self.timers.drop(session)
-        self.ended[seen.value] += 1
-
-    def hold(self, session: Session, exchange: Exchange) -> None:
-        """The session's connect is kept until there is something to say."""
-        session.held = exchange
-        browser = exchange.browser
-        if browser is not None and exchange.pipe is None:
-            held = self.held_by_browser
-            held[browser] = held.get(browser, 0) + 1
-
-    def unhold(self, session: Session, exchange: Exchange) -> None:
-        """The session's held connect is no longer held."""
-        session.held = None
-        browser = exchange.browser
-        if browser is not None and exchange.pipe is None:
-            held = self.held_by_browser.pop(browser) - 1
-            if held:
-                self.held_by_browser[browser] = held

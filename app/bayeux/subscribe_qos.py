@@ -1,13 +1,13 @@
-"""What a subscriber asks for: `ext.delivery` of a subscribe."""
+"""The QoS of a subscribe: its `ext.delivery`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
 
-from app.bayeux.qos import SAID_BY_RECEIVERS, QosInvalid, refuse_others
+from holdfast.bayeux.qos import SAID_BY_RECEIVERS, QosInvalid, refuse_others
 
 _OPTIONS = SAID_BY_RECEIVERS | {"oneway", "persistent", "notify"}
-# With this value an option that is not offered asks for what happens anyway.
+# Options that are not supported are accepted with the value that describes the usual behaviour.
 _NOT_OFFERED = {
     "history": None,
     "filter": None,
@@ -19,20 +19,20 @@ _NOT_OFFERED = {
 
 @dataclass(frozen=True, slots=True)
 class SubscribeQos:
-    """What holds for the subscriptions of one message."""
+    """The QoS of all subscriptions of one message."""
 
     oneway: bool = False
 
     @classmethod
     def of(cls, asked: object, *, is_kept: bool) -> Self:
-        """What was asked for, checked; `is_kept` says what becomes of the session's subscriptions.
+        """Read the requested QoS; `is_kept` says whether the session's subscriptions are stored.
 
         Raises `QosInvalid`.
         """
         if not isinstance(asked, Mapping):
             raise QosInvalid("delivery")
         refuse_others(asked, _OPTIONS, _NOT_OFFERED)
-        # Nothing is erased here, so there is nothing to notify of.
+        # Nothing is erased, so there is nothing to notify of.
         for name in ("oneway", "notify", "persistent"):
             if not isinstance(asked.get(name), bool | None):
                 raise QosInvalid(name)

@@ -1,83 +1,90 @@
-"""Named sessions: taken over by a new client, left by one that will come back."""
+"""Gives a named session to a new client, or leaves it waiting for one; `claims` says who may."""
 
-from typing import TYPE_CHECKING
-
-from app.bayeux.advice import reconnect_advice
-from app.bayeux.caller import UNKNOWN
-from app.bayeux.errors import BayeuxError, Refused
-from app.bayeux.life import Input
-from app.bayeux.sessions import Session
-
-if TYPE_CHECKING:
-    from app.bayeux.server import Bayeux
+from holdfast.bayeux.advice import reconnect_advice
+from holdfast.bayeux.caller import UNKNOWN
+from holdfast.bayeux.errors import ErrorReply, Refused
+from holdfast.bayeux.session_life import SessionLife
+from holdfast.bayeux.sessions import Session
+from holdfast.delivery.error_codes import GIVEN_UP
+from holdfast.delivery.life import SessionInput
 
 
-def take_over(bayeux: "Bayeux", session: Session, draft: Session, browser: str) -> None:
-    """The client that handshook with `draft` speaks for the session from now on."""
-    _dismiss_client(bayeux, session)
-    bayeux.sessions.rename(session, draft.client_id, browser)
-    session.advance(Input.RESUME)
+def take_over(
+    life: SessionLife, session: Session, draft: Session, browser: str, now: float
+) -> None:
+    """Make the client that handshook with `draft` the session's client."""
+    state = life.state
+    before = None if session.dispatcher is None else session.dispatcher.state
+    _dismiss_client(life, session)
+    state.sessions.rename(session, draft.client_id, browser)
+    session.advance(SessionInput.RESUME)
     session.extensions = draft.extensions
     session.attributes = draft.attributes
     session.caller = draft.caller
     session.timeout_s = draft.timeout_s
     session.interval_s = session.rest_interval_s = draft.interval_s
     session.deliver_only = draft.deliver_only
-    session.dress = draft.dress
+    session.decorator = draft.decorator
     session.terms = draft.terms
-    bayeux.sessions.names.hold(session)
+    state.sessions.names.claim(session)
     session.role, session.warrant = draft.role, draft.warrant
+    session.login, session.grants = draft.login, draft.grants
     session.is_advised = session.is_resumed = True
     session.ends_at = 0.0
-    bayeux.places.desert(session)
-    _take_queue(bayeux, session, draft)
-    before = None if session.dispatcher is None else session.dispatcher.state
-    if bayeux.witness is not None:
-        bayeux.witness.session(session, "taken_over")
-    _take_dispatcher(bayeux, session, draft)
+    life.unconnected.desert(session)
+    _take_queue(life, session, draft, now)
+    state.journal.session(session, "taken_over")
+    _take_dispatcher(life, session, draft, now)
     after = None if session.dispatcher is None else session.dispatcher.state
-    if after is not None and after is not before and bayeux.witness is not None:
-        bayeux.witness.dispatcher(session, after)
+    if after is not None and after is not before:
+        state.journal.dispatcher(session, after)
 
 
-def _take_queue(bayeux: "Bayeux", session: Session, draft: Session) -> None:
-    """What the old client had in hands comes again, on the terms of the new one."""
+def _take_queue(life: SessionLife, session: Session, draft: Session, now: float) -> None:
+    """Return the old client's entries in flight to the queue, on the new client's terms."""
     queue = session.queue
-    bayeux.settlement.change_hands(session, bayeux.now)
+    life.hand_overs.change_hands(session, now)
     queue.take_terms(draft.queue)
 
 
-def _take_dispatcher(bayeux: "Bayeux", session: Session, draft: Session) -> None:
+def _take_dispatcher(life: SessionLife, session: Session, draft: Session, now: float) -> None:
     old, new = session.dispatcher, draft.dispatcher
-    if old is None or new is None or old.is_dead:
+    if old is None or new is None:
         session.dispatcher = new
-        session.is_closed = session.is_given_up = False
         return
     old.policy = new.policy
-    old.contact(bayeux.now)
+    old.contact(now)
     if new.hold_record is not None and old.hold_record is None:
-        old.hold(new.hold_record)
-        if bayeux.witness is not None:
-            bayeux.witness.held("client", receiver=session.key)
+        old.hold_back(new.hold_record)
+        life.state.journal.held("client", receiver=session.key)
     elif draft.terms is not None and draft.terms.dispatcher_active:
-        bayeux.resume(session, "client")
+        life.resume(session, now, "client")
 
 
-def leave(bayeux: "Bayeux", session: Session, reconnect: str = "none") -> None:
-    """The client goes and may come back: everything waits, under the name of the session."""
-    _dismiss_client(bayeux, session, reconnect)
-    bayeux.settlement.change_hands(session, bayeux.now)
-    session.advance(Input.LEAVE)
-    if bayeux.witness is not None:
-        bayeux.witness.session(session, "left")
-    bayeux.clock.lie(session)
-    bayeux.ownership.note(session)
+def leave(life: SessionLife, session: Session, now: float, reconnect: str = "none") -> None:
+    """Let the client go; the session waits for it under its name."""
+    _dismiss_client(life, session, reconnect)
+    life.hand_overs.change_hands(session, now)
+    session.advance(SessionInput.LEAVE)
+    life.state.journal.session(session, "left")
+    life.clock.detach(session, now)
+    life.note(session, now)
 
 
-def _dismiss_client(bayeux: "Bayeux", session: Session, reconnect: str = "none") -> None:
-    """Nobody speaks for the session at the moment."""
-    advice = reconnect_advice(bayeux.options, reconnect)
-    bayeux.answers.refuse_held(session, Refused(BayeuxError.SESSION_UNKNOWN, advice=advice))
+def log_out(life: SessionLife, session: Session, now: float) -> None:
+    """Remove the session's client, which may handshake again; a session without a name ends."""
+    if session.has_left:
+        return
+    if session.terms is not None and session.terms.is_named:
+        leave(life, session, now, "handshake")
+    else:
+        life.ends.give_up(session, GIVEN_UP, "its login has ended", now, by="the end of its login")
+
+
+def _dismiss_client(life: SessionLife, session: Session, reconnect: str = "none") -> None:
+    """Remove the session's client."""
+    advice = reconnect_advice(life.state.options, reconnect)
+    life.answers.refuse_held(session, Refused(ErrorReply.SESSION_UNKNOWN, advice=advice))
     pipe = session.pipe
     session.pipe = None
     session.carrier = None

@@ -1,4 +1,4 @@
-"""What a client and the server agree on when `ext.delivery` is negotiated."""
+"""The terms that a handshake agrees on in `ext.delivery`."""
 
 import re
 from collections.abc import Mapping
@@ -6,14 +6,14 @@ from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Any, Self
 
-from app.bayeux.codec import Json
-from app.delivery.dispatcher import Policy
-from app.delivery.numbers import whole
+from holdfast.bayeux.codec import Json
+from holdfast.delivery.dispatcher import Policy
+from holdfast.delivery.numbers import whole
+from holdfast.delivery.receivers import NOBODY
 
-_NAME = re.compile(
-    r"(?:client/)?([A-Za-z0-9][A-Za-z0-9.@+~-]{1,62})(?:/(?:session/)?([1-9][0-9]{0,8}))?"
-)
-# What a client may say; what receivers say of messages travels with anything.
+_SUBJECT = re.compile(r"[A-Za-z0-9][A-Za-z0-9.@+~-]{1,62}")
+_NAME = re.compile(rf"(?:client/)?({_SUBJECT.pattern})(?:/(?:session/)?([1-9][0-9]{{0,8}}))?")
+# The options of a client. Verdicts may come with any message, so also with a handshake.
 _OPTIONS = frozenset(
     [
         *("delay", "dispatcherActive", "maxEntries", "onUserException", "oneway", "ptp", "queue"),
@@ -23,7 +23,7 @@ _OPTIONS = frozenset(
 )
 _OF_SESSION = frozenset(["name", "timeout", "maxSessions", "clearSessions"])
 _OF_QUEUE = frozenset(["maxEntries", "maxBytes"])
-# Other names are not repeated in errors.
+# Only names of this form are repeated in errors.
 _OPTION = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 _FOR_EVER = -1
 _LONGEST_MS = 10 * 365 * 24 * 3600 * 1000
@@ -39,11 +39,11 @@ class TermsInvalid(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """The effective values; times in ms, as the wire has them."""
+    """The effective values; times are in ms, as on the wire."""
 
     retries: int = 0
     delay: int = _DELAY_MS
-    # Not said: as it is, and at the beginning active.
+    # None: unchanged; a new session's dispatcher is active.
     dispatcher_active: bool | None = None
     oneway: bool = False
     response_timeout: int = _RESPONSE_TIMEOUT_MS
@@ -51,15 +51,15 @@ class Terms:
     on_user_exception: str = "continue"
     secret: str | None = None
     ptp: bool = True
-    # Whose session it is to be, and which of that subject's; a positive number can be resumed.
+    # The subject and number of the session name; sessions with positive numbers can be resumed.
     subject: str | None = None
     number: int = 0
     timeout: int = _TIMEOUT_MS
-    # As many as the server lets it have, unless the client wants fewer.
+    # The client's limit, which can only be lower than the server's.
     max_sessions: int = _MOST
     clear_sessions: bool = False
     queue: Mapping[str, int] = field(default_factory=dict)
-    # The timeout is what a policy or an operator granted, whatever the server's longest is.
+    # Whether a policy or an operator set the timeout, which may then exceed the server's maximum.
     is_granted: bool = False
 
     @property
@@ -72,12 +72,12 @@ class Terms:
 
     @property
     def policy(self) -> Policy:
-        """What the dispatcher goes by."""
+        """The policy for the dispatcher."""
         return Policy(self.retries, self.delay / 1000, self.response_timeout / 1000)
 
     @classmethod
     def of(cls, asked: object) -> Self:
-        """What was asked for, checked. Raises `TermsInvalid`."""
+        """Read the requested terms. Raises `TermsInvalid`."""
         options = {} if asked is True else asked
         if not isinstance(options, Mapping):
             raise TermsInvalid("delivery")
@@ -115,15 +115,15 @@ class Terms:
         )
 
     def waiting_at_most(self, longest_s: float) -> "Terms":
-        """The same with a timeout that is no longer than this; 0 is for ever."""
+        """Return the terms with a timeout of at most `longest_s`; 0 means forever."""
         longest = longest_s * 1000
         if (self.timeout or inf) <= longest:
             return self
         return replace(self, timeout=max(int(longest), 1))
 
     def to_json(self) -> Json:
-        """What lasts, under the names of the wire."""
-        told: Json = {
+        """Return the terms that are stored, under their names on the wire."""
+        stored: Json = {
             "retries": self.retries,
             "delay": self.delay,
             "oneway": self.oneway,
@@ -133,22 +133,27 @@ class Terms:
             "ptp": self.ptp,
         }
         if self.secret is not None:
-            told["secret"] = self.secret
+            stored["secret"] = self.secret
         if self.queue:
-            told["queue"] = dict(self.queue)
+            stored["queue"] = dict(self.queue)
         if self.subject is not None:
-            told["session"] = {
+            stored["session"] = {
                 "name": f"{self.subject}/{self.number}" if self.number else self.subject,
                 "timeout": self.timeout,
                 "maxSessions": self.max_sessions,
             }
-        return told
+        return stored
+
+
+def is_subject(name: object) -> bool:
+    """Return whether the name may be a subject's. The subject of anonymous clients is nobody's."""
+    return isinstance(name, str) and name != NOBODY and _SUBJECT.fullmatch(name) is not None
 
 
 def check_names(asked: object) -> None:
-    """Every option is understood or refused; raises `TermsInvalid`.
+    """Check that all options are known; raises `TermsInvalid`.
 
-    Only where it is negotiated: what the store kept may be a later version's.
+    Only for handshakes: stored terms may be from a later version.
     """
     if not isinstance(asked, Mapping):
         return
@@ -162,16 +167,16 @@ def check_names(asked: object) -> None:
             raise TermsInvalid(name if _OPTION.fullmatch(name) else "delivery")
 
 
-def patience_s(terms: Terms | None, longest_s: float) -> float:
-    """How long a session waits for a client that is lost or has left; 0 is for ever.
+def session_timeout_s(terms: Terms | None, longest_s: float) -> float:
+    """Return how long a session waits for a client that is lost or has left; 0 means forever.
 
-    One without terms waits only while it is held back, and then no longer than others.
+    A session without terms waits only while it is held back, and not longer than the maximum.
     """
     return longest_s if terms is None else terms.timeout / 1000
 
 
 def _name(asked: object) -> dict[str, Any]:
-    """`"joe/1"`, `"joe"`, or an object with a name and what is to hold for it."""
+    """Read `"joe/1"`, `"joe"`, or an object with a name and its options."""
     if asked is None:
         return {}
     options = {"name": asked} if isinstance(asked, str) else asked
@@ -205,5 +210,5 @@ def _flag(options: Mapping[str, Any], name: str, *, default: bool) -> bool:
 
 
 def _choice(options: Mapping[str, Any], name: str) -> bool | None:
-    """A flag that need not be said."""
+    """Read an optional flag."""
     return _flag(options, name, default=False) if name in options else None

@@ -1,36 +1,32 @@
-"""Messages with a value that is JSON and cannot be passed on: each is refused by itself.
+"""Unfit messages: they are JSON but cannot be forwarded, and each is refused alone.
 
-Two such values make orjson refuse the whole request. A text that was cut within an emoji has half
-of a surrogate pair, which UTF-8 has no form for. A number like 1e400 is beyond the range of
-doubles, which is all that browsers can hold. The third kind is nested too deep. The reply to the
-message names the fault, and its sender goes on; a whole request that is refused is sent again.
+orjson refuses a whole request for two kinds of values: a text that was cut within an emoji has
+half of a surrogate pair, which has no UTF-8 form, and a number like 1e400 is beyond the range of
+doubles, the only numbers in browsers. The third kind is nested too deep. The reply names the fault
+of its message, and the sender continues; a request that is refused as a whole is sent again.
 """
 
 import json
 import re
+from collections.abc import Iterator
 from typing import Any, NoReturn
 
 import orjson
 
-from app.bayeux.errors import BayeuxError, RequestRefused
-from app.delivery.json_text import is_deeper
+from holdfast.bayeux.errors import ErrorReply, RequestRefused
+from holdfast.delivery.json_text import is_deeper
 
-# What the reply to a message needs of it, and what says whose the request is.
+# The fields that the reply repeats, or that identify the session.
 _REPEATED = ("channel", "id", "clientId", "subscription")
-# Of a request that is searched, so that this takes 25 ms at most: bytes, values by the characters
-# that announce them, and messages that are unfit.
-_MOST_BYTES = 2 * 1024 * 1024
-_MOST_VALUES = 30_000
-_MOST_UNFIT = 1000
-# Integers up to here are what they were, read as doubles.
+# Integers up to here are exact as doubles.
 _MOST_EXACT = 2**53
 _SPACE = re.compile(r"[ \t\n\r]*+")
 
 
 class Unfit(dict[str, Any]):
-    """A message that is refused whatever else it says: what its reply repeats, and its fault."""
+    """A message that is always refused: the fields that its reply repeats, and its fault."""
 
-    def __init__(self, message: dict[str, Any], fault: BayeuxError) -> None:
+    def __init__(self, message: dict[str, Any], fault: ErrorReply) -> None:
         super().__init__()
         for name in _REPEATED:
             if name in message and _is_plain(message[name]):
@@ -51,79 +47,88 @@ def _is_plain(value: object) -> bool:
 
 
 class Salvage:
-    """What can be read of a request that orjson does not read: its messages, one by one."""
+    """The messages of a request that orjson does not read, found one by one.
 
-    def __init__(self, most_messages: int, depth: int) -> None:
+    Finding the end of a message, reading it, and finding its fault are separate steps. Each takes
+    30 ms at most, whatever the limits allow, and other requests are handled between two steps.
+    """
+
+    def __init__(self, body: bytes, most_messages: int, depth: int) -> None:
+        self.messages: list[dict[str, Any]] = []
         self._most_messages = most_messages
         self._depth = depth
-        self._unfit = 0
+        self._steps = self._read(body)
 
-    def read(self, body: bytes) -> object:
-        """What `orjson.loads` would return, but for unfit messages; raises `RequestRefused`."""
+    def go_on(self) -> bool:
+        """Take one step; return whether it was the last. Raises `RequestRefused`."""
         try:
-            if len(body) > _MOST_BYTES or _values_of(body) > _MOST_VALUES:
-                raise ValueError("too much to search")
-            return self._read(body.decode())
+            next(self._steps)
+        except StopIteration:
+            return True
         except (ValueError, RecursionError) as error:
-            raise RequestRefused(BayeuxError.REQUEST_MALFORMED) from error
+            raise RequestRefused(ErrorReply.REQUEST_MALFORMED) from error
+        return False
 
-    def _read(self, text: str) -> object:
+    def _read(self, body: bytes) -> Iterator[None]:
+        text = body.decode()
         at = _skip(text, 0)
-        if text[at : at + 1] == "[":
-            read, end = self._read_array(text, _skip(text, at + 1))
-        else:
-            read, end = self._read_message(text, at, self._depth)
-        if _skip(text, end) != len(text):
-            raise ValueError("more than one value")
-        return read
-
-    def _read_array(self, text: str, at: int) -> tuple[object, int]:
-        messages: list[object] = []
-        while True:
-            message, at = self._read_message(text, at, self._depth - 1)
-            messages.append(message)
-            if len(messages) > self._most_messages:
-                raise RequestRefused(BayeuxError.REQUEST_TOO_LARGE)
-            at = _skip(text, at)
-            if text[at : at + 1] != ",":
-                break
-            at = _skip(text, at + 1)
-        if text[at : at + 1] != "]":
-            raise ValueError("an array without an end")
-        return messages, at + 1
-
-    def _read_message(self, text: str, at: int, depth: int) -> tuple[object, int]:
-        # This one says where a message ends, orjson what is in it.
-        value, end = _DECODER.raw_decode(text, at)
-        said = text[at:end]
-        try:
-            return orjson.loads(said), end
-        except orjson.JSONDecodeError:
+        is_array = text.startswith("[", at)
+        depth = self._depth - is_array
+        is_last = False
+        while not is_last:
+            at = _skip(text, at + 1) if is_array else at
+            value, end = _DECODER.raw_decode(text, at)
             if not isinstance(value, dict):
-                raise
-        number = value.get("id")
-        if isinstance(number, float) and number.is_integer() and abs(number) <= _MOST_EXACT:
-            value["id"] = int(number)
-        self._unfit += 1
-        if self._unfit > _MOST_UNFIT:
-            raise ValueError("too many unfit messages")
-        return Unfit(value, _fault_of(said, value, depth)), end
+                raise ValueError("a message that is no object")
+            if len(self.messages) == self._most_messages:
+                raise RequestRefused(ErrorReply.REQUEST_TOO_LARGE)
+            yield
+            yield from self._read_message(text[at:end], value, depth)
+            at = _skip(text, end)
+            is_last = not is_array or not text.startswith(",", at)
+        if is_array:
+            if not text.startswith("]", at):
+                raise ValueError("an array without an end")
+            at = _skip(text, at + 1)
+        if at != len(text):
+            raise ValueError("more than one value")
+
+    def _read_message(self, said: str, found: dict[str, Any], depth: int) -> Iterator[None]:
+        """Read a message in two steps at most; a fit message needs only the first."""
+        if said.count("[") + said.count("{") > depth and is_deeper(found, depth):
+            self.messages.append(_unfit(found, ErrorReply.MESSAGE_TOO_DEEP))
+            return
+        message = _loaded(said)
+        if message is None:
+            yield
+            message = _unfit(found, _fault_of(said))
+        self.messages.append(message)
 
 
-def _values_of(body: bytes) -> int:
-    return body.count(b",") + body.count(b"[") + body.count(b"{")
-
-
-def _fault_of(said: str, message: object, depth: int) -> BayeuxError:
-    """Why orjson does not read a message that is JSON."""
-    if said.count("[") + said.count("{") > depth and is_deeper(message, depth):
-        return BayeuxError.MESSAGE_TOO_DEEP
+def _loaded(said: str) -> dict[str, Any] | None:
+    """Return the message, or None if it is unfit."""
     try:
-        # With other characters in the place of all surrogates.
-        orjson.loads(said.replace("\\ud", "\\u0").replace("\\uD", "\\u0"))
+        message: dict[str, Any] = orjson.loads(said)
     except orjson.JSONDecodeError:
-        return BayeuxError.NUMBER_INVALID
-    return BayeuxError.TEXT_INVALID
+        return None
+    return message
+
+
+def _fault_of(said: str) -> ErrorReply:
+    """Return why orjson does not read a message that is valid JSON and not too deep."""
+    # All surrogates are replaced by other characters.
+    is_read = _loaded(said.replace("\\ud", "\\u0").replace("\\uD", "\\u0")) is not None
+    return ErrorReply.TEXT_INVALID if is_read else ErrorReply.NUMBER_INVALID
+
+
+def _unfit(message: dict[str, Any], fault: ErrorReply) -> Unfit:
+    """Make the unfit message from what was found, in which numbers are bytes."""
+    said = message.get("id")
+    if isinstance(said, bytes):
+        number = float(said)
+        if number.is_integer() and abs(number) <= _MOST_EXACT:
+            message["id"] = int(number)
+    return Unfit(message, fault)
 
 
 def _skip(text: str, at: int) -> int:
@@ -135,5 +140,6 @@ def _refuse(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is no JSON")
 
 
-# Integers as doubles: of many digits that takes much less time.
-_DECODER = json.JSONDecoder(parse_int=float, parse_constant=_refuse)
+# This decoder finds the end of a message; orjson reads its content. Numbers stay as they are,
+# because converting them takes up to ten times as long as everything else.
+_DECODER = json.JSONDecoder(parse_int=str.encode, parse_float=str.encode, parse_constant=_refuse)

@@ -1,36 +1,35 @@
-"""`holdfast command`: ask, set and do in xmlBlaster's administrative grammar."""
+"""`holdfast command`: sends a command of xmlBlaster's administrative grammar."""
 
 import sys
 from typing import Annotated
 
 import typer
 
-from app.bayeux.commands import understand
-from app.bayeux.grammar import CommandRefused
-from app.cli.options import AsJson, gathers, place
-from app.cli.output import print_json, visible
-from app.cli.remote import Json, Place, Remote, talk
+from holdfast.bayeux.commands import understand
+from holdfast.bayeux.grammar import CommandRefused
+from holdfast.cli.options import ToServer, gathered
+from holdfast.cli.output import Json, print_json, visible
+from holdfast.cli.remote import Remote
 
 program = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
 @program.command()
-@gathers(place)
+@gathered
 def command(
     *,
     text: Annotated[
-        str, typer.Argument(metavar="COMMAND", help="As client/joe/1/?dispatcherActive=true.")
+        str, typer.Argument(metavar="COMMAND", help="Such as client/joe/1/?dispatcherActive=true.")
     ],
     value: Annotated[
-        str | None, typer.Option("--value", help="To be set, if it is not in the command.")
+        str | None, typer.Option("--value", help="Value to set, unless the command has one.")
     ] = None,
-    as_json: AsJson = False,
-    place: Place,
+    server: ToServer,
 ) -> None:
-    """Ask or run an administrative command.
+    """Run an administrative command.
 
-    What only asks needs no more than the reader's token. The documentation of the administration
-    lists what there is.
+    A reader's token is enough for commands that only read. docs/administration.md lists all
+    commands.
     """
     try:
         changes = understand(text, value).changes
@@ -42,8 +41,8 @@ def command(
             return await remote.post("/commands", {"command": text, "value": value})
         return await remote.get("/commands", {"command": text})
 
-    result = talk(place, conversation)
-    if as_json:
+    result = server.talk(conversation)
+    if server.as_json:
         print_json(result)
         return
     for line in str(result["info"] or result["value"]).splitlines():

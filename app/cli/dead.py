@@ -1,192 +1,175 @@
-"""`holdfast dead`: look at dead letters, deliver them once more, remove them, take them along."""
+"""`holdfast dead`: lists, shows, replays, purges, exports and imports dead letters."""
 
 import sys
 from collections.abc import AsyncIterator
 from contextlib import nullcontext
+from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from typing import IO, Annotated
 
 import typer
 from rich.progress import Progress
 
-from app.cli.failures import Exit
-from app.cli.lists import Most, print_list
-from app.cli.options import (
-    AsJson,
+from holdfast.cli.failures import Exit
+from holdfast.cli.lists import Most, print_list
+from holdfast.cli.options import (
+    AtAddress,
     Conditions,
     DryRun,
     Everything,
     Ids,
+    LetterConditions,
+    ToServer,
     Yes,
-    conditions,
-    confirm,
-    gathers,
+    gathered,
+    group_of_commands,
     id_of,
-    place,
     wanted,
 )
-from app.cli.output import (
-    Brief,
-    Moment,
+from holdfast.cli.output import (
+    Json,
+    ShortText,
+    age,
+    answer,
     brief,
     complain,
     note,
-    patience,
     print_facts,
+    print_items,
     print_json,
-    print_table,
     progress,
-    when,
+    spinner,
 )
-from app.cli.remark import remark
-from app.cli.remote import Json, Place, Remote, talk
-from app.cli.replay import replay, replays
-from app.delivery.error_codes import find
+from holdfast.cli.remark import remark
+from holdfast.cli.remote import Remote
+from holdfast.cli.replay import replay, replays
+from holdfast.cli.sweep import sweep
+from holdfast.delivery.error_codes import find
 
-program = typer.Typer(
-    help="Dead letters.", no_args_is_help=True, add_completion=False, rich_markup_mode=None
-)
+program = group_of_commands()
 program.command("replay")(replay)
 program.command("replays")(replays)
 program.command("remark")(remark)
 
 
-_GROUP_HEAD = ("FINGERPRINT", "COUNT", "RECEIVERS", "AGE", "CHANNEL", "CODE", "WHOSE", "REASON")
-_GROUP = ("fingerprint", "count", "receivers", "last", "channel", "code", "remark", "reason")
-_LETTER_HEAD = ("ID", "AGE", "CHANNEL", "RECEIVER", "STATE", "CODE", "REASON")
-_LETTER = ("id", "died", "channel", "receiver", "state", "code", "reason")
+def _reason(item: Json) -> ShortText:
+    """Return the receiver's text; the code explains itself."""
+    whole, code = str(item["reason"]), find(item["code"])
+    meaning = "" if code is None else f"{code.meaning}: "
+    return ShortText(whole.removeprefix(meaning), whole)
+
+
+def _assignee(group: Json) -> object:
+    return group["remark"] and group["remark"]["assignee"]
+
+
+_PURGE = "/dead-letters/purge"
+_REASON = ("REASON", _reason)
+_WHOSE = ("WHOSE", _assignee)
+_MS = ("MS", itemgetter("latency_ms"))
+_GROUPS = ("fingerprint", "count", "receivers", age("last"), "channel", "code", _WHOSE, _REASON)
+_LETTERS = ("id", age("died"), "channel", "receiver", "state", "code", _REASON)
+_ATTEMPTS = ("n", age("time"), "node", "transport", "outcome", _MS, "code", "text")
 
 
 @program.command("list")
-@gathers(conditions, place)
+@gathered
 def list_letters(
     *,
-    conditions: Conditions,
-    groups: Annotated[bool, typer.Option("--groups", help="By what went wrong.")] = False,
+    conditions: LetterConditions,
+    groups: Annotated[bool, typer.Option("--groups", help="Group letters by cause.")] = False,
     limit: Most = None,
-    as_json: AsJson = False,
-    place: Place,
+    server: ToServer,
 ) -> None:
     """List dead letters, or groups of them.
 
-    Letters come the latest first, groups the largest first.
+    Letters are listed newest first, groups largest first.
     """
     if groups and conditions.keys() - {"fingerprint"}:
-        raise typer.BadParameter("groups are of all letters: only --fingerprint beside --groups")
-    names = _GROUP if groups else _LETTER
-    print_list(
-        place,
-        "/dead-letters/groups" if groups else "/dead-letters",
-        conditions,
-        limit=limit,
-        as_json=as_json,
-        head=_GROUP_HEAD if groups else _LETTER_HEAD,
-        row=lambda item: [_cell(item, name) for name in names],
-    )
-
-
-def _cell(item: Json, name: str) -> object:
-    match name:
-        case "died" | "last":
-            return Moment(item[name])
-        case "reason":
-            return _reason(item)
-        case "remark":
-            return item["remark"] and item["remark"]["assignee"]
-        case _:
-            return item[name]
-
-
-def _reason(item: Json) -> Brief:
-    """What the receiver said; what its code means is known by the code."""
-    whole, code = str(item["reason"]), find(item["code"])
-    meaning = "" if code is None else f"{code.meaning}: "
-    return Brief(whole.removeprefix(meaning), whole)
+        raise typer.BadParameter(
+            "groups include all letters: only --fingerprint can be combined with --groups"
+        )
+    if groups:
+        print_list(server, "/dead-letters/groups", conditions, _GROUPS, limit)
+    else:
+        print_list(server, "/dead-letters", conditions, _LETTERS, limit)
 
 
 @program.command("show")
-@gathers(place)
+@gathered
 def show_letter(
     *,
     id: Annotated[str, typer.Argument(metavar="ID", help="The letter.")],
-    as_json: AsJson = False,
-    place: Place,
+    server: ToServer,
 ) -> None:
     """Show one dead letter with every attempt."""
-    letter = talk(place, lambda remote: remote.get(f"/dead-letters/{id_of(id)}"))
-    if as_json:
+    letter = server.get(f"/dead-letters/{id_of(id)}")
+    if server.as_json:
         print_json(letter)
         return
-    facts = {name: value for name, value in letter.items() if name not in ("history", "data")}
-    for name in ("published", "died", "expires"):
-        facts[name] = when(letter[name])
+    history, data = letter.pop("history"), letter.pop("data")
     for name in ("properties", "policy"):
-        facts[name] = letter[name] and brief(letter[name])
-    print_facts({**facts, "data": brief(letter["data"])})
-    head = ("N", "AGE", "NODE", "TRANSPORT", "OUTCOME", "MS", "CODE", "TEXT")
-    names = ("n", "time", "node", "transport", "outcome", "latency_ms", "code", "text")
-    rows = [[*(attempt[name] for name in names)] for attempt in letter["history"]]
-    if rows:
-        print_table(head, [[row[0], Moment(row[1]), *row[2:]] for row in rows])
+        letter[name] = letter[name] and brief(letter[name])
+    print_facts({**letter, "data": brief(data)}, times=("published", "died", "expires"))
+    if history:
+        print_items(_ATTEMPTS, history)
 
 
 @program.command("purge")
-@gathers(conditions, place)
+@gathered
 def purge(
     *,
     ids: Ids = None,
-    conditions: Conditions,
+    conditions: LetterConditions,
     everything: Everything = False,
     dry_run: DryRun = False,
     yes: Yes = False,
-    as_json: AsJson = False,
-    place: Place,
+    server: ToServer,
 ) -> None:
     """Remove dead letters for good."""
     letters = wanted(ids, conditions, everything=everything)
+    sweep(
+        server,
+        _PURGE,
+        letters,
+        question="Remove {matched} dead letters for good?",
+        would="{matched} dead letters would be removed",
+        did="{purged} dead letters removed",
+        counts="purged",
+        carry_out=partial(_purge, letters=letters),
+        dry_run=dry_run,
+        yes=yes,
+    )
 
-    async def conversation(remote: Remote) -> Json:
-        with patience("Counting"):
-            plan = await remote.post("/dead-letters/purge", {**letters, "dry_run": True})
-        if dry_run or not plan["matched"]:
-            return dict(plan)
-        confirm(f"Remove {plan['matched']} dead letters for good?", yes=yes)
-        with patience("Removing"):
-            return dict(await remote.post("/dead-letters/purge", {**letters, "dry_run": False}))
 
-    done = talk(place, conversation)
-    if as_json:
-        print_json(done, is_line=True)
-    elif done["dry_run"] and done["matched"]:
-        sys.stdout.write(f"{done['matched']} dead letters would be removed\n")
-    else:
-        sys.stdout.write(f"{done['purged']} dead letters removed\n")
-    if not done["matched"]:
-        raise typer.Exit(Exit.FAILED)
+async def _purge(remote: Remote, plan: Json, *, letters: Conditions) -> Json:
+    with spinner("Removing"):
+        return await remote.post(_PURGE, {**letters, "dry_run": False})
 
 
 @program.command("export")
-@gathers(conditions, place)
+@gathered
 def export(
     *,
-    conditions: Conditions,
+    conditions: LetterConditions,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="File to write; else standard output.")
+        Path | None, typer.Option("--output", "-o", help="Output file; default: standard output.")
     ] = None,
-    place: Place,
+    server: AtAddress,
 ) -> None:
-    """Write whole dead letters as JSON lines."""
+    """Export complete dead letters as JSON lines."""
     part = output and output.with_name(output.name + ".part")
     try:
-        # Only what is complete gets the name that was asked for.
+        # The file gets its name only when it is complete.
         with part.open("wb") if part else nullcontext(sys.stdout.buffer) as file:
-            count = talk(place, lambda remote: _export(remote, conditions, file))
+            count = server.talk(lambda remote: _export(remote, conditions, file))
             file.flush()
         if part and output:
             part.replace(output)
             note(f"{count} dead letters written to {output}")
     except BrokenPipeError:
-        # Whoever read this has seen enough; the caller ends the program without a word.
+        # The reader of the pipe has closed it; the caller ends the program silently.
         raise
     except OSError as error:
         complain(f"{error.filename or output}: {error.strerror}")
@@ -208,34 +191,28 @@ async def _export(remote: Remote, conditions: Conditions, file: IO[bytes]) -> in
 
 
 @program.command("import")
-@gathers(place)
+@gathered
 def import_letters(
     *,
     file: Annotated[
-        typer.FileBinaryRead, typer.Argument(help="JSON lines of an export; - is standard input.")
+        typer.FileBinaryRead, typer.Argument(help="Exported JSON lines; - is standard input.")
     ],
-    as_json: AsJson = False,
-    place: Place,
+    server: ToServer,
 ) -> None:
-    """Keep dead letters that were exported.
+    """Import dead letters from an export.
 
-    They may come from elsewhere; one that is here already is left as it is.
+    The export may be another server's. Existing letters are left as they are.
     """
 
     async def conversation(remote: Remote) -> Json:
         with progress() as bar:
             return dict(await remote.post_lines("/dead-letters/import", _lines(file, bar)))
 
-    done = talk(place, conversation)
-    if as_json:
-        print_json(done, is_line=True)
-    else:
-        sys.stdout.write(
-            f"{done['imported']} imported, {done['repeated']} were here already, "
-            f"{done['refused']} refused\n"
-        )
-        for refusal in done["refusals"]:
-            complain(f"line {refusal['line']}: {refusal['text']}")
+    done = server.talk(conversation)
+    counts = "{imported} imported, {repeated} already existed, {refused} refused"
+    answer(done, counts.format_map(done), as_json=server.as_json)
+    for refusal in [] if server.as_json else done["refusals"]:
+        complain(f"line {refusal['line']}: {refusal['text']}")
     if done["refused"]:
         raise typer.Exit(Exit.FAILED)
 

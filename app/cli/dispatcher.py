@@ -1,125 +1,125 @@
-"""`holdfast dispatcher`: see who is held back, hold somebody back, let delivery go on."""
+"""`holdfast dispatcher`: shows, holds and resumes delivery to sessions and channels."""
 
 import sys
 from typing import Annotated
 
 import typer
 
-from app.cli.options import AsJson, Key, gathers, moment, path_of, place
-from app.cli.output import Moment, print_facts, print_json, print_table, when
-from app.cli.remote import Json, Place, Remote, talk
-from app.cli.session import hold_of
+from holdfast.cli.moments import moment
+from holdfast.cli.options import Key, ToServer, gathered, group_of_commands, path_of
+from holdfast.cli.output import Json, Moment, print_facts, print_json, print_table, when
+from holdfast.cli.remote import Remote, Server
+from holdfast.cli.session import hold_of
 
-program = typer.Typer(
-    help="Delivery to sessions.", no_args_is_help=True, add_completion=False, rich_markup_mode=None
-)
+program = group_of_commands()
 
-# What there is to know of a session's delivery.
+# The facts about a session's delivery.
 _FACTS = ("key", "state", "active", "connected", "waiting", "handed", "retry", "last_failure")
 
 
+def _why(channel: Json) -> str:
+    """Why a channel is held, and when the next probe is due."""
+    again = "now" if channel["next_attempt"] is None else f"at {when(channel['next_attempt'])}"
+    return f"{channel['reason']}; {channel['attempts']} failed probes, next {again}"
+
+
+def _row(held: Json) -> list[object]:
+    """Return a row about a session, or a channel."""
+    if "key" not in held:
+        return [held["channel"], "", Moment(held["since"]), _why(held)]
+    entries = held["waiting"] + held["handed"]
+    return [held["key"], entries, Moment(held["hold"]["since"]), hold_of(held)]
+
+
 @program.command("show")
-@gathers(place)
+@gathered
 def show(
     *,
     key: Annotated[
-        str | None, typer.Argument(metavar="SESSION", help="As joe/1; else all that is held back.")
+        str | None,
+        typer.Argument(
+            metavar="SESSION", help="A session, such as joe/1; default: all that are held."
+        ),
     ] = None,
-    as_json: AsJson = False,
-    place: Place,
+    server: ToServer,
 ) -> None:
-    """Show delivery to a session, or all that is held."""
+    """Show delivery to a session, or all held sessions and channels."""
     if key is not None:
-        path = path_of(key)
-        found = talk(place, lambda remote: remote.get(path))
-        _show_one(found, as_json=as_json)
+        found = server.get(path_of(key))
+        facts = _facts(found)
+        if server.as_json:
+            print_json(facts)
+        else:
+            print_facts(
+                {**facts, "next attempt": when(found["next_attempt"]), "hold": hold_of(found)}
+            )
         return
 
     async def conversation(remote: Remote) -> tuple[list[Json], list[Json]]:
         channels = (await remote.get("/held-channels"))["items"]
-        held = {"held": True}
-        return [item async for item in remote.items("/sessions", held)], channels
+        return [item async for item in remote.items("/sessions", {"held": True})], channels
 
-    sessions, channels = talk(place, conversation)
-    if as_json:
+    sessions, channels = server.talk(conversation)
+    if server.as_json:
         print_json({"sessions": sessions, "channels": channels})
-        return
-    rows: list[list[object]] = [
-        [
-            item["key"],
-            item["waiting"] + item["handed"],
-            Moment(item["hold"]["since"]),
-            hold_of(item),
-        ]
-        for item in sessions
-    ]
-    rows += [[item["channel"], "", Moment(item["since"]), _why(item)] for item in channels]
-    print_table(("HELD", "ENTRIES", "FOR", "WHY"), rows)
+    else:
+        print_table(("HELD", "ENTRIES", "FOR", "WHY"), [*map(_row, sessions + channels)])
 
 
-def _why(channel: Json) -> str:
-    """Why a channel is held back, and when it is tried again."""
-    again = "now" if channel["next_attempt"] is None else f"at {when(channel['next_attempt'])}"
-    return f"{channel['reason']}; tried {channel['attempts']} times in vain, next {again}"
+def _facts(session: Json) -> Json:
+    return {name: session[name] for name in (*_FACTS, "hold")}
 
 
-def _show_one(found: Json, *, as_json: bool) -> None:
-    if as_json:
-        print_json({**{name: found[name] for name in _FACTS}, "hold": found["hold"]})
-        return
-    facts = {name: found[name] for name in _FACTS}
-    print_facts({**facts, "next attempt": when(found["next_attempt"]), "hold": hold_of(found)})
+def _tell(server: Server, session: Json, text: str) -> None:
+    """Print what became of a session's delivery."""
+    if server.as_json:
+        print_json(_facts(session))
+    else:
+        sys.stdout.write(f"{session['key']} is {text}; {session['waiting']} entries are waiting\n")
 
 
 @program.command("hold")
-@gathers(place)
+@gathered
 def hold(
     *,
     key: Key,
-    reason: Annotated[str, typer.Option("--reason", help="For whoever looks later.")] = "",
+    reason: Annotated[str, typer.Option("--reason", help="The reason, shown with the hold.")] = "",
     until: Annotated[
-        str | None, typer.Option("--until", help="Go on by itself: in 30m, or 2026-11-20T08:00.")
+        str | None,
+        typer.Option("--until", help="Resume automatically: in 30m, or at 2026-11-20T08:00."),
     ] = None,
-    as_json: AsJson = False,
-    place: Place,
+    server: ToServer,
 ) -> None:
-    """Hold a session's delivery back.
+    """Hold back delivery to a session.
 
-    Its messages wait, nothing is lost, until the time given or until it is resumed.
+    Its messages wait, and none is lost, until the given time or until you resume it.
     """
     body = {"reason": reason, "until": moment(until, ago=False)}
-    path = path_of(key)
-    found = talk(place, lambda remote: remote.put(f"{path}/hold", body))
-    if as_json:
-        _show_one(found, as_json=True)
-    else:
-        sys.stdout.write(f"{found['key']} is held back, {found['waiting']} entries wait\n")
+    path = f"{path_of(key)}/hold"
+    _tell(server, server.talk(lambda remote: remote.put(path, body)), "held back")
 
 
 @program.command("resume")
-@gathers(place)
+@gathered
 def resume(
     *,
-    key: Annotated[str | None, typer.Argument(metavar="SESSION", help="As joe/1.")] = None,
-    channel: Annotated[
-        str | None, typer.Option("--channel", help="A channel that the server holds, instead.")
+    key: Annotated[
+        str | None, typer.Argument(metavar="SESSION", help="The session, such as joe/1.")
     ] = None,
-    as_json: AsJson = False,
-    place: Place,
+    channel: Annotated[
+        str | None, typer.Option("--channel", help="Release a held channel instead.")
+    ] = None,
+    server: ToServer,
 ) -> None:
-    """Let a session's delivery go on, or that of a channel."""
+    """Resume delivery to a session, or release a channel."""
     if (key is None) is (channel is None):
-        raise typer.BadParameter("name a session, or else --channel")
-    if key is None:
-        talk(place, lambda remote: remote.delete("/held-channels", {"channel": channel}))
-        if as_json:
-            print_json({"channel": channel, "active": True})
-        else:
-            sys.stdout.write(f"{channel} flows again\n")
+        raise typer.BadParameter("name a session, or use --channel")
+    if key is not None:
+        path = f"{path_of(key)}/hold"
+        _tell(server, server.talk(lambda remote: remote.delete(path)), "active")
         return
-    path = path_of(key)
-    found = talk(place, lambda remote: remote.delete(f"{path}/hold"))
-    if as_json:
-        _show_one(found, as_json=True)
+    server.talk(lambda remote: remote.delete("/held-channels", {"channel": channel}))
+    if server.as_json:
+        print_json({"channel": channel, "active": True})
     else:
-        sys.stdout.write(f"{found['key']} is active, {found['waiting']} entries wait\n")
+        sys.stdout.write(f"{channel} is released\n")

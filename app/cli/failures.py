@@ -1,12 +1,12 @@
-"""What a command ends with, and what it says to do next when it did not work."""
+"""Exit codes, and advice on what to do about a failure."""
 
 from enum import IntEnum
 
-from app.web.admin.address import API
+from holdfast.web.admin.address import API
 
 
 class Exit(IntEnum):
-    """What the program ends with; docs/command-line.md has the table."""
+    """Exit codes; docs/command-line.md has the table."""
 
     OK = 0
     FAILED = 1
@@ -15,7 +15,7 @@ class Exit(IntEnum):
     NOT_ALLOWED = 4
 
 
-# Others are failures.
+# All others are failures.
 EXITS = {
     400: Exit.USAGE,
     401: Exit.NOT_ALLOWED,
@@ -25,17 +25,17 @@ EXITS = {
     504: Exit.UNREACHABLE,
 }
 
-# Where there is nothing, by the beginning of its path: what shows all that there is.
+# Advice for things that do not exist, by the beginning of their path.
 _LISTS = {
-    "/sessions/": "holdfast session list shows who there is",
-    "/dead-letters/": "holdfast dead list shows those that there are",
-    "/replays/": "holdfast dead replays shows those that are remembered",
-    "/held-channels": "holdfast dispatcher show says what is held back",
+    "/sessions/": "list sessions with holdfast session list",
+    "/dead-letters/": "list letters with holdfast dead list",
+    "/replays/": "list replays with holdfast dead replays",
+    "/held-channels": "list holds with holdfast dispatcher show",
 }
 
 
 class RemoteFailed(Exception):
-    """It did not work; the text says why, and what to do next."""
+    """The request failed; the text says why, and what to do next."""
 
     def __init__(self, exit: Exit, text: str) -> None:
         super().__init__(text)
@@ -43,11 +43,11 @@ class RemoteFailed(Exception):
 
 
 def advice(status: int, code: str, message: str, *, path: str, retry_after: str | None) -> str:
-    """Why the server refused, and what may help."""
+    """Why the server refused, and what to do about it."""
     match status:
         case 401:
             return (
-                "the server does not know this token. --token-file names another file; the "
+                "the server does not accept this token. Name another file with --token-file; the "
                 "server's is admin-token in its data directory"
             )
         case 403:
@@ -65,7 +65,7 @@ def advice(status: int, code: str, message: str, *, path: str, retry_after: str 
 
 
 def reason(error: Exception) -> str:
-    """Why nothing was heard."""
+    """Why there was no response."""
     if isinstance(error, TimeoutError):
         return "no answer"
     if isinstance(error, OSError) and error.strerror:

@@ -1,4 +1,4 @@
-"""Where the journal is, and where its tables are kept: beside the server's data, or elsewhere."""
+"""The options that say where the journal and its tables are."""
 
 import asyncio
 import os
@@ -11,12 +11,12 @@ from typing import Annotated
 
 import typer
 
-from app.cli.failures import Exit
-from app.cli.output import complain, note
-from app.store.address import Address
-from app.store.connection import StoreUnavailable
-from app.store.embedded import Durability, EmbeddedValkey
-from app.store.home import Home
+from holdfast.cli.failures import Exit
+from holdfast.cli.output import complain, note
+from holdfast.store.address import Address
+from holdfast.store.connection import StoreUnavailable
+from holdfast.store.embedded import Durability, EmbeddedValkey
+from holdfast.store.home import Home
 
 _LAKE = "lake"
 _PATIENCE_S = 5.0
@@ -37,18 +37,18 @@ class JournalPlace:
 
     @contextmanager
     def store(self) -> Iterator[str]:
-        """The URL of the store; that of a server that does not run is started for so long."""
+        """The URL of the store; an embedded store without a server is started meanwhile."""
         if self.redis is not None:
             yield self.redis
             return
         home = Home(self.data)
         if not home.directory.exists():
-            complain(f"{self.data}: no server has kept anything here. --data names its directory")
+            complain(f"{self.data}: there is no server's data here. Name its directory with --data")
             raise typer.Exit(Exit.USAGE)
         if _answers(home.socket):
             yield home.url
             return
-        note("No server runs here: its store is started to be read")
+        note("No server is running here: starting its store to read it")
         with asyncio.Runner() as runner:
             embedded = EmbeddedValkey(self.data, Durability.EVERYSEC)
             try:
@@ -73,8 +73,8 @@ def _answers(place: Path) -> bool:
 
 
 _DATA = typer.Option("--data", metavar="DIR", help="The server's data directory.")
-_REDIS = typer.Option("--redis", metavar="URL", help="The store, if it is not in the directory.")
-_LAKE_DIR = typer.Option("--lake", metavar="DIR", help="Folder of the tables; else DATA/lake.")
+_REDIS = typer.Option("--redis", metavar="URL", help="The store, if it is not the embedded one.")
+_LAKE_DIR = typer.Option("--lake", metavar="DIR", help="Folder of the tables; default: DATA/lake.")
 _NAMESPACE = typer.Option("--namespace", metavar="NAME", help="The server's namespace.")
 
 
@@ -84,9 +84,9 @@ def journal(
     lake: Annotated[Path | None, _LAKE_DIR] = None,
     namespace: Annotated[str, _NAMESPACE] = "holdfast",
 ) -> JournalPlace:
-    """Where the journal and the tables are."""
+    """Return the location of the journal and the tables."""
     if redis is not None and lake is None and data is None:
-        raise typer.BadParameter("--redis needs --lake: where are the tables to be?")
+        raise typer.BadParameter("--redis needs --lake, the folder of the tables")
     if redis is not None:
         try:
             Address.of(redis)
@@ -94,3 +94,6 @@ def journal(
             raise typer.BadParameter(f"--redis: {error}") from None
     place = data or Path(os.environ.get("HOLDFAST_DATA", "data"))
     return JournalPlace(place, redis, lake, namespace)
+
+
+AtJournal = Annotated[JournalPlace, journal]

@@ -1,12 +1,11 @@
-"""Lists that the server gives in parts: tables of the first items, JSON lines of all of them."""
+"""Prints lists: the first items as a table, or all of them as JSON lines."""
 
-from collections.abc import Callable, Sequence
 from typing import Annotated
 
 import typer
 
-from app.cli.output import note, print_json, print_table
-from app.cli.remote import Json, Params, Place, Remote, talk
+from holdfast.cli.output import Columns, Json, note, print_items, print_json
+from holdfast.cli.remote import Params, Remote, Server
 
 _IN_A_TABLE = 100
 
@@ -17,24 +16,20 @@ Most = Annotated[
         "-n",
         min=1,
         show_default=False,
-        help=f"How many at most; otherwise {_IN_A_TABLE}, or all with --json.",
+        help=f"Maximum number; default: {_IN_A_TABLE}, or all with --json.",
     ),
 ]
 
 
 def print_list(
-    place: Place,
-    path: str,
-    params: Params,
-    *,
-    limit: int | None,
-    as_json: bool,
-    head: Sequence[str],
-    row: Callable[[Json], Sequence[object]],
+    server: Server, path: str, params: Params, columns: Columns, limit: int | None
 ) -> None:
-    """Print the list at a path; say so if it goes on."""
-    most = _IN_A_TABLE if limit is None and not as_json else limit
-    rows: list[Sequence[object]] = []
+    """Print the first items of a list as a table, or all of them as JSON lines.
+
+    Says if there are more.
+    """
+    most = _IN_A_TABLE if limit is None and not server.as_json else limit
+    items: list[Json] = []
 
     async def conversation(remote: Remote) -> bool:
         count = 0
@@ -42,14 +37,14 @@ def print_list(
             if count == most:
                 return True
             count += 1
-            if as_json:
+            if server.as_json:
                 print_json(item, is_line=True)
             else:
-                rows.append(row(item))
+                items.append(item)
         return False
 
-    goes_on = talk(place, conversation)
-    if not as_json:
-        print_table(head, rows)
+    goes_on = server.talk(conversation)
+    if not server.as_json:
+        print_items(columns, items)
     if goes_on:
-        note(f"These are {most}; there are more: --limit")
+        note(f"Showing {most}; there are more: use --limit")

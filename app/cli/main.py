@@ -8,27 +8,31 @@ from typing import Annotated, cast
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-# Where each command is, and what it says of itself. A module is imported when its command is used:
-# whoever asks what there is need not wait for the server, nor a script for what draws tables.
+# The module and help text of each command. A module is imported when its command is used, so that
+# help need not wait for the server's modules, nor scripts for those that draw tables.
 COMMANDS = {
-    "serve": ("app.cli.serve", "Run the server until it gets SIGTERM, SIGINT or SIGHUP."),
-    "command": ("app.cli.command", "Ask or run an administrative command."),
-    "dead": ("app.cli.dead", "Dead letters."),
-    "session": ("app.cli.session", "Sessions."),
-    "dispatcher": ("app.cli.dispatcher", "Delivery to sessions."),
-    "pipeline": ("app.cli.pipeline", "What became of messages: reports over the journal."),
+    "serve": ("holdfast.cli.serve", "Run the server until SIGTERM, SIGINT or SIGHUP."),
+    "command": ("holdfast.cli.command", "Run an administrative command."),
+    "dead": ("holdfast.cli.dead", "List, replay and remove dead letters."),
+    "session": ("holdfast.cli.session", "List and end sessions."),
+    "dispatcher": ("holdfast.cli.dispatcher", "Hold back and resume delivery."),
+    "user": ("holdfast.cli.user", "Manage users who log in with a password."),
+    "rights": ("holdfast.cli.rights", "Check and explain rights."),
+    "pipeline": ("holdfast.cli.pipeline", "Read the journal into tables and report on messages."),
 }
 
 
 def load(name: str) -> TyperCommand | TyperGroup:
-    """The command itself."""
-    module, _ = COMMANDS[name]
+    """Import the command."""
+    module, text = COMMANDS[name]
     found = typer.main.get_command(import_module(module).program)
+    if isinstance(found, TyperGroup):
+        found.help = text
     return cast("TyperCommand | TyperGroup", found)
 
 
 class _Commands(TyperGroup):
-    """Knows commands by name and description until one of them is used."""
+    """Has only names and help texts of commands until one is used."""
 
     def resolve_command(  # type: ignore[override]
         self, context: typer.Context, words: list[str]
@@ -42,14 +46,14 @@ program = typer.Typer(
     cls=_Commands,
     no_args_is_help=True,
     add_completion=False,
-    # Tables would cut the longer flags short.
+    # Tables would truncate long flags.
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
 
 
 def _core() -> str:
-    found = find_spec("app.bayeux.dispatch")
+    found = find_spec("holdfast.bayeux.dispatch")
     is_source = found is None or str(found.origin).endswith(".py")
     return "interpreted" if is_source else "compiled"
 
@@ -65,16 +69,17 @@ def _show_version(wanted: bool) -> None:
 @program.callback()
 def about(
     version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Say which.")
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
-    """Reliable messages for browsers and scripts: a Bayeux/CometD server."""
+    """Reliable messaging for browsers and scripts: a Bayeux/CometD server."""
 
 
 def _describe(name: str, help: str) -> None:
     @program.command(name, help=help)
     def described() -> None:
-        """Stands for the command until it is used."""
+        """Placeholder until the command is used."""
 
 
 for name, (_, text) in COMMANDS.items():

@@ -1,13 +1,14 @@
-"""What commands print: tables for people, lines for programs, JSON for both."""
+"""Output of commands: tables for people, lines for programs, JSON for both."""
 
 import json
 import re
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from typing import NamedTuple
+from operator import itemgetter
+from typing import Any, NamedTuple, cast
 
 import orjson
 from rich import box
@@ -24,37 +25,39 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
-from app.delivery.json_text import is_harmless, to_json
+from holdfast.delivery.json_text import is_harmless, to_json
+
+Json = dict[str, Any]
 
 console = Console(highlight=False, soft_wrap=False)
 _errors = Console(stderr=True, highlight=False, soft_wrap=True)
-# What JSON leaves as it is and a terminal may obey.
+# Control characters that JSON does not escape and a terminal may interpret.
 _OBEYED = re.compile("[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
-# Words that say how it stands with something, in the columns and facts that do.
+# The columns and facts whose words are coloured.
 _TELLING = frozenset({"STATE", "ACTIVE", "state", "active"})
 _COLOURS = {
     **dict.fromkeys(("ALIVE", "done", "replayed", "yes"), "green"),
     **dict.fromkeys(("POLLING", "held", "no", "new", "canary", "running", "cancelled"), "yellow"),
     **dict.fromkeys(("DEAD", "stopped", "failed"), "red"),
 }
-# Columns of this width are shown whole, wider ones are cut to no less than that.
+# Columns of up to `_SHORT` are shown in full; wider ones are cut, but not below `_LEAST`.
 _SHORT = 12
 _LEAST = 6
 _BETWEEN = 2
 
 
 def complain(text: str) -> None:
-    """Say what went wrong."""
+    """Print an error to stderr."""
     _errors.print(Text.assemble(("holdfast:", "bold red"), " ", visible(text)))
 
 
 def note(text: str) -> None:
-    """Say something that is not part of the answer."""
+    """Print to stderr what is not part of the result."""
     _errors.print(Text(visible(text)))
 
 
 def visible(value: object) -> str:
-    """A text in which nothing is hidden, and nothing that a terminal would obey."""
+    """The text with everything escaped that is invisible, or that a terminal interprets."""
     text = "" if value is None else str(value)
     if text.isprintable():
         return text
@@ -62,14 +65,14 @@ def visible(value: object) -> str:
 
 
 def when(ms: int | None) -> str:
-    """A time of the server's in local time."""
+    """Return a server time as local time."""
     if ms is None:
         return ""
     return datetime.fromtimestamp(ms / 1000).astimezone().isoformat(" ", "seconds")
 
 
 def print_json(value: object, *, is_line: bool = False) -> None:
-    """JSON, on one line or for reading."""
+    """Print JSON, on one line or indented."""
     if is_line:
         text = to_json(value).decode()
     elif is_harmless(value):
@@ -80,21 +83,29 @@ def print_json(value: object, *, is_line: bool = False) -> None:
     sys.stdout.write(text + "\n")
 
 
+def answer(value: object, text: str, *, as_json: bool) -> None:
+    """Print what was done as one line of JSON, or as a sentence."""
+    if as_json:
+        print_json(value, is_line=True)
+    else:
+        sys.stdout.write(text + "\n")
+
+
 class Moment(NamedTuple):
-    """A time in a table: how long ago for people, exactly for programs."""
+    """A time in a table: relative for people, exact for programs."""
 
     ms: int | None
 
 
-class Brief(NamedTuple):
-    """A text in a table: what matters of it for people, all of it for programs."""
+class ShortText(NamedTuple):
+    """A text in a table: short for people, complete for programs."""
 
     text: str
     whole: str
 
 
 def print_table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """A table on a terminal; elsewhere lines with tabs, of which nothing is cut."""
+    """Print a table on a terminal; otherwise tab-separated lines without truncation."""
     rows = list(rows)
     if console.is_terminal and not rows:
         console.print(Text("None.", "dim"))
@@ -121,7 +132,7 @@ def _for_people(cell: object) -> str:
     match cell:
         case Moment(ms):
             return _ago(ms)
-        case Brief(text):
+        case ShortText(text):
             return visible(text)
         case _:
             return visible(cell)
@@ -131,17 +142,17 @@ def _for_programs(cell: object) -> str:
     match cell:
         case Moment(ms):
             return when(ms)
-        case Brief(_, whole):
+        case ShortText(_, whole):
             return visible(whole)
         case _:
             return visible(cell)
 
 
 def _widths(rows: Sequence[Sequence[str]], room: int) -> list[int] | None:
-    """How wide columns may be, so that all are seen; None if there is too little room for that.
+    """Column widths that show all columns; None if there is not enough room.
 
-    The first column is what its row is called by: that is never cut, nor is what is short. The
-    others share what is left.
+    The first column names the row, so it is never cut, and neither are short ones. The
+    others share the rest.
     """
     widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
     long = [number for number, width in enumerate(widths) if number and width > _SHORT]
@@ -170,10 +181,29 @@ def _ago(ms: int | None) -> str:
     return f"{seconds}s"
 
 
-def print_facts(facts: Mapping[str, object]) -> None:
-    """Names and values, one pair in each line."""
+Column = tuple[str, Callable[[Json], object]]
+# A column is a field of the items, or has a head of its own and a function that makes its cells.
+Columns = Sequence[str | Column]
+
+
+def print_items(columns: Columns, items: Iterable[Json]) -> None:
+    """Print items as a table."""
+    whole = [
+        (each.upper(), itemgetter(each)) if isinstance(each, str) else each for each in columns
+    ]
+    print_table([head for head, _ in whole], [[cell(item) for _, cell in whole] for item in items])
+
+
+def age(name: str, head: str = "AGE") -> Column:
+    """A column that shows how long ago the time in a field was."""
+    return head, lambda item: Moment(item[name])
+
+
+def print_facts(facts: Mapping[str, object], times: Collection[str] = ()) -> None:
+    """Print names and values, one pair per line; `times` names the values that are times."""
     width = max(map(len, facts), default=0)
-    for name, value in facts.items():
+    for name, given in facts.items():
+        value = when(cast("int | None", given)) if name in times else given
         if value not in (None, "", [], {}):
             shown = ("no", "yes")[value] if isinstance(value, bool) else visible(value)
             fact = Text.assemble((f"{name:<{width}}", "bold"), "  ", _coloured(name, shown))
@@ -181,7 +211,7 @@ def print_facts(facts: Mapping[str, object]) -> None:
 
 
 def progress() -> Progress:
-    """Bars for people who wait; nothing where nobody looks."""
+    """Return a progress bar on a terminal; elsewhere nothing."""
     return Progress(
         SpinnerColumn(),
         TextColumn("{task.description}"),
@@ -195,8 +225,8 @@ def progress() -> Progress:
 
 
 @contextmanager
-def patience(text: str) -> Iterator[None]:
-    """Something turns while it is not known how long it takes."""
+def spinner(text: str) -> Iterator[None]:
+    """Show a spinner while something takes an unknown time."""
     if not _errors.is_terminal:
         yield
         return
@@ -205,6 +235,6 @@ def patience(text: str) -> Iterator[None]:
 
 
 def brief(value: object) -> str:
-    """Content in one line."""
+    """Content on one line."""
     text = to_json(value).decode()
     return text if len(text) <= 200 else text[:199] + "…"

@@ -1,6 +1,6 @@
-"""`holdfast pipeline`: what became of messages, read from the journal with Spark."""
+"""`holdfast pipeline`: reports on what happened to messages, from the journal with Spark."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
@@ -8,32 +8,25 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from app.cli import pipeline_results as results
-from app.cli import spark
-from app.cli.failures import Exit
-from app.cli.journal_place import JournalPlace, journal
-from app.cli.options import AsJson, Limit, gathers
-from app.cli.output import complain, note, patience, print_json, print_table, progress
-from app.cli.pipeline_replay import replay
-from app.cli.pipeline_upkeep import backfill, compact, retain
-from app.cli.rows import Parquet, keep, show_result
-from app.cli.spark import engine, failing, refuse_remote, silent_ctrl_c, until_ctrl_c
-from pipeline.doctor import Sight, examine, prepare, try_out
-from pipeline.lake import Lake
-from pipeline.session import Engine
-from pipeline.source.streams import Journals
-from pipeline.swap import reading
+from holdfast.cli import pipeline_results as results
+from holdfast.cli import spark
+from holdfast.cli.failures import Exit
+from holdfast.cli.journal_place import AtJournal, JournalPlace
+from holdfast.cli.options import AsJson, Limit, gathered, group_of_commands
+from holdfast.cli.output import complain, note, print_json, print_table, progress, spinner
+from holdfast.cli.pipeline_replay import replay
+from holdfast.cli.pipeline_upkeep import backfill, compact, retain
+from holdfast.cli.rows import Parquet, keep, show_result
+from holdfast.cli.spark import ChosenEngine, failing, refuse_remote, silent_ctrl_c, until_ctrl_c
+from holdfast.pipeline.doctor import Sight, examine, prepare, try_out
+from holdfast.pipeline.lake import Lake
+from holdfast.pipeline.source.streams import Journals
 
 if TYPE_CHECKING:
-    from pipeline.ingest import Taken
-    from pipeline.reports.catalogue import Result
+    from holdfast.pipeline.ingest import Taken
+    from holdfast.pipeline.reports.catalogue import Result
 
-program = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
-
-
-@program.callback()
-def about() -> None:
-    """What became of messages: reports over the journal."""
+program = group_of_commands()
 
 
 program.command("results")(results.results)
@@ -44,23 +37,24 @@ program.command("backfill")(backfill)
 
 
 @program.command("doctor")
-@gathers(engine)
+@gathered
 def doctor(
     *,
-    start: Annotated[bool, typer.Option("--start", help="Start Spark, too.")] = False,
+    start: Annotated[bool, typer.Option("--start", help="Also start Spark.")] = False,
     prepared: Annotated[
-        bool, typer.Option("--prepare", help="Make what lets Spark start sooner: a minute, once.")
+        bool,
+        typer.Option("--prepare", help="Make later starts of Spark faster; takes a minute, once."),
     ] = False,
     as_json: AsJson = False,
-    engine: Callable[[bool], Engine],
+    engine: ChosenEngine,
 ) -> None:
-    """Say what there is of what the pipeline needs."""
+    """Check what the pipeline needs."""
     sights = [*examine()]
     if prepared and _is_well(sights):
-        with patience("Preparing"):
+        with spinner("Preparing"):
             sights[-1] = prepare()
     if start and _is_well(sights):
-        with silent_ctrl_c(), patience("Starting Spark"):
+        with silent_ctrl_c(), spinner("Starting Spark"):
             sights += try_out(engine(True))
     _show(sights, as_json=as_json)
     if not _is_well(sights):
@@ -81,35 +75,41 @@ def _show(sights: list[Sight], *, as_json: bool) -> None:
     print_table(("WHAT", "OK", "WHICH"), rows)
 
 
-_ONCE = typer.Option("--once", help="Take what is there and end; else go on until ctrl-C.")
-_ACCEPT = typer.Option("--accept-loss", help="Go on where frames are missing; the audit tells.")
-_MOST = typer.Option("--max-events", min=1, metavar="N", help="Events in a batch, at most.")
+_ONCE = typer.Option(
+    "--once", help="Read what the journal has, then end; default: continue until Ctrl-C."
+)
+_ACCEPT = typer.Option(
+    "--accept-loss", help="Continue even if frames are missing; the audit reports them."
+)
+_MOST = typer.Option(
+    "--max-events", min=1, metavar="N", help="Maximum number of events in a batch."
+)
 
 
 def _in_a_folder(place: Path | None) -> Path | None:
-    """A file that can be made: said before the work, not behind it."""
+    """Check before the work that the file can be created."""
     if place is not None and (place.is_dir() or not place.resolve().parent.is_dir()):
-        raise typer.BadParameter(f"{place} is no file in a folder that is there")
+        raise typer.BadParameter(f"{place} is not a file in an existing folder")
     return place
 
 
 _HTML = typer.Option(
-    "--html", metavar="FILE", callback=_in_a_folder, help="Write a page with pictures instead."
+    "--html", metavar="FILE", callback=_in_a_folder, help="Write a page with charts instead."
 )
 
 
 @program.command("ingest")
-@gathers(journal, engine)
+@gathered
 def ingest(
     *,
     once: Annotated[bool, _ONCE] = False,
     accept_loss: Annotated[bool, _ACCEPT] = False,
     max_events: Annotated[int, _MOST] = 5_000_000,
     as_json: AsJson = False,
-    journal: JournalPlace,
-    engine: Callable[[bool], Engine],
+    journal: AtJournal,
+    engine: ChosenEngine,
 ) -> None:
-    """Take events from the journal into the tables, each of them once."""
+    """Copy events from the journal into the tables, each exactly once."""
     refuse_remote(engine(False), "ingest")
     lake = Lake(journal.lake)
     with (
@@ -118,33 +118,33 @@ def ingest(
         spark.session(engine(once and Journals(url, journal.namespace).are_small())) as session,
         progress() as bar,
     ):
-        from pipeline.ingest import Source, go_on, take_what_is_there
-        from pipeline.lacking import remember
+        from holdfast.pipeline.ingest import Source, go_on, take_what_is_there
+        from holdfast.pipeline.lacking import remember
 
         task = bar.add_task("Events", total=None)
 
-        def tell(taken: "Taken") -> None:
+        def report(taken: "Taken") -> None:
             bar.update(task, completed=taken.events)
 
         source = Source(url, journal.namespace, max_events, accept_loss)
         if not once:
             with results.keeping(session, lake, url, journal.namespace), until_ctrl_c() as is_over:
-                go_on(session, source, lake, tell, is_over)
+                go_on(session, source, lake, report, is_over)
             return
-        taken = take_what_is_there(session, source, lake, tell)
+        taken = take_what_is_there(session, source, lake, report)
         remember(lake, taken.lacking)
         if taken.batches:
             results.write(session, lake, url, journal.namespace)
-    _tell_taken(taken, as_json=as_json)
+    _print_taken(taken, as_json=as_json)
     if not lake.positions():
         complain(
-            f"nobody has written a journal into this store, in the namespace {journal.namespace}: "
+            f"this store has no journal in the namespace {journal.namespace}: "
             "--namespace names another, and a server whose setting journal is on writes one"
         )
         raise typer.Exit(Exit.FAILED)
 
 
-def _tell_taken(taken: "Taken", *, as_json: bool) -> None:
+def _print_taken(taken: "Taken", *, as_json: bool) -> None:
     if as_json:
         print_json(asdict(taken), is_line=True)
     else:
@@ -158,7 +158,7 @@ def _tell_taken(taken: "Taken", *, as_json: bool) -> None:
 
 
 class Report(StrEnum):
-    """What there is to know; pipeline.reports.catalogue has how."""
+    """The reports; holdfast.pipeline.reports.catalogue has their queries."""
 
     LATENCY = "latency"
     DEAD = "dead"
@@ -171,9 +171,9 @@ class Report(StrEnum):
     ALL = "all"
 
 
-# Pictures are of all rows, and nobody reads more.
+# Charts include all rows; nobody reads more of the table.
 _MOST_ON_PAGE = 20_000
-# In the order in which a person wants to know.
+# In reading order.
 _ON_PAGE = (
     Report.THROUGHPUT,
     Report.FUNNEL,
@@ -187,7 +187,7 @@ _ON_PAGE = (
 
 
 @program.command("report")
-@gathers(journal, engine)
+@gathered
 def report(
     *,
     name: Annotated[Report, typer.Argument(metavar="REPORT", help=", ".join(Report))],
@@ -195,21 +195,17 @@ def report(
     parquet: Parquet = None,
     html: Annotated[Path | None, _HTML] = None,
     as_json: AsJson = False,
-    journal: JournalPlace,
-    engine: Callable[[bool], Engine],
+    journal: AtJournal,
+    engine: ChosenEngine,
 ) -> None:
-    """Show one report over all that was ingested, or all of them on a page."""
+    """Show one report on all ingested events, or write all reports to a page."""
     if name is Report.ALL and (html is None or parquet is not None or as_json):
-        raise typer.BadParameter("all reports together need --html FILE, and nothing else")
-    lake = Lake(journal.lake)
-    with (
-        failing(),
-        reading(lake),
-        spark.session(engine(lake.is_small())) as session,
-        progress() as bar,
-    ):
-        from pipeline.reports.catalogue import REPORTS, Result, result_of
-        from pipeline.reports.tables import tables_of
+        raise typer.BadParameter(
+            "the report all needs --html FILE, and takes neither --parquet nor --json"
+        )
+    with spark.tables(journal, engine) as (lake, session), progress() as bar:
+        from holdfast.pipeline.reports.catalogue import REPORTS, Result, result_of
+        from holdfast.pipeline.reports.tables import tables_of
 
         tables = tables_of(lake, session)
         found_by: dict[str, Result] = {}
@@ -222,11 +218,11 @@ def report(
         return
     show_result(found_by[name], as_json=as_json)
     if len(found_by[name].rows) == limit:
-        note(f"These are {limit}; there may be more: --limit")
+        note(f"Showing {limit}; there may be more: use --limit")
 
 
 def _write_page(results: "Mapping[str, Result]", place: Path, journal: JournalPlace) -> None:
-    from pipeline.html.page import page
+    from holdfast.pipeline.html.page import page
 
     try:
         place.write_text(page(results, source=str(journal.lake.resolve())), "utf-8")
@@ -237,29 +233,23 @@ def _write_page(results: "Mapping[str, Result]", place: Path, journal: JournalPl
 
 
 @program.command("audit")
-@gathers(journal, engine)
+@gathered
 def audit(
     *,
     limit: Limit = 50,
     parquet: Parquet = None,
     as_json: AsJson = False,
-    journal: JournalPlace,
-    engine: Callable[[bool], Engine],
+    journal: AtJournal,
+    engine: ChosenEngine,
 ) -> None:
-    """Prove that every copy came to one end, or show those that did not.
+    """Check that every copy was settled exactly once; show those that were not.
 
-    Ends with 1 if there is a violation.
+    The exit code is 1 if there is a violation.
     """
-    lake = Lake(journal.lake)
-    with (
-        failing(),
-        reading(lake),
-        spark.session(engine(lake.is_small())) as session,
-        patience("Auditing"),
-    ):
-        from pipeline.audit import violations
-        from pipeline.lacking import remembered
-        from pipeline.reports.catalogue import result_of
+    with spark.tables(journal, engine) as (lake, session), spinner("Auditing"):
+        from holdfast.pipeline.audit import violations
+        from holdfast.pipeline.lacking import remembered
+        from holdfast.pipeline.reports.catalogue import result_of
 
         found = violations(lake.table(session, "events"), remembered(lake)).cache()
         keep(found, parquet)

@@ -1,103 +1,99 @@
-"""`holdfast pipeline replay`: a plan from the tables, carried out by the server."""
+"""`holdfast pipeline replay`: selects letters in the tables; the server replays them."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
-from app.cli import spark
-from app.cli.failures import Exit
-from app.cli.journal_place import JournalPlace, journal
-from app.cli.options import (
-    AsJson,
+from holdfast.cli import spark
+from holdfast.cli.failures import Exit
+from holdfast.cli.journal_place import AtJournal
+from holdfast.cli.model_options import options_of
+from holdfast.cli.options import (
     Conditions,
     DryRun,
     Everything,
+    ToServer,
     Yes,
     confirm,
-    deaths,
-    gathers,
-    place,
+    gathered,
 )
-from app.cli.output import complain, note, patience
-from app.cli.remote import Json, Place, Remote, talk
-from app.cli.replay import options, report, watch_job
-from app.cli.rows import Parquet, keep, show_result
-from app.cli.spark import engine, failing
-from pipeline.lake import Lake
-from pipeline.session import Engine
-from pipeline.swap import reading
+from holdfast.cli.output import Json, complain, note, spinner
+from holdfast.cli.remote import Remote
+from holdfast.cli.replay import HowToReplay, report, watch_job
+from holdfast.cli.rows import Parquet, keep, show_result
+from holdfast.cli.spark import ChosenEngine
+from holdfast.store.letter_filter import LetterFilter
 
-# As many as the server takes by their ids.
+# The most ids that the server takes.
 _PART = 1000
 _COUNTS = ("total", "sent", "acked", "failed", "skipped")
 _MOST_ROWS = 50
 
+# Without `state`, which only the server knows; some letters may be gone by now.
+DeathConditions = Annotated[Conditions, options_of(LetterFilter, without=["ids", "state"])]
 
-@gathers(deaths, options, place, journal, engine)
+
+@gathered
 def replay(
     *,
-    deaths: Conditions,
+    deaths: DeathConditions,
     without_poison: Annotated[
         bool,
-        typer.Option("--without-poison", help="Leave out what most of its receivers died of."),
+        typer.Option(
+            "--without-poison", help="Skip messages that most of their receivers refused."
+        ),
     ] = False,
     everything: Everything = False,
-    options: Json,
+    options: HowToReplay,
     dry_run: DryRun = False,
     parquet: Parquet = None,
     yes: Yes = False,
-    as_json: AsJson = False,
-    place: Place,
-    journal: JournalPlace,
-    engine: Callable[[bool], Engine],
+    server: ToServer,
+    journal: AtJournal,
+    engine: ChosenEngine,
 ) -> None:
-    """Have the server deliver dead letters once more that the tables tell of.
+    """Have the server replay dead letters that are selected in the tables.
 
-    Says first which, and asks. What was replayed before is left out, so it may be repeated.
+    Shows which, and asks first. Replayed letters are skipped, so the command may be repeated.
     """
     if bool(deaths) is everything:
-        raise typer.BadParameter("name conditions, or else --all")
-    lake = Lake(journal.lake)
-    with (
-        failing(),
-        reading(lake),
-        spark.session(engine(lake.is_small())) as session,
-        patience("Planning"),
-    ):
-        from pipeline.replay import Wanted, parts, plan, summary
-        from pipeline.reports.catalogue import result_of
-        from pipeline.reports.tables import tables_of
+        raise typer.BadParameter("give conditions, or --all")
+    with spark.tables(journal, engine) as (lake, session), spinner("Planning"):
+        from holdfast.pipeline.replay import parts, plan, summary
+        from holdfast.pipeline.reports.catalogue import result_of
+        from holdfast.pipeline.reports.tables import tables_of
 
-        wanted = Wanted(**deaths, without_poison=without_poison, to=options["to"])
-        planned = plan(tables_of(lake, session), wanted).cache()
+        planned = plan(
+            tables_of(lake, session), deaths, without_poison=without_poison, to=options.get("to")
+        ).cache()
         keep(planned, parquet)
         about = result_of(summary(planned), _MOST_ROWS)
         letters = [*parts(planned, _PART)]
     count = sum(map(len, letters))
-    if dry_run or not as_json:
-        show_result(about, as_json=as_json)
+    if dry_run or not server.as_json:
+        show_result(about, as_json=server.as_json)
     if not count:
-        complain("no dead letter is like that, or all of them were replayed")
+        complain("no dead letters match, or all of them were replayed")
         raise typer.Exit(Exit.FAILED)
     if dry_run:
         note(f"{count} dead letters")
         return
-    confirm(f"Have the server deliver {count} dead letters again?", yes=yes)
-    job = talk(place, lambda remote: _carry_out(remote, letters, options))
-    report(job, as_json=as_json)
+    confirm(f"Have the server replay {count} dead letters?", yes=yes)
+    job = server.talk(lambda remote: _carry_out(remote, letters, options))
+    report(job, as_json=server.as_json)
 
 
 async def _carry_out(remote: Remote, letters: Sequence[list[str]], options: Json) -> Json:
-    """Part by part; ends where the server stops one."""
+    """Replay part after part; ends if the server stops one."""
     jobs = []
     for part in letters:
         wanted = {"filter": {"ids": part}, "options": options, "dry_run": False}
         begun = await remote.post("/replays", wanted)
-        note(f"Replay {begun['id']} has begun; Ctrl-C ends it")
+        note(f"Replay {begun['id']} has started; Ctrl-C cancels it")
         job = await watch_job(remote, str(begun["id"]))
-        # What was purged meanwhile the server does not count.
+        # The server does not count letters purged meanwhile.
         gone = len(part) - job["total"]
         jobs.append(_with_gone(job, gone) if gone else job)
         if job["state"] != "done":
@@ -112,7 +108,7 @@ def _with_gone(job: Json, gone: int) -> Json:
 
 
 def _together(jobs: Sequence[Json]) -> Json:
-    """Several replays as the one that they were meant to be."""
+    """Combine several replays into the one that was requested."""
     skips: Counter[str] = Counter()
     for job in jobs:
         skips.update(job["skips"])

@@ -1,35 +1,32 @@
-"""`holdfast pipeline results`: what operators see in the console, found out and written back."""
+"""`holdfast pipeline results`: computes what the console shows, and stores it."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from app.cli import spark
-from app.cli.journal_place import JournalPlace, journal
-from app.cli.options import AsJson, gathers
-from app.cli.output import patience, print_json, print_table, when
-from app.cli.spark import engine, failing
-from pipeline.lake import Lake
-from pipeline.session import Engine
-from pipeline.swap import reading
+from holdfast.cli import spark
+from holdfast.cli.journal_place import AtJournal
+from holdfast.cli.options import AsJson, gathered
+from holdfast.cli.output import print_json, print_table, spinner, when
+from holdfast.cli.spark import ChosenEngine, failing
+from holdfast.pipeline.lake import Lake
+from holdfast.pipeline.swap import reading
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# Whoever looks at the console need not see the last minute of it.
+# The console need not show the latest minute.
 _EVERY_S = 60.0
 
 
-@gathers(journal, engine)
-def results(
-    *, as_json: AsJson = False, journal: JournalPlace, engine: Callable[[bool], Engine]
-) -> None:
-    """Find out what the console shows, and write it back to the server's store.
+@gathered
+def results(*, as_json: AsJson = False, journal: AtJournal, engine: ChosenEngine) -> None:
+    """Compute the results that the console shows, and write them to the server's store.
 
-    Ingest does so, too. What was written before is replaced.
+    Ingest does this too. Earlier results are replaced.
     """
     lake = Lake(journal.lake)
     with (
@@ -53,11 +50,11 @@ def results(
 def write(
     session: "SparkSession", lake: Lake, url: str, namespace: str
 ) -> dict[str, dict[str, Any]]:
-    """All results over the tables as they are now."""
-    from pipeline.reports.tables import tables_of
-    from pipeline.results import find_out, write_back
+    """Compute all results from the present tables."""
+    from holdfast.pipeline.reports.tables import tables_of
+    from holdfast.pipeline.results import find_out, write_back
 
-    with patience("Finding out"), reading(lake):
+    with spinner("Computing results"), reading(lake):
         found = find_out(tables_of(lake, session))
     write_back(found, url, namespace)
     return found
@@ -65,7 +62,7 @@ def write(
 
 @contextmanager
 def keeping(session: "SparkSession", lake: Lake, url: str, namespace: str) -> Iterator[None]:
-    """Write them back once a minute, if there is something new, while an ingest goes on."""
+    """Write results once a minute during an ingest, if there is anything new."""
     is_over = threading.Event()
 
     def keep() -> None:
@@ -74,7 +71,7 @@ def keeping(session: "SparkSession", lake: Lake, url: str, namespace: str) -> It
             newest = lake.committed()
             if newest is None or newest == last:
                 continue
-            # Whatever it is, the ingest goes on.
+            # The ingest continues, whatever fails here.
             with suppress(typer.Exit), failing():
                 write(session, lake, url, namespace)
                 last = newest

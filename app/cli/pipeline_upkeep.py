@@ -1,39 +1,38 @@
-"""`holdfast pipeline compact`, `retain` and `backfill`: the tables kept small, or made anew."""
+"""`holdfast pipeline compact`, `retain` and `backfill`: maintain the tables."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from app.cli import spark
-from app.cli.journal_place import JournalPlace, journal
-from app.cli.options import AsJson, DryRun, Yes, confirm, gathers
-from app.cli.output import note, patience, print_json, print_table, progress
-from app.cli.spark import engine, failing, refuse_remote
-from pipeline.batches import EVENTS
-from pipeline.lake import Lake
-from pipeline.session import Engine
-from pipeline.swap import keeping_up
+from holdfast.cli import spark
+from holdfast.cli.journal_place import AtJournal
+from holdfast.cli.options import AsJson, DryRun, Yes, confirm, gathered
+from holdfast.cli.output import note, print_json, print_table, progress, spinner
+from holdfast.cli.spark import ChosenEngine, failing, refuse_remote
+from holdfast.pipeline.batches import EVENTS
+from holdfast.pipeline.lake import Lake
+from holdfast.pipeline.swap import keeping_up
 
 if TYPE_CHECKING:
-    from pipeline.upkeep import Step
+    from holdfast.pipeline.upkeep import Step
 
-# A century: before that there are no dates that mean anything.
+# A century.
 _MOST_DAYS = 36_500
-_NOTHING = "There is nothing to do"
+_NOTHING = "Nothing to do"
 _HEAD = ("table", "day", "folders", "files", "bytes")
 
 
-@gathers(journal, engine)
+@gathered
 def compact(
     *,
     dry_run: DryRun = False,
     as_json: AsJson = False,
-    journal: JournalPlace,
-    engine: Callable[[bool], Engine],
+    journal: AtJournal,
+    engine: ChosenEngine,
 ) -> None:
-    """Put the batches of a day together: few large files are read sooner than many small ones."""
+    """Merge the batches of a day: a few large files are faster to read than many small ones."""
     lake = Lake(journal.lake)
     with (
         failing(),
@@ -41,8 +40,8 @@ def compact(
         spark.session(engine(lake.is_small())) as session,
         progress() as bar,
     ):
-        from pipeline.upkeep import compact as take
-        from pipeline.upkeep import to_compact
+        from holdfast.pipeline.upkeep import compact as take
+        from holdfast.pipeline.upkeep import to_compact
 
         steps = to_compact(session, lake)
         _show(steps, as_json=as_json)
@@ -50,36 +49,41 @@ def compact(
             return
         task = bar.add_task("Days", total=len(steps))
         take(session, lake, steps, lambda: bar.advance(task))
-    note(f"{len(steps)} days of tables put together" if steps else _NOTHING)
+    note(f"{len(steps)} days of tables compacted" if steps else _NOTHING)
 
 
-@gathers(journal, engine)
+@gathered
 def retain(
     *,
-    days: Annotated[int, typer.Option("--days", min=1, max=_MOST_DAYS, help="So many stay.")],
+    days: Annotated[
+        int, typer.Option("--days", min=1, max=_MOST_DAYS, help="Number of days to keep.")
+    ],
     events_days: Annotated[
-        int | None, typer.Option("--events-days", min=1, help="Of events; else as many.")
+        int | None,
+        typer.Option("--events-days", min=1, help="Days of events to keep; default: as --days."),
     ] = None,
     dry_run: DryRun = False,
     yes: Yes = False,
     as_json: AsJson = False,
-    journal: JournalPlace,
-    engine: Callable[[bool], Engine],
+    journal: AtJournal,
+    engine: ChosenEngine,
 ) -> None:
-    """Remove days that are older from the tables. Says first which, and asks.
+    """Remove old days from the tables. Shows which, and asks first.
 
-    The newest batch stays, and copies that are on their way.
+    The newest batch stays, and so do copies that are not settled.
     """
     if events_days is not None and events_days > days:
-        raise typer.BadParameter("what is made from events is kept as long as they are, or longer")
+        raise typer.BadParameter(
+            "tables derived from events cannot be kept for less time than the events"
+        )
     today = datetime.now(UTC).date()
     before, events_before = (
         today - timedelta(days=kept - 1) for kept in (days, events_days or days)
     )
     lake = Lake(journal.lake)
     with failing(), keeping_up(lake):
-        with spark.session(engine(lake.is_small())) as session, patience("Looking"):
-            from pipeline.upkeep import forget, to_forget
+        with spark.session(engine(lake.is_small())) as session, spinner("Looking"):
+            from holdfast.pipeline.upkeep import forget, to_forget
 
             steps = to_forget(session, lake, before=before, events_before=events_before)
         _show(steps, as_json=as_json)
@@ -104,13 +108,11 @@ def _show(steps: "Sequence[Step]", *, as_json: bool) -> None:
         print_table([name.upper() for name in _HEAD], rows)
 
 
-@gathers(journal, engine)
-def backfill(
-    *, as_json: AsJson = False, journal: JournalPlace, engine: Callable[[bool], Engine]
-) -> None:
-    """Make everything anew that is made from events, day by day.
+@gathered
+def backfill(*, as_json: AsJson = False, journal: AtJournal, engine: ChosenEngine) -> None:
+    """Rebuild all tables that are derived from events, day by day.
 
-    If it is broken off, the next one goes on behind the last whole day.
+    If interrupted, the next run continues after the last complete day.
     """
     refuse_remote(engine(False), "backfill")
     lake = Lake(journal.lake)
@@ -120,15 +122,15 @@ def backfill(
         spark.session(engine(False)) as session,
         progress() as bar,
     ):
-        from pipeline.backfill import backfill as make
-        from pipeline.backfill import begin
+        from holdfast.pipeline.backfill import backfill as make
+        from holdfast.pipeline.backfill import begin
 
         plan = begin(session, lake)
         task = bar.add_task("Days", total=len(plan.steps), completed=plan.done)
         make(session, lake, plan, lambda done: bar.update(task, completed=done))
     days = [day for step in plan.steps for day in step]
-    told = {"first": days[0], "last": days[-1], "days": len(days), "found_done": plan.done}
+    summary = {"first": days[0], "last": days[-1], "days": len(days), "found_done": plan.done}
     if as_json:
-        print_json(told, is_line=True)
+        print_json(summary, is_line=True)
     else:
-        note(f"{len(days)} days made anew, {days[0]} to {days[-1]}")
+        note(f"{len(days)} days rebuilt, {days[0]} to {days[-1]}")

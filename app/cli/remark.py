@@ -1,38 +1,36 @@
-"""`holdfast dead remark`: who looks after dead letters that failed alike, and what is known."""
+"""`holdfast dead remark`: shows or changes the remark on a group of dead letters."""
 
-import sys
 from typing import Annotated
 
 import typer
 
-from app.cli.options import AsJson, gathers, place
-from app.cli.output import print_json
-from app.cli.remote import Json, Place, Remote, talk
+from holdfast.cli.options import ToServer, gathered
+from holdfast.cli.output import Json, answer
+from holdfast.cli.remote import Remote
 
 _GROUPS = "/dead-letters/groups"
 
 
-@gathers(place)
+@gathered
 def remark(
     *,
     fingerprint: Annotated[
-        str, typer.Argument(metavar="FINGERPRINT", help="Of the group; see dead list --groups.")
+        str, typer.Argument(metavar="FINGERPRINT", help="The group; see dead list --groups.")
     ],
     assignee: Annotated[
-        str | None, typer.Option("--assignee", metavar="NAME", help="Who looks after them.")
+        str | None, typer.Option("--assignee", metavar="NAME", help="Who takes care of the group.")
     ] = None,
     note: Annotated[
-        str | None, typer.Option("--note", metavar="TEXT", help="What is known of them.")
+        str | None, typer.Option("--note", metavar="TEXT", help="What is known about it.")
     ] = None,
-    as_json: AsJson = False,
-    place: Place,
+    server: ToServer,
 ) -> None:
-    """Show or say who looks after dead letters that failed alike.
+    """Show or change the remark on a group of dead letters.
 
-    What is not named stays as it is; an empty text takes it away.
+    Options that are not given change nothing; an empty text removes a value.
     """
     if not (fingerprint.isascii() and fingerprint.isalnum()):
-        raise typer.BadParameter(f"{fingerprint!r} is no fingerprint: see dead list --groups")
+        raise typer.BadParameter(f"{fingerprint!r} is not a fingerprint: see dead list --groups")
     given = {"assignee": assignee, "note": note}
     changed = {name: text for name, text in given.items() if text is not None}
 
@@ -44,8 +42,6 @@ def remark(
         wanted = {name: known[name] for name in given} | changed
         return dict(await remote.put(f"{_GROUPS}/{fingerprint}/remark", wanted))
 
-    said = talk(place, conversation)
-    if as_json:
-        print_json(said, is_line=True)
-    else:
-        sys.stdout.write(f"{said['assignee'] or 'nobody'}: {said['note'] or 'no note'}\n")
+    remark = server.talk(conversation)
+    text = f"{remark['assignee'] or 'nobody'}: {remark['note'] or 'no note'}"
+    answer(remark, text, as_json=server.as_json)

@@ -1,4 +1,4 @@
-"""The administration of a running server, as the command line reaches it."""
+"""The client of a running server's administration."""
 
 import asyncio
 import getpass
@@ -6,10 +6,11 @@ import os
 import sys
 import tomllib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NoReturn, Self, TypeVar
+from typing import NoReturn, Self, TypeVar
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -17,52 +18,69 @@ import orjson
 import typer
 from aiohttp import ClientResponse, ClientSession, ClientTimeout
 
-from app.cli.failures import EXITS, Exit, RemoteFailed, advice, reason
-from app.cli.output import complain
-from app.delivery.json_text import to_json
-from app.web.admin.address import API, LINES
-from app.web.admin.tokens import OPERATOR_FILE, OPERATOR_NAME
+from holdfast.cli.failures import EXITS, Exit, RemoteFailed, advice, reason
+from holdfast.cli.output import Json, complain
+from holdfast.delivery.json_text import to_json
+from holdfast.web.admin.address import API, LINES
+from holdfast.web.admin.tokens import OPERATOR_FILE, OPERATOR_NAME
 
 DEFAULT_URL = "http://127.0.0.1:8080"
 _API = "/admin" + API
-# Commands may wait for a minute.
+# Administrative commands may wait for a minute.
 _TIMEOUT = ClientTimeout(total=None, sock_connect=5.0, sock_read=75.0)
 _JSON = {"Content-Type": "application/json"}
 _LINES = {"Content-Type": LINES}
-# Items that are asked for at one go.
+# Items per request.
 _PART = 500
 _ENDLESS = sys.maxsize
 
 Outcome = TypeVar("Outcome")
-Json = dict[str, Any]
 Params = Mapping[str, str | int | bool | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where the server is, and what opens it."""
+class Server:
+    """The server that a command talks to, and whether its answers are printed as JSON."""
 
     url: str = DEFAULT_URL
     token_file: Path | None = None
+    as_json: bool = False
 
     def token(self) -> str:
         path = self.token_file or _data_directory() / OPERATOR_FILE
         try:
             token = path.read_text("ascii").strip()
         except (OSError, UnicodeDecodeError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "it is no token"
+            reason = error.strerror if isinstance(error, OSError) else "it is not a token"
             raise RemoteFailed(
                 Exit.USAGE,
-                f"{path}: {reason}. The server makes this file in its data directory: name it with "
-                "--token-file or HOLDFAST_TOKEN_FILE",
+                f"{path}: {reason}. The server creates this file in its data directory; name it "
+                "with --token-file or HOLDFAST_TOKEN_FILE",
             ) from None
         if not token.isprintable() or not token:
-            raise RemoteFailed(Exit.USAGE, f"{path}: there is no token in it")
+            raise RemoteFailed(Exit.USAGE, f"{path}: the file has no token")
         return token
+
+    def talk(self, conversation: Callable[["Remote"], Awaitable[Outcome]]) -> Outcome:
+        """Run a conversation; a failure ends the program."""
+
+        async def talk() -> Outcome:
+            async with Remote(self) as remote:
+                return await conversation(remote)
+
+        try:
+            return asyncio.run(talk())
+        except RemoteFailed as error:
+            complain(str(error))
+            raise typer.Exit(error.exit) from None
+
+    def get(self, path: str) -> Json:
+        """GET a path."""
+        return self.talk(lambda remote: remote.get(path))
 
 
 def _data_directory() -> Path:
-    """Where a server that was started here keeps its data."""
+    """The data directory of a server that was started here."""
     if name := os.environ.get("HOLDFAST_DATA"):
         return Path(name)
     try:
@@ -73,12 +91,12 @@ def _data_directory() -> Path:
 
 
 class Remote:
-    """A server's administration; raises `RemoteFailed`."""
+    """A server's administration; all methods raise `RemoteFailed`."""
 
-    def __init__(self, place: Place) -> None:
-        self._place = place
-        token = place.token()
-        self._base, socket = _address(place.url)
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        token = server.token()
+        self._base, socket = _address(server.url)
         connector = None if socket is None else aiohttp.UnixConnector(socket)
         headers = {"Authorization": f"Bearer {token}"}
         if OPERATOR_NAME.fullmatch(name := _user()):
@@ -97,29 +115,29 @@ class Remote:
         await self._http.close()
 
     async def get(self, path: str, params: Params | None = None) -> Json:
-        """What there is at a path."""
+        """GET a path."""
         return await self._ask("GET", path, params=params)
 
     async def delete(self, path: str, params: Params | None = None) -> Json:
-        """Remove what there is at a path."""
+        """DELETE a path."""
         return await self._ask("DELETE", path, params=params)
 
     async def put(self, path: str, body: Json) -> Json:
-        """Put something at a path."""
+        """PUT to a path."""
         return await self._ask("PUT", path, body=to_json(body))
 
     async def post(self, path: str, body: Json) -> Json:
-        """Have something done."""
+        """POST to a path."""
         return await self._ask("POST", path, body=to_json(body))
 
     async def post_lines(self, path: str, lines: AsyncIterator[bytes]) -> Json:
-        """Have something done with JSON lines."""
+        """POST JSON lines to a path."""
         return await self._ask("POST", path, body=lines)
 
     async def items(
         self, path: str, params: Params, limit: int | None = None
     ) -> AsyncIterator[Json]:
-        """So many items of a list, or all of them, however many parts it has."""
+        """Return the first items of a list, or all of them, page by page."""
         cursor: str | None = None
         left = _ENDLESS if limit is None else limit
         while left > 0:
@@ -133,19 +151,13 @@ class Remote:
                 return
 
     async def lines(self, path: str, params: Params) -> AsyncIterator[bytes]:
-        """An answer line by line, whole or failed."""
-        try:
-            async with self._http.get(
-                self._base + path, params=_given(params), allow_redirects=False
-            ) as response:
-                await self._check(response)
-                rest = b""
-                async for part in response.content.iter_any():
-                    *whole, rest = (rest + part).split(b"\n")
-                    for line in whole:
-                        yield line
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            self._unreachable(error)
+        """Return the lines of a response; raises if it is incomplete."""
+        async with self._answer("GET", path, params=params) as response:
+            rest = b""
+            async for part in response.content.iter_any():
+                *whole, rest = (rest + part).split(b"\n")
+                for line in whole:
+                    yield line
 
     async def _ask(
         self,
@@ -155,6 +167,20 @@ class Remote:
         params: Params | None = None,
         body: bytes | AsyncIterator[bytes] | None = None,
     ) -> Json:
+        async with self._answer(method, path, params=params, body=body) as response:
+            answer: Json = orjson.loads(await response.read() or b"{}")
+            return answer
+
+    @asynccontextmanager
+    async def _answer(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Params | None = None,
+        body: bytes | AsyncIterator[bytes] | None = None,
+    ) -> AsyncIterator[ClientResponse]:
+        """A successful response, open while it is read."""
         headers = {} if body is None else _JSON if isinstance(body, bytes) else _LINES
         try:
             async with self._http.request(
@@ -166,8 +192,7 @@ class Remote:
                 allow_redirects=False,
             ) as response:
                 await self._check(response)
-                answer: Json = orjson.loads(await response.read() or b"{}")
-                return answer
+                yield response
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             self._unreachable(error)
 
@@ -180,9 +205,9 @@ class Remote:
         except (ValueError, KeyError, TypeError):
             raise RemoteFailed(
                 Exit.FAILED,
-                f"{self._place.url}: there is no administration of Holdfast here (status "
-                f"{response.status}). A server that others can reach has it at the address of its "
-                "setting admin: name that with --url",
+                f"{self._server.url}: this is not Holdfast's administration (status "
+                f"{response.status}). A server that other machines can reach serves it at the "
+                "address in its setting admin: use that as --url",
             ) from None
         text = advice(
             response.status,
@@ -195,20 +220,20 @@ class Remote:
 
     def _unreachable(self, error: Exception) -> NoReturn:
         if isinstance(error, aiohttp.ClientPayloadError):
-            text = "the answer broke off before its end, so it is not complete: try again"
+            text = "the response is incomplete: try again"
             raise RemoteFailed(Exit.FAILED, text) from None
         if isinstance(error, aiohttp.ClientSSLError):
-            text = f"{self._place.url}: its certificate is not trusted; SSL_CERT_FILE may name one"
+            text = f"{self._server.url}: its certificate is not trusted: set SSL_CERT_FILE"
             raise RemoteFailed(Exit.UNREACHABLE, text) from None
         raise RemoteFailed(
             Exit.UNREACHABLE,
-            f"{self._place.url} cannot be reached ({reason(error)}). Does a server run there? "
-            "Start one with holdfast serve, or say where it is with --url or HOLDFAST_URL",
+            f"{self._server.url} cannot be reached ({reason(error)}). Is a server running there? "
+            "Start one with holdfast serve, or set its address with --url or HOLDFAST_URL",
         ) from None
 
 
 def _address(url: str) -> tuple[str, str | None]:
-    """Where requests go, and through which socket if it is one."""
+    """Return the base URL of requests, and the Unix socket if there is one."""
     try:
         parts = urlsplit(url)
         if parts.scheme == "unix" and parts.path:
@@ -217,12 +242,12 @@ def _address(url: str) -> tuple[str, str | None]:
             return url.rstrip("/") + _API, None
     except ValueError:
         pass
-    text = f"{url}: a URL is like {DEFAULT_URL} or unix:/run/holdfast.sock"
+    text = f"{url}: write a URL such as {DEFAULT_URL} or unix:/run/holdfast.sock"
     raise RemoteFailed(Exit.USAGE, text)
 
 
 def _given(params: Params) -> dict[str, str]:
-    """Parameters as they stand in a URL; those without a value are left out."""
+    """Query parameters; those without a value are omitted."""
     return {
         name: str(value).lower() if isinstance(value, bool) else str(value)
         for name, value in params.items()
@@ -235,17 +260,3 @@ def _user() -> str:
         return getpass.getuser()
     except (OSError, KeyError):
         return ""
-
-
-def talk(place: Place, conversation: Callable[[Remote], Awaitable[Outcome]]) -> Outcome:
-    """Have a conversation with the server; what goes wrong ends the program."""
-
-    async def _talk() -> Outcome:
-        async with Remote(place) as remote:
-            return await conversation(remote)
-
-    try:
-        return asyncio.run(_talk())
-    except RemoteFailed as error:
-        complain(str(error))
-        raise typer.Exit(error.exit) from None

@@ -1,39 +1,41 @@
-"""Rows that Spark found: as a table, as JSON lines, or kept as Parquet."""
+"""Prints Spark's rows as a table or JSON lines, or writes them as Parquet."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from app.cli.output import print_json, print_table
+from holdfast.cli.output import print_json, print_table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from pipeline.reports.catalogue import Result
+    from holdfast.pipeline.reports.catalogue import Result
 
 
 def _new(place: Path | None) -> Path | None:
-    """A folder that is not there: said before the work, not behind it."""
+    """Check before the work that the folder does not exist."""
     if place is not None and place.exists():
-        raise typer.BadParameter(f"{place} is there already: name a new folder")
+        raise typer.BadParameter(f"{place} exists already: name a new folder")
     return place
 
 
 Parquet = Annotated[
     Path | None,
-    typer.Option("--parquet", metavar="DIR", callback=_new, help="Write all rows there, too."),
+    typer.Option(
+        "--parquet", metavar="DIR", callback=_new, help="Also write all rows to this folder."
+    ),
 ]
 
 
 def keep(found: "DataFrame", place: Path | None) -> None:
-    """All rows, if somebody wants them."""
+    """Write all rows, if requested."""
     if place is not None:
         found.write.mode("error").parquet(f"file://{place.resolve()}")
 
 
 def show_result(result: "Result", *, as_json: bool) -> None:
-    """The first rows."""
+    """Print the first rows."""
     if as_json:
         for row in result.rows:
             print_json(dict(zip(result.columns, row, strict=True)), is_line=True)

@@ -1,4 +1,4 @@
-"""`holdfast serve`: run the server until it is told to stop."""
+"""`holdfast serve`: runs the server."""
 
 import asyncio
 import resource
@@ -17,19 +17,24 @@ from pydantic_settings import SettingsError
 from rich.console import Console
 from rich.text import Text
 
-from app import logs, settings
-from app.cli.flags import flags_of_settings
-from app.compose import CannotStart, serving
-from app.settings import Settings
-from app.store.connection import StoreUnavailable
-from app.web.admin.tokens import OPERATOR_FILE
+from holdfast import logs, settings
+from holdfast.cli.flags import flags_of_settings
+from holdfast.compose import CannotStart, serving
+from holdfast.settings import Settings
+from holdfast.store.connection import StoreUnavailable
+from holdfast.web.admin.tokens import OPERATOR_FILE
 
 _DEFAULT_FILE = Path("holdfast.toml")
 _errors = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
 def serve(config: Path | None, given: dict[str, Any]) -> None:
-    """Run the server until it gets SIGTERM, SIGINT or SIGHUP."""
+    """Run the server until SIGTERM, SIGINT or SIGHUP.
+
+    Times are in milliseconds and sizes in bytes, unless stated otherwise. Each option but --config
+    is also an environment variable (--max-queue is HOLDFAST_MAX_QUEUE) and a key of the settings
+    file (max_queue).
+    """
     try:
         found = read_settings(config, given)
         logs.configure(found.log_level)
@@ -40,9 +45,9 @@ def serve(config: Path | None, given: dict[str, Any]) -> None:
 
 
 def read_settings(config: Path | None, given: dict[str, Any]) -> Settings:
-    """The settings from all sources; ends the program with a word on each that is wrong."""
+    """Return the settings from all sources; ends the program with an error for each invalid one."""
     if config is not None and not config.is_file():
-        _fail(f"config: there is no file {config}")
+        _fail(f"config: the file {config} does not exist")
     file = config or (_DEFAULT_FILE if _DEFAULT_FILE.is_file() else None)
     try:
         if "channels" in given:
@@ -62,19 +67,19 @@ def _complaint(fault: Any) -> str:
     setting = ".".join(str(part) for part in fault["loc"])
     text = fault["msg"].removeprefix("Value error, ")
     if fault["type"] == "extra_forbidden":
-        text = "there is no such setting"
+        text = "this setting does not exist"
     return f"{setting}: {text}" if setting else text
 
 
 def _fail(*complaints: str) -> NoReturn:
     for complaint in complaints:
-        # What an operator wrote is no markup.
+        # Operators' input is not markup.
         _errors.print(Text.assemble(("holdfast cannot start:", "bold red"), " ", complaint))
     sys.exit(2)
 
 
 def _raise_limit_of_files() -> None:
-    """Each session holds a socket: take all that the system allows without asking."""
+    """Raise the limit of open files as far as the system allows: each client needs a socket."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
@@ -87,17 +92,17 @@ async def _serve(found: Settings) -> None:
     token = (found.data / OPERATOR_FILE).absolute()
     is_first_start = not token.exists()
     async with serving(found) as url:
-        said = f"holdfast is ready: {_where(url, found.paths[0])}\n"
+        lines = f"holdfast is ready: {_where(url, found.paths[0])}\n"
         if is_first_start:
-            said += _about(token)
-        # At once: whoever ends the server when it is ready has seen all of it.
-        sys.stdout.write(said)
+            lines += _about(token)
+        # In one write: a program that waits for the line has then seen all of it.
+        sys.stdout.write(lines)
         sys.stdout.flush()
         await stopped.wait()
 
 
 def _stop_signals() -> list[signal.Signals]:
-    """All drain alike; under nohup a terminal that hangs up stops nothing."""
+    """Return the signals that stop the server in order; under nohup SIGHUP is ignored."""
     ignores_hangup = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
     return [signal.SIGTERM, signal.SIGINT] + ([] if ignores_hangup else [signal.SIGHUP])
 
@@ -105,17 +110,17 @@ def _stop_signals() -> list[signal.Signals]:
 def _where(url: str, path: str) -> str:
     if url.startswith("unix:"):
         return url
-    # Every address of this machine: a browser needs one of them.
+    # All addresses of this machine: a browser needs a specific one.
     nearest = url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
     return f"{url}{path} - to try it out open {nearest}/"
 
 
 def _about(token: Path) -> str:
-    """The new token, if a person reads this; what else standard output leads to keeps its lines."""
+    """Return the new token on a terminal; elsewhere only its file, because output may be logged."""
     if sys.stdout.isatty():
         value = token.read_text("ascii").strip()
-        return f"the operators' token, shown this once and kept in {token}: {value}\n"
-    return f"the operators' token is new; what shows it: cat {shlex.quote(str(token))}\n"
+        return f"the operators' token, shown only once and stored in {token}: {value}\n"
+    return f"the operators' token is new; show it with: cat {shlex.quote(str(token))}\n"
 
 
 program = typer.Typer(add_completion=False, rich_markup_mode=None)

@@ -1,119 +1,91 @@
-"""`holdfast session`: look at sessions and their queues, end them."""
+"""`holdfast session`: lists, shows and ends sessions."""
 
-import sys
+from functools import partial
 from typing import Annotated
 
 import typer
 
-from app.cli.failures import Exit
-from app.cli.lists import Most, print_list
-from app.cli.options import (
-    AsJson,
+from holdfast.cli.lists import Most, print_list
+from holdfast.cli.model_options import options_of
+from holdfast.cli.moments import now_ms
+from holdfast.cli.options import (
     Conditions,
     DryRun,
     Key,
+    ToServer,
     Yes,
     confirm,
-    gathers,
-    moment,
-    now_ms,
+    gathered,
+    group_of_commands,
     path_of,
-    place,
 )
-from app.cli.output import (
-    Moment,
+from holdfast.cli.output import (
+    Json,
+    age,
+    answer,
     brief,
-    patience,
     print_facts,
+    print_items,
     print_json,
-    print_table,
     progress,
     when,
 )
-from app.cli.remote import Json, Place, Remote, talk
+from holdfast.cli.remote import Remote
+from holdfast.cli.sweep import sweep
+from holdfast.web.admin.session_filter import SessionFilter
 
-program = typer.Typer(
-    help="Sessions.", no_args_is_help=True, add_completion=False, rich_markup_mode=None
-)
+program = group_of_commands()
 
 
-# Sessions that one request ends, so that somebody sees how it goes.
+_END = "/sessions/end"
+# Sessions that one request ends, so that there is progress to show.
 _AT_ONCE = 2000
+_TIMES = ("created", "last_seen", "expires", "next_attempt")
 
 
-def meant(
-    prefix: Annotated[str, typer.Option("--prefix", help="Beginning of the key.")] = "",
-    state: Annotated[
-        str | None, typer.Option("--state", help="UNDEF, ALIVE, POLLING or DEAD.")
-    ] = None,
-    held: Annotated[
-        bool | None, typer.Option("--held/--not-held", help="Held back, or not.")
-    ] = None,
-    channel: Annotated[
-        str | None, typer.Option("--channel", help="Subscribed to exactly this.")
-    ] = None,
-    unconnected: Annotated[
-        bool | None,
-        typer.Option(
-            "--unconnected/--connected",
-            help="Without a client: not come yet, left or lost; or not.",
-        ),
-    ] = None,
-    silent_for: Annotated[
-        str | None,
-        typer.Option("--silent-for", metavar="TIME", help="Not heard of for 2h, since 2026-11-20."),
-    ] = None,
-) -> Conditions:
-    """Which sessions are meant, as the server takes it."""
-    given = {
-        "prefix": prefix or None,
-        "state": state,
-        "held": held,
-        "channel": channel,
-        "unconnected": unconnected,
-        "seen_before": moment(silent_for, ago=True),
-    }
-    return {name: value for name, value in given.items() if value is not None}
+def _is_active(session: Json) -> str:
+    return "yes" if session["active"] else "held"
+
+
+def _data(entry: Json) -> str:
+    return "(too long)" if entry["is_cut"] else brief(entry["data"])
+
+
+_ACTIVE = ("ACTIVE", _is_active)
+_SEEN = age("last_seen", "SEEN")
+_SESSIONS = ("key", "state", _ACTIVE, "waiting", "handed", "bytes", "transport", _SEEN)
+_ENTRIES = ("id", "channel", "state", "attempts", "bytes", ("DATA", _data))
+
+SessionConditions = Annotated[
+    Conditions,
+    options_of(
+        SessionFilter,
+        without=["begun_before"],
+        flags={
+            "held": "--held/--not-held",
+            "unconnected": "--unconnected/--connected",
+            "seen_before": "--silent-for",
+        },
+    ),
+]
 
 
 @program.command("list")
-@gathers(meant, place)
-def list_sessions(
-    *,
-    meant: Conditions,
-    limit: Most = None,
-    as_json: AsJson = False,
-    place: Place,
-) -> None:
-    """List sessions by key, with what is in their queues."""
-    print_list(
-        place,
-        "/sessions",
-        meant,
-        limit=limit,
-        as_json=as_json,
-        head=("KEY", "STATE", "ACTIVE", "WAITING", "HANDED", "BYTES", "TRANSPORT", "SEEN"),
-        row=_row,
-    )
-
-
-def _row(item: Json) -> list[object]:
-    return [
-        item["key"], item["state"], "yes" if item["active"] else "held", item["waiting"],
-        item["handed"], item["bytes"], item["transport"], Moment(item["last_seen"]),
-    ]  # fmt: skip
+@gathered
+def list_sessions(*, meant: SessionConditions, limit: Most = None, server: ToServer) -> None:
+    """List sessions by name, with the sizes of their queues."""
+    print_list(server, "/sessions", meant, _SESSIONS, limit)
 
 
 @program.command("show")
-@gathers(place)
+@gathered
 def show_session(
     *,
     key: Key,
     queue: Annotated[
-        int, typer.Option("--queue", min=0, max=100, help="Entries of the queue to show.")
+        int, typer.Option("--queue", min=0, max=100, help="Number of queue entries to show.")
     ] = 10,
-    as_json: AsJson = False,
-    place: Place,
+    server: ToServer,
 ) -> None:
     """Show one session and the head of its queue."""
     path = path_of(key)
@@ -124,26 +96,19 @@ def show_session(
             found["queue"] = (await remote.get(f"{path}/queue", {"limit": queue}))["items"]
         return found
 
-    found = talk(place, conversation)
-    if as_json:
+    found = server.talk(conversation)
+    if server.as_json:
         print_json(found)
         return
     entries = found.pop("queue", [])
-    for name in ("created", "last_seen", "expires", "next_attempt"):
-        found[name] = when(found[name])
-    print_facts({**found, "hold": hold_of(found), "channels": " ".join(found["channels"])})
+    channels = " ".join(found["channels"])
+    print_facts({**found, "hold": hold_of(found), "channels": channels}, _TIMES)
     if entries:
-        print_table(("ID", "CHANNEL", "STATE", "ATTEMPTS", "BYTES", "DATA"), map(_entry, entries))
-
-
-def _entry(entry: Json) -> list[object]:
-    data = "(too long)" if entry["is_cut"] else brief(entry["data"])
-    names = ("id", "channel", "state", "attempts", "bytes")
-    return [*(entry[name] for name in names), data]
+        print_items(_ENTRIES, entries)
 
 
 def hold_of(found: Json) -> str:
-    """Why a session is held back, in words."""
+    """Return the hold of a session as text."""
     hold = found["hold"]
     if hold is None:
         return ""
@@ -152,11 +117,11 @@ def hold_of(found: Json) -> str:
 
 
 @program.command("kill")
-@gathers(place)
-def kill(*, key: Key, yes: Yes = False, as_json: AsJson = False, place: Place) -> None:
+@gathered
+def kill(*, key: Key, yes: Yes = False, server: ToServer) -> None:
     """End a session.
 
-    What is in its queue becomes dead letters; its client may begin anew.
+    Its queue becomes dead letters; its client may begin a new session.
     """
     path = path_of(key)
 
@@ -167,63 +132,50 @@ def kill(*, key: Key, yes: Yes = False, as_json: AsJson = False, place: Place) -
         await remote.delete(path)
         return {"key": found["key"], "ended": True, "dead": entries}
 
-    done = talk(place, conversation)
-    if as_json:
-        print_json(done, is_line=True)
-    else:
-        sys.stdout.write(f"{done['key']} is ended\n")
+    done = server.talk(conversation)
+    answer(done, f"{done['key']} has ended", as_json=server.as_json)
 
 
 @program.command("end")
-@gathers(meant, place)
+@gathered
 def end(
     *,
-    meant: Conditions,
-    everything: Annotated[bool, typer.Option("--all", help="Every session is meant.")] = False,
+    meant: SessionConditions,
+    everything: Annotated[bool, typer.Option("--all", help="Apply to all sessions.")] = False,
     dry_run: DryRun = False,
     yes: Yes = False,
-    as_json: AsJson = False,
-    place: Place,
+    server: ToServer,
 ) -> None:
-    """End all sessions that the options describe.
+    """End all sessions that match the options.
 
-    What is in their queues becomes dead letters; their clients may begin anew.
+    Their queues become dead letters; their clients may begin new sessions.
     """
     if bool(meant) is everything:
-        raise typer.BadParameter("say which sessions, or else --all")
-    # What begins after the count that somebody said yes to is not meant.
+        raise typer.BadParameter("give conditions, or --all")
+    # Later sessions are not included in the number that was confirmed.
     wanted = {"filter": {**meant, "begun_before": now_ms() + 1}, "all": everything}
-
-    async def conversation(remote: Remote) -> Json:
-        with patience("Counting"):
-            plan = await remote.post("/sessions/end", {**wanted, "dry_run": True})
-        if dry_run or not plan["matched"]:
-            return dict(plan)
-        question = f"End {plan['matched']} sessions? {plan['entries']} entries become dead letters."
-        confirm(question, yes=yes)
-        return {**plan, "dry_run": False, "ended": await _end(remote, wanted, plan["matched"])}
-
-    done = talk(place, conversation)
-    if as_json:
-        print_json(done, is_line=True)
-    elif done["dry_run"] and done["matched"]:
-        sys.stdout.write(f"{done['matched']} sessions would be ended\n")
-    else:
-        sys.stdout.write(f"{done['ended']} sessions are ended\n")
-    is_done = done["dry_run"] or done["ended"] >= done["matched"]
-    if not done["matched"] or not is_done:
-        raise typer.Exit(Exit.FAILED)
+    sweep(
+        server,
+        _END,
+        wanted,
+        question="End {matched} sessions? {entries} entries become dead letters.",
+        would="{matched} sessions would be ended",
+        did="{ended} sessions have ended",
+        counts="ended",
+        carry_out=partial(_end, wanted=wanted),
+        dry_run=dry_run,
+        yes=yes,
+    )
 
 
-async def _end(remote: Remote, wanted: Conditions, count: int) -> int:
-    """How many were ended: part after part, until none is left or no more can be ended."""
+async def _end(remote: Remote, plan: Json, *, wanted: Conditions) -> Json:
+    """End sessions in parts, until none is left or no more can be ended."""
     ended: int = 0
     with progress() as bar:
-        task = bar.add_task("Ending", total=count)
+        task = bar.add_task("Ending", total=plan["matched"])
         while True:
-            asked = {**wanted, "dry_run": False, "limit": _AT_ONCE}
-            done = await remote.post("/sessions/end", asked)
+            done = await remote.post(_END, {**wanted, "dry_run": False, "limit": _AT_ONCE})
             ended += done["ended"]
-            bar.update(task, completed=min(ended, count))
+            bar.update(task, completed=min(ended, plan["matched"]))
             if not done["ended"] or done["ended"] >= done["matched"]:
-                return ended
+                return {"ended": ended}

@@ -1,4 +1,4 @@
-"""Where Spark computes for a command, and what is said when it cannot."""
+"""The options that say where Spark runs, and errors if it cannot."""
 
 import logging
 import signal
@@ -10,19 +10,22 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from app.cli.failures import Exit
-from app.cli.output import complain, patience
-from pipeline.failures import PipelineFailed, in_words, is_of_others
-from pipeline.session import LOCAL, Engine, open_session
+from holdfast.cli.failures import Exit
+from holdfast.cli.journal_place import JournalPlace
+from holdfast.cli.output import complain, spinner
+from holdfast.pipeline.failures import PipelineFailed, in_words, is_of_others
+from holdfast.pipeline.lake import Lake
+from holdfast.pipeline.session import LOCAL, Engine, open_session
+from holdfast.pipeline.swap import reading
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _MASTER = typer.Option(
-    "--master", metavar="URL", help="Where Spark computes: local[2], spark://HOST:7077, k8s://URL."
+    "--master", metavar="URL", help="Where Spark runs: local[2], spark://HOST:7077, k8s://URL."
 )
 _REMOTE = typer.Option("--remote", metavar="URL", help="A Spark Connect server: sc://HOST:15002.")
-_CONF = typer.Option("--conf", metavar="NAME=VALUE", help="A setting of Spark's own.")
+_CONF = typer.Option("--conf", metavar="NAME=VALUE", help="A setting of Spark.")
 
 
 def engine(
@@ -30,7 +33,7 @@ def engine(
     remote: Annotated[str | None, _REMOTE] = None,
     conf: Annotated[list[str] | None, _CONF] = None,
 ) -> Callable[[bool], Engine]:
-    """Where Spark computes, once it is known whether the work is short."""
+    """Where Spark runs, given whether the work is short."""
     settings = dict(_setting(word) for word in conf or [])
 
     def make(quick: bool) -> Engine:
@@ -43,22 +46,25 @@ def engine(
     return make
 
 
+ChosenEngine = Annotated[Callable[[bool], Engine], engine]
+
+
 def refuse_remote(engine: Engine, who: str) -> None:
-    """Whose tasks write files themselves needs workers of its own."""
+    """Refuse Spark Connect for work whose tasks write files themselves."""
     if engine.remote is not None:
-        raise typer.BadParameter(f"{who} writes the tables itself: give it a --master")
+        raise typer.BadParameter(f"{who} writes the tables itself: use --master")
 
 
 def _setting(word: str) -> tuple[str, str]:
     name, equals, value = word.partition("=")
     if not equals:
-        raise typer.BadParameter(f"{word!r} is no setting: write spark.some.name=value")
+        raise typer.BadParameter(f"{word!r} is not a setting: write spark.some.name=value")
     return name, value
 
 
 @contextmanager
 def failing() -> Iterator[None]:
-    """What keeps the pipeline from working is said, not shown as a fault of ours."""
+    """Report what keeps the pipeline from working, without a traceback."""
     try:
         yield
     except Exception as error:
@@ -70,9 +76,9 @@ def failing() -> Iterator[None]:
 
 @contextmanager
 def session(engine: Engine) -> "Iterator[SparkSession]":
-    """Spark, while a command needs it."""
+    """Spark, for as long as a command needs it."""
     with silent_ctrl_c():
-        with patience("Starting Spark"):
+        with spinner("Starting Spark"):
             spark = open_session(engine)
         try:
             yield spark
@@ -81,8 +87,18 @@ def session(engine: Engine) -> "Iterator[SparkSession]":
 
 
 @contextmanager
+def tables(
+    journal: JournalPlace, engine: Callable[[bool], Engine]
+) -> "Iterator[tuple[Lake, SparkSession]]":
+    """The tables of a journal, locked against changes, and Spark to read them."""
+    lake = Lake(journal.lake)
+    with failing(), reading(lake), session(engine(lake.is_small())) as spark:
+        yield lake, spark
+
+
+@contextmanager
 def silent_ctrl_c() -> Iterator[None]:
-    """It ends what Spark does without a word."""
+    """Let Ctrl-C end Spark's work silently."""
     before = signal.signal(signal.SIGINT, _break_off)
     try:
         yield
@@ -91,14 +107,14 @@ def silent_ctrl_c() -> Iterator[None]:
 
 
 def _break_off(number: int, frame: FrameType | None) -> None:
-    """Whoever was just talking to Java would tell of that, too."""
+    """End the program at once; an exception would also be reported by code that talks to Java."""
     logging.disable()
     raise KeyboardInterrupt
 
 
 @contextmanager
 def until_ctrl_c() -> Iterator[Event]:
-    """Set by the first ctrl-C; Spark itself would be torn out of whatever it says to its Java."""
+    """An event set by the first Ctrl-C; an exception would interrupt Spark's talk to Java."""
     is_over = Event()
     before = signal.signal(signal.SIGINT, lambda number, frame: is_over.set())
     try:

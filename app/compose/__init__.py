@@ -1,7 +1,6 @@
-"""The only place that names concrete classes: settings in, a running server out."""
+"""Builds a running server from settings; the only place that names concrete classes."""
 
 import asyncio
-import gc
 import importlib
 import logging
 import os
@@ -14,34 +13,39 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
-from app.bayeux.hooks import check_outcome
-from app.bayeux.server import Bayeux
-from app.compose.administration import make_administration
-from app.compose.cannot_start import CannotStart as CannotStart
-from app.compose.data_directory import own_directory
-from app.compose.journal import begin_journal, open_journal
-from app.compose.listeners import Offer, open_listeners
-from app.compose.options import options_of, web_options
-from app.compose.places import Places, find_places
-from app.compose.storage import Storage, open_storage
-from app.delivery.node import Node
-from app.journal.clerk import Clerk
-from app.settings import Settings
-from app.web import fast_lane
-from app.web.admin.tokens import Tokens, TokensUnusable, open_tokens
-from app.web.clockwork import Clockwork
-from app.web.endpoint import Endpoint
-from app.web.heads import Heads
-from app.web.intake import Intake
-from app.web.listener import Listener
-from app.web.tasks import Tasks
-from app.web.websocket import WebSocketDoor
-from extensions.ack import Ack
-from extensions.activity import Activity
-from extensions.chat import Chat
-from extensions.delivery import Delivery
-from extensions.timestamp import Timestamp
-from extensions.timesync import TimeSync
+from holdfast.bayeux.api import ServerApi
+from holdfast.bayeux.for_extensions import ForExtensions
+from holdfast.bayeux.hooks import check_outcome
+from holdfast.bayeux.server import Bayeux
+from holdfast.bayeux.server_state import ServerState
+from holdfast.compose.administration import make_administration
+from holdfast.compose.cannot_start import CannotStart as CannotStart
+from holdfast.compose.data_directory import own_directory
+from holdfast.compose.journal import begin_journal, open_journal
+from holdfast.compose.listen_addresses import ListenAddresses, find_places
+from holdfast.compose.listeners import ServedApplications, open_listeners
+from holdfast.compose.login import make_logins
+from holdfast.compose.options import options_of, web_options
+from holdfast.compose.storage import Storage, open_storage
+from holdfast.delivery.delivery_journal import NO_JOURNAL
+from holdfast.delivery.node import Node
+from holdfast.extensions.ack import Ack
+from holdfast.extensions.activity import Activity
+from holdfast.extensions.chat import Chat
+from holdfast.extensions.delivery import Delivery
+from holdfast.extensions.timestamp import Timestamp
+from holdfast.extensions.timesync import TimeSync
+from holdfast.journal.journal_writer import JournalWriter
+from holdfast.settings import Settings
+from holdfast.web import fast_lane
+from holdfast.web.admin.tokens import Tokens, TokensUnusable, open_tokens
+from holdfast.web.endpoint import Endpoint
+from holdfast.web.heads import Heads
+from holdfast.web.intake import Intake
+from holdfast.web.listener import Listener
+from holdfast.web.tasks import Tasks
+from holdfast.web.ticker import Ticker
+from holdfast.web.websocket import WebSocketFrontEnd
 
 log = logging.getLogger(__name__)
 
@@ -50,19 +54,22 @@ Pause = Callable[[float, Callable[[float], None]], None]
 
 @asynccontextmanager
 async def serving(settings: Settings) -> AsyncIterator[str]:
-    """A running server; its URL while it runs, an orderly stop afterwards."""
+    """Run a server: yields its URL, and stops it in order at the end."""
     async with AsyncExitStack() as stack:
         places = await find_places(settings)
         directory = stack.enter_context(own_directory(settings.data))
         tokens = _open_tokens(settings.data)
         storage = await open_storage(settings, stack, _stop_at_once)
         heads = Heads(settings.hsts_s)
-        clockwork = Clockwork(heads)
+        clockwork = Ticker(heads)
         clock = clockwork.clock
         tasks = Tasks(clock)
         stack.push_async_callback(tasks.close)
-        clerk = await open_journal(settings, storage.store, clock())
-        bayeux = _make_bayeux(settings, storage, clockwork, tasks, clerk)
+        writer = await open_journal(settings, storage.store, clock())
+        bayeux = _make_bayeux(settings, storage, clockwork, tasks, writer)
+        server = ForExtensions(bayeux, clock)
+        make_logins(settings, server, stack, lambda token: tokens.role(token) is not None)
+        _install_extensions(server, settings, _pause(tasks))
         endpoint = Endpoint(
             bayeux,
             web_options(settings),
@@ -70,55 +77,53 @@ async def serving(settings: Settings) -> AsyncIterator[str]:
             clockwork.burst,
             Intake(settings.max_unfinished_bytes),
         )
-        administration = make_administration(settings, stack, endpoint, storage, tokens)
-        # Clocks of the sessions that come back begin now.
-        bayeux.now = clock()
+        administration = make_administration(settings, stack, endpoint, server, storage, tokens)
         await storage.load(bayeux, clock)
-        begin_journal(clerk, bayeux, storage.store, settings, stack, clock)
+        begin_journal(writer, bayeux.state, storage.store, settings, stack, clock)
         await administration.replays.resume()
-        door = WebSocketDoor(endpoint)
+        door = WebSocketFrontEnd(endpoint)
         vigil = storage.watch(directory, stack)
 
         async def readiness() -> str | None:
-            return "stopping" if bayeux.is_stopping else vigil.complaint()
+            return "stopping" if bayeux.state.is_stopping else vigil.complaint()
 
         _say_what_is_missing(settings, places)
         _start(clockwork, bayeux, storage, stack)
-        offer = Offer(endpoint, door, heads, readiness, administration.application)
+        offer = ServedApplications(endpoint, door, heads, readiness, administration.application)
+        clockwork.collector.begin()
         listener, url = await open_listeners(settings, places, offer, stack)
         timeout_s = settings.shutdown_timeout / 1000
-        gc_for_a_server()
         try:
             yield url
         finally:
             listener.stop_accepting()
             bayeux.stop(clock())
-            # What was said leaves first; then nobody needs to wait for it while closing.
+            # Pending data leave first; closing then waits for nobody.
             await _within(timeout_s / 2, listener.drain())
             await _within(timeout_s / 2, _close(door, listener))
 
 
-def _say_what_is_missing(settings: Settings, places: Places) -> None:
-    """What these settings cannot do although one might think so."""
+def _say_what_is_missing(settings: Settings, places: ListenAddresses) -> None:
+    """Log what these settings do not do although one might expect it."""
     if "*" in settings.allow_origin:
         log.warning(
-            "allow_origin *: pages of origins that are not named one by one cannot use "
-            "long-polling with credentials, as cometd.js does: browsers refuse the answers, and "
-            "leave them WebSocket"
+            "allow_origin *: browsers will not let pages of unlisted origins use long-polling with "
+            "credentials, as cometd.js does; these pages can use WebSocket. List the origins that "
+            "need long-polling"
         )
     if places.admin is None and not places.main.is_private:
         log.info(
-            "there is no administration where others reach the server: set admin to an address "
-            "for operators, as 127.0.0.1:8081"
+            "the administration is not served, because others can reach this server: set admin to "
+            "an address for operators, such as 127.0.0.1:8081"
         )
     if not fast_lane.is_supported():
         log.warning(
-            "fast_lane: not for this version of aiohttp, everything takes the ordinary door"
+            "fast_lane: not supported with this version of aiohttp; aiohttp handles all requests"
         )
 
 
-def _start(clockwork: Clockwork, bayeux: Bayeux, storage: Storage, stack: AsyncExitStack) -> None:
-    """Time passes from now on, and turns end."""
+def _start(clockwork: Ticker, bayeux: Bayeux, storage: Storage, stack: AsyncExitStack) -> None:
+    """Start the ticker."""
     clockwork.start(bayeux)
     stack.callback(clockwork.stop)
     storage.store.flush_by(clockwork.end_turn_soon)
@@ -127,85 +132,81 @@ def _start(clockwork: Clockwork, bayeux: Bayeux, storage: Storage, stack: AsyncE
 def _make_bayeux(
     settings: Settings,
     storage: Storage,
-    clockwork: Clockwork,
+    clockwork: Ticker,
     tasks: Tasks,
-    clerk: Clerk | None,
+    writer: JournalWriter | None,
 ) -> Bayeux:
-    bayeux = Bayeux(
-        options_of(settings),
-        node=Node(settings.node, storage.stamps),
-        keeper=storage.store,
-        witness=clerk,
-        new_id=_identifiers().__next__,
-        random=random.random,
-        on_ready=clockwork.end_turn_soon,
-        run_later=tasks,
-        is_turn_over=clockwork.allowance.is_over,
+    return Bayeux(
+        ServerState(
+            options_of(settings),
+            node=Node(settings.node, storage.stamps),
+            store=storage.store,
+            journal=writer or NO_JOURNAL,
+            new_id=_identifiers().__next__,
+            random=random.random,
+            on_ready=clockwork.end_turn_soon,
+            run_later=tasks,
+            is_turn_over=clockwork.allowance.is_over,
+        )
     )
 
+
+def _pause(tasks: Tasks) -> Pause:
     def pause(seconds: float, done: Callable[[float], None]) -> None:
         tasks(asyncio.sleep(seconds), lambda _, now: done(now))
 
-    _install_extensions(bayeux, settings, pause)
-    return bayeux
+    return pause
 
 
-async def _close(door: WebSocketDoor, listener: Listener) -> None:
+async def _close(door: WebSocketFrontEnd, listener: Listener) -> None:
     await door.close_all()
     await listener.close()
 
 
 async def _within(seconds: float, goodbye: Coroutine[None, None, None]) -> None:
-    """Some clients do not answer, others do not even read: nobody waits for them for ever."""
+    """Wait this long at most: some clients never answer, others never read."""
     try:
         async with asyncio.timeout(seconds):
             await goodbye
     except TimeoutError:
-        log.info("stopped without waiting any longer for clients that do not hear")
+        log.info("stopped before some clients had read everything")
 
 
 def _identifiers() -> Iterator[str]:
-    """Identities of 128 random bits, which the system is asked for by the dozen."""
+    """Identities of 128 random bits, read from the system by the dozen."""
     while True:
         digits = secrets.token_hex(64 * 16)
         yield from (digits[start : start + 32] for start in range(0, len(digits), 32))
 
 
-def gc_for_a_server() -> None:
-    """What start-up made stays; the collector looks at the rest less often, as most of it lives."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 100)
-
-
-def _install_extensions(bayeux: Bayeux, settings: Settings, pause: Pause) -> None:
+def _install_extensions(server: ServerApi, settings: Settings, pause: Pause) -> None:
     if settings.delivery:
-        # Before the acknowledgements: verdicts on single messages count more than whole batches.
-        bayeux.extend(Delivery(bayeux))
+        # Before acks: a verdict on one message takes precedence over the ack of its batch.
+        server.extend(Delivery(server))
     if settings.ack:
         announces_batch = settings.allow_message_delivery_during_handshake
-        bayeux.extend(Ack(bayeux, announces_batch=announces_batch))
+        server.extend(Ack(server, announces_batch=announces_batch))
     if settings.timesync:
-        bayeux.extend(TimeSync(_wall_ms))
+        server.extend(TimeSync(_wall_ms))
     if settings.chat:
-        bayeux.extend(Chat(bayeux, pause))
+        server.extend(Chat(server, pause))
     if settings.timestamp:
-        bayeux.extend(Timestamp(_wall_ms))
+        server.extend(Timestamp(_wall_ms))
     if settings.max_inactivity:
-        bayeux.extend(Activity(bayeux, settings.max_inactivity / 1000))
+        server.extend(Activity(server, settings.max_inactivity / 1000))
     for name in settings.extension:
         try:
-            check_outcome(name.rpartition(":")[2], _load(name)(bayeux))
+            check_outcome(name.rpartition(":")[2], _load(name)(server))
         except (Exception, SystemExit, asyncio.CancelledError) as error:
             raise CannotStart(f"extension {name}: {type(error).__name__}: {error}") from error
 
 
-def _load(name: str) -> Callable[[Bayeux], object]:
+def _load(name: str) -> Callable[[ServerApi], object]:
     module, _, factory = name.partition(":")
     if "" not in sys.path and os.getcwd() not in sys.path:
-        # The operator's modules are where the server is started; an installed command forgets it.
+        # Operators' modules are in the working directory, which installed commands do not search.
         sys.path.insert(0, os.getcwd())
-    loaded: Callable[[Bayeux], object] = getattr(importlib.import_module(module), factory)
+    loaded: Callable[[ServerApi], object] = getattr(importlib.import_module(module), factory)
     return loaded
 
 
@@ -221,5 +222,5 @@ def _open_tokens(data: Path) -> Tokens:
 
 
 def _stop_at_once() -> None:
-    """Another process keeps the sessions of this one now: there must not be two."""
+    """Stop this process: another one owns the store and its sessions now."""
     os.kill(os.getpid(), signal.SIGTERM)

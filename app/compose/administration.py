@@ -1,4 +1,4 @@
-"""What operators need: their tokens, their rights over Bayeux, and the HTTP API."""
+"""Sets up the administration: tokens, operators' rights in Bayeux, and the HTTP API."""
 
 import asyncio
 import logging
@@ -10,29 +10,33 @@ from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from app.bayeux.registry import LiveRegistry, Process
-from app.bayeux.replaying import Replaying
-from app.compose.storage import Storage
-from app.compose.tasks import cancel
-from app.settings import Settings
-from app.store.audit import Audit
-from app.store.journal_frames import JournalFrames
-from app.store.letter_upkeep import LetterUpkeep
-from app.store.letters import Letters
-from app.store.pipeline_results import PipelineResults
-from app.store.reader import open_reader
-from app.store.replays import Replays
-from app.web.admin.application import make_admin
-from app.web.admin.feed import Feed
-from app.web.admin.figures import FigureDesk
-from app.web.admin.live import Live
-from app.web.admin.live_sights import Sources
-from app.web.admin.patience import Patience
-from app.web.admin.throttle import STRANGERS, Throttle
-from app.web.admin.tokens import Role, Tokens
-from app.web.cookies import BrowserCookie
-from app.web.endpoint import Endpoint
-from extensions.operators import Operators
+from holdfast.bayeux.api import ServerApi
+from holdfast.bayeux.command_scope import CommandScope, Process
+from holdfast.bayeux.replaying import Replaying
+from holdfast.compose.storage import Storage
+from holdfast.compose.tasks import cancel
+from holdfast.extensions.operators import Operators
+from holdfast.settings import Settings
+from holdfast.store.audit import Audit
+from holdfast.store.journal_frames import JournalFrames
+from holdfast.store.letter_upkeep import LetterUpkeep
+from holdfast.store.letters import Letters
+from holdfast.store.pipeline_results import PipelineResults
+from holdfast.store.reader import open_reader
+from holdfast.store.replays import Replays
+from holdfast.web.admin.application import make_admin
+from holdfast.web.admin.changes import RunningServer
+from holdfast.web.admin.feed import Feed
+from holdfast.web.admin.figures import LiveFigures
+from holdfast.web.admin.letters import Letters as LettersService
+from holdfast.web.admin.messages import Messages
+from holdfast.web.admin.queue_waits import QueueWaits
+from holdfast.web.admin.sessions import Sessions
+from holdfast.web.admin.system import System
+from holdfast.web.admin.throttle import STRANGERS, Throttle
+from holdfast.web.admin.tokens import Role, Tokens
+from holdfast.web.cookies import BrowserCookie
+from holdfast.web.endpoint import Endpoint
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -42,7 +46,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Administration:
-    """The parts that go on while the server runs."""
+    """The parts that run for as long as the server."""
 
     application: "web.Application"
     replays: Replays
@@ -52,66 +56,74 @@ def make_administration(
     settings: Settings,
     stack: AsyncExitStack,
     endpoint: Endpoint,
+    server: ServerApi,
     storage: Storage,
     tokens: Tokens,
 ) -> Administration:
-    """Install the operators' extension, and make the API over the running server."""
+    """Install the operators' extension and build the API of the running server."""
     bayeux, clock = endpoint.bayeux, endpoint.clock
-    store, node = storage.store, bayeux.node
+    store, node = storage.store, bayeux.state.node
     redis = open_reader(storage.url)
     stack.push_async_callback(redis.aclose)
-    registry = partial(LiveRegistry, bayeux, _process(settings, node.now_ms()))
+    process = _process(settings, node.now_ms())
+    scope = CommandScope(bayeux.life, process, clock)
     letters = Letters(store, redis, time.time_ns)
     audit = Audit(storage.line, redis, store.keys)
     replays = Replays(
         store,
         letters.search,
         redis,
-        receivers=Replaying(bayeux),
+        receivers=Replaying(bayeux.state, clock),
         audit=audit,
         new_id=lambda: f"{node.stamp():019d}",
     )
     stack.push_async_callback(replays.close)
-    patience = Patience(bayeux, clock)
-    stack.push_async_callback(patience.close)
-    desk = FigureDesk(bayeux, clock=clock, version=version("holdfast"), letters=letters.standing)
-    stack.push_async_callback(cancel, asyncio.create_task(Feed(bayeux, desk, clock).run()))
-    operations = Live(
-        bayeux,
-        clock=clock,
-        registry=registry,
-        letters=letters,
-        letter_age_ms=settings.dead_letter_age,
-        replays=replays,
-        audit=audit,
-        patience=patience,
-        sources=Sources(
-            desk,
-            JournalFrames(redis, store.keys),
-            PipelineResults(redis, store.keys),
-            version=version("holdfast"),
-            keeps_journal=settings.journal,
+    waits = QueueWaits(bayeux.state, clock)
+    stack.push_async_callback(waits.close)
+    figures = LiveFigures(
+        bayeux.state, clock=clock, version=scope.process.version, letters=letters.standing
+    )
+    stack.push_async_callback(cancel, asyncio.create_task(Feed(bayeux.state, figures, clock).run()))
+    upkeep = LetterUpkeep(letters, store.letter_quota, age_s=settings.dead_letter_age / 1000)
+    stack.push_async_callback(cancel, asyncio.create_task(upkeep.run()))
+    server.extend(_operators(server, tokens, scope, audit, waits))
+    running, frames = RunningServer(bayeux.life, clock, audit), JournalFrames(redis, store.keys)
+    age_ms, keeps_journal = settings.dead_letter_age, settings.journal
+    services = (
+        Sessions(running, letters.search),
+        LettersService(node.name, letters, age_ms, replays, audit),
+        Messages(running, letters.search, age_ms, frames, keeps_journal=keeps_journal),
+        System(
+            running,
+            scope,
+            figures=figures,
+            results=PipelineResults(redis, store.keys),
+            queue_waits=waits,
+            keeps_journal=keeps_journal,
         ),
     )
-    operators = Operators(
-        bayeux,
+    return Administration(make_admin(services, tokens, clock, _feed_of(endpoint)), replays)
+
+
+def _operators(
+    server: ServerApi, tokens: Tokens, scope: CommandScope, audit: Audit, waits: QueueWaits
+) -> Operators:
+    return Operators(
+        server,
         role_of=partial(_role_of, tokens),
         warrant_of=lambda role: tokens.warrant(Role[role.upper()]),
         guess=Throttle(STRANGERS).take,
-        registry=registry,
+        scope=scope,
         note=audit.note,
-        wait=patience.wait,
+        wait=waits.wait,
     )
-    bayeux.extend(operators)
-    upkeep = LetterUpkeep(letters, store.letter_room, age_s=settings.dead_letter_age / 1000)
-    stack.push_async_callback(cancel, asyncio.create_task(upkeep.run()))
-    return Administration(make_admin(operations, tokens, clock, _feed_of(endpoint)), replays)
 
 
 def _feed_of(endpoint: Endpoint) -> Endpoint:
-    """The same server for the console, whose sessions are nobody else's: with a cookie of its own.
+    """Return the same server for the console, with a cookie of its own: its sessions are separate.
 
-    Without the token it opens nothing. It is not for TLS alone: a tunnel ends without.
+    The cookie opens nothing without a token. It is not restricted to TLS, because operators may
+    use tunnels that end without TLS.
     """
     cookie = BrowserCookie("HOLDFAST_CONSOLE", path="/admin", same_site="Strict")
     return replace(endpoint, options=replace(endpoint.options, cookie=cookie))

@@ -1,5 +1,5 @@
-"""What stops a start."""
+"""The error that ends a start."""
 
 
 class CannotStart(Exception):
-    """The server cannot start; the text says why and what to do."""
+    """The server cannot start. The text says why, and what to do."""

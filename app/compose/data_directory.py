@@ -1,4 +1,4 @@
-"""The data directory: for this process alone, written by nobody else, there while it runs."""
+"""The data directory: locked by this process, and writable by nobody else."""
 
 import fcntl
 import os
@@ -8,27 +8,28 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from app.compose.cannot_start import CannotStart
+from holdfast.compose.cannot_start import CannotStart
+from holdfast.store.home import STORE
 
 _LOCK = "lock"
 
 
 class DataDirectory:
-    """The directory that this process has locked."""
+    """A data directory that this process has locked."""
 
     def __init__(self, path: Path, lock: int) -> None:
-        # What other programs do to the working directory must not matter.
+        # Absolute, so that a change of the working directory does not matter.
         self.path = path.absolute()
         self._lock = lock
 
     def is_there(self) -> bool:
-        """Whether the lock is where it was, and not only in this process."""
+        """Return whether the lock file is still in place, and not only open in this process."""
         return is_same(self._lock, self.path / _LOCK)
 
 
 @contextmanager
 def own_directory(path: Path) -> Iterator[DataDirectory]:
-    """The data directory, made if it is missing. Raises `CannotStart` if it cannot be trusted."""
+    """Lock the directory, creating it if necessary. Raises `CannotStart` if it is not safe."""
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         _check_link(path)
@@ -37,6 +38,7 @@ def own_directory(path: Path) -> Iterator[DataDirectory]:
         raise CannotStart(f"data {path}: {error.strerror}") from error
     try:
         _check(path, os.fstat(directory))
+        _check_store(path / STORE)
         lock = _claim(path, directory)
     finally:
         os.close(directory)
@@ -47,7 +49,7 @@ def own_directory(path: Path) -> Iterator[DataDirectory]:
 
 
 def is_same(file: int, path: Path) -> bool:
-    """Whether an open file is still the one of this path."""
+    """Return whether an open file is still the one at this path."""
     try:
         found = path.stat()
     except OSError:
@@ -70,26 +72,38 @@ def _claim(path: Path, directory: int) -> int:
 
 
 def _check_link(path: Path) -> None:
-    """Whoever owns a link can let it lead elsewhere tomorrow."""
+    """The owner of a link can point it elsewhere at any time."""
     found = path.lstat()
     if stat.S_ISLNK(found.st_mode) and found.st_uid not in (0, os.geteuid()):
         raise CannotStart(
-            f"data {path}: is a link of another user (uid {found.st_uid}): name the directory that "
-            f"it leads to, {path.resolve()}"
+            f"data {path}: is a link that belongs to another user (uid {found.st_uid}): set data "
+            f"to the directory itself, {path.resolve()}"
         )
 
 
+def _check_store(path: Path) -> None:
+    """Another user may have created it before the data directory belonged to this server."""
+    try:
+        _check_link(path)
+        found = path.stat()
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise CannotStart(f"data {path}: {error.strerror}") from error
+    _check(path, found)
+
+
 def _check(path: Path, found: os.stat_result) -> None:
-    """Who can write there can read the tokens, replace the store, and lock this server out."""
+    """Whoever can write there can read tokens, replace the store, and lock this server out."""
     quoted = shlex.quote(str(path))
     if found.st_uid != os.geteuid():
         raise CannotStart(
             f"data {path}: belongs to another user (uid {found.st_uid}), who could change what the "
-            f"server keeps: make it yours with: chown -R {os.geteuid()} {quoted}, or name another "
-            "directory, such as one within it"
+            f"server stores: change its owner with: chown -R {os.geteuid()} {quoted}, or set data"
+            " to another directory, such as one inside it"
         )
     if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise CannotStart(
-            f"data {path}: other users can write there, and change what the server keeps: "
-            f"forbid it with: chmod 700 {quoted}"
+            f"data {path}: other users can write there and change what the server stores: "
+            f"prevent it with: chmod 700 {quoted}"
         )

@@ -1,4 +1,4 @@
-"""The listeners of this server, and what each of them serves."""
+"""Opens the listeners of this server."""
 
 from collections.abc import Iterator
 from contextlib import AsyncExitStack, contextmanager
@@ -6,45 +6,47 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import app
-from app.compose.cannot_start import CannotStart
-from app.compose.options import hosts_of
-from app.compose.places import Places, say_where_admin_is
-from app.compose.rooms import make_rooms
-from app.settings import Settings
-from app.web.application import Readiness, make_administration_apart, make_application
-from app.web.endpoint import Endpoint
-from app.web.heads import Heads
-from app.web.listener import Listener
-from app.web.metrics import Metrics
-from app.web.websocket import WebSocketDoor
+import holdfast
+from holdfast.compose.cannot_start import CannotStart
+from holdfast.compose.connection_limits import make_rooms
+from holdfast.compose.listen_addresses import ListenAddresses, say_where_admin_is
+from holdfast.compose.options import hosts_of
+from holdfast.settings import Settings
+from holdfast.web.application import Readiness, make_administration_apart, make_application
+from holdfast.web.endpoint import Endpoint
+from holdfast.web.heads import Heads
+from holdfast.web.listener import Listener
+from holdfast.web.metrics import Metrics
+from holdfast.web.static_files import read_files
+from holdfast.web.websocket import WebSocketFrontEnd
 
 if TYPE_CHECKING:
     from aiohttp import web
 
-_PAGES = Path(app.__file__).parents[1] / "static"
+_PAGES = Path(holdfast.__file__).parent / "static"
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
-    """What there is to be served."""
+class ServedApplications:
+    """The applications of the listeners."""
 
     endpoint: Endpoint
-    door: WebSocketDoor
+    door: WebSocketFrontEnd
     heads: Heads
     readiness: Readiness
     admin: "web.Application"
 
 
 async def open_listeners(
-    settings: Settings, places: Places, offer: Offer, stack: AsyncExitStack
+    settings: Settings, places: ListenAddresses, offer: ServedApplications, stack: AsyncExitStack
 ) -> tuple[Listener, str]:
-    """The main listener and its URL; that of operators, if they have one, ends with the stack."""
+    """Open the listeners; returns the main one and its URL. The stack closes the operators'."""
     endpoint, timeout_s = offer.endpoint, settings.shutdown_timeout / 1000
-    rooms = make_rooms(endpoint.bayeux.notices, has_admin_apart=places.admin is not None)
+    rooms = make_rooms(endpoint.bayeux.state.notices, has_admin_apart=places.admin is not None)
+    files = read_files(_PAGES)
     if places.admin is not None:
         served = make_administration_apart(
-            *(endpoint, offer.readiness, _PAGES, offer.admin), hosts_of(settings)
+            *(endpoint, offer.readiness, files, offer.admin), hosts_of(settings)
         )
         apart = Listener(served, places.admin, rooms.admin, shutdown_timeout_s=timeout_s)
         stack.push_async_callback(apart.close)
@@ -52,7 +54,7 @@ async def open_listeners(
             admin_url = await apart.open(endpoint, offer.heads, has_bayeux=False)
         say_where_admin_is(places.admin, admin_url, settings.data)
     served = make_application(
-        *(endpoint, offer.door, Metrics(endpoint.bayeux, rooms.named()), offer.readiness, _PAGES),
+        *(endpoint, offer.door, Metrics(endpoint.bayeux, rooms.named()), offer.readiness, files),
         offer.admin if places.has_admin_on_main else None,
         chat=settings.chat,
     )
@@ -63,7 +65,7 @@ async def open_listeners(
 
 @contextmanager
 def _naming(what: str) -> Iterator[None]:
-    """An address that cannot be listened on stops the start."""
+    """Raise `CannotStart` if an address cannot be listened at."""
     try:
         yield
     except OSError as error:

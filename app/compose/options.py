@@ -1,23 +1,23 @@
-"""Settings as the parts of the server want them."""
+"""Converts settings into the options of the server's parts."""
 
-from app.bayeux.codec import RequestLimits
-from app.bayeux.options import BudgetRates, ChannelRule, Durable, Options
-from app.delivery.channels import ChannelLimits
-from app.delivery.guard import GuardLimits
-from app.delivery.queue import QueueLimits
-from app.settings import ChannelSettings, Settings
-from app.web.cookies import DEFAULT_NAME, BrowserCookie
-from app.web.endpoint import WebOptions
-from app.web.hosts import Hosts, name_of
-from app.web.origins import Origins
-from app.web.peers import Peers
+from holdfast.bayeux.codec import RequestLimits
+from holdfast.bayeux.options import BudgetRates, ChannelRule, Durable, Options
+from holdfast.delivery.channels import ChannelLimits
+from holdfast.delivery.guard import GuardLimits
+from holdfast.delivery.queue import QueueLimits
+from holdfast.settings import ChannelSettings, Settings
+from holdfast.web.cookies import DEFAULT_NAME, BrowserCookie
+from holdfast.web.endpoint import WebOptions
+from holdfast.web.hosts import Hosts, name_of
+from holdfast.web.origins import Origins
+from holdfast.web.peers import Peers
 
-# As an origin, and as the name of a host: all of them.
+# As an origin or a host name: all of them.
 _ANY = "*"
 
 
 def options_of(settings: Settings) -> Options:
-    """The core's options; it counts in seconds."""
+    """Return the core's options, with all times in seconds."""
     return Options(
         timeout_s=settings.timeout / 1000,
         interval_s=settings.interval / 1000,
@@ -38,6 +38,7 @@ def options_of(settings: Settings) -> Options:
         unconnected_share=settings.unconnected_share / 100,
         durable=Durable(settings.durable),
         max_subscriptions=settings.max_subscriptions,
+        max_total_subscriptions=settings.max_total_subscriptions,
         max_message_size=settings.max_message_size,
         handshake_rate=float(settings.handshake_rate),
         connection_types=tuple(settings.transports),
@@ -91,7 +92,7 @@ def _rule(rule: ChannelSettings, max_lazy_timeout: int) -> ChannelRule:
 
 
 def hosts_of(settings: Settings) -> Hosts:
-    """The names by which this server is reached over a network."""
+    """The host names by which this server is reached over a network."""
     admin, _, _ = (settings.admin or "").rpartition(":")
     places = [settings.host, admin, *settings.allow_origin]
     names = [name for place in places if place not in ("", _ANY) and (name := name_of(place))]
@@ -99,7 +100,7 @@ def hosts_of(settings: Settings) -> Hosts:
 
 
 def _main_hosts(settings: Settings) -> Hosts:
-    """Browsers reach no Unix socket, and a proxy in front knows its names; unless some are set."""
+    """Return all hosts for a Unix socket, unless names are set: its proxy checks names."""
     if settings.unix is not None and not settings.host_name:
         return Hosts([_ANY])
     return hosts_of(settings)
@@ -127,7 +128,7 @@ def web_options(settings: Settings) -> WebOptions:
         peers=Peers(
             tuple(settings.trusted_proxies),
             settings.forwarded_header,
-            shows_headers=bool(settings.extension),
+            shows_headers=bool(settings.extension) or settings.requires_login,
         ),
     )
 
@@ -135,7 +136,7 @@ def web_options(settings: Settings) -> WebOptions:
 def _cookie(settings: Settings) -> BrowserCookie:
     secure, name = settings.is_cookie_secure, settings.browser_cookie_name
     if name is None:
-        # No other host, and nobody on the way, can make a browser take a cookie of such a name.
+        # Browsers accept such a name only from this host over TLS.
         prefix = "__Host-" if secure and settings.is_cookie_of_host else ""
         name = prefix + DEFAULT_NAME
     return BrowserCookie(

@@ -1,4 +1,4 @@
-"""The store of a server: its own Valkey or somebody else's Redis, opened, read and watched."""
+"""Opens, loads and watches the store: an embedded Valkey or an external server."""
 
 import asyncio
 import logging
@@ -9,48 +9,42 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 from functools import partial
 
-from app.bayeux.records import discard_orphans, record_of, restore
-from app.bayeux.server import Bayeux
-from app.bayeux.sessions import Session
-from app.compose.data_directory import DataDirectory
-from app.compose.tasks import cancel
-from app.compose.vigil import Vigil
-from app.delivery.keeper import Kept
-from app.delivery.letter_room import LetterLimits, LetterRoom
-from app.settings import Settings
-from app.store.address import Address
-from app.store.embedded import Durability, EmbeddedValkey
-from app.store.keeping import Store
-from app.store.keys import Keys
-from app.store.line import Line
-from app.store.promises import warn_if_weaker
-from app.store.reader import open_reader
-from app.store.replicas import Replicas
-from app.store.scripts import SCRIPTS
+from holdfast.bayeux.records import record_of
+from holdfast.bayeux.restoring import discard_orphans, restore
+from holdfast.bayeux.server import Bayeux
+from holdfast.bayeux.sessions import Session
+from holdfast.compose.data_directory import DataDirectory
+from holdfast.compose.directory_watch import DirectoryWatch
+from holdfast.compose.tasks import cancel
+from holdfast.delivery.letter_quota import LetterLimits, LetterQuota
+from holdfast.delivery.node import TimestampSource
+from holdfast.delivery.persist_outcome import PersistOutcome
+from holdfast.settings import Settings
+from holdfast.store.address import Address
+from holdfast.store.embedded import Durability, EmbeddedValkey
+from holdfast.store.keys import RedisKeys
+from holdfast.store.link import StoreLink
+from holdfast.store.promises import warn_if_weaker
+from holdfast.store.reader import open_reader
+from holdfast.store.replicas import Replicas
+from holdfast.store.scripts import SCRIPTS
+from holdfast.store.store import Store
 
 log = logging.getLogger(__name__)
 
 _CLOSING_S = 2.0
 
 
-class Stamps:
-    """Nanoseconds since 1970, each given once, even if the clock goes back or stands still."""
-
-    def __init__(self, newest: int) -> None:
-        self._newest = newest
-
-    def __call__(self) -> int:
-        self._newest = max(self._newest + 1, time.time_ns())
-        return self._newest
-
-
 class Storage:
     """The open store of this process."""
+
+    # Set by `open`.
+    stamps: TimestampSource
 
     def __init__(
         self,
         url: str,
-        line: Line,
+        line: StoreLink,
         settings: Settings,
         on_fenced: Callable[[], None],
         replicas: Replicas | None,
@@ -60,14 +54,14 @@ class Storage:
         self.line = line
         self.store = Store(
             line,
-            Keys(settings.namespace),
+            RedisKeys(settings.namespace),
             node=settings.node,
             seed=lambda: secrets.token_hex(8),
             on_flushed=self._on_flushed,
             on_fenced=on_fenced,
             confirm=None if replicas is None else replicas.confirm,
             most_keys=settings.max_publish_keys,
-            letter_room=LetterRoom(
+            letter_quota=LetterQuota(
                 LetterLimits(
                     count=settings.dead_letter_count,
                     bytes=settings.dead_letter_bytes,
@@ -75,80 +69,77 @@ class Storage:
                 )
             ),
         )
-        self.stamps = Stamps(0)
         self._embedded = embedded
         self._bayeux: Bayeux | None = None
 
     async def open(self) -> None:
-        """From now on nobody else writes."""
-        self.stamps = Stamps(await self.store.open())
+        """Take the store over: from now on no other process writes."""
+        self.stamps = TimestampSource(await self.store.open(), time.time_ns)
 
-    def watch(self, directory: DataDirectory, stack: AsyncExitStack) -> Vigil:
-        """See from now on that the store, and what it rests on, does not vanish."""
+    def watch(self, directory: DataDirectory, stack: AsyncExitStack) -> DirectoryWatch:
+        """Start watching the directories that the server depends on."""
         places, line = [directory.is_there], None
         if self._embedded is not None:
             places.append(self._embedded.is_there)
             line = self.line
-        vigil = Vigil(places, self.store, line)
+        vigil = DirectoryWatch(places, self.store, line)
         stack.push_async_callback(cancel, asyncio.create_task(vigil.run()))
         return vigil
 
     async def load(self, bayeux: Bayeux, clock: Callable[[], float]) -> None:
-        """Bring back the sessions that were kept, with what waits for them."""
+        """Restore the stored sessions with their queues."""
         self._bayeux = bayeux
         count = 0
-        async for loaded in self.store.load(partial(discard_orphans, bayeux)):
-            # Clocks of sessions begin now; nobody else has told the time yet.
-            bayeux.now = clock()
-            session = restore(bayeux, loaded.record, loaded.entries)
-            if bayeux.witness is not None:
-                bayeux.witness.session(session, "resumed")
+        async for loaded in self.store.load(partial(discard_orphans, bayeux.life)):
+            # The clocks of restored sessions start now.
+            session = restore(bayeux.life, loaded.record, loaded.entries, clock())
+            bayeux.state.journal.session(session, "resumed")
             count += 1
-        bayeux.places.sort()
+        bayeux.life.unconnected.sort()
         if count:
-            log.info("%d sessions were kept and are back", count)
+            log.info("%d sessions were restored", count)
         for channel, held in (await self.store.held_channels()).items():
-            if bayeux.guard.restore(channel, held, clock()):
-                log.warning("a channel is held back as before: %s", held.reason)
+            if bayeux.state.guard.restore(channel, held, clock()):
+                log.warning("a channel is still held: %s", held.reason)
             else:
                 self.store.release(channel)
 
     def is_back(self) -> None:
-        """What waited for the store may be handed over."""
+        """Hand over what waited for the store."""
         if self._bayeux is not None:
-            self._bayeux.store_is_back()
+            self._bayeux.life.store_is_back()
 
     def _on_flushed(self) -> None:
-        """The store was emptied: what is in memory is all that there is."""
+        """The store was emptied: write everything from memory again."""
         bayeux = self._bayeux
         if bayeux is not None:
-            for channel, held in bayeux.guard.held.items():
-                self.store.hold(channel, held)
-            for session in bayeux.sessions:
+            for channel, held in bayeux.state.guard.held.items():
+                self.store.save_channel_hold(channel, held)
+            for session in bayeux.state.sessions:
                 if session.is_durable:
                     self._tell_again(bayeux, session)
 
     def _tell_again(self, bayeux: Bayeux, session: Session) -> None:
-        self.store.save(record_of(session, bayeux.node.now_ms()))
-        queue = session.queue
-        tried = [*queue.handed.values(), *queue.returned.values()]
-        for message in (*(entry.message for entry in tried), *queue.waiting):
+        self.store.save(record_of(session, bayeux.state.node.now_ms()))
+        for message in session.queue.messages():
             if message.is_durable:
                 self.store.keep(message, (session.key,), _ignore)
-        bayeux.settlement.mark(session, tried)
+        bayeux.life.hand_overs.mark(session, session.queue.tried())
 
 
 async def open_storage(
     settings: Settings, stack: AsyncExitStack, on_fenced: Callable[[], None]
 ) -> Storage:
-    """The store, closed with the stack. Raises `StoreUnavailable`."""
+    """Open the store; the stack closes it. Raises `StoreUnavailable`."""
     url = settings.redis
     embedded = None
     if url is None:
         embedded = EmbeddedValkey(settings.data, Durability(settings.durability))
         url = await stack.enter_async_context(embedded)
-    watch = _Watch()
-    line = Line(Address.of(url), scripts=SCRIPTS, on_state=watch.on_state, random=random.random)
+    watch = _StoreMonitor()
+    line = StoreLink(
+        Address.of(url), scripts=SCRIPTS, on_state=watch.on_state, random=random.random
+    )
     stack.push_async_callback(line.close)
     await line.open()
     replicas = None
@@ -161,32 +152,32 @@ async def open_storage(
 
 
 async def _compare(
-    settings: Settings, url: str, line: Line, stack: AsyncExitStack
+    settings: Settings, url: str, line: StoreLink, stack: AsyncExitStack
 ) -> Replicas | None:
-    """Whether somebody else's server keeps the durability, and the replicas that have to."""
+    """Check an external server's durability and replicas against the settings."""
     mode, _, count = settings.durability.partition(":")
     if not count:
         await warn_if_weaker(line, Address.of(url), Durability(mode))
         return None
-    replicas = Replicas(open_reader(url), Keys(settings.namespace), int(count))
+    replicas = Replicas(open_reader(url), RedisKeys(settings.namespace), int(count))
     stack.push_async_callback(replicas.close)
     await replicas.open()
     return replicas
 
 
-class _Watch:
-    """Hears of the store's coming and going, and tells who waits for it."""
+class _StoreMonitor:
+    """Informs whoever depends on the store when it becomes unavailable or available."""
 
     def __init__(self) -> None:
         self.storage: Storage | None = None
 
     def on_state(self, is_up: bool, why: str) -> None:
         if not is_up:
-            log.error("the store is away: %s", why)
+            log.error("the store is unavailable: %s", why)
         elif self.storage is not None:
-            log.warning("the store is back")
+            log.warning("the store is available again")
             self.storage.is_back()
 
 
-def _ignore(_: Kept) -> None:
-    """Nobody waits for it."""
+def _ignore(_: PersistOutcome) -> None:
+    """Nobody waits for this write."""

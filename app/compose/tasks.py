@@ -1,11 +1,11 @@
-"""Tasks that go on while the server runs."""
+"""Ends tasks that run for as long as the server."""
 
 import asyncio
 
 
 async def cancel(task: asyncio.Task[None]) -> None:
-    """End the task and wait for it."""
-    # A library that makes a timeout of a cancellation may have swallowed it.
+    """Cancel the task and wait for its end."""
+    # Repeated, because a library may swallow a cancellation, for example by making it a timeout.
     while not task.done():
         task.cancel()
         await asyncio.wait([task], timeout=0.1)

@@ -1,4 +1,4 @@
-"""What became of each time that a message was handed to one receiver, if it did not succeed."""
+"""The history of an entry: every hand-over that failed."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -6,14 +6,14 @@ from typing import Any
 
 import orjson
 
-# Of more than these, the first and the last ones are remembered.
+# Longer histories keep only the first and the last attempts.
 MAX_ATTEMPTS = 10
-# Of what is said about one attempt, in bytes as JSON has it.
+# Longest text of one attempt, in bytes of JSON.
 MAX_TEXT = 100
-# No character takes more of them.
+# The most bytes that one character takes in JSON.
 _WIDEST = 6
 
-# Outcomes that no code stands for.
+# Outcomes other than error codes.
 LOST_REPLY = "lost reply"
 NOT_WRITTEN = "not written"
 RETURNED = "returned"
@@ -22,21 +22,21 @@ TAKEN_OVER = "taken over"
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One hand-over that did not succeed; `time` in ms since 1970, `latency` in ms."""
+    """One failed hand-over; `time` in ms since 1970, `latency` in ms."""
 
     n: int
     time: int
     node: str = ""
     transport: str = ""
-    # The code of the failure, or one of the words above.
+    # The error code, or one of the words above.
     outcome: str = ""
     latency: int | None = None
-    # What the receiver gave as its reason, if it gave one, or what was found about it.
+    # The receiver's reason, or what the server found.
     code: str = ""
     text: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """The attempt as JSON has it."""
+        """Return the attempt as a JSON object."""
         return {
             "n": self.n,
             "time": self.time,
@@ -49,19 +49,19 @@ class Attempt:
         }
 
 
-# An immutable one, for what was handed over together has its history in common.
+# Immutable, because entries that were handed over together share it.
 Trail = tuple[Attempt, ...]
 
 
 def extended(trail: Trail, attempt: Attempt) -> Trail:
-    """The history with one more attempt, without one from its middle if it becomes too long."""
+    """Return the history with one more attempt; drops one from the middle if it is too long."""
     if len(trail) >= MAX_ATTEMPTS:
         trail = _thinned(trail)
     return (*trail, attempt)
 
 
 def first_and_last(attempts: Sequence[Attempt]) -> Trail:
-    """How it began and how it ended, if there were too many to keep."""
+    """Return the first and the last attempts, if there are too many to keep."""
     half = MAX_ATTEMPTS // 2
     is_long = len(attempts) > MAX_ATTEMPTS
     kept = (*attempts[:half], *attempts[-half:]) if is_long else attempts
@@ -79,7 +79,7 @@ def _short(attempt: Attempt, most: int) -> Attempt:
 
 
 def clipped(text: str, most: int) -> str:
-    """As much from the beginning of the text as takes at most so many bytes as JSON has it."""
+    """Return the longest prefix of the text that takes at most `most` bytes of JSON."""
     if len(text) * _WIDEST <= most:
         return text.encode(errors="replace").decode()
     text = text[:most].encode(errors="replace").decode()
@@ -88,12 +88,12 @@ def clipped(text: str, most: int) -> str:
     return text
 
 
-# As they stand in the store, in few bytes: what an attempt has in common
-# with the one before it is left out.
+# The stored form is short: an attempt omits what it shares with
+# the one before it.
 
 
 def pack(trail: Trail, most: int) -> bytes:
-    """The history in so many bytes: with fewer attempts and fewer words, if need be."""
+    """Pack the history into at most `most` bytes, with fewer attempts and texts if necessary."""
     packed = _pack(trail)
     for longest in (MAX_TEXT // 4, 0):
         while len(packed) > most and len(trail) > 2:
@@ -118,26 +118,26 @@ def _pack(trail: Trail) -> bytes:
             attempt.transport,
             attempt.node,
         ]
-        told = len(end)
-        while before and told and end[told - 1] == before[told - 1]:
-            told -= 1
-        rows.append([attempt.n, attempt.time - time, attempt.latency, *end[:told]])
+        own = len(end)
+        while before and own and end[own - 1] == before[own - 1]:
+            own -= 1
+        rows.append([attempt.n, attempt.time - time, attempt.latency, *end[:own]])
         before, time = end, attempt.time
     return orjson.dumps(rows)
 
 
 def unpack(packed: bytes) -> Trail:
-    """The history again."""
+    """Undo `pack`."""
     return unpack_rows(orjson.loads(packed))
 
 
 def unpack_rows(rows: Iterable[Sequence[Any]]) -> Trail:
-    """The history as it was read from JSON."""
+    """Read a history from parsed JSON."""
     trail: list[Attempt] = []
     end: list[Any] = []
     time = 0
-    for n, after, latency, *told in rows:
-        end = told + end[len(told) :]
+    for n, after, latency, *own in rows:
+        end = own + end[len(own) :]
         outcome, code, text, transport, node = end
         time += after
         code = outcome if code == 0 else code

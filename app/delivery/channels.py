@@ -1,29 +1,30 @@
-"""Channel names: which are legal, which are patterns, what matches what."""
+"""Channel names: which are legal, which are patterns, and what matches what."""
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
-# What the server itself has to tell.
+# Events of the server itself.
 SYSTEM = "/sys/"
-# Where replies to requests will travel.
+SERVICES = "/service/"
+# Reserved for replies to requests.
 REPLIES = "/ret/"
 
-# Bayeux 1.0 allows less; CometD's clients use what stands here.
+# Bayeux 1.0 allows less; CometD's clients use these characters.
 _LEGAL = re.compile(r"/[A-Za-z0-9 !#$()*+\-./@_{~}]+")
 
-# Of channels with more segments than these, what could match them is found out when it is asked:
-# subscribing does not ask, and for ten thousand of the longest it would take half a second.
+# Lookups of channels with more segments are computed on demand: subscribing does not need them, and
+# for ten thousand of the longest names they would take half a second.
 _FEW_SEGMENTS = 8
 
-# What is remembered is dropped when it holds more names, or more characters in all, than this.
+# A cache is dropped when it holds more names, or more characters in total, than this.
 _CACHED_NAMES = 20_000
 _CACHED_CHARACTERS = 8_000_000
 
 
 class Kind(Enum):
-    """What a channel is for, told by its first segment."""
+    """The purpose of a channel, known by its first segment."""
 
     BROADCAST = "broadcast"
     SERVICE = "service"
@@ -32,34 +33,34 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Channel:
-    """A legal channel name, taken apart once."""
+    """A legal channel name, parsed once."""
 
     name: str
     kind: Kind
     is_wild: bool
-    # One of the system's own: who may read it is asked.
+    # A channel of the server's own; reading it needs a right.
     is_system: bool
-    # Nobody but the server writes it.
+    # Only the server publishes on it.
     is_reserved: bool
-    # As below; none if they are too many to be remembered.
+    # See `lookups`; None if there are too many to remember.
     _lookups: tuple[str, ...] | None
 
     @property
     def lookups(self) -> tuple[str, ...]:
-        """Every name under which a subscription that matches this channel can stand."""
+        """Every name under which a subscription that matches this channel can be registered."""
         return lookups(self.name) if self._lookups is None else self._lookups
 
 
 @dataclass(frozen=True, slots=True)
 class ChannelLimits:
-    """Bounds of a single channel name."""
+    """Limits of a channel name."""
 
     length: int = 1024
     segments: int = 64
 
 
 class Channels:
-    """Channel names as seen so far; the cache is dropped when it is full."""
+    """A cache of parsed channel names; dropped when it is full."""
 
     def __init__(self, limits: ChannelLimits | None = None) -> None:
         self._limits = limits or ChannelLimits()
@@ -68,7 +69,7 @@ class Channels:
         self._reserved: tuple[str, ...] = (SYSTEM, REPLIES)
 
     def reserve(self, prefix: str) -> None:
-        """From now on nobody but the server publishes on channels that begin so."""
+        """Reserve the channels with this prefix for the server's own publishes."""
         self._reserved = (*self._reserved, prefix)
         self._seen.clear()
         self._characters = 0
@@ -93,7 +94,7 @@ class Channels:
         return channel
 
     def named(self, name: str) -> Channel:
-        """The channel of a name that the operator wrote: an illegal one is a mistake to be told."""
+        """Return the channel of a name in the configuration; raise an error if it is illegal."""
         channel = self.get(name)
         if channel is None:
             raise ValueError(f"{name!r} is no channel and no pattern")
@@ -117,24 +118,24 @@ class Channels:
 
 
 def _kind(name: str) -> Kind:
-    # `/meta` and `/metafoo` are ordinary channels: only the slash behind makes the difference.
+    # `/meta` and `/metafoo` are ordinary channels; the slash makes the difference.
     if name.startswith("/meta/"):
         return Kind.META
-    if name.startswith("/service/"):
+    if name.startswith(SERVICES):
         return Kind.SERVICE
     return Kind.BROADCAST
 
 
 def lookups(name: str) -> tuple[str, ...]:
-    """Every name under which a subscription that matches this channel can stand."""
+    """Return every name under which a subscription that matches this channel can be registered."""
     parents = list(_parents(name))
     found = [name, f"{parents[0]}/*", *[f"{parent}/**" for parent in parents]]
     return tuple(dict.fromkeys(found))
 
 
 def _parents(name: str) -> Iterator[str]:
-    """What the channel is in, the nearest first."""
-    # The system's own channels are not reached by patterns from outside.
+    """Yield the parents of the channel, the nearest first."""
+    # Patterns from outside do not match the server's own channels.
     outermost = len(SYSTEM) - 1 if name.startswith(SYSTEM) else 0
     end = len(name)
     while end > outermost:
@@ -144,7 +145,7 @@ def _parents(name: str) -> Iterator[str]:
 
 
 def covers(pattern: str, channel: str) -> bool:
-    """Whether everything that `channel` can match is matched by `pattern` too."""
+    """Return whether `pattern` matches everything that `channel` can match."""
     if pattern == channel:
         return True
     if channel.startswith(SYSTEM) and not pattern.startswith(SYSTEM):
@@ -159,5 +160,5 @@ def covers(pattern: str, channel: str) -> bool:
 
 
 def overlaps(one: str, other: str) -> bool:
-    """Whether some channel is matched by both patterns: then one covers the other."""
+    """Return whether both patterns match a common channel; then one covers the other."""
     return covers(one, other) or covers(other, one)

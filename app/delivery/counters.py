@@ -1,4 +1,4 @@
-"""What happened to entries of queues: the books that must balance.
+"""Counts what happened to the entries of queues; the numbers must balance.
 
 accepted + restored = acked + waiting + handed + dead + expired + discarded
 """
@@ -8,7 +8,10 @@ from enum import Enum
 
 
 class Reason(Enum):
-    """Why an entry was discarded; the only labels that the metric has."""
+    """Why an entry was discarded; the only labels of the metric."""
+
+    # Used as a key for each refused message; the default hash of enums is slow Python code.
+    __hash__ = object.__hash__
 
     OVERFLOW_ENTRIES = "resource.overflow.queue.entries"
     OVERFLOW_BYTES = "resource.overflow.queue.bytes"
@@ -16,18 +19,18 @@ class Reason(Enum):
     SESSION_ENDED = "session_ended"
     # An operator emptied the queue.
     CLEARED = "cleared"
-    # It should have been a dead letter, but what waits for the store had no room for more.
+    # The entry should have become a dead letter, but the store's buffer was full.
     STORE_AWAY = "store_away"
-    # Its receiver may not have it any more.
+    # Its receiver has lost the right to it.
     NOT_ALLOWED = "not_allowed"
-    # Nobody wants a dead letter of it.
+    # Dead letters of this message are not wanted.
     NO_LETTER = "no_letter"
-    # It should have been a dead letter, but there are too many of these.
+    # The entry should have become a dead letter, but there were too many of these.
     LETTERS_FULL = "letters_full"
 
 
 class Counters:
-    """Plain integers: counting costs the hot path one addition."""
+    """Plain integers: a count costs the hot path one addition."""
 
     __slots__ = (
         "accepted",
@@ -36,17 +39,19 @@ class Counters:
         "dead",
         "discarded",
         "expired",
+        "logins",
         "published",
         "redelivered",
         "refused",
         "repeated",
         "restored",
+        "subscriptions_refused",
         "verdicts_unknown",
     )
 
     def __init__(self) -> None:
         self.published = 0
-        # Publishes that had come before, by their key.
+        # Publishes whose key was seen before.
         self.repeated = 0
         self.accepted = 0
         # Entries that the store had when this process began; another process accepted them.
@@ -57,15 +62,19 @@ class Counters:
         self.discarded: Counter[Reason] = Counter()
         self.redelivered = 0
         self.acks_out_of_range = 0
-        # Verdicts on nothing that is in the receiver's hands, or on nothing at all.
+        # Verdicts on entries that are not in flight, or unknown.
         self.verdicts_unknown = 0
-        # Deliveries that failed, by the family of the code.
+        # Messages refused because all subscriptions of the server were used up.
+        self.subscriptions_refused = 0
+        # Failed deliveries by the family of their code.
         self.refused: Counter[str] = Counter()
+        # Logins by method, and failed ones.
+        self.logins: Counter[str] = Counter()
 
     def entered(self) -> int:
-        """Entries that this process has had to account for."""
+        """The entries that this process has had to account for."""
         return self.accepted + self.restored
 
     def settled(self) -> int:
-        """Entries that left their queue, whichever way."""
+        """Return the entries that left their queue, whatever the outcome."""
         return self.acked + self.dead + self.expired + self.discarded.total()

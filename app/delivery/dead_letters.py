@@ -1,7 +1,6 @@
-"""What will not be delivered to one receiver, with the reason and every attempt."""
+"""Dead letters: undeliverable messages with the reason and every attempt."""
 
 import hashlib
-import re
 from collections.abc import Mapping, Sequence
 from enum import Enum
 from functools import lru_cache
@@ -9,24 +8,17 @@ from typing import Any, NamedTuple, Self
 
 import orjson
 
-from app.delivery.attempts import Attempt, Trail, clipped, first_and_last
-from app.delivery.json_text import to_json
-from app.delivery.messages import Message
+from holdfast.delivery.attempts import Attempt, Trail, clipped, first_and_last
+from holdfast.delivery.json_text import to_json
+from holdfast.delivery.messages import Message
 
 CHANNEL = "/sys/deadMessage"
-# In bytes as JSON has it.
+# In bytes of JSON.
 MAX_REASON = 360
 _CLIENT = "client/"
 
-# What differs between two accounts of the same trouble, the widest first.
-_QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'|`[^`]*`")
-_UUID = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
-_HEX = re.compile(r"\b0x[0-9a-f]+\b|\b(?=[a-f]*[0-9])[0-9a-f]{8,}\b")
-_NUMBER = re.compile(r"[+-]?\d+(?:[.,:]\d+)*")
-_SPACE = re.compile(r"\s+")
 
-
-class State(Enum):
+class LetterState(Enum):
     """What has been done about a dead letter."""
 
     NEW = "new"
@@ -34,20 +26,20 @@ class State(Enum):
 
 
 class DeadLetter(NamedTuple):
-    """One message that one receiver will not get; kept whether or not anybody listens."""
+    """A message that one receiver will not get; stored whether or not anybody listens."""
 
-    # When it died: nanoseconds since 1970, 19 digits, so that letters sort by their text.
+    # When it died: nanoseconds since 1970 in 19 digits, so that letters sort as text.
     id: str
-    # The message's own id, which is also when it was received.
+    # The message's id, which is also when it was received.
     message: int
     channel: str
-    # The original event's bytes, and how many they are; lists of letters leave the bytes out.
+    # The event's bytes and their number; lists of letters omit the bytes.
     wire: bytes
     size: int
     # Absolute names of sessions.
     publisher: str
     receiver: str
-    # The receiver's name in the store, and whose session it is.
+    # The receiver's session key and subject.
     key: str
     subject: str
     code: str
@@ -56,15 +48,15 @@ class DeadLetter(NamedTuple):
     priority: int = 5
     is_durable: bool = False
     properties: Mapping[str, Any] | None = None
-    # Those that are known of, and how many there were; how often it was announced as redelivered.
+    # The attempts that are kept, how many there were, and how many were sent as redeliveries.
     attempts: Trail = ()
     attempt_count: int = 0
     redelivered: int = 0
-    # What the receiver had agreed on: retries, delay and the like.
+    # What the receiver had negotiated: retries, delay and the like.
     policy: Mapping[str, Any] | None = None
     # How often the message had been replayed when it died.
     generation: int = 0
-    state: State = State.NEW
+    state: LetterState = LetterState.NEW
     # How often this letter was replayed, and by which job.
     replays: int = 0
     job: str = ""
@@ -83,7 +75,7 @@ class DeadLetter(NamedTuple):
         redelivered: int = 0,
         policy: Mapping[str, Any] | None = None,
     ) -> Self:
-        """The letter for a message that this receiver (an absolute name) will not get."""
+        """Make the letter for a message that this receiver (an absolute name) will not get."""
         reason = clipped(reason, MAX_REASON)
         return cls(
             id=id,
@@ -97,7 +89,7 @@ class DeadLetter(NamedTuple):
             subject=subject_of(receiver),
             code=code,
             reason=reason,
-            fingerprint=fingerprint(message.channel, code, reason),
+            fingerprint=fingerprint(message.channel, code),
             priority=message.priority,
             is_durable=message.is_durable,
             properties=message.properties,
@@ -109,11 +101,11 @@ class DeadLetter(NamedTuple):
         )
 
     def letter(self) -> Self:
-        """The letter, which is made already."""
+        """Return the letter itself, for callers that may also have a letter still to be made."""
         return self
 
     def envelope(self) -> dict[str, Any]:
-        """The data of the event: everything that a client without extensions can see."""
+        """Return the data of the event: all that clients without extensions can see."""
         properties = self.properties
         return {
             "id": self.id,
@@ -138,11 +130,11 @@ class DeadLetter(NamedTuple):
         }
 
     def event_properties(self) -> dict[str, str]:
-        """The event's client properties, named as xmlBlaster names them."""
-        told = self.envelope()
+        """Return the event's client properties, with xmlBlaster's names."""
+        data = self.envelope()
         return {
-            "__key": orjson.dumps(told["key"]).decode(),
-            "__qos": to_json(told["qos"]).decode(),
+            "__key": orjson.dumps(data["key"]).decode(),
+            "__qos": to_json(data["qos"]).decode(),
             "__oid": self.channel,
             "__rcvTimestamp": str(self.message),
             "__deadMessageReason": self.reason,
@@ -151,7 +143,7 @@ class DeadLetter(NamedTuple):
         }
 
     def event(self) -> dict[str, Any]:
-        """The event that tells of the letter."""
+        """Return the event that announces the letter."""
         return {
             "channel": CHANNEL,
             "data": self.envelope(),
@@ -160,25 +152,20 @@ class DeadLetter(NamedTuple):
 
 
 def key_of(name: str) -> str:
-    """What the store calls the session of this absolute name."""
+    """Return the session key of an absolute name."""
     return name.partition(_CLIENT)[2] or name
 
 
 def subject_of(name: str) -> str:
-    """Whose session this absolute name is."""
+    """Return the subject of an absolute name."""
     return name.partition(_CLIENT)[2].rpartition("/")[0]
 
 
 @lru_cache(maxsize=1000)
-def fingerprint(channel: str, code: str, reason: str) -> str:
-    """The same for what failed alike: on one channel, with one code, for one reason."""
-    text = "\0".join((channel, code, normalised(reason)))
+def fingerprint(channel: str, code: str) -> str:
+    """Return a hash that letters share if they failed alike: on one channel with one code.
+
+    The reason is for people: it may name a message, and its wording may change.
+    """
+    text = f"{channel}\0{code}"
     return hashlib.blake2b(text.encode(errors="replace"), digest_size=8).hexdigest()
-
-
-def normalised(reason: str) -> str:
-    """The reason without what is particular to one message."""
-    text = reason.lower()
-    for pattern in (_QUOTED, _UUID, _HEX, _NUMBER):
-        text = pattern.sub("#", text)
-    return _SPACE.sub(" ", text).strip()

@@ -1,14 +1,17 @@
-"""What is dead before its letter is made: very many may die at once, and letters take time."""
+"""Dead entries whose letters are not written yet; `reactions` decides what becomes a dead letter.
+
+Thousands of entries may die at once, and writing their letters takes time.
+"""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 
-from app.delivery.dead_letters import DeadLetter
-from app.delivery.entries import Entry
+from holdfast.delivery.dead_letters import DeadLetter
+from holdfast.delivery.entries import Entry
 
 
-class Buried(Protocol):
-    """A message that one receiver will not get; its letter is made when a call carries it."""
+class UnwrittenLetter(Protocol):
+    """A message that one receiver will not get; its letter is made with the call that stores it."""
 
     @property
     def message(self) -> int:
@@ -17,50 +20,53 @@ class Buried(Protocol):
 
     @property
     def size(self) -> int:
-        """How many bytes the original event has."""
+        """The size of the original event in bytes."""
         ...
 
     def letter(self) -> DeadLetter:
-        """The letter, which says the same whenever it is made."""
+        """Return the letter; it does not depend on when it is made."""
         ...
 
 
-class Death(NamedTuple):
-    """What all that one receiver does not get for one reason have in common."""
+class DeathCause(NamedTuple):
+    """What the dead letters of one receiver share when they have the same reason."""
 
-    # An absolute name.
+    # The absolute name.
     receiver: str
     code: str
     reason: str
-    # What was agreed with the receiver.
+    # The terms of the receiver.
     policy: Mapping[str, Any] | None
 
 
-class Dead:
-    """An entry as it was when it died, whatever becomes of it later."""
+class DeadEntry:
+    """An entry as it was when it died, whatever happens to it later."""
 
-    __slots__ = ("_attempts", "_death", "_message", "_redelivered", "_stamp", "_trail")
+    __slots__ = (
+        "_attempts",
+        "_body",
+        "_death",
+        "_redelivered",
+        "_stamp",
+        "_trail",
+        "message",
+        "size",
+    )
 
-    def __init__(self, entry: Entry, death: Death, stamp: int) -> None:
-        self._message = entry.message
+    def __init__(self, entry: Entry, death: DeathCause, stamp: int) -> None:
+        self._body = body = entry.message
+        self.message = body.id
+        self.size = len(body.wire)
         self._death = death
         self._stamp = stamp
         self._trail = entry.trail
         self._attempts = entry.attempts
         self._redelivered = entry.redelivered
 
-    @property
-    def message(self) -> int:
-        return self._message.id
-
-    @property
-    def size(self) -> int:
-        return len(self._message.wire)
-
     def letter(self) -> DeadLetter:
         death = self._death
         return DeadLetter.of(
-            self._message,
+            self._body,
             id=str(self._stamp),
             receiver=death.receiver,
             code=death.code,

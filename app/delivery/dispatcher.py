@@ -1,21 +1,20 @@
-"""Whether a receiver's queue may flow: the state of its connection, and whether it is held back."""
+"""Decides whether a queue may flow, by the receiver's state and by whether it is held back."""
 
 from dataclasses import dataclass
 from enum import Enum
 
-# The first attempt after a failure comes soon, whatever the delay between later ones (seconds).
+# The first attempt after a failure comes soon, whatever the configured delay (seconds).
 FIRST_ATTEMPT_S = 0.4
-# A message that was refused stays away for this long at least, twice as long with each hand-over
-# (seconds), ...
+# The least pause after a refusal; it doubles with each hand-over (seconds), ...
 _LEAST_PAUSE_S = 0.1
 # ... up to this, or to the session's delay if that is longer.
 _LONGEST_LEAST_PAUSE_S = 1.0
 
 
-class State(Enum):
-    """What is known of the receiver."""
+class DispatcherState(Enum):
+    """The receiver's state."""
 
-    # Rows are looked up by identity; the usual hash of enums is a function in Python.
+    # Members are compared by identity; Enum's own hash is a slow Python function.
     __hash__ = object.__hash__
 
     UNDEF = "undef"
@@ -24,8 +23,8 @@ class State(Enum):
     DEAD = "dead"
 
 
-class Input(Enum):
-    """What can happen to a receiver."""
+class DispatcherInput(Enum):
+    """Events that change a receiver's state."""
 
     __hash__ = object.__hash__
 
@@ -33,54 +32,54 @@ class Input(Enum):
     ATTEMPT = "attempt"
     LOSS = "loss"
     REFUSAL = "refusal"
-    # Has no rows: being held back is independent of the connection, whose state stays.
+    # Not in the table: holding back does not depend on the connection and leaves its state.
     HOLD = "hold"
     GIVE_UP = "give up"
     END = "end"
 
 
-NEXT: dict[tuple[State, Input], State] = {
-    (State.UNDEF, Input.CONTACT): State.ALIVE,
-    (State.UNDEF, Input.LOSS): State.POLLING,
-    (State.UNDEF, Input.REFUSAL): State.POLLING,
-    (State.UNDEF, Input.GIVE_UP): State.DEAD,
-    (State.UNDEF, Input.END): State.DEAD,
-    (State.ALIVE, Input.LOSS): State.POLLING,
-    (State.ALIVE, Input.REFUSAL): State.POLLING,
-    (State.ALIVE, Input.GIVE_UP): State.DEAD,
-    (State.ALIVE, Input.END): State.DEAD,
-    (State.POLLING, Input.CONTACT): State.ALIVE,
-    (State.POLLING, Input.ATTEMPT): State.ALIVE,
-    (State.POLLING, Input.GIVE_UP): State.DEAD,
-    (State.POLLING, Input.END): State.DEAD,
+NEXT: dict[tuple[DispatcherState, DispatcherInput], DispatcherState] = {
+    (DispatcherState.UNDEF, DispatcherInput.CONTACT): DispatcherState.ALIVE,
+    (DispatcherState.UNDEF, DispatcherInput.LOSS): DispatcherState.POLLING,
+    (DispatcherState.UNDEF, DispatcherInput.REFUSAL): DispatcherState.POLLING,
+    (DispatcherState.UNDEF, DispatcherInput.GIVE_UP): DispatcherState.DEAD,
+    (DispatcherState.UNDEF, DispatcherInput.END): DispatcherState.DEAD,
+    (DispatcherState.ALIVE, DispatcherInput.LOSS): DispatcherState.POLLING,
+    (DispatcherState.ALIVE, DispatcherInput.REFUSAL): DispatcherState.POLLING,
+    (DispatcherState.ALIVE, DispatcherInput.GIVE_UP): DispatcherState.DEAD,
+    (DispatcherState.ALIVE, DispatcherInput.END): DispatcherState.DEAD,
+    (DispatcherState.POLLING, DispatcherInput.CONTACT): DispatcherState.ALIVE,
+    (DispatcherState.POLLING, DispatcherInput.ATTEMPT): DispatcherState.ALIVE,
+    (DispatcherState.POLLING, DispatcherInput.GIVE_UP): DispatcherState.DEAD,
+    (DispatcherState.POLLING, DispatcherInput.END): DispatcherState.DEAD,
 }
 
 
 def least_pause_s(attempts: int, longest_s: float = 0.0) -> float:
-    """How long a message that was handed over so often stays away, whatever its receiver says."""
+    """The least pause before a message is handed over again, whatever the receiver asks for."""
     grown_s = _LEAST_PAUSE_S * 2.0 ** min(attempts - 1, 30)
     return min(grown_s, max(longest_s, _LONGEST_LEAST_PAUSE_S))
 
 
-def step(state: State, seen: Input) -> State:
-    """The state after `seen`: without a row it stays, so nothing leads out of DEAD."""
+def step(state: DispatcherState, seen: DispatcherInput) -> DispatcherState:
+    """Return the state after `seen`; without a row the state stays, so DEAD is final."""
     return NEXT.get((state, seen), state)
 
 
-class Awaited(Enum):
-    """What a receiver that is POLLING waits for."""
+class WaitReason(Enum):
+    """What ends the wait of a POLLING receiver."""
 
-    # Contact is lost: a connect is a successful attempt, an attempt without one fails.
+    # Contact was lost: a connect is a successful attempt, a missing one a failed attempt.
     CLIENT = "client"
-    # It said that it cannot take messages, or said nothing: connects wait for the attempt.
+    # The receiver refused or gave no verdict: connects wait until the attempt is due.
     TIME = "time"
-    # Both: it said so, then contact was lost before the attempt fell due.
+    # Both: it refused, then contact was lost before the attempt was due.
     CLIENT_AND_TIME = "client and time"
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """How failures are met; `retries` -1 is for ever, a `delay_s` of 0 switches retries off."""
+    """How to retry; `retries` -1 is unlimited, a `delay_s` of 0 turns retries off."""
 
     retries: int = 0
     delay_s: float = 60.0
@@ -88,8 +87,8 @@ class Policy:
 
 
 @dataclass(frozen=True, slots=True)
-class Hold:
-    """Why, since when and until when (ms since 1970) a queue is held back, and who said so."""
+class QueueHold:
+    """Why, since when and until when (ms since 1970) a queue is held back, and by whom."""
 
     reason: str
     who: str
@@ -104,12 +103,12 @@ DEFAULT_POLICY = Policy()
 
 
 class Dispatcher:
-    """One receiver's; `deadline` is when `due` must be called, None if nothing falls due.
+    """The dispatcher of one receiver. Call `due` at `deadline`; None means never.
 
     `attempt` is the retry counter: the number of the attempt that is awaited or has been made. A
-    connect resets it unless the receiver itself refused since an entry was acked the last time.
-    While POLLING the deadline is that of the attempt; while ALIVE it is the end of a pause.
-    `since` is when the state was entered; None: as long as there is a receiver, or when it ended.
+    connect resets it, unless the receiver refused something after its last ack. While POLLING,
+    `deadline` is the time of the next attempt; while ALIVE, the end of a pause. `since` is when
+    the state was entered; None means since the receiver began or, if DEAD, ended.
     """
 
     __slots__ = (
@@ -124,17 +123,17 @@ class Dispatcher:
         "state",
     )
 
-    def __init__(self, policy: Policy = DEFAULT_POLICY, hold: Hold | None = None) -> None:
+    def __init__(self, policy: Policy = DEFAULT_POLICY, hold: QueueHold | None = None) -> None:
         self.policy = policy
-        self.state = State.UNDEF
+        self.state = DispatcherState.UNDEF
         self.since: float | None = None
         self.attempt = 0
         self.deadline: float | None = None
         self.hold_record = hold
-        self._awaited: Awaited | None = None
+        self._awaited: WaitReason | None = None
         self._has_refused = False
-        # Whether all is well, certainly: then everything flows, and neither contact nor acks change
-        # anything. Most are never told of either.
+        # True if nothing is wrong: everything flows, and contact and acks change nothing. This is
+        # the usual case, so callers skip those calls.
         self.is_calm = False
 
     @property
@@ -144,55 +143,54 @@ class Dispatcher:
 
     @property
     def is_dead(self) -> bool:
-        return self.state is State.DEAD
+        return self.state is DispatcherState.DEAD
 
     def flows(self, now: float) -> bool:
-        """Whether anything may be handed over."""
+        """Return whether anything may be handed over."""
         return (
-            self.state is State.ALIVE
+            self.state is DispatcherState.ALIVE
             and self.hold_record is None
             and (self.deadline is None or now >= self.deadline)
         )
 
     def gives_up(self) -> bool:
-        """Whether one more failure is the last; who is held back or awaited cannot fail."""
+        """Return whether the next failure is the last; while held back or POLLING there is none."""
         if self.is_dead:
             return True
         return self.hold_record is None and self._awaited is None and self._is_exhausted()
 
     def contact(self, now: float) -> None:
-        """The receiver connects."""
-        if self._awaited in (Awaited.TIME, Awaited.CLIENT_AND_TIME):
-            self._awaited = Awaited.TIME
+        """The receiver has connected."""
+        if self._awaited in (WaitReason.TIME, WaitReason.CLIENT_AND_TIME):
+            self._awaited = WaitReason.TIME
             self.due(now)
             return
         if not self._has_refused:
             self.attempt = 0
-        if self.state is not State.ALIVE:
-            self._flow(Input.CONTACT, now)
+        if self.state is not DispatcherState.ALIVE:
+            self._flow(DispatcherInput.CONTACT, now)
         self.is_calm = (
-            self.state is State.ALIVE
+            self.state is DispatcherState.ALIVE
             and self.hold_record is None
             and self.deadline is None
             and not self._has_refused
         )
 
     def lost(self, now: float) -> None:
-        """Nothing has been heard of the receiver for too long."""
+        """The receiver has been silent for too long."""
         if self.is_dead:
             return
         if self._awaited is not None:
             self._lose_waiting()
         elif self.hold_record is not None:
-            self._await(Input.LOSS, Awaited.CLIENT, now, None)
+            self._await(DispatcherInput.LOSS, WaitReason.CLIENT, now, None)
         else:
-            self._fail(Input.LOSS, Awaited.CLIENT, now, None)
+            self._fail(DispatcherInput.LOSS, WaitReason.CLIENT, now, None)
 
     def refused(self, now: float, delay_s: float | None = None, attempts: int = 1) -> None:
-        """The receiver could not take a message, or gave no verdict in time.
+        """The receiver refused a message, or gave no verdict in time.
 
-        The message was handed over so often: the pause grows with that, even if the receiver asks
-        for none.
+        `attempts` is how often the message was handed over: the least pause grows with it.
         """
         self.is_calm = False
         self._has_refused = True
@@ -200,66 +198,66 @@ class Dispatcher:
             return
         least_s = least_pause_s(attempts, self.policy.delay_s)
         if self._awaited is None:
-            self._fail(Input.REFUSAL, Awaited.TIME, now, delay_s, least_s)
-        elif self._awaited is Awaited.TIME and self.deadline is not None:
-            # What was handed over before the failure belongs to the same failure.
+            self._fail(DispatcherInput.REFUSAL, WaitReason.TIME, now, delay_s, least_s)
+        elif self._awaited is WaitReason.TIME and self.deadline is not None:
+            # Refusals of entries handed over before the failure belong to the same failure.
             self.deadline = max(self.deadline, now + max(delay_s or 0.0, least_s))
 
     def due(self, now: float) -> None:
-        """What falls due by now happens."""
+        """Act on a deadline that has passed."""
         if self.deadline is None or now < self.deadline:
             return
-        if self._awaited in (Awaited.CLIENT, Awaited.CLIENT_AND_TIME):
-            self._fail(Input.LOSS, Awaited.CLIENT, now, None)
+        if self._awaited in (WaitReason.CLIENT, WaitReason.CLIENT_AND_TIME):
+            self._fail(DispatcherInput.LOSS, WaitReason.CLIENT, now, None)
         else:
-            self._flow(Input.ATTEMPT, now)
+            self._flow(DispatcherInput.ATTEMPT, now)
 
     def pause(self, now: float, pause_s: float) -> None:
-        """Hand nothing over for a while; no failure is counted."""
+        """Hand nothing over for a while; this is not a failure."""
         self.is_calm = False
-        if self.state is State.ALIVE:
+        if self.state is DispatcherState.ALIVE:
             self.deadline = max(self.deadline or now, now + pause_s)
 
     def acked(self) -> None:
-        """The receiver has taken an entry: an attempt that is awaited is the first again."""
+        """The receiver has taken an entry: retries start from the first again."""
         self._has_refused = False
         self.attempt = min(self.attempt, 1) if self._awaited else 0
 
-    def hold(self, record: Hold) -> None:
-        """Hold the queue back; who is held back is not given up, however long contact is lost."""
+    def hold_back(self, record: QueueHold) -> None:
+        """Hold the queue back; meanwhile lost contact never ends the receiver."""
         self.is_calm = False
         self.hold_record = record
-        if self._awaited in (Awaited.CLIENT, Awaited.CLIENT_AND_TIME):
+        if self._awaited in (WaitReason.CLIENT, WaitReason.CLIENT_AND_TIME):
             self._lose_waiting()
 
     def resume(self, now: float) -> None:
-        """Let the queue flow again, as far as the connection allows it."""
+        """Release the queue; it flows if the connection allows it."""
         self.hold_record = None
-        if self._awaited is Awaited.CLIENT and self.deadline is None:
-            # Who is away may still come back in time.
+        if self._awaited is WaitReason.CLIENT and self.deadline is None:
+            # An away client still has time to return.
             self.deadline = now + self._pause_s()
 
-    def end(self, why: Input = Input.END) -> None:
-        """Nothing will be handed over any more."""
+    def end(self, why: DispatcherInput = DispatcherInput.END) -> None:
+        """Hand nothing over any more."""
         self._flow(why)
 
     def _lose_waiting(self) -> None:
         if self.hold_record is not None:
-            self._awaited = Awaited.CLIENT
+            self._awaited = WaitReason.CLIENT
             self.deadline = None
-        elif self._awaited is Awaited.TIME:
-            self._awaited = Awaited.CLIENT_AND_TIME
+        elif self._awaited is WaitReason.TIME:
+            self._awaited = WaitReason.CLIENT_AND_TIME
 
     def _fail(
         self,
-        seen: Input,
-        awaited: Awaited,
+        seen: DispatcherInput,
+        awaited: WaitReason,
         now: float,
         delay_s: float | None,
         least_s: float = 0.0,
     ) -> None:
         if self._is_exhausted():
-            self._flow(Input.GIVE_UP)
+            self._flow(DispatcherInput.GIVE_UP)
             return
         self.attempt += 1
         pause_s = self._pause_s() if delay_s is None else delay_s
@@ -271,18 +269,20 @@ class Dispatcher:
     def _pause_s(self) -> float:
         return FIRST_ATTEMPT_S if self.attempt <= 1 else self.policy.delay_s
 
-    def _await(self, seen: Input, awaited: Awaited, now: float, deadline: float | None) -> None:
+    def _await(
+        self, seen: DispatcherInput, awaited: WaitReason, now: float, deadline: float | None
+    ) -> None:
         self._enter(step(self.state, seen), now)
         self._awaited = awaited
         self.deadline = deadline
 
-    def _flow(self, seen: Input, now: float | None = None) -> None:
-        """Nothing is awaited any more, because all is well or all is over."""
+    def _flow(self, seen: DispatcherInput, now: float | None = None) -> None:
+        """Clear attempt and deadline, because all is well or over."""
         self._enter(step(self.state, seen), now)
         self._awaited = None
         self.deadline = None
 
-    def _enter(self, state: State, now: float | None) -> None:
+    def _enter(self, state: DispatcherState, now: float | None) -> None:
         if state is not self.state:
             self.state, self.since = state, now
             self.is_calm = False

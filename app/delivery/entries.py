@@ -1,36 +1,38 @@
-"""What a queue remembers of a message that was in its receiver's hands."""
+"""Entries: what a queue remembers of messages that were handed over."""
 
 from enum import Enum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from app.delivery.messages import Message
+from holdfast.delivery.marks import Mark
+from holdfast.delivery.messages import Message
 
 if TYPE_CHECKING:
-    from app.delivery.attempts import Trail
+    from holdfast.delivery.attempts import Trail
 
 
-class Settling(Enum):
-    """What ends the stay of an entry that was handed over."""
+class SettledBy(Enum):
+    """What settles an entry that was handed over."""
 
-    # Rows are looked up by identity; the usual hash of enums is a function in Python.
+    # Rows are looked up by identity; the default hash of enums is slow Python code.
     __hash__ = object.__hash__
 
-    # The transport has taken its bytes.
+    # The transport has written it.
     WRITTEN = "written"
-    # The receiver has acknowledged its batch, or a later one; what it did not comes again.
+    # The receiver has acknowledged its batch or a later one; unacknowledged entries are repeated.
     BATCH = "batch"
-    # The receiver has said what became of it.
+    # The receiver has given a verdict.
     VERDICT = "verdict"
 
 
 class Entry:
-    """A message that was in its receiver's hands at least once."""
+    """A message that was handed over at least once."""
 
     __slots__ = (
         "attempts",
         "batch",
         "due",
         "handed_at",
+        "is_in_flight",
         "is_pending",
         "message",
         "place",
@@ -53,29 +55,44 @@ class Entry:
         self.message = message
         # The number of its last hand-over.
         self.seq = seq
-        # The number of its first one, which is its place among those that come again: some of them
-        # may have been handed over once more than others.
+        # The number of its first hand-over: its place among returned entries, which may have been
+        # handed over again in another order.
         self.place = seq
-        # The first of the batches that carried it, one behind the other; none, if zero. The last of
-        # them, if a later one did not: to have that says nothing of this message.
+        # The first of the consecutive batches that carried it, zero if none. `until` is the last of
+        # them if a later batch did not carry it: acknowledging that later one does not settle this
+        # entry.
         self.batch = batch
         self.until = 0
         self.attempts = attempts
         self.redelivered = 0
         self.handed_at = handed_at
-        # When the receiver must have said something; never, if zero.
+        # Handed over, and not returned since.
+        self.is_in_flight = seq > 0
+        # When a response is due; zero if never.
         self.due = due
-        # The receiver says that it still works on it.
+        # The receiver still works on it.
         self.is_pending = False
-        # Whether the receiver had nothing else in hands when it got this: then nothing else can
-        # be why it failed.
+        # Whether nothing else was in flight when it was handed over: then only this message can be
+        # why the receiver failed.
         self.was_alone = False
-        # What became of earlier attempts, if they failed.
+        # The history of failed attempts.
         self.trail: Trail = ()
 
+    @property
+    def id(self) -> int:
+        """The id of its message."""
+        return self.message.id
 
-class Carried(NamedTuple):
-    """What one response carries: its batch and the numbers of its entries."""
-
-    batch: int
-    numbers: range
+    def mark(self) -> Mark:
+        """Return how far it has come, for the store."""
+        # Positional, because field names take half as long again, and there may be ten thousand.
+        return Mark(
+            self.message.id,
+            self.seq if self.is_in_flight else -self.seq,
+            # After a restart any later batch may be acknowledged.
+            0 if self.until else self.batch,
+            self.attempts,
+            self.redelivered,
+            self.place,
+            self.trail,
+        )

@@ -1,17 +1,17 @@
-"""The words in which receivers refuse and the server explains: xmlBlaster's error codes."""
+"""The error codes of refusals and dead letters, which are xmlBlaster's."""
 
 from dataclasses import dataclass
 
 _MEANINGS = (
-    ("legacy", "An old error that was never given a code"),
-    ("internal", "A fault of the server"),
-    ("internal.unknown", "Something unforeseen went wrong"),
-    ("internal.nullpointer", "A value was missing where there must be one"),
-    ("internal.illegalArgument", "The server called itself in a wrong way"),
+    ("legacy", "An old error without a specific code"),
+    ("internal", "An error in the server"),
+    ("internal.unknown", "An unexpected error"),
+    ("internal.nullpointer", "A required value is missing"),
+    ("internal.illegalArgument", "An invalid argument inside the server"),
     ("internal.interrupted", "The work was interrupted"),
-    ("internal.notImplemented", "There is no such feature"),
+    ("internal.notImplemented", "The feature does not exist"),
     ("internal.connectionFailure", "The server could not reach one of its own parts"),
-    ("internal.illegalState", "Something was asked of a thing in the wrong state"),
+    ("internal.illegalState", "The current state does not allow the operation"),
     ("internal.disconnect", "Disconnecting failed inside the server"),
     ("internal.subscribe", "Subscribing failed inside the server"),
     ("internal.unSubscribe", "Unsubscribing failed inside the server"),
@@ -19,98 +19,107 @@ _MEANINGS = (
     ("internal.publishArr", "Publishing several messages failed inside the server"),
     ("internal.erase", "Erasing failed inside the server"),
     ("internal.get", "Getting failed inside the server"),
-    ("internal.stop", "The work was given up on purpose"),
-    ("resource", "Something is lacking that an operator can provide"),
-    ("resource.maintenance", "Under maintenance: try later"),
+    ("internal.stop", "The work was cancelled"),
+    ("resource", "A resource is missing that an operator can provide"),
+    ("resource.maintenance", "Under maintenance: retry later"),
     ("resource.outOfMemory", "No memory is left"),
     ("resource.tooManyThreads", "No thread is left"),
-    ("resource.exhaust", "Something is used up"),
-    ("resource.callbackServer.creation", "No server for callbacks could be made"),
-    ("resource.overflow.queue.bytes", "A queue holds as many bytes as it may"),
-    ("resource.overflow.queue.entries", "A queue holds as many entries as it may"),
-    ("resource.unavailable", "Something needed is not there"),
-    ("resource.temporary.unavailable", "Something needed is not there now: try again"),
-    ("resource.db.unavailable", "There is no database"),
+    ("resource.exhaust", "A resource is used up"),
+    ("resource.callbackServer.creation", "No server for callbacks could be created"),
+    ("resource.overflow.queue.bytes", "The queue has its maximum number of bytes"),
+    ("resource.overflow.queue.entries", "The queue has its maximum number of entries"),
+    ("resource.unavailable", "A resource is unavailable"),
+    ("resource.temporary.unavailable", "A resource is temporarily unavailable: retry later"),
+    ("resource.db.unavailable", "The database is unavailable"),
     ("resource.db.block", "The database did not answer in time"),
-    ("resource.db.unknown", "The database failed in an unknown way"),
-    ("resource.admin.unavailable", "Administrative commands are switched off"),
+    ("resource.db.unknown", "The database failed for an unknown reason"),
+    ("resource.admin.unavailable", "Administrative commands are disabled"),
     ("resource.configuration", "The configuration is wrong"),
     ("resource.configuration.connect", "The connection is configured wrongly"),
     ("resource.configuration.pluginFailed", "A plug-in could not be loaded"),
-    ("resource.configuration.xml", "The configuration of XML is wrong"),
-    ("resource.configuration.sslSocket", "The configuration of TLS is wrong"),
+    ("resource.configuration.xml", "The XML configuration is wrong"),
+    ("resource.configuration.sslSocket", "The TLS configuration is wrong"),
     ("resource.configuration.address", "The address of a peer is wrong"),
     ("resource.fileIO", "A file could not be read or written"),
     ("resource.fileIO.fileLost", "A file has disappeared"),
     ("resource.cluster.notAvailable", "Another node cannot be reached"),
-    ("resource.cluster.circularLoop", "A message goes round in circles between nodes"),
-    ("communication", "The peer was not reached; it has not worked on the message"),
-    ("communication.resource.temporary.unavailable", "The peer cannot now: try again"),
+    ("resource.cluster.circularLoop", "A message circulates between nodes"),
+    ("communication", "The peer was not reached and has not processed the message"),
+    (
+        "communication.resource.temporary.unavailable",
+        "The peer cannot process the message now: retry later",
+    ),
     ("communication.noConnection", "There is no connection to the peer"),
-    ("communication.timeout", "The connection did nothing for too long"),
-    ("communication.responseTimeout", "No verdict came in time"),
+    ("communication.timeout", "The connection was idle for too long"),
+    ("communication.responseTimeout", "No verdict arrived in time"),
     ("communication.forceAsync", "There was no time to wait for the peer"),
-    ("communication.noConnection.serverDeny", "The server is not serving now"),
+    ("communication.noConnection.serverDeny", "The server does not accept connections now"),
     (
         "communication.noConnection.callbackServer.notavailable",
-        "The receiver stopped taking messages",
+        "The receiver stopped accepting messages",
     ),
-    ("communication.noConnection.polling", "The connection is lost; the receiver is awaited"),
-    ("communication.noConnection.dead", "The receiver was given up"),
-    ("communication.user.holdback", "The server's own name for a message held back"),
-    ("user", "The client's fault, or its wish"),
-    ("user.update.holdback", "The receiver cannot now: keep the message and wait"),
-    ("user.update.deadMessage", "The receiver is done with the message: make it a dead letter"),
-    ("user.update.error", "The receiver failed over the message"),
-    ("user.update.internalError", "The receiver failed in a way that it did not foresee"),
-    ("user.update.illegalArgument", "The receiver got nothing that it could work with"),
+    (
+        "communication.noConnection.polling",
+        "The connection is lost; the server waits for the receiver",
+    ),
+    ("communication.noConnection.dead", "Delivery to the receiver has ended"),
+    ("communication.user.holdback", "Used by the server for messages that are held back"),
+    ("user", "An error or a decision of the client"),
+    ("user.update.holdback", "The receiver cannot process messages now: hold its queue back"),
+    ("user.update.deadMessage", "The receiver wants the message to become a dead letter"),
+    ("user.update.error", "The receiver failed to process the message"),
+    ("user.update.internalError", "The receiver failed unexpectedly"),
+    ("user.update.illegalArgument", "The receiver got invalid data"),
     (
         "user.update.security.authentication.accessDenied",
         "The receiver does not trust this delivery",
     ),
     ("user.wrongApiUsage", "The client uses its library wrongly"),
-    ("user.configuration", "Signing in failed: wrong configuration"),
+    ("user.configuration", "Login failed: wrong configuration"),
     ("user.version", "The client is too old"),
-    ("user.configuration.maxSession", "The subject has as many sessions as it may"),
-    ("user.configuration.connectNoPubSess", "A session of the server's naming cannot be asked for"),
+    ("user.configuration.maxSession", "The subject has its maximum number of sessions"),
+    ("user.configuration.connectNoPubSess", "Sessions named by the server cannot be requested"),
     ("user.configuration.identicalClient", "The session belongs to another instance of the client"),
-    ("user.security", "Security stands against it"),
-    ("user.security.authentication", "Signing in failed"),
-    ("user.security.authentication.accessDenied", "Unknown session, or too few privileges"),
-    ("user.security.authentication.accessDenied.unknownLoginName", "Unknown name"),
+    ("user.security", "A security rule forbids it"),
+    ("user.security.authentication", "Login failed"),
+    ("user.security.authentication.accessDenied", "Unknown session, or insufficient rights"),
+    ("user.security.authentication.accessDenied.unknownLoginName", "Unknown login name"),
     ("user.security.authentication.accessDenied.wrongPassword", "Wrong password"),
-    ("user.security.authentication.inactive", "The account is switched off"),
+    ("user.security.authentication.inactive", "The account is disabled"),
     ("user.security.authentication.expired", "The account has expired"),
-    ("user.security.authentication.illegalArgument", "The credentials have no valid form"),
-    ("user.security.authentication.illegalDeviceId", "This device may not sign in"),
-    ("user.security.authentication.illegalDeviceType", "Devices of this type may not sign in"),
-    ("user.security.authentication.nfc_deviceType", "Sign-in by NFC: wrong type of device"),
-    ("user.security.authentication.nfc_notRegistered", "Sign-in by NFC: not registered"),
-    ("user.security.authentication.nfc_imei", "Sign-in by NFC: the device's number is wrong"),
-    ("user.security.authorization.notAuthorized", "The client may not do this here"),
-    ("user.illegalArgument", "The request has a wrong argument"),
+    ("user.security.authentication.illegalArgument", "The credentials are malformed"),
+    ("user.security.authentication.illegalDeviceId", "This device may not log in"),
+    ("user.security.authentication.illegalDeviceType", "Devices of this type may not log in"),
+    ("user.security.authentication.nfc_deviceType", "NFC login: wrong type of device"),
+    ("user.security.authentication.nfc_notRegistered", "NFC login: not registered"),
+    ("user.security.authentication.nfc_imei", "NFC login: the device's number is wrong"),
+    ("user.security.authorization.notAuthorized", "The client lacks the right to do this"),
+    ("user.illegalArgument", "The request has an invalid argument"),
     ("user.maxSizeExceed", "Too much data"),
-    ("user.publish.readonly", "The topic is read-only and has its message"),
+    ("user.publish.readonly", "The topic is read-only and already has its message"),
     ("user.subscribe.id", "The client may not choose this subscription id"),
-    ("user.subscribe.noCallback", "A subscriber must be able to receive"),
-    ("user.oid.unknown", "There is no such topic"),
-    ("user.jdbc.invalid", "The query to the database is wrong"),
+    ("user.subscribe.noCallback", "The subscriber cannot receive messages"),
+    ("user.oid.unknown", "The topic does not exist"),
+    ("user.jdbc.invalid", "The database query is wrong"),
     ("user.connect", "Connecting failed"),
-    ("user.connect.multiple", "The client is connected already"),
+    ("user.connect.multiple", "The client is already connected"),
     ("user.notConnected", "The client must connect first"),
     ("user.publish", "The publish was refused: its options are wrong"),
-    ("user.ptp.unknownSession", "No such session to send to"),
-    ("user.ptp.unknownDestination", "No such receiver, and the message must not wait for it"),
-    ("user.ptp.unknownDestinationSession", "No such session of the receiver"),
-    ("user.ptp.denied", "The receiver takes no messages sent to it by name"),
-    ("user.message.invalid", "The content is not what its type says"),
+    ("user.ptp.unknownSession", "The destination session does not exist"),
+    (
+        "user.ptp.unknownDestination",
+        "The destination does not exist, and the message must not wait for it",
+    ),
+    ("user.ptp.unknownDestinationSession", "The destination has no such session"),
+    ("user.ptp.denied", "The receiver does not accept messages addressed to it"),
+    ("user.message.invalid", "The content does not match its type"),
     ("user.query.invalid", "The query is malformed"),
-    ("user.query.type.invalid", "There is no such type of query"),
+    ("user.query.type.invalid", "The query type does not exist"),
     ("user.admin.invalid", "The administrative request is wrong"),
     ("user.clientCode", "Free for applications"),
 )
 
-# What stands before the code on the wire; a code without a row has that of its nearest parent.
+# The number before the code on the wire. Codes without a row use their nearest parent's number.
 _NUMBERS = {
     "legacy": 500,
     "internal": 500,
@@ -139,7 +148,7 @@ class ErrorCode:
     number: int
 
     def is_type_of(self, parent: str) -> bool:
-        """Whether this is the code `parent` or stands below it."""
+        """Return whether this is the code `parent` or a code below it."""
         return self.text == parent or self.text.startswith(parent + ".")
 
 
@@ -154,7 +163,7 @@ CODES = {
     for text, meaning in _MEANINGS
 }
 
-# Those that the server itself gives or looks for.
+# The codes that the server itself uses.
 HOLDBACK = CODES["user.update.holdback"]
 DEAD_MESSAGE = CODES["user.update.deadMessage"]
 INTERNAL_ERROR = CODES["user.update.internalError"]
@@ -166,5 +175,5 @@ GIVEN_UP = CODES["communication.noConnection.dead"]
 
 
 def find(text: str) -> ErrorCode | None:
-    """The code of this name, None if there is none."""
+    """Return the code with this name, or None."""
     return CODES.get(text)

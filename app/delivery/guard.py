@@ -1,46 +1,53 @@
-"""Holds a channel back when its receivers are broken, and not when its messages are poison."""
+"""Holds a channel when its receivers are broken, but not when its messages are poison."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from app.delivery.hearing import GuardLimits, Hearing
-from app.delivery.messages import Message
-from app.delivery.retrial import Retrial
+from holdfast.delivery.channel_verdicts import ChannelVerdicts, GuardLimits
+from holdfast.delivery.messages import Message
+from holdfast.delivery.probe import Probe
 
-__all__ = ["Guard", "GuardLimits", "Held"]
+__all__ = ["ChannelHold", "Guard", "GuardLimits"]
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """Since when (ms since 1970) and why a channel is held back."""
+class ChannelHold:
+    """Why and since when (ms since 1970) a channel is held."""
 
     since: int
     reason: str
 
 
 class Guard:
-    """Knows the channels that are held back, and what was lately said on the others."""
+    """Knows the held channels, and recent verdicts on the others."""
 
     def __init__(self, limits: GuardLimits | None = None) -> None:
         self._limits = limits or GuardLimits()
         self._half_s = self._limits.window_s / 2
-        # The channel whose window began first stands first.
-        self._hearings: dict[str, Hearing] = {}
-        self._held: dict[str, Held] = {}
+        # In order of the beginning of their windows.
+        self._hearings: dict[str, ChannelVerdicts] = {}
+        self._held: dict[str, ChannelHold] = {}
         self.held = MappingProxyType(self._held)
-        self._retrials: dict[str, Retrial] = {}
-        self.retrials: Mapping[str, Retrial] = MappingProxyType(self._retrials)
+        self._retrials: dict[str, Probe] = {}
+        self.retrials: Mapping[str, Probe] = MappingProxyType(self._retrials)
+        # `taken` is called until then. It need not be while no receiver refuses anything and no
+        # channel is probed.
+        self.watched_until = 0.0
 
     @property
     def window_s(self) -> float:
-        """How long it matters what was said."""
+        """How long verdicts count."""
         return self._limits.window_s
 
-    def taken(self, messages: Sequence[Message], person: str, now: float) -> Sequence[str]:
-        """A receiver took these; the channels that were held back and are shown to pass again.
+    def watch(self, now: float) -> None:
+        """Learn from now on what receivers take, for as long as verdicts count."""
+        self.watched_until = max(self.watched_until, now + self._limits.window_s)
 
-        Of channels on which nobody refused anything nothing is noted.
+    def taken(self, messages: Sequence[Message], person: str, now: float) -> Sequence[str]:
+        """A receiver took these messages; returns held channels that have proved to work again.
+
+        Channels without refusals are not tracked.
         """
         passing = []
         for message in messages:
@@ -54,9 +61,9 @@ class Guard:
     def refused(
         self, message: Message, person: str, now: float, now_ms: int, *, knew: bool = True
     ) -> bool:
-        """A receiver refused it; whether its channel looks so bad that `hold` must be asked.
+        """A receiver refused the message; returns whether to call `hold_channel`.
 
-        It `knew` the publisher, if it had taken something of that one before.
+        `knew` says that it had accepted a message of the publisher before.
         """
         channel = message.channel
         if not self._limits.is_on:
@@ -67,59 +74,61 @@ class Guard:
         hearing.refuses(person, message.sender, message.id, now, now_ms, knew=knew)
         return len(self._held) < self._limits.channels and hearing.is_suspicious(now)
 
-    def hold(self, channel: str, reached: Iterable[str], now: float, now_ms: int) -> Held | None:
-        """Hold the channel back if most of those refuse whom that would hit, or who said anything.
+    def hold_channel(
+        self, channel: str, reached: Iterable[str], now: float, now_ms: int
+    ) -> ChannelHold | None:
+        """Hold the channel if most of the receivers concerned, or of those with verdicts, refuse.
 
-        Who acknowledges whole batches is not heard of before: the usual case costs nothing.
+        Receivers that only ack batches are counted here, so that the usual case costs nothing.
         """
         hearing = self._hearing(channel, now)
         reason = hearing.convicts(reached, now)
         if not reason:
             return None
         del self._hearings[channel]
-        self._retrials[channel] = Retrial(self._limits, now, hearing.refused_publishers)
-        held = self._held[channel] = Held(now_ms, reason)
+        self._retrials[channel] = Probe(self._limits, now, hearing.refused_publishers)
+        held = self._held[channel] = ChannelHold(now_ms, reason)
         return held
 
-    def restore(self, channel: str, held: Held, now: float) -> bool:
-        """It was held back before this server began; False if that is not wanted any more."""
+    def restore(self, channel: str, held: ChannelHold, now: float) -> bool:
+        """Restore a stored hold; return False if this server must not hold the channel."""
         if self._limits.is_on:
             self._held[channel] = held
-            self._retrials[channel] = Retrial(self._limits, now)
+            self._retrials[channel] = Probe(self._limits, now)
         return self._limits.is_on
 
     def is_held(self, channel: str) -> bool:
         return channel in self._held
 
     def is_tried(self, message: Message) -> bool:
-        """Whether this is what its channel was last tried again with."""
+        """Return whether this is the latest probe of its channel."""
         retrial = self._retrials.get(message.channel)
         return retrial is not None and retrial.message is message
 
     def failed_again(self, message: Message, now: float) -> None:
-        """What its channel was tried again with was refused."""
+        """The probe of its channel was refused."""
         self._retrials[message.channel].failed(message.sender, now)
 
     def published(self, channel: str, publisher: str, now: float) -> None:
-        """Something more waits in a channel that is held back."""
+        """Something was published on a held channel."""
         retrial = self._retrials.get(channel)
         if retrial is not None:
             retrial.hear_of(publisher, now)
 
     def release(self, channel: str) -> bool:
-        """Let the channel flow, and count anew; False if it was not held back."""
+        """Release the channel and reset its counts; return False if it was not held."""
         self._hearings.pop(channel, None)
         retrial = self._retrials.pop(channel, None)
         if retrial is not None:
             retrial.end()
         return self._held.pop(channel, None) is not None
 
-    def _hearing(self, channel: str, now: float) -> Hearing:
+    def _hearing(self, channel: str, now: float) -> ChannelVerdicts:
         hearing = self._hearings.get(channel)
         if hearing is not None and now - hearing.since < self._half_s:
             return hearing
         if hearing is None:
-            hearing = Hearing(self._limits, now)
+            hearing = ChannelVerdicts(self._limits, now)
             if len(self._hearings) >= self._limits.channels:
                 del self._hearings[next(iter(self._hearings))]
         else:

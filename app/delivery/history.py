@@ -1,33 +1,29 @@
-"""Writes down what became of attempts, for the dead letter that a message may become."""
+"""Records failed attempts, for the dead letter that a message may become."""
 
-from collections.abc import Callable, Iterable
-from typing import Generic, TypeVar
+from collections.abc import Iterable
 
-from app.delivery.attempts import MAX_TEXT, Attempt, Trail, clipped, extended
-from app.delivery.entries import Entry
-from app.delivery.error_codes import ErrorCode
-from app.delivery.receivers import Receiver
-
-R = TypeVar("R", bound=Receiver)
+from holdfast.delivery.attempts import MAX_TEXT, Attempt, Trail, clipped, extended
+from holdfast.delivery.entries import Entry
+from holdfast.delivery.error_codes import ErrorCode
+from holdfast.delivery.node import Node
+from holdfast.delivery.receivers import Receiver
 
 
-class History(Generic[R]):
-    """Notes on entries that are, or were until now, in hands of their receivers."""
+class History:
+    """Notes on entries that are in flight, or were until now."""
 
-    def __init__(self, node: str, now_ms: Callable[[], int], transport: Callable[[R], str]) -> None:
+    def __init__(self, node: Node) -> None:
         self._node = node
-        self._now_ms = now_ms
-        self._transport = transport
 
     def note_failure(
-        self, receiver: R, entries: Iterable[Entry], now: float, code: ErrorCode, text: str
+        self, receiver: Receiver, entries: Iterable[Entry], now: float, code: ErrorCode, text: str
     ) -> None:
-        """The last attempts to deliver these failed."""
+        """Record that the last attempts to deliver these failed."""
         self.note(receiver, entries, now, code.text, code=code.text, text=text)
 
     def note(
         self,
-        receiver: R,
+        receiver: Receiver,
         entries: Iterable[Entry],
         now: float,
         outcome: str,
@@ -35,7 +31,7 @@ class History(Generic[R]):
         code: str = "",
         text: str = "",
     ) -> None:
-        """The last attempts to deliver these came to this; what is alike is written once."""
+        """Record the result of the last attempts to deliver these; equal histories are shared."""
         known: dict[tuple[int, int, float], tuple[Trail, Trail]] = {}
         text = clipped(text, MAX_TEXT)
         for entry in entries:
@@ -45,9 +41,9 @@ class History(Generic[R]):
                 latency = round((now - entry.handed_at) * 1000) if entry.handed_at else None
                 attempt = Attempt(
                     n=entry.attempts,
-                    time=self._now_ms() - (latency or 0),
-                    node=self._node,
-                    transport=self._transport(receiver),
+                    time=self._node.now_ms() - (latency or 0),
+                    node=self._node.name,
+                    transport=receiver.transport,
                     outcome=outcome,
                     latency=latency,
                     code=code,

@@ -1,48 +1,52 @@
-"""The way of a message from its publisher to the queues of its receivers."""
+"""Routes messages from their publisher into the queues of their receivers."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from app.delivery.channels import Channel
-from app.delivery.counters import Counters, Reason
-from app.delivery.keeper import Keeper, Kept
-from app.delivery.lanes import Lanes, Publication
-from app.delivery.messages import Message
-from app.delivery.notices import FULL, Notices
-from app.delivery.receivers import Receiver
-from app.delivery.routes import Routes
-from app.delivery.witness import Witness
+from holdfast.delivery.channels import Channel
+from holdfast.delivery.counters import Counters, Reason
+from holdfast.delivery.delivery_journal import NO_JOURNAL, DeliveryJournal
+from holdfast.delivery.life import OPEN
+from holdfast.delivery.messages import Message
+from holdfast.delivery.notices import FULL, Notices
+from holdfast.delivery.persist_outcome import PersistOutcome
+from holdfast.delivery.publish_order import AcceptedPublish, PublishOrder
+from holdfast.delivery.receivers import Receiver
+from holdfast.delivery.routes import Routes
+from holdfast.delivery.store_port import StorePort
 
 if TYPE_CHECKING:
-    from app.delivery.watch import Watch
+    from holdfast.delivery.latency import LatencySampler
 
 R = TypeVar("R", bound=Receiver)
 R_contra = TypeVar("R_contra", bound=Receiver, contravariant=True)
 
 
-class TurnAway(Protocol[R_contra]):
-    """Decides what becomes of a message that a receiver's queue does not take."""
+class OverflowPolicy(Protocol[R_contra]):
+    """Settles a message that the queues of some receivers refuse."""
 
-    def __call__(self, receiver: R_contra, message: Message, reason: Reason, /) -> None: ...
+    def __call__(
+        self, receivers: Sequence[R_contra], message: Message, reason: Reason, /
+    ) -> None: ...
 
 
-class Expiry(Protocol[R_contra]):
-    """Knows when lives of messages end."""
+class ExpiryPort(Protocol[R_contra]):
+    """Ends the lifetime of messages."""
 
     def watch(self, receiver: R_contra, /) -> None:
-        """What leaves when its life is over waits for the receiver."""
+        """Expire the receiver's messages when their lifetime ends."""
         ...
 
     def finds_room(self, receiver: R_contra, message: Message, /) -> bool:
-        """Whether a message need not be refused after all by a queue that is full."""
+        """Return whether expiring messages made room in a full queue for this message."""
         ...
 
 
 class Hub(Generic[R]):
-    """Routes messages into queues and remembers whose queues have something to say.
+    """Routes messages into queues and remembers which receivers have news.
 
-    `on_ready` is called once when the first receiver becomes ready; the caller must then call
-    `take_ready` before it waits for the network again: what a burst left becomes one response.
+    `on_ready` is called when the first receiver becomes ready. The caller must then call
+    `take_ready` before it waits for the network again, so that a burst becomes one response.
     """
 
     def __init__(
@@ -50,27 +54,26 @@ class Hub(Generic[R]):
         *,
         on_ready: Callable[[], None],
         linger: Callable[[R, Message], None],
-        keeper: Keeper,
-        witness: Witness | None = None,
+        store: StorePort,
+        journal: DeliveryJournal = NO_JOURNAL,
         notices: Notices | None = None,
     ) -> None:
         self.routes: Routes[R] = Routes()
         self.counters = Counters()
-        self.keeper = keeper
-        self._witness = witness
+        self.store = store
+        self._journal = journal
         self._notices = notices or Notices()
-        self._accepted = None if witness is None else witness.accepted
-        # Measures while somebody looks; usually nobody does.
-        self.watch: Watch | None = None
-        # How many receivers have their queue in the store; most deployments have none.
+        # Takes latency samples while an operator looks at live figures; otherwise None.
+        self.watch: LatencySampler | None = None
+        # Number of durable receivers; most deployments have none.
         self.durables = 0
-        self.turned_away: TurnAway[R] = self._discard
-        self.expiry: Expiry[R] | None = None
-        # Messages with lower ids may be shown to receivers that have lost their right to them
-        # since they were accepted: then this is called.
+        self.turned_away: OverflowPolicy[R] = self._discard
+        self.expiry: ExpiryPort[R] | None = None
+        # Messages with lower ids were accepted before rights changed: `recheck` is called for the
+        # receivers of each.
         self.recheck_before = 0
         self.recheck: Callable[[Message, Sequence[R]], None] | None = None
-        self._lanes: Lanes[R] = Lanes(self._show_published)
+        self._lanes: PublishOrder[R] = PublishOrder(self._show_published)
         self._ready: list[R] = []
         self._on_ready = on_ready
         self._linger = linger
@@ -87,33 +90,34 @@ class Hub(Generic[R]):
         *,
         leave_out: R | None = None,
         persistent: bool | None = None,
-        done: Callable[[Kept], None] | None = None,
-    ) -> Kept | None:
-        """Give the message to every receiver of the channel; None if `done` will tell what became.
+        done: Callable[[PersistOutcome], None] | None = None,
+    ) -> PersistOutcome | None:
+        """Add the message to the queue of every receiver of the channel.
 
-        A durable message is kept first and shown then; what comes behind it on its channel waits.
-        So is one with a key, durable or not: whether it came before is known to the store alone.
+        Returns None if `done` will be called with the outcome later. A durable message is stored
+        before it is queued, and later messages of its channel wait for it. The same holds for any
+        message with a publish key, because only the store knows whether it is a repeat.
         """
         receivers = self.routes.receivers(channel)
         if self.watch is not None:
             self.watch.published(channel.name)
         is_keyed = message.key is not None
         if not self.durables and not self._lanes.open and not is_keyed:
-            # As in `_show_published`.
-            self.counters.published += 1
-            self._show(message, receivers, leave_out, 0)
-            return Kept.KEPT
+            self._show_published(message, receivers, leave_out, 0)
+            return PersistOutcome.KEPT
         keys: Sequence[str] = ()
         if self.durables and persistent is not False:
             keys = [r.key for r in receivers if r.is_durable and r is not leave_out]
         if not keys and not is_keyed:
-            return self._lanes.enter(channel.name, Publication(message, receivers, leave_out, done))
-        if not self.keeper.is_available:
-            return Kept.REFUSED
+            return self._lanes.enter(
+                channel.name, AcceptedPublish(message, receivers, leave_out, done)
+            )
+        if not self.store.is_available:
+            return PersistOutcome.REFUSED
         message.is_durable = bool(keys)
-        publication = Publication(message, receivers, leave_out, done, len(keys))
+        publication = AcceptedPublish(message, receivers, leave_out, done, len(keys))
         answered = self._lanes.keep(channel.name, publication)
-        self.keeper.keep(message, keys, answered)
+        self.store.keep(message, keys, answered)
         return None
 
     def _show_published(
@@ -127,23 +131,25 @@ class Hub(Generic[R]):
     def _show(
         self, message: Message, receivers: Sequence[R], leave_out: R | None, kept: int
     ) -> None:
-        is_lazy = message.linger_s is not None
         if leave_out is not None:
             receivers = [each for each in receivers if each is not leave_out]
-        if self._accepted is not None:
-            # The others are in the store, which has told of them.
-            self._accepted.add(message, len(receivers) - kept)
-        self._give(message, receivers, is_lazy=is_lazy)
+        # The others are in the store, and so is the note of them.
+        self._journal.published(message, len(receivers) - kept)
+        self._give(message, receivers)
 
-    def _give(self, message: Message, receivers: Sequence[R], *, is_lazy: bool) -> None:
+    def _give(self, message: Message, receivers: Sequence[R]) -> None:
+        is_lazy = message.linger_s is not None
         self.counters.accepted += len(receivers)
+        # Overflows are reported once per message, not once per receiver.
+        refusing: dict[Reason, list[R]] = {}
         for receiver in receivers:
-            if receiver.is_closed:
-                self.turned_away(receiver, message, Reason.SESSION_ENDED)
+            if receiver.state not in OPEN:
+                refusing.setdefault(Reason.SESSION_ENDED, []).append(receiver)
                 continue
             reason = receiver.queue.offer(message)
             if reason is not None and not self._finds_room(receiver, message):
-                self._refuse(receiver, message, reason)
+                self._note_overflow(receiver, reason)
+                refusing.setdefault(reason, []).append(receiver)
             elif is_lazy:
                 self._linger(receiver, message)
             elif not receiver.is_ready:
@@ -152,33 +158,34 @@ class Hub(Generic[R]):
                 if not self._ready:
                     self._on_ready()
                 self._ready.append(receiver)
+        for reason, those in refusing.items():
+            self.turned_away(those, message, reason)
         if message.expires_ms and self.expiry is not None:
             for receiver in receivers:
                 self.expiry.watch(receiver)
 
     def publish_to(self, receivers: Sequence[R], message: Message) -> None:
-        """Publish what nobody keeps, to these alone."""
+        """Publish a passing message to these receivers only."""
         self._show_published(message, receivers, None, 0)
 
     def deliver(self, receiver: R, message: Message) -> None:
-        """Give the message to one receiver, whatever it subscribed to."""
+        """Add the message to one receiver's queue, whatever it subscribed to."""
         message.is_direct = True
         self._show(message, (receiver,), None, 0)
 
     def replay(self, receiver: R, message: Message, letter: int) -> None:
-        """Give the receiver what was a dead letter; if it is durable, the store has it already."""
-        if self._witness is not None:
-            self._witness.replayed(receiver.key, message, letter)
-        self._give(message, (receiver,), is_lazy=False)
+        """Queue a replayed dead letter; if it is durable, the store already has it."""
+        self._journal.replayed(receiver.key, message, letter)
+        self._give(message, (receiver,))
 
     def flow_again(self, receiver: R) -> None:
-        """What was kept from the receiver may be handed over; how long it was is no latency."""
+        """Resume a queue that was held back; the time it was held does not count as latency."""
         if self.watch is not None:
             self.watch.excuse(receiver)
         self.make_ready(receiver)
 
     def make_ready(self, receiver: R) -> None:
-        """The receiver's queue is to be looked at when the turn ends."""
+        """Look at the receiver's queue when the turn ends."""
         if receiver.is_ready:
             return
         receiver.is_ready = True
@@ -187,14 +194,14 @@ class Hub(Generic[R]):
         self._ready.append(receiver)
 
     def take_ready(self) -> list[R]:
-        """The receivers to be told now."""
+        """Take the receivers that have news."""
         ready, self._ready = self._ready, []
         for receiver in ready:
             receiver.is_ready = False
         return ready
 
     def put_back(self, receivers: Sequence[R]) -> None:
-        """There was no time to tell these: they are the first of the next turn."""
+        """Return receivers that there was no time for; they are first in the next turn."""
         late = [receiver for receiver in receivers if not receiver.is_ready]
         for receiver in late:
             receiver.is_ready = True
@@ -202,14 +209,8 @@ class Hub(Generic[R]):
             self._on_ready()
         self._ready = [*late, *self._ready]
 
-    @property
-    def has_ready(self) -> bool:
-        """Whether somebody is to be told something."""
-        return bool(self._ready)
-
     def remove(self, receiver: R) -> None:
-        """Nothing will be routed to this receiver any more; its queue is its owner's affair."""
-        receiver.is_closed = True
+        """Route nothing to this ended receiver; its owner settles what is in its queue."""
         if receiver.is_durable:
             self.durables -= 1
         for pattern in receiver.subscriptions:
@@ -219,12 +220,11 @@ class Hub(Generic[R]):
     def _finds_room(self, receiver: R, message: Message) -> bool:
         return self.expiry is not None and self.expiry.finds_room(receiver, message)
 
-    def _refuse(self, receiver: R, message: Message, reason: Reason) -> None:
-        """Each queue that is full is told once, until it has been emptied."""
+    def _note_overflow(self, receiver: R, reason: Reason) -> None:
+        """Log an overflow once per queue, until the queue has been emptied."""
         if not receiver.queue.is_overflowing:
             receiver.queue.is_overflowing = True
-            self._notices.tell(FULL, receiver.key, reason.value)
-        self.turned_away(receiver, message, reason)
+            self._notices.report(FULL, receiver.key, reason.value)
 
-    def _discard(self, receiver: R, message: Message, reason: Reason) -> None:
-        self.counters.discarded[reason] += 1
+    def _discard(self, receivers: Sequence[R], message: Message, reason: Reason) -> None:
+        self.counters.discarded[reason] += len(receivers)

@@ -1,12 +1,12 @@
-"""JSON of what others said, written without harm.
+"""Safe JSON encoding of values from outside.
 
-orjson does not reserve room for everything that stands behind the end of an array or an object, as
-far as versions 3.11 to 3.13 go: where many that are within each other end one after the other it
-writes beyond the end of its memory. Eight of them with long numbers behind each were enough. What
-is nested like that is written by Python's own module, which takes longer and has no such fault.
+orjson 3.11 to 3.13 does not reserve space for everything that follows the end of an array or
+object. If many nested ones end one after another, it writes beyond its buffer; eight of them, each
+followed by long numbers, were enough. Such values are encoded by Python's own module, which is
+slower and has no such fault.
 
-As of 3.13 it does not give back either what it reserved: 75 bytes hold 4 KiB, 3 KiB hold 32. What
-is written here may wait for long, and by the thousand, so it is copied to where it fits.
+orjson 3.13 also returns its oversized buffer: 75 bytes take 4 KiB, 3 KiB take 32. Encoded messages
+may wait for long, and in thousands, so they are copied to buffers of their size.
 """
 
 import json
@@ -16,9 +16,9 @@ from typing import Any
 
 import orjson
 
-# The least that was seen to do harm has eight.
+# The smallest value seen to do harm has eight.
 _LEVELS = 5
-# What is a part of something else has others around it.
+# A part of another value has more levels around it.
 _LEVELS_OF_PART = 2
 _FEW = 32
 _NULL = b"null"
@@ -27,8 +27,9 @@ _SCALARS: frozenset[type] = _SURE | {float}
 
 
 def is_deeper(value: object, levels: int) -> bool:
-    """Whether more arrays and objects than these are within each other."""
-    # One frame for each level: Python has room for few more than a request may have levels.
+    """Return whether arrays and objects are nested deeper than `levels`."""
+    # Only one frame per level: Python's stack holds few more than the levels that a request may
+    # have.
     inners: Collection[Any]
     if isinstance(value, dict):
         inners = value.values()
@@ -47,46 +48,46 @@ def is_deeper(value: object, levels: int) -> bool:
 
 
 def _is_flat(values: Collection[Any]) -> bool:
-    """Whether there is certainly nothing within these: soon seen, and mostly so of many."""
+    """Return whether the values certainly contain no arrays or objects; quick for long lists."""
     return len(values) > _FEW and _SCALARS.issuperset(map(type, values))
 
 
 def is_harmless(value: object) -> bool:
-    """Whether orjson can write it."""
+    """Return whether orjson can encode the value safely."""
     return not is_deeper(value, _LEVELS)
 
 
 def to_json(value: Any) -> bytes:  # noqa: ANN401 - whatever was said
-    """The value as JSON that orjson reads; raises `TypeError` or `ValueError` if it has none.
+    """Encode the value as JSON; raise `TypeError` or `ValueError` if that is impossible.
 
-    NaN and infinity, which no client can say, become null.
+    NaN and infinity, which no client can send, become null.
     """
     if not is_harmless(value):
         return _written_slowly(value)
     try:
         return b"".join((orjson.dumps(value), b""))
     except orjson.JSONEncodeError:
-        # Of an extension: integers beyond 64 bits are read as doubles, beyond those not at all.
+        # Only extensions make integers beyond 64 bits; orjson reads them back as doubles.
         text = _written_slowly(value)
         orjson.loads(text)
         return text
 
 
 class NoNumber(ValueError):
-    """NaN, or infinity: JSON has no form for it, and null is something else."""
+    """NaN or infinity: JSON cannot express it, and null means something else."""
 
 
 def to_strict_json(value: Any) -> bytes:  # noqa: ANN401 - whatever was made
-    """The same of what an extension may have made; NaN and infinity raise `NoNumber`."""
+    """Encode a value that an extension made; raise `NoNumber` for NaN and infinity."""
     text = to_json(value)
-    # There is none without its trace.
+    # Every NaN or infinity leaves a null in the text.
     if _NULL in text and has_no_number(value):
         raise NoNumber("NaN and infinity have no form in JSON")
     return text
 
 
 def has_no_number(value: object) -> bool:
-    """Whether there is NaN or infinity in a value that orjson can write."""
+    """Return whether a value that orjson can encode contains NaN or infinity."""
     rest: list[Any] = [value]
     while rest:
         outer = rest.pop()
@@ -107,5 +108,5 @@ def _written_slowly(value: object) -> bytes:
 
 
 def part(value: Any) -> Any:  # noqa: ANN401 - whatever was said
-    """The value as a part of something that orjson writes."""
+    """Prepare the value as a part of something that orjson encodes."""
     return orjson.Fragment(to_json(value)) if is_deeper(value, _LEVELS_OF_PART) else value

@@ -1,18 +1,18 @@
-"""The unit that is delivered: serialised once, shared by all its receivers."""
+"""Messages: serialised once and shared by all receivers."""
 
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from app.delivery.publish_keys import Key
+    from holdfast.delivery.publish_keys import PublishKey
 
 ORDINARY_PRIORITY = 5
 _NS_PER_MS = 1_000_000
 
 
 class Event:
-    """What a transport writes; `frame` is room for one to keep its own form of the same bytes."""
+    """What a transport writes; it may cache its own form of the same bytes in `frame`."""
 
     __slots__ = ("frame", "wire")
 
@@ -24,9 +24,9 @@ class Event:
 class Message(Event):
     """One published message.
 
-    `wire` is the complete event as JSON; no receiver ever causes it to be serialised again.
-    `linger_s` makes it lazy: that long it may wait for company. `stem` is room for what dresses
-    events up for single receivers; `told` and `told_in` are room for who keeps a journal.
+    `wire` is the complete event as JSON, which is never serialised again for a receiver.
+    `linger_s` makes the message lazy: it may wait that long for company. Decorators cache in
+    `stem`, the journal in `journal_place` and `journal_frame`.
     """
 
     __slots__ = (
@@ -37,6 +37,8 @@ class Message(Event):
         "is_direct",
         "is_durable",
         "is_late",
+        "journal_frame",
+        "journal_place",
         "key",
         "leaves_no_letter",
         "life_ms",
@@ -45,8 +47,6 @@ class Message(Event):
         "properties",
         "sender",
         "stem",
-        "told",
-        "told_in",
     )
 
     def __init__(
@@ -60,34 +60,34 @@ class Message(Event):
     ) -> None:
         self.wire = wire
         self.frame = None
-        # When it was received, in nanoseconds; rising, and no other message of this node has it.
+        # When it was received, in nanoseconds; rising and unique within this node.
         self.id = id
         self.channel = channel
-        # The absolute name of the session that published it; empty for the server's own.
+        # The absolute name of the publishing session; empty for the server's own messages.
         self.sender = sender
         self.linger_s = linger_s
-        # Higher goes first, 0 to 9.
+        # 0 to 9; higher priorities are handed over first.
         self.priority = ORDINARY_PRIORITY
         self.life_ms: int | None = None
-        # It leaves the queues where it waits when its life is over: then, in milliseconds since
-        # 1970; never, if zero.
+        # When its lifetime ends and it leaves the queues in which it waits, in milliseconds since
+        # 1970; zero if never.
         self.expires_ms = 0
         self.is_durable = False
-        # Given to one receiver, whatever that had subscribed to.
+        # Published to one receiver, whatever it subscribed to.
         self.is_direct = False
-        # Others that came behind it may have passed it: among those that wait it takes its place.
+        # Later messages may have been queued before it: it is inserted where its id places it.
         self.is_late = False
-        # What the publisher wants receivers to know besides the data.
+        # What the publisher adds for receivers besides the data.
         self.properties: Mapping[str, Any] | None = None
         # How often it was replayed.
         self.generation = 0
-        # Tells of another message, or of a moment: it never becomes a dead letter itself.
+        # A message about another message or about a moment: it never becomes a dead letter.
         self.leaves_no_letter = False
         self.stem: bytes | None = None
-        self.told: Any = None
-        self.told_in = 0
-        # By which it is known again if its publisher sends it once more.
-        self.key: Key | None = None
+        self.journal_place: Any = None
+        self.journal_frame = 0
+        # The publish key, by which a repeat is recognised.
+        self.key: PublishKey | None = None
 
     @property
     def is_routed(self) -> bool:
@@ -95,6 +95,6 @@ class Message(Event):
         return not (self.is_direct or self.generation)
 
     def limit_life(self, life_ms: int, *, is_forced: bool) -> None:
-        """It is of use for so long; with force nobody gets it later who has not got it by then."""
+        """Set the lifetime; if forced, the message then leaves the queues in which it waits."""
         self.life_ms = life_ms
         self.expires_ms = self.id // _NS_PER_MS + life_ms if is_forced else 0

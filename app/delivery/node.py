@@ -1,4 +1,4 @@
-"""Who this server is."""
+"""The identity of this server, and its timestamps."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -6,9 +6,26 @@ from dataclasses import dataclass
 _NS_PER_MS = 1_000_000
 
 
+class TimestampSource:
+    """Nanoseconds since 1970, each returned once, even if the clock stops or goes back.
+
+    Args:
+        newest: The newest timestamp that was ever returned.
+        wall_ns: Reads the clock.
+    """
+
+    def __init__(self, newest: int, wall_ns: Callable[[], int]) -> None:
+        self._newest = newest
+        self._wall_ns = wall_ns
+
+    def __call__(self) -> int:
+        self._newest = max(self._newest + 1, self._wall_ns())
+        return self._newest
+
+
 @dataclass(frozen=True, slots=True)
 class Node:
-    """Who this server is, and its sense of wall time: rising, each value given once, in ns."""
+    """The identity of this server, and its wall clock: ascending, each value used once, in ns."""
 
     name: str
     stamp: Callable[[], int]

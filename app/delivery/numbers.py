@@ -1,8 +1,8 @@
-"""Numbers as JSON has them: it makes no difference between 5 and 5.0."""
+"""Numbers in JSON, where 5 and 5.0 are the same."""
 
 
 def whole(value: object) -> int | None:
-    """The integer that the value is; None if it is none. True and false are no numbers."""
+    """Return the integer value, None if there is none. True and false are not numbers."""
     if type(value) is int:
         return value
     if type(value) is float and value.is_integer():

@@ -1,59 +1,55 @@
-"""What the delivery core asks of those whose receivers it settles for."""
+"""The port of the delivery core to the owner of its receivers."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
-from app.delivery.deaths import Buried
-from app.delivery.error_codes import ErrorCode
-from app.delivery.reactions import ErrorHandler
-from app.delivery.receivers import Receiver
+from holdfast.delivery.deaths import UnwrittenLetter
+from holdfast.delivery.error_codes import ErrorCode
+from holdfast.delivery.reactions import ErrorHandler
+from holdfast.delivery.receivers import Receiver
 
 R_contra = TypeVar("R_contra", bound=Receiver, contravariant=True)
 
 
 class Owner(Protocol[R_contra]):
-    """Whose receivers they are."""
+    """The owner of the receivers, and what the core asks of it."""
 
-    def end(self, receiver: R_contra, code: ErrorCode, /) -> None:
-        """The receiver is done with: its queue is empty, nothing more must come to it."""
+    def end(self, receiver: R_contra, code: ErrorCode, now: float, /) -> None:
+        """End the receiver; its queue is empty, and nothing more may enter it."""
         ...
 
-    def tell(self, dead: Sequence[Buried], told: Callable[[], None], /) -> None:
-        """The letters of these are on record: call `told` when whoever listens has been told."""
+    def announce(self, dead: Sequence[UnwrittenLetter], done: Callable[[], None], /) -> bool:
+        """Report stored letters to their listeners, then call `done`; False if nobody listens."""
         ...
 
-    def note(self, receiver: R_contra, /) -> None:
-        """What is remembered of the receiver has changed, and when it must be looked at."""
+    def note(self, receiver: R_contra, now: float, /) -> None:
+        """Note that the receiver's record or its next deadline has changed."""
         ...
 
     def handler(self, receiver: R_contra, channel: str, /) -> ErrorHandler:
-        """Who decides on this receiver's failures on this channel."""
+        """Return the error handler of this receiver on this channel."""
         ...
 
     def wants_letters(self, receiver: R_contra, channel: str, /) -> bool:
-        """Whether what this receiver does not get becomes a dead letter."""
+        """Return whether undelivered messages of this receiver become dead letters."""
         ...
 
     def max_attempts(self, channel: str, /) -> int | None:
-        """After how many hand-overs a message of the channel is dead, if there is such a limit."""
+        """Return how many hand-overs a message of the channel has at most; None if unlimited."""
         ...
 
-    def reached(self, channel: str, /) -> Iterable[str]:
-        """The persons whom it would hit if the channel were held back now."""
+    def reached(self, channel: str, now: float, /) -> Iterable[str]:
+        """Return the persons that a hold of this channel would affect now."""
         ...
 
     def alert(self, channel: str, reason: str, /) -> None:
-        """A channel is held back from now on: its receivers refuse what comes there."""
+        """Report that a channel is held back, because its receivers refuse its messages."""
         ...
 
     def release(self, channel: str, /) -> None:
-        """A channel that was held back passes again: somebody took what it was tried with."""
+        """Release a held channel after a successful probe."""
         ...
 
     def policy(self, receiver: R_contra, /) -> Mapping[str, Any] | None:
-        """What was agreed with the receiver."""
-        ...
-
-    def transport(self, receiver: R_contra, /) -> str:
-        """How the receiver is connected."""
+        """Return the terms that the receiver negotiated."""
         ...

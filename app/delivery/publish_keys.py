@@ -1,20 +1,20 @@
-"""What makes a message known again that its publisher sends once more."""
+"""Publish keys, which identify a message that its publisher sends again."""
 
-from app.delivery.keeper import Kept
+from holdfast.delivery.persist_outcome import PersistOutcome
 
-# So long a key is remembered, by the times at which messages were received.
+# How long a key is remembered, by the times of receipt.
 LIFE_NS = 24 * 3600 * 1_000_000_000
 
 
-class Key:
-    """The key of one message, and what the store found under it."""
+class PublishKey:
+    """The publish key of one message, and what the store found under it."""
 
     __slots__ = ("digest", "first", "meaning")
 
     def __init__(self, digest: str) -> None:
-        # Of the key and of whose it is: all of the same length, and nobody's secret.
+        # A digest of the key and its owner: of fixed length, and not secret.
         self.digest = digest
-        # The message with this key that was kept before; 0: this is the first.
+        # The message that was stored before with this key; 0 if this is the first.
         self.first = 0
-        # What it means for this message that the store did what it was told.
-        self.meaning = Kept.KEPT
+        # What a successful answer of the store means for this message.
+        self.meaning = PersistOutcome.KEPT

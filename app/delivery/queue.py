@@ -1,25 +1,27 @@
-"""The callback queue: everything that waits for one receiver, what it has in hands first."""
+"""The callback queue: one receiver's entries, those in flight first."""
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import Final
 
-from app.delivery.counters import Counters, Reason
-from app.delivery.entries import Entry, Settling
-from app.delivery.hands import Hands, by_end, by_place
-from app.delivery.messages import ORDINARY_PRIORITY, Message
+from holdfast.delivery.batch import Batch
+from holdfast.delivery.counters import Counters, Reason
+from holdfast.delivery.entries import Entry, SettledBy
+from holdfast.delivery.in_flight import InFlight, by_end, by_place
+from holdfast.delivery.messages import ORDINARY_PRIORITY, Message
 
 
 @dataclass(frozen=True, slots=True)
 class QueueLimits:
-    """How much may wait for one receiver, what it has in hands counted in."""
+    """Limits of one receiver's queue; entries in flight count."""
 
     entries: int = 10_000
     bytes: int = 16 * 1024 * 1024
 
 
-_BATCH, _WRITTEN = Settling.BATCH, Settling.WRITTEN
-# So many messages are taken out one by one; for more the queue is made anew.
+_WRITTEN: Final = SettledBy.WRITTEN
+# Up to this number, messages are removed one by one; for more the queue is rebuilt.
 _FEW = 16
 
 
@@ -31,8 +33,8 @@ def _rightful_place(message: Message) -> tuple[int, int]:
     return -message.priority, message.id
 
 
-class CallbackQueue(Hands):
-    """One receiver's entries: what it has in hands, what came back, then what is `waiting`."""
+class CallbackQueue(InFlight):
+    """One receiver's entries: in flight, then returned, then `waiting`."""
 
     __slots__ = ("_most_bytes", "_most_entries", "waiting")
 
@@ -42,22 +44,22 @@ class CallbackQueue(Hands):
         self.waiting: list[Message] = []
 
     def limit(self, entries: int | None, bytes: int | None) -> None:
-        """Take less than the operator allows."""
+        """Lower the limits for this receiver."""
         self._most_entries = min(self._most_entries, entries or self._most_entries)
         self._most_bytes = min(self._most_bytes, bytes or self._most_bytes)
 
     def take_terms(self, other: "CallbackQueue") -> None:
-        """Take what was agreed for a queue that was never used."""
+        """Take over the limits and options agreed for a queue that was never used."""
         self._most_entries, self._most_bytes = other._most_entries, other._most_bytes
         self.settling = other.settling
         self.response_timeout_s = other.response_timeout_s
         if self.settling is _WRITTEN:
             self.window = 0
 
-    # What comes in
+    # Adding
 
     def offer(self, message: Message) -> Reason | None:
-        """Take the message, or say which limit stands against it."""
+        """Add the message, or return the reason why the queue refuses it."""
         if self.count >= self._most_entries:
             return Reason.OVERFLOW_ENTRIES
         size = self.size + len(message.wire)
@@ -72,108 +74,96 @@ class CallbackQueue(Hands):
         return None
 
     def _rank(self, message: Message) -> None:
-        """Put the message behind all that is at least as urgent; a late one where it would be."""
+        """Insert by priority, behind messages of the same priority; late messages by their id."""
         self.is_mixed = True
         insort(self.waiting, message, key=_rightful_place if message.is_late else _precedence)
         if message.expires_ms:
             self.add_mortal(message)
 
-    # What goes out
+    # Handing over
 
     def has_news(self, held: Collection[str] = ()) -> bool:
-        """Whether there is anything to hand over now, but for what these channels have."""
+        """Whether there is anything to hand over now, other than on held channels."""
         if self.keeps_suspect():
             return False
         if (not held or self.settling is _WRITTEN) and (self.waiting or self.returned):
             return True
-        if self.settling is _BATCH and any(not entry.is_pending for entry in self.handed.values()):
+        if self.unanswered():
             return True
         return any(self._is_free(message, held) for message in self.waiting) or any(
             self._is_free(entry.message, held) for entry in self.returned.values()
         )
 
     def has_urgent(self) -> bool:
-        """Whether anything but lazy messages is to be handed over."""
+        """Whether there is anything other than lazy messages to hand over."""
         for message in self.waiting:
             if message.linger_s is None:
                 return True
-        for entry in self.returned.values():
-            if entry.message.linger_s is None:
-                return True
-        return self.settling is _BATCH and any(
-            not entry.is_pending and entry.message.linger_s is None
-            for entry in self.handed.values()
-        )
+        return any(entry.message.linger_s is None for entry in self.coming_again())
 
-    def pour_out(self) -> None:
-        """All that waited, and nothing else was here, is settled: it was written."""
-        self._counters.acked += self.count
-        self.waiting = []
-        self.count = self.size = 0
-        self.is_overflowing = self.is_mixed = False
+    def hand_over(self, now: float, limit: int = -1, held: Collection[str] = ()) -> Batch:
+        """Hand over the next batch: unacked entries, then returned ones, then waiting messages.
 
-    def pass_on(self, now: float, held: Collection[str] = ()) -> Sequence[Message] | None:
-        """The usual batch: all that waits, for the first time, while nothing else is here.
-
-        None if it is another: then it must be handed over.
-        """
-        if self._fresh or self._handed or self.returned:
-            return None
-        if held and any(message.channel in held for message in self.waiting):
-            return None
-        waiting, self.waiting = self.waiting, []
-        self.mortals = None
-        self.batch += 1
-        self._last_seq = self.seq
-        self.seq += len(waiting)
-        self._fresh, self._fresh_at = waiting, now
-        self.carries_repeats = False
-        return waiting
-
-    def hand_over(self, now: float, limit: int = -1, held: Collection[str] = ()) -> Sequence[Entry]:
-        """The next batch: what was not acknowledged, what came back, what waits.
-
-        At most `limit` entries, and none of the channels that are held back: but who cannot
-        refuse anything is spared that.
+        It has at most `limit` messages and none of held channels; receivers that cannot refuse
+        messages get those too.
         """
         if self.settling is _WRITTEN:
             held = ()
-        # Asked for first: what has just been handed over belongs to the batch of before.
-        handed = self.handed
         self.batch += 1
+        if self.has_tried:
+            batch = self._hand_over_again(now, limit, held)
+        else:
+            batch = Batch(self.batch, self.seq + 1, self._take_waiting(limit, held), now)
+            if batch.messages:
+                self._fresh = batch
         self._last_seq = self.seq
-        going = self._take_unacknowledged()
-        if self.returned:
-            going = sorted([*going, *self.returned.values()], key=by_place)
-        going = self._set_aside(going, limit, held)
-        if self.waiting:
-            going += self._take_waiting(limit if limit < 0 else limit - len(going), held)
+        self.seq += len(batch.messages)
+        if self.mortals is not None:
+            if self.waiting or self.returned:
+                self._drop_mortals(batch.messages)
+            else:
+                self.mortals = None
+        if self.probe is not None and self.probe in batch.messages:
+            self.probe = None
+        return batch
+
+    def settle_waiting(self) -> None:
+        """Settle the messages, all waiting, that were written without being handed over first."""
+        self._counters.acked += self.count
+        self.waiting = []
+        self._forget()
+
+    def _hand_over_again(self, now: float, limit: int, held: Collection[str]) -> Batch:
+        """Hand over the next batch of a receiver that has entries in flight or returned."""
+        handed = self.in_flight()
+        going, set_aside = self._take_tried(limit, held)
+        new = self._take_waiting(limit if limit < 0 else limit - len(going), held)
+        going += map(Entry, new)
         is_alone = len(going) == 1 and not handed
         due = self._due(now)
-        self.carries_repeats = any(entry.attempts for entry in going)
-        for entry in going:
-            self.seq += 1
-            entry.seq = self.seq
-            entry.place = entry.place or self.seq
+        for seq, entry in enumerate(going, self.seq + 1):
+            entry.seq = seq
+            entry.place = entry.place or seq
             if entry.until or not entry.batch:
                 entry.batch, entry.until = self.batch, 0
             entry.attempts += 1
             entry.was_alone = is_alone
+            entry.is_in_flight = True
             entry.handed_at = now
             entry.due = due
-            handed[self.seq] = entry
-        if self.mortals:
-            self._drop_mortals([entry.message for entry in going])
-        if self.tried is not None and any(entry.message is self.tried for entry in going):
-            self.tried = None
-        return going
+            handed[seq] = entry
+        messages = [entry.message for entry in going]
+        return Batch(self.batch, self.seq + 1, messages, now, going, set_aside)
 
     def _is_free(self, message: Message, held: Collection[str]) -> bool:
-        """Whether it may be handed over although some channels are held back."""
-        return message.channel not in held or message is self.tried
+        """Whether it may be handed over although some channels are held."""
+        return message.channel not in held or message is self.probe
 
-    def _set_aside(self, going: list[Entry], limit: int, held: Collection[str]) -> list[Entry]:
-        """Those that may go; the others are returned."""
+    def _take_tried(self, limit: int, held: Collection[str]) -> tuple[list[Entry], Sequence[Entry]]:
+        """Take the entries that go again, and return which unacked entries must wait instead."""
+        going = self._take_unacknowledged()
+        if self.returned:
+            going = sorted([*going, *self.returned.values()], key=by_place)
         staying: list[Entry] = []
         if held:
             staying = [entry for entry in going if not self._is_free(entry.message, held)]
@@ -182,39 +172,42 @@ class CallbackQueue(Hands):
             staying += going[limit:]
             going = going[:limit]
         self._line_up(staying)
-        self.set_aside = [entry for entry in staying if entry.batch and not entry.until]
-        for entry in self.set_aside:
-            # Who acknowledges this batch has not got these with it.
+        set_aside = [entry for entry in staying if entry.batch and not entry.until]
+        for entry in set_aside:
+            # An ack of this batch does not include them.
             entry.until = self.batch - 1
-        return going
+        return going, set_aside
 
-    def _take_waiting(self, room: int, held: Collection[str]) -> Iterable[Entry]:
-        if not held and room < 0:
+    def _take_waiting(self, room: int, held: Collection[str]) -> Sequence[Message]:
+        if not held and not 0 <= room < len(self.waiting):
             taken, self.waiting = self.waiting, []
-            return map(Entry, taken)
+            return taken
         free = [message for message in self.waiting if self._is_free(message, held)]
         taken = free if room < 0 else free[:room]
         gone = set(map(id, taken))
         self.waiting = [message for message in self.waiting if id(message) not in gone]
-        return map(Entry, taken)
+        return taken
 
     def ids(self) -> list[int]:
-        """Of which messages there are entries."""
+        """The ids of all messages in the queue."""
         return [message.id for message in self.messages()]
 
     def messages(self) -> list[Message]:
-        """All that is in hands, came back, or waits."""
-        entries = [*self.handed.values(), *self.returned.values()]
-        return [*[entry.message for entry in entries], *self.waiting]
+        """All messages in the queue: in flight, returned and waiting."""
+        return [*[entry.message for entry in self.tried()], *self.waiting]
+
+    def entries(self) -> list[Entry]:
+        """All messages as entries, in order; those that wait get one for the caller."""
+        return [*self.tried(), *map(Entry, self.waiting)]
 
     def routed_channels(self) -> set[str]:
-        """From which channels subscriptions have brought what is here."""
+        """The channels whose messages are here because of subscriptions."""
         return {message.channel for message in self.messages() if message.is_routed}
 
-    # Ends
+    # Removing
 
     def expire(self, now_ms: int, most: int | None = None) -> list[Message]:
-        """Take out what waits and has outlived its time, at most so many; the caller counts it."""
+        """Remove up to `most` waiting messages whose lifetime is over; the caller counts them."""
         mortals = self.mortals
         if not mortals or mortals[0].expires_ms > now_ms:
             return []
@@ -228,7 +221,7 @@ class CallbackQueue(Hands):
         return over
 
     def _remove(self, message: Message) -> bool:
-        """Take out one that waits, if it is in the place that it should have."""
+        """Remove a waiting message, if it is where its priority and id place it."""
         place = bisect_left(self.waiting, _rightful_place(message), key=_rightful_place)
         if place == len(self.waiting) or self.waiting[place] is not message:
             return False
@@ -236,28 +229,27 @@ class CallbackQueue(Hands):
         return True
 
     def withdraw_routed(self, channels: Collection[str]) -> Sequence[Message]:
-        """Take out what subscriptions have brought from these; the caller counts it."""
+        """Remove what subscriptions brought from these channels; the caller counts it."""
         taken = [m for m in self.messages() if m.is_routed and m.channel in channels]
         gone = set(map(id, taken))
-        self._handed = {n: e for n, e in self.handed.items() if id(e.message) not in gone}
+        self._handed = {n: e for n, e in self.in_flight().items() if id(e.message) not in gone}
         self.returned = {n: e for n, e in self.returned.items() if id(e.message) not in gone}
         self.waiting = [m for m in self.waiting if id(m) not in gone]
         self.mortals = [m for m in self.mortals or () if id(m) not in gone]
         self._leave(taken)
         return taken
 
-    def clear(self) -> list[Entry]:
-        """Take out everything, in order; it is the caller's to count what became of it."""
-        entries = [*self.handed.values(), *self.returned.values(), *map(Entry, self.waiting)]
+    def clear(self) -> None:
+        """Remove everything; the caller has counted it."""
+        self._fresh = None
         self._handed.clear()
         self.returned.clear()
         self.waiting = []
-        self._leave([entry.message for entry in entries])
-        return entries
+        self._forget()
 
     def take_first(self, count: int) -> Sequence[Message]:
-        """Take out so many, in the order of their delivery; the caller counts what became of it."""
-        taken = self.withdraw(list(self.handed)[:count])
+        """Remove the first `count` messages in order of delivery; the caller counts them."""
+        taken = self.withdraw(list(self.in_flight())[:count])
         count -= len(taken)
         returned = list(self.returned.values())[:count]
         for entry in returned:

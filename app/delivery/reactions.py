@@ -1,4 +1,4 @@
-"""What a failed delivery means for the message, the rest of the queue and the session."""
+"""Reactions: what a failed delivery means for the message, the queue and the session."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -6,16 +6,16 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Protocol
 
-from app.delivery import error_codes
-from app.delivery.dispatcher import Dispatcher, Input
-from app.delivery.error_codes import ErrorCode
-from app.delivery.verdicts import normalise
+from holdfast.delivery import error_codes
+from holdfast.delivery.dispatcher import Dispatcher, DispatcherInput
+from holdfast.delivery.error_codes import ErrorCode
+from holdfast.delivery.verdicts import normalise
 
 log = logging.getLogger(__name__)
 
 
 class Family(Enum):
-    """The kinds of codes that are met differently."""
+    """Error codes with the same reaction."""
 
     __hash__ = object.__hash__
 
@@ -27,7 +27,7 @@ class Family(Enum):
 
 
 def classify(code: ErrorCode) -> Family:
-    """The family of a code; what receivers cannot say counts as their internal error."""
+    """Return the family of a code; codes that receivers may not send count as internal errors."""
     code = normalise(code)
     if code is error_codes.HOLDBACK:
         return Family.HOLDBACK
@@ -39,14 +39,14 @@ def classify(code: ErrorCode) -> Family:
 
 
 class ForMessage(Enum):
-    """What becomes of the message."""
+    """What to do with the message."""
 
     DEAD = "dead letter"
     STAYS = "stays"
 
 
 class ForRest(Enum):
-    """What becomes of the rest of the queue."""
+    """What to do with the rest of the queue."""
 
     FLOWS = "flows"
     STAYS = "stays"
@@ -54,7 +54,7 @@ class ForRest(Enum):
 
 
 class OnUserException(Enum):
-    """Whether a receiver that refuses a message goes on or is done with."""
+    """Whether a receiver that refuses a message continues or ends."""
 
     CONTINUE = "continue"
     DEAD = "dead"
@@ -62,7 +62,7 @@ class OnUserException(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """One delivery that failed: what was said, by the client or about it."""
+    """One failed delivery, as reported by the client or found by the server."""
 
     code: ErrorCode
     text: str
@@ -75,34 +75,36 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Reaction:
-    """A row of the table; `pause_s` is how long nothing must be handed over."""
+    """A row of the table; nothing is handed over for `pause_s`."""
 
     message: ForMessage
     rest: ForRest
-    input: Input | None = None
+    input: DispatcherInput | None = None
     ends_session: bool = False
     counts_redelivered: bool = False
     counts_exception: bool = True
     pause_s: float | None = None
 
     def __post_init__(self) -> None:
-        # What stays would be overtaken by a rest that flows, or be left behind by one that is dead.
+        # Otherwise the rest would overtake the message, or the message would outlive the queue.
         if (self.message is ForMessage.STAYS) is not (self.rest is ForRest.STAYS):
-            raise ValueError("message and rest stay together, or neither does")
-        ends = self.ends_session or self.input in (Input.GIVE_UP, Input.END)
+            raise ValueError("message and rest must both stay, or neither")
+        ends = self.ends_session or self.input in (DispatcherInput.GIVE_UP, DispatcherInput.END)
         if ends and self.rest is not ForRest.DEAD:
-            raise ValueError("what ends leaves no rest")
+            raise ValueError("the rest must be dead letters when the session ends")
 
 
 REFUSED = Reaction(ForMessage.DEAD, ForRest.FLOWS)
-REFUSED_FOR_GOOD = Reaction(ForMessage.DEAD, ForRest.DEAD, Input.END)
-GIVEN_UP = Reaction(ForMessage.DEAD, ForRest.DEAD, Input.GIVE_UP, ends_session=True)
-AWAITED = Reaction(ForMessage.STAYS, ForRest.STAYS, Input.REFUSAL, counts_redelivered=True)
-LOST = replace(AWAITED, input=Input.LOSS, counts_exception=False)
+REFUSED_FOR_GOOD = Reaction(ForMessage.DEAD, ForRest.DEAD, DispatcherInput.END)
+GIVEN_UP = Reaction(ForMessage.DEAD, ForRest.DEAD, DispatcherInput.GIVE_UP, ends_session=True)
+AWAITED = Reaction(
+    ForMessage.STAYS, ForRest.STAYS, DispatcherInput.REFUSAL, counts_redelivered=True
+)
+LOST = replace(AWAITED, input=DispatcherInput.LOSS, counts_exception=False)
 
 REACTIONS: dict[Family, Reaction] = {
     Family.DEAD_MESSAGE: replace(REFUSED, counts_exception=False),
-    Family.HOLDBACK: replace(AWAITED, input=Input.HOLD),
+    Family.HOLDBACK: replace(AWAITED, input=DispatcherInput.HOLD),
     Family.AUTHENTICATION: replace(REFUSED_FOR_GOOD, ends_session=True),
     Family.USER: REFUSED,
     Family.COMMUNICATION: AWAITED,
@@ -110,19 +112,19 @@ REACTIONS: dict[Family, Reaction] = {
 
 
 class ErrorHandler(Protocol):
-    """Decides on a failure without changing anything; one serves all sessions of a channel."""
+    """Decides on a failure without side effects; all sessions of a channel share it."""
 
     def react(self, failure: Failure, dispatcher: Dispatcher, now: float) -> Reaction: ...
 
 
 class PartialErrorHandler(Protocol):
-    """What can be plugged in: decides as an `ErrorHandler` does, or leaves it to the next: None."""
+    """A plug-in: decides like an `ErrorHandler`, or returns None to leave it to the next."""
 
     def react(self, failure: Failure, dispatcher: Dispatcher, now: float, /) -> Reaction | None: ...
 
 
 class DefaultErrorHandler:
-    """Reacts by the table."""
+    """Decides by the table."""
 
     def __init__(self, on_user_exception: OnUserException = OnUserException.CONTINUE) -> None:
         self._on_user_exception = on_user_exception
@@ -143,9 +145,9 @@ def _react_to_connection(failure: Failure, dispatcher: Dispatcher) -> Reaction:
 
 
 class RetryThenDead:
-    """Hands a refused message over again, after pauses that double, before it is a dead letter.
+    """Redelivers a refused message with doubling pauses before it becomes a dead letter.
 
-    An example of a plug-in: order is kept, so all that comes behind the message waits too.
+    An example of a plug-in. It keeps order, so everything behind the message waits too.
     """
 
     def __init__(
@@ -170,13 +172,13 @@ class RetryThenDead:
         return Reaction(ForMessage.STAYS, ForRest.STAYS, counts_redelivered=True, pause_s=pause_s)
 
     def _pause_s(self, attempts: int) -> float:
-        """Between a half and the whole of the backoff, so that receivers do not march in step."""
+        """Between half of the backoff and all of it, so that receivers do not retry in step."""
         backoff_s = self._backoff_s * 2.0 ** min(attempts - 1, 30)
         return min(backoff_s, self._longest_s) * (1 + self._random()) / 2
 
 
-class InTurn:
-    """Asks one handler after the other; who has no opinion, or fails, leaves it to the next."""
+class ErrorHandlerChain:
+    """Asks handlers in order; one that returns None, or no valid reaction, is skipped."""
 
     def __init__(self, first: Sequence[PartialErrorHandler], last: ErrorHandler) -> None:
         self._first = first
@@ -187,7 +189,7 @@ class InTurn:
             try:
                 reaction = handler.react(failure, dispatcher, now)
             except BaseException:
-                # The failure must be met whatever others' code does: its message waits for that.
+                # A reaction is needed whatever a plug-in's code does: the message waits for it.
                 log.exception("error handler %s failed", type(handler).__name__)
                 continue
             if isinstance(reaction, Reaction) and _is_possible(reaction, dispatcher):
@@ -196,5 +198,8 @@ class InTurn:
 
 
 def _is_possible(reaction: Reaction, dispatcher: Dispatcher) -> bool:
-    """Nobody is awaited who has no retries left: the queue would neither flow nor be dead."""
-    return reaction.input not in (Input.REFUSAL, Input.LOSS) or not dispatcher.gives_up()
+    """Return whether retries are left: without any, waiting would never end."""
+    return (
+        reaction.input not in (DispatcherInput.REFUSAL, DispatcherInput.LOSS)
+        or not dispatcher.gives_up()
+    )

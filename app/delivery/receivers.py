@@ -1,90 +1,141 @@
-"""Whom messages are delivered to."""
+"""Receivers of messages."""
 
-from typing import TYPE_CHECKING
+from sys import intern
+from typing import Final
 
-from app.delivery.entries import Settling
-from app.delivery.queue import CallbackQueue
+from holdfast.delivery.dispatcher import Dispatcher, DispatcherState
+from holdfast.delivery.entries import SettledBy
+from holdfast.delivery.life import (
+    GONE,
+    OPEN,
+    WITHOUT_CLIENT,
+    SessionInput,
+    SessionState,
+    step,
+)
+from holdfast.delivery.queue import CallbackQueue
 
-if TYPE_CHECKING:
-    from app.delivery.dispatcher import Dispatcher
-
+_WRITTEN: Final = SettledBy.WRITTEN
 NOBODY = "anonymous"
-# No publisher is called so; the server's own messages have an empty name.
+# A name that no publisher has; the server's own messages have an empty one.
 _NOBODY_YET = "/"
 
 
 class Receiver:
-    """One receiver: its queue, what lets that flow, and the patterns that it subscribed to."""
+    """One receiver: its queue, its dispatcher and its subscriptions."""
 
     __slots__ = (
         "acked",
         "authorized_at",
         "dispatcher",
         "exceptions",
-        "is_closed",
         "is_durable",
-        "is_given_up",
         "is_ready",
         "key",
         "last_exception",
         "name",
         "number",
         "queue",
+        "state",
+        "subject",
         "subscriptions",
         "took_before",
         "took_from",
+        "transport",
     )
 
     def __init__(self, queue: CallbackQueue, number: int) -> None:
         self.queue = queue
-        # Tells receivers of one process apart, and names those that have no other name.
+        # Unique within this process; names receivers that have no other name.
         self.number = number
         self.subscriptions: set[str] = set()
-        # Most never need one: theirs would be ALIVE and active all their lives.
+        # How the receiver is connected, or was last; empty if it never was.
+        self.transport = ""
+        # Changed by `advance` only.
+        self.state = SessionState.HANDSHAKEN
+        # Most receivers never need one: it would be ALIVE and active all the time. It is DEAD if
+        # and only if the receiver takes no messages.
         self.dispatcher: Dispatcher | None = None
-        # When its rights were asked again: ids of messages that were accepted before are lower.
+        # When the rights were checked last; messages accepted before have lower ids.
         self.authorized_at = 0
-        # Its queue is kept in the store.
+        # Whether the queue is kept in the store.
         self.is_durable = False
-        # Nothing is delivered to it any more.
-        self.is_closed = False
-        # Closed because it failed: what comes for it yet is dead.
-        self.is_given_up = False
-        # Counted for those that can refuse: what they took, what failed, and with which code last.
+        # Counted for receivers that can refuse: acked messages, failures, and the last failure's
+        # code.
         self.acked = 0
         self.exceptions = 0
         self.last_exception = ""
-        # The publishers of what it took last: the latest, and another one before.
+        # The last two publishers whose messages the receiver accepted.
         self.took_from = self.took_before = _NOBODY_YET
-        # Stands in the hub's list of receivers to be told something when this turn ends.
+        # Whether the hub will look at the queue at the end of this turn.
         self.is_ready = False
         self.go_by(f"{NOBODY}/-{number}")
 
     def go_by(self, key: str) -> None:
-        """This is its name within this deployment: `joe/1`, or one that the server made up."""
+        """Set the session name: `joe/1`, or one that the server made up."""
         self.key = key
-        # Its absolute one, as senders and receivers read it.
+        # The subject that the receiver belongs to.
+        self.subject = intern(key.rpartition("/")[0])
+        # The absolute name, as senders and receivers see it.
         self.name = f"client/{key}"
 
+    def advance(self, seen: SessionInput) -> None:
+        """Change the state. Raises `IllegalTransition`."""
+        self.state = step(self.state, seen)
+        dispatcher = self.dispatcher
+        if dispatcher is not None:
+            if not self.takes_messages:
+                dispatcher.end()
+            elif dispatcher.is_dead:
+                # DEAD is final: the next client brings another.
+                self.dispatcher = None
+
     @property
-    def subject(self) -> str:
-        """Whose receiver it is."""
-        return self.key.rpartition("/")[0]
+    def takes_messages(self) -> bool:
+        """Whether messages may enter the queue."""
+        return self.state in OPEN
+
+    @property
+    def leaves_letters(self) -> bool:
+        """Whether messages that it no longer takes become dead letters."""
+        return not self.takes_messages and self.state is not SessionState.ENDED
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether it has ended."""
+        return self.state in GONE
+
+    @property
+    def has_left(self) -> bool:
+        """Whether it has no client."""
+        return self.state in WITHOUT_CLIENT
+
+    @property
+    def may_return(self) -> bool:
+        """Whether the client of the ended session should begin a new one."""
+        return self.state is SessionState.FAILED
+
+    @property
+    def connection_state(self) -> DispatcherState:
+        """The dispatcher's state, also without a dispatcher."""
+        if not self.takes_messages:
+            return DispatcherState.DEAD
+        return DispatcherState.ALIVE if self.dispatcher is None else self.dispatcher.state
 
     @property
     def person(self) -> str:
-        """Who speaks through it, as far as is known: one may have several receivers."""
+        """The person behind the receiver, as far as known; a person may have several receivers."""
         return self.key if self.subject == NOBODY else self.subject
 
     @property
     def can_refuse(self) -> bool:
-        """Whether more is heard of it than that something was written."""
-        return self.queue.settling is not Settling.WRITTEN
+        """Whether the receiver acknowledges or gives verdicts."""
+        return self.queue.settling is not _WRITTEN
 
     def knows(self, publisher: str) -> bool:
-        """Whether it took something of this publisher lately."""
+        """Return whether the receiver accepted a message of this publisher lately."""
         return publisher == self.took_from or publisher == self.took_before
 
     def flows(self, now: float) -> bool:
-        """Whether its queue may be handed over now."""
+        """Return whether entries may be handed over now."""
         return self.dispatcher is None or self.dispatcher.flows(now)

@@ -1,24 +1,26 @@
-"""From a channel to its receivers."""
+"""Routes: the receivers of each channel."""
 
 from collections.abc import Hashable, Iterator
 from typing import Generic, TypeVar
 
-from app.delivery.channels import Channel
+from holdfast.delivery.channels import Channel
 
 R = TypeVar("R", bound=Hashable)
 
-# The cache is dropped when it holds more channels, or more receivers in all, than this.
+# The cache is dropped when it holds more channels, or more receivers in total, than this.
 _CACHED_CHANNELS = 20_000
 _CACHED_RECEIVERS = 1_000_000
 
 
 class Routes(Generic[R]):
-    """Subscriptions by pattern; the receivers of a channel, each once however many match."""
+    """Subscriptions by pattern; returns each receiver of a channel once, however many match."""
 
     def __init__(self) -> None:
         self._subscribers: dict[str, dict[R, None]] = {}
         self._cache: dict[str, tuple[R, ...]] = {}
         self._cached = 0
+        # The subscriptions of all receivers.
+        self.count = 0
 
     def __contains__(self, pattern: str) -> bool:
         return pattern in self._subscribers
@@ -27,11 +29,14 @@ class Routes(Generic[R]):
         return len(self._subscribers)
 
     def sizes(self) -> Iterator[tuple[str, int]]:
-        """Each pattern with how many subscribed to it."""
+        """Return each pattern with the number of its subscribers."""
         return ((pattern, len(each)) for pattern, each in self._subscribers.items())
 
     def add(self, pattern: Channel, receiver: R) -> None:
-        self._subscribers.setdefault(pattern.name, {})[receiver] = None
+        subscribers = self._subscribers.setdefault(pattern.name, {})
+        if receiver not in subscribers:
+            subscribers[receiver] = None
+            self.count += 1
         self._forget(pattern.name)
 
     def remove(self, pattern: str, receiver: R) -> None:
@@ -39,12 +44,13 @@ class Routes(Generic[R]):
         if subscribers is None or receiver not in subscribers:
             return
         del subscribers[receiver]
+        self.count -= 1
         if not subscribers:
             del self._subscribers[pattern]
         self._forget(pattern)
 
     def receivers(self, channel: Channel) -> tuple[R, ...]:
-        """The receivers of a message on this channel, each once."""
+        """Return the receivers of a message on this channel, each once."""
         try:
             return self._cache[channel.name]
         except KeyError:

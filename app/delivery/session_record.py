@@ -1,4 +1,4 @@
-"""What is remembered of a durable session when its process ends."""
+"""The stored form of a durable session."""
 
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Protocol, Self
@@ -12,7 +12,7 @@ class RecordUnreadable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class HoldRecord:
-    """Whether the session is held back, and why; times are ms since 1970."""
+    """Whether and why the session is held back; times are ms since 1970."""
 
     is_active: bool = True
     reason: str = ""
@@ -22,7 +22,7 @@ class HoldRecord:
 
 
 class Recorded(Protocol):
-    """A session that is to be remembered as it is when the turn ends, however often it changes."""
+    """A session whose state at the end of the turn is to be stored, however often it changes."""
 
     @property
     def key(self) -> str: ...
@@ -39,27 +39,29 @@ class SessionRecord:
     browser: str
     subject: str
     number: int
-    # What the wire calls it: client/joe/1.
+    # Its name on the wire: client/joe/1.
     name: str
-    # What it negotiated in ext.delivery, effective values.
+    # The effective terms that it negotiated in ext.delivery.
     delivery: dict[str, Any]
     acks: bool
-    # Whether its id is nothing without the browser's cookie.
+    # Whether its id is valid only with the browser's cookie.
     needs_cookie: bool = True
-    # Whether a page made it whose origin was known.
+    # Whether a page of a known origin created it.
     is_of_page: bool = False
-    # What shows that it may see what the system tells, as long as its token does; none: it may not.
+    # The proof of its right to system events, valid as long as its token; empty if it has none.
     warrant: str = ""
+    # Who its client has proved to be; None if nobody had to log in.
+    login: dict[str, Any] | None = None
     subscriptions: list[str] = field(default_factory=list)
-    # Those among them whose messages are done when they are written.
+    # The subscriptions whose messages are settled by being written.
     oneway: list[str] = field(default_factory=list)
     batch: int = 0
     seq: int = 0
     hold: HoldRecord = field(default_factory=HoldRecord)
-    # Refused for good under `onUserException: dead`: nothing is delivered until it handshakes.
+    # Refused for good under `onUserException: dead`: nothing is delivered before a new handshake.
     is_given_up: bool = False
     timeout_s: float = 0.0
-    # Somebody granted it that timeout, which may be longer than the server's longest.
+    # Whether the timeout was granted specially; it may exceed the server's limit.
     is_granted: bool = False
     created_ms: int = 0
     seen_ms: int = 0
@@ -68,14 +70,14 @@ class SessionRecord:
         return self
 
     def to_json(self) -> dict[str, Any]:
-        """The record as JSON has it."""
+        """Return the record as JSON has it."""
         record = {each.name: getattr(self, each.name) for each in fields(self)}
         record["hold"] = asdict(self.hold)
         return {"v": VERSION, **record}
 
     @classmethod
     def of_json(cls, given: dict[str, Any]) -> Self:
-        """The record again. Fields of a later version's are ignored, missing ones have defaults."""
+        """Read a record; ignore fields of later versions, use defaults for missing ones."""
         if given.get("v") != VERSION:
             raise RecordUnreadable(f"session record of version {given.get('v')}")
         known = {each.name: given[each.name] for each in fields(cls) if each.name in given}

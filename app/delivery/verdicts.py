@@ -1,23 +1,23 @@
-"""What a receiver says of one message that it was handed: ok, or an error code."""
+"""What a receiver answers to one message: ok, or an error code."""
 
 import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from app.delivery.error_codes import INTERNAL_ERROR, ErrorCode, find
-from app.delivery.numbers import whole
+from holdfast.delivery.error_codes import INTERNAL_ERROR, ErrorCode, find
+from holdfast.delivery.numbers import whole
 
-# A receiver may explain itself at this length (characters) ...
+# The longest text of a receiver, in characters ...
 _LONGEST_TEXT = 1000
-# ... and ask for a pause of at most this.
+# ... and the longest pause that it may ask for.
 _LONGEST_DELAY_MS = 24 * 3_600_000
 _MEMBERS = frozenset(["seq", "state", "errorCode", "message", "delay"])
-# Other names are not repeated in errors.
+# Errors do not repeat other names.
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 
 
 class Verdict(NamedTuple):
-    """A verdict; one that is not ok always has a code that the server can act upon."""
+    """A verdict; unless ok, it has a code that the server can act upon."""
 
     seq: int
     ok: bool
@@ -26,50 +26,50 @@ class Verdict(NamedTuple):
     delay_s: float | None = None
 
 
-class Said(NamedTuple):
-    """What one message of a client says of deliveries."""
+class ClientVerdicts(NamedTuple):
+    """All that one message of a client says about deliveries."""
 
     verdicts: Sequence[Verdict] = ()
-    # What it still works on.
+    # The numbers of the entries that it still works on.
     pending: frozenset[int] = frozenset()
 
 
-SILENT = Said()
+SILENT = ClientVerdicts()
 
 
 class Unreadable(Exception):
-    """What a client said cannot be read; the text is the path of the part that cannot."""
+    """An unreadable verdict; the text is the path of the unreadable part."""
 
 
-def read_said(said: Mapping[str, object], most: int) -> Said:
-    """What `ext.delivery` says of deliveries, with so many verdicts at most.
+def read_client_verdicts(given: Mapping[str, object], most: int) -> ClientVerdicts:
+    """Read the verdicts, `most` at most, and pending numbers of `ext.delivery`.
 
     Raises `Unreadable`.
     """
-    verdicts = read_verdicts(said["verdicts"], most) if "verdicts" in said else ()
-    pending = _read_pending(said["pending"]) if "pending" in said else SILENT.pending
-    return Said(verdicts, pending)
+    verdicts = read_verdicts(given["verdicts"], most) if "verdicts" in given else ()
+    pending = _read_pending(given["pending"]) if "pending" in given else SILENT.pending
+    return ClientVerdicts(verdicts, pending)
 
 
-def read_verdicts(said: object, most: int) -> Sequence[Verdict]:
-    """The elements of a list, so many at most. Raises `Unreadable`."""
-    if type(said) is not list or len(said) > most:
+def read_verdicts(given: object, most: int) -> Sequence[Verdict]:
+    """Read a list of verdicts, `most` at most. Raises `Unreadable`."""
+    if type(given) is not list or len(given) > most:
         raise Unreadable("verdicts")
     verdicts = []
-    for place, element in enumerate(said):
+    for place, element in enumerate(given):
         seq = element.get("seq") if type(element) is dict and len(element) == 2 else None
         if type(seq) is int and element.get("state") == "OK":
-            # By far the most are like this.
+            # The usual case.
             verdicts.append(Verdict(seq, True))
         else:
             verdicts.append(_read(element, place))
     return verdicts
 
 
-def _read_pending(said: object) -> frozenset[int]:
-    if type(said) is not list:
+def _read_pending(given: object) -> frozenset[int]:
+    if type(given) is not list:
         raise Unreadable("pending")
-    seqs = [whole(seq) for seq in said]
+    seqs = [whole(seq) for seq in given]
     if None in seqs:
         raise Unreadable(f"pending[{seqs.index(None)}]")
     return frozenset([seq for seq in seqs if seq is not None])
@@ -81,17 +81,17 @@ def _read(element: object, place: int) -> Verdict:
     seq = whole(element.get("seq"))
     if seq is None:
         raise Unreadable(f"verdicts[{place}].seq")
-    said = element.get("errorCode")
+    code = element.get("errorCode")
     wrong = _wrong_member(element)
     if wrong is not None:
         raise Unreadable(f"verdicts[{place}]{wrong}")
-    if said is None and element.get("state") == "OK":
+    if code is None and element.get("state") == "OK":
         return Verdict(seq, ok=True)
-    return _refusal(seq, said, element.get("message") or "", element.get("delay"))
+    return _refusal(seq, code, element.get("message") or "", element.get("delay"))
 
 
-def _refusal(seq: int, said: object, text: str, delay: object) -> Verdict:
-    name = said if type(said) is str else ""
+def _refusal(seq: int, given: object, text: str, delay: object) -> Verdict:
+    name = given if type(given) is str else ""
     code = find(name)
     acted = normalise(code)
     if acted is not code and name:
@@ -101,7 +101,7 @@ def _refusal(seq: int, said: object, text: str, delay: object) -> Verdict:
 
 
 def _wrong_member(element: dict[str, object]) -> str | None:
-    """The member that means nothing: who ignores it may take a refusal for consent."""
+    """Return the unknown member: to ignore it could turn a refusal into consent."""
     for name, value in element.items():
         if name not in _MEMBERS:
             return f".{name}" if _NAME.fullmatch(name) else ""
@@ -113,7 +113,7 @@ def _wrong_member(element: dict[str, object]) -> str | None:
 
 
 def normalise(code: ErrorCode | None) -> ErrorCode:
-    """What the server acts upon: receivers speak of themselves and of the connection only."""
+    """Return the code to act upon: receivers may report only `user` and `communication` codes."""
     if code is not None and code.family in ("user", "communication"):
         return code
     return INTERNAL_ERROR

@@ -1,64 +1,66 @@
-"""Events of one node on their way into a frame: what happens alike becomes one row."""
+"""Collects events of one node for a frame; equal events become one row."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Unpack
 
-from app.journal.columns import Columns, Publication, Row, Told, Why
-from app.journal.frame import Head, encode
-from app.journal.schema import VERSION
+from holdfast.journal.columns import Columns, DecodedNote, FailureDetails, Publication, Row
+from holdfast.journal.frame import Head, encode
+from holdfast.journal.schema import VERSION
 
 if TYPE_CHECKING:
-    from app.delivery.messages import Message
+    from holdfast.delivery.messages import Message
 
 
 class FrameBuilder:
-    """Collects events until `frame` is asked for, which begins the next one.
+    """Collects events until `frame` returns them and begins the next frame.
 
-    Times are microseconds since 1970, receivers are told by their names in the store. Of messages
-    no more than their ids and channels is remembered.
+    Times are microseconds since 1970; receivers are known by their session names. Of messages only
+    ids and channels are kept.
     """
 
-    __slots__ = ("_latest", "_told", "columns", "node")
+    __slots__ = ("_latest", "_waiting_notes", "columns", "node", "waiting_rows")
 
     def __init__(self, node: str) -> None:
         self.node = node
-        # What notes tell, and no column has yet.
-        self._told: list[Told] = []
+        # Events of notes that are in no column yet.
+        self._waiting_notes: list[DecodedNote] = []
+        self.waiting_rows = 0
         self._begin()
 
     def _begin(self) -> None:
         self.columns = Columns()
-        # The row of each kind that the next event may join.
+        # The latest row of each kind, which the next event may join.
         self._latest: dict[str, Row] = {}
 
     @property
     def count(self) -> int:
-        """How many events there are."""
+        """The number of events."""
         return self.columns.count
 
     @property
     def weight(self) -> int:
-        """How much there is to be written, in rows."""
+        """The number of rows to be written."""
         return self.columns.weight
 
-    def tell(self, told: Told) -> None:
-        """What a note tells: with the next ones, or before what is told of one receiver alone."""
-        self._told.append(told)
+    def add_note(self, note: DecodedNote) -> None:
+        """Add the events of a note, to be taken in with others."""
+        self._waiting_notes.append(note)
+        self.waiting_rows += len(note[0]) + len(note[1])
 
     def take_in(self) -> None:
-        """One behind the other notes cost half of what they do one by one between other things."""
-        if not self._told:
+        """Put collected notes into columns; in a row they cost half as much as one by one."""
+        if not self._waiting_notes:
             return
         columns = self.columns
-        waiting, self._told = self._told, []
+        waiting, self._waiting_notes, self.waiting_rows = self._waiting_notes, [], 0
         for published, rows in waiting:
             for publication in published:
-                columns.tell_published(publication)
+                columns.add_published(publication)
             for row in rows:
-                columns.tell(row)
+                columns.add_row(row)
 
     def published(self, message: "Message", copies: int, kept: int = 0) -> None:
-        """So many receivers are to get it; so many of them have it in the store."""
+        """Note a publish: the number of receivers, and of those with a copy in the store."""
         columns = self.columns
         place = columns.places.message(message)
         size = _size_of(message, kept)
@@ -71,43 +73,27 @@ class FrameBuilder:
         receiver: str,
         at: int,
         attempt: int | None = None,
+        why: FailureDetails | None = None,
     ) -> None:
-        """This happened to these messages and this receiver."""
+        """Note an event of these messages and this receiver, with its reason if any."""
         for message in messages:
             self.columns.places.message(message)
-        self.happened(kind, [message.id for message in messages], receiver, at, attempt)
+        self.happened(kind, [message.id for message in messages], receiver, at, attempt, why)
 
     def happened(
-        self, kind: str, ids: Sequence[int], receiver: str, at: int, attempt: int | None = None
-    ) -> None:
-        """The same, of messages of which nothing else is known here."""
-        if ids:
-            self._join(kind, ids, receiver, at, attempt, None)
-
-    def explained(
-        self,
-        kind: str,
-        message: "Message",
-        receiver: str,
-        at: int,
-        attempt: int | None = None,
-        **why: Unpack[Why],
-    ) -> None:
-        """This happened to one message and one receiver, and there is more to be said."""
-        self.columns.places.message(message)
-        self._join(kind, [message.id], receiver, at, attempt, why)
-
-    def _join(
         self,
         kind: str,
         ids: Sequence[int],
         receiver: str,
         at: int,
-        attempt: int | None,
-        why: Why | None,
+        attempt: int | None = None,
+        why: FailureDetails | None = None,
     ) -> None:
-        """One row for all receivers of whom there is nothing else to be said."""
+        """Note an event of messages that are known only by id."""
+        if not ids:
+            return
         self.take_in()
+        # All receivers without details of their own share one row.
         row = self._latest.get(kind)
         if row is not None and row[1] == ids and row[2] == attempt and row[3] == why:
             row[4].append(receiver)
@@ -116,6 +102,31 @@ class FrameBuilder:
         else:
             self._latest[kind] = row = (kind, ids, attempt, why, [receiver], [at])
             self.columns.begin(row)
+
+    def explained(
+        self,
+        kind: str,
+        message: "Message",
+        receiver: str,
+        at: int,
+        attempt: int | None = None,
+        **why: Unpack[FailureDetails],
+    ) -> None:
+        """Note an event of one message and one receiver, with details."""
+        self.delivered(kind, (message,), receiver, at, attempt, why)
+
+    def shared(
+        self,
+        kind: str,
+        message: "Message",
+        receivers: list[str],
+        at: int,
+        why: FailureDetails | None,
+    ) -> None:
+        """Note an event of one message and all of these receivers."""
+        self.columns.places.message(message)
+        self.take_in()
+        self.columns.add_row((kind, [message.id], None, why, receivers, [at]))
 
     def changed(
         self,
@@ -127,11 +138,11 @@ class FrameBuilder:
         channel: str | None = None,
         number: int | None = None,
     ) -> None:
-        """This happened to a session, a channel, the node or the journal."""
+        """Note a change of a session, a channel, the node or the journal."""
         self.columns.change(kind, at, what, name, channel, number)
 
     def frame(self) -> bytes:
-        """All that was told since the last one; b"" if that is nothing."""
+        """Return all events since the last frame; b"" if there are none."""
         self.take_in()
         columns = self.columns
         if not columns.count:
@@ -142,11 +153,11 @@ class FrameBuilder:
 
 
 def publication_of(message: "Message", copies: int, kept: int) -> Publication:
-    """What the journal says of a publish."""
+    """Return the journal's record of a publish."""
     size, priority = _size_of(message, kept), message.priority
     return message.id, copies, kept, size, priority, message.sender, message.channel
 
 
 def _size_of(message: "Message", kept: int) -> int:
-    # Of what is kept the store has told: then this is about more receivers of the same.
+    # The publish of a stored message is reported by its note: this is about further receivers.
     return len(message.wire) if kept or not message.is_durable else 0

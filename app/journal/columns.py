@@ -1,15 +1,15 @@
-"""Columns of a frame in the making."""
+"""The columns of a frame that is being built."""
 
 from collections.abc import Sequence
 from typing import Any, TypedDict, cast
 
-from app.journal.frame import USUAL_PRIORITY, Body, Changed, Delivered, Published
-from app.journal.places import NOBODY, Place, Places
-from app.journal.schema import NS_PER_US
+from holdfast.journal.frame import USUAL_PRIORITY, Body, Changed, Delivered, Published
+from holdfast.journal.interning import NOBODY, Interning, Place
+from holdfast.journal.schema import NS_PER_US
 
 
-class Why(TypedDict, total=False):
-    """What else is to be said of a failure, or of a replay."""
+class FailureDetails(TypedDict, total=False):
+    """The details of a failure or of a replay."""
 
     code: str
     letter: int
@@ -17,21 +17,22 @@ class Why(TypedDict, total=False):
     generation: int
 
 
-_NO_REASON: Why = {}
+_NO_REASON: FailureDetails = {}
 
-# Id of the message, copies, how many of these are kept, bytes, priority, sender, channel.
+# Message id, copies, stored copies, bytes, priority, sender, channel.
 Publication = tuple[int, int, int, int, int, str, str]
-# Kind, ids of messages, attempt, reason, names of receivers and a time for each, or one for all.
-Row = tuple[str, Sequence[int], int | None, Why | None, list[str], list[int]]
-# What was published and what else happened.
-Told = tuple[list[Publication], list[Row]]
+# Kind, message ids, attempt, reason, receiver names, and a time for each or one for all.
+Row = tuple[str, Sequence[int], int | None, FailureDetails | None, list[str], list[int]]
+# Publishes and other events.
+DecodedNote = tuple[list[Publication], list[Row]]
 
 
 class Columns:
-    """They grow while things happen: to come back to what was remembered of them, when it had left
-    the processor's cache, cost more than all the rest.
+    """Columns of a frame, filled as events happen.
 
-    Times are microseconds since 1970; in the frame they are told from the first of them.
+    Filling them later would cost more than everything else, because the data would have left the
+    processor's cache. Times are microseconds since 1970; in the frame they are relative to the
+    first one.
     """
 
     __slots__ = (
@@ -56,51 +57,51 @@ class Columns:
     )
 
     def __init__(self) -> None:
-        self.places = Places()
-        # How many events there are, the earliest and the latest.
+        self.places = Interning()
+        # The number of events, and the times of the earliest and the latest.
         self.count = self.first = self.last = 0
         self._published: list[Place] = []
         self._copies: list[int] = []
         self._sizes: list[int] = []
         self._by: list[Place] = []
-        # By rows, unless they are as most.
+        # By row, unless the usual value applies.
         self._kept: dict[int, int] = {}
         self._priorities: dict[int, int] = {}
         self._kinds: list[str] = []
         # The place of the only message, or a list.
         self._messages: list[Any] = []
         self._groups: list[Place] = []
-        # A time for all receivers, or a list of one for each.
+        # One time for all receivers, or a list with one for each.
         self._times: list[Any] = []
         self._attempts: list[int | None] = []
-        # By rows.
-        self._why: dict[int, Why] = {}
+        # By row.
+        self._why: dict[int, FailureDetails] = {}
         self._begun: dict[int, list[str]] = {}
         self._changed: dict[str, list[Any]] = {}
 
     @property
     def weight(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return len(self._published) + len(self._kinds) + len(self._changed.get("t", ()))
 
     def see(self, at: int, events: int) -> None:
-        """So many events more, one of them then."""
+        """Count `events` more, one of them at this time."""
         self.count += events
         if not self.first or at < self.first:
             self.first = at
         if at > self.last:
             self.last = at
 
-    def tell_published(self, told: Publication) -> None:
-        """This was published."""
-        id, copies, kept, size, priority, sender, channel = told
+    def add_published(self, publication: Publication) -> None:
+        """Add a publish of a note."""
+        id, copies, kept, size, priority, sender, channel = publication
         place = self.places.named(id, channel)
         self.publish(place, id, copies, kept, size, priority, sender)
 
     def publish(
         self, place: Place, id: int, copies: int, kept: int, size: int, priority: int, sender: str
     ) -> None:
-        """The message with this id, which has this place, was published."""
+        """Add a publish of the message with this id and place."""
         self.see(id // NS_PER_US, 1)
         if kept:
             self._kept[len(self._published)] = kept
@@ -120,7 +121,7 @@ class Columns:
         attempt: int | None,
         events: int,
     ) -> None:
-        """This happened to these messages and this group, which are so many events."""
+        """Add a row for these messages and this group; it counts as `events` events."""
         self.see(at, events)
         self._kinds.append(kind)
         self._messages.append(messages)
@@ -128,8 +129,8 @@ class Columns:
         self._times.append(at)
         self._attempts.append(attempt)
 
-    def tell(self, row: Row) -> None:
-        """This happened."""
+    def add_row(self, row: Row) -> None:
+        """Add a row of a note."""
         kind, ids, attempt, why, names, times = row
         places, events = self.places, len(ids) * len(names)
         self.deliver(kind, places.messages(ids), places.group(names), times[0], attempt, events)
@@ -140,7 +141,7 @@ class Columns:
             self._why[len(self._kinds) - 1] = why
 
     def begin(self, row: Row) -> None:
-        """This happens to one receiver, and is to happen to others: put them into the row."""
+        """Begin a row with one receiver, which others will join."""
         kind, ids, attempt, why, names, times = row
         self.deliver(kind, self.places.messages(ids), NOBODY, times[0], attempt, len(ids))
         self._times[-1] = times
@@ -157,7 +158,7 @@ class Columns:
         channel: str | None,
         number: int | None,
     ) -> None:
-        """This changed."""
+        """Add a change."""
         self.see(at, 1)
         row = {
             "kind": kind,
@@ -171,7 +172,7 @@ class Columns:
             self._changed.setdefault(column, []).append(value)
 
     def body(self) -> Body:
-        """All columns, as the frame has them."""
+        """Return all columns in the form of the frame."""
         first, places = self.first, self.places
         body = Body()
         if self._published:
@@ -228,7 +229,7 @@ class Columns:
 
 
 def _since(first: int, at: int | list[int]) -> int | list[int]:
-    """One time for all if they have the same."""
+    """Return times relative to the first; one time if all are equal."""
     if isinstance(at, int):
         return at - first
     if at[0] == at[-1] and len(set(at)) == 1:

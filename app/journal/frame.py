@@ -1,8 +1,8 @@
-"""Frames: events of one node, as columns, in the bytes that the store keeps.
+"""Frames: the events of one node as columns, encoded for the store.
 
-A frame is a line of JSON, `{"v":2,"node":"a","n":500,"t0":...,"t1":...}`, and its body: JSON that
-is compressed by zlib if it is long. The line is enough to count, to look for gaps and to pass over
-what is too old. The body's columns are said in `Body`.
+A frame is a line of JSON, `{"v":2,"node":"a","n":500,"t0":...,"t1":...}`, and its body: JSON,
+compressed by zlib if it is long. The line suffices to count events, to find gaps, and to skip
+frames that are too old. `Body` describes the columns.
 """
 
 import zlib
@@ -10,23 +10,23 @@ from typing import Any, Final, NamedTuple, TypedDict, cast
 
 import orjson
 
-from app.journal.schema import VERSION
+from holdfast.journal.schema import VERSION
 
-# Below this, compression costs more time than room; a compressed body never begins with a brace.
+# Compressing less costs more time than it saves room; a compressed body never begins with `{`.
 _PLAIN = 500
-# Less than the usual: making room took most of the time, and no byte fewer came of it.
+# Below zlib's defaults: its allocations took most of the time, and output was not smaller.
 _WINDOW_BITS, _MEMORY_LEVEL = 13, 7
-# Beyond what any server writes: a few bytes could unfold into all memory.
+# More than any server writes; a few bytes could otherwise decompress into all memory.
 _LONGEST = 64 * 1024 * 1024
 _HEAD = 1024
 _NUMBERS = ("n", "t0", "t1")
-# What is true of most messages, of which `published` then says nothing: it must not change.
+# `published` omits the usual values; they must not change.
 USUAL_PRIORITY: Final = 5
 USUALLY = {"kept": 0, "priority": USUAL_PRIORITY}
 
 
 class FrameUnreadable(ValueError):
-    """Not a frame, not a whole one, or one of a later version; the text says which."""
+    """Not a frame, not a complete one, or one of a later version; the text says which."""
 
 
 class Head(NamedTuple):
@@ -34,46 +34,46 @@ class Head(NamedTuple):
 
     v: int
     node: str
-    # Events, all told.
+    # The number of events.
     n: int
-    # The earliest and the latest; if the clock was put back meanwhile, some may lie outside.
+    # The earliest and the latest time; if the clock was set back, some events may lie outside.
     t0: int
     t1: int
 
 
 class Messages(TypedDict, total=False):
-    """The messages that events of this frame are about, each once; events have their places."""
+    """The messages of this frame, each once; events refer to them by place."""
 
     # Nanoseconds after t0.
     id: list[int]
-    # Places among the channels; -1: not known here.
+    # Places among the channels; -1 if unknown here.
     channel: list[int]
-    # Places among the names; missing if this node has received them all.
+    # Places among the names; missing if this node received them all.
     origin: list[int]
 
 
 class Published(TypedDict, total=False):
-    """A row for each publish, at the time that the message's id says.
+    """A row for each publish, at the time in the message's id.
 
-    That is when it was received, but for a clock that was put back: ids rise. `message` and `by`
-    are places, `by` -1 is the server itself.
+    That is the time of receipt, unless the clock was set back: ids always ascend. `message` and
+    `by` are places; `by` -1 is the server itself.
     """
 
     message: list[int]
     copies: list[int]
     size: list[int]
     by: list[int]
-    # Missing if all are as most.
+    # Missing if all have the usual value.
     kept: list[int]
     priority: list[int]
 
 
 class Delivered(TypedDict, total=False):
-    """A row for what happened alike to some messages and some receivers.
+    """A row for equal events of some messages and some receivers.
 
-    It is as many events as it has messages, times receivers in its group: message by message, all
-    receivers of each. A single message stands there without its list; `t` has a list with a time
-    for each receiver, or one for all. From `attempt` on, columns that no row has are missing.
+    It stands for as many events as messages times receivers in the group: message by message, all
+    receivers of each. A single message stands without a list; `t` is a list with a time for each
+    receiver, or one time for all. Columns from `attempt` on are missing if no row has a value.
     """
 
     kind: list[str]
@@ -89,7 +89,7 @@ class Delivered(TypedDict, total=False):
 
 
 class Changed(TypedDict, total=False):
-    """A row for each change of a session, a channel or a node; a place of -1 is none."""
+    """A row for each change of a session, a channel or a node; a place of -1 means none."""
 
     kind: list[str]
     t: list[int]
@@ -100,10 +100,10 @@ class Changed(TypedDict, total=False):
 
 
 class Body(TypedDict, total=False):
-    """Blocks that have no rows are missing."""
+    """The blocks of a frame; those without rows are missing."""
 
     names: list[str]
-    # Receivers to whom things happen together: places among the names.
+    # Receivers that share events, as places among the names.
     groups: list[list[int]]
     channels: list[str]
     messages: Messages
@@ -120,7 +120,7 @@ class Frame(NamedTuple):
 
 
 def encode(head: Head, body: Body) -> bytes:
-    """The bytes of a frame."""
+    """Encode a frame."""
     line = orjson.dumps(head._asdict(), option=orjson.OPT_APPEND_NEWLINE)
     columns = orjson.dumps(body)
     if len(columns) < _PLAIN:
@@ -130,7 +130,7 @@ def encode(head: Head, body: Body) -> bytes:
 
 
 def decode_head(frame: bytes) -> Head:
-    """What a frame says of itself; nothing else of it is looked at."""
+    """Decode the first line of a frame and ignore the rest."""
     line, end, _ = frame[:_HEAD].partition(b"\n")
     try:
         given = orjson.loads(line) if end else None
@@ -148,18 +148,18 @@ def decode_head(frame: bytes) -> Head:
 
 
 def decode(frame: bytes) -> Frame:
-    """The frame again, or one clear error."""
+    """Decode a frame; raise `FrameUnreadable` if that is impossible."""
     head = decode_head(frame)
     given = _columns(frame[frame.index(b"\n") + 1 :])
     if not isinstance(given, dict):
         raise FrameUnreadable("a frame whose body has no columns")
     body = cast("Body", given)
     try:
-        told = count(body)
+        events = count(body)
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
         raise FrameUnreadable("a frame whose columns do not fit together") from error
-    if told != head.n:
-        raise FrameUnreadable(f"a frame of {head.n} events has {told}")
+    if events != head.n:
+        raise FrameUnreadable(f"a frame of {head.n} events has {events}")
     return Frame(head, body)
 
 
@@ -179,15 +179,15 @@ def _columns(packed: bytes) -> Any:  # noqa: ANN401 - JSON until it has been loo
 
 
 def count(body: Body) -> int:
-    """How many events the columns are, if each block's are as long as each other."""
+    """Return the number of events; raise an error if the columns of a block differ in length."""
     _rows(body, "messages")
-    told = _rows(body, "published") + _rows(body, "changed")
+    events = _rows(body, "published") + _rows(body, "changed")
     if _rows(body, "delivered"):
         delivered = body["delivered"]
         sizes = [len(group) for group in body["groups"]]
         for messages, group in zip(delivered["messages"], delivered["receivers"], strict=True):
-            told += sizes[group] * (len(messages) if isinstance(messages, list) else 1)
-    return told
+            events += sizes[group] * (len(messages) if isinstance(messages, list) else 1)
+    return events
 
 
 def _rows(body: Body, name: str) -> int:

@@ -1,44 +1,49 @@
-"""The events of a node on their way into the journal: in frames, bounded."""
+"""Writes the events of a node into the journal, in bounded frames."""
 
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Protocol
 
-from app.delivery.witness import Watch
-from app.journal.builder import FrameBuilder
-from app.journal.columns import Told
-from app.journal.schema import FULL, PATIENCE_S, Kind
+from holdfast.journal.builder import FrameBuilder
+from holdfast.journal.columns import DecodedNote
+from holdfast.journal.journal_clock import JournalClock
+from holdfast.journal.schema import FULL, PATIENCE_S, Kind
 
 log = logging.getLogger(__name__)
 
-# What may wait for the store to come back.
+# The most bytes that may wait for the store to return.
 _MOST_BYTES = 8 * 1024 * 1024
+# Fewer rows of notes may wait for their frame; one may have thousands of events.
+_MANY = 100
 
 
 class Outlet(Protocol):
-    """Writes frames into the journal in the order in which it gets them, each once."""
+    """Writes frames into the journal in order, each once."""
 
     @property
-    def has_room(self) -> bool:
-        """Whether the store is there and takes more."""
+    def is_available(self) -> bool:
+        """Whether the store is available and has room."""
         ...
 
-    def write(self, frame: bytes, notes: Sequence[int]) -> None:
-        """The frame tells of these notes, too, which then go."""
+    def write_frame(
+        self, frame: bytes, notes: Sequence[int], refused: Callable[[], None] | None = None
+    ) -> None:
+        """Write a frame and remove the notes that it includes, or call `refused`."""
         ...
 
 
 class Journal(FrameBuilder):
-    """A builder whose frames leave by themselves.
+    """A builder that sends its frames by itself.
 
-    The shell calls `beat` ten times a second. While the store is away frames wait; when they
-    fill their room, what comes then is dropped and counted, and the journal says so.
+    The web layer calls `beat` ten times a second. While the store is unavailable, frames wait. When
+    their room is full, further events are dropped and counted, and the journal reports them.
 
     Args:
-        now: The loop's time, as of `beat` and `flush`.
+        now: The loop's time, as in `beat` and `flush`.
         now_ns: Nanoseconds since 1970.
-        most_bytes: How many bytes of frames may wait.
+        most_bytes: The most bytes of frames that may wait.
     """
 
     __slots__ = (
@@ -49,9 +54,9 @@ class Journal(FrameBuilder):
         "_notes",
         "_outlet",
         "_waiting",
+        "clock",
         "dropped",
-        "dropped_untold",
-        "watch",
+        "dropped_unreported",
     )
 
     def __init__(
@@ -65,77 +70,83 @@ class Journal(FrameBuilder):
     ) -> None:
         super().__init__(node)
         self._outlet = outlet
-        self.watch = Watch(now_ns)
+        self.clock = JournalClock(now_ns)
         self._most_bytes = most_bytes
-        self._waiting: deque[tuple[bytes, list[int]]] = deque()
+        # Frames with their notes and the numbers of their events.
+        self._waiting: deque[tuple[bytes, list[int], int]] = deque()
         self._bytes = 0
-        # Events that are in no frame: ever, and those that the journal has not told of.
-        self.dropped = self.dropped_untold = 0
+        # Events that are in no frame: in total, and those that the journal has not reported yet.
+        self.dropped = self.dropped_unreported = 0
         self._dropped_at = 0
-        # Notes in the store that the next frame takes the place of.
+        # Notes in the store that the next frame includes.
         self._notes: list[int] = []
-        # When what there is leaves at the latest.
+        # When the collected events are sent at the latest.
         self._due = now + PATIENCE_S
 
-    def replace(self, note: int, told: Told) -> None:
-        """The next frame tells what this note in the store does, and takes its place."""
-        self._notes.append(note)
-        self.tell(told)
+    def replace(self, number: int, note: DecodedNote) -> None:
+        """Include the events of this note in the next frame, which then replaces it."""
+        self._notes.append(number)
+        self.add_note(note)
 
     def now_us(self) -> int:
-        """The time, as it is told of events."""
-        return self.watch.look()
+        """Return the time of an event that happens now."""
+        return self.clock.look()
 
     def beat(self, now: float) -> None:
-        """Time has passed: what makes a whole frame leaves, or has waited for company."""
-        self.take_in()
+        """Advance the clock; send a frame that is full or has waited long enough."""
+        if self.waiting_rows >= _MANY:
+            self.take_in()
         if now >= self._due or self.weight >= FULL:
             self.flush(now)
 
     def flush(self, now: float) -> None:
-        """All that was told leaves, if the store is there."""
+        """Send all events if the store is available."""
         self._due = now + PATIENCE_S
-        self.take_in()
-        self._leave()
+        self.leave()
 
-    def _leave(self) -> None:
-        if self._outlet.has_room:
+    def leave(self) -> None:
+        """Send all events before anybody waits for them."""
+        self.take_in()
+        if self._outlet.is_available:
             self._send()
         elif self.count:
             self._keep()
 
     def _send(self) -> None:
         while self._waiting:
-            self._outlet.write(*self._waiting.popleft())
+            self._write(*self._waiting.popleft())
         self._bytes = 0
-        if self.dropped_untold:
-            log.error("%d events of the journal were lost", self.dropped_untold)
-            self.changed(Kind.DROPPED, self._dropped_at, "buffer", number=self.dropped_untold)
-            self.dropped_untold = 0
-        frame = self.frame()
+        if self.dropped_unreported:
+            log.error("%d journal events were lost", self.dropped_unreported)
+            self.changed(Kind.DROPPED, self._dropped_at, "buffer", number=self.dropped_unreported)
+            self.dropped_unreported = 0
+        count, frame = self.count, self.frame()
         if frame:
             notes, self._notes = self._notes, []
-            self._outlet.write(frame, notes)
+            self._write(frame, notes, count)
+
+    def _write(self, frame: bytes, notes: Sequence[int], count: int) -> None:
+        self._outlet.write_frame(frame, notes, partial(self.miss, count))
 
     def _keep(self) -> None:
         count, since = self.count, self.columns.first
         frame = self.frame()
-        if self._bytes + len(frame) <= self._most_bytes and not self.dropped_untold:
+        if self._bytes + len(frame) <= self._most_bytes and not self.dropped_unreported:
             notes, self._notes = self._notes, []
-            self._waiting.append((frame, notes))
+            self._waiting.append((frame, notes, count))
             self._bytes += len(frame)
             return
-        # What comes behind a gap goes as well: who reads may trust what came before it.
-        if not self.dropped_untold:
-            log.error("the journal has no room while the store is away: events are lost")
+        # Frames after a gap are dropped too: readers may trust what comes before the gap.
+        if not self.dropped_unreported:
+            log.error("the store is unavailable and the journal's buffer is full: events are lost")
             self._dropped_at = since
         self.dropped += count
-        self.dropped_untold += count
+        self.dropped_unreported += count
 
     def miss(self, events: int) -> None:
-        """So many were in a frame that the store has refused."""
-        if not self.dropped_untold:
-            log.error("the store takes no frames of the journal: events are lost")
+        """Count the events of a frame that the store refused."""
+        if not self.dropped_unreported:
+            log.error("the store refuses journal frames: events are lost")
             self._dropped_at = self.now_us()
         self.dropped += events
-        self.dropped_untold += events
+        self.dropped_unreported += events

@@ -1,69 +1,120 @@
-"""What happens most: publishes, and that the same happened to many receivers at a time."""
+"""Notes: the events of a store call, kept in the store until a frame includes them.
 
+A note is JSON: the version, publishes, and rows in the form of the frame builder.
+"""
+
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from app.delivery.witness import Handouts, Intake, Watch
+import orjson
+
+from holdfast.delivery.counters import Reason
+from holdfast.delivery.outcomes import Outcome, Way
+from holdfast.journal.columns import DecodedNote, FailureDetails, Row
+from holdfast.journal.schema import VERSION, Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from holdfast.delivery.dead_letters import DeadLetter
+    from holdfast.delivery.marks import BatchMark
 
-    from app.delivery.messages import Message
-    from app.delivery.receivers import Receiver
-    from app.journal.builder import FrameBuilder
-    from app.journal.columns import Columns
-    from app.journal.places import Place
-
-
-class PublishNotes(Intake):
-    """What was published is told by the next frame."""
-
-    __slots__ = ("_builder",)
-
-    def __init__(self, builder: "FrameBuilder") -> None:
-        self._builder = builder
-
-    def add(self, message: "Message", copies: int) -> None:
-        if copies or not message.is_durable:
-            self._builder.published(message, copies)
+# The journal's event for each outcome; none if there never was a copy.
+KINDS: Mapping[Way, str] = {
+    Way.ACKED: Kind.ACKED,
+    Way.EXPIRED: Kind.EXPIRED,
+    Way.DISCARDED: Kind.DISCARDED,
+}
 
 
-class CrowdNotes(Handouts):
-    """What is given out, or acknowledged, is told by the next frame."""
+def why_of(outcome: Outcome) -> FailureDetails | None:
+    """Return the reason as details, if there is one."""
+    return None if outcome.reason is None else FailureDetails(code=outcome.reason.value)
 
-    __slots__ = ("_attempt", "_builder", "_columns", "_crowds", "_kind")
 
-    def __init__(
-        self, builder: "FrameBuilder", watch: Watch, kind: str, attempt: int | None = None
-    ) -> None:
-        super().__init__(watch, are_acks=attempt is None)
-        self._builder = builder
-        self._kind = kind
-        self._attempt = attempt
-        # Of this frame: receivers and their group, by the first of them.
-        self._columns: Columns | None = None
-        self._crowds: dict[str, tuple[list[Receiver], Place]] = {}
+def packed(note: DecodedNote) -> bytes:
+    """Encode a note for the store."""
+    published, rows = note
+    return orjson.dumps((VERSION, published, rows))
 
-    def tell(self, messages: "Sequence[Message]", receivers: "list[Receiver]", at: int) -> None:
-        columns = self._builder.columns
-        if columns is not self._columns:
-            # Nobody who has gone is kept in memory for long.
-            self._columns = columns
-            self._crowds.clear()
-        places, count = columns.places, len(messages)
-        told = places.message(messages[0])
-        if count > 1:
-            told = [places.message(each) for each in messages]
-        group = self._group(receivers, columns)
-        columns.deliver(self._kind, told, group, at, self._attempt, count * len(receivers))
 
-    def _group(self, receivers: "list[Receiver]", columns: "Columns") -> "Place":
-        """Very often they are those of before."""
-        first = receivers[0].key
-        if len(receivers) == 1:
-            return columns.places.single(first)
-        crowd = self._crowds.get(first)
-        if crowd is not None and crowd[0] == receivers:
-            return crowd[1]
-        group = columns.places.new_group([receiver.key for receiver in receivers])
-        self._crowds[first] = receivers, group
-        return group
+def unpacked(note: bytes) -> DecodedNote:
+    """Decode a note; raise `ValueError` if it is unreadable or of another version."""
+    version, published, rows = orjson.loads(note)
+    if version != VERSION:
+        raise ValueError(f"a note of version {version}")
+    return (
+        [
+            (id, copies, kept, size, priority, sender, channel)
+            for id, copies, kept, size, priority, sender, channel in published
+        ],
+        [(kind, ids, attempt, why, keys, at) for kind, ids, attempt, why, keys, at in rows],
+    )
+
+
+def handed_over(batches: "Mapping[str, BatchMark]", at: int) -> list[Row]:
+    """Return the rows of first hand-overs."""
+    rows: list[Row] = []
+    last: Sequence[int] = ()
+    keys: list[str] = []
+    for key, batch in batches.items():
+        ids = batch.ids
+        if ids == last:
+            keys.append(key)
+        else:
+            last, keys = ids, [key]
+            rows.append((Kind.HANDED, ids, 1, None, keys, [at]))
+    return rows
+
+
+def handed_again(hand_overs: Mapping[str, Sequence[tuple[int, int]]], at: int) -> list[Row]:
+    """Return the rows of hand-overs with repeats: message ids and attempt numbers."""
+    rows: list[Row] = []
+    for key, attempts in hand_overs.items():
+        for id, attempt in attempts:
+            kind = Kind.HANDED if attempt == 1 else Kind.REDELIVERED
+            rows.append((kind, [id], attempt, None, [key], [at]))
+    return rows
+
+
+def settled(entries: Mapping[int, Sequence[str]], outcome: Outcome, at: int) -> list[Row]:
+    """Return the rows of settled messages: for each id, the sessions."""
+    kind = KINDS.get(outcome.way)
+    if kind is None:
+        return []
+    rows: list[Row] = []
+    last: Sequence[str] = ()
+    ids: list[int] = []
+    for id, keys in entries.items():
+        if keys == last:
+            ids.append(id)
+        else:
+            last, ids = keys, [id]
+            rows.append((kind, ids, None, why_of(outcome), [*keys], [at]))
+    return rows
+
+
+def dead(letters: "Sequence[tuple[DeadLetter, str | None]]", at: int) -> list[Row]:
+    """Return the rows of dead letters."""
+    rows: list[Row] = []
+    for letter, _ in letters:
+        why = FailureDetails(
+            code=letter.code, letter=int(letter.id), fingerprint=letter.fingerprint
+        )
+        rows.append((Kind.DEAD, [letter.message], letter.attempt_count, why, [letter.key], [at]))
+    return rows
+
+
+def left(sessions: Mapping[str, Sequence[int]], at: int) -> list[Row]:
+    """Return the rows of sessions that ended, with the messages that waited for them."""
+    why = FailureDetails(code=Reason.SESSION_ENDED.value)
+    return [
+        (Kind.DISCARDED, list(ids), None, why, [key], [at]) for key, ids in sessions.items() if ids
+    ]
+
+
+def replayed(letters: "Sequence[tuple[DeadLetter, str]]", at: int) -> bytes:
+    """Return the note of letters that become messages for these sessions: a line for each."""
+    lines = [b"[%d,[],[" % VERSION]
+    for letter, key in letters:
+        why = FailureDetails(letter=int(letter.id), generation=letter.generation + 1)
+        lines.append(orjson.dumps((Kind.REPLAYED, [letter.message], None, why, [key], [at])))
+    return b"\n".join(lines)

@@ -1,38 +1,37 @@
-"""What the journal tells: the kinds of events, and the table that its frames unfold into.
+"""The schema of the journal: the kinds of events, and the table that frames unfold into.
 
-Never data and never credentials. Readers keep kinds that they do not know and pass over columns
-that they do not know, so both may be added; the version changes when the meaning of one does.
+It never contains data or credentials. Readers keep unknown kinds and ignore unknown columns, so
+both may be added; the version changes when a meaning changes.
 """
 
 from typing import Final, NamedTuple
 
 VERSION = 2
-# Rows that make a frame, a tenth of a second later: by itself it costs as much as a hundred rows.
+# The rows that make a frame a tenth of a second later; a frame itself costs as much as 100 rows.
 FULL = 2000
-# A frame with more events is not believed.
+# A frame with more events is rejected.
 MOST_EVENTS: Final = 1_000_000
-# How long (seconds) they may: what an ordinary store may lose, too, when its machine dies.
+# How long events may wait, in seconds: as much as an ordinary store loses if its machine fails.
 PATIENCE_S = 1.0
-# Ids of messages are nanoseconds, times are microseconds.
+# Message ids are nanoseconds, times are microseconds.
 NS_PER_US: Final = 1000
 
 
 class Kind:
-    """What happened: plain text, for an enum costs more than all the rest of an event."""
+    """Kinds of events: plain text, because an enum costs more than the rest of an event."""
 
-    # About a message: so many copies of it exist now, one for each receiver.
+    # About a message: the number of its new copies, one for each receiver.
     PUBLISHED: Final = "published"
 
     # About a message and its receiver.
-    # In its hands for the first time, or again; what becomes of it is not known yet.
     HANDED: Final = "handed"
     REDELIVERED: Final = "redelivered"
-    # Handed over and acknowledged in one: the transport took the bytes, and no more is ever heard.
+    # Handed over and settled at once: the transport wrote it, and no acknowledgement follows.
     WRITTEN: Final = "written"
     ACKED: Final = "acked"
-    # The delivery failed, with this code; what becomes of the copy is told by another event.
+    # The delivery failed with this code; another event reports the outcome of the copy.
     REFUSED: Final = "refused"
-    # Out of its hands without a word from it: it waits again.
+    # Returned to the queue without an answer of the receiver; it waits again.
     RETURNED: Final = "returned"
     DEAD: Final = "dead"
     EXPIRED: Final = "expired"
@@ -46,13 +45,13 @@ class Kind:
     HELD: Final = "held"
     RELEASED: Final = "released"
     NODE: Final = "node"
-    # One of the node's own books, to be compared with what events add up to.
+    # One of the node's own counters, to be compared with the sum of its events.
     BOOKS: Final = "books"
-    # So many events found no room while the store was away; they are in no frame.
+    # The number of events that found no room while the store was unavailable; no frame has them.
     DROPPED: Final = "dropped"
 
 
-# What ends a copy: each copy has one of these at most.
+# The events that end a copy; each copy has at most one of them.
 SETTLED = frozenset({Kind.ACKED, Kind.WRITTEN, Kind.DEAD, Kind.EXPIRED, Kind.DISCARDED})
 
 
@@ -60,33 +59,33 @@ class Event(NamedTuple):
     """One row of the table; the columns have the same names everywhere."""
 
     node: str
-    # Microseconds since 1970, by the node's clock; of a publish, when the message was received.
+    # Microseconds since 1970, by the node's clock; for a publish, the time of its receipt.
     ts: int
     kind: str
-    # When the message was received, in nanoseconds; no other of the node that received it has it.
+    # The message's id: its time of receipt in nanoseconds, unique on the node that received it.
     msg: int | None = None
-    # The node that received it.
+    # The node that received the message.
     origin: str | None = None
     # None if a call to the store did not know it: then `published` has it.
     channel: str | None = None
-    # The session's name in the store: joe/1.
+    # The session name: joe/1.
     receiver: str | None = None
-    # Of `published` alone: how many receivers, how many of them have it in the store, bytes of the
-    # event (0 if these are more receivers of what was told before), its priority, and which session
-    # sent it; None if that was the server.
+    # Only for `published`: the number of receivers, how many of them have it in the store, the size
+    # of the event in bytes (0 for further receivers of a message that was reported before), the
+    # priority, and the publishing session, None for the server.
     copies: int | None = None
     kept: int | None = None
     size: int | None = None
     priority: int | None = None
     sender: str | None = None
-    # Which hand-over this is about.
+    # The number of the hand-over.
     attempt: int | None = None
-    # Why: an error code, or the reason of a discard.
+    # An error code, or the reason of a discard.
     code: str | None = None
-    # The dead letter that it became or, if replayed, was; and what failed alike.
+    # The dead letter that it became or, if replayed, was; and the fingerprint of the failure.
     letter: int | None = None
     fingerprint: str | None = None
-    # Of `replayed` alone: how often it was replayed by now.
+    # Only for `replayed`: how often it was replayed so far.
     generation: int | None = None
     # What exactly changed, and a number that belongs to it.
     what: str | None = None

@@ -1,17 +1,17 @@
-"""Frames unfolded into rows: what every reader must come to, whatever way it takes."""
+"""Unfolds frames into rows: the reference for every reader."""
 
 from collections.abc import Iterator, Sequence
 from itertools import repeat
 from typing import Any, TypeVar, cast
 
-from app.journal.frame import USUALLY, Delivered, Frame, FrameUnreadable
-from app.journal.schema import NS_PER_US, Event
+from holdfast.journal.frame import USUALLY, Delivered, Frame, FrameUnreadable
+from holdfast.journal.schema import NS_PER_US, Event
 
 T = TypeVar("T")
 
 
 def unfold(frame: Frame) -> list[Event]:
-    """The frame's events: what was published, then what was delivered, then what changed."""
+    """Return the frame's events: publishes, then deliveries, then changes."""
     try:
         events = list(_Unfolding(frame).events())
         for event in events:
@@ -129,7 +129,7 @@ _TYPES = [str if name in _TEXTS else int for name in Event._fields]
 
 
 def _check(event: Event) -> None:
-    """What came out of JSON may be anything; its kind and its time every event has."""
+    """Check the event's kind and time: the JSON may contain anything."""
     if None in event[:3]:
         raise TypeError(event)
     for value, wanted in zip(event, _TYPES, strict=True):
@@ -137,8 +137,8 @@ def _check(event: Event) -> None:
             raise TypeError(value)
 
 
-def _listed(told: int | list[int]) -> list[int]:
-    return told if isinstance(told, list) else [told]
+def _listed(given: int | list[int]) -> list[int]:
+    return given if isinstance(given, list) else [given]
 
 
 def _number(value: object) -> int:
@@ -154,5 +154,5 @@ def _at(known: Sequence[T], place: int) -> T:
 
 
 def _word(words: Sequence[str], place: int) -> str | None:
-    """A place of -1 is that of nobody, and of a channel that is not known."""
+    """Return the word; a place of -1 means none, or an unknown channel."""
     return None if _number(place) == -1 else _at(words, place)

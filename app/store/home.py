@@ -1,4 +1,4 @@
-"""The places in DATA that belong to the embedded store, and the locks on them."""
+"""The embedded store's files in the data directory, and the locks on them."""
 
 import fcntl
 import os
@@ -7,9 +7,11 @@ import tempfile
 from pathlib import Path
 from urllib.parse import quote
 
-from app.store.connection import StoreUnavailable
+from holdfast.store.connection import StoreUnavailable
 
-# A socket's path has room for 104 to 108 bytes, by system.
+# Valkey's directory within the data directory.
+STORE = "store"
+# The path of a socket may have 104 to 108 bytes, depending on the system.
 _LONGEST_PATH = 100
 _LONGEST_LOG = 1024**2
 _TAIL = 64 * 1024
@@ -17,15 +19,15 @@ _KEEPER = "keeper.lock"
 
 
 class Home:
-    """DATA/store with what Valkey writes, and DATA/store.sock, where it is reached.
+    """DATA/store with Valkey's files, and DATA/store.sock.
 
-    `keeper.lock` is held by the server that looks after the store. `valkey.lock` is inherited by
-    Valkey, which does not know of it: as long as one lives, nobody else starts a second one.
+    The server that manages the store holds `keeper.lock`. Valkey inherits `valkey.lock` without
+    knowing it: while it lives, no second Valkey is started.
     """
 
     def __init__(self, data: Path) -> None:
         data = data.resolve()
-        self.directory = data / "store"
+        self.directory = data / STORE
         self.log = self.directory / "valkey.log"
         self.pid_file = self.directory / "valkey.pid"
         self._socket = data / "store.sock"
@@ -35,7 +37,7 @@ class Home:
     # Locks
 
     def claim(self) -> None:
-        """Make it ours; nobody else may use it meanwhile."""
+        """Take the lock of the managing server."""
         try:
             self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._claim = self._lock(_KEEPER)
@@ -45,13 +47,13 @@ class Home:
             raise StoreUnavailable(f"{self.directory}: another server uses this store")
 
     def release(self) -> None:
-        """Let others use it."""
+        """Release the lock."""
         if self._claim is not None:
             os.close(self._claim)
             self._claim = None
 
     def is_there(self) -> bool:
-        """Whether what is ours is where it was."""
+        """Return whether the locked files are still in place."""
         if self._claim is None:
             return False
         try:
@@ -60,13 +62,13 @@ class Home:
             return False
         return os.path.samestat(found, os.fstat(self._claim))
 
-    def hold(self) -> int | None:
-        """The lock for a new Valkey to inherit, or nothing while one lives."""
+    def lock(self) -> int | None:
+        """Return the lock for a new Valkey to inherit; None while another one lives."""
         return self._lock("valkey.lock")
 
     def is_held(self) -> bool:
-        """Whether a Valkey lives here, or what it forked to rewrite its file."""
-        lock = self.hold()
+        """Return whether a Valkey, or its child that rewrites a file, is alive."""
+        lock = self.lock()
         if lock is not None:
             os.close(lock)
         return lock is None
@@ -86,7 +88,7 @@ class Home:
 
     @property
     def socket(self) -> Path:
-        """Where Valkey listens: DATA/store.sock, or where that leads if its name is too long."""
+        """The socket: DATA/store.sock, or the target of that link if its path is too long."""
         if self._socket.is_symlink():
             return Path(os.readlink(self._socket))
         return self._socket
@@ -96,7 +98,7 @@ class Home:
         return f"unix://{quote(str(self.socket))}"
 
     def prepare_socket(self) -> None:
-        """Remove what a dead Valkey left, and see that the name is short enough."""
+        """Remove a dead Valkey's socket, and link to a shorter path if necessary."""
         self.pid_file.unlink(missing_ok=True)
         if len(os.fsencode(self._socket)) <= _LONGEST_PATH:
             self._socket.unlink(missing_ok=True)
@@ -107,7 +109,7 @@ class Home:
             self._socket.symlink_to(Path(tempfile.mkdtemp(prefix="holdfast-")) / "store.sock")
 
     def remove_socket(self) -> None:
-        """Leave nothing behind that leads nowhere."""
+        """Remove the socket and the link."""
         place = self.socket
         place.unlink(missing_ok=True)
         if place != self._socket:
@@ -116,7 +118,7 @@ class Home:
                 place.parent.rmdir()
 
     def drop_link(self) -> bool:
-        """Forget where a long name led to, as in a copy of somebody else's directory."""
+        """Remove a link of an earlier run, for example in a copied directory."""
         if not self._socket.is_symlink():
             return False
         self._socket.unlink()
@@ -125,7 +127,7 @@ class Home:
     # The log
 
     def open_log(self) -> int:
-        """A file for what a new Valkey says."""
+        """Open a new log file for a Valkey."""
         if self.log.exists() and self.log.stat().st_size > _LONGEST_LOG:
             self.log.unlink()
         log = os.open(self.log, os.O_CREAT | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC, 0o600)
@@ -133,7 +135,7 @@ class Home:
         return log
 
     def last_words(self) -> str:
-        """What the newest Valkey has said so far."""
+        """Return the last log line of the newest Valkey."""
         with self.log.open("rb") as log:
             log.seek(max(self._log_begin, self.log.stat().st_size - _TAIL))
             return log.read().decode("utf-8", "replace")

@@ -1,46 +1,44 @@
-"""What goes into the journal: notes that calls carry, and the frames that take their place.
+"""Adds notes to calls, and makes the calls that write frames.
 
-A frame costs as much as a hundred events, whoever reads it pays for each one, too, and most calls
-tell of few. So a call leaves only a note in the store, in the same step as what it changes. Soon
-one frame tells of many, and their notes go in the step in which it comes: whenever a process is
-killed, the next finds the notes that are in no frame.
+`app/delivery/delivery_journal.py` describes the path of an event. A frame costs as much as a
+hundred events, for its readers too, and most calls report only a few events: hence notes.
 """
 
 from collections.abc import Sequence
 from typing import cast
 
-from app.store import scripts
-from app.store.keys import Keys
-from app.store.line import Line
-from app.store.scripts import Call
+from holdfast.store import scripts
+from holdfast.store.keys import RedisKeys
+from holdfast.store.link import StoreLink
+from holdfast.store.scripts import ScriptCall
 
 
 class Journaling:
-    """Numbers notes, and calls that write frames, so that the store knows one that is repeated."""
+    """Numbers notes and frames, so that the store recognises repeated calls."""
 
-    def __init__(self, keys: Keys, node: str) -> None:
+    def __init__(self, keys: RedisKeys, node: str) -> None:
         self._keys = keys
         self._node = node
         self._notes = keys.notes(node)
         self._number = 0
 
-    def annotate(self, call: Call, note: bytes) -> tuple[Call, int]:
-        """The call with the note, and the number of that."""
+    def annotate(self, call: ScriptCall, note: bytes) -> tuple[ScriptCall, int]:
+        """Return the call with the note, and the note's number."""
         self._number = number = self._number + 1
         script, keys, args = call
         if script.with_note is None:
             raise ValueError(f"{script.name} takes no note")
-        # Nobody else has these lists, which may be long.
+        # Appending in place is safe: this call owns the lists, which may be long.
         keys.append(self._notes)
         args += (number, note)
-        return Call(script.with_note, keys, args), number
+        return ScriptCall(script.with_note, keys, args), number
 
-    async def left_notes(self, line: Line) -> dict[int, bytes]:
-        """The notes that a process before this one has left, by their numbers."""
+    async def left_notes(self, line: StoreLink) -> dict[int, bytes]:
+        """Return the notes that a former process left, by number."""
         found = cast("dict[bytes, bytes]", await line.ask("HGETALL", self._notes))
         return {int(number): note for number, note in found.items() if number.isdigit()}
 
-    def frame(self, epoch: str, frame: bytes, notes: Sequence[int]) -> Call:
-        """The call that writes a frame, which takes the place of these notes."""
+    def frame(self, epoch: str, frame: bytes, notes: Sequence[int]) -> ScriptCall:
+        """Return the call that writes a frame and removes these notes."""
         self._number = number = self._number + 1
         return scripts.frame(self._keys, epoch, self._node, number, frame=frame, notes=notes)

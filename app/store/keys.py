@@ -1,47 +1,47 @@
-"""The names of everything in the store; nowhere else is one spelt."""
+"""All Redis keys; no other module spells one."""
 
-from app.delivery.dead_letters import DeadLetter
+from holdfast.delivery.dead_letters import DeadLetter
 
-# Of what stands under these names; a store with another one is not opened.
+# Version of the layout below; a store with another version is not opened.
 LAYOUT = 2
 
 
-class Keys:
-    """The keys of one namespace. Its tag in braces keeps them in one slot of a cluster."""
+class RedisKeys:
+    """The keys of one namespace, with a hash tag that keeps them in one slot of a cluster."""
 
     def __init__(self, namespace: str) -> None:
         self.prefix = prefix = f"{{{namespace}}}:"
         # Hash: version, seed, fence, epoch (who may write), node, newest and
         # confirmed (ids of messages); the journal of a node -> number of its newest frame.
         self.meta = prefix + "meta"
-        # Hash: id of a message that somebody waits for -> its record.
+        # Hash: id of a message in some queue -> its record.
         self.bodies = prefix + "bodies"
-        # Hash: key of a message -> its id; list: "id:key" of these, the oldest first.
+        # Hash: publish key -> id of its message; list: "id:key" of these, the oldest first.
         self.keyed = prefix + "keyed"
         self.keyed_order = prefix + "keyed:order"
-        # Hash: key of a session -> its record, and the last batch that it was handed.
+        # Hash: session key -> its record, and its last batch.
         self.sessions = prefix + "sessions"
         self.handed = prefix + "handed"
-        # Hash: name of a channel that is held back -> since when and why.
+        # Hash: name of a held channel -> since when and why.
         self.held = prefix + "held"
         # Hash: id of a dead letter -> its record; sorted set: fingerprint -> how many letters.
         self.dead = prefix + "dead"
         self.prints = prefix + "dead:prints"
-        # Hash: fingerprint -> what operators say of it; sorted set of these by when that was.
+        # Hash: fingerprint -> operators' remark; sorted set of these by time of change.
         self.remarks = prefix + "dead:remarks"
         self.remarked = prefix + "dead:remarked"
-        # Sorted set of the ids of replay jobs; stream of what operators did.
+        # Sorted set of the ids of replay jobs; stream of the audit.
         self.replays = prefix + "replays"
         self.audit = prefix + "audit"
-        # Sorted sets of ids of dead letters, score 0: all, and those with something in common.
+        # Sorted sets of ids of dead letters with score 0: all, and one for each index.
         self.all_dead = prefix + "dead:all"
 
     def receivers(self, id: int) -> str:
-        """Set: the keys of the sessions that wait for a message."""
+        """Set: the keys of the sessions that have a message in their queue."""
         return f"{self.prefix}to:{id}"
 
     def marks(self, key: str) -> str:
-        """Hash: id of a message -> how far a session's entry has come, if `handed` is not all."""
+        """Hash: id of a message -> the mark of its entry, if the batch does not say it all."""
         return f"{self.prefix}marks:{key}"
 
     def replay(self, job: str) -> str:
@@ -53,39 +53,28 @@ class Keys:
         return f"{self.prefix}journal:{node}"
 
     def journal_read(self, node: str) -> str:
-        """Hash: name of a reader -> id of the last entry of the journal that it has for good."""
+        """Hash: name of a reader -> id of the last journal entry that it has stored."""
         return f"{self.journal(node)}:read"
 
     def notes(self, node: str) -> str:
-        """Hash: number -> what a frame will tell soon; call -> the one that wrote a frame last."""
+        """Hash: number -> a note for a later frame; call -> the last one that wrote a frame."""
         return f"{self.prefix}notes:{node}"
 
     def pipeline_result(self, name: str) -> str:
-        """JSON: what the pipeline has found out last, see docs/pipeline.md."""
+        """JSON: the latest result of the pipeline, see docs/pipeline.md."""
         return f"{self.prefix}pipeline:{name}"
 
-    def by_channel(self, channel: str) -> str:
-        return f"{self.prefix}dead:channel:{channel}"
-
-    def by_receiver(self, key: str) -> str:
-        return f"{self.prefix}dead:receiver:{key}"
-
-    def by_subject(self, subject: str) -> str:
-        return f"{self.prefix}dead:subject:{subject}"
-
-    def by_code(self, code: str) -> str:
-        return f"{self.prefix}dead:code:{code}"
-
-    def by_fingerprint(self, fingerprint: str) -> str:
-        return f"{self.prefix}dead:print:{fingerprint}"
+    def letters_by(self, field: str, value: str) -> str:
+        """Sorted set: ids of letters by their channel, receiver, subject, code or print."""
+        return f"{self.prefix}dead:{field}:{value}"
 
     def indexes(self, letter: DeadLetter) -> tuple[str, ...]:
-        """Where a dead letter is listed; the last is the one of its fingerprint."""
+        """Return the indexes that list a dead letter; the last is its fingerprint's."""
         return (
             self.all_dead,
-            self.by_channel(letter.channel),
-            self.by_receiver(letter.key),
-            self.by_subject(letter.subject),
-            self.by_code(letter.code),
-            self.by_fingerprint(letter.fingerprint),
+            self.letters_by("channel", letter.channel),
+            self.letters_by("receiver", letter.key),
+            self.letters_by("subject", letter.subject),
+            self.letters_by("code", letter.code),
+            self.letters_by("print", letter.fingerprint),
         )

@@ -1,101 +1,64 @@
-"""Finding dead letters: by what they have in common, in bounded steps, never by looking at all."""
+"""Searches dead letters by index, in bounded steps."""
 
 from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from redis.asyncio import Redis
-from redis.exceptions import RedisError
 
-from app.delivery.dead_letters import DeadLetter, State
-from app.store import records, scripts
-from app.store.connection import StoreUnavailable
-from app.store.keys import Keys
+from holdfast.delivery.dead_letters import DeadLetter
+from holdfast.store import records, scripts
+from holdfast.store.keys import RedisKeys
+from holdfast.store.letter_filter import LetterFilter, letter_id
+from holdfast.store.reader import read
 
-# Letters looked at in one step, and steps of one query; whole letters may be large.
+# Letters examined in one step, and steps of one query; whole letters may be large.
 _STEP = 200
 _STEPS = 20
 WHOLE = 10
-# Of each group, so many are asked for their receivers.
+# Letters of each group that are sampled for receivers.
 _SAMPLES = 100
 _NS_PER_MS = 1_000_000
 _NS_PER_HOUR = 3_600_000_000_000
 _HOURS = 24
 _DAYS = 30
-_LATEST = 10**19 - 1
-
-
-@dataclass(frozen=True, slots=True)
-class LetterFilter:
-    """Which dead letters are meant; all conditions hold together, none means all."""
-
-    ids: tuple[str, ...] = ()
-    channel: str | None = None
-    # Key of the session.
-    receiver: str | None = None
-    # Of the receiver.
-    subject: str | None = None
-    code: str | None = None
-    fingerprint: str | None = None
-    state: State | None = None
-    # When they died, in ms since 1970: from `since` to before `until`.
-    since: int | None = None
-    until: int | None = None
-
-    def matches(self, letter: DeadLetter) -> bool:
-        """Whether the letter is meant, but for the time."""
-        pairs = (
-            (self.channel, letter.channel),
-            (self.receiver, letter.key),
-            (self.subject, letter.subject),
-            (self.code, letter.code),
-            (self.fingerprint, letter.fingerprint),
-            (self.state, letter.state),
-        )
-        return all(wanted is None or wanted == found for wanted, found in pairs)
-
-    def range(self) -> tuple[str, str]:
-        """The smallest id that is meant, and the largest."""
-        first = 0 if self.since is None else self.since * _NS_PER_MS
-        last = _LATEST if self.until is None else self.until * _NS_PER_MS - 1
-        return letter_id(first), letter_id(last)
 
 
 class LetterPage(NamedTuple):
-    """A part of the letters, the latest first, without their events."""
+    """A page of letters, newest first, without their events."""
 
     letters: list[DeadLetter]
-    # Asks for the next part; None at the end. A part may have fewer letters than asked for.
+    # The cursor of the next page; None at the end. A page may be shorter than requested.
     cursor: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class LetterGroup:
-    """Letters that are alike; times in ms since 1970."""
+    """Letters with the same fingerprint; times in ms since 1970."""
 
     sample: DeadLetter
     count: int
-    # At least so many different ones.
+    # A lower bound, from a sample.
     receivers: int
     first: int
     last: int
-    # Deaths in each of the last 24 hours, the present one last.
+    # Letters per hour of the last 24 hours, the present one last.
     hours: tuple[int, ...]
-    # And of the last 30 days, which end with the present hour.
+    # Letters per day of the last 30 days, which end with the present hour.
     days: tuple[int, ...]
 
 
 class GroupPage(NamedTuple):
-    """A part of the groups, and how many letters there are in all groups."""
+    """A page of groups, and the number of letters in all groups."""
 
     groups: list[LetterGroup]
     total: int
-    # How many groups to leave out for the next part; None at the end.
+    # Where the next page starts; None at the end.
     following: int | None
 
 
-class Standing(NamedTuple):
-    """How many letters there are, how many died in the last hour, and when the first did, in ms."""
+class LetterStatistics(NamedTuple):
+    """The number of letters, those of the last hour, and when the oldest died (ms)."""
 
     total: int
     lately: int
@@ -103,26 +66,26 @@ class Standing(NamedTuple):
 
 
 class LetterSearch:
-    """Reads dead letters, on a connection of its own."""
+    """Reads dead letters, on the reader."""
 
-    def __init__(self, redis: Redis, keys: Keys) -> None:
+    def __init__(self, redis: Redis, keys: RedisKeys) -> None:
         self._redis = redis
         self._keys = keys
         self._page = redis.register_script(scripts.LETTERS_PAGE.source)
         self._counts = redis.register_script(scripts.LETTERS_COUNT.source)
 
     async def get(self, id: str) -> DeadLetter | None:
-        """One letter, whole."""
+        """One complete letter."""
         [letter] = await self.whole([id])
         return letter
 
     async def whole(self, ids: Iterable[str]) -> list[DeadLetter | None]:
         """These letters with their events."""
-        found = await self._read(self._redis.hmget(self._keys.dead, list(ids)))
+        found = await read(self._redis.hmget(self._keys.dead, list(ids)))
         return [None if record is None else records.unpack_letter(record) for record in found]
 
     async def query(self, which: LetterFilter, cursor: str | None, limit: int) -> LetterPage:
-        """A page of letters; looks at a bounded number of them, so a page may be empty."""
+        """Return a page of letters; it examines a bounded number, so a page may be empty."""
         found: list[DeadLetter] = []
         steps = 0
         async for step, last in self._steps(which, cursor, is_reverse=True):
@@ -139,31 +102,31 @@ class LetterSearch:
     async def scan(
         self, which: LetterFilter, after: str | None = None
     ) -> AsyncIterator[tuple[list[DeadLetter], str]]:
-        """What is meant, the oldest first, step by step; with the last id that was looked at."""
+        """Matching letters, oldest first, in steps; each with the last id examined."""
         async for step, last in self._steps(which, after, is_reverse=False):
             yield [letter for letter in step if which.matches(letter)], last
 
     async def oldest(self, which: LetterFilter, most: int) -> list[DeadLetter]:
-        """The oldest letters of a channel, of a subject or of all, without their events."""
+        """Return the oldest letters of a channel, a subject or all, without their events."""
         index = await self._smallest(which)
         found = await self._letters(index, "-", "+", most, is_reverse=False)
         return [letter for _, letter in found if letter is not None]
 
     async def count(self, which: LetterFilter) -> int:
-        """How many letters are meant."""
+        """Return the number of matching letters."""
         indexes = self._indexes(which)
         if len(indexes) <= 1 and which.state is None and not which.ids:
             first, last = which.range()
             index = indexes[0] if indexes else self._keys.all_dead
-            return int(await self._read(self._redis.zlexcount(index, f"[{first}", f"[{last}")))
+            return int(await read(self._redis.zlexcount(index, f"[{first}", f"[{last}")))
         return sum([len(step) async for step, _ in self.scan(which)])
 
     async def groups(
         self, fingerprint: str | None, limit: int, now_ns: int, *, start: int = 0
     ) -> GroupPage:
-        """The largest groups of letters that are alike, or the one of this fingerprint.
+        """Return the largest groups of letters, or the one with this fingerprint.
 
-        Without the first `start` of them.
+        Skips the first `start` of them.
         """
         prints = await self._prints(fingerprint, start, limit + 1)
         groups = [await self._group(name, count, now_ns) for name, count in prints[:limit]]
@@ -176,18 +139,18 @@ class LetterSearch:
     ) -> list[tuple[str, int]]:
         prints = self._keys.prints
         if fingerprint is not None:
-            count = await self._read(self._redis.zscore(prints, fingerprint))
+            count = await read(self._redis.zscore(prints, fingerprint))
             return [] if count is None else [(fingerprint, int(count))]
-        largest = await self._read(
+        largest = await read(
             self._redis.zrevrange(prints, start, start + limit - 1, withscores=True)
         )
         return [(name.decode(), int(count)) for name, count in largest]
 
     async def _group(self, fingerprint: str, count: int, now_ns: int) -> LetterGroup | None:
-        index = self._keys.by_fingerprint(fingerprint)
+        index = self._keys.letters_by("print", fingerprint)
         latest = await self._letters(index, "+", "-", _SAMPLES, is_reverse=True)
         letters = [letter for _, letter in latest if letter is not None]
-        oldest = await self._read(self._redis.zrange(index, 0, 0))
+        oldest = await read(self._redis.zrange(index, 0, 0))
         if not letters or not oldest:
             return None
         receivers = len({letter.key for letter in letters})
@@ -199,54 +162,54 @@ class LetterSearch:
         )
 
     async def _over_time(self, index: str, now_ns: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """How many letters of an index there are of each of the last hours, and of days."""
+        """Return the number of letters of an index in each of the last hours and days."""
         end = now_ns - now_ns % _NS_PER_HOUR + _NS_PER_HOUR
         hours = [end - n * _NS_PER_HOUR for n in range(_HOURS, -1, -1)]
         days = [end - n * _HOURS * _NS_PER_HOUR for n in range(_DAYS, -1, -1)]
         bounds = [letter_id(ns) for ns in (*hours, *days)]
-        counts = await self._read(self._counts(keys=[index], args=bounds))
-        # Between the last hour and the first day there is nothing.
+        counts = await read(self._counts(keys=[index], args=bounds))
+        # The range between the last hour and the first day is empty.
         return tuple(counts[:_HOURS]), tuple(counts[_HOURS + 1 :])
 
     async def total(self) -> int:
-        """How many letters there are."""
-        return int(await self._read(self._redis.zcard(self._keys.all_dead)))
+        """Return the number of letters."""
+        return int(await read(self._redis.zcard(self._keys.all_dead)))
 
-    async def standing(self, now_ns: int) -> Standing:
-        """How it stands, at little cost."""
+    async def standing(self, now_ns: int) -> LetterStatistics:
+        """Statistics of all letters, at little cost."""
         index = self._keys.all_dead
         asked = self._redis.pipeline(transaction=False)
-        # They are only noted here; the pipeline is asked for all of them at once.
+        # This only queues the command; the pipeline sends all of them at once.
         _ = asked.zcard(index)
         _ = asked.zlexcount(index, f"[{letter_id(now_ns - _NS_PER_HOUR)}", "+")
         _ = asked.zrange(index, 0, 0)
-        total, lately, oldest = await self._read(asked.execute())
-        return Standing(total, lately, int(oldest[0]) // _NS_PER_MS if oldest else None)
+        total, lately, oldest = await read(asked.execute())
+        return LetterStatistics(total, lately, int(oldest[0]) // _NS_PER_MS if oldest else None)
 
     # Steps through an index
 
     def _indexes(self, which: LetterFilter) -> list[str]:
-        keys = self._keys
-        pairs = (
-            (keys.by_channel, which.channel),
-            (keys.by_receiver, which.receiver),
-            (keys.by_subject, which.subject),
-            (keys.by_code, which.code),
-            (keys.by_fingerprint, which.fingerprint),
-        )
-        return [index(wanted) for index, wanted in pairs if wanted is not None]
+        wanted = {
+            "channel": which.channel,
+            "receiver": which.receiver,
+            "subject": which.subject,
+            "code": which.code,
+            "print": which.fingerprint,
+        }
+        by = self._keys.letters_by
+        return [by(field, value) for field, value in wanted.items() if value is not None]
 
     async def _smallest(self, which: LetterFilter) -> str:
         indexes = self._indexes(which) or [self._keys.all_dead]
         if len(indexes) == 1:
             return indexes[0]
-        sizes = [await self._read(self._redis.zcard(index)) for index in indexes]
+        sizes = [await read(self._redis.zcard(index)) for index in indexes]
         return min(zip(sizes, indexes, strict=True))[1]
 
     async def _steps(
         self, which: LetterFilter, after: str | None, *, is_reverse: bool
     ) -> AsyncIterator[tuple[list[DeadLetter], str]]:
-        """Candidates beyond an id, without their events, and the last id of each step."""
+        """Candidates after an id, without their events, and the last id of each step."""
         if which.ids:
             async for step in self._named(which, after, is_reverse=is_reverse):
                 yield step
@@ -279,19 +242,8 @@ class LetterSearch:
     ) -> list[tuple[str, DeadLetter | None]]:
         order = "REV" if is_reverse else ""
         keys = [index, self._keys.dead]
-        found = await self._read(self._page(keys=keys, args=[first, last, most, order]))
+        found = await read(self._page(keys=keys, args=[first, last, most, order]))
         return [
             (id.decode(), None if record is None else records.unpack_letter(record))
             for id, record in zip(found[::2], found[1::2], strict=True)
         ]
-
-    async def _read(self, answer: Any) -> Any:  # noqa: ANN401 - whatever the command answers
-        try:
-            return await answer
-        except (RedisError, OSError) as error:
-            raise StoreUnavailable(f"the store cannot be read: {error}") from error
-
-
-def letter_id(ns: int) -> str:
-    """The id of a letter that died then."""
-    return f"{min(max(ns, 0), _LATEST):019d}"

@@ -1,39 +1,39 @@
-"""Dead letters are kept for long, but not for ever, and not without bound."""
+"""Removes dead letters by age and quota."""
 
 import asyncio
 import logging
 
-from app.delivery.letter_room import LetterRoom, Removal
-from app.store.connection import StoreUnavailable
-from app.store.letters import Letters
+from holdfast.delivery.letter_quota import LetterQuota, Removal
+from holdfast.store.connection import StoreUnavailable
+from holdfast.store.letters import Letters
 
 log = logging.getLogger(__name__)
 
 _RETIRE_EVERY_S = 60.0
 _PAUSE_S = 1.0
-# What the log says of letters that were removed.
+# Log texts of the reasons for a removal.
 _WHY = {
     Removal.AGE: "older than dead_letter_age",
     Removal.COUNT: "there were more than dead_letter_count",
-    Removal.BYTES: "all of them took more than dead_letter_bytes",
-    Removal.SHARE: "those of a channel or a subject took more than dead_letter_share_bytes",
+    Removal.BYTES: "together they exceeded dead_letter_bytes",
+    Removal.SHARE: "those of a channel or subject exceeded dead_letter_share_bytes",
 }
 
 
 class LetterUpkeep:
-    """Removes letters as soon as there are too many, and those that are too old once a minute."""
+    """Enforces the quota as soon as it is exceeded, and the age once a minute."""
 
-    def __init__(self, letters: Letters, room: LetterRoom, *, age_s: float) -> None:
+    def __init__(self, letters: Letters, room: LetterQuota, *, age_s: float) -> None:
         self._letters = letters
         self._room = room
         self._age_s = age_s
         self._loop = asyncio.get_running_loop()
         self._is_needed = asyncio.Event()
         room.on_excess = self._is_needed.set
-        self._told = dict(room.removed)
+        self._logged = dict(room.removed)
 
     async def run(self) -> None:
-        """Go on until the task is cancelled."""
+        """Run until the task is cancelled."""
         retire_at = self._loop.time()
         while True:
             self._is_needed.clear()
@@ -42,16 +42,16 @@ class LetterUpkeep:
                 if self._loop.time() >= retire_at:
                     retire_at = self._loop.time() + _RETIRE_EVERY_S
                     await self._letters.retire(self._age_s)
-                    self._tell()
+                    self._log_removals()
             except StoreUnavailable as error:
-                log.info("old dead letters stay for a while: %s", error)
+                log.info("cannot remove old dead letters now: %s", error)
                 await asyncio.sleep(_PAUSE_S)
             except Exception:
-                # A letter that cannot be read, say: the others are bounded all the same.
-                log.exception("dead letters could not be looked at")
+                # For example an unreadable letter: the quota must be enforced all the same.
+                log.exception("checking the quota of dead letters failed")
                 await asyncio.sleep(_RETIRE_EVERY_S)
             if not self._room.is_known:
-                # Others changed the letters while they were looked at.
+                # The letters changed during the survey.
                 self._is_needed.set()
                 await asyncio.sleep(_PAUSE_S)
             await self._wait(retire_at)
@@ -63,11 +63,11 @@ class LetterUpkeep:
         except TimeoutError:
             pass
 
-    def _tell(self) -> None:
-        """Of all that were removed since this was told last."""
+    def _log_removals(self) -> None:
+        """Log the removals since the last time."""
         for why, removed in self._room.removed.items():
-            count = removed - self._told[why]
+            count = removed - self._logged[why]
             if count:
-                self._told[why] = removed
+                self._logged[why] = removed
                 level = logging.INFO if why is Removal.AGE else logging.WARNING
                 log.log(level, "%d dead letters were removed: %s", count, _WHY[why])

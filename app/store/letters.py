@@ -1,46 +1,51 @@
-"""Dead letters, as operators clear them away, carry them away and bring them back."""
+"""Changes to dead letters: purge, quota, export and import."""
 
 from collections.abc import AsyncIterator, Callable
-from typing import NamedTuple, cast
+from dataclasses import dataclass
+from typing import Annotated, cast
 
+from pydantic import Field
 from redis.asyncio import Redis
 
-from app.delivery.dead_letters import DeadLetter
-from app.delivery.letter_room import OVERHEAD, Excess, Removal
-from app.store import letter_lines, scripts
-from app.store.connection import StoreUnavailable
-from app.store.keeping import Store
-from app.store.letter_lines import LineUnfit
-from app.store.letter_search import (
-    WHOLE,
-    GroupPage,
-    LetterFilter,
-    LetterSearch,
-    Standing,
-    letter_id,
-)
-from app.store.remarks import Remarks
+from holdfast.delivery.dead_letters import DeadLetter
+from holdfast.delivery.letter_quota import OVERHEAD, Excess, Removal
+from holdfast.store import letter_lines, scripts
+from holdfast.store.connection import StoreUnavailable
+from holdfast.store.fields import Count
+from holdfast.store.letter_filter import ALL_LETTERS, LetterFilter, letter_id
+from holdfast.store.letter_lines import LineUnfit
+from holdfast.store.letter_search import WHOLE, GroupPage, LetterSearch, LetterStatistics
+from holdfast.store.remarks import Remarks
+from holdfast.store.store import Store
 
 _REFUSALS = 20
 _IMPORT = 100
 _IMPORT_BYTES = 1024**2
-# Removed in one call for want of room.
+# Letters removed in one call to enforce the quota.
 _MOST_AT_ONCE = 200
 _BYTES_AT_ONCE = 4 * 1024**2
 
 
-class Imported(NamedTuple):
-    """What became of the lines of an import."""
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A line that was not imported."""
 
-    imported: int
-    repeated: int
-    refused: int
-    # The first of them: number of the line, and why.
-    refusals: list[tuple[int, str]]
+    line: Annotated[int, Field(ge=1)]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    """The result of an import."""
+
+    imported: Count
+    repeated: Annotated[int, Field(ge=0, description="Letters that were there already.")]
+    refused: Count
+    refusals: Annotated[list[Refusal], Field(description="The first 20.")]
 
 
 class Letters:
-    """Changes dead letters on the line; `search` reads them beside it."""
+    """Changes dead letters on the store link; `search` reads on the reader."""
 
     def __init__(self, store: Store, redis: Redis, now_ns: Callable[[], int]) -> None:
         self._store = store
@@ -48,22 +53,22 @@ class Letters:
         self.search = LetterSearch(redis, store.keys)
         self.remarks = Remarks(store, redis, now_ns)
         self._now_ns = now_ns
-        self._room = store.letter_room
-        # Whether letters came or went that a survey may have seen or not.
+        self._room = store.letter_quota
+        # Whether letters came or went during a survey.
         self._is_disturbed = False
 
     async def groups(self, fingerprint: str | None, limit: int, *, start: int = 0) -> GroupPage:
-        """The largest groups of letters that are alike, without the first `start` of them."""
+        """Return the largest groups of letters, without the first `start` of them."""
         return await self.search.groups(fingerprint, limit, self._now_ns(), start=start)
 
-    async def standing(self) -> Standing:
-        """How many letters there are, and how fresh and how old they are."""
+    async def standing(self) -> LetterStatistics:
+        """Statistics of all letters."""
         return await self.search.standing(self._now_ns())
 
     async def purge(
         self, which: LetterFilter, progress: Callable[[int], None] = lambda removed: None
     ) -> int:
-        """Remove what is meant for good, the oldest first, but nothing that dies from now on."""
+        """Remove matching letters for good, oldest first; later deaths are not included."""
         removed = 0
         newest = letter_id(self._now_ns())
         async for step, last in self.search.scan(which):
@@ -75,10 +80,10 @@ class Letters:
         return removed
 
     async def retire(self, age_s: float) -> int:
-        """Remove what is older than this."""
+        """Remove letters older than this."""
         cutoff = letter_id(self._now_ns() - int(age_s * 1e9))
         removed = 0
-        async for step, _ in self.search.scan(LetterFilter()):
+        async for step, _ in self.search.scan(ALL_LETTERS):
             old = [letter for letter in step if letter.id < cutoff]
             if old:
                 removed += await self._remove(old)
@@ -88,25 +93,25 @@ class Letters:
         return removed
 
     async def make_room(self) -> None:
-        """Remove the oldest of whatever there is too much of."""
+        """Remove the oldest letters of whatever exceeds its quota."""
         if not self._room.is_known:
             await self._survey()
         while (excess := self._room.excess()) is not None:
             which = LetterFilter(channel=excess.channel, subject=excess.subject)
             leaving = _as_many_as_needed(await self.search.oldest(which, _step(excess)), excess)
             if not leaving:
-                # Something else changes the store.
+                # Something else is changing the store.
                 self._room.forget()
                 return
             self._room.removed[excess.why] += await self._remove(leaving)
 
     async def _survey(self) -> None:
-        """Look at all letters that are here, and account for them beside those that come."""
+        """Count all letters in the store, along with those that arrive meanwhile."""
         await self._store.answered()
         self._room.begin()
         self._is_disturbed = False
         newest = letter_id(self._now_ns())
-        async for step, last in self.search.scan(LetterFilter()):
+        async for step, last in self.search.scan(ALL_LETTERS):
             for letter in step:
                 if letter.id < newest:
                     self._room.add(letter.channel, letter.subject, letter.size)
@@ -120,7 +125,7 @@ class Letters:
                 lambda epoch: scripts.letters_remove(self._keys, epoch, letters)
             )
         except StoreUnavailable:
-            # Nobody knows whether they are gone.
+            # It is unknown whether they are removed.
             self._room.forget()
             raise
         removed = cast("int", reply)
@@ -133,7 +138,7 @@ class Letters:
         return removed
 
     async def export(self, which: LetterFilter) -> AsyncIterator[bytes]:
-        """What is meant as lines of JSON, without their ends, the oldest first."""
+        """Matching letters as lines of JSON without line breaks, oldest first."""
         async for step, _ in self.search.scan(which):
             for at in range(0, len(step), WHOLE):
                 ids = [letter.id for letter in step[at : at + WHOLE]]
@@ -141,10 +146,10 @@ class Letters:
                     if letter is not None:
                         yield letter_lines.write(letter)
 
-    async def import_(self, lines: AsyncIterator[bytes]) -> Imported:
-        """Keep the letters of these lines; one that is here already is left as it is."""
+    async def import_(self, lines: AsyncIterator[bytes]) -> Import:
+        """Store the letters of these lines; existing letters stay as they are."""
         read = repeated = refused = number = 0
-        refusals: list[tuple[int, str]] = []
+        refusals: list[Refusal] = []
         letters: list[DeadLetter] = []
         async for line in lines:
             number += 1
@@ -153,21 +158,21 @@ class Letters:
             except LineUnfit as error:
                 refused += 1
                 if len(refusals) < _REFUSALS:
-                    refusals.append((number, str(error)))
+                    refusals.append(Refusal(number, str(error)))
             if len(letters) == _IMPORT or sum(letter.size for letter in letters) > _IMPORT_BYTES:
                 read += len(letters)
                 repeated += await self._add(letters)
                 letters = []
         read += len(letters)
         repeated += await self._add(letters)
-        return Imported(read - repeated, repeated, refused, refusals)
+        return Import(read - repeated, repeated, refused, refusals)
 
     async def _add(self, letters: list[DeadLetter]) -> int:
-        """How many were here already."""
+        """Add letters; returns how many existed already."""
         if not letters:
             return 0
         buried = [(letter, None) for letter in letters]
-        reply = await self._store.run(lambda epoch: scripts.bury(self._keys, epoch, buried))
+        reply = await self._store.run(lambda epoch: scripts.dead_letter(self._keys, epoch, buried))
         new = cast("int", reply)
         self._is_disturbed = True
         if new == len(letters):
@@ -179,7 +184,7 @@ class Letters:
 
 
 def _step(excess: Excess) -> int:
-    """How many letters to look at, so that neither a step nor an answer is long."""
+    """How many letters to examine, so that neither step nor answer takes long."""
     needed = max(excess.letters, excess.bytes // max(excess.average, 1) + 1)
     return max(1, min(needed, _MOST_AT_ONCE, _BYTES_AT_ONCE // max(excess.average, 1)))
 

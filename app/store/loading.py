@@ -1,4 +1,4 @@
-"""Reads what a process before this one has left in the store."""
+"""Restores what an earlier process left in the store."""
 
 import asyncio
 import logging
@@ -7,59 +7,59 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from app.delivery.guard import Held
-from app.delivery.keeper import Mark
-from app.delivery.messages import Message
-from app.delivery.session_record import RecordUnreadable, SessionRecord
-from app.store import records
-from app.store.connection import StoreUnavailable
-from app.store.keys import Keys
-from app.store.line import Line
-from app.store.wire import Word
+from holdfast.delivery.guard import ChannelHold
+from holdfast.delivery.marks import Mark
+from holdfast.delivery.messages import Message
+from holdfast.delivery.session_record import RecordUnreadable, SessionRecord
+from holdfast.store import records
+from holdfast.store.connection import StoreUnavailable
+from holdfast.store.keys import RedisKeys
+from holdfast.store.link import StoreLink, ignore_answer
+from holdfast.store.resp import Word
 
 log = logging.getLogger(__name__)
 
-# So much is asked for at once.
+# Entries requested at once.
 _SESSIONS = 100
 _MESSAGES = 500
 
 
-class Loaded(NamedTuple):
-    """A session as it was left.
+class LoadedSession(NamedTuple):
+    """A restored session.
 
-    Returned and handed entries first, in the order of their hand-over; then by priority and age.
+    Its entries are in order: returned and handed over ones, then by priority and age.
     """
 
     record: SessionRecord
     entries: list[tuple[Mark, Message]]
-    # The ids of those that have marks of their own.
+    # Ids of entries with marks of their own.
     marked: Set[int]
 
 
-# Called with the key of a session that is gone, and what is kept for it all the same: the process
-# was killed before it had heard of that, and settled it.
+# Called with the key of a session that has ended and messages still stored for it: the process was
+# killed before they were settled.
 Orphaned = Callable[[str, Sequence[Message]], None]
 
 
 class Loading:
-    """One look at the whole store. A message that several sessions wait for is one object."""
+    """Reads the whole store once. A message in several queues is one object."""
 
-    def __init__(self, line: Line, keys: Keys) -> None:
+    def __init__(self, line: StoreLink, keys: RedisKeys) -> None:
         self._line = line
         self._keys = keys
         self._loop = asyncio.get_running_loop()
-        # Messages that nobody waits for, what is kept for sessions that are gone, and marks of
-        # entries that are: a process was killed before it had removed them all. They are removed.
+        # Messages in no queue, entries of ended sessions, and marks without an entry: remains of a
+        # process that was killed before it could remove them. They are removed here.
         self._dangling = 0
         self._messages: dict[int, Message] = {}
         self._unreadable: set[int] = set()
-        # Which messages sessions wait for, by their keys.
+        # Ids of queued messages by session key.
         self._queues: dict[bytes, list[int]] = {}
 
     async def sessions(
         self, marked: Callable[[str, Collection[int]], None], orphaned: Orphaned
-    ) -> AsyncIterator[Loaded]:
-        """All sessions, in no order; `marked` is told whose entries have marks of their own."""
+    ) -> AsyncIterator[LoadedSession]:
+        """Yield all sessions, unordered; `marked` gets entries with marks of their own."""
         async for page in self._pages(self._keys.bodies, _MESSAGES):
             await self._read_messages({int(id): body for id, body in page.items()})
         seen: set[bytes] = set()
@@ -74,22 +74,22 @@ class Loading:
             self._dangling += len(self._queues[key])
             orphaned(key.decode(), [self._messages[id] for id in self._queues[key]])
         if self._dangling:
-            log.info("%d remains of a killed process were removed", self._dangling)
+            log.info("removed %d leftovers of a killed process", self._dangling)
 
     async def gone(self, keys: Collection[str]) -> list[str]:
-        """Those of these sessions that are not there."""
+        """Return those of these sessions that do not exist."""
         asked = {key: self._ask("HEXISTS", self._keys.sessions, key) for key in keys}
         return [key for key, answer in asked.items() if not await answer]
 
-    async def held_channels(self) -> dict[str, Held]:
-        """The channels that were held back."""
+    async def held_channels(self) -> dict[str, ChannelHold]:
+        """Return the stored channel holds."""
         held = {}
         pairs: dict[bytes, bytes] = await self._ask("HGETALL", self._keys.held)
         for channel, record in pairs.items():
             try:
                 held[channel.decode()] = records.unpack_held(record)
             except (RecordUnreadable, orjson.JSONDecodeError) as error:
-                log.error("a channel that was held back flows: %s", error)
+                log.error("a channel hold was dropped: %s", error)
         return held
 
     async def _read_messages(self, bodies: Mapping[int, bytes]) -> None:
@@ -97,7 +97,7 @@ class Loading:
         for id, body in bodies.items():
             receivers = await asked[id]
             if id in self._messages:
-                # A scan may give something twice.
+                # A scan may return an element twice.
                 continue
             if not receivers:
                 self._remove("HDEL", self._keys.bodies, id)
@@ -105,13 +105,13 @@ class Loading:
             try:
                 self._messages[id] = records.unpack_message(id, body)
             except (RecordUnreadable, KeyError, orjson.JSONDecodeError) as error:
-                log.error("message %d stays in the store: %s", id, error)
+                log.error("message %d was left in the store: %s", id, error)
                 self._unreadable.add(id)
                 continue
             for key in receivers:
                 self._queues.setdefault(key, []).append(id)
 
-    async def _read_sessions(self, found: Sequence[SessionRecord]) -> list[Loaded]:
+    async def _read_sessions(self, found: Sequence[SessionRecord]) -> list[LoadedSession]:
         asked = [
             (
                 record,
@@ -124,12 +124,12 @@ class Loading:
 
     def _loaded(
         self, record: SessionRecord, marks: dict[bytes, bytes], batch: bytes | None
-    ) -> Loaded:
+    ) -> LoadedSession:
         handed = {mark.id: mark for mark in _marks_of(batch, record.key)}
         marked = dict(_entries_of(marks, record.key))
         entries = []
         for id in self._queues.get(record.key.encode(), ()):
-            # An entry's own mark wins: it is of later than the batch.
+            # An entry's own mark is newer than the batch.
             of_batch = handed.get(id, Mark(id))
             mark, generation = marked.pop(id, (of_batch, 0))
             message = self._messages[id]
@@ -137,10 +137,10 @@ class Loading:
         for id in marked.keys() - self._unreadable:
             self._remove("HDEL", self._keys.marks(record.key), id)
         entries.sort(key=_place)
-        return Loaded(record, entries, {int(id) for id in marks} - marked.keys())
+        return LoadedSession(record, entries, {int(id) for id in marks} - marked.keys())
 
     async def _pages(self, key: str, count: int) -> AsyncIterator[dict[bytes, bytes]]:
-        """What a hash has, in parts."""
+        """Return the elements of a hash, page by page."""
         cursor: bytes | int = 0
         while True:
             cursor, pairs = await self._ask("HSCAN", key, cursor, "COUNT", count)
@@ -150,10 +150,11 @@ class Loading:
 
     def _remove(self, *parts: Word) -> None:
         self._dangling += 1
-        self._line.call(parts, _ignore)
+        # If this fails, the next process removes it.
+        self._line.call(parts, ignore_answer)
 
     def _ask(self, *parts: Word) -> asyncio.Future[Any]:
-        """The answer to a command; many may be asked before one is awaited."""
+        """Send a command; many may be sent before one answer is awaited."""
         answer: asyncio.Future[Any] = self._loop.create_future()
 
         def done(reply: object) -> None:
@@ -166,39 +167,35 @@ class Loading:
         return answer
 
 
-def _ignore(_: object) -> None:
-    """Who loads next removes it too."""
-
-
 def _readable(found: dict[bytes, bytes]) -> list[SessionRecord]:
     readable = []
     for key, record in found.items():
         try:
             readable.append(records.unpack_session(record))
         except (RecordUnreadable, orjson.JSONDecodeError) as error:
-            log.error("session %s stays in the store: %s", key.decode(errors="replace"), error)
+            log.error("session %s was left in the store: %s", key.decode(errors="replace"), error)
     return readable
 
 
 def _marks_of(batch: bytes | None, key: str) -> list[Mark]:
-    """How far entries have come that were handed over last."""
+    """Marks of the entries in the last batch."""
     if batch is None:
         return []
     try:
         return records.unpack_batch(batch).marks()
     except RecordUnreadable as error:
-        # They come again as if they were new, rather than not at all.
-        log.error("what %s was handed is not known: %s", key, error)
+        # Redelivered as if new, rather than never.
+        log.error("the last batch of %s is unknown: %s", key, error)
         return []
 
 
 def _entries_of(marks: Mapping[bytes, bytes], key: str) -> Iterator[tuple[int, tuple[Mark, int]]]:
-    """How far single entries have come, and how often their messages were replayed."""
+    """Marks of single entries, and the generations of their messages."""
     for id, mark in marks.items():
         try:
             yield int(id), records.unpack_entry(int(id), mark)
         except RecordUnreadable as error:
-            log.error("how far %s has come is not known: %s", key, error)
+            log.error("an entry's mark in %s is unreadable: %s", key, error)
 
 
 def _place(entry: tuple[Mark, Message]) -> tuple[bool, int, int, int]:

@@ -1,18 +1,18 @@
-"""What somebody else's server may lose although the durability says that it is kept."""
+"""Compares an external server's settings with the configured durability."""
 
 import logging
 
-from app.store.address import Address
-from app.store.embedded import Durability
-from app.store.line import Line
-from app.store.refusals import ScriptFailed
+from holdfast.store.address import Address
+from holdfast.store.embedded import Durability
+from holdfast.store.link import StoreLink
+from holdfast.store.refusals import ScriptFailed
 
 log = logging.getLogger(__name__)
 
-_NO_FILE = "when it stops, everything since its last snapshot, or simply everything"
-_NO_SYNC = "when its machine stops, what that had not written yet, often half a minute"
-_A_SECOND = "when its machine stops, what was kept in the last second or two"
-# By durability and by what the server has: no append-only file, or how that is written.
+_NO_FILE = "when it stops, everything since its last snapshot, or all data"
+_NO_SYNC = "when its machine stops, what was not written yet, often half a minute"
+_A_SECOND = "when its machine stops, the last second or two"
+# Losses by durability and by what the server lacks: the file, or its synchronisation.
 _LOSSES: dict[Durability, dict[str, str]] = {
     Durability.MEMORY: {},
     Durability.EVERYSEC: {"appendonly no": _NO_FILE, "appendfsync no": _NO_SYNC},
@@ -24,8 +24,8 @@ _LOSSES: dict[Durability, dict[str, str]] = {
 }
 
 
-async def warn_if_weaker(line: Line, address: Address, durability: Durability) -> None:
-    """Log what the server may lose; one that does not show its settings is left alone."""
+async def warn_if_weaker(line: StoreLink, address: Address, durability: Durability) -> None:
+    """Log what the server may lose; nothing if it hides its settings."""
     try:
         config = await line.ask("CONFIG", "GET", "append*")
     except ScriptFailed as error:

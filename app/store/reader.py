@@ -1,15 +1,20 @@
-"""The other connection to the store: reads for operators, who must not hold up what is kept."""
+"""The second connection to the store: operators' reads, which must not delay writes."""
+
+from typing import Any
 
 from redis.asyncio import Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
+from redis.exceptions import RedisError
+
+from holdfast.store.connection import StoreUnavailable
 
 _PATIENCE_S = 5.0
 _CONNECTIONS = 8
 
 
 def open_reader(url: str) -> Redis:
-    """A client that gives up soon and asks once; to be closed by `aclose`."""
+    """Return a client with short timeouts and no retries; close it with `aclose`."""
     return Redis.from_url(
         url,
         socket_timeout=_PATIENCE_S,
@@ -17,3 +22,11 @@ def open_reader(url: str) -> Redis:
         max_connections=_CONNECTIONS,
         retry=Retry(NoBackoff(), 0),
     )
+
+
+async def read(answer: Any) -> Any:  # noqa: ANN401 - whatever the command answers
+    """Await the reader's answer; raises `StoreUnavailable`."""
+    try:
+        return await answer
+    except (RedisError, OSError) as error:
+        raise StoreUnavailable(f"the store cannot be read: {error}") from error

@@ -1,4 +1,4 @@
-"""What stands in the store: messages, dead letters and sessions as bytes, each with a version."""
+"""The stored form of messages, dead letters and sessions; each record has a version."""
 
 import re
 from sys import intern
@@ -6,23 +6,23 @@ from typing import Any
 
 import orjson
 
-from app.delivery import attempts
-from app.delivery.dead_letters import DeadLetter, State, key_of, subject_of
-from app.delivery.guard import Held
-from app.delivery.json_text import part, to_json
-from app.delivery.keeper import Batch, Mark
-from app.delivery.messages import ORDINARY_PRIORITY, Message
-from app.delivery.session_record import RecordUnreadable, SessionRecord
+from holdfast.delivery import attempts
+from holdfast.delivery.dead_letters import DeadLetter, LetterState, key_of, subject_of
+from holdfast.delivery.guard import ChannelHold
+from holdfast.delivery.json_text import part, to_json
+from holdfast.delivery.marks import BatchMark, Mark
+from holdfast.delivery.messages import ORDINARY_PRIORITY, Message
+from holdfast.delivery.session_record import RecordUnreadable, SessionRecord
 
 VERSION = 1
-_LETTER_VERSION = 2
+LETTER_VERSION = 2
 
 
-# Messages: one line of JSON, then the event. Names are short, for there may be millions of them.
+# Messages: one line of JSON, then the event. Field names are short: there may be millions.
 
 
 def pack_message(message: Message) -> bytes:
-    """The message as it stands in the store; its generation is its entry's affair."""
+    """Return the record of a message; its generation is in its entries."""
     head: dict[str, Any] = {"v": VERSION, "c": message.channel}
     if message.sender:
         head["s"] = message.sender
@@ -42,10 +42,10 @@ def pack_message(message: Message) -> bytes:
 
 
 def unpack_message(id: int, record: bytes) -> Message:
-    """The message again."""
+    """Undo `pack_message`."""
     line, _, wire = record.partition(b"\n")
     head = _head(line, "message")
-    # Many messages have the same: each name is in memory once.
+    # Interned, because many messages share these names.
     channel, sender = intern(str(head["c"])), intern(str(head.get("s", "")))
     message = Message(wire, id=id, channel=channel, sender=sender, linger_s=head.get("w"))
     message.priority = head.get("p", ORDINARY_PRIORITY)
@@ -58,16 +58,16 @@ def unpack_message(id: int, record: bytes) -> Message:
 
 
 def replayed(message: Message, generation: int) -> Message:
-    """The message as it is for those to whom it was replayed."""
+    """The message for receivers to whom it was replayed."""
     copy = unpack_message(message.id, pack_message(message))
     copy.generation = generation
-    # Its life was that of the first one.
+    # The lifetime was the first delivery's.
     copy.life_ms, copy.expires_ms = None, 0
     return copy
 
 
 def message_of(letter: DeadLetter) -> Message:
-    """A dead letter's message, to be delivered once more."""
+    """Return the message of a dead letter, to be delivered again."""
     message = unpack_message(letter.message, message_head(letter) + letter.wire)
     message.is_durable = letter.is_durable
     message.generation = letter.generation + 1
@@ -75,31 +75,30 @@ def message_of(letter: DeadLetter) -> Message:
 
 
 def message_head(letter: DeadLetter) -> bytes:
-    """The first line of a dead letter's message, for it to be a message once more."""
+    """Return the first line of the record of a dead letter's message."""
     message = Message(b"", id=letter.message, channel=letter.channel, sender=letter.publisher)
     message.priority = letter.priority
     message.properties = letter.properties
     return pack_message(message)  # ends with the line break
 
 
-# Entries of queues: "position seq batch attempts redelivered", with a negative seq if the entry
-# was returned; if attempts failed, with
-# " t<version><history>" behind; after a replay, with "g<generation>" behind, or that alone. Most
-# have nothing of this: they wait, or were handed over in the session's last batch, of which the
-# store has "number seq id id ...".
+# Entries: "position seq batch attempts redelivered", with a negative seq if the entry was returned;
+# after failed attempts, followed by " t<version><history>"; after a replay, by "g<generation>",
+# which may also stand alone. Most entries have an empty record: they wait, or were in the session's
+# last batch, which is stored as "number seq id id ...".
 
 _TRAIL_VERSION = 1
 _ENTRY = re.compile(rb"(?:(\d+ -?\d+ \d+ \d+ \d+)(?: t(\d+)(\[.*\]))?)?(?:g(\d+))?", re.DOTALL)
-# What histories may take, in bytes; the reason of a dead letter is bounded elsewhere.
+# Longest stored history, in bytes; the reason of a dead letter has a limit of its own.
 _MOST_OF_ENTRY = 200
 _MOST_OF_LETTER = 300
 
 
 def pack_mark(mark: Mark, histories: dict[int, bytes]) -> bytes:
-    """How far an entry has come; what many have in common of their histories is packed once.
+    """Return the record of an entry; histories that entries share are packed once.
 
     Args:
-        histories: Those that were packed for others of the same call, by their identity.
+        histories: Cache of packed histories of one call, by identity.
     """
     counts = b"%d %d %d %d %d" % (
         mark.position,
@@ -117,12 +116,12 @@ def pack_mark(mark: Mark, histories: dict[int, bytes]) -> bytes:
 
 
 def pack_generation(generation: int) -> bytes:
-    """A new entry."""
+    """Return the record of a new entry."""
     return b"g%d" % generation if generation else b""
 
 
 def unpack_entry(id: int, entry: bytes) -> tuple[Mark, int]:
-    """How far an entry has come, and how often its message was replayed."""
+    """Return the mark of an entry, and its message's generation."""
     found = _ENTRY.fullmatch(entry)
     if found is None:
         raise RecordUnreadable(f"entry {id} is {entry!r}")
@@ -131,87 +130,57 @@ def unpack_entry(id: int, entry: bytes) -> tuple[Mark, int]:
     if not counts:
         return Mark(id), generation
     position, seq, batch, tries, redelivered = map(int, counts.split())
-    # A history that cannot be read is no reason to lose the message.
+    # Losing an unreadable history is better than losing the message.
     trail = attempts.unpack(history) if version == b"%d" % _TRAIL_VERSION else ()
     return Mark(id, seq, batch, tries, redelivered, position, trail), generation
 
 
-def pack_batch(batch: Batch) -> str:
-    """What a session was handed last."""
+def pack_batch(batch: BatchMark) -> str:
+    """Return the record of a session's last batch."""
     number, seq, ids = batch
     return f"{number} {seq} {ids[0] if len(ids) == 1 else ' '.join(map(str, ids))}"
 
 
-def unpack_batch(record: bytes) -> Batch:
-    """The same again."""
+def unpack_batch(record: bytes) -> BatchMark:
+    """Undo `pack_batch`."""
     try:
         number, seq, *ids = map(int, record.split())
     except ValueError as error:
         raise RecordUnreadable(f"batch {record!r}") from error
-    return Batch(number, seq, ids)
+    return BatchMark(number, seq, ids)
 
 
 # Dead letters: "state replays job", which scripts change; a line of JSON; the event.
 
 
 def pack_letter(letter: DeadLetter, parts: dict[int, orjson.Fragment]) -> bytes:
-    """The letter as it stands in the store.
+    """Return the record of a letter.
 
     Args:
-        parts: What was packed for others of the same call, by the identity of what it was.
+        parts: Cache of packed parts of one call, by identity.
     """
     status = f"{letter.state.value} {letter.replays} {letter.job or '-'}"
     return b"\n".join((status.encode(), orjson.dumps(_letter_head(letter, parts)), letter.wire))
 
 
 def unpack_letter(record: bytes) -> DeadLetter:
-    """The letter again; its wire is empty if the record was cut after its head."""
+    """Undo `pack_letter`; the wire is empty if the record ends after its head."""
     status, _, rest = record.partition(b"\n")
     line, _, wire = rest.partition(b"\n")
     state, replays, job = status.decode().split(" ")
     return _letter(
-        _head(line, "dead letter", _LETTER_VERSION),
+        _head(line, "dead letter", LETTER_VERSION),
         wire,
-        state=State(state),
+        state=LetterState(state),
         replays=int(replays),
         job="" if job == "-" else job,
     )
 
 
-def letter_to_json(letter: DeadLetter) -> dict[str, Any]:
-    """The letter as an operator sees it, the original event within."""
-    return {
-        "v": _LETTER_VERSION,
-        "id": letter.id,
-        "message": str(letter.message),
-        "channel": letter.channel,
-        "publisher": letter.publisher,
-        "receiver": letter.receiver,
-        "key": letter.key,
-        "subject": letter.subject,
-        "code": letter.code,
-        "reason": letter.reason,
-        "fingerprint": letter.fingerprint,
-        "size": letter.size,
-        "priority": letter.priority,
-        "durable": letter.is_durable,
-        "properties": None if letter.properties is None else part(dict(letter.properties)),
-        "attempts": letter.attempt_count,
-        "redelivered": letter.redelivered,
-        "history": [attempt.to_json() for attempt in letter.attempts],
-        "policy": None if letter.policy is None else part(dict(letter.policy)),
-        "generation": letter.generation,
-        "state": letter.state.value,
-        "replays": letter.replays,
-        "job": letter.job,
-        "event": orjson.Fragment(letter.wire),
-    }
-
-
 def _letter_head(letter: DeadLetter, parts: dict[int, orjson.Fragment]) -> dict[str, Any]:
-    """In short, without what its receiver's name says too."""
+    """Return the head of the record; omits what the receiver's name implies."""
     head: dict[str, Any] = {
-        "v": _LETTER_VERSION,
+        "v": LETTER_VERSION,
         "i": letter.id,
         "m": letter.message,
         "c": letter.channel,
@@ -243,7 +212,7 @@ def _letter_head(letter: DeadLetter, parts: dict[int, orjson.Fragment]) -> dict[
 
 
 def _letter(
-    head: dict[str, Any], wire: bytes, *, state: State, replays: int, job: str
+    head: dict[str, Any], wire: bytes, *, state: LetterState, replays: int, job: str
 ) -> DeadLetter:
     attempt_count, redelivered = head.get("n", (0, 0))
     return DeadLetter(
@@ -277,27 +246,27 @@ def _letter(
 
 
 def pack_session(record: SessionRecord) -> bytes:
-    """The session as it stands in the store."""
+    """Return the record of a session."""
     return orjson.dumps(record.to_json())
 
 
 def unpack_session(record: bytes) -> SessionRecord:
-    """The session again."""
+    """Undo `pack_session`."""
     return SessionRecord.of_json(orjson.loads(record))
 
 
-# Channels that are held back.
+# Channel holds
 
 
-def pack_held(held: Held) -> bytes:
-    """Since when and why a channel is held back."""
+def pack_held(held: ChannelHold) -> bytes:
+    """Return the record of a channel hold."""
     return orjson.dumps({"v": VERSION, "since": held.since, "reason": held.reason})
 
 
-def unpack_held(record: bytes) -> Held:
-    """The same again."""
+def unpack_held(record: bytes) -> ChannelHold:
+    """Undo `pack_held`."""
     head = _head(record, "held channel")
-    return Held(head["since"], head["reason"])
+    return ChannelHold(head["since"], head["reason"])
 
 
 def _head(line: bytes, what: str, version: int = VERSION) -> dict[str, Any]:

@@ -1,20 +1,20 @@
-"""What it means when the store answers with an error."""
+"""Classifies the store's error replies."""
 
 from hiredis import ReplyError
 
-# It cannot take this call now, nor any behind it: they wait for another connection.
-# One without our scripts gets them with the next greeting.
+# The store cannot take any call now: they wait for another connection. A store without our scripts
+# gets them with the next greeting.
 _NOT_NOW = frozenset({"BUSY", "CLUSTERDOWN", "LOADING", "MASTERDOWN", "NOSCRIPT", "READONLY"})
-# It is there and did not do it: it is full, cannot write or has too few replicas.
+# The store refused this call: it is full, cannot write or has too few replicas.
 _REFUSED = frozenset({"MISCONF", "NOREPLICAS", "OOM"})
 
 
-class NotNow(Exception):
-    """The store could do nothing for anybody."""
+class StoreBusy(Exception):
+    """The store cannot serve any call now."""
 
 
 class StoreRefused(Exception):
-    """The store certainly did not do it; `reason` is OOM, MISCONF or NOREPLICAS."""
+    """The store did not carry out the call; `reason` is OOM, MISCONF or NOREPLICAS."""
 
     def __init__(self, reason: str, text: str) -> None:
         super().__init__(text)
@@ -22,24 +22,24 @@ class StoreRefused(Exception):
 
 
 class ScriptFailed(Exception):
-    """A script or command answered with an error; `code` is its first word."""
+    """A script or command failed; `code` is the first word of the error."""
 
     def __init__(self, code: str, text: str) -> None:
         super().__init__(text)
         self.code = code
 
 
-class LineClosed(Exception):
-    """The line was closed before the answer came: nobody knows."""
+class LinkClosed(Exception):
+    """The link was closed before the answer arrived: the outcome is unknown."""
 
     def __init__(self) -> None:
-        super().__init__("the line to the store was closed")
+        super().__init__("the store link was closed")
 
 
-def refusal(error: ReplyError) -> NotNow | StoreRefused | ScriptFailed:
-    """The error as one of ours."""
+def refusal(error: ReplyError) -> StoreBusy | StoreRefused | ScriptFailed:
+    """Convert an error reply."""
     text = str(error)
     code = text.partition(" ")[0]
     if code in _NOT_NOW:
-        return NotNow(text)
+        return StoreBusy(text)
     return StoreRefused(code, text) if code in _REFUSED else ScriptFailed(code, text)

@@ -1,33 +1,36 @@
-"""What operators say of dead letters that failed alike: who looks after them, and what is known."""
+"""Operators' remarks on groups of dead letters."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any
 
 import orjson
+from pydantic import Field
 from redis.asyncio import Redis
-from redis.exceptions import RedisError
 
-from app.store import scripts
-from app.store.connection import StoreUnavailable
-from app.store.keeping import Store
+from holdfast.store import scripts
+from holdfast.store.fields import Ms
+from holdfast.store.reader import read
+from holdfast.store.store import Store
 
 VERSION = 1
-# Of fingerprints; the remark that nobody has touched for the longest time goes.
+# Limit on remarks; beyond it the one unchanged for longest is removed.
 MOST = 1000
 _NS_PER_MS = 1_000_000
 
 
-class Remark(NamedTuple):
-    """Of one fingerprint; `at` in ms since 1970."""
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """An operator's remark on a group of dead letters."""
 
-    assignee: str
+    assignee: Annotated[str, Field(description="Who looks after them; empty: nobody.")]
     note: str
-    who: str
-    at: int
+    who: Annotated[str, Field(description="Who wrote the remark.")]
+    at: Ms
 
 
 class Remarks:
-    """Changes them on the line, and reads them beside it. They outlive the letters."""
+    """Changes remarks on the store link and reads them on the reader. They outlive the letters."""
 
     def __init__(self, store: Store, redis: Redis, now_ns: Callable[[], int]) -> None:
         self._store = store
@@ -36,24 +39,21 @@ class Remarks:
         self._now_ns = now_ns
 
     async def put(self, fingerprint: str, assignee: str, note: str, who: str) -> Remark:
-        """Say this from now on; nothing, if there is nothing to say."""
-        said = Remark(assignee, note, who, self._now_ns() // _NS_PER_MS)
-        record = orjson.dumps({"v": VERSION, **said._asdict()}) if assignee or note else b""
+        """Store a remark; an empty one is removed."""
+        remark = Remark(assignee, note, who, self._now_ns() // _NS_PER_MS)
+        record = orjson.dumps({"v": VERSION, **asdict(remark)}) if assignee or note else b""
         await self._store.run(
             lambda epoch: scripts.remark(
-                self._keys, epoch, fingerprint, record, at=said.at, most=MOST
+                self._keys, epoch, fingerprint, record, at=remark.at, most=MOST
             )
         )
-        return said
+        return remark
 
     async def of(self, fingerprints: Sequence[str]) -> list[Remark | None]:
-        """What is said of each of these."""
+        """Return the remarks on these groups."""
         if not fingerprints:
             return []
-        try:
-            found = await self._redis.hmget(self._keys.remarks, list(fingerprints))
-        except (RedisError, OSError) as error:
-            raise StoreUnavailable(f"the store cannot be read: {error}") from error
+        found = await read(self._redis.hmget(self._keys.remarks, list(fingerprints)))
         return [None if record is None else _remark(record) for record in found]
 
 

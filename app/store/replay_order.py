@@ -1,22 +1,22 @@
-"""The order of a replay: as the messages were published, in whatever order they died."""
+"""The order of a replay: that in which messages were published."""
 
 from array import array
 from collections.abc import Iterable, Iterator
 from heapq import merge
 from typing import NamedTuple
 
-from app.delivery.dead_letters import DeadLetter
-from app.store.letter_search import letter_id
+from holdfast.delivery.dead_letters import DeadLetter
+from holdfast.store.letter_filter import letter_id
 
 _FIELDS = 3
 
 
-class Place(NamedTuple):
-    """Where a letter stands in a replay."""
+class ReplayPosition(NamedTuple):
+    """The position of a letter in a replay."""
 
     message: int
     letter: int
-    # Of the event, in bytes.
+    # Size of the event in bytes.
     size: int
 
     @property
@@ -26,25 +26,25 @@ class Place(NamedTuple):
 
     @property
     def text(self) -> str:
-        """What a job remembers of a place; sorts as places do."""
+        """The position as text, as a job stores it; sorts like positions."""
         return f"{self.message:019d} {self.id}"
 
 
 class Order:
-    """Letters by the age of their messages, from behind one place on.
+    """Letters by the age of their messages, starting after a position.
 
-    There may be as many as are kept at all: each takes three numbers here. What died in order
-    makes one run; runs are merged while the replay goes, so that no sorting stops the server.
+    There may be as many as the quota allows, each of which takes three numbers here. Letters that
+    died in order form a run; runs are merged during the replay, so no large sort blocks the server.
     """
 
     def __init__(self, behind: str = "") -> None:
         self._behind = behind
         self._runs: list[array[int]] = []
-        self._last: Place | None = None
+        self._last: ReplayPosition | None = None
 
     def add(self, letters: Iterable[DeadLetter]) -> None:
-        """Some more letters, few enough to be sorted at once."""
-        places = sorted(Place(each.message, int(each.id), each.size) for each in letters)
+        """Add letters, few enough to be sorted at once."""
+        places = sorted(ReplayPosition(each.message, int(each.id), each.size) for each in letters)
         for place in places:
             if place.text <= self._behind:
                 continue
@@ -53,9 +53,9 @@ class Order:
             self._runs[-1].extend(place)
             self._last = place
 
-    def steps(self, most: int, most_bytes: int) -> Iterator[list[Place]]:
-        """All of them, at most so many at once and not many more bytes."""
-        step: list[Place] = []
+    def steps(self, most: int, most_bytes: int) -> Iterator[list[ReplayPosition]]:
+        """Return all positions in steps, bounded in number and roughly in bytes."""
+        step: list[ReplayPosition] = []
         size = 0
         for place in merge(*map(_places, self._runs)):
             step.append(place)
@@ -67,5 +67,5 @@ class Order:
             yield step
 
 
-def _places(run: "array[int]") -> Iterator[Place]:
-    return (Place(*run[at : at + _FIELDS]) for at in range(0, len(run), _FIELDS))
+def _places(run: "array[int]") -> Iterator[ReplayPosition]:
+    return (ReplayPosition(*run[at : at + _FIELDS]) for at in range(0, len(run), _FIELDS))

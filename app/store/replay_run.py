@@ -1,44 +1,44 @@
-"""One replay under way: in order, at a rate, a few first; stops when too many die again."""
+"""Runs one replay: in order, at a rate, canary first; stops when too many messages die again."""
 
 import asyncio
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import cast
 
-from app.delivery.dead_letters import DeadLetter
-from app.store import scripts
-from app.store.connection import StoreUnavailable
-from app.store.keeping import Store
-from app.store.letter_search import LetterFilter, LetterSearch
-from app.store.records import message_of
-from app.store.replay_jobs import Job, JobState, Sent, Skip, pack_job
-from app.store.replay_order import Order, Place
-from app.store.replay_survey import Receivers, survey, unfit
-from app.store.scripts import Take
+from holdfast.delivery.dead_letters import DeadLetter
+from holdfast.store import scripts
+from holdfast.store.connection import StoreUnavailable
+from holdfast.store.letter_filter import ALL_LETTERS
+from holdfast.store.letter_search import LetterSearch
+from holdfast.store.records import message_of
+from holdfast.store.replay_jobs import Job, JobState, Sent, SkipReason, pack_job
+from holdfast.store.replay_order import Order, ReplayPosition
+from holdfast.store.replay_survey import Receivers, survey, unfit
+from holdfast.store.scripts import Take
+from holdfast.store.store import Store
 
-# Between two looks at what became of what was sent, and between two tries while the store is away.
+# Interval between two checks of outcomes, and between retries while the store is unavailable.
 _LOOK_S = 0.25
 _AWAY_S = 1.0
 _PATIENCE_S = 5.0
-# So long after the last letter one still counts what becomes of it.
+# How long after the last letter outcomes are still counted.
 _LATE_S = 60.0
-# What is out and not settled; beyond it the replay waits for its receivers.
+# Limit on unsettled messages; beyond it the replay waits for receivers.
 _WINDOW = 10_000
-# Letters and bytes read and taken in one step; steps in a second, for a rate to be even.
+# Letters and bytes of one step; steps per second, for an even rate.
 _STEP = 100
 _STEP_BYTES = 2 * 1024**2
 _STEPS_PER_S = 10
-# So many must be settled for their failures to stop a replay that has passed its canary.
+# Settled messages needed before failures stop a replay that has passed its canary.
 _MEANINGFUL = 10
 
 
-class Interrupted(Exception):
-    """The run ends here; the job's state says why, or that it is to be continued."""
+class RunInterrupted(Exception):
+    """The run ends here; the job's state says why, or that it will be continued."""
 
 
 class Run:
-    """Drives one job until it is over or this process stops."""
+    """Runs one job until it is over or this process stops."""
 
     def __init__(self, job: Job, store: Store, search: LetterSearch, receivers: Receivers) -> None:
         self.job = job
@@ -49,22 +49,22 @@ class Run:
         self._interrupted = asyncio.Event()
         self.cancelled_by = ""
         self._due = self._loop.time()
-        # What is out, and the last dead letter that was looked at for it.
+        # Unsettled messages, and the last dead letter examined for them.
         self._out: set[Sent] = set()
         self._seen = job.id
         self._looked = self._loop.time()
-        # The message of the last letter that was sent, or is about to be.
+        # The message of the last letter that was sent or is being sent.
         self._message = 0
-        # Another process sent something: what became of it is not known here.
+        # An earlier process sent some; their outcome is not known here.
         self._is_taken_over = job.sent > 0
 
     def interrupt(self, cancelled_by: str = "") -> None:
-        """End soon, between two steps; for good if somebody wants it so."""
+        """End between two steps: for good if cancelled, otherwise to be continued later."""
         self.cancelled_by = cancelled_by
         self._interrupted.set()
 
     async def drive(self) -> None:
-        """Replay what is left; raises `Interrupted` if it ends before."""
+        """Replay what is left; raises `RunInterrupted` if it ends before."""
         while True:
             try:
                 order = await survey(self.job, self._search, self._receivers)
@@ -80,15 +80,15 @@ class Run:
         self.job.state = JobState.DONE
 
     async def _recall(self) -> None:
-        """The letters that this job has taken say so; count anew what has become of them."""
+        """Restore the counts from the letters that the job has taken."""
         job = self.job
         self._out, self._seen = set(), job.id
-        async for step, last in self._search.scan(replace(job.which, state=None)):
+        async for step, last in self._search.scan(job.which.model_copy(update={"state": None})):
             taken = [job.message(letter) for letter in step if letter.job == job.id]
-            self._out |= {Sent(job.options.target or each.key, each.message) for each in taken}
+            self._out |= {Sent(job.options.to or each.key, each.message) for each in taken}
             if len(self._out) >= job.sent or last >= job.id:
                 break
-        # Whoever purged letters meanwhile did not take back what they had become.
+        # Purging a letter does not undo its replay.
         job.acked, job.failed = job.sent - len(self._out), 0
         await self._look()
         self.note()
@@ -105,23 +105,25 @@ class Run:
             job.reached = places[-1].text
             self.note()
 
-    async def _fit(self, places: list[Place]) -> tuple[list[DeadLetter], Counter[Skip]]:
-        """The letters of these places that can be replayed, and how many cannot."""
+    async def _fit(
+        self, places: list[ReplayPosition]
+    ) -> tuple[list[DeadLetter], Counter[SkipReason]]:
+        """Return the letters at these positions that can be replayed, and count the others."""
         job, fit = self.job, []
-        skipped: Counter[Skip] = Counter()
+        skipped: Counter[SkipReason] = Counter()
         found = await self._search.whole([place.id for place in places])
         for each in found:
             if each is None:
-                skipped[Skip.GONE] += 1
+                skipped[SkipReason.GONE] += 1
                 continue
             letter = job.message(each)
             if letter.job == job.id:
-                # It was sent before this process went on.
+                # It was sent before this process continued the job.
                 self._message = letter.message
             elif why := unfit(job, letter, self._receivers):
                 skipped[why] += 1
-            elif job.options.target is not None and letter.message == self._message:
-                skipped[Skip.REPEATED] += 1
+            elif job.options.to is not None and letter.message == self._message:
+                skipped[SkipReason.REPEATED] += 1
             else:
                 self._message = letter.message
                 fit.append(letter)
@@ -143,7 +145,7 @@ class Run:
         if part:
             yield part
 
-    async def _send(self, letters: list[DeadLetter]) -> Counter[Skip]:
+    async def _send(self, letters: list[DeadLetter]) -> Counter[SkipReason]:
         job = self.job
         if job.state is JobState.CANARY and job.sent >= job.options.canary:
             await self._wait_for_canary()
@@ -157,22 +159,22 @@ class Run:
             await self._look()
         return skipped
 
-    async def _take(self, letters: list[DeadLetter]) -> Counter[Skip]:
-        """Make them messages; asked again and again, for what was taken must be delivered."""
+    async def _take(self, letters: list[DeadLetter]) -> Counter[SkipReason]:
+        """Make letters messages; repeated until it succeeds, because taken letters must be sent."""
         job = self.job
-        skipped: Counter[Skip] = Counter()
+        skipped: Counter[SkipReason] = Counter()
         takes = []
         for letter in letters:
-            key = job.options.target or letter.key
+            key = job.options.to or letter.key
             is_durable = self._receivers.is_durable(key)
             if is_durable is None:
-                skipped[Skip.RECEIVER] += 1
+                skipped[SkipReason.RECEIVER] += 1
             else:
                 takes.append(Take(letter, key, is_durable))
         results, notes = await self._taken(takes)
         for take, result in zip(takes, results, strict=True):
             if result != b"taken":
-                skipped[Skip(result.decode())] += 1
+                skipped[SkipReason(result.decode())] += 1
                 continue
             if take.is_durable:
                 self._store.marked(take.key, (take.letter.message,))
@@ -181,14 +183,14 @@ class Run:
             self._receivers.deliver(take.key, message, int(take.letter.id))
             self._out.add(Sent(take.key, message.id))
             job.sent += 1
-        self._store.told(notes)
+        self._store.skip_notes(notes)
         return skipped
 
     async def _taken(self, takes: list[Take]) -> tuple[list[bytes], list[int]]:
-        """What became of each; the journal's notes of it, which who delivers them tells."""
+        """Return the outcome of each, and the journal notes that the caller must record."""
         notes: list[int] = []
 
-        def call(epoch: str) -> scripts.Call:
+        def call(epoch: str) -> scripts.ScriptCall:
             call, note = self._store.replay_take(epoch, self.job.id, takes)
             if note is not None:
                 notes.append(note)
@@ -196,13 +198,13 @@ class Run:
 
         while takes:
             try:
-                results = await self._store.run(call, patience_s=None)
+                results = await self._store.run(call, timeout_s=None)
                 return cast("list[bytes]", results), notes
             except StoreUnavailable:
                 await asyncio.sleep(_AWAY_S)
         return [], notes
 
-    # What becomes of it
+    # Outcomes
 
     async def _wait_for_canary(self) -> None:
         while self._out:
@@ -221,14 +223,14 @@ class Run:
             await self._pause(_LOOK_S if self._out else 0)
 
     async def _look(self) -> None:
-        """Count what has been settled; stop if too much of it died again."""
+        """Count settled messages; stop if too many died again."""
         self._looked = self._loop.time()
         if not self._out:
             return
         waiting = set(self._receivers.waiting(sorted(self._out)))
         await self._behind_the_dead()
         died = set()
-        async for step, last in self._search.scan(LetterFilter(), self._seen):
+        async for step, last in self._search.scan(ALL_LETTERS, self._seen):
             self._seen = last
             died |= {Sent(letter.key, letter.message) for letter in step}
         died &= self._out
@@ -239,7 +241,7 @@ class Run:
         self._stop_if_it_fails()
 
     async def _behind_the_dead(self) -> None:
-        """What has died until now is on record."""
+        """Wait until all deaths so far are stored."""
         answered = asyncio.Event()
         self._store.after(answered.set)
         try:
@@ -252,10 +254,10 @@ class Run:
         settled = job.acked + job.failed
         is_canary = job.state is JobState.CANARY
         base = settled + len(self._out) if is_canary else max(settled, _MEANINGFUL)
-        if job.failed > job.options.stop_ratio * base:
+        if job.failed > job.options.stop_at * base:
             job.state = JobState.STOPPED
             job.reason = f"{job.failed} of {settled} died again"
-            raise Interrupted
+            raise RunInterrupted
 
     async def _pause(self, seconds: float) -> None:
         if seconds <= 0:
@@ -266,9 +268,9 @@ class Run:
             except TimeoutError:
                 return
         if self._interrupted.is_set():
-            raise Interrupted
+            raise RunInterrupted
 
     def note(self) -> None:
-        """Write down how far it is."""
+        """Store the job's progress."""
         keys, job = self._store.keys, self.job
-        self._store.tell(lambda epoch: scripts.replay_note(keys, epoch, job.id, pack_job(job)))
+        self._store.post(lambda epoch: scripts.replay_note(keys, epoch, job.id, pack_job(job)))

@@ -1,16 +1,16 @@
-"""Which letters a replay is about, in which order, and which of them it leaves out."""
+"""Selects the letters of a replay, and their order."""
 
 from collections import Counter
 from collections.abc import Sequence
 from typing import Protocol
 
-from app.delivery.dead_letters import DeadLetter, State
-from app.delivery.messages import Message
-from app.store.letter_search import LetterSearch
-from app.store.replay_jobs import Job, JobState, Sent, Skip
-from app.store.replay_order import Order
+from holdfast.delivery.dead_letters import DeadLetter, LetterState
+from holdfast.delivery.messages import Message
+from holdfast.store.letter_search import LetterSearch
+from holdfast.store.replay_jobs import Job, JobState, Sent, SkipReason
+from holdfast.store.replay_order import Order
 
-# Of channels and receivers.
+# Channels and receivers to list.
 _LARGEST = 20
 
 
@@ -18,38 +18,38 @@ class Receivers(Protocol):
     """The sessions of this process."""
 
     def is_durable(self, key: str) -> bool | None:
-        """Whether the session is a durable one; None if there is none of this name."""
+        """Return whether the session is durable; None if it does not exist."""
         ...
 
     def deliver(self, key: str, message: Message, letter: int) -> None:
-        """Put what was this dead letter into the session's queue; in the store it stands there
-        already, if durable.
+        """Put the message of a dead letter into the session's queue. If the session is durable, the
+        store has the entry already.
         """
         ...
 
     def waiting(self, sent: Sequence[Sent]) -> Sequence[Sent]:
-        """Those that are in their queues still, waiting or handed over."""
+        """Return those that are still in their queues, waiting or in flight."""
         ...
 
 
 def before(job: Job, letters: list[DeadLetter]) -> list[DeadLetter]:
-    """Those that had died when the job began; what it kills itself is not meant."""
+    """Return the letters that died before the job began; its own victims are not included."""
     return [letter for letter in letters if letter.id < job.id]
 
 
-def unfit(job: Job, letter: DeadLetter, receivers: Receivers) -> Skip | None:
-    """Why the letter is left out, if it is."""
-    if letter.state is not State.NEW:
-        return Skip.REPLAYED
-    if letter.generation >= job.options.max_generation:
-        return Skip.GENERATION
-    if receivers.is_durable(job.options.target or letter.key) is None:
-        return Skip.RECEIVER
+def unfit(job: Job, letter: DeadLetter, receivers: Receivers) -> SkipReason | None:
+    """Why to skip the letter, or None."""
+    if letter.state is not LetterState.NEW:
+        return SkipReason.REPLAYED
+    if letter.generation >= job.options.max_replays:
+        return SkipReason.GENERATION
+    if receivers.is_durable(job.options.to or letter.key) is None:
+        return SkipReason.RECEIVER
     return None
 
 
 async def survey(job: Job, search: LetterSearch, receivers: Receivers) -> Order:
-    """Look at all that the job is about, and do nothing: how much there is, and what is left."""
+    """Examine all matching letters without effects: count them and order what is left."""
     channels: Counter[str] = Counter()
     keys: Counter[str] = Counter()
     messages: set[int] = set()
@@ -62,15 +62,15 @@ async def survey(job: Job, search: LetterSearch, receivers: Receivers) -> Order:
         if job.state is JobState.PLANNED:
             for letter in meant:
                 why = unfit(job, letter, receivers)
-                if why is None and job.options.target is not None:
-                    why = Skip.REPEATED if letter.message in messages else None
+                if why is None and job.options.to is not None:
+                    why = SkipReason.REPEATED if letter.message in messages else None
                     messages.add(letter.message)
                 if why is not None:
                     job.skip(why)
         if last >= job.id:
             break
     if not job.total:
-        # What a process before this one has sent may not be meant any more.
+        # Letters that an earlier process sent may not match any more.
         job.total = channels.total()
         job.channels = dict(channels.most_common(_LARGEST))
         job.receivers = dict(keys.most_common(_LARGEST))

@@ -1,4 +1,4 @@
-"""Replay jobs: begun, looked at, cancelled, and gone on with after a restart."""
+"""Replay jobs: started, listed, cancelled, and continued after a restart."""
 
 import asyncio
 import logging
@@ -7,34 +7,35 @@ from functools import partial
 from typing import Any
 
 from redis.asyncio import Redis
-from redis.exceptions import RedisError
 
-from app.store import scripts
-from app.store.audit import Audit
-from app.store.connection import StoreUnavailable
-from app.store.keeping import Store
-from app.store.letter_search import LetterFilter, LetterSearch
-from app.store.replay_jobs import Job, JobState, ReplayOptions, pack_job, unpack_job
-from app.store.replay_run import Interrupted, Run
-from app.store.replay_survey import Receivers, survey
+from holdfast.store import scripts
+from holdfast.store.audit import Audit
+from holdfast.store.letter_filter import LetterFilter
+from holdfast.store.letter_search import LetterSearch
+from holdfast.store.reader import read
+from holdfast.store.replay_jobs import Job, JobState, pack_job, unpack_job
+from holdfast.store.replay_options import ReplayOptions
+from holdfast.store.replay_run import Run, RunInterrupted
+from holdfast.store.replay_survey import Receivers, survey
+from holdfast.store.store import Store
 
 log = logging.getLogger(__name__)
 
-# Jobs that are remembered.
+# Limit on stored jobs.
 _MOST = 100
 _GOODBYE_S = 1.0
 _NS_PER_MS = 1_000_000
 
 
-class NotUnderWay(Exception):
-    """The job is over: there is nothing to cancel."""
+class JobNotRunning(Exception):
+    """The job is over and cannot be cancelled."""
 
 
 class Replays:
     """All replays of this process.
 
     Args:
-        new_id: Nanoseconds since 1970, 19 digits, never the same twice.
+        new_id: Nanoseconds since 1970 with 19 digits, each returned once.
     """
 
     def __init__(
@@ -57,26 +58,26 @@ class Replays:
         self._runs: dict[str, tuple[Run, asyncio.Task[None]]] = {}
 
     async def plan(self, which: LetterFilter, options: ReplayOptions, who: str) -> Job:
-        """What a replay would do; it is not remembered."""
+        """Return a dry run: what a replay would do; it is not stored."""
         job = self._make(which, options, who, JobState.PLANNED)
         await survey(job, self._search, self._receivers)
         return job
 
     async def start(self, which: LetterFilter, options: ReplayOptions, who: str) -> Job:
-        """Begin a replay."""
+        """Start a replay."""
         job = self._make(which, options, who, JobState.CANARY)
         if options.canary == 0:
             job.state = JobState.RUNNING
         await self._store.run(
             lambda epoch: scripts.replay_note(self._keys, epoch, job.id, pack_job(job))
         )
-        self._audit.note(who, "replay.start", job.id, detail=_told(which, options))
+        self._audit.note(who, "replay.start", job.id, detail=_described(which, options))
         await self._forget_the_oldest()
         self._begin(job)
         return job
 
     async def resume(self) -> int:
-        """Go on with what an earlier process left under way; how many replays that are."""
+        """Continue replays that an earlier process left unfinished; returns their number."""
         jobs = [job for job in await self._stored() if job.is_under_way]
         for job in jobs:
             self._begin(job)
@@ -86,26 +87,26 @@ class Replays:
         """One job."""
         if id in self._runs:
             return self._runs[id][0].job
-        fields = await self._read(self._redis.hgetall(self._keys.replay(id)))
+        fields = await read(self._redis.hgetall(self._keys.replay(id)))
         return unpack_job(fields) if fields else None
 
     async def latest(self) -> list[Job]:
-        """The jobs that are remembered, the latest first."""
+        """Return the stored jobs, newest first."""
         return await self._stored()
 
     async def cancel(self, id: str, who: str) -> Job | None:
-        """End a replay; what was sent stays sent."""
+        """Cancel a replay; messages that were sent stay sent."""
         if id not in self._runs:
             if await self.get(id) is None:
                 return None
-            raise NotUnderWay(id)
+            raise JobNotRunning(id)
         run, task = self._runs[id]
         run.interrupt(who)
         await asyncio.wait([task])
         return run.job
 
     async def close(self) -> None:
-        """Stop where it is; another process goes on."""
+        """Stop running; another process continues."""
         tasks = [task for _, task in self._runs.values()]
         for run, _ in self._runs.values():
             run.interrupt()
@@ -116,8 +117,8 @@ class Replays:
             await asyncio.gather(*late, return_exceptions=True)
 
     def _make(self, which: LetterFilter, options: ReplayOptions, who: str, state: JobState) -> Job:
-        if options.data is not None and len(which.ids) != 1:
-            raise ValueError("one letter is edited at a time")
+        if options.edit is not None and len(which.ids) != 1:
+            raise ValueError("new data can be given to only one letter")
         id = self._new_id()
         started = int(id) // _NS_PER_MS
         return Job(id=id, who=who, which=which, options=options, state=state, started=started)
@@ -130,7 +131,7 @@ class Replays:
         job = run.job
         try:
             await run.drive()
-        except Interrupted:
+        except RunInterrupted:
             if run.cancelled_by:
                 job.state = JobState.CANCELLED
                 job.reason = f"cancelled by {run.cancelled_by}"
@@ -147,28 +148,22 @@ class Replays:
         run.note()
 
     async def _stored(self) -> list[Job]:
-        ids = await self._read(self._redis.zrevrange(self._keys.replays, 0, _MOST - 1))
+        ids = await read(self._redis.zrevrange(self._keys.replays, 0, _MOST - 1))
         jobs = [await self.get(id.decode()) for id in ids]
         return [job for job in jobs if job is not None]
 
     async def _forget_the_oldest(self) -> None:
-        ids = await self._read(self._redis.zrange(self._keys.replays, 0, -_MOST - 1))
+        ids = await read(self._redis.zrange(self._keys.replays, 0, -_MOST - 1))
         for job in [id.decode() for id in ids if id.decode() not in self._runs]:
-            self._store.tell(partial(self._forget, job))
+            self._store.post(partial(self._forget, job))
 
-    def _forget(self, job: str, epoch: str) -> scripts.Call:
+    def _forget(self, job: str, epoch: str) -> scripts.ScriptCall:
         return scripts.replay_forget(self._keys, epoch, job)
 
-    async def _read(self, answer: Any) -> Any:  # noqa: ANN401 - whatever the command answers
-        try:
-            return await answer
-        except (RedisError, OSError) as error:
-            raise StoreUnavailable(f"the store cannot be read: {error}") from error
 
-
-def _told(which: LetterFilter, options: ReplayOptions) -> dict[str, Any]:
-    """What the audit has of it besides, for the job itself is not remembered for ever."""
-    told: dict[str, Any] = {} if options.target is None else {"to": options.target}
+def _described(which: LetterFilter, options: ReplayOptions) -> dict[str, Any]:
+    """Return the job's options for the audit, because jobs are not stored for ever."""
+    details: dict[str, Any] = {} if options.to is None else {"to": options.to}
     if options.data is not None:
-        told |= {"edited": which.ids[0], "bytes": len(options.data.encode())}
-    return told
+        details |= {"edited": which.ids[0], "bytes": len(options.data.encode())}
+    return details

@@ -1,4 +1,4 @@
-"""Whether replicas have what was kept in their append-only files: the durability `replicas:n`."""
+"""The durability `replicas:n`: checks that replicas have messages in their append-only files."""
 
 import asyncio
 import logging
@@ -7,46 +7,46 @@ from collections.abc import Callable, Sequence
 from redis.asyncio import Redis
 from redis.exceptions import RedisError, ResponseError
 
-from app.store.connection import StoreUnavailable
-from app.store.keys import Keys
-from app.store.scripts import CONFIRM
+from holdfast.store.connection import StoreUnavailable
+from holdfast.store.keys import RedisKeys
+from holdfast.store.scripts import CONFIRM
 
 log = logging.getLogger(__name__)
 
-# A replica that is asked answers at once, often before its file is written, and else speaks once a
-# second: asked again a little later, it has it.
+# A replica answers a first question at once, often before its file is written, and otherwise once
+# a second: asked again a little later, it has the data.
 _ASKED_BEFORE_MS = (5, 20)
-# Those who come while it is asked wait for that and for their own turn: twice this is less than the
-# patience of publishers.
+# A publish may wait for the question in progress and then for its own: twice this time is less
+# than a publisher's wait limit.
 _TIMEOUT_MS = 1900
 _LIMIT_S = 2.4
 
 
 class Replicas:
-    """Asks for all that was kept meanwhile at once, on a connection of its own.
+    """Asks about all messages stored meanwhile at once, on a connection of its own.
 
-    A connection that waits for replicas is served nothing else: on the line, marks and settlements
-    would wait too, and be lost with this process. WAITAOF means what its own connection wrote, so
-    something is written there first, behind the messages.
+    A connection that waits for replicas serves nothing else: on the store link, marks and
+    settlements would wait too, and be lost with this process. WAITAOF covers what its own
+    connection wrote, so this one writes something first, after the messages.
 
     Args:
-        redis: For nobody else's waiting; closed with this.
-        count: How many replicas must have it.
+        redis: A connection for this purpose only; closed by `close`.
+        count: How many replicas must have a message.
     """
 
-    def __init__(self, redis: Redis, keys: Keys, count: int) -> None:
+    def __init__(self, redis: Redis, keys: RedisKeys, count: int) -> None:
         self._redis = redis
         self._keys = keys
         self._count = count
-        # Whether the primary's own file must have it, too: if it comes back without what its
-        # replicas have, they forget it.
+        # Whether the primary's own file must have it too: if the primary restarted without data
+        # that its replicas have, they would drop these.
         self._local = 1
         self._waiting: list[tuple[Sequence[int | str], Callable[[bool], None]]] = []
         self._asking: asyncio.Task[None] | None = None
         self._are_missed = False
 
     async def open(self) -> None:
-        """Refuse a server that cannot tell."""
+        """Refuse a server that does not support WAITAOF."""
         try:
             await self._redis.waitaof(1, 0, 1)
         except ResponseError as error:
@@ -57,21 +57,21 @@ class Replicas:
                 ) from error
             self._local = 0
             log.warning(
-                "the store's primary has appendonly no: if it is started again before a replica"
-                " takes its place, it and its replicas lose everything since its last snapshot"
+                "the store's primary has appendonly no: if it restarts before a replica takes over,"
+                " it and its replicas lose everything since its last snapshot"
             )
         except (RedisError, OSError) as error:
             raise StoreUnavailable(f"the store does not say what replicas have: {error}") from error
 
     async def close(self) -> None:
-        """Whoever waits is told nothing."""
+        """Close; waiting publishes get no answer."""
         if self._asking is not None:
             self._asking.cancel()
             await asyncio.wait([self._asking])
         await self._redis.aclose()
 
     def confirm(self, witnesses: Sequence[int | str], done: Callable[[bool], None]) -> None:
-        """Say in a later turn whether enough replicas have these messages."""
+        """Report, in a later turn, whether enough replicas have these messages."""
         self._waiting.append((witnesses, done))
         if self._asking is None:
             self._asking = asyncio.get_running_loop().create_task(self._ask())
@@ -92,7 +92,7 @@ class Replicas:
             self._say(f"no answer: {error!r}")
             return False
         if not are_here:
-            # Nothing is wrong with the replicas.
+            # The replicas are not at fault.
             return False
         if local >= self._local and replicas >= self._count:
             self._say("")
@@ -110,9 +110,9 @@ class Replicas:
         return are_here, reached
 
     def _say(self, why: str) -> None:
-        """Say it when it changes, not with every message."""
+        """Log a change, rather than every message."""
         if why and not self._are_missed:
-            log.error("too few replicas have what is kept, publishers hear `unknown`: %s", why)
+            log.error("too few replicas confirm messages; publishers get `unknown`: %s", why)
         elif self._are_missed and not why:
-            log.warning("enough replicas have what is kept again")
+            log.warning("enough replicas store messages again")
         self._are_missed = bool(why)

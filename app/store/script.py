@@ -4,10 +4,10 @@ import hashlib
 
 
 class Script:
-    """A Lua script that the store keeps under its digest.
+    """A Lua script that the store caches under its digest.
 
     Args:
-        with_note: What is called instead, if the call carries a note for the journal.
+        with_note: The variant for calls that carry a journal note.
     """
 
     __slots__ = ("name", "sha", "source", "with_note")
@@ -16,5 +16,5 @@ class Script:
         self.name = name
         self.source = source
         self.with_note = with_note
-        # The store's name for it, nothing that protects anybody.
+        # The store's name for the script; not used for security.
         self.sha = hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest()

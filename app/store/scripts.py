@@ -1,36 +1,36 @@
-"""The scripts, a typed function for each: what it is called with, ready for the line."""
+"""The Lua scripts, with a typed function for each that makes its calls."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from importlib.resources import files
 from typing import TYPE_CHECKING, NamedTuple
 
-from app.delivery.dead_letters import DeadLetter
-from app.delivery.guard import Held
-from app.delivery.keeper import Batch, Mark
-from app.delivery.messages import Message
-from app.delivery.publish_keys import LIFE_NS
-from app.delivery.session_record import SessionRecord
-from app.store import records
-from app.store.keys import LAYOUT, Keys
-from app.store.script import Script
-from app.store.wire import Word
+from holdfast.delivery.dead_letters import DeadLetter
+from holdfast.delivery.guard import ChannelHold
+from holdfast.delivery.marks import BatchMark, Mark
+from holdfast.delivery.messages import Message
+from holdfast.delivery.publish_keys import LIFE_NS
+from holdfast.delivery.session_record import SessionRecord
+from holdfast.store import records
+from holdfast.store.keys import LAYOUT, RedisKeys
+from holdfast.store.resp import Word
+from holdfast.store.script import Script
 
 if TYPE_CHECKING:
     from orjson import Fragment
 
-_FOLDER = files("app.store") / "lua"
+_FOLDER = files("holdfast.store") / "lua"
 _ID = "%019d"
 
 
 def _source(name: str, *preludes: str) -> str:
-    """The script behind its first line, which must stay the first, and what it builds upon."""
+    """Return the script: its first line, then the files that it builds upon, then the rest."""
     first, _, rest = (_FOLDER / f"{name}.lua").read_text().partition("\n")
     parts = [(_FOLDER / f"{prelude}.lua").read_text() for prelude in preludes]
     return "\n".join((first, *parts, rest))
 
 
 def _journalled(name: str, *preludes: str) -> Script:
-    """A script that leaves its call's note for the journal, if there is one, in the same step."""
+    """Return a script that stores its call's journal note, if there is one, in the same step."""
     with_note = Script(f"{name} with a note", _source(name, "fence", "note", *preludes))
     return Script(name, _source(name, "fence", "no_note", *preludes), with_note)
 
@@ -44,7 +44,7 @@ HAND_OVER = _journalled("hand_over", "arrays")
 MARK = _journalled("mark")
 SETTLE = _journalled("settle", "arrays", "bodies")
 UNMARK = Script("unmark", _source("unmark", "fence", "arrays"))
-BURY = _journalled("bury", "bodies")
+DEAD_LETTER = _journalled("dead_letter", "bodies")
 FORGET = _journalled("forget")
 FRAME = Script("frame", _source("frame", "fence", "arrays"))
 TRIM = Script("trim", _source("trim", "fence"))
@@ -55,7 +55,7 @@ REPLAY_TAKE = _journalled("replay_take")
 REPLAY_NOTE = Script("replay_note", _source("replay_note", "fence"))
 REPLAY_FORGET = Script("replay_forget", _source("replay_forget", "fence"))
 
-# What a line must know.
+# The scripts that the store link loads.
 _CALLED = (
     OPEN,
     SAVE,
@@ -66,7 +66,7 @@ _CALLED = (
     MARK,
     SETTLE,
     UNMARK,
-    BURY,
+    DEAD_LETTER,
     FORGET,
     FRAME,
     TRIM,
@@ -78,14 +78,14 @@ _CALLED = (
     REPLAY_FORGET,
 )
 SCRIPTS = (*_CALLED, *(each.with_note for each in _CALLED if each.with_note is not None))
-# Read only, on whatever connection.
+# Read-only, for any connection.
 LETTERS_COUNT = Script("letters_count", _source("letters_count"))
 LETTERS_PAGE = Script("letters_page", _source("letters_page"))
-# Not for the line either.
+# Not for the store link.
 CONFIRM = Script("confirm", _source("confirm"))
 
 
-class Call(NamedTuple):
+class ScriptCall(NamedTuple):
     """One call of a script."""
 
     script: Script
@@ -94,23 +94,23 @@ class Call(NamedTuple):
 
 
 class Take(NamedTuple):
-    """A dead letter that a replay job wants to make a message again."""
+    """A dead letter that a replay job makes a message again."""
 
     letter: DeadLetter
-    # Whose queue it goes to.
+    # The session whose queue it goes to.
     key: str
     is_durable: bool
 
 
 class _Positions:
-    """Keys of a call, each of them once; arguments name them by their position."""
+    """The Redis keys of a call, each once; arguments refer to them by position."""
 
     def __init__(self, *fixed: str) -> None:
         self.keys = list(fixed)
         self._known: dict[str, int] = {}
 
     def of(self, key: str) -> int:
-        """The position, counted from one as Lua does."""
+        """Return the position, counted from one as in Lua."""
         found = self._known.get(key)
         if found is None:
             self.keys.append(key)
@@ -118,51 +118,53 @@ class _Positions:
         return found
 
 
-def open_store(keys: Keys, *, seed: str, node: str) -> Call:
-    """Become the one who may write."""
-    return Call(OPEN, [keys.meta, keys.handed], [LAYOUT, seed, node])
+def open_store(keys: RedisKeys, *, seed: str, node: str) -> ScriptCall:
+    """Become the only process that may write."""
+    return ScriptCall(OPEN, [keys.meta, keys.handed], [LAYOUT, seed, node])
 
 
-def save(keys: Keys, epoch: str, sessions: Iterable[SessionRecord]) -> Call:
+def save(keys: RedisKeys, epoch: str, sessions: Iterable[SessionRecord]) -> ScriptCall:
     """Create or replace sessions."""
     args: list[Word] = [epoch]
     for record in sessions:
         args += (record.key, records.pack_session(record))
-    return Call(SAVE, [keys.meta, keys.sessions], args)
+    return ScriptCall(SAVE, [keys.meta, keys.sessions], args)
 
 
-def keep(keys: Keys, epoch: str, messages: Sequence[tuple[Message, Sequence[str]]]) -> Call:
-    """Keep messages, each for these sessions."""
+def keep(
+    keys: RedisKeys, epoch: str, messages: Sequence[tuple[Message, Sequence[str]]]
+) -> ScriptCall:
+    """Store messages, each for these sessions."""
     positions = _Positions(keys.meta, keys.bodies)
     args: list[Word] = [epoch, _newest(messages)]
     for message, receivers in messages:
         args += _entering(keys, positions, message, receivers)
-    return Call(KEEP, positions.keys, args)
+    return ScriptCall(KEEP, positions.keys, args)
 
 
-def probe(keys: Keys, epoch: str) -> Call:
-    """Keep nothing: done if a message would be kept, and refused if it would be refused."""
-    return Call(KEEP, [keys.meta, keys.bodies], [epoch, _ID % 0])
+def probe(keys: RedisKeys, epoch: str) -> ScriptCall:
+    """Store nothing; succeeds if a message would be stored."""
+    return ScriptCall(KEEP, [keys.meta, keys.bodies], [epoch, _ID % 0])
 
 
 def keep_keyed(
-    keys: Keys, epoch: str, messages: Sequence[tuple[Message, Sequence[str]]], most: int
-) -> Call:
-    """Keep messages that have keys, unless they were kept before; remember so many keys."""
+    keys: RedisKeys, epoch: str, messages: Sequence[tuple[Message, Sequence[str]]], most: int
+) -> ScriptCall:
+    """Store messages with publish keys unless they are repeats; limits the number of keys."""
     positions = _Positions(keys.meta, keys.bodies, keys.keyed, keys.keyed_order)
     args: list[Word] = [epoch, _newest(messages), LIFE_NS, most]
     for message, receivers in messages:
         entering = _entering(keys, positions, message, receivers)
         args += ("" if message.key is None else message.key.digest, len(entering), *entering)
-    return Call(KEEP_KEYED, positions.keys, args)
+    return ScriptCall(KEEP_KEYED, positions.keys, args)
 
 
-def disown(keys: Keys, epoch: str, claims: Iterable[tuple[str, int]]) -> Call:
-    """Forget keys, if they are these messages'."""
+def disown(keys: RedisKeys, epoch: str, claims: Iterable[tuple[str, int]]) -> ScriptCall:
+    """Forget publish keys, if they belong to these messages."""
     args: list[Word] = [epoch]
     for key, id in claims:
         args += (key, id)
-    return Call(DISOWN, [keys.meta, keys.keyed], args)
+    return ScriptCall(DISOWN, [keys.meta, keys.keyed], args)
 
 
 def _newest(messages: Sequence[tuple[Message, Sequence[str]]]) -> str:
@@ -170,9 +172,9 @@ def _newest(messages: Sequence[tuple[Message, Sequence[str]]]) -> str:
 
 
 def _entering(
-    keys: Keys, positions: _Positions, message: Message, receivers: Sequence[str]
+    keys: RedisKeys, positions: _Positions, message: Message, receivers: Sequence[str]
 ) -> list[Word]:
-    """A message on its way into queues."""
+    """Return a message on its way into queues."""
     receivers_at = positions.of(keys.receivers(message.id))
     generation = records.pack_generation(message.generation)
     body = records.pack_message(message)
@@ -182,18 +184,18 @@ def _entering(
     return words
 
 
-def hand_over(keys: Keys, epoch: str, batches: Mapping[str, Batch]) -> Call:
-    """Remember the last batches of sessions."""
+def hand_over(keys: RedisKeys, epoch: str, batches: Mapping[str, BatchMark]) -> ScriptCall:
+    """Replace the last batches of sessions."""
     args: list[Word] = [epoch]
     pack = records.pack_batch
     for key, batch in batches.items():
         args.append(key)
         args.append(pack(batch))
-    return Call(HAND_OVER, [keys.meta, keys.handed], args)
+    return ScriptCall(HAND_OVER, [keys.meta, keys.handed], args)
 
 
-def mark(keys: Keys, epoch: str, marks: Mapping[str, Mapping[int, Mark]]) -> Call:
-    """Remember how far single entries have come."""
+def mark(keys: RedisKeys, epoch: str, marks: Mapping[str, Mapping[int, Mark]]) -> ScriptCall:
+    """Replace marks of entries."""
     positions = _Positions(keys.meta)
     args: list[Word] = [epoch]
     histories: dict[int, bytes] = {}
@@ -202,31 +204,33 @@ def mark(keys: Keys, epoch: str, marks: Mapping[str, Mapping[int, Mark]]) -> Cal
         for entry in entries.values():
             receivers_at = positions.of(keys.receivers(entry.id))
             args += (entry.id, receivers_at, records.pack_mark(entry, histories))
-    return Call(MARK, positions.keys, args)
+    return ScriptCall(MARK, positions.keys, args)
 
 
-def settle(keys: Keys, epoch: str, entries: Mapping[int, Sequence[str]]) -> Call:
+def settle(keys: RedisKeys, epoch: str, entries: Mapping[int, Sequence[str]]) -> ScriptCall:
     """Remove entries: of each message those of some sessions."""
     names = [keys.meta, keys.bodies]
     args: list[Word] = [epoch]
     for id, receivers in entries.items():
         names.append(keys.receivers(id))
         args += (id, len(receivers), *receivers)
-    return Call(SETTLE, names, args)
+    return ScriptCall(SETTLE, names, args)
 
 
-def unmark(keys: Keys, epoch: str, entries: Mapping[str, Collection[int]]) -> Call:
-    """Forget how far entries had come that are gone."""
+def unmark(keys: RedisKeys, epoch: str, entries: Mapping[str, Collection[int]]) -> ScriptCall:
+    """Remove marks of entries that are gone."""
     names = [keys.meta]
     args: list[Word] = [epoch]
     for key, ids in entries.items():
         names.append(keys.marks(key))
         args += (len(ids), *ids)
-    return Call(UNMARK, names, args)
+    return ScriptCall(UNMARK, names, args)
 
 
-def bury(keys: Keys, epoch: str, letters: Sequence[tuple[DeadLetter, str | None]]) -> Call:
-    """Make entries dead letters; without a key there is no entry to remove."""
+def dead_letter(
+    keys: RedisKeys, epoch: str, letters: Sequence[tuple[DeadLetter, str | None]]
+) -> ScriptCall:
+    """Make entries dead letters; without a session key there is no entry to remove."""
     positions = _Positions(keys.meta, keys.bodies, keys.dead, keys.prints)
     args: list[Word] = [epoch, max(letter.id for letter, _ in letters)]
     parts: dict[int, Fragment] = {}
@@ -239,61 +243,67 @@ def bury(keys: Keys, epoch: str, letters: Sequence[tuple[DeadLetter, str | None]
         else:
             args.append(positions.of(keys.receivers(letter.message)))
             args.append(positions.of(keys.marks(key)))
-    return Call(BURY, positions.keys, args)
+    return ScriptCall(DEAD_LETTER, positions.keys, args)
 
 
-def forget(keys: Keys, epoch: str, sessions: Iterable[str]) -> Call:
-    """Remove sessions; what is left of their queues is to be settled behind it."""
+def forget(keys: RedisKeys, epoch: str, sessions: Iterable[str]) -> ScriptCall:
+    """Remove sessions; settle what is left of their queues afterwards."""
     names = list(sessions)
     marks = [keys.marks(key) for key in names]
-    return Call(FORGET, [keys.meta, keys.sessions, keys.handed, *marks], [epoch, *names])
+    return ScriptCall(FORGET, [keys.meta, keys.sessions, keys.handed, *marks], [epoch, *names])
 
 
 def frame(
-    keys: Keys,
+    keys: RedisKeys,
     epoch: str,
     node: str,
     number: int,
     *,
     frame: bytes,
     notes: Iterable[int],
-) -> Call:
-    """Write a frame of the journal, which tells of these notes."""
+) -> ScriptCall:
+    """Write a frame of the journal, which replaces these notes."""
     names = [keys.meta, keys.journal(node), keys.notes(node)]
-    return Call(FRAME, names, [epoch, number, frame, *notes])
+    return ScriptCall(FRAME, names, [epoch, number, frame, *notes])
 
 
-def trim(keys: Keys, epoch: str, node: str, *, read_ms: int, oldest_ms: int, size: int) -> Call:
-    """Cut off the beginning of a journal; frames are as old as their ids say."""
+def trim(
+    keys: RedisKeys, epoch: str, node: str, *, read_ms: int, oldest_ms: int, size: int
+) -> ScriptCall:
+    """Remove the beginning of a journal; a frame's id gives its age."""
     names = [keys.meta, keys.journal(node), keys.journal_read(node)]
-    return Call(TRIM, names, [epoch, f"{read_ms}-0", f"{oldest_ms}-0", size])
+    return ScriptCall(TRIM, names, [epoch, f"{read_ms}-0", f"{oldest_ms}-0", size])
 
 
-def hold(keys: Keys, epoch: str, channels: Mapping[str, Held | None]) -> Call:
-    """Hold channels back, or let them flow again."""
+def save_channel_holds(
+    keys: RedisKeys, epoch: str, channels: Mapping[str, ChannelHold | None]
+) -> ScriptCall:
+    """Hold or release channels."""
     args: list[Word] = [epoch]
     for channel, held in channels.items():
         args += (channel, b"" if held is None else records.pack_held(held))
-    return Call(HOLD, [keys.meta, keys.held], args)
+    return ScriptCall(HOLD, [keys.meta, keys.held], args)
 
 
-def letters_remove(keys: Keys, epoch: str, letters: Iterable[DeadLetter]) -> Call:
+def letters_remove(keys: RedisKeys, epoch: str, letters: Iterable[DeadLetter]) -> ScriptCall:
     """Remove dead letters for good."""
     positions = _Positions(keys.meta, keys.dead, keys.prints)
     args: list[Word] = [epoch]
     for letter in letters:
         args += (letter.id, letter.fingerprint)
         args += [positions.of(index) for index in keys.indexes(letter)]
-    return Call(LETTERS_REMOVE, positions.keys, args)
+    return ScriptCall(LETTERS_REMOVE, positions.keys, args)
 
 
-def remark(keys: Keys, epoch: str, fingerprint: str, record: bytes, *, at: int, most: int) -> Call:
-    """Keep what operators say of dead letters that failed alike; nothing: forget it."""
+def remark(
+    keys: RedisKeys, epoch: str, fingerprint: str, record: bytes, *, at: int, most: int
+) -> ScriptCall:
+    """Store the remark on a group; remove an empty one."""
     names = [keys.meta, keys.remarks, keys.remarked]
-    return Call(REMARK, names, [epoch, fingerprint, record, at, most])
+    return ScriptCall(REMARK, names, [epoch, fingerprint, record, at, most])
 
 
-def replay_take(keys: Keys, epoch: str, job: str, takes: Iterable[Take]) -> Call:
+def replay_take(keys: RedisKeys, epoch: str, job: str, takes: Iterable[Take]) -> ScriptCall:
     """Make dead letters messages again, for a job."""
     positions = _Positions(keys.meta, keys.bodies, keys.dead, keys.sessions, keys.replay(job))
     args: list[Word] = [epoch, job]
@@ -305,23 +315,23 @@ def replay_take(keys: Keys, epoch: str, job: str, takes: Iterable[Take]) -> Call
             args.append(positions.of(keys.marks(key)))
         else:
             args += (0, 0)
-    return Call(REPLAY_TAKE, positions.keys, args)
+    return ScriptCall(REPLAY_TAKE, positions.keys, args)
 
 
 def _head_or_all(letter: DeadLetter, job: str) -> bytes:
-    """What the script does not find in the letter's record: all, if the job made a new message."""
+    """What the script cannot copy from the letter's record: everything if the message is new."""
     head = records.message_head(letter)
     return head + letter.wire if str(letter.message) == job else head
 
 
-def replay_note(keys: Keys, epoch: str, job: str, given: Mapping[str, Word]) -> Call:
+def replay_note(keys: RedisKeys, epoch: str, job: str, given: Mapping[str, Word]) -> ScriptCall:
     """Create a replay job, or replace some of its fields."""
     args: list[Word] = [epoch, job]
     for name, value in given.items():
         args += (name, value)
-    return Call(REPLAY_NOTE, [keys.meta, keys.replays, keys.replay(job)], args)
+    return ScriptCall(REPLAY_NOTE, [keys.meta, keys.replays, keys.replay(job)], args)
 
 
-def replay_forget(keys: Keys, epoch: str, job: str) -> Call:
+def replay_forget(keys: RedisKeys, epoch: str, job: str) -> ScriptCall:
     """Remove a replay job."""
-    return Call(REPLAY_FORGET, [keys.meta, keys.replays, keys.replay(job)], [epoch, job])
+    return ScriptCall(REPLAY_FORGET, [keys.meta, keys.replays, keys.replay(job)], [epoch, job])

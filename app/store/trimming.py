@@ -1,27 +1,27 @@
-"""A journal is kept until all who read it have it, but not for ever and not without bounds."""
+"""Trims the journal: frames stay until every reader has them, within limits of age and size."""
 
 from typing import NamedTuple, cast
 
-from app.store import scripts
-from app.store.keeping import Store
+from holdfast.store import scripts
+from holdfast.store.store import Store
 
-# Whoever reads it anew finds at least so much of it.
+# A new reader finds at least this much.
 _GRACE_MS = 3_600_000
 
 
-class Trimmed(NamedTuple):
-    """Frames that were cut off."""
+class TrimmedFrames(NamedTuple):
+    """Numbers of removed frames."""
 
-    # All who read the journal have them.
+    # Every reader has them.
     read: int
-    # They were too old, or too much: somebody has not, or nobody reads it.
+    # Too old or too many; some reader had not read them, or there is none.
     unread: int
-    # How many read it.
+    # The number of readers.
     readers: int
 
 
-async def trim(store: Store, node: str, *, now_ms: int, age_ms: int, size: int) -> Trimmed:
-    """Cut off what all have read, what is older than that, and the oldest of what is too much."""
+async def trim(store: Store, node: str, *, now_ms: int, age_ms: int, size: int) -> TrimmedFrames:
+    """Remove frames that all have read, frames over age, and the oldest beyond the size."""
     numbers = cast(
         "list[int]",
         await store.run(
@@ -35,4 +35,4 @@ async def trim(store: Store, node: str, *, now_ms: int, age_ms: int, size: int) 
             )
         ),
     )
-    return Trimmed(*numbers)
+    return TrimmedFrames(*numbers)

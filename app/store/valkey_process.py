@@ -1,4 +1,4 @@
-"""A running Valkey: a child of this process, or one that an earlier process left behind."""
+"""A running Valkey: a child of this process, or an orphan of an earlier one."""
 
 import asyncio
 import logging
@@ -6,19 +6,19 @@ import os
 import signal
 from typing import Protocol
 
-from app.store.home import Home
+from holdfast.store.home import Home
 
 log = logging.getLogger(__name__)
 
-# Time to write and sync what is in memory, and how often one is asked to.
+# Time for writing and syncing its data, and the number of requests to stop.
 _GOODBYE_S = 1.0
 _REQUESTS = 10
-# How often one looks whether somebody else's child is still there.
+# How often to check whether an orphan is still alive.
 _LOOK_S = 0.1
 
 
 class ValkeyProcess(Protocol):
-    """What there is to know and do about a process."""
+    """What can be known and done about a process."""
 
     pid: int
 
@@ -26,12 +26,12 @@ class ValkeyProcess(Protocol):
     def is_gone(self) -> bool: ...
 
     async def gone(self) -> str:
-        """Wait for its end; how it ended."""
+        """Wait for its end; returns how it ended."""
 
     def signal(self, number: int) -> None: ...
 
 
-class Child:
+class ChildProcess:
     """A Valkey that this process started."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
@@ -51,8 +51,8 @@ class Child:
             self._process.send_signal(number)
 
 
-class Orphan:
-    """A Valkey whose parent is gone; the lock that it holds tells of its life."""
+class OrphanProcess:
+    """A Valkey whose parent has ended; its lock shows whether it lives."""
 
     def __init__(self, pid: int, home: Home) -> None:
         self.pid = pid
@@ -65,7 +65,7 @@ class Orphan:
     async def gone(self) -> str:
         while not self.is_gone:  # noqa: ASYNC110 - nobody tells about a stranger's end
             await asyncio.sleep(_LOOK_S)
-        return "no longer there"
+        return "no longer running"
 
     def signal(self, number: int) -> None:
         if not self.is_gone:
@@ -73,12 +73,12 @@ class Orphan:
 
 
 async def stop(process: ValkeyProcess) -> None:
-    """End it, after it has written what it holds; by force if it does not listen."""
-    # One that writes its first file refuses to end before it is complete.
+    """Stop it after it has written its data; kill it if it does not respond."""
+    # It refuses to stop before its first append-only file is complete.
     for _ in range(_REQUESTS):
         if await _ends(process, signal.SIGTERM, _GOODBYE_S):
             return
-    log.warning("the embedded store (process %d) does not end: it is killed", process.pid)
+    log.warning("the embedded store (process %d) does not stop: it is killed", process.pid)
     await _ends(process, signal.SIGKILL, _GOODBYE_S)
 
 

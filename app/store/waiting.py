@@ -1,69 +1,70 @@
-"""Those who wait to hear whether their message was kept, and for how long they do."""
+"""Publishes that wait for the store's answer, with a wait limit."""
 
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from functools import partial
 
-from app.delivery.keeper import Kept
-from app.store.keyed import meaning, witness
-from app.store.refusals import ScriptFailed, StoreRefused
-from app.store.turn import Keeping
+from holdfast.delivery.persist_outcome import PersistOutcome
+from holdfast.store.publish_keys import meaning, witness
+from holdfast.store.refusals import ScriptFailed, StoreRefused
+from holdfast.store.turn_writes import PendingPublish
 
 log = logging.getLogger(__name__)
 
-# After this long without an answer a publisher is told that nobody knows.
+# After this time a publisher is answered UNKNOWN.
 _PATIENCE_S = 5.0
-# This process did not run when its alarm rings so late: answers that have come are read first.
+# A timer this late means that this process was frozen: first read answers that have arrived.
 _LATE_S = 0.5
 
-# Says of messages, by their witnesses, whether they are kept as well as they should be.
+# Checks, by the messages' witnesses, whether they are as durable as configured.
 Confirm = Callable[[Sequence[int | str], Callable[[bool], None]], None]
 
 
 class Waiting:
-    """Tells everyone once, and once more who was told that nobody knows.
+    """Answers each publish once, and once more after UNKNOWN.
 
-    What the store has but cannot be confirmed is UNKNOWN to its publisher, whom the durability
-    promised more, and then KEPT at once: it is shown to its receivers rather than left in queues
-    of which nobody knows until a restart.
+    A message that is stored but not confirmed is UNKNOWN to its publisher, who was promised more,
+    and then at once KEPT: it is delivered rather than left in queues unseen until a restart.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, confirm: Confirm | None) -> None:
         self._loop = loop
         self._confirm = confirm
-        # Those who were told nothing yet, in the order of their calls; with the time when
-        # patience ends.
-        self._calls: dict[int, tuple[float, Sequence[Keeping]]] = {}
+        # Publishes without an answer in order of their calls, with the end of their wait limit.
+        self._calls: dict[int, tuple[float, Sequence[PendingPublish]]] = {}
         self._number = 0
         self._alarm: asyncio.TimerHandle | None = None
         self._alarm_at = 0.0
 
-    def begin(self, messages: Sequence[Keeping]) -> Callable[[object], None]:
-        """What is to be called with the answer."""
+    def begin(self, messages: Sequence[PendingPublish]) -> Callable[[object], None]:
+        """Register publishes; returns the function to call with the answer."""
         self._number = number = self._number + 1
         ends_at = self._loop.time() + _PATIENCE_S
         self._calls[number] = (ends_at, messages)
         if self._alarm is None:
             self._ring_at(ends_at)
+        return partial(self._answered, number, messages)
 
-        def answered(reply: object) -> None:
-            kept = _meaning(reply)
-            if kept is Kept.KEPT and self._confirm is not None:
-                self._confirm([witness(keeping.message) for keeping in messages], confirmed)
-            else:
-                self._calls.pop(number, None)
-                tell(messages, kept)
+    def _answered(self, number: int, messages: Sequence[PendingPublish], reply: object) -> None:
+        kept = _meaning(reply)
+        if kept is PersistOutcome.KEPT and self._confirm is not None:
+            confirmed = partial(self._confirmed, number, messages)
+            self._confirm([witness(keeping.message) for keeping in messages], confirmed)
+        else:
+            self._calls.pop(number, None)
+            report(messages, kept)
 
-        def confirmed(is_confirmed: bool) -> None:
-            is_untold = self._calls.pop(number, None) is not None
-            if is_untold and not is_confirmed:
-                tell(messages, Kept.UNKNOWN)
-            tell(messages, Kept.KEPT)
-
-        return answered
+    def _confirmed(
+        self, number: int, messages: Sequence[PendingPublish], is_confirmed: bool
+    ) -> None:
+        is_untold = self._calls.pop(number, None) is not None
+        if is_untold and not is_confirmed:
+            report(messages, PersistOutcome.UNKNOWN)
+        report(messages, PersistOutcome.KEPT)
 
     def close(self) -> None:
-        """Nobody's patience ends any more."""
+        """Cancel the timeout."""
         if self._alarm is not None:
             self._alarm.cancel()
 
@@ -83,26 +84,26 @@ class Waiting:
                 self._ring_at(ends_at)
                 break
             del self._calls[number]
-            tell(messages, Kept.UNKNOWN)
+            report(messages, PersistOutcome.UNKNOWN)
 
 
 def hear(answer: asyncio.Future[object], reply: object) -> None:
-    """Somebody waits for an answer, unless that has ended."""
+    """Set the answer, unless the waiter was cancelled."""
     if not answer.done():
         answer.set_result(reply)
 
 
-def tell(messages: Sequence[Keeping], kept: Kept) -> None:
-    """Tell each of them, whatever the others make of it."""
+def report(messages: Sequence[PendingPublish], kept: PersistOutcome) -> None:
+    """Report the outcome for each message; one caller's error does not affect the others."""
     for keeping in messages:
         try:
             keeping.done(meaning(keeping.message, kept))
         except BaseException:
-            log.exception("message %d was %s, which could not be used", keeping.message.id, kept)
+            log.exception("message %d: handling %s failed", keeping.message.id, kept)
 
 
-def _meaning(reply: object) -> Kept:
+def _meaning(reply: object) -> PersistOutcome:
     if isinstance(reply, (ScriptFailed, StoreRefused)):
-        return Kept.REFUSED
-    # A line that was closed before the answer came knows nothing.
-    return Kept.UNKNOWN if isinstance(reply, Exception) else Kept.KEPT
+        return PersistOutcome.REFUSED
+    # If the link was closed before the answer arrived, the outcome is unknown.
+    return PersistOutcome.UNKNOWN if isinstance(reply, Exception) else PersistOutcome.KEPT

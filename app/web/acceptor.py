@@ -1,38 +1,41 @@
-"""Takes connections from sockets that listen, as long as there is room for them."""
+"""Accepts connections while the listener has room for them."""
 
 import asyncio
+import contextlib
 import logging
 import socket
 import ssl
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from app.web.room import Room
+from holdfast.web.connection_limit import ConnectionLimit
 
 log = logging.getLogger(__name__)
 
-# So many are taken from one socket before others have their turn.
+# Connections accepted from one socket before others are served.
 _TURN = 64
-# So many of those for which others have to leave: these keep their descriptors for a few turns.
+# The same at the limit, where each evicts another: descriptors are freed some turns later.
 _CROWD = 8
-# How long nobody is taken when the system has nothing left for a connection.
+# How long to stop accepting after the system has run out of resources for connections.
 _PAUSE_S = 0.1
+# Attempts to find a port that is free at all addresses of a name.
+_TRIES = 10
 
 _Making = asyncio.Task[tuple[asyncio.Transport, asyncio.Protocol]]
 
 
 class Acceptor:
-    """Connections of one listener: each gets a protocol, if the room has a place for it.
+    """Accepts the connections of one listener, within its connection limit.
 
-    asyncio's own server would take all that come, also those that never finish their TLS
-    handshake: each holds a descriptor before its protocol hears of it.
+    asyncio's own server has no limit: a connection in its TLS handshake holds a descriptor before
+    the protocol knows of it.
     """
 
     def __init__(
         self,
         sockets: Sequence[socket.socket],
         make: Callable[[], asyncio.Protocol],
-        room: Room,
+        room: ConnectionLimit,
         *,
         tls: ssl.SSLContext | None,
         handshake_timeout_s: float,
@@ -43,7 +46,7 @@ class Acceptor:
         self._room = room
         self._tls = tls
         self._handshake_timeout_s = None if tls is None else handshake_timeout_s
-        # Connections that are being made.
+        # Connections whose transport is being set up.
         self._making: set[_Making] = set()
         self._is_closed = False
         for each in sockets:
@@ -51,7 +54,7 @@ class Acceptor:
             self._listen(each)
 
     def close(self) -> None:
-        """Take nobody any more; who is in stays."""
+        """Stop accepting; connections that are open stay."""
         if not self._is_closed:
             self._is_closed = True
             for each in self._sockets:
@@ -71,8 +74,8 @@ class Acceptor:
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError as error:
-                # They stay where they are, and the loop would be told of them again and again.
-                log.warning("no connection can be taken: %s", error.strerror)
+                # They stay in the backlog: the loop would report the socket again and again.
+                log.warning("cannot accept connections: %s", error.strerror)
                 self._loop.remove_reader(listening)
                 self._loop.call_later(_PAUSE_S, self._listen, listening)
                 return
@@ -103,11 +106,11 @@ class Acceptor:
         error = None if making.cancelled() else making.exception()
         if error is None and not making.cancelled():
             return
-        # It does not speak TLS, takes too long for it, is gone, or was sent away.
+        # The TLS handshake failed or timed out, the client is gone, or it was evicted.
         self._room.leave(guest)
         connection.close()
         if error is not None and not isinstance(error, OSError):
-            log.error("a connection could not be made", exc_info=error)
+            log.error("a connection could not be set up", exc_info=error)
 
 
 def _send_away(guest: asyncio.Protocol, making: _Making) -> None:
@@ -118,16 +121,24 @@ def _send_away(guest: asyncio.Protocol, making: _Making) -> None:
 
 
 def listen_at(ips: Sequence[str], port: int, backlog: int) -> list[socket.socket]:
-    """A socket for each address, all with the same port; raises `OSError`."""
-    sockets: list[socket.socket] = []
-    try:
+    """Open a socket at each address, all with the same port; raises `OSError`.
+
+    For port 0 the system chooses a port at the first address. If another address has it in use,
+    another port is tried, a few times.
+    """
+    for _ in range(0 if port else _TRIES - 1):
+        with contextlib.suppress(OSError):
+            return _listen_once(ips, port, backlog)
+    return _listen_once(ips, port, backlog)
+
+
+def _listen_once(ips: Sequence[str], port: int, backlog: int) -> list[socket.socket]:
+    with contextlib.ExitStack() as opened:
+        sockets: list[socket.socket] = []
         for ip in ips:
             family = socket.AF_INET6 if ":" in ip else socket.AF_INET
-            # A name with several addresses has a free port at each, but one URL.
-            port = sockets[0].getsockname()[1] if sockets else port
-            sockets.append(socket.create_server((ip, port), family=family, backlog=backlog))
-    except OSError:
-        for each in sockets:
-            each.close()
-        raise
+            listening = socket.create_server((ip, port), family=family, backlog=backlog)
+            sockets.append(opened.enter_context(listening))
+            port = listening.getsockname()[1]
+        opened.pop_all()
     return sockets

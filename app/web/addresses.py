@@ -1,4 +1,4 @@
-"""Where a listener is, and whether anybody but this machine reaches it there."""
+"""Addresses to listen at, and whether other machines reach them."""
 
 import asyncio
 import ipaddress
@@ -10,28 +10,28 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where to listen: a Unix socket if one is named, else all addresses of a host."""
+    """A Unix socket if one is named, else all addresses of a host."""
 
     host: str
     port: int
     unix: Path | None = None
     tls: ssl.SSLContext | None = None
-    # What the host is resolved to: these are bound, and these say who gets here.
+    # The addresses that the host resolves to; these are bound, and decide who can connect.
     ips: tuple[str, ...] = ()
 
     @property
     def is_private(self) -> bool:
-        """Whether only this machine gets here."""
+        """Whether only this machine can connect."""
         return self.unix is not None or (bool(self.ips) and all(map(_is_loopback, self.ips)))
 
     @property
     def url_host(self) -> str:
-        """The host as URLs have it."""
+        """The host as it is written in URLs."""
         return f"[{self.host}]" if ":" in self.host else self.host
 
 
 async def resolve(host: str) -> tuple[str, ...]:
-    """The addresses of a host, each once; without a name it is every address of this machine."""
+    """Return the distinct addresses of a host; of an empty name, every address of this machine."""
     loop = asyncio.get_running_loop()
     found = await loop.getaddrinfo(
         host or None, 0, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE

@@ -1,71 +1,75 @@
-"""The routes: Bayeux at its paths, pages and probes beside it."""
+"""The HTTP routes: Bayeux, pages, metrics and health probes."""
 
 from collections.abc import Awaitable, Callable
 from functools import partial
-from pathlib import Path
 
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST
 
-from app.bayeux.errors import BayeuxError
-from app.web.callback_polling import callback_poll
-from app.web.endpoint import FIXED_HEADERS, Endpoint, WebOptions, hsts_headers
-from app.web.hosts import Hosts
-from app.web.long_polling import long_poll, refusal
-from app.web.metrics import Metrics
-from app.web.misdirected import answering_to
-from app.web.origins import said
-from app.web.pages import PAGE_HEADERS, add_console, add_pages
-from app.web.websocket import WebSocketDoor
+from holdfast.bayeux.errors import ErrorReply
+from holdfast.web.callback_polling import callback_poll
+from holdfast.web.endpoint import FIXED_HEADERS, Endpoint, WebOptions, hsts_headers
+from holdfast.web.hosts import Hosts
+from holdfast.web.long_polling import long_poll, refusal
+from holdfast.web.metrics import Metrics
+from holdfast.web.misdirected import answering_to
+from holdfast.web.origins import only_value
+from holdfast.web.pages import PAGE_HEADERS, add_console, add_pages
+from holdfast.web.static_files import StaticFiles
+from holdfast.web.websocket import WebSocketFrontEnd
 
-# Says whether the server can do its work; a word about what is missing, or None.
+# Returns what keeps the server from doing its work, or None if it is ready.
 Readiness = Callable[[], Awaitable[str | None]]
 
 
 def make_application(
     endpoint: Endpoint,
-    door: WebSocketDoor,
+    door: WebSocketFrontEnd,
     metrics: Metrics,
     readiness: Readiness,
-    pages: Path,
+    files: StaticFiles,
     admin: web.Application | None = None,
     *,
     chat: bool = True,
 ) -> web.Application:
-    """One application for everything that this server answers over HTTP."""
+    """Return the application that serves everything except a separate administration."""
     application = _with_probes(endpoint, readiness, endpoint.options.hosts)
     bayeux = _bayeux_handler(endpoint, door)
     for path in endpoint.options.paths:
         application.router.add_route("*", path, bayeux)
         application.router.add_route("*", path + "/{suffix:.*}", bayeux)
     _add_metrics(application, metrics)
-    add_pages(application, endpoint, pages, chat=chat, console=admin is not None)
+    add_pages(application, endpoint, files, chat=chat, console=admin is not None)
     if admin is not None:
         application.add_subapp("/admin", admin)
     return application
 
 
 def make_administration_apart(
-    endpoint: Endpoint, readiness: Readiness, pages: Path, admin: web.Application, hosts: Hosts
+    endpoint: Endpoint,
+    readiness: Readiness,
+    files: StaticFiles,
+    admin: web.Application,
+    hosts: Hosts,
 ) -> web.Application:
-    """What operators need, for a listener of their own: whoever else comes finds nothing there."""
+    """Return the administration alone, for a listener of its own."""
     application = _with_probes(endpoint, readiness, hosts)
-    add_console(application, pages)
+    add_console(application, files)
     application.add_subapp("/admin", admin)
     return application
 
 
 def _bayeux_handler(
-    endpoint: Endpoint, door: WebSocketDoor
+    endpoint: Endpoint, door: WebSocketFrontEnd
 ) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
     origins = endpoint.options.origins
 
     async def bayeux(request: web.Request) -> web.StreamResponse:
-        """The transport is told by the method: there is no other place where it stands."""
+        """Dispatch to a transport by method, headers and query."""
         if request.method == "POST":
             return await long_poll(request, endpoint)
         if request.method == "OPTIONS":
-            origin, host = said(request.headers, "Origin"), request.headers.get("Host")
+            origin, host = only_value(request.headers, "Origin"), request.headers.get("Host")
             headers = FIXED_HEADERS | origins.preflight_headers(origin, host)
             return web.Response(headers=headers)
         if request.method == "GET" and request.headers.get("Upgrade", "").lower() == "websocket":
@@ -73,14 +77,14 @@ def _bayeux_handler(
                 return await door.serve(request)
         elif request.method == "GET" and "message" in request.query:
             return await callback_poll(request, endpoint)
-        return refusal(request, BayeuxError.TRANSPORT_UNKNOWN, endpoint)
+        return refusal(request, ErrorReply.TRANSPORT_UNKNOWN, endpoint)
 
     return bayeux
 
 
 def _with_probes(endpoint: Endpoint, readiness: Readiness, hosts: Hosts) -> web.Application:
-    """An application that is reached by these names, and says how the server is."""
-    # The doors bound what they read themselves: aiohttp's own limit would be a second one.
+    """Return an application with health probes that accepts only requests for these hosts."""
+    # The handlers limit bodies themselves; aiohttp's limit is set to the same value.
     application = web.Application(
         client_max_size=endpoint.options.max_request_size,
         middlewares=[answering_to(hosts, endpoint)],
@@ -112,7 +116,7 @@ def _add_metrics(application: web.Application, metrics: Metrics) -> None:
 async def _add_common_headers(
     options: WebOptions, request: web.Request, response: web.StreamResponse
 ) -> None:
-    """What every answer says, and what none says: which versions of what are at work here."""
+    """Add the headers of every response. None of them reveals a version."""
     response.headers["Server"] = FIXED_HEADERS["Server"]
     response.headers.update(hsts_headers(options.hsts_s))
     response.headers.setdefault("X-Content-Type-Options", "nosniff")

@@ -1,53 +1,58 @@
-"""All that is found by looking at each session, once."""
+"""Counts of sessions and queued entries, taken in one pass."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from app.bayeux.life import State
-from app.bayeux.server import Bayeux
-from app.bayeux.sessions import Session
-from app.delivery.dispatcher import State as Contact
-from app.delivery.watch import first_free
+from holdfast.bayeux.server_state import ServerState
+from holdfast.bayeux.sessions import Session
+from holdfast.delivery.dispatcher import DispatcherState as Contact
+from holdfast.delivery.latency import first_free
+from holdfast.delivery.life import SessionState
 
-# Messages looked at in each queue while channels are held back.
+# Messages examined in each queue while channels are held.
 _DEPTH = 20
-_LIVING = (State.HANDSHAKEN, State.CONNECTED, State.AWAY)
+_COUNTED = (SessionState.HANDSHAKEN, SessionState.CONNECTED, SessionState.AWAY)
+# Of stopped sessions, statistics say only where their clients are.
+_COUNTED_AS = {
+    SessionState.STOPPED: SessionState.CONNECTED,
+    SessionState.STOPPED_AWAY: SessionState.AWAY,
+}
 
 
 @dataclass(slots=True)
 class Census:
-    """Sessions and what is in their queues, at one moment."""
+    """Sessions and the contents of their queues at one moment."""
 
     waiting: int = 0
     handed: int = 0
-    # Accepted and restored, less settled, waiting and handed over.
+    # Accepted and restored entries, less settled, waiting and in flight; must be 0.
     unaccounted: int = 0
     connects_held: int = 0
     held_back: int = 0
     durable: int = 0
     polling: int = 0
-    states: dict[State, int] = field(default_factory=lambda: dict.fromkeys(_LIVING, 0))
-    # Id of the message that waits longest, but for what is held back; none, if zero.
+    states: dict[SessionState, int] = field(default_factory=lambda: dict.fromkeys(_COUNTED, 0))
+    # Id of the message that has waited longest, other than on held channels; 0 if there is none.
     oldest: int = 0
 
     @classmethod
-    def of(cls, bayeux: Bayeux) -> "Census":
+    def of(cls, state: ServerState) -> "Census":
         census = cls()
-        for session in bayeux.sessions:
-            census.count(session, bayeux.guard.held)
-        counters = bayeux.hub.counters
+        for session in state.sessions:
+            census.count(session, state.guard.held)
+        counters = state.hub.counters
         here = census.waiting + census.handed
         census.unaccounted = counters.entered() - counters.settled() - here
         return census
 
     def count(self, session: Session, held: Collection[str]) -> None:
         queue, dispatcher = session.queue, session.dispatcher
-        # To ask for what is in hands would unfold it.
+        # Counted this way because asking for the entries in flight would materialise them.
         waiting = len(queue.waiting) + len(queue.returned)
         self.waiting += waiting
         self.handed += queue.count - waiting
-        self.connects_held += session.held is not None
-        self.states[session.state] += 1
+        self.connects_held += session.held_connect is not None
+        self.states[_COUNTED_AS.get(session.state, session.state)] += 1
         self.durable += session.is_durable
         is_active = True
         if dispatcher is not None:

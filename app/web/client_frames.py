@@ -1,35 +1,35 @@
-"""What a WebSocket client sends, on its way to aiohttp's reader.
+"""Checks the frames of a WebSocket client before aiohttp's reader gets them.
 
-The reader takes frames without a mask, and of a message that is too large it reads no more: then
-the client, which is still sending, sees its connection break, and not why.
+aiohttp's reader accepts frames without a mask, and stops reading at a message that is too large:
+the client, still sending, would see its connection break without a reason.
 """
 
 import os
 from typing import Any
 
-from app.bayeux.errors import RequestRefused
-from app.web.intake import SMALL, Intake
+from holdfast.bayeux.errors import RequestRefused
+from holdfast.web.intake import SMALL, Intake
 
 _MASKED = 0x80
 _FINAL = 0x80
 _CONTROL = 0x08
 _CLOSE = 0x88
 _LONGEST_CONTROL = 125
-# How many times as much as a message may have is read to the end of it, and dropped.
+# A refused message is read to its end and dropped up to this multiple of the size limit.
 _PATIENCE = 8
-# Reserved bits are set: any reader says that this is against the protocol, and closes with 1002.
+# Reserved bits are set: the reader treats this as a protocol error and closes with 1002.
 _ABSURD = b"\xf0\x80"
-# What a ping has in it that comes instead of a message that is refused. No client knows it.
+# Content of the ping that replaces a refused message; random, so that no client can forge it.
 TOO_LARGE = os.urandom(16)
 NO_ROOM = os.urandom(16)
 _PING = b"\x89\x90\x00\x00\x00\x00"
 
 
 class ClientFrames:
-    """Passes whole frames on, up to the first without a mask or of a message that is refused.
+    """Passes whole frames on, up to the first one without a mask or of a refused message.
 
-    A message is refused if it is too large, or if there is no room for it among all that is
-    unfinished. Behind it a close passes, so that both sides know of it; the rest is dropped.
+    A message is refused if it is too large, or if the intake has no room for it. After that only a
+    close frame passes, so that both sides close properly; the rest is dropped.
     """
 
     __slots__ = (
@@ -40,6 +40,7 @@ class ClientFrames:
         "_is_between",
         "_is_refused",
         "_most",
+        "_network",
         "_reader",
         "_size",
         "_skipped",
@@ -48,31 +49,33 @@ class ClientFrames:
         "has_unmasked",
     )
 
-    def __init__(self, reader: Any, most: int, intake: Intake) -> None:  # noqa: ANN401 - depends on the platform
+    def __init__(self, reader: Any, most: int, intake: Intake, network: str = "") -> None:  # noqa: ANN401 - depends on the platform
         self._reader = reader
-        # A message as large as this is too large.
+        # A message of this size is too large.
         self._most = most
         self._intake = intake
-        # Whether all that has come is whole messages.
+        # The network whose share of the intake is used.
+        self._network = network
+        # Whether everything received so far is whole messages.
         self._is_between = True
-        # The frame that has begun, and its size once that is known.
+        # The bytes of the frame that has begun, and its size once known.
         self._held = bytearray()
         self._frame = 0
-        # Of the message that has begun: its frames so far, and those of them that are complete.
+        # Payload of the message that has begun: of all its frames, and of the complete ones.
         self._size = 0
         self._begun = 0
-        # Complete messages that nobody has taken from the reader; small ones are not counted.
+        # Bytes of complete messages that are still in the reader; small messages are not counted.
         self._unheard = 0
-        # What all this holds of the intake.
+        # Bytes taken from the intake.
         self._taken = 0
         self.has_unmasked = False
         self._is_refused = False
-        # Bytes still to come of a frame that is dropped.
+        # Bytes still to come of a frame that is being dropped.
         self._skipped = 0
 
     def feed_data(self, data: bytes) -> tuple[bool, bytes]:
         if self._is_between and is_short_frame(data):
-            # So most of them come.
+            # Most messages are one short frame.
             return self._feed(data)
         if self.has_unmasked:
             return False, b""
@@ -80,24 +83,24 @@ class ClientFrames:
         return self._feed(self._read_closes(data) if self._is_refused else self._read(data))
 
     def feed_eof(self) -> None:
-        """The connection is lost, and nothing of it waits for more."""
-        self._intake.give_back(self._taken)
+        """The connection is lost: give back what its messages hold of the intake."""
+        self._intake.give_back(self._taken, self._network)
         self._taken = self._unheard = 0
         self._reader.feed_eof()
 
     def heard(self, size: int) -> None:
-        """A message of this size was taken from the reader."""
+        """A message of this size was read from the reader."""
         if size > SMALL and self._unheard:
             self._unheard -= size
             self._taken -= size
-            self._intake.give_back(size)
+            self._intake.give_back(size, self._network)
 
     def _feed(self, data: bytes) -> tuple[bool, bytes]:
         fed: tuple[bool, bytes] = self._reader.feed_data(data) if data else (False, b"")
         return fed
 
     def _read(self, data: bytes) -> bytes:
-        """What the reader may see by now; its messages have room."""
+        """The bytes that the reader may have now; room is taken for their messages."""
         unheard, passed = self._unheard, b""
         if self._held:
             self._held += data
@@ -109,7 +112,7 @@ class ClientFrames:
         if not (self._is_refused or self.has_unmasked or self._has_room()):
             self._unheard = unheard
             return self._refuse(NO_ROOM, data or bytes(self._held))
-        # Behind a frame without a mask nothing passes any more, short or not.
+        # After a frame without a mask nothing passes, however short.
         self._is_between = not (self._held or self._size or self.has_unmasked)
         return passed
 
@@ -121,9 +124,9 @@ class ClientFrames:
                 self.has_unmasked = True
                 return data[:begins] + _ABSURD
             if payload > _PATIENCE * self._most:
-                # The reader says that it is too large, and closes at once.
+                # The reader reports that it is too large, and closes at once.
                 return data
-            # A frame that comes in pieces is counted once.
+            # A frame that arrives in pieces is counted once.
             if head and not self._frame and self._is_too_large(data[begins], payload):
                 return data[:begins] + self._refuse(TOO_LARGE, data[begins:])
             if head == 0 or begins + head + payload > len(data):
@@ -150,15 +153,15 @@ class ClientFrames:
             self._size = self._begun = 0
 
     def _has_room(self) -> bool:
-        """Whether there is room for what is unfinished now, or complete and not heard."""
+        """Take room for what is unfinished, or complete but not read; False if there is none."""
         more = self._begun + len(self._held) + self._unheard - self._taken
         if more > 0:
             try:
-                self._intake.take(more)
+                self._intake.take(more, self._network)
             except RequestRefused:
                 return False
         else:
-            self._intake.give_back(-more)
+            self._intake.give_back(-more, self._network)
         self._taken += more
         return True
 
@@ -188,13 +191,13 @@ class ClientFrames:
 
 
 def is_short_frame(data: bytes) -> bool:
-    """Whether it is one whole masked frame with less than 126 bytes in it, and a whole message."""
+    """Return whether this is one masked frame of under 126 bytes with a whole message."""
     size = len(data) - 6
     return 0 <= size < 126 and data[1] == _MASKED + size and data[0] >= _FINAL
 
 
 def measure(data: bytes, begins: int) -> tuple[int, int]:
-    """Of a masked frame the sizes of head and payload; 0 if they are not known, -1 without mask."""
+    """Sizes of head and payload of a masked frame; head is 0 if unknown, -1 if there is no mask."""
     known = len(data) - begins
     if known < 2:
         return 0, 0

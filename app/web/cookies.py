@@ -1,30 +1,30 @@
-"""The browser's identity, which travels in a cookie."""
+"""The cookie that identifies a browser."""
 
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 
-from app.bayeux.caller import cookie_values
+from holdfast.bayeux.caller import cookie_values
 
-# Other hosts of the same domain can set cookies of the same name, one for each path and each domain
-# above theirs.
+# Other hosts of the same domain can set cookies of the same name, one for each path and each parent
+# domain.
 _MAX_IDENTITIES = 16
 _IDENTITY = re.compile(r"[A-Za-z0-9._~-]{1,64}")
 DEFAULT_NAME = "BAYEUX_BROWSER"
-# Browsers send `Origin` with each upgrade and each POST; older ones, with some POSTs, a `Referer`
-# only. `Sec-Fetch-Mode` is no sign of a browser: Node's own `fetch` sends it.
+# Browsers send `Origin` with each upgrade and POST; older ones send only a `Referer` with some
+# POSTs. `Sec-Fetch-Mode` does not prove a browser: Node's own `fetch` sends it.
 _SIGNS_OF_BROWSERS = ("Origin", "Referer", "Sec-Fetch-Site")
 
 
 def is_cookieless(headers: Mapping[str, str]) -> bool:
-    """Whether a POST or an upgrade brings no cookie of any name, and no browser sent it."""
+    """Return whether a POST or an upgrade has no cookie at all and does not come from a browser."""
     return "Cookie" not in headers and not any(sign in headers for sign in _SIGNS_OF_BROWSERS)
 
 
 @dataclass(frozen=True, slots=True)
 class BrowserCookie:
-    """How the cookie is named and set."""
+    """The name and attributes of the cookie."""
 
     name: str = DEFAULT_NAME
     domain: str | None = None
@@ -34,23 +34,23 @@ class BrowserCookie:
     http_only: bool = True
     same_site: str | None = None
     partitioned: bool = False
-    # Everything behind the identity, put together once.
+    # All attributes after the value, built once.
     _attributes: str = field(init=False, repr=False, default="")
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_attributes", self._make_attributes())
 
     def find(self, lines: Iterable[str]) -> tuple[str, ...]:
-        """The identities in `Cookie` headers; what we could not have given out is none.
+        """Return the identities in `Cookie` headers, without values that this server never sets.
 
-        Of several any may be the browser's own, as it does not say where it has them from.
+        If there are several, any of them may be the browser's: a cookie does not tell who set it.
         """
         values = dict.fromkeys(cookie_values(lines, self.name))
         identities = (value for value in values if _IDENTITY.fullmatch(value))
         return tuple(islice(identities, _MAX_IDENTITIES))
 
     def header(self, identity: str) -> str:
-        """The value of `Set-Cookie` for this identity."""
+        """Return the value of `Set-Cookie` for this identity."""
         return f"{self.name}={identity}{self._attributes}"
 
     def _make_attributes(self) -> str:

@@ -1,7 +1,7 @@
-"""What a body may be encoded with, and back, piece by piece.
+"""Decodes request bodies piece by piece.
 
-aiohttp could do that, too, but would inflate the rest of a body that was refused: a small request
-that is far too large inside would keep the server busy for seconds.
+aiohttp could do it, but it inflates the rest of a body that was refused: a small request that
+inflates to far too much would keep the server busy for seconds.
 """
 
 import zlib
@@ -10,25 +10,25 @@ from typing import Protocol
 
 from multidict import CIMultiDictProxy
 
-# Others have their turn between two pieces, and of a body that is too large no more is made.
+# Others are served between pieces, and decoding stops when a body is too large.
 _PIECE = 64 * 1024
-# Files behind each other are one, too. Each costs more than its bytes, and an empty one adds none.
+# A gzip body may have several members. Each costs time, and an empty one adds no bytes.
 _MOST_MEMBERS = 1000
 _GZIP, _ZLIB, _NO_HEAD = 16 + zlib.MAX_WBITS, zlib.MAX_WBITS, -zlib.MAX_WBITS
 
 
 class Decoder(Protocol):
-    """Takes a body as it comes; raises `ValueError` if it is damaged."""
+    """Decodes a body as it arrives; raises `ValueError` if it is damaged."""
 
     def pieces(self, part: bytes) -> Iterator[bytes]:
-        """What this part, which is not empty, adds to the decoded body."""
+        """Decode a part, which must not be empty."""
 
     def end(self) -> None:
-        """There is no further part."""
+        """Check that the body is complete."""
 
 
 class Gzip:
-    """One file or several, each behind the other."""
+    """Decodes a sequence of one or more gzip members."""
 
     def __init__(self) -> None:
         self._member = zlib.decompressobj(_GZIP)
@@ -39,7 +39,7 @@ class Gzip:
             if self._member.eof:
                 self._members += 1
                 if self._members > _MOST_MEMBERS:
-                    raise ValueError("too many files in one")
+                    raise ValueError("too many gzip members")
                 self._member = zlib.decompressobj(_GZIP)
             yield from _inflate(self._member, part)
             part = self._member.unused_data
@@ -49,7 +49,7 @@ class Gzip:
 
 
 class Deflate:
-    """What zlib writes; or without its head, as some clients have always sent it."""
+    """Decodes zlib's format, or raw deflate, which some clients have always sent."""
 
     def __init__(self) -> None:
         self._stream: zlib._Decompress | None = None
@@ -60,7 +60,7 @@ class Deflate:
             self._stream = zlib.decompressobj(_ZLIB if has_head else _NO_HEAD)
         yield from _inflate(self._stream, part)
         if self._stream.unused_data:
-            raise ValueError("something behind the end")
+            raise ValueError("data after the end of the stream")
 
     def end(self) -> None:
         if self._stream is not None:
@@ -75,12 +75,12 @@ DECODERS: dict[str, Callable[[], Decoder]] = {
 
 
 def is_transfer_known(headers: CIMultiDictProxy[str]) -> bool:
-    """Whether the body was coded for its transfer in no way but in chunks."""
+    """Return whether the body has no transfer coding other than chunked."""
     return headers.get("Transfer-Encoding", "chunked").strip().lower() == "chunked"
 
 
 def encoding_of(headers: CIMultiDictProxy[str]) -> str:
-    """As one line, in small letters, though it may have come in several."""
+    """Return the content encodings as one lower-case, comma-separated list."""
     return ", ".join(headers.getall("Content-Encoding", ["identity"])).lower()
 
 
@@ -89,7 +89,7 @@ def _inflate(stream: "zlib._Decompress", part: bytes) -> Iterator[bytes]:
         while piece := stream.decompress(part, _PIECE):
             yield piece
             if stream.eof:
-                # What is behind the end is in the tail, too.
+                # Data after the end is in `unconsumed_tail` too.
                 return
             part = stream.unconsumed_tail
     except zlib.error as error:
@@ -98,4 +98,4 @@ def _inflate(stream: "zlib._Decompress", part: bytes) -> Iterator[bytes]:
 
 def _check_end(stream: "zlib._Decompress") -> None:
     if not stream.eof:
-        raise ValueError("its end is missing")
+        raise ValueError("the stream ends early")

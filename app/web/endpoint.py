@@ -1,4 +1,4 @@
-"""What all doors to the Bayeux server share: whatever is not bytes of one transport."""
+"""What all transports share: callers, budgets, origins, statuses and headers."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -8,25 +8,25 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from app.bayeux.caller import Caller
-from app.bayeux.errors import BayeuxError, RequestRefused
-from app.bayeux.exchange import Exchange
-from app.bayeux.server import Bayeux
-from app.delivery.messages import Event
-from app.web.burst import Burst
-from app.web.cookies import BrowserCookie
-from app.web.hosts import Hosts
-from app.web.intake import Intake
-from app.web.origins import Origins, Standing
-from app.web.peers import Peers
-from app.web.turns import Turns
+from holdfast.bayeux.caller import Caller
+from holdfast.bayeux.errors import ErrorReply, RequestRefused
+from holdfast.bayeux.server import Bayeux
+from holdfast.bayeux.sessions import Exchange
+from holdfast.delivery.messages import Event
+from holdfast.web.cookies import BrowserCookie
+from holdfast.web.hosts import Hosts
+from holdfast.web.intake import Intake
+from holdfast.web.origins import Origins, OriginTrust
+from holdfast.web.peers import Peers
+from holdfast.web.request_scheduler import RequestScheduler
+from holdfast.web.write_coalescer import WriteCoalescer
 
 if TYPE_CHECKING:
     from aiohttp import web
 
-    from app.web.origins import Headers
+    from holdfast.web.origins import Headers
 
-# Not told apart by content, so never to be guessed by a browser; different for different origins.
+# Browsers must not guess the content type, and caches must distinguish origins.
 FIXED_HEADERS = {
     "Cache-Control": "no-store",
     "X-Content-Type-Options": "nosniff",
@@ -40,7 +40,7 @@ _wire_of = attrgetter("wire")
 
 @dataclass(frozen=True, slots=True)
 class WebOptions:
-    """What an operator can set about HTTP and WebSocket."""
+    """The settings of HTTP and WebSocket."""
 
     paths: tuple[str, ...] = ("/cometd", "/bayeux")
     transports: frozenset[str] = frozenset({"websocket", "long-polling"})
@@ -64,50 +64,50 @@ class WebOptions:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """The Bayeux server as the doors see it."""
+    """The Bayeux server as the transports see it."""
 
     bayeux: Bayeux
     options: WebOptions
     clock: Callable[[], float]
-    burst: Burst
+    burst: WriteCoalescer
     intake: Intake = field(default_factory=Intake)
-    turns: Turns = field(init=False)
+    turns: RequestScheduler = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "turns", Turns(self.bayeux, self.clock, self.intake))
+        object.__setattr__(self, "turns", RequestScheduler(self.bayeux, self.clock, self.intake))
 
-    def check_origin(self, headers: "Headers") -> Standing:
-        """What the page behind a request is to us, unless it may not use this server.
+    def check_origin(self, headers: "Headers") -> OriginTrust:
+        """How far the page behind a request is trusted.
 
-        Raises `RequestRefused`.
+        Raises `RequestRefused` if the page may not use this server.
         """
         standing = self.options.origins.standing_of(headers)
-        if standing is Standing.FOREIGN:
-            raise RequestRefused(BayeuxError.ORIGIN_DENIED)
+        if standing is OriginTrust.FOREIGN:
+            raise RequestRefused(ErrorReply.ORIGIN_DENIED)
         return standing
 
     def caller(self, request: "web.BaseRequest") -> Caller:
-        """Who sent a request that has just come. Raises `RequestRefused` beyond a budget."""
+        """Identify and admit the caller of a request. Raises `RequestRefused` beyond a budget."""
         caller = self.options.peers.caller(request.headers, request.transport)
         self.admit(caller)
         return caller
 
     def admit(self, caller: Caller) -> None:
-        """A request of this caller has come. Raises `RequestRefused` beyond a budget."""
+        """Count a request against the caller's budgets. Raises `RequestRefused` beyond one."""
         if caller.network:
             self.bayeux.budgets.admit(caller, self.clock())
 
     def admit_body(self, caller: Caller, body: bytes) -> None:
-        """Its body has come. Raises `RequestRefused` beyond a budget."""
+        """Count a body against the caller's budgets. Raises `RequestRefused` beyond one."""
         if caller.network:
             self.bayeux.budgets.admit_bytes(caller, len(body), self.clock())
 
     def status(self, exchange: Exchange) -> int:
-        """The HTTP status of an answer: Bayeux's own failures are a 200."""
+        """Return the HTTP status of a response; error replies of Bayeux have status 200."""
         return self.options.superseded_status if exchange.is_superseded else 200
 
     def headers(self, exchange: Exchange, origin: str | None, host: str | None) -> dict[str, str]:
-        """The headers that not every answer has."""
+        """Return the headers that depend on the exchange."""
         headers = self.options.origins.headers(origin, host) if origin is not None else {}
         if exchange.new_browser is not None:
             headers["Set-Cookie"] = self.options.cookie.header(exchange.new_browser)
@@ -115,12 +115,12 @@ class Endpoint:
 
 
 def hsts_headers(seconds: int | None) -> dict[str, str]:
-    """What tells browsers to use TLS alone, if anything does; part of every answer."""
+    """Return the HSTS header of every response, if it is configured."""
     return {} if seconds is None else {"Strict-Transport-Security": f"max-age={seconds}"}
 
 
 def join(exchange: Exchange, messages: Sequence[Event]) -> bytes:
-    """Messages and replies as one array, without its brackets: queued messages come first."""
+    """Join messages and replies, queued messages first, as a JSON array without brackets."""
     if not messages:
         return b",".join(exchange.replies)
     wires = list(map(_wire_of, messages))
@@ -131,10 +131,10 @@ def join(exchange: Exchange, messages: Sequence[Event]) -> bytes:
 
 
 def retry_headers(wait_s: float) -> dict[str, str]:
-    """When a client may come again, if that is known."""
+    """`Retry-After`, if it is known when the client may try again."""
     return {"Retry-After": str(ceil(wait_s))} if wait_s > 0.0 else {}
 
 
-def error_body(error: BayeuxError, *args: str) -> bytes:
-    """The answer to a request that was refused as a whole, in the form of any other answer."""
+def error_body(error: ErrorReply, *args: str) -> bytes:
+    """The body of the response to a request that is refused as a whole: one error reply."""
     return orjson.dumps([{"successful": False, "error": error.wire(*args)}])

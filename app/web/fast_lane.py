@@ -1,13 +1,13 @@
 """The fast lane: plain POSTs are answered inside `data_received`, without a task or a Request.
 
-This is the one module that leans on private parts of aiohttp. `is_supported` says whether they
-are those of the installed version; with any other everything takes the ordinary door.
+This is the one module that uses private parts of aiohttp. `is_supported` checks that the installed
+version has them; if not, all requests take the aiohttp front end.
 
-A connection here is in one of three states. *Free*: bytes go to aiohttp's parser, and a complete
-plain POST to a Bayeux path is answered on the spot or held. *Ordinary*: aiohttp's own machinery
-works on what the parser made of the bytes; those of an unfinished body go on to the parser.
-*Taken*: a request is complete and its answer is due, or earlier answers have not left yet;
-further bytes are set aside unparsed. Reading never stops, so the end of the stream is seen.
+A connection is in one of three states. *Free*: bytes go to aiohttp's parser, and a complete plain
+POST to a Bayeux path is answered at once or held. *Ordinary*: aiohttp's own machinery handles
+what the parser returned, and the bytes of an unfinished body go on to the parser. *Taken*: a
+complete request waits for its response, or earlier responses are still being written; further
+bytes are set aside unparsed. Reading never stops, so the end of the stream is always seen.
 """
 
 import asyncio
@@ -23,13 +23,15 @@ from aiohttp.http_exceptions import BadHttpMessage, HttpProcessingError
 from aiohttp.streams import EMPTY_PAYLOAD, StreamReader
 from aiohttp.web_protocol import RequestHandler
 
-from app.bayeux.errors import BayeuxError, RequestRefused
-from app.bayeux.exchange import ConnectionType, Exchange
-from app.delivery.messages import Event
-from app.delivery.notices import CUT
-from app.web.client_frames import ClientFrames
-from app.web.cookies import is_cookieless
-from app.web.endpoint import (
+from holdfast.bayeux.errors import ErrorReply, RequestRefused
+from holdfast.bayeux.sessions import Exchange
+from holdfast.bayeux.transports import ConnectionType
+from holdfast.delivery.messages import Event
+from holdfast.delivery.notices import CUT
+from holdfast.web.client_frames import ClientFrames
+from holdfast.web.connection_limit import ConnectionLimit
+from holdfast.web.cookies import is_cookieless
+from holdfast.web.endpoint import (
     FIXED_HEADERS,
     JSON_TYPE,
     Endpoint,
@@ -38,16 +40,16 @@ from app.web.endpoint import (
     join,
     retry_headers,
 )
-from app.web.heads import Heads
-from app.web.known_head import KnownHead, Speaker, learn
-from app.web.odd_heads import is_odd
-from app.web.origins import Standing, said, source_of
-from app.web.room import Room
+from holdfast.web.heads import Heads
+from holdfast.web.known_head import KnownHead, Speaker, learn
+from holdfast.web.odd_heads import is_odd
+from holdfast.web.origins import OriginTrust, only_value, source_of
 
 _SUPPORTED = "3.14."
-# The private parts of aiohttp's connection handler that are used here.
+# The private parts of aiohttp's connection handler that this module uses.
 _PARTS = (
-    *("_buffer_paused", "_close", "_drain_helper", "_force_close", "_keepalive_handle"),
+    *("_buffer_paused", "_close", "_current_request", "_drain_helper", "_force_close"),
+    *("_keepalive_handle",),
     *("_keepalive_timeout", "_loop", "_manager", "_max_msg_queue_size", "_message_tail"),
     *("_messages", "_next_keepalive_close_time", "_parser", "_pause_reading_for_buffer"),
     *("_reading_paused", "_resume_reading_for_buffer"),
@@ -55,15 +57,15 @@ _PARTS = (
     *("_waiter", "finish_response", "handle_error", "set_parser"),
 )
 _ErrInfo: Any = getattr(web_protocol, "_ErrInfo", None)
-# What a client may send while its request is held: more than any that is not pipelining sends.
+# Limit on bytes that arrive while a request is held; only clients that pipeline send more.
 _MAX_SET_ASIDE = 64 * 1024
-# What a piece of it takes besides its bytes.
+# Memory that each piece takes besides its bytes.
 _PIECE = 64
-# Of what a socket brings so much is heard in a turn of the event loop: each six bytes may be a
-# frame, and tens of thousands of them take long.
+# Bytes from a WebSocket that are parsed in one turn of the event loop: a frame may be as short as
+# six bytes, and tens of thousands of frames take long.
 _SOCKET_PIECE = 16 * 1024
 _SUFFIXES = ("", "/", "/handshake", "/connect", "/subscribe", "/publish", "/disconnect")
-# Content types that need no look: JSON in UTF-8, or said to be text, or nothing said.
+# Content types that need no parsing: JSON or text in UTF-8, or none at all.
 _PLAIN_TYPES = frozenset(
     [
         None,
@@ -79,7 +81,7 @@ _PLAIN_TYPES = frozenset(
 
 
 def is_supported() -> bool:
-    """Whether the installed aiohttp has the private parts that this module was written for."""
+    """Return whether the installed aiohttp has the private parts that this module uses."""
     return (
         aiohttp.__version__.startswith(_SUPPORTED)
         and all(hasattr(RequestHandler, name) for name in _PARTS)
@@ -93,7 +95,7 @@ _NOBODY = Speaker((), None, None, is_foreign=False)
 
 
 def _checked(message: Any) -> Any:
-    """The message, or what aiohttp makes of one that is no HTTP."""
+    """Return the message, or the parser's error for one with an odd head."""
     if type(message) is _ErrInfo or not is_odd(message):
         return message
     return _ErrInfo(status=400, exc=BadHttpMessage("an odd head"), message="an odd head")
@@ -126,45 +128,45 @@ class FastLane(RequestHandler):
 
     connection_type = ConnectionType.LONG_POLLING
 
-    def __init__(self, lane: "Lane", manager: web.Server, **kwargs: Any) -> None:
+    def __init__(self, lane: "FastLaneFactory", manager: web.Server, **kwargs: Any) -> None:
         super().__init__(manager, **kwargs)
         self._endpoint = lane.endpoint
         self._heads = lane.heads
         self._paths = lane.paths
         self._room = lane.room
-        # The exchange whose answer is due on this connection.
+        # The exchange that has not been answered yet.
         self._exchange: Exchange | None = None
-        # Requests that aiohttp's own machinery has not answered yet, and the body of the last one.
+        # Requests that aiohttp's machinery has not answered yet, and the body of the last of them.
         self._ordinary = 0
-        # Where what the connection brings goes when it has become a socket.
+        # The WebSocket's frame reader, after an upgrade.
         self._frames: ClientFrames | None = None
-        # What a socket has said, and there was no time for.
+        # Bytes of the WebSocket that wait for a later turn.
         self._unheard = b""
         self._body: StreamReader = EMPTY_PAYLOAD
-        # What came meanwhile, in the pieces in which it came: how aiohttp reads what is behind a
-        # refused upgrade depends on them.
+        # Bytes set aside, in the pieces in which they arrived: how aiohttp reads what follows a
+        # refused upgrade depends on the pieces.
         self._set_aside: deque[bytes] | None = None
         self._size_aside = 0
-        # When the connection was made, as long as it has brought no other request.
+        # When the connection was made; None once it has sent a further request.
         self.unused_since: float | None = lane.endpoint.clock()
-        # When the first byte of a request came that is still not complete.
+        # When the first byte of the unfinished request arrived.
         self.began_at: float | None = None
         self._deadline: asyncio.TimerHandle | None = None
         self._stall: asyncio.TimerHandle | None = None
-        # What the last head said, and the two last ones to recognise if they come again.
+        # The speaker of the last head, and the last two heads, to recognise if they repeat.
         self._speaker = _NOBODY
         self._known: KnownHead | None = None
         self._known_before: KnownHead | None = None
-        # Whether the parser stands between two requests: only then heads can be recognised.
+        # Whether the parser is between two requests; heads are recognised only then.
         self._is_between = True
 
-    # Bytes in
+    # Incoming bytes
 
     def data_received(self, data: bytes) -> None:
         if self._force_close or self._close:
             return
         if self._is_between and self._exchange is None and not self._paused and not self._set_aside:
-            # The usual case: nothing of the ordinary machinery is in use.
+            # The usual case: aiohttp's machinery is not in use.
             body = self._body_behind_known_head(data)
             if body is None:
                 self._parse(data)
@@ -186,7 +188,7 @@ class FastLane(RequestHandler):
             return body
         other = self._known_before
         if other is not None and (body := other.body_of(data)) is not None:
-            # Two kinds of requests that share a connection mostly take turns.
+            # Two kinds of requests on one connection mostly alternate.
             self._known, self._known_before = other, known
             self._speaker = other.speaker
             return body
@@ -203,11 +205,11 @@ class FastLane(RequestHandler):
         self._set_aside.append(data)
         self._size_aside += len(data) + _PIECE
         if self._size_aside > _MAX_SET_ASIDE:
-            self._note_cut("too much was sent while a request was held")
+            self._note_cut("too many bytes arrived while a request was held")
             self.force_close()
 
     def _take_up(self) -> None:
-        """What was set aside has its turn, unless something came in between."""
+        """Process the bytes set aside, unless the connection has become busy."""
         while self._set_aside and not self._is_taken():
             pieces, self._set_aside = self._set_aside, None
             first = pieces.popleft()
@@ -218,7 +220,7 @@ class FastLane(RequestHandler):
     def _parse(self, data: bytes) -> None:
         if self._parser is None:
             return
-        # Only a parser that was between two requests is there again after a complete one.
+        # After a complete request the parser is between two only if it was before.
         was_between, self._is_between = self._is_between, False
         try:
             messages, upgraded, tail = self._parser.feed_data(data)
@@ -233,7 +235,7 @@ class FastLane(RequestHandler):
                 body = payload._buffer[0]
                 self._speaker = self._heard(message.headers)
                 if self._speaker.is_foreign:
-                    self._refuse(BayeuxError.ORIGIN_DENIED)
+                    self._refuse(ErrorReply.ORIGIN_DENIED)
                     return
                 if was_between:
                     self._remember(learn(data, body, self._speaker))
@@ -247,7 +249,7 @@ class FastLane(RequestHandler):
             self._start_reading()
 
     def _is_plain(self, message: Any, payload: Any) -> bool:
-        """Whether this is a complete request of the common kind; all others go the ordinary way."""
+        """Return whether this is a complete plain POST; aiohttp handles all other requests."""
         if type(payload) is not StreamReader or not payload._eof or len(payload._buffer) != 1:
             return False
         if type(message) is _ErrInfo or message.method != "POST" or message.path not in self._paths:
@@ -266,19 +268,19 @@ class FastLane(RequestHandler):
         caller = options.peers.caller(headers, self.transport)
         browsers = options.cookie.find(headers.getall("Cookie", ()))
         standing = options.origins.standing_of(headers)
-        origin, host = said(headers, "Origin"), headers.get("Host")
+        origin, host = only_value(headers, "Origin"), headers.get("Host")
         return Speaker(
             browsers,
             origin,
             host,
-            is_foreign=standing is Standing.FOREIGN,
+            is_foreign=standing is OriginTrust.FOREIGN,
             is_cookieless=is_cookieless(headers),
             caller=caller,
             source=source_of(standing),
         )
 
     def _remember(self, head: KnownHead | None) -> None:
-        """A head was learned: the parser stands behind its request, and before no other."""
+        """Store a head; the parser is now right behind its request."""
         if head is not None:
             self._is_between = True
             self._known, self._known_before = head, self._known
@@ -308,22 +310,24 @@ class FastLane(RequestHandler):
             if rest is not None:
                 rest.done = partial(self._fail, exchange)
 
-    def _fail(self, exchange: Exchange, error: BayeuxError | None) -> None:
+    def _fail(self, exchange: Exchange, error: ErrorReply | None) -> None:
         if error is not None and self._exchange is exchange:
             self._refuse(error)
 
-    # The ordinary way
+    # The aiohttp front end
 
     def set_parser(self, parser: Any, data_received_cb: Any = None) -> None:
         endpoint = self._endpoint
-        self._frames = ClientFrames(parser, endpoint.options.max_request_size, endpoint.intake)
+        options, headers = endpoint.options, cast("Any", self._current_request).headers
+        network = options.peers.caller(headers, self.transport).network
+        self._frames = ClientFrames(parser, options.max_request_size, endpoint.intake, network)
         tail, self._message_tail = self._message_tail, b""
         super().set_parser(cast("Any", self._frames), data_received_cb)
         if tail:
             self._hear(tail)
 
     def _hear(self, data: bytes) -> None:
-        """What a socket says, a piece in each turn; until all is heard, no more is read."""
+        """Parse a WebSocket's bytes, one piece per turn; reading is paused until all are parsed."""
         if not self._unheard:
             if len(data) <= _SOCKET_PIECE:
                 super().data_received(data)
@@ -347,18 +351,22 @@ class FastLane(RequestHandler):
         if self._unheard:
             self._loop.call_soon(self._hear_more)
 
+    def keep_place(self) -> None:
+        """Do not evict this connection: its client is an operator."""
+        self._room.keep(self)
+
     @property
     def has_unmasked_frame(self) -> bool:
-        """Whether the client of a socket broke this rule, which aiohttp does not know."""
+        """Whether the client sent a frame without a mask, which aiohttp does not check."""
         return self._frames is not None and self._frames.has_unmasked
 
     def note_heard(self, size: int) -> None:
-        """A message of a socket was taken: it takes no room here any more."""
+        """A WebSocket message was read: release its room in the intake."""
         if self._frames is not None:
             self._frames.heard(size)
 
     def _go_ordinary(self, messages: Sequence[Any], upgraded: bool, tail: bytes) -> None:
-        """What `RequestHandler.data_received` does with what the parser found."""
+        """Do what `RequestHandler.data_received` does with the parser's results."""
         for message, payload in messages:
             self._request_count += 1
             self._messages.append((_checked(message), payload))
@@ -377,10 +385,10 @@ class FastLane(RequestHandler):
     async def finish_response(self, request: Any, resp: Any, start_time: float | None) -> Any:
         answered, is_reset = await super().finish_response(request, resp, start_time)
         self.unused_since = None
-        # A connection that ends with this answer never comes free again.
+        # A connection that closes after this response never becomes free again.
         self._ordinary = len(self._messages) + (not answered.keep_alive)
         if self._messages:
-            # Those that came behind a refused upgrade are new here.
+            # Requests behind a refused upgrade have not been seen here before.
             self._body = self._messages[-1][1]
         if self._set_aside:
             self._loop.call_soon(self._take_up)
@@ -393,11 +401,11 @@ class FastLane(RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> Any:
-        """What is no HTTP is malformed like any other request; nothing of it is repeated."""
+        """Answer what is not HTTP as a malformed request; the response repeats nothing of it."""
         response = super().handle_error(request, status, exc, message)
-        if status != BayeuxError.REQUEST_MALFORMED.code:
+        if status != ErrorReply.REQUEST_MALFORMED.code:
             return response
-        error = BayeuxError.REQUEST_MALFORMED
+        error = ErrorReply.REQUEST_MALFORMED
         hsts = hsts_headers(self._endpoint.options.hsts_s)
         headers = {"Content-Type": JSON_TYPE, **FIXED_HEADERS, **hsts}
         refusal = web.Response(status=error.code, body=error_body(error), headers=headers)
@@ -408,13 +416,13 @@ class FastLane(RequestHandler):
         if self._upgraded:
             super()._pause_reading_for_buffer()
         else:
-            # The parser stops by itself; the transport goes on, so that its end is seen.
+            # The parser stops by itself; the transport keeps reading, so that its end is seen.
             self._buffer_paused = True
 
-    # Deadlines
+    # Timeouts
 
     def _start_reading(self) -> None:
-        """A request has begun: all of it must come within the allowance."""
+        """A request has begun: start its timeout."""
         if self.began_at is None:
             self.began_at = self._loop.time()
             due = self.began_at + self._endpoint.options.request_timeout_s
@@ -429,9 +437,9 @@ class FastLane(RequestHandler):
     def _give_up(self) -> None:
         self._deadline = None
         if not self._ordinary:
-            # Not even the headers are complete. A body is given up by who reads it.
+            # The headers are incomplete. The timeout of a body is its reader's task.
             if self._body.is_eof():
-                self._refuse(BayeuxError.REQUEST_TIMEOUT)
+                self._refuse(ErrorReply.REQUEST_TIMEOUT)
             self.force_close()
 
     def _process_keepalive(self) -> None:
@@ -441,7 +449,7 @@ class FastLane(RequestHandler):
         later = self._loop.time() + self._keepalive_timeout
         self._keepalive_handle = self._loop.call_at(later, self._process_keepalive)
 
-    # Answers out
+    # Outgoing responses
 
     def answer(self, exchange: Exchange, messages: Sequence[Event]) -> bool:
         transport = self.transport
@@ -459,12 +467,12 @@ class FastLane(RequestHandler):
         self._free()
         return True
 
-    def _refuse(self, error: BayeuxError, wait_s: float = 0.0) -> None:
+    def _refuse(self, error: ErrorReply, wait_s: float = 0.0) -> None:
         if self.transport is None:
             return
         headers = self._endpoint.options.origins.headers(self._speaker.origin, self._speaker.host)
         headers |= retry_headers(wait_s)
-        if error is BayeuxError.REQUEST_TIMEOUT:
+        if error is ErrorReply.REQUEST_TIMEOUT:
             headers["Connection"] = "close"
         body = error_body(error)
         answer = b"%b%d\r\n\r\n%b" % (self._heads.build(error.code, headers), len(body), body)
@@ -473,7 +481,7 @@ class FastLane(RequestHandler):
 
     def _free(self) -> None:
         self._exchange = None
-        self._next_keepalive_close_time = self._endpoint.bayeux.now + self._keepalive_timeout
+        self._next_keepalive_close_time = self._loop.time() + self._keepalive_timeout
         if self._set_aside:
             self._loop.call_soon(self._take_up)
 
@@ -486,8 +494,8 @@ class FastLane(RequestHandler):
     def pause_writing(self) -> None:
         super().pause_writing()
         if self.transport is not None:
-            patience_s = self._endpoint.options.write_timeout_s
-            self._stall = self._loop.call_later(patience_s, self._cut_off, self.transport)
+            timeout_s = self._endpoint.options.write_timeout_s
+            self._stall = self._loop.call_later(timeout_s, self._cut_off, self.transport)
 
     def resume_writing(self) -> None:
         super().resume_writing()
@@ -496,19 +504,19 @@ class FastLane(RequestHandler):
             self._take_up()
 
     def force_close(self) -> None:
-        """What was said leaves first."""
+        """Write everything that is pending first."""
         self._endpoint.burst.send()
         super().force_close()
 
     async def drain(self) -> None:
-        """Wait until everything that was said has left."""
+        """Wait until everything written has left."""
         self._endpoint.burst.send()
         if self.transport is not None:
             self.transport.set_write_buffer_limits(0)
             await self._drain_helper()
 
     def _cut_off(self, transport: asyncio.Transport) -> None:
-        """Closing is not enough, and may have begun: it waits until the client has read."""
+        """Abort: closing would wait until the client has read everything."""
         self._stall = None
         self._note_cut("the client does not read")
         transport.abort()
@@ -516,7 +524,7 @@ class FastLane(RequestHandler):
     def _note_cut(self, reason: str) -> None:
         session = None if self._exchange is None else self._exchange.session
         key = "(none)" if session is None else session.key
-        self._endpoint.bayeux.notices.tell(CUT, key, reason)
+        self._endpoint.bayeux.state.notices.report(CUT, key, reason)
 
     def _end_stall(self) -> None:
         if self._stall is not None:
@@ -535,15 +543,15 @@ class FastLane(RequestHandler):
             self._endpoint.bayeux.abort(exchange, self._endpoint.clock())
 
 
-class Lane:
-    """What all connections share; called by the event loop for a new one."""
+class FastLaneFactory:
+    """The state that connections share; the event loop calls it for each new connection."""
 
     def __init__(
         self,
         endpoint: Endpoint,
         heads: Heads,
         manager: web.Server,
-        room: Room,
+        room: ConnectionLimit,
         *,
         has_bayeux: bool = True,
     ) -> None:
@@ -553,7 +561,7 @@ class Lane:
         options = endpoint.options
         is_open = options.fast_lane and ConnectionType.LONG_POLLING.value in options.transports
         paths = options.paths if is_open and has_bayeux else ()
-        # Other paths take the ordinary door; deadlines and limits hold there all the same.
+        # Other paths take the aiohttp front end, with the same timeouts and limits.
         self.paths = frozenset(path + suffix for path in paths for suffix in _SUFFIXES)
         self._manager = manager
 

@@ -1,8 +1,8 @@
-"""By which names this server answers: others belong to somebody who had them lead here.
+"""The host names that this server answers to.
 
-Whoever owns a name can have it lead to this machine after a browser has loaded their page from it
-(DNS rebinding). For the browser that page is then one of ours, and so is what it asks for. An
-address needs no name, and `localhost` is nobody's.
+Whoever owns a name can point it at this machine after a browser has loaded a page from it (DNS
+rebinding). The browser then treats that page, and its requests, as this server's own. Addresses
+need no name, and `localhost` cannot be owned.
 """
 
 import ipaddress
@@ -10,14 +10,14 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 _ANY = "*"
-# A name has 253 characters at most; more is a port, or nonsense.
+# A name has at most 253 characters; the rest is for a port.
 _LONGEST = 260
-# Hosts that were judged lately; a client says the same one each time.
+# Size of the cache of verdicts on hosts.
 _REMEMBERED = 1024
 
 
 class Hosts:
-    """The names in `Host` that are served.
+    """The accepted values of `Host`.
 
     Args:
         names: Names; `*.example.org` is every name below that one, `*` every name.
@@ -31,7 +31,7 @@ class Hosts:
         self._is_known = lru_cache(maxsize=_REMEMBERED)(self._look_up)
 
     def are_ours(self, host: str | None) -> bool:
-        """Whether a request with this `Host` is for us; browsers always send one."""
+        """Return whether a request with this `Host` is for us; browsers always send one."""
         if self._any or host is None:
             return True
         return len(host) <= _LONGEST and self._is_known(host)
@@ -45,18 +45,18 @@ class Hosts:
 
 
 def name_of(place: str) -> str | None:
-    """The name in a host, perhaps with a port, or in an origin; none, if that is an address."""
+    """Return the name in a host (with or without port) or origin; None if it is an address."""
     name = _without_port(place.rpartition("//")[2])
     return None if name is None or _is_address(name) else _plain(name)
 
 
 def _plain(name: str) -> str:
-    """Spelling does not matter, nor does the dot that says that a name is complete."""
+    """Normalise case and the final dot of a fully qualified name."""
     return name.lower().removesuffix(".")
 
 
 def _without_port(host: str) -> str | None:
-    """The name or the address; none, if what follows it is no port."""
+    """Return the name or address; None if what follows it is not a port."""
     if host.startswith("["):
         name, bracket, rest = host.partition("]")
         is_sound = bool(bracket) and (not rest or (rest[0] == ":" and _is_port(rest[1:])))

@@ -1,28 +1,49 @@
-"""Bytes of requests that are still arriving or wait for their turn: bounded for all together.
+"""Limits the bytes of all requests that are still arriving or wait to be handled.
 
-Each request has a limit of its own, but a thousand clients that never finish theirs would hold a
-thousand times as much.
+Each request has a limit of its own, but a thousand clients that never finish theirs would use a
+thousand times that. One network may use at most half, so that it alone cannot lock others out.
 """
 
-from app.bayeux.errors import BayeuxError, RequestRefused
+from holdfast.bayeux.errors import ErrorReply, RequestRefused
 
-# What is not larger is heard and decoded so soon that it takes no room and waits for nobody.
+# Smaller requests are parsed and decoded at once, so they are not counted.
 SMALL = 4096
 
 
 class Intake:
-    """Counts what unfinished requests hold; whoever takes gives back, whatever happens."""
+    """Counts the bytes of unfinished requests; every `take` needs its `give_back`.
+
+    A network is the unit of limits per address (`Caller.network`); an empty one has no share.
+    """
 
     def __init__(self, limit: int = 256 * 1024 * 1024) -> None:
         self.limit = limit
-        self.held = 0
+        self.share = limit // 2
+        self.used = 0
+        # By network; networks that use nothing have no entry.
+        self._held_by: dict[str, int] = {}
 
-    def take(self, size: int) -> None:
-        """Make room for so many bytes, or refuse the request that they belong to."""
-        if self.held + size > self.limit:
-            raise RequestRefused(BayeuxError.SERVER_BUSY)
-        self.held += size
+    def take(self, size: int, network: str = "") -> None:
+        """Take room for `size` bytes; raises `RequestRefused` if there is not enough."""
+        if self.used + size > self.limit:
+            raise RequestRefused(ErrorReply.SERVER_BUSY)
+        if network and size:
+            held = self._held_by.get(network, 0) + size
+            if held > self.share:
+                raise RequestRefused(ErrorReply.SERVER_BUSY)
+            self._held_by[network] = held
+        self.used += size
 
-    def give_back(self, size: int) -> None:
-        """The request is complete, or given up."""
-        self.held -= size
+    def give_back(self, size: int, network: str = "") -> None:
+        """The request is complete, or was aborted."""
+        self.used -= size
+        if network and size:
+            held = self._held_by[network] - size
+            if held:
+                self._held_by[network] = held
+            else:
+                del self._held_by[network]
+
+    def __len__(self) -> int:
+        """Return the number of networks that use anything."""
+        return len(self._held_by)

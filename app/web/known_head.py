@@ -1,24 +1,24 @@
-"""Requests whose head is known: it was seen before on this connection, byte for byte.
+"""Recognises heads of requests that are byte for byte the same as before on the connection.
 
-A client repeats the head of its requests; only the number behind Content-Length changes. What
-aiohttp's parser has made of a head once it would make of the same bytes again, so they need not be
-parsed again. Nothing is ever concluded from a head that the parser has not accepted.
+A client repeats the head of its requests; only the number after Content-Length changes. aiohttp's
+parser would return the same result for the same bytes, so they need no second parse. Only heads
+that the parser has accepted are ever recognised.
 """
 
 import re
 from typing import NamedTuple
 
-from app.bayeux.caller import UNKNOWN, Caller
-from app.bayeux.exchange import Source
+from holdfast.bayeux.caller import UNKNOWN, Caller
+from holdfast.bayeux.transports import Source
 
 _LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]{1,9})(?=\r\n)", re.IGNORECASE)
 _END = b"\r\n\r\n"
-# Longer heads are rare, and remembering them costs memory for as long as the connection lives.
+# Longer heads are rare, and each takes memory for as long as its connection lives.
 _LONGEST = 2048
 
 
 class Speaker(NamedTuple):
-    """What a head says about who speaks."""
+    """Identifies the client and browser that a head names."""
 
     browsers: tuple[str, ...]
     origin: str | None
@@ -30,7 +30,7 @@ class Speaker(NamedTuple):
 
 
 class KnownHead:
-    """A head in two parts, before and behind the number that is the body's length."""
+    """A head in two parts, before and after the length of the body."""
 
     __slots__ = ("_after", "_before", "_length", "_size", "_size_of_last", "_whole", "speaker")
 
@@ -45,10 +45,10 @@ class KnownHead:
         self._whole = b""
 
     def body_of(self, data: bytes) -> bytes | None:
-        """The body, if the data are this head and a complete body, and nothing else."""
+        """Return the body, if the data are exactly this head and a complete body; else None."""
         if len(data) == self._size_of_last:
             return data[-self._length :] if data.startswith(self._whole) else None
-        # The size of the data says what the number must be: with its own digits it is the rest.
+        # The data's size determines the length: what is left without its digits.
         rest = len(data) - self._size
         digits = len(str(rest - len(str(rest)) + 1))
         length = rest - digits
@@ -62,9 +62,9 @@ class KnownHead:
 
 
 def learn(data: bytes, body: bytes, speaker: Speaker) -> KnownHead | None:
-    """The head of a request that the parser found in exactly these data, with this body.
+    """Learn the head of a request that the parser found in these data, with this body.
 
-    None if the data are more than that request: then the parser has begun with another one.
+    None if the data have more than that request: the parser has then begun another one.
     """
     size = len(data) - len(body)
     if size > _LONGEST or data.find(_END) != size - len(_END):

@@ -1,4 +1,4 @@
-"""From sockets to the application, through the fast lane or not, and an orderly end."""
+"""Connects sockets to the application, and closes them in order."""
 
 import asyncio
 import logging
@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING, cast
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
-from app.web import unix_socket
-from app.web.acceptor import Acceptor, listen_at
-from app.web.addresses import Address
-from app.web.endpoint import Endpoint
-from app.web.fast_lane import FastLane, Lane, is_supported
-from app.web.heads import Heads
-from app.web.room import Boundless, Room
+from holdfast.web import unix_socket
+from holdfast.web.acceptor import Acceptor, listen_at
+from holdfast.web.addresses import Address
+from holdfast.web.connection_limit import ConnectionLimit, NoConnectionLimit
+from holdfast.web.endpoint import Endpoint
+from holdfast.web.fast_lane import FastLane, FastLaneFactory, is_supported
+from holdfast.web.heads import Heads
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# Idle connections are closed after this; browsers open a new one without a word.
+# Idle connections are closed after this; browsers reopen them silently.
 _KEEPALIVE_S = 75.0
-# How long the rest of a refused body is read and thrown away, so that the client sees the answer.
+# How long the rest of a refused body is read and dropped, so that the client reads the response.
 _LINGER_S = 2.0
 _BACKLOG = 4096
 
@@ -33,10 +33,10 @@ _OF_CLIENTS = (
 )
 
 
-class _OurFaults(logging.Filter):
-    """Faults of ours alone: a client's are answered, and may have a cookie in them.
+class _ServerFaults(logging.Filter):
+    """Drops log records about faults of clients: they are answered, and may contain cookies.
 
-    Who is gone before the answer has done nothing wrong.
+    A client that leaves before its response is no fault either.
     """
 
     def filter(self, record: logging.LogRecord) -> bool:
@@ -44,18 +44,18 @@ class _OurFaults(logging.Filter):
         return not isinstance(fault, _OF_CLIENTS)
 
 
-_log = logging.getLogger("app.web.http")
-_log.addFilter(_OurFaults())
+_log = logging.getLogger("holdfast.web.http")
+_log.addFilter(_ServerFaults())
 
 
 class Listener:
-    """Accepts connections for an application, as many as its room has places for."""
+    """Accepts connections for an application, within its connection limit."""
 
     def __init__(
         self,
         application: web.Application,
         address: Address,
-        room: Room,
+        room: ConnectionLimit,
         *,
         shutdown_timeout_s: float,
     ) -> None:
@@ -68,28 +68,28 @@ class Listener:
             handler_cancellation=True,
             keepalive_timeout=_KEEPALIVE_S,
             lingering_time=_LINGER_S,
-            # Whoever reads a body decodes it; nobody reads what is thrown away.
+            # The handlers decode bodies themselves, and do not decode what they drop.
             auto_decompress=False,
             shutdown_timeout=shutdown_timeout_s,
         )
         self._acceptor: Acceptor | None = None
-        self._place: unix_socket.Place | None = None
+        self._place: unix_socket.SocketFile | None = None
 
     async def open(self, endpoint: Endpoint, heads: Heads, *, has_bayeux: bool = True) -> str:
-        """Listen; returns the URL by which the server is reached."""
+        """Listen; returns the server's URL."""
         await self._runner.setup()
         manager = cast("web.Server", self._runner.server)
         factory: Callable[[], asyncio.Protocol] = manager
-        room: Room = Boundless()
+        room: ConnectionLimit = NoConnectionLimit()
         if is_supported():
             room = self._room
-            factory = Lane(endpoint, heads, manager, room, has_bayeux=has_bayeux)
+            factory = FastLaneFactory(endpoint, heads, manager, room, has_bayeux=has_bayeux)
         address = self._address
         if address.unix is None:
             sockets = listen_at(address.ips or [address.host], address.port, _BACKLOG)
         else:
             sockets = [unix_socket.listen_at(address.unix, _BACKLOG)]
-            self._place = unix_socket.Place(address.unix)
+            self._place = unix_socket.SocketFile(address.unix)
         self._acceptor = Acceptor(
             sockets,
             factory,
@@ -103,7 +103,7 @@ class Listener:
         return f"{scheme}://{address.url_host}:{port}"
 
     def stop_accepting(self) -> None:
-        """Nobody new comes in; those who are here stay."""
+        """Accept no new connections; open ones stay."""
         if self._place is not None:
             self._place.give_up()
             self._place = None
@@ -111,13 +111,13 @@ class Listener:
             self._acceptor.close()
 
     async def drain(self) -> None:
-        """Wait until all that was said has left."""
+        """Wait until everything written has left."""
         server = self._runner.server
         connections = server.connections if server is not None else []
         lanes = [each for each in connections if isinstance(each, FastLane)]
         await asyncio.gather(*(each.drain() for each in lanes), return_exceptions=True)
 
     async def close(self) -> None:
-        """Let what is under way end, but not for ever; then close every connection."""
+        """Give requests in progress a limited time to finish, then close every connection."""
         self.stop_accepting()
         await self._runner.cleanup()

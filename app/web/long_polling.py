@@ -1,4 +1,4 @@
-"""Long-polling through aiohttp's ordinary door: a route, a request, a response."""
+"""Long-polling on the aiohttp front end."""
 
 import asyncio
 import logging
@@ -6,13 +6,14 @@ from collections.abc import Sequence
 
 from aiohttp import web
 
-from app.bayeux.caller import Caller
-from app.bayeux.errors import BayeuxError, RequestRefused
-from app.bayeux.exchange import ConnectionType, Exchange, Source
-from app.delivery.messages import Event
-from app.web.bodies import read_body
-from app.web.cookies import is_cookieless
-from app.web.endpoint import (
+from holdfast.bayeux.caller import Caller
+from holdfast.bayeux.errors import ErrorReply, RequestRefused
+from holdfast.bayeux.sessions import Exchange
+from holdfast.bayeux.transports import ConnectionType, Source
+from holdfast.delivery.messages import Event
+from holdfast.web.bodies import read_body
+from holdfast.web.cookies import is_cookieless
+from holdfast.web.endpoint import (
     FIXED_HEADERS,
     JSON_TYPE,
     Endpoint,
@@ -20,13 +21,13 @@ from app.web.endpoint import (
     join,
     retry_headers,
 )
-from app.web.origins import said, source_of
+from holdfast.web.origins import only_value, source_of
 
 log = logging.getLogger(__name__)
 
 
 class Waiting:
-    """A carrier whose request is a coroutine that waits for the answer."""
+    """A carrier for a request handler that awaits its response."""
 
     def __init__(self, request: web.Request, connection_type: ConnectionType) -> None:
         self.connection_type = connection_type
@@ -44,13 +45,13 @@ class Waiting:
         transport = self._request.transport
         return transport is not None and self._request.protocol.writing_paused
 
-    def fail(self, error: BayeuxError | None) -> None:
-        """The request could not be handled to its end, if there is an error."""
+    def fail(self, error: ErrorReply | None) -> None:
+        """End the exchange; with an error, the request could not be completed."""
         if error is not None and not self._answer.done():
             self._answer.set_exception(RequestRefused(error))
 
     def is_lost(self) -> bool:
-        # Where every request has its own connection, that this one has ended says nothing.
+        # Where every request has a connection of its own, the end of this one means nothing.
         transport = self._request.transport
         return self._request.keep_alive and (transport is None or transport.is_closing())
 
@@ -66,7 +67,7 @@ async def exchange_over_http(
     body: bytes,
     source: Source,
 ) -> tuple[Exchange, bytes]:
-    """Carry out one request; returns with its answer, however long that takes."""
+    """Run one exchange; returns when it is answered, however long that takes."""
     endpoint.admit_body(caller, body)
     carrier = Waiting(request, connection_type)
     browsers = endpoint.options.cookie.find(request.headers.getall("Cookie", ()))
@@ -84,25 +85,25 @@ async def exchange_over_http(
     try:
         return exchange, await carrier.wait()
     except asyncio.CancelledError:
-        # The client is gone: its connection was lost while the request was held.
+        # The client's connection was lost while the request was held.
         endpoint.bayeux.abort(exchange, endpoint.clock())
         raise
 
 
 async def long_poll(request: web.Request, endpoint: Endpoint) -> web.Response:
-    """A POST to the Bayeux path."""
+    """Handle a POST to a Bayeux path."""
     try:
         source = source_of(endpoint.check_origin(request.headers))
         if ConnectionType.LONG_POLLING.value not in endpoint.options.transports:
-            raise RequestRefused(BayeuxError.TRANSPORT_UNKNOWN)
+            raise RequestRefused(ErrorReply.TRANSPORT_UNKNOWN)
         caller = endpoint.caller(request)
-        body = await read_body(request, endpoint)
+        body = await read_body(request, endpoint, caller.network)
         exchange, answer = await exchange_over_http(
             request, endpoint, caller, ConnectionType.LONG_POLLING, body, source
         )
     except RequestRefused as refused:
         return refusal(request, refused.error, endpoint, refused.wait_s)
-    origin, host = said(request.headers, "Origin"), request.headers.get("Host")
+    origin, host = only_value(request.headers, "Origin"), request.headers.get("Host")
     headers = {
         "Content-Type": JSON_TYPE,
         **FIXED_HEADERS,
@@ -113,14 +114,14 @@ async def long_poll(request: web.Request, endpoint: Endpoint) -> web.Response:
 
 
 def refusal(
-    request: web.Request, error: BayeuxError, endpoint: Endpoint, wait_s: float = 0.0
+    request: web.Request, error: ErrorReply, endpoint: Endpoint, wait_s: float = 0.0
 ) -> web.Response:
-    """The answer to a request that was refused as a whole."""
-    origin, host = said(request.headers, "Origin"), request.headers.get("Host")
+    """The response to a request that is refused as a whole."""
+    origin, host = only_value(request.headers, "Origin"), request.headers.get("Host")
     cors = endpoint.options.origins.headers(origin, host)
     headers = {"Content-Type": JSON_TYPE, **FIXED_HEADERS, **cors, **retry_headers(wait_s)}
     response = web.Response(status=error.code, body=error_body(error), headers=headers)
     if not request.content.is_eof():
-        # The rest of the body is not worth reading.
+        # Do not read the rest of the body.
         response.force_close()
     return response

@@ -1,6 +1,7 @@
-"""What the server counts, for Prometheus. Every label has a fixed set of values."""
+"""The metrics for Prometheus. Every label has a fixed set of values."""
 
 import asyncio
+import math
 from collections.abc import Iterator, Mapping
 
 from prometheus_client import (
@@ -13,20 +14,24 @@ from prometheus_client import (
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from app.bayeux.life import Input
-from app.bayeux.server import Bayeux
-from app.delivery.counters import Reason
-from app.delivery.error_codes import CODES
-from app.web.census import Census
-from app.web.room import Room
+from holdfast.bayeux.login import LoginMethod
+from holdfast.bayeux.server import Bayeux
+from holdfast.delivery.counters import Reason
+from holdfast.delivery.error_codes import CODES
+from holdfast.delivery.life import SessionInput
+from holdfast.web.census import Census
+from holdfast.web.connection_limit import ConnectionLimit
 
+# After reading the metrics, the server pauses for this many times as long: with many sessions,
+# reading takes a tenth of a second, and anybody may ask.
+_PAUSES = 10
 FAMILIES = sorted({code.family for code in CODES.values()})
 
 
 class BayeuxCollector(Collector):
-    """Reads the core's own counters when asked: counting costs the hot path nothing more."""
+    """Reads the core's counters on request, at no cost to hot paths."""
 
-    def __init__(self, bayeux: Bayeux, rooms: Mapping[str, Room]) -> None:
+    def __init__(self, bayeux: Bayeux, rooms: Mapping[str, ConnectionLimit]) -> None:
         self._bayeux = bayeux
         self._rooms = rooms
 
@@ -42,34 +47,36 @@ class BayeuxCollector(Collector):
         yield from self._connections()
 
     def _publishes(self) -> Iterator[Metric]:
-        counters = self._bayeux.hub.counters
+        counters = self._bayeux.state.hub.counters
         yield CounterMetricFamily(
             "holdfast_messages_published", "Messages accepted.", value=counters.published
         )
         yield CounterMetricFamily(
             "holdfast_publishes_repeated",
-            "Publishes that had come before, by their key.",
+            "Publishes sent again, recognised by their key.",
             value=counters.repeated,
         )
         yield CounterMetricFamily(
             "holdfast_publish_keys_dropped",
-            "Keys of publishes that were forgotten before their time, for want of room.",
-            value=self._bayeux.hub.keeper.keys_dropped,
+            "Publish keys forgotten early because the limit was reached.",
+            value=self._bayeux.state.hub.store.keys_dropped,
         )
 
     def _entries(self) -> Iterator[Metric]:
-        counters = self._bayeux.hub.counters
+        counters = self._bayeux.state.hub.counters
         yield CounterMetricFamily(
-            "holdfast_entries_accepted", "Messages times receivers.", value=counters.accepted
+            "holdfast_entries_accepted",
+            "Entries added to queues: one for each receiver of a message.",
+            value=counters.accepted,
         )
         yield CounterMetricFamily(
             "holdfast_entries_restored",
-            "Entries that were in the store when this process began.",
+            "Entries restored from the store at start.",
             value=counters.restored,
         )
         settled = CounterMetricFamily(
             "holdfast_entries_settled",
-            "Entries that left their queue, and how.",
+            "Settled entries by outcome.",
             labels=["outcome"],
         )
         settled.add_metric(["acked"], counters.acked)
@@ -78,30 +85,32 @@ class BayeuxCollector(Collector):
         settled.add_metric(["discarded"], counters.discarded.total())
         yield settled
         discarded = CounterMetricFamily(
-            "holdfast_entries_discarded", "Entries that were discarded, and why.", labels=["reason"]
+            "holdfast_entries_discarded", "Discarded entries by reason.", labels=["reason"]
         )
         for reason in Reason:
             discarded.add_metric([reason.value], counters.discarded[reason])
         yield discarded
         yield CounterMetricFamily(
-            "holdfast_entries_redelivered", "Entries sent again.", value=counters.redelivered
+            "holdfast_entries_redelivered",
+            "Redeliveries: entries handed over again.",
+            value=counters.redelivered,
         )
 
     def _failures(self) -> Iterator[Metric]:
-        counters = self._bayeux.hub.counters
+        counters = self._bayeux.state.hub.counters
         yield CounterMetricFamily(
             "holdfast_acks_out_of_range",
-            "Acknowledgements of batches that were never sent.",
+            "Acks of batches that were never sent.",
             value=counters.acks_out_of_range,
         )
         yield CounterMetricFamily(
             "holdfast_verdicts_unknown",
-            "Verdicts on nothing that the receiver had in hands.",
+            "Verdicts on entries that were not in flight.",
             value=counters.verdicts_unknown,
         )
         failed = CounterMetricFamily(
             "holdfast_deliveries_failed",
-            "Deliveries that failed, by the family of the code.",
+            "Failed deliveries by family of error codes.",
             labels=["family"],
         )
         for family in FAMILIES:
@@ -109,16 +118,18 @@ class BayeuxCollector(Collector):
         yield failed
 
     def _letters(self) -> Iterator[Metric]:
-        room = self._bayeux.hub.keeper.letter_room
+        room = self._bayeux.state.hub.store.letter_quota
         yield GaugeMetricFamily(
             "holdfast_dead_letters", "Dead letters in the store.", value=room.all.count
         )
         yield GaugeMetricFamily(
-            "holdfast_dead_letters_bytes", "What they take there, about.", value=room.all.bytes
+            "holdfast_dead_letters_bytes",
+            "Approximate size of the dead letters in the store.",
+            value=room.all.bytes,
         )
         removed = CounterMetricFamily(
             "holdfast_dead_letters_removed",
-            "Dead letters that were removed for their age, or for want of room.",
+            "Dead letters removed because of age or quota.",
             labels=["why"],
         )
         for why, count in room.removed.items():
@@ -128,75 +139,92 @@ class BayeuxCollector(Collector):
     def _budgets(self) -> Iterator[Metric]:
         overspent = CounterMetricFamily(
             "holdfast_budgets_exceeded",
-            "Refused requests and messages whose address or subject had spent its budget.",
+            "Requests and messages refused because their address or subject exceeded a budget.",
             labels=["kind"],
         )
         for budget in self._bayeux.budgets.all:
             overspent.add_metric([budget.kind], budget.overspent)
         yield overspent
+        logins = CounterMetricFamily(
+            "holdfast_logins", "Logins by method, and failed ones.", labels=["method"]
+        )
+        counted = self._bayeux.state.hub.counters.logins
+        for method in (*(each.value for each in LoginMethod), "failed"):
+            logins.add_metric([method], counted[method])
+        yield logins
 
     def _obstacles(self) -> Iterator[Metric]:
-        """What keeps everybody's messages."""
+        """Metrics of whatever blocks delivery."""
         yield GaugeMetricFamily(
             "holdfast_channels_held_back",
-            "Channels whose delivery is held back.",
-            value=len(self._bayeux.guard.held),
+            "Held channels.",
+            value=len(self._bayeux.state.guard.held),
         )
         yield GaugeMetricFamily(
             "holdfast_store_available",
-            "Whether durable work is possible.",
-            value=self._bayeux.hub.keeper.takes_messages,
+            "1 if the store accepts durable messages.",
+            value=self._bayeux.state.hub.store.takes_messages,
         )
 
     def _journal(self) -> Iterator[Metric]:
-        witness = self._bayeux.witness
-        if witness is not None:
+        journal = self._bayeux.state.journal
+        if journal.is_writing:
             yield CounterMetricFamily(
                 "holdfast_journal_events_dropped",
-                "Events that are in no frame of the journal: the store was away, or refused them.",
-                value=witness.dropped,
+                "Journal events lost because the store was unavailable or refused them.",
+                value=journal.dropped,
             )
             yield CounterMetricFamily(
                 "holdfast_journal_frames_unread",
-                "Frames of the journal that went for their age or its size before all had them.",
-                value=witness.unread,
+                "Journal frames trimmed by age or size before every reader had them.",
+                value=journal.unread,
             )
 
     def _sessions(self) -> Iterator[Metric]:
         yield from self._living()
-        sessions = self._bayeux.sessions
+        sessions = self._bayeux.state.sessions
         yield CounterMetricFamily(
-            "holdfast_sessions_created", "Sessions that began.", value=sessions.created
+            "holdfast_sessions_created", "Sessions created.", value=sessions.created
         )
         ended = CounterMetricFamily(
-            "holdfast_sessions_ended", "Sessions that ended, and how.", labels=["how"]
+            "holdfast_sessions_ended", "Ended sessions by cause.", labels=["how"]
         )
-        for how in (Input.DISCONNECT, Input.EXPIRE, Input.FAIL):
+        for how in (SessionInput.DISCONNECT, SessionInput.EXPIRE, SessionInput.FAIL):
             ended.add_metric([how.value], sessions.ended[how.value])
         yield ended
         yield CounterMetricFamily(
             "holdfast_sessions_evicted",
-            "Unconnected sessions that ended because their places were needed.",
-            value=self._bayeux.places.evicted,
+            "Unconnected sessions ended to free session slots.",
+            value=self._bayeux.slots.evicted,
         )
         yield GaugeMetricFamily(
             "holdfast_sessions_unconnected",
-            "Sessions whose client has not connected, has left or is lost.",
-            value=self._bayeux.places.unconnected,
+            "Sessions whose client has not connected yet or is away.",
+            value=len(self._bayeux.life.unconnected),
         )
         yield GaugeMetricFamily(
             "holdfast_subscribed_channels",
-            "Channels and patterns with subscribers.",
-            value=len(self._bayeux.hub.routes),
+            "Channels and patterns that have subscribers.",
+            value=len(self._bayeux.state.hub.routes),
+        )
+        yield GaugeMetricFamily(
+            "holdfast_subscriptions",
+            "Subscriptions of all sessions; max_total_subscriptions limits them.",
+            value=self._bayeux.state.hub.routes.count,
+        )
+        yield CounterMetricFamily(
+            "holdfast_subscriptions_refused",
+            "Subscribe requests refused because max_total_subscriptions was reached.",
+            value=self._bayeux.state.hub.counters.subscriptions_refused,
         )
 
     def _connections(self) -> Iterator[Metric]:
         present = GaugeMetricFamily(
-            "holdfast_connections", "Connections of clients.", labels=["listener"]
+            "holdfast_connections", "Open client connections.", labels=["listener"]
         )
         turned_away = CounterMetricFamily(
             "holdfast_connections_turned_away",
-            "Connections that were closed as there were as many as the limit of open files allows.",
+            "Connections closed because the limit (set by that of open files) was reached.",
             labels=["listener"],
         )
         for listener, room in self._rooms.items():
@@ -206,29 +234,37 @@ class BayeuxCollector(Collector):
         yield turned_away
 
     def _living(self) -> Iterator[Metric]:
-        census = Census.of(self._bayeux)
+        census = Census.of(self._bayeux.state)
         yield GaugeMetricFamily(
             "holdfast_entries_waiting",
-            "Waiting to be handed over, for the first time or again.",
+            "Entries that wait to be handed over, for the first time or again.",
             value=census.waiting,
         )
         yield GaugeMetricFamily(
-            "holdfast_entries_handed", "Not yet acknowledged.", value=census.handed
+            "holdfast_entries_handed", "Entries in flight.", value=census.handed
         )
         yield GaugeMetricFamily(
-            "holdfast_connects_held", "Connects held open.", value=census.connects_held
+            "holdfast_connects_held", "Held connects.", value=census.connects_held
         )
         yield GaugeMetricFamily(
             "holdfast_entries_unaccounted",
-            "Accepted and restored, less settled, waiting and handed over: must be 0.",
+            "Entries accepted and restored, less those settled, waiting and in flight: must be 0.",
             value=census.unaccounted,
         )
         yield GaugeMetricFamily(
-            "holdfast_sessions_durable", "Kept in the store.", value=census.durable
+            "holdfast_sessions_durable", "Durable sessions.", value=census.durable
         )
-        yield GaugeMetricFamily("holdfast_sessions_held_back", "Held back.", value=census.held_back)
-        yield GaugeMetricFamily("holdfast_sessions_polling", "Awaited.", value=census.polling)
-        living = GaugeMetricFamily("holdfast_sessions", "Living sessions.", labels=["state"])
+        yield GaugeMetricFamily(
+            "holdfast_sessions_held_back",
+            "Sessions whose queue is held back.",
+            value=census.held_back,
+        )
+        yield GaugeMetricFamily(
+            "holdfast_sessions_polling",
+            "Sessions whose dispatcher is POLLING: their client is away and expected back.",
+            value=census.polling,
+        )
+        living = GaugeMetricFamily("holdfast_sessions", "Sessions by state.", labels=["state"])
         for state, count in census.states.items():
             living.add_metric([state.value], count)
         yield living
@@ -237,16 +273,31 @@ class BayeuxCollector(Collector):
 class Metrics:
     """All metrics of this server and its process."""
 
-    def __init__(self, bayeux: Bayeux, rooms: Mapping[str, Room]) -> None:
+    def __init__(self, bayeux: Bayeux, rooms: Mapping[str, ConnectionLimit]) -> None:
         self._bayeux = CollectorRegistry()
         self._bayeux.register(BayeuxCollector(bayeux, rooms))
         self._process = CollectorRegistry()
         ProcessCollector(registry=self._process)
         PlatformCollector(registry=self._process)
         GCCollector(registry=self._process)
+        self._turn = asyncio.Lock()
+        self._text = b""
+        # When the text was read, and when the next one may be.
+        self._read_at = self._free_at = -math.inf
 
     async def text(self) -> bytes:
-        """What a scraper reads."""
-        # The process is known from files of the system: with many sockets open they are long.
-        process = await asyncio.to_thread(generate_latest, self._process)
-        return generate_latest(self._bayeux) + process
+        """Return the metrics in Prometheus' text format, none of them older than this call.
+
+        Those who ask meanwhile share a reading.
+        """
+        now = asyncio.get_running_loop().time
+        asked_at = now()
+        async with self._turn:
+            if self._read_at < asked_at:
+                await asyncio.sleep(self._free_at - now())
+                # Process metrics read /proc, which takes long with many open sockets.
+                process = await asyncio.to_thread(generate_latest, self._process)
+                self._read_at = now()
+                self._text = generate_latest(self._bayeux) + process
+                self._free_at = now() + (now() - self._read_at) * _PAUSES
+            return self._text

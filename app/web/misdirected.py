@@ -1,28 +1,28 @@
-"""Requests for a host that is not this server: none of them gets further than here."""
+"""Refuses requests for hosts that are not this server's."""
 
 from collections.abc import Awaitable, Callable
 
 from aiohttp import web
 
-from app.bayeux.errors import BayeuxError
-from app.delivery.notices import MISDIRECTED
-from app.web.admin import faults
-from app.web.endpoint import FIXED_HEADERS, JSON_TYPE, Endpoint, error_body
-from app.web.hosts import Hosts
+from holdfast.bayeux.errors import ErrorReply
+from holdfast.delivery.notices import MISDIRECTED
+from holdfast.web.admin import faults
+from holdfast.web.endpoint import FIXED_HEADERS, JSON_TYPE, Endpoint, error_body
+from holdfast.web.hosts import Hosts
 
 _SETTING = "host_name"
 _TEXT = (
     "This server does not answer to the name in the address. If it is a name of this server, its "
     "operator says so: --host-name NAME, or host_name in the settings."
 )
-# What the log repeats of a host.
+# The longest part of a host that the log repeats.
 _LONGEST = 100
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 def answering_to(hosts: Hosts, endpoint: Endpoint) -> Callable[..., Awaitable[web.StreamResponse]]:
-    """The middleware of an application that is reached by these names."""
+    """Return the middleware that admits only requests for these hosts."""
 
     @web.middleware
     async def check_host(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -30,10 +30,10 @@ def answering_to(hosts: Hosts, endpoint: Endpoint) -> Callable[..., Awaitable[we
         if hosts.are_ours(host):
             return await handler(request)
         why = f"{_SETTING} does not have it"
-        endpoint.bayeux.notices.tell(MISDIRECTED, (host or "")[:_LONGEST], why)
+        endpoint.bayeux.state.notices.report(MISDIRECTED, (host or "")[:_LONGEST], why)
         refused = _refusal(request.path, endpoint)
         if not request.content.is_eof():
-            # The rest of the body is not worth reading.
+            # Do not read the rest of the body.
             refused.force_close()
         return refused
 
@@ -41,8 +41,8 @@ def answering_to(hosts: Hosts, endpoint: Endpoint) -> Callable[..., Awaitable[we
 
 
 def _refusal(path: str, endpoint: Endpoint) -> web.Response:
-    """The answer, in the form that is usual at the path."""
-    error = BayeuxError.HOST_UNKNOWN
+    """Return the refusal, in the form that suits the path."""
+    error = ErrorReply.HOST_UNKNOWN
     if path.startswith("/admin/"):
         return faults.failure(error.code, faults.NOT_ALLOWED, _TEXT)
     if any(path == each or path.startswith(f"{each}/") for each in endpoint.options.paths):

@@ -1,20 +1,20 @@
-"""Heads of requests over which aiohttp 3.14 stumbles: they are malformed instead."""
+"""Detects heads of requests that aiohttp 3.14 fails on; they are refused as malformed."""
 
 import re
 from typing import Any
 
-# They are encoded again or repeated on their way, so they must be ASCII.
+# aiohttp encodes or repeats these headers, so they must be ASCII.
 _REPEATED = ("Expect", "Sec-WebSocket-Key", "Sec-WebSocket-Version", "Sec-WebSocket-Protocol")
 _DATES = ("If-Modified-Since", "If-Unmodified-Since", "If-Range")
-# No year and no second has as many digits; the calendar's integers have not.
+# Longer numbers in dates overflow Python's calendar; no date needs them.
 _TOO_MANY_DIGITS = re.compile(r"[\d_]{9}")
 _FILES = "/static/"
-# What a file's name may have on the usual disks.
+# The longest file name on common file systems.
 _LONGEST_NAME = 255
 
 
 def is_odd(message: Any) -> bool:  # noqa: ANN401 - as aiohttp's parser gives it
-    """Whether such a head is to be refused."""
+    """Return whether to refuse this head."""
     headers = message.headers
     for name in _REPEATED:
         for value in headers.getall(name, ()):

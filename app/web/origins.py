@@ -1,11 +1,11 @@
-"""Which pages may talk to this server: its own, and those that were named."""
+"""The pages that may use this server: its own, and those of allowed origins."""
 
 import re
 from enum import Enum
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from app.bayeux.exchange import Source
+from holdfast.bayeux.transports import Source
 
 if TYPE_CHECKING:
     from multidict import CIMultiDict, CIMultiDictProxy
@@ -14,62 +14,62 @@ if TYPE_CHECKING:
 
 _DEFAULT_PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443}
 _ANY = "*"
-# What browsers say of what a person asked for, from outside any page; older ones say nothing.
+# `Sec-Fetch-Site` of requests that a person made outside any page; older browsers omit it.
 _NO_PAGE = ("none", None)
-# No origin, no page and no site: browsers send each of these headers once.
+# Browsers send each of these headers once, so a repeated header counts as foreign.
 _SEVERAL = "several"
 _PRINTABLE = re.compile(r"[!-~]+")
 
 
-class Standing(Enum):
-    """What the page behind a request is to us."""
+class OriginTrust(Enum):
+    """How the page that sent a request relates to this server."""
 
     OWN = "own"
     ALLOWED = "allowed"
     FOREIGN = "foreign"
-    # Nothing says that there is a page: for a POST or an upgrade that means that there is none.
+    # No header names a page; for a POST or an upgrade this means that there is no page.
     UNKNOWN = "unknown"
 
 
-def source_of(standing: Standing) -> Source:
-    """Who sent a POST or an upgrade that was let in: browsers name the origin of the page."""
-    return Source.PROGRAM if standing is Standing.UNKNOWN else Source.PAGE
+def source_of(standing: OriginTrust) -> Source:
+    """Who sent an accepted POST or upgrade; browsers name the page's origin in these."""
+    return Source.PROGRAM if standing is OriginTrust.UNKNOWN else Source.PAGE
 
 
 class Origins:
-    """The allow list."""
+    """The allow list of origins."""
 
     def __init__(self, allowed: tuple[str, ...] = ()) -> None:
         self._any = _ANY in allowed
         normal = [_normal(origin) for origin in allowed if origin != _ANY]
         self._allowed = frozenset(origin for origin in normal if origin is not None)
 
-    def standing_of(self, headers: "Headers") -> Standing:
-        """What the page that sent this request is to us, by all that its browser says of it."""
-        origin, host = said(headers, "Origin"), headers.get("Host")
+    def standing_of(self, headers: "Headers") -> OriginTrust:
+        """Judge the page that sent this request by all headers that its browser set."""
+        origin, host = only_value(headers, "Origin"), headers.get("Host")
         if origin is not None:
             return self.standing(origin, host)
-        # Scripts and images are loaded without an `Origin`; old browsers send forms so, too.
-        site, referer = said(headers, "Sec-Fetch-Site"), said(headers, "Referer")
+        # Scripts and images are loaded without `Origin`; old browsers post forms without it too.
+        site, referer = only_value(headers, "Sec-Fetch-Site"), only_value(headers, "Referer")
         if site == "same-origin":
-            return Standing.OWN
+            return OriginTrust.OWN
         if referer:
             return self.standing("/".join(referer.split("/", 3)[:3]), host)
-        return Standing.UNKNOWN if site in _NO_PAGE else self.standing("null", host)
+        return OriginTrust.UNKNOWN if site in _NO_PAGE else self.standing("null", host)
 
-    def standing(self, origin: str, host: str | None) -> Standing:
-        """What the page of this origin is to the server that it reached as `host`."""
+    def standing(self, origin: str, host: str | None) -> OriginTrust:
+        """Judge a page's origin; `host` is the name by which it reached the server."""
         normal = _normal(origin)
         if normal is not None:
             if host is not None and normal[1] == _host(host, normal[0]):
-                return Standing.OWN
+                return OriginTrust.OWN
             if normal in self._allowed:
-                return Standing.ALLOWED
-        return Standing.ALLOWED if self._any else Standing.FOREIGN
+                return OriginTrust.ALLOWED
+        return OriginTrust.ALLOWED if self._any else OriginTrust.FOREIGN
 
     def headers(self, origin: str | None, host: str | None) -> dict[str, str]:
-        """The CORS headers of an answer; credentials only for origins named one by one."""
-        if origin is None or self.standing(origin, host) is not Standing.ALLOWED:
+        """Return the CORS headers of a response; only origins listed by name get credentials."""
+        if origin is None or self.standing(origin, host) is not OriginTrust.ALLOWED:
             return {}
         if _normal(origin) in self._allowed:
             return {
@@ -79,7 +79,7 @@ class Origins:
         return {"Access-Control-Allow-Origin": _ANY}
 
     def preflight_headers(self, origin: str | None, host: str | None) -> dict[str, str]:
-        """The answer to a page that asks before it sends."""
+        """Return the headers that answer a CORS preflight request."""
         headers = self.headers(origin, host)
         if headers:
             headers |= {
@@ -90,8 +90,8 @@ class Origins:
         return headers
 
 
-def said(headers: "Headers", name: str) -> str | None:
-    """What a request says in this header; who says several things says nothing that counts."""
+def only_value(headers: "Headers", name: str) -> str | None:
+    """Return the value of a header; if it is repeated, a value that no origin or site equals."""
     lines = headers.getall(name, ())
     if len(lines) > 1:
         return _SEVERAL
@@ -99,9 +99,9 @@ def said(headers: "Headers", name: str) -> str | None:
 
 
 def _normal(origin: str) -> tuple[str, str] | None:
-    """Scheme and host with port, so that spelling does not matter; None for `null` and nonsense."""
+    """Scheme, host and port in normal form; None for `null` and for anything malformed."""
     if _PRINTABLE.fullmatch(origin) is None:
-        # Browsers never send others, and some of those have small forms that are ASCII.
+        # Browsers send only ASCII, and some other characters have lower-case forms in ASCII.
         return None
     try:
         parts = urlsplit(origin.lower())

@@ -1,17 +1,17 @@
-"""The pages for people: they offer what is served here and nothing else."""
+"""Serves the pages for people; they link only to what this server offers."""
 
 import html
 import re
 from collections.abc import Container
-from pathlib import Path
 from string import Template
 
 from aiohttp import web
 
-from app.web.endpoint import Endpoint
+from holdfast.web.endpoint import Endpoint
+from holdfast.web.static_files import StaticFiles, add_files
 
 PAGE_HEADERS = {
-    # cometd.js keeps its timers in a worker, which browsers do not slow down behind other tabs.
+    # cometd.js runs its timers in a worker, because browsers slow down timers of hidden tabs.
     "Content-Security-Policy": "default-src 'self'; worker-src blob:; frame-ancestors 'none'; "
     "base-uri 'none'; form-action 'self'",
     "Referrer-Policy": "no-referrer",
@@ -20,7 +20,7 @@ PAGE_HEADERS = {
     "Server": "Holdfast",
 }
 
-# Scripts and styles of this server alone, nothing inline, and no way from a text to HTML.
+# Only this server's scripts and styles, nothing inline, and no HTML made from strings.
 _CONSOLE_HEADERS = {
     **PAGE_HEADERS,
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
@@ -33,47 +33,46 @@ _CONSOLE_HEADERS = {
 _PART = re.compile(r"\s*<!-- if (\S+) -->(.*?)<!-- end -->", re.DOTALL)
 
 
-# All that the console loads besides its own folder.
-_FILES_OF_CONSOLE = ("icon.svg", "css/holdfast.css", "js/storage.js")
+# What the console loads; a name that ends in a slash is a folder.
+_FILES_OF_CONSOLE = ("console/", "icon.svg", "css/holdfast.css", "js/storage.js")
 
 
 def add_pages(
-    application: web.Application, endpoint: Endpoint, pages: Path, *, chat: bool, console: bool
+    application: web.Application,
+    endpoint: Endpoint,
+    files: StaticFiles,
+    *,
+    chat: bool,
+    console: bool,
 ) -> None:
-    """Serve the welcome page and, as far as they are offered, the chat and the console."""
+    """Serve the welcome page and, if enabled, the chat and the console."""
     offers = {"chat": chat, "console": console}
     served = {name for name, is_offered in offers.items() if is_offered}
     served |= {*endpoint.options.transports}
     for folder in ("", *sorted(served & offers.keys())):
-        text = (pages / folder / "index.html").read_text("utf-8")
+        text = _index(files, folder)
         headers = _CONSOLE_HEADERS if folder == "console" else PAGE_HEADERS
         _add_page(application, folder, _fill(text, served, endpoint.options.paths[0]), headers)
-    application.router.add_static("/static/", pages)
+    add_files(application, files)
 
 
-def add_console(application: web.Application, pages: Path) -> None:
-    """Serve the console alone, with the files that it needs."""
+def add_console(application: web.Application, files: StaticFiles) -> None:
+    """Serve only the console and the files that it loads."""
 
     async def to_console(_: web.Request) -> web.Response:
         raise web.HTTPFound("console/")
 
     application.router.add_get("/", to_console)
-    text = (pages / "console" / "index.html").read_text("utf-8")
-    _add_page(application, "console", text, _CONSOLE_HEADERS)
-    application.router.add_static("/static/console/", pages / "console")
-    for file in _FILES_OF_CONSOLE:
-        _add_file(application, file, pages / file)
+    _add_page(application, "console", _index(files, "console"), _CONSOLE_HEADERS)
+    add_files(application, {n: files[n] for n in files if n.startswith(_FILES_OF_CONSOLE)})
 
 
-def _add_file(application: web.Application, name: str, place: Path) -> None:
-    async def file(_: web.Request) -> web.FileResponse:
-        return web.FileResponse(place)
-
-    application.router.add_get(f"/static/{name}", file)
+def _index(files: StaticFiles, folder: str) -> str:
+    return files[f"{folder}/index.html".lstrip("/")].content().body.decode()
 
 
 def _fill(text: str, served: Container[str], path: str) -> str:
-    """The page with the path of the Bayeux server, without the parts that are not served."""
+    """Fill in the path of the Bayeux server and remove the parts that are not served."""
     text = _PART.sub(lambda part: part[2] if part[1] in served else "", text)
     return Template(text).substitute(path=html.escape(path))
 

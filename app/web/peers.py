@@ -1,4 +1,4 @@
-"""Who is at the other end: the peer of the connection, or whom a trusted proxy speaks for."""
+"""Identifies the client: the connection's peer, or whom trusted proxies name."""
 
 from asyncio import BaseTransport
 from collections.abc import Iterator
@@ -15,12 +15,12 @@ from typing import NamedTuple
 
 from multidict import CIMultiDictProxy
 
-from app.bayeux.caller import UNKNOWN, Caller
+from holdfast.bayeux.caller import UNKNOWN, Caller
 
-# In the list of trusted proxies: whoever connects to the server's Unix socket.
+# In the list of trusted proxies: whatever connects to the server's Unix socket.
 UNIX = "unix"
 X_FORWARDED_FOR = "X-Forwarded-For"
-# A provider gives a customer at least so much of IPv6: its addresses are one client's.
+# Providers assign customers at least a /64, so its addresses count as one client.
 _IPV6_PREFIX = 64
 
 Address = IPv4Address | IPv6Address
@@ -28,19 +28,19 @@ Network = IPv4Network | IPv6Network
 Headers = CIMultiDictProxy[str]
 
 
-class _Hop(NamedTuple):
-    """What a proxy says of who connected to it."""
+class _ForwardedHop(NamedTuple):
+    """What one proxy reports about its own client."""
 
     address: str
     scheme: str
 
 
 class Peers:
-    """Tells who sent a request.
+    """Finds out who sent a request.
 
-    A header about the client is believed from trusted proxies alone, and only the one that they
-    set: another would reach us as the client has written it. Each proxy appends whom it heard, so
-    the list is read from its end, up to the first address that is not a trusted proxy's.
+    Only trusted proxies are believed about their clients, and only in the header that is
+    configured: any other would arrive as the client wrote it. Each proxy appends its client's
+    address, so the list is read from its end, up to the first address that is not a trusted proxy.
     """
 
     def __init__(
@@ -50,14 +50,14 @@ class Peers:
         *,
         shows_headers: bool = True,
     ) -> None:
-        """Headers need not be shown if nobody looks: they take 1.4 KB for each connection."""
+        """Without `shows_headers`, callers carry no headers: they take 1.4 KB per connection."""
         self._shows_headers = shows_headers
         self._trusts_unix = UNIX in trusted
         self._networks = [ip_network(each) for each in trusted if each != UNIX]
         self._header = header
 
     def caller(self, headers: Headers, transport: BaseTransport | None) -> Caller:
-        """Who sent a request with these headers over this connection."""
+        """Return the sender of a request with these headers on this connection."""
         peer = _peer(transport)
         is_secure = transport is not None and transport.get_extra_info("sslcontext") is not None
         if self._is_trusted(peer):
@@ -76,7 +76,7 @@ class Peers:
         for hop in self._hops(headers):
             found = parse(hop.address)
             if found is None:
-                # The proxy does not say whom it heard; what stands before was said by anybody.
+                # The proxy does not name its client; what precedes it may be forged.
                 break
             if hop.scheme:
                 is_secure = hop.scheme == "https"
@@ -92,16 +92,16 @@ class Peers:
             is_secure=is_secure,
         )
 
-    def _hops(self, headers: Headers) -> Iterator[_Hop]:
-        """What proxies say, the nearest one first."""
-        # Commas separate even within quotes: a quote that the client opened must not swallow what
-        # a proxy appended.
+    def _hops(self, headers: Headers) -> Iterator[_ForwardedHop]:
+        """What the proxies report, nearest first."""
+        # Split at commas even within quotes: a quote that the client opened must not swallow what a
+        # proxy appended.
         lines = reversed(headers.getall(self._header, []))
         values = (value for line in lines for value in reversed(line.split(",")))
         if self._header == X_FORWARDED_FOR:
             scheme = headers.getall("X-Forwarded-Proto", [""])[-1].rpartition(",")[2]
             for value in values:
-                yield _Hop(value.strip(), scheme.strip().lower())
+                yield _ForwardedHop(value.strip(), scheme.strip().lower())
         else:
             yield from map(_element, values)
 
@@ -111,18 +111,18 @@ class Peers:
         return any(peer in each for each in self._networks)
 
 
-def _element(text: str) -> _Hop:
-    """An element of `Forwarded` (RFC 7239)."""
+def _element(text: str) -> _ForwardedHop:
+    """Parse an element of `Forwarded` (RFC 7239)."""
     pairs = {}
     for pair in text.split(";"):
         name, _, value = pair.partition("=")
         pairs[name.strip().lower()] = value.strip().strip('"')
-    return _Hop(pairs.get("for", ""), pairs.get("proto", "").lower())
+    return _ForwardedHop(pairs.get("for", ""), pairs.get("proto", "").lower())
 
 
 @lru_cache(4096)
 def parse(text: str) -> Address | None:
-    """The address in a text that may have a port, brackets or a zone; None if it has none."""
+    """Parse an address with optional port, brackets and zone; None if there is no address."""
     if text.startswith("["):
         text = text[1:].partition("]")[0]
     elif text.count(":") == 1:
@@ -136,21 +136,21 @@ def parse(text: str) -> Address | None:
 
 
 def _peer(transport: BaseTransport | None) -> Address | None:
-    """Who is at the other end of the connection; None if that has no address."""
+    """Return the connection's peer; None if it has no address."""
     name = None if transport is None else transport.get_extra_info("peername")
     return parse(name[0]) if isinstance(name, tuple) else None
 
 
 @lru_cache(4096)
 def network(address: Address) -> str:
-    """What one client has of addresses: this one, or the /64 of an IPv6 one."""
+    """The unit of limits per address: the IPv4 address, or the /64 of an IPv6 address."""
     if isinstance(address, IPv4Address):
         return str(address)
     return str(ip_network((address, _IPV6_PREFIX), strict=False))
 
 
 def _subject(transport: BaseTransport | None) -> tuple[tuple[str, str], ...]:
-    """That of the certificate that the client showed, and this server verified."""
+    """Return the subject of the client's certificate, if this server verified one."""
     certificate = None if transport is None else transport.get_extra_info("peercert")
     if not certificate:
         return ()

@@ -1,17 +1,17 @@
-"""The clock of the server: seconds in which the process ran."""
+"""The server's clock: seconds during which the process ran."""
 
 from collections.abc import Callable
 
-# The clock is read ten times a second at least. After a longer gap the process was frozen, or its
-# event loop was: nobody could be heard in that time, so it counts as nobody's silence.
+# The clock is read at least ten times a second. After a longer gap the process or its event loop
+# was frozen and could not hear clients, so the gap does not count as their silence.
 LONGEST_GAP_S = 0.5
 
 
 class RunningTime:
-    """A monotonic clock that stands still while the process does not run.
+    """A monotonic clock that stops while the process does not run.
 
     Args:
-        monotonic: The clock that goes on meanwhile.
+            monotonic: The underlying clock, which does not stop.
     """
 
     __slots__ = ("_lost", "_monotonic", "_read_at")

@@ -1,4 +1,4 @@
-"""Work that takes its time, done for the core, which waits for nothing."""
+"""Runs slow work for the core, which never waits."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -6,7 +6,7 @@ from typing import Any
 
 
 class Tasks:
-    """Awaits for others, within a limit of time, and tells them what became of it."""
+    """Awaits work with a time limit, and reports its outcome."""
 
     def __init__(self, clock: Callable[[], float], limit_s: float = 10.0) -> None:
         self._clock = clock
@@ -27,20 +27,18 @@ class Tasks:
         except BaseException as error:
             if self._is_ending(error):
                 raise
-            # Also if the work was cancelled, cancels its own task, or exits: whoever waits for it
-            # must hear of its end.
+            # Report the end even if the work is cancelled, cancels its own task, or exits: somebody
+            # waits for it.
             outcome = error
         done(outcome, self._clock())
 
     async def close(self) -> None:
-        """Give up what is still running."""
+        """Cancel all running work."""
         self._is_closed = True
         for task in self._running:
             task.cancel()
         await asyncio.gather(*self._running, return_exceptions=True)
 
     def _is_ending(self, error: BaseException) -> bool:
-        """Whether it is our own task that ends, and not the work."""
-        return isinstance(error, GeneratorExit) or (
-            self._is_closed and isinstance(error, asyncio.CancelledError)
-        )
+        """Return whether our own task is being cancelled, rather than the work."""
+        return self._is_closed and isinstance(error, asyncio.CancelledError | GeneratorExit)

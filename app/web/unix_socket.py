@@ -1,4 +1,4 @@
-"""A Unix socket's place: taken from nobody who listens there, and given up at the end."""
+"""Creates and removes the server's Unix socket, without disturbing another server's."""
 
 import errno
 import os
@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def listen_at(path: Path, backlog: int) -> socket.socket:
-    """A socket that listens there, in the place of a dead one; raises `OSError`."""
+    """Listen at the path, replacing a dead socket; raises `OSError`."""
     _check_free(path)
     with suppress(FileNotFoundError):
         if stat.S_ISSOCK(path.stat().st_mode):
@@ -25,32 +25,32 @@ def listen_at(path: Path, backlog: int) -> socket.socket:
 
 
 def _check_free(path: Path) -> None:
-    """Whoever listens there is not pushed aside without a word; raises `OSError`."""
+    """Raise `OSError` if another process listens at the path."""
     with socket.socket(socket.AF_UNIX) as client:
         client.setblocking(False)
         try:
             client.connect(str(path))
         except BlockingIOError:
-            # So many knock that it cannot answer at once.
+            # The backlog is full, so somebody listens.
             pass
         except OSError:
-            # Nobody, or nothing to listen on: whatever is wrong there shows when it is used.
+            # Nobody listens, or there is no socket; other errors appear when it is created.
             return
     raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
 
 
-class Place:
-    """The file of a socket that listens."""
+class SocketFile:
+    """The file of a listening socket."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._number = path.stat().st_ino
 
     def give_up(self) -> None:
-        """Leave nothing behind; what somebody else has put there since is theirs."""
+        """Remove the file, unless another process has replaced it."""
         try:
             if self._path.stat().st_ino == self._number:
                 self._path.unlink()
         except OSError:
-            # It is gone already, or not ours to remove: a server that starts here can do with it.
+            # It is gone, or may not be removed: the next server to start here can handle both.
             return

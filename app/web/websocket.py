@@ -1,4 +1,4 @@
-"""WebSocket: one socket for everything a session sends and receives."""
+"""The WebSocket transport: one socket carries everything of a session in both directions."""
 
 import asyncio
 import logging
@@ -10,52 +10,53 @@ from typing import TYPE_CHECKING, Literal
 
 from aiohttp import HttpVersion11, WebSocketError, WSCloseCode, WSMsgType, web
 
-from app.bayeux.caller import Caller
-from app.bayeux.errors import BayeuxError, RequestRefused
-from app.bayeux.exchange import ConnectionType, Exchange, Source
-from app.delivery.messages import Event
-from app.delivery.notices import CLOSED
-from app.web.client_frames import NO_ROOM, TOO_LARGE
-from app.web.cookies import is_cookieless
-from app.web.endpoint import Endpoint
-from app.web.long_polling import refusal
-from app.web.origins import source_of
+from holdfast.bayeux.caller import Caller
+from holdfast.bayeux.errors import ErrorReply, RequestRefused
+from holdfast.bayeux.sessions import Exchange
+from holdfast.bayeux.transports import ConnectionType, Source
+from holdfast.delivery.messages import Event
+from holdfast.delivery.notices import CLOSED
+from holdfast.web.client_frames import NO_ROOM, TOO_LARGE
+from holdfast.web.cookies import is_cookieless
+from holdfast.web.endpoint import Endpoint
+from holdfast.web.long_polling import refusal
+from holdfast.web.origins import source_of
 
 if TYPE_CHECKING:
     from aiohttp import WSMessage
     from aiohttp.http import WSMessageTextBytes
 
-    from app.bayeux.sessions import Session
+    from holdfast.bayeux.sessions import Session
 
 log = logging.getLogger(__name__)
-# Protocols that a client offers in vain are no warning to an operator.
+# aiohttp warns about subprotocols that clients offer in vain; operators need not know.
 logging.getLogger("aiohttp.websocket").setLevel(logging.ERROR)
 
 _TEXT = 0x81
-# How long a client that was told that its session is over may take to close its socket.
+# How long a client may take to close its socket after its session has ended.
 _GOODBYE_S = 1.0
-# So many frames of one socket are read, then others have their turn.
+# Frames of one socket that are read before others are served.
 _TURN = 16
-# The only version that there is (RFC 6455).
+# The only version (RFC 6455).
 _VERSION = "13"
-# Of the codes with which applications may close a socket.
+# The highest close code that applications may use.
 _LAST_CODE = 4999
-# What clients are told when aiohttp closes their socket.
+# Close reasons sent when aiohttp closes a socket.
 _REASONS: dict[int, bytes] = {
     WSCloseCode.PROTOCOL_ERROR: b"a frame against the protocol",
-    WSCloseCode.MESSAGE_TOO_BIG: BayeuxError.REQUEST_TOO_LARGE.wire().encode(),
+    WSCloseCode.MESSAGE_TOO_BIG: ErrorReply.REQUEST_TOO_LARGE.wire().encode(),
 }
 _CLOSE_CODES = {
-    BayeuxError.REQUEST_TOO_LARGE: WSCloseCode.MESSAGE_TOO_BIG,
-    BayeuxError.SERVER_BUSY: WSCloseCode.INTERNAL_ERROR,
-    BayeuxError.REQUEST_TIMEOUT: WSCloseCode.POLICY_VIOLATION,
+    ErrorReply.REQUEST_TOO_LARGE: WSCloseCode.MESSAGE_TOO_BIG,
+    ErrorReply.SERVER_BUSY: WSCloseCode.INTERNAL_ERROR,
+    ErrorReply.REQUEST_TIMEOUT: WSCloseCode.POLICY_VIOLATION,
 }
-# Why no message came, by what the ping has in it that came instead.
-_REFUSALS = {TOO_LARGE: BayeuxError.REQUEST_TOO_LARGE, NO_ROOM: BayeuxError.SERVER_BUSY}
+# Error replies by the content of the ping that replaces a refused message.
+_REFUSALS = {TOO_LARGE: ErrorReply.REQUEST_TOO_LARGE, NO_ROOM: ErrorReply.SERVER_BUSY}
 
 
 def frame(payload: bytes) -> bytes:
-    """A text frame of a server: never masked, so the same bytes serve every receiver."""
+    """Return a server's text frame: never masked, so all receivers can share the bytes."""
     size = len(payload)
     if size < 126:
         return struct.pack("!BB", _TEXT, size) + payload
@@ -67,7 +68,7 @@ def frame(payload: bytes) -> bytes:
 class Socket:
     """One open socket: carrier of its exchanges, pipe of its session.
 
-    Frames are written to the transport directly. aiohttp does the opening, reading and closing.
+    Frames are written directly to the transport. aiohttp opens, reads and closes the socket.
     """
 
     __slots__ = (
@@ -105,7 +106,7 @@ class Socket:
         self.is_cookieless = is_cookieless(request.headers)
         self.session: Session | None = None
         self.heard = endpoint.clock()
-        # Asked for every message: what the request says of it is two steps away.
+        # Needed for every message, and two attribute lookups away in the request.
         self._protocol = request.protocol
         self._bayeux, self._burst = endpoint.bayeux, endpoint.burst
         self._messages_per_frame = endpoint.options.ws_messages_per_frame
@@ -116,7 +117,7 @@ class Socket:
 
     def answer(self, exchange: Exchange, messages: Sequence[Event]) -> bool:
         if exchange.is_superseded:
-            # Nobody waits for it: the client has sent the connect that overtook it.
+            # Nobody waits for this reply: the client has sent another connect since.
             return False
         replies = frame(b"[" + b",".join(exchange.replies) + b"]")
         if not messages:
@@ -131,7 +132,7 @@ class Socket:
         if not self._protocol.writing_paused or self._protocol.transport is None:
             return False
         if self._draining is None:
-            # Who is told so is owed a word when it is over.
+            # The caller relies on being notified when the transport has drained.
             self._draining = asyncio.get_running_loop().create_task(self._drain())
         return True
 
@@ -140,31 +141,31 @@ class Socket:
         return transport is None or transport.is_closing()
 
     async def drained(self) -> None:
-        """Wait until the client has read, or is gone."""
+        """Wait until the client has read enough, or is gone."""
         if self._draining is not None:
             await self._draining
 
     def has_unmasked_frame(self) -> bool:
-        """Whether one came, as far as the connection knows."""
+        """Return whether the client sent a frame without a mask."""
         return getattr(self._protocol, "has_unmasked_frame", False)
 
     def note_heard(self, size: int) -> None:
-        """A message left the connection's hands: the room that it took is free."""
+        """A message was read: release its room in the intake."""
         if note := getattr(self._protocol, "note_heard", None):
             note(size)
 
     def note_close(self, code: int, reason: str) -> None:
-        """The server closes it, and says so in the log."""
+        """Log that the server closes the socket."""
         key = "(none)" if self.session is None else self.session.key
-        self._bayeux.notices.tell(CLOSED, key, f"{code:d}: {reason}")
+        self._bayeux.state.notices.report(CLOSED, key, f"{code:d}: {reason}")
 
     def end(self) -> None:
-        # A cometd.js whose first connect crossed the goodbye would keep its socket for ever.
+        # A cometd.js whose first connect crossed this close would keep its socket for ever.
         if self._ending is None and self.session is not None:
             self._ending = asyncio.get_running_loop().create_task(self._end(self.session))
 
     def close(self) -> None:
-        """Nothing leaves any more."""
+        """Stop sending."""
         for task in (self._draining, self._ending):
             if task is not None:
                 task.cancel()
@@ -209,19 +210,19 @@ def _frame_once(message: Event) -> bytes:
 
 
 class _Response(web.WebSocketResponse[Literal[False]]):
-    """Closes its socket behind all that was said."""
+    """Closes its socket only after everything pending is written."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         options = endpoint.options
         super().__init__(
             max_msg_size=options.max_request_size,
-            # Whether the bytes are UTF-8 is found out when they are read as JSON.
+            # UTF-8 is checked when the message is read as JSON.
             decode_text=False,
-            # Compressed frames would have to be made for each receiver by itself.
+            # Compressed frames could not be shared by receivers.
             compress=False,
-            # Answered in `hear`, where others have their turn in between.
+            # `hear` answers pings, and lets others run in between.
             autoping=False,
-            # Not with every code: see `_answer_close`.
+            # `_answer_close` replies, because aiohttp does not check all codes.
             autoclose=False,
             protocols=() if options.ws_protocol is None else (options.ws_protocol,),
         )
@@ -229,15 +230,15 @@ class _Response(web.WebSocketResponse[Literal[False]]):
         self._frames_heard = 0
 
     async def hear(self) -> "WSMessage | WSMessageTextBytes":
-        """What the client says next, besides pings."""
+        """Receive the next message; answers pings."""
         while True:
             self._frames_heard += 1
             if self._frames_heard % _TURN == 0:
-                # What has come is read without waiting, and there may be a lot of it.
+                # Reading what has arrived does not yield, and there may be a lot of it.
                 await asyncio.sleep(0)
             received = await self.receive()
             if received.type is WSMsgType.PING and bytes(received.data) not in _REFUSALS:
-                # Who is gone by now is heard of next.
+                # If the client is gone, the next read reports it.
                 with suppress(ConnectionError):
                     await self.pong(received.data)
             elif received.type is not WSMsgType.PONG:
@@ -254,19 +255,19 @@ class _Response(web.WebSocketResponse[Literal[False]]):
 async def _close(
     response: _Response, socket: Socket, code: int, reason: str, *, drain: bool = True
 ) -> None:
-    """What the client is told is in the log, too."""
+    """Close the socket, and log the reason that the client gets."""
     if not response.closed:
         socket.note_close(code, reason)
         await response.close(code=code, message=reason.encode(), drain=drain)
 
 
-async def _refuse(response: _Response, socket: Socket, error: BayeuxError) -> None:
+async def _refuse(response: _Response, socket: Socket, error: ErrorReply) -> None:
     code = _CLOSE_CODES.get(error, WSCloseCode.INVALID_TEXT)
     await _close(response, socket, code, error.wire())
 
 
-class WebSocketDoor:
-    """Opens sockets and reads from them; keeps them all, so that they can be closed at the end."""
+class WebSocketFrontEnd:
+    """Opens sockets and reads from them; tracks them so that they can be closed at the end."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
@@ -274,7 +275,7 @@ class WebSocketDoor:
         self._watch: asyncio.Task[None] | None = None
 
     async def serve(self, request: web.Request) -> web.StreamResponse:
-        """A request to upgrade, and all that follows on its connection."""
+        """Handle an upgrade request, and then its socket until it closes."""
         options = self._endpoint.options
         try:
             source = source_of(self._endpoint.check_origin(request.headers))
@@ -282,7 +283,7 @@ class WebSocketDoor:
         except RequestRefused as refused:
             return refusal(request, refused.error, self._endpoint, refused.wait_s)
         if request.version < HttpVersion11 or not self._speaks_our_protocol(request):
-            return refusal(request, BayeuxError.TRANSPORT_UNKNOWN, self._endpoint)
+            return refusal(request, ErrorReply.TRANSPORT_UNKNOWN, self._endpoint)
         if request.headers.get("Sec-WebSocket-Version", "").strip() != _VERSION:
             return _refused_version(request, self._endpoint)
         response = _Response(self._endpoint)
@@ -315,21 +316,21 @@ class WebSocketDoor:
         return response
 
     def _welcome(self, request: web.Request) -> str:
-        """The identity of a browser that has none yet, as far as the socket can tell."""
-        browser = self._endpoint.bayeux.new_id()
-        # Of what came in one turn of the loop nobody knows the order, but of connections.
+        """Make an identity for a browser that has shown none."""
+        browser = self._endpoint.bayeux.state.new_id()
+        # Requests have no order within a turn of the loop, but connections have.
         opened_at = getattr(request.protocol, "unused_since", None) or self._endpoint.clock()
         self._endpoint.bayeux.identities.welcome(browser, opened_at)
         return browser
 
     async def _expect_session(self, response: _Response, socket: Socket) -> None:
-        """Whoever opens a socket must say for which session."""
+        """Close a socket that does not name a session in time."""
         await asyncio.sleep(self._endpoint.options.ws_session_timeout_s)
         if socket.session is None:
-            await _refuse(response, socket, BayeuxError.REQUEST_TIMEOUT)
+            await _refuse(response, socket, ErrorReply.REQUEST_TIMEOUT)
 
     async def _watch_idle(self) -> None:
-        """One look at all sockets now and then is cheaper than a timeout for each message."""
+        """Check all sockets periodically: cheaper than a timeout for each message."""
         limit_s, clock = self._endpoint.options.ws_idle_timeout_s, self._endpoint.clock
         while self._open:
             await asyncio.sleep(limit_s / 10)
@@ -343,11 +344,11 @@ class WebSocketDoor:
         self._watch = None
 
     async def close_all(self) -> None:
-        """The server stops, and has given everybody time to read what was said."""
+        """Close all sockets; called after pending data had time to leave."""
         if self._watch is not None:
             self._watch.cancel()
         if self._open:
-            log.info("%d sockets were closed with 1001: the server stops", len(self._open))
+            log.info("the server stops: %d sockets were closed with 1001", len(self._open))
         goodbyes = [
             response.close(code=WSCloseCode.GOING_AWAY, drain=False) for response in self._open
         ]
@@ -382,11 +383,11 @@ class WebSocketDoor:
                 await _refuse(response, socket, error)
                 return
             if socket.is_draining():
-                # A client that does not read gets no more of its messages heard.
+                # No more of its messages are read until the client reads.
                 await socket.drained()
 
-    async def _handle(self, body: bytes, exchange: Exchange) -> BayeuxError | None:
-        """Returns when the message is done: what comes next on its socket waits."""
+    async def _handle(self, body: bytes, exchange: Exchange) -> ErrorReply | None:
+        """Handle a message; returns when it is done, so the socket's messages stay in order."""
         turns = self._endpoint.turns
         try:
             rest = turns.receive(body, exchange)
@@ -396,16 +397,16 @@ class WebSocketDoor:
             return turns.give_up(exchange)
         if rest is None:
             return None
-        outcome: asyncio.Future[BayeuxError | None] = asyncio.get_running_loop().create_future()
+        outcome: asyncio.Future[ErrorReply | None] = asyncio.get_running_loop().create_future()
         rest.done = outcome.set_result
-        # It goes on, whatever becomes of who waits here.
+        # The request continues even if this waiter is cancelled.
         return await asyncio.shield(outcome)
 
 
 async def _end(
     response: _Response, socket: Socket, received: "WSMessage | WSMessageTextBytes"
 ) -> None:
-    """What came is no message: the socket is to be closed, or is closed."""
+    """Handle what is not a message: the socket is closed or must be."""
     if received.type is WSMsgType.BINARY:
         await _close(response, socket, WSCloseCode.UNSUPPORTED_DATA, "text frames only")
     elif received.type is WSMsgType.PING:
@@ -418,16 +419,16 @@ async def _end(
 
 
 async def _answer_close(response: _Response, socket: Socket, code: int) -> None:
-    """aiohttp has looked for most of the codes that there are not. Nothing more is read."""
+    """Answer a close frame; aiohttp has refused most invalid codes. Nothing more is read."""
     if code == WSCloseCode.ABNORMAL_CLOSURE or code > _LAST_CODE:
-        reason = f"the client closed it with {code}"
+        reason = f"the client closed the socket with code {code}"
         await _close(response, socket, WSCloseCode.PROTOCOL_ERROR, reason, drain=False)
     else:
         await response.close(drain=False)
 
 
 def _refused_version(request: web.Request, endpoint: Endpoint) -> web.Response:
-    response = refusal(request, BayeuxError.WEBSOCKET_VERSION_UNSUPPORTED, endpoint)
+    response = refusal(request, ErrorReply.WEBSOCKET_VERSION_UNSUPPORTED, endpoint)
     ours = {"Sec-WebSocket-Version": _VERSION, "Upgrade": "websocket", "Connection": "Upgrade"}
     response.headers.update(ours)
     return response

@@ -3,17 +3,17 @@
 import gc
 import statistics
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count, islice
 from typing import NamedTuple
 
-from app.delivery.counters import Counters
-from app.delivery.messages import Message
-from app.delivery.queue import CallbackQueue, QueueLimits
-from app.delivery.receivers import Receiver
-from app.journal.clerk import Clerk
-from app.journal.frame import decode_head
+from holdfast.delivery.counters import Counters
+from holdfast.delivery.messages import Message
+from holdfast.delivery.queue import CallbackQueue, QueueLimits
+from holdfast.delivery.receivers import Receiver
+from holdfast.journal.frame import decode_head
+from holdfast.journal.journal_writer import JournalWriter
 
 _BEGINNING = 1_763_596_800_000_000
 _TURN_US = 500
@@ -116,7 +116,7 @@ class _Desk:
         self._traffic = traffic
         # Frames that have left.
         self._frames: list[bytes] = []
-        self._clerk = Clerk("bench", self, now=0.0, now_ns=self._now_ns)
+        self._writer = JournalWriter("bench", self, now=0.0, now_ns=self._now_ns)
         counters = Counters()
         limits = QueueLimits()
         self._receivers = [
@@ -130,25 +130,25 @@ class _Desk:
 
     def tell(self, turn: Turn) -> None:
         """What happens in one turn."""
-        clerk, receivers = self._clerk, self._receivers
+        writer, receivers = self._writer, self._receivers
         self._at, messages, batches = turn
         for message in messages:
-            clerk.accepted.add(message, self._traffic.receivers)
-        given = clerk.handed if self._traffic.acks else clerk.written
+            writer.published(message, self._traffic.receivers)
+        given = writer.handed if self._traffic.acks else writer.written
         # A loop looks at its clock a thousand times a second, as uvloop's.
         now = self._at // 1000
         for receiver, batch in zip(receivers, batches, strict=True):
-            given.add(receiver, batch, now)
-        given.end()
+            given(receiver, batch, now)
+        writer.end_round()
         if self._traffic.acks:
             for receiver, batch in zip(receivers, batches, strict=True):
                 self._at += _ACK_US
-                clerk.acked.add(receiver, batch, self._at // 1000)
+                writer.acked(receiver, batch, self._at // 1000)
 
     def leave(self) -> tuple[int, bytes]:
         """How many events have left, if they make a whole frame, and the frame."""
         # A second never passes here.
-        self._clerk.beat(0.0)
+        self._writer.beat(0.0)
         if not self._frames:
             return 0, b""
         frame = self._frames.pop()
@@ -156,7 +156,9 @@ class _Desk:
 
     # As an `Outlet`
 
-    has_room = True
+    is_available = True
 
-    def write(self, frame: bytes, notes: Sequence[int]) -> None:
+    def write_frame(
+        self, frame: bytes, notes: Sequence[int], refused: Callable[[], None] | None = None
+    ) -> None:
         self._frames.append(frame)

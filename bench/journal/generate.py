@@ -8,9 +8,9 @@ from typing import Any
 
 import orjson
 
-from app.journal.schema import Kind
 from bench.journal.life import Life, settle_town
 from bench.journal.outlets import EPOCH, Outlet
+from holdfast.journal.schema import Kind
 
 _HOUR_US = 3_600_000_000
 # Events of one turn, about: what the step of time is made from.

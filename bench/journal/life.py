@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from enum import Enum
 from itertools import accumulate
 
-from app.delivery.dead_letters import fingerprint
-from app.delivery.messages import Message
-from app.journal.builder import FrameBuilder
-from app.journal.schema import FULL, Kind
+from holdfast.delivery.dead_letters import fingerprint
+from holdfast.delivery.messages import Message
+from holdfast.journal.builder import FrameBuilder
+from holdfast.journal.schema import FULL, Kind
 
 _HOUR_US = 3_600_000_000
 # 2025-11-20 00:00 UTC.
@@ -309,7 +309,7 @@ class Life:
                 attempt,
                 code=code,
                 letter=self._last_id,
-                fingerprint=fingerprint(message.channel, code, ""),
+                fingerprint=fingerprint(message.channel, code),
             )
             if self._dice.random() < 0.1:
                 self._later(60_000_000, self._replay, receiver, message, self._last_id)

@@ -6,7 +6,7 @@ from typing import BinaryIO, Protocol
 import orjson
 from redis import Redis
 
-from app.store.keys import Keys
+from holdfast.store.keys import RedisKeys
 
 EPOCH = "made-up-1"
 # Entries of one write.
@@ -28,7 +28,7 @@ class Streams:
 
     def __init__(self, url: str, namespace: str) -> None:
         self._redis = Redis.from_url(url)
-        self._keys = Keys(namespace)
+        self._keys = RedisKeys(namespace)
         self._pipe = self._redis.pipeline(transaction=False)
         self._numbers: dict[str, int] = {}
 

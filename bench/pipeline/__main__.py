@@ -12,11 +12,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from app.store.embedded import Durability, EmbeddedValkey
 from bench.journal.generate import generate
 from bench.journal.outlets import Streams
 from bench.pipeline.watch import Cost, run
 from bench.tables import lay_out
+from holdfast.store.embedded import Durability, EmbeddedValkey
 
 _MIB = 1024 * 1024
 _PARTS = ("lives", "latency", "dead", "poison", "audit")

@@ -17,16 +17,16 @@ import pyarrow.parquet as pq
 
 from bench.pipeline import duck
 from bench.pipeline.watch import cpu_of
-from pipeline.audit import violations
-from pipeline.census import census
-from pipeline.ingest import Source, go_on, take_what_is_there, write_lives
-from pipeline.lake import OPEN, Lake
-from pipeline.reports.catalogue import REPORTS, result_of
-from pipeline.reports.tables import tables_of
-from pipeline.runs import runs_of
-from pipeline.session import Engine, open_session
-from pipeline.source.journal import FORMAT, JournalSource
-from pipeline.source.streams import Journals
+from holdfast.pipeline.audit import violations
+from holdfast.pipeline.census import census
+from holdfast.pipeline.ingest import Source, go_on, take_what_is_there, write_lives
+from holdfast.pipeline.lake import OPEN, Lake
+from holdfast.pipeline.reports.catalogue import REPORTS, result_of
+from holdfast.pipeline.reports.tables import tables_of
+from holdfast.pipeline.runs import runs_of
+from holdfast.pipeline.session import Engine, open_session
+from holdfast.pipeline.source.journal import FORMAT, JournalSource
+from holdfast.pipeline.source.streams import Journals
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -19,7 +19,7 @@ _SEGMENTS = 64
 _REQUEST = 4 * 1024 * 1024
 _DEPTH = 500
 # An array or an object counts as two; the message itself has some, too.
-_VALUES = 75_000 - 50
+_VALUES = 60_000 - 50
 _ROOM = 1_000
 # Sessions that end together, and what waits for each.
 _EXPIRING, _LETTERS_EACH, _EXPIRE_MS = 100, 500, 1_000
@@ -59,18 +59,31 @@ def _fill(url: str, channel: str, count: int, **fields: object) -> None:
     publisher.close()
 
 
-def _laden(
+def _awaited(
     url: str, name: str, *, patterns: int = 0, acks: bool = False, retries: int = 0
-) -> tuple[Client, list[int]]:
-    """Somebody with a full queue in hands, and the numbers of what is in it."""
+) -> Client:
+    """A named session with a full queue."""
     client = _member(url, name, acks=acks, retries=retries)
     client.say(subscribe(f"/stall/{name}"))
     if patterns:
         client.say(subscribe(*(f"/stall/{name}/{n}" for n in range(patterns))))
     _fill(url, f"/stall/{name}", _IN_HANDS)
-    ext: Message = {"ack": 0} if acks else {}
-    events = client.connect(**ext)
-    numbers = [each["ext"]["delivery"]["seq"] for each in events if "data" in each]
+    return client
+
+
+def _laden(
+    url: str, name: str, *, patterns: int = 0, acks: bool = False, retries: int = 0
+) -> tuple[Client, list[int]]:
+    """A named session with as much of a full queue in flight as may be, and the numbers of that."""
+    client = _awaited(url, name, patterns=patterns, acks=acks, retries=retries)
+    numbers: list[int] = []
+    is_more = True
+    while is_more:
+        ext: Message = {"ack": 0} if acks else {}
+        events = [each for each in client.connect(**ext) if "data" in each]
+        numbers += [each["ext"]["delivery"]["seq"] for each in events]
+        # Without an ack, the next reply would repeat this one; without acks, it carries the rest.
+        is_more = bool(events) and not acks
     return client, numbers
 
 
@@ -157,6 +170,10 @@ def failures(url: str) -> Attack:
 def consents(url: str) -> Attack:
     client, numbers = _laden(url, "consents")
     return _verdicts(client, [{"seq": seq, "state": "OK"} for seq in reversed(numbers)])
+
+
+def deliveries(url: str) -> Attack:
+    return _attack(_awaited(url, "deliveries"), connect(advice={"timeout": 0}))
 
 
 def acks(url: str) -> Attack:
@@ -290,6 +307,23 @@ def hard_numbers(url: str) -> Attack:
     return _json(url, _array("2.4703282292062327208e-324", _VALUES))
 
 
+def surrogate_escapes(url: str) -> Attack:
+    """Pairs, and one half at the end that makes the message unfit."""
+    return _json(url, '"' + "\\ud83d\\ude00" * (_REQUEST // 12 - 30) + '\\ud83d"')
+
+
+def surrogate_names(url: str) -> Attack:
+    return _json(url, json.dumps({f"\U0001f600{n}\ud83d": n for n in range(_VALUES)}))
+
+
+def surrogate_numbers(url: str) -> Attack:
+    return _json(url, _array("2.4703282292062327208e-324", _VALUES)[:-1] + ',"\\ud83d"]')
+
+
+def surrogate_batch(url: str) -> Attack:
+    return _attack(Client(url), *[publish("/json", "\ud83d")] * _BATCH)
+
+
 def mixed_values(url: str) -> Attack:
     return _json(url, "[" + "[]," * 1_000 + "1," * (_VALUES - 3_000) + "1]")
 
@@ -325,11 +359,12 @@ CASES: dict[str, Case] = {
     for case in (
         *(connects, handshakes, disconnects, disconnect_laden, expiries, takeover),
         *(subscribes, subscribes_named, unsubscribes, deep_patterns, deep_publishes),
-        *(holdbacks, refusals, failures, consents, acks, repeats, pending),
+        *(holdbacks, refusals, failures, consents, deliveries, acks, repeats, pending),
         *(fanout, fanout_waiting, fanout_large, kept_publishes),
         *(empty_arrays, empty_objects, endless_objects, small_objects, deep_arrays, deep_objects),
         *(wide_object, wide_texts, wide_letters),
         *(long_numbers, hard_numbers, mixed_values, many_strings, records),
+        *(surrogate_escapes, surrogate_names, surrogate_numbers, surrogate_batch),
         *(compressed, compressed_records),
     )
 }

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 Message = dict[str, Any]
@@ -94,10 +94,20 @@ def subscribe(*patterns: str) -> Message:
     return {"channel": "/meta/subscribe", "subscription": list(patterns)}
 
 
-class Bystander(threading.Thread):
-    """Publishes something small again and again, and notes how long each answer takes.
+class Wait(NamedTuple):
+    """A question of the bystander: when it was asked and how long the answer took, in seconds."""
 
-    What it or the server waited for a processor is left out: that is the machine's other work.
+    asked: float
+    took: float
+    # Processor time that the server's event loop used meanwhile.
+    worked: float
+
+
+class Bystander(threading.Thread):
+    """Publishes something small again and again, and measures how long each answer takes.
+
+    Time in which the bystander or the server waited for a processor does not count: it depends on
+    what else the machine does.
     """
 
     def __init__(self, url: str, server: int) -> None:
@@ -106,17 +116,18 @@ class Bystander(threading.Thread):
         self._server = Path("/proc", str(server), "schedstat")
         self._body = self._client.body([publish("/bystander")])
         self._is_over = threading.Event()
-        # When each question was asked, and how long it waited for its answer, in seconds.
-        self._waits: list[tuple[float, float]] = []
+        self._waits: list[Wait] = []
 
     def run(self) -> None:
         own = Path("/proc/self/task", str(threading.get_native_id()), "schedstat")
         while not self._is_over.is_set():
-            before, asked = _queued_s(own, self._server), time.perf_counter()
+            before, queued_before = _schedule(self._server), _schedule(own).queued
+            asked = time.perf_counter()
             is_answered = self._ask()
-            wait = time.perf_counter() - asked
-            wait = max(0.0, wait - (_queued_s(own, self._server) - before))
-            self._waits.append((asked, wait))
+            took = time.perf_counter() - asked
+            after, queued_after = _schedule(self._server), _schedule(own).queued
+            queued = after.queued - before.queued + queued_after - queued_before
+            self._waits.append(Wait(asked, max(0.0, took - queued), after.ran - before.ran))
             if not is_answered:
                 return
             time.sleep(_REST_S)
@@ -133,13 +144,20 @@ class Bystander(threading.Thread):
         self.join()
         self._client.close()
 
-    def waits(self, begun: float, ended: float) -> list[float]:
-        """Those of questions that were open in this time."""
-        while self.is_alive() and not (self._waits and self._waits[-1][0] > ended):
+    def waits(self, begun: float, ended: float) -> list[Wait]:
+        """The questions that were open in this time."""
+        while self.is_alive() and not (self._waits and self._waits[-1].asked > ended):
             time.sleep(_REST_S)
-        return [wait for asked, wait in self._waits if begun - wait <= asked <= ended]
+        return [wait for wait in self._waits if begun - wait.took <= wait.asked <= ended]
 
 
-def _queued_s(*tasks: Path) -> float:
-    """How long these have been ready to run while others did."""
-    return sum(int(task.read_text().split()[1]) for task in tasks) / 1e9
+class _Schedule(NamedTuple):
+    """What the kernel counts for a thread: seconds on a processor, and ready but not on one."""
+
+    ran: float
+    queued: float
+
+
+def _schedule(thread: Path) -> _Schedule:
+    ran, queued, _ = thread.read_text().split()
+    return _Schedule(int(ran) / 1e9, int(queued) / 1e9)

@@ -1,23 +1,33 @@
-"""A club: members come in with a ticket, only officers make announcements, nobody shouts.
+"""A club: members need a ticket, only officers publish announcements, and rates are limited.
 
-Who sleeps hears an announcement later.
+A member who refuses an announcement with "asleep" gets it again later.
 
-It runs from the top of the source tree:
+Run it from the top of the source tree:
 
     .venv/bin/holdfast serve --extension docs.examples.club:install
 """
 
 from typing import ClassVar
 
-from app.bayeux.codec import Json
-from app.bayeux.errors import BayeuxError, Refused
-from app.bayeux.extension import ServerExtension, SessionExtension
-from app.bayeux.rights import Denial, Operation, SecurityPolicy, Vote
-from app.bayeux.server import Bayeux
-from app.bayeux.services import Call
-from app.bayeux.sessions import Session
-from app.delivery.dispatcher import Dispatcher
-from app.delivery.reactions import Failure, ForMessage, ForRest, Reaction
+from holdfast import (
+    Denial,
+    Dispatcher,
+    ErrorReply,
+    Failure,
+    ForMessage,
+    ForRest,
+    Json,
+    Operation,
+    Reaction,
+    Refused,
+    SecurityPolicy,
+    ServerApi,
+    ServerExtension,
+    ServiceCall,
+    Session,
+    SessionExtension,
+    Vote,
+)
 
 MEMBERS = {"t-1815": "ada", "t-1906": "grace"}
 MESSAGES_PER_SECOND = 10
@@ -25,7 +35,7 @@ NAP_S = 0.5
 
 
 def name_of(session: Session) -> str | None:
-    """Who this is, as the door has noted it."""
+    """The member's name, which `Door` has set."""
     return (session.attributes or {}).get("name")
 
 
@@ -34,9 +44,9 @@ def ticket_in(handshake: Json) -> str:
 
 
 class Door(ServerExtension):
-    """Asks every client for a ticket: `ext.ticket` of its handshake."""
+    """Requires a ticket from every client: `ext.ticket` of its handshake."""
 
-    # Between the client and this extension: no receiver of a message sees it.
+    # Only the client and this extension exchange this key; no receiver of a message sees it.
     owns: ClassVar[frozenset[str]] = frozenset({"ticket"})
 
     async def negotiate(
@@ -45,23 +55,23 @@ class Door(ServerExtension):
         name = await self._look_up(ticket_in(handshake))
         if name is None:
             advice = {"reconnect": "none", "interval": 0, "timeout": 0}
-            raise Refused(BayeuxError.HANDSHAKE_DENIED, "no_ticket", advice=advice)
+            raise Refused(ErrorReply.HANDSHAKE_DENIED, "no_ticket", advice=advice)
         session.attributes = {"name": name}
         reply.setdefault("ext", {})["name"] = name
         return Pace()
 
     async def _look_up(self, ticket: str) -> str | None:
-        """What would be a question to a database; until it is answered the client waits."""
+        """Stands for a query to a database; the client waits for its result."""
         return MEMBERS.get(ticket)
 
     def resume(self, session: Session, now: float) -> SessionExtension | None:
-        """After a restart nobody shows a ticket: whose session it is was settled by its name."""
+        """After a restart there is no ticket, but `can_claim` has checked the session's name."""
         session.attributes = {"name": session.subject}
         return Pace()
 
 
 class Pace(SessionExtension):
-    """Drops what one client says too fast. There is one of these for each session."""
+    """Drops messages beyond the rate of one client. Each session has its own."""
 
     def __init__(self) -> None:
         self._second = 0
@@ -77,7 +87,7 @@ class Pace(SessionExtension):
 
 
 class Rooms(SecurityPolicy):
-    """Sessions have the names of members; there are rooms, announcements and no other channels."""
+    """Allows only members' names for sessions, and only channels of rooms and announcements."""
 
     def can_claim(
         self, session: Session, subject: str, number: int, handshake: Json
@@ -93,14 +103,14 @@ class Rooms(SecurityPolicy):
 def announcements(
     operation: Operation, channel: str, session: Session, message: Json
 ) -> Vote | Denial:
-    """Everybody may listen; ada may speak."""
+    """Everybody may subscribe; only ada may publish."""
     if operation is Operation.PUBLISH and name_of(session) != "ada":
         return Denial("officers_only")
     return Vote.GRANT
 
 
 class Sleepers:
-    """Who refuses an announcement with the word "asleep" hears it a little later."""
+    """Redelivers a message half a second after a refusal with the text "asleep"."""
 
     def react(self, failure: Failure, dispatcher: Dispatcher, now: float) -> Reaction | None:
         if failure.code.family != "user" or failure.text != "asleep":
@@ -108,15 +118,15 @@ class Sleepers:
         return Reaction(ForMessage.STAYS, ForRest.STAYS, counts_redelivered=True, pause_s=NAP_S)
 
 
-def who_am_i(call: Call) -> None:
-    """For cometd.js: `cometd.remoteCall("whoami", {}, 5000, (answer) => ...)`."""
+def who_am_i(call: ServiceCall) -> None:
+    """Called by `cometd.remoteCall("whoami", {}, 5000, (answer) => ...)` of cometd.js."""
     call.answer({"name": name_of(call.session)})
 
 
-def install(bayeux: Bayeux) -> None:
-    """What `--extension` calls, once, before the server listens."""
-    bayeux.extend(Door())
-    bayeux.rights.policy = Rooms()
-    bayeux.rights.add("/announcements/**", announcements)
-    bayeux.error_handlers.add("/announcements/**", Sleepers())
-    bayeux.services.add("/service/whoami", who_am_i)
+def install(server: ServerApi) -> None:
+    """Called once by `--extension`, before the server listens."""
+    server.extend(Door())
+    server.rights.policy = Rooms()
+    server.rights.add("/announcements/**", announcements)
+    server.error_handlers.add("/announcements/**", Sleepers())
+    server.services.add("/service/whoami", who_am_i)

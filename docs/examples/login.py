@@ -1,7 +1,9 @@
-"""A login that is there already: the session cookie of a Flask application says who a user is.
+"""Uses an existing login: the session cookie of a Flask application identifies the user.
 
-Flask and this server share the secret that signs the cookie, and the host that it is sent to. It
-runs from the top of the source tree:
+Flask and this server share the secret that signs the cookie, and the host that it is sent to. Over
+TLS, name the cookie `__Host-session`, here and in Flask's SESSION_COOKIE_NAME: browsers accept this
+prefix only from this host, so that no other host of the domain can set such a cookie.
+Run the example from the top of the source tree:
 
     FLASK_SECRET_KEY=... .venv/bin/holdfast serve --extension docs.examples.login:install
 """
@@ -14,14 +16,17 @@ import os
 import time
 import zlib
 
-from app.bayeux.codec import Json
-from app.bayeux.rights import Denial, SecurityPolicy
-from app.bayeux.server import Bayeux
-from app.bayeux.services import Call
-from app.bayeux.sessions import Session
+from holdfast import (
+    Denial,
+    Json,
+    SecurityPolicy,
+    ServerApi,
+    ServiceCall,
+    Session,
+)
 
 COOKIE = "session"
-# Where the application has put the name of the user: `flask.session["user"] = "ada"`.
+# The field with the user's name, as set by `flask.session["user"] = "ada"`.
 FIELD = "user"
 # Flask's PERMANENT_SESSION_LIFETIME.
 LONGEST_S = 31 * 24 * 3600
@@ -29,13 +34,13 @@ LARGEST = 64 * 1024
 
 
 class Logins:
-    """Reads what Flask signs: `payload.timestamp.signature`, each in URL-safe Base64."""
+    """Reads cookies that Flask signed: `payload.timestamp.signature`, each in URL-safe Base64."""
 
     def __init__(self, secret: bytes) -> None:
         self._key = hmac.digest(secret, b"cookie-session", hashlib.sha1)
 
     def user(self, cookie: str, now_s: float) -> str | None:
-        """The user whose cookie this is; None if it is not from Flask, too old, or a guest's."""
+        """The cookie's user; None if Flask did not sign it, it is too old, or it is a guest's."""
         signed, _, signature = cookie.rpartition(".")
         payload, _, timestamp = signed.rpartition(".")
         try:
@@ -54,25 +59,26 @@ def _decoded(text: str) -> bytes:
 
 
 def _unpacked(payload: str) -> bytes:
-    """What begins with a dot is compressed; nobody but the application can have signed it."""
+    """Decode a payload, which is compressed if it begins with a dot. Its signature is checked."""
     if not payload.startswith("."):
         return _decoded(payload)
     return zlib.decompressobj().decompress(_decoded(payload[1:]), LARGEST)
 
 
 class Members(SecurityPolicy):
-    """Only who is logged in comes in, and under no name but the one of the login."""
+    """Admits only logged-in users, each under the name of the login only."""
 
     def __init__(self, logins: Logins) -> None:
         self._logins = logins
 
     def can_handshake(self, session: Session, handshake: Json) -> Denial | None:
-        # Another host of the same domain may have set a cookie of this name: each is tried.
+        # Another host of the same domain may have set cookies of this name. Unsigned ones are
+        # ignored. Of two logins, one may be an attacker's own, so neither is accepted.
         cookies = session.caller.cookies(COOKIE)
-        users = [self._logins.user(cookie, time.time()) for cookie in cookies]
-        user = next((user for user in users if user is not None), None)
-        if user is None:
+        users = {self._logins.user(cookie, time.time()) for cookie in cookies} - {None}
+        if len(users) != 1:
             return Denial("not_logged_in", advice={"reconnect": "none"})
+        user = users.pop()
         session.attributes = {"user": user}
         return None
 
@@ -83,14 +89,14 @@ class Members(SecurityPolicy):
         return None if is_own else Denial("not_your_name")
 
 
-def who_am_i(call: Call) -> None:
-    """The name of the login and the address that the login is used from."""
+def who_am_i(call: ServiceCall) -> None:
+    """Reply with the login's user and the client's address."""
     session = call.session
     user = (session.attributes or {}).get("user", session.subject)
     call.answer({"user": user, "address": session.caller.address})
 
 
-def install(bayeux: Bayeux) -> None:
-    """What `--extension` calls, once, before the server listens."""
-    bayeux.rights.policy = Members(Logins(os.environ["FLASK_SECRET_KEY"].encode()))
-    bayeux.services.add("/service/whoami", who_am_i)
+def install(server: ServerApi) -> None:
+    """Called once by `--extension`, before the server listens."""
+    server.rights.policy = Members(Logins(os.environ["FLASK_SECRET_KEY"].encode()))
+    server.services.add("/service/whoami", who_am_i)

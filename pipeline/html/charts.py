@@ -1,6 +1,6 @@
-"""Pictures of numbers, of plain HTML: they fit any width, and words keep their size on a phone.
+"""Charts in plain HTML: they fit any width, and text keeps its size on a phone.
 
-Curves are SVG that is stretched, so nothing is written in them.
+Curves are stretched SVG, so they contain no text.
 """
 
 import math
@@ -13,7 +13,7 @@ _LEAST_MS = 0.01
 
 
 def bars(rows: Sequence[tuple[str, float]], *, unit: str = "", colour: int = 0) -> str:
-    """A bar for each of the first rows."""
+    """Draw a bar for each of the first rows."""
     series = {"": [value for _, value in rows]}
     return stacked([label for label, _ in rows], series, unit=unit, colour=colour)
 
@@ -25,24 +25,24 @@ def stacked(
     unit: str = "",
     colour: int = 0,
 ) -> str:
-    """A bar for each label, made of a piece for each series."""
+    """Draw a bar for each label, with a segment for each series."""
     shown = labels[:_MOST]
     sums = [sum(values[row] for values in series.values()) for row in range(len(shown))]
     whole = max(sums, default=0) or 1
     parts = []
     for row, label in enumerate(shown):
         pieces = [
-            _piece(values[row] / whole, place, f"{name} {told(values[row], unit)}".strip())
+            _piece(values[row] / whole, place, f"{name} {with_unit(values[row], unit)}".strip())
             for place, (name, values) in enumerate(series.items(), colour)
             if values[row] > 0
         ]
-        parts.append(_row(label, pieces, told(sums[row], unit)))
+        parts.append(_row(label, pieces, with_unit(sums[row], unit)))
     legend = _legend(series) if len(series) > 1 else ""
     return legend + _rows(parts)
 
 
 def ranges(rows: Sequence[tuple[str, Sequence[float]]], *, unit: str = " ms") -> str:
-    """From the first of each row's numbers to its last, with marks between; ten times is a step."""
+    """Draw a range from each row's first number to its last, on a logarithmic scale."""
     shown = [(label, [max(value, _LEAST_MS) for value in values]) for label, values in rows[:_MOST]]
     numbers = [value for _, values in shown for value in values]
     low = math.floor(math.log10(min(numbers, default=1)))
@@ -54,12 +54,12 @@ def ranges(rows: Sequence[tuple[str, Sequence[float]]], *, unit: str = " ms") ->
     parts = []
     for label, values in shown:
         begin, end = place(values[0]), place(values[-1])
-        words = " · ".join(told(value, unit) for value in values)
+        words = " · ".join(with_unit(value, unit) for value in values)
         pieces = [_span(begin, end, words)]
         pieces += [f'<i class="mark" style="left:{place(value):.2%}"></i>' for value in values]
-        parts.append(_row(label, pieces, told(values[-1], unit)))
+        parts.append(_row(label, pieces, with_unit(values[-1], unit)))
     ticks = "".join(
-        f'<span style="left:{(step - low) / (high - low):.2%}">{told(10.0**step, unit)}</span>'
+        f'<span style="left:{(step - low) / (high - low):.2%}">{with_unit(10.0**step, unit)}</span>'
         for step in range(low, high + 1)
     )
     scale = f'<div class="row scale"><span></span><span class="track">{ticks}</span><b></b></div>'
@@ -67,7 +67,7 @@ def ranges(rows: Sequence[tuple[str, Sequence[float]]], *, unit: str = " ms") ->
 
 
 def lines(times: Sequence[str], series: Mapping[str, Sequence[float]], *, colour: int = 0) -> str:
-    """A line for each series over time; the first of them is filled."""
+    """Draw a line for each series over time; the area under the first is filled."""
     highest = max((value for values in series.values() for value in values), default=0) or 1
     curves = []
     for place, (name, values) in enumerate(series.items(), colour):
@@ -90,7 +90,7 @@ def lines(times: Sequence[str], series: Mapping[str, Sequence[float]], *, colour
 
 
 def _points(values: Sequence[float], highest: float) -> str:
-    # One point is no line.
+    # A line needs two points.
     drawn = [*values] * 2 if len(values) == 1 else values
     step = _WIDTH / max(1, len(drawn) - 1)
     room = _HEIGHT - 4
@@ -101,19 +101,19 @@ def _points(values: Sequence[float], highest: float) -> str:
 
 
 def number(value: float) -> str:
-    """As people write it: 1,234 or 0.25."""
+    """Format a number for readers: 1,234 or 0.25."""
     if value == int(value) or abs(value) >= 1000:
         return f"{round(value):,}"
     return f"{value:.3g}"
 
 
 def counted(count: float, thing: str) -> str:
-    """As people say it: 1 receiver, 2 receivers."""
+    """Format a count for readers: 1 receiver, 2 receivers."""
     return f"{number(count)} {thing}" if count == 1 else f"{number(count)} {thing}s"
 
 
-def told(value: float, unit: str = "") -> str:
-    """A number with its unit; many milliseconds are seconds, or minutes."""
+def with_unit(value: float, unit: str = "") -> str:
+    """Format a number with its unit; many milliseconds become seconds or minutes."""
     if unit != " ms" or value < 1000:
         return f"{number(value)}{unit}"
     seconds = value / 1000

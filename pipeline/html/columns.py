@@ -1,8 +1,8 @@
-"""Columns of a report, as pictures and words take them."""
+"""Columns of a report as text or numbers."""
 
 from typing import cast
 
-from pipeline.reports.catalogue import Result
+from holdfast.pipeline.reports.catalogue import Result
 
 _UNKNOWN = "(unknown)"
 

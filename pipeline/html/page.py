@@ -1,35 +1,35 @@
-"""One page with pictures and tables, whole in itself: it may be mailed, and asks nobody."""
+"""A report page with charts and tables; self-contained, so that it can be mailed."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from html import escape
 from importlib.resources import files
 
-from pipeline.html.charts import number
-from pipeline.html.sections import SECTIONS
-from pipeline.html.tiles import tiles
-from pipeline.reports.catalogue import Result
+from holdfast.pipeline.html.charts import number
+from holdfast.pipeline.html.sections import SECTIONS
+from holdfast.pipeline.html.tiles import tiles
+from holdfast.pipeline.reports.catalogue import Result
 
-# As many as the style has.
+# The number of colours in the style sheet.
 _COLOURS = 6
-# Rows of a table.
+# The most rows of a table.
 _MOST = 200
 
 
 def page(results: Mapping[str, Result], *, source: str) -> str:
-    """The page; `results` by the names of reports, `source` says of what."""
+    """Return the page; `results` by report name, `source` describes the data."""
     now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     links = "".join(f'<a href="#{name}">{escape(SECTIONS[name].title)}</a>' for name in results)
     parts = "".join(_section(name, result) for name, result in results.items())
-    style = files("pipeline.html").joinpath("page.css").read_text("utf-8")
+    style = files("holdfast.pipeline.html").joinpath("page.css").read_text("utf-8")
     nav = f"<nav>{links}</nav>" if len(results) > 1 else ""
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; '
         "style-src 'unsafe-inline'\">"
-        f"<title>Holdfast: what became of messages</title><style>{style}{_paint()}</style></head>"
-        f'<body><main><h1>What became of messages</h1><p class="faint">{escape(source)}, {now}</p>'
+        f"<title>Holdfast: message report</title><style>{style}{_paint()}</style></head>"
+        f'<body><main><h1>Message report</h1><p class="faint">{escape(source)}, {now}</p>'
         f"{tiles(results)}{nav}{parts}</main></body></html>\n"
     )
 

@@ -1,19 +1,19 @@
-"""What the page says of each report, and how it draws it."""
+"""The text and the chart of each report on the page."""
 
 from collections.abc import Callable
 from typing import NamedTuple
 
-from pipeline.html import throughput
-from pipeline.html.charts import bars, counted, number, ranges, stacked, told
-from pipeline.html.columns import numbers, words
-from pipeline.html.throughput import BAD
-from pipeline.reports.catalogue import Result
+from holdfast.pipeline.html import throughput
+from holdfast.pipeline.html.charts import bars, counted, number, ranges, stacked, with_unit
+from holdfast.pipeline.html.columns import numbers, words
+from holdfast.pipeline.html.throughput import BAD
+from holdfast.pipeline.reports.catalogue import Result
 
 _ENDS = ("acked", "open", "dead", "expired", "discarded", "lost")
 
 
 class Section(NamedTuple):
-    """A report on the page; `finding` is what its rows come to, `empty` what is said without."""
+    """A report on the page; `finding` summarises its rows, `empty` replaces it without rows."""
 
     title: str
     text: str
@@ -23,7 +23,7 @@ class Section(NamedTuple):
 
 
 def _bars(value: str, *labels: str, unit: str = "", colour: int = 0) -> Callable[[Result], str]:
-    """Bars of what is more than nothing."""
+    """Return a function that draws bars of the values above zero."""
 
     def draw(result: Result) -> str:
         columns = [words(result, label) for label in labels]
@@ -45,8 +45,10 @@ def _latency(result: Result) -> str:
 
 def _latency_found(result: Result) -> str:
     channel = words(result, "channel")[0]
-    half, most = (told(numbers(result, f"delivery_{part}")[0], " ms") for part in ("p50", "p99"))
-    return f"Busiest is {channel}: half came within {half}, 99 of 100 within {most}."
+    half, most = (
+        with_unit(numbers(result, f"delivery_{part}")[0], " ms") for part in ("p50", "p99")
+    )
+    return f"On the busiest channel, {channel}, p50 is {half} and p99 is {most}."
 
 
 def _funnel(result: Result) -> str:
@@ -56,23 +58,23 @@ def _funnel(result: Result) -> str:
 def _funnel_found(result: Result) -> str:
     sums = {name: sum(numbers(result, name)) for name in _ENDS}
     others = ", ".join(f"{number(sums[name])} {name}" for name in _ENDS[1:] if sums[name])
-    return f"{number(sums['acked'])} copies were acked; {others or 'nothing else became of any'}."
+    return f"{number(sums['acked'])} copies acked, {others or 'no others'}."
 
 
 def _dead_found(result: Result) -> str:
     dead = numbers(result, "dead")
     code, channel = words(result, "code")[0], words(result, "channel")[0]
-    return f"{number(dead[0])} of {number(sum(dead))} deaths are alike: {code} on {channel}."
+    return f"{number(dead[0])} of {number(sum(dead))} dead letters are {code} on {channel}."
 
 
 def _poison_found(result: Result) -> str:
     most = counted(numbers(result, "dead")[0], "receiver")
-    return f"{counted(len(result.rows), 'message')}; {most} died of the worst."
+    return f"{counted(len(result.rows), 'message')}; the worst has dead letters of {most}."
 
 
 def _flapping_found(result: Result) -> str:
     receiver, losses = words(result, "receiver")[0], numbers(result, "losses")[0]
-    return f"{receiver} was lost {counted(losses, 'time')}."
+    return f"{receiver} lost contact {counted(losses, 'time')}."
 
 
 def _redelivery_found(result: Result) -> str:
@@ -80,74 +82,74 @@ def _redelivery_found(result: Result) -> str:
     pairs = zip(words(result, "receiver"), counts, strict=True)
     who = {receiver for receiver, count in pairs if count}
     if not who:
-        return "Nobody got anything twice."
+        return "No redeliveries."
     again = counted(sum(counts), "time")
-    return f"{counted(len(who), 'receiver')} got something again, {again} in all."
+    return f"{counted(len(who), 'receiver')} had redeliveries, {again} in total."
 
 
 def _advice_found(result: Result) -> str:
     waits = [wait for wait in numbers(result, "backoff") if wait]
     if not waits:
-        return "Nothing that failed got through later."
-    return f"Between {told(min(waits), ' ms')} and {told(max(waits), ' ms')}, by channel."
+        return "No failed delivery succeeded later."
+    return f"Between {with_unit(min(waits), ' ms')} and {with_unit(max(waits), ' ms')}, by channel."
 
 
 SECTIONS = {
     "throughput": Section(
         "Throughput",
-        "Messages a minute, all nodes together.",
-        "Nothing was published.",
+        "Messages per minute, all nodes together.",
+        "No message was published.",
         throughput.finding,
         throughput.picture,
     ),
     "funnel": Section(
-        "Where messages stayed",
-        "Copies for receivers by channel, and what became of them.",
-        "Nothing was published.",
+        "Outcomes",
+        "Copies of messages for receivers, by channel and outcome.",
+        "No message was published.",
         _funnel_found,
         _funnel,
     ),
     "latency": Section(
         "Latency",
-        "From publish to the first hand-over. The first mark is half of all, the second 95 of "
-        "100, the last 99 of 100; each step of the scale is ten times the one before.",
-        "Nothing was handed over.",
+        "Time from publish to the first hand-over. The marks are p50, p95 and p99; the scale is "
+        "logarithmic.",
+        "No message was handed over.",
         _latency_found,
         _latency,
     ),
     "dead": Section(
         "Dead letters",
-        "Deaths that are alike.",
-        "Nothing died.",
+        "Dead letters by code and channel.",
+        "No dead letters.",
         _dead_found,
         _bars("dead", "channel", "code", colour=BAD),
     ),
     "poison": Section(
-        "Poison",
-        "Messages that nearly all of their receivers died of.",
-        "No message is poison.",
+        "Poison messages",
+        "Messages that became dead letters for nearly all of their receivers.",
+        "No poison messages.",
         _poison_found,
         _bars("dead", "channel", "msg", colour=BAD),
     ),
     "redelivery": Section(
         "Redelivery",
-        "Receivers to whom things were handed more than once.",
-        "Nobody got anything twice, and nobody refused anything.",
+        "Receivers with repeated hand-overs.",
+        "No redeliveries and no refusals.",
         _redelivery_found,
         _bars("redeliveries", "receiver", "channel"),
     ),
     "flapping": Section(
-        "Coming and going",
-        "Receivers whose contact was lost again and again.",
-        "Nobody's contact was lost again and again.",
+        "Unstable receivers",
+        "Receivers that lost contact repeatedly.",
+        "No receiver lost contact repeatedly.",
         _flapping_found,
         _bars("losses", "receiver"),
     ),
     "holdback-advice": Section(
-        "How long to wait",
-        "By channel, a time between attempts that would have been enough for nine of ten of those "
-        "that got through at last.",
-        "Nothing was tried twice.",
+        "Delay between attempts",
+        "By channel, the delay that would have been enough for nine of ten deliveries that "
+        "succeeded after a failure.",
+        "No delivery was retried.",
         _advice_found,
         _bars("backoff", "channel", unit=" ms"),
     ),

@@ -1,30 +1,30 @@
-"""How much went through, over time, as the page draws it."""
+"""The throughput chart of the page."""
 
 from datetime import UTC, datetime, timedelta
 
-from pipeline.html.charts import lines, number
-from pipeline.html.columns import numbers, words
-from pipeline.reports.catalogue import Result
+from holdfast.pipeline.html.charts import lines, number
+from holdfast.pipeline.html.columns import numbers, words
+from holdfast.pipeline.reports.catalogue import Result
 
 _FLOWS = ("handed", "published", "dead")
-# A line of more points is not smoother to look at.
+# More points do not make a line look smoother.
 _POINTS = 240
-# The colour of what went wrong.
+# The colour of failures.
 BAD = 2
 _BEGIN = datetime(1970, 1, 1, tzinfo=UTC)
 _MINUTE = timedelta(minutes=1)
 
-# What all nodes together did, in each minute since 1970 in which something happened.
+# The totals of all nodes in each minute since 1970 with events.
 Minutes = dict[int, list[float]]
 
 
 def picture(result: Result) -> str:
-    """A line of what was handed over and published; below it one of deaths, if there are any."""
+    """Draw lines of hand-overs and publishes; below them one of deaths, if there are any."""
     totals = _by_minute(result)
     first, last = min(totals), max(totals)
     size = -(-(last - first + 1) // _POINTS)
-    times = [_told(minute) for minute in range(first, last + 1, size)]
-    # Of minutes that are one point the busiest is shown; in some nothing happened.
+    times = [_shown(minute) for minute in range(first, last + 1, size)]
+    # A point shows the busiest of its minutes; minutes without events count as zero.
     series = {name: [0.0] * len(times) for name in _FLOWS}
     for minute, counts in totals.items():
         point = (minute - first) // size
@@ -38,11 +38,13 @@ def picture(result: Result) -> str:
 
 
 def finding(result: Result) -> str:
-    """The busiest minute."""
+    """Return a sentence about the busiest minute."""
     totals = _by_minute(result)
     minute = max(totals, key=lambda each: totals[each][0])
     most = number(totals[minute][0])
-    return f"At most {most} hand-overs in a minute, on {_told(minute).replace(' ', ' at ')} UTC."
+    return (
+        f"The busiest minute had {most} hand-overs, on {_shown(minute).replace(' ', ' at ')} UTC."
+    )
 
 
 def _by_minute(result: Result) -> Minutes:
@@ -55,5 +57,5 @@ def _by_minute(result: Result) -> Minutes:
     return totals
 
 
-def _told(minute: int) -> str:
+def _shown(minute: int) -> str:
     return (_BEGIN + minute * _MINUTE).strftime("%Y-%m-%d %H:%M")

@@ -1,15 +1,15 @@
-"""What to know before anything else: a few numbers at the top of the page."""
+"""The key numbers at the top of the page."""
 
 from collections.abc import Iterator, Mapping
 from html import escape
 
-from pipeline.html.charts import number, told
-from pipeline.html.columns import numbers
-from pipeline.reports.catalogue import Result
+from holdfast.pipeline.html.charts import number, with_unit
+from holdfast.pipeline.html.columns import numbers
+from holdfast.pipeline.reports.catalogue import Result
 
 
 def tiles(results: Mapping[str, Result]) -> str:
-    """As many as the reports on the page have."""
+    """Return the tiles for which the page has reports."""
     found = [*_of_funnel(results.get("funnel")), *_of_latency(results.get("latency"))]
     shown = "".join(
         f'<div class="tile{" bad" if is_bad else ""}"><b>{escape(value)}</b>{escape(name)}</div>'
@@ -24,16 +24,16 @@ def _of_funnel(funnel: Result | None) -> Iterator[tuple[str, str, bool]]:
     sums = {name: sum(numbers(funnel, name)) for name in ("copies", "acked", "dead", "open")}
     yield "copies for receivers", number(sums["copies"]), False
     if sums["copies"]:
-        # What is not all is not said to be all.
+        # Rounded down, so that 100% means all.
         share = int(1000 * min(1, sums["acked"] / sums["copies"])) / 10
         yield "acked", f"{number(share)} %", False
     yield "dead", number(sums["dead"]), sums["dead"] > 0
-    yield "on their way", number(sums["open"]), False
+    yield "open", number(sums["open"]), False
 
 
 def _of_latency(latency: Result | None) -> Iterator[tuple[str, str, bool]]:
     if latency is None or not latency.rows:
         return
     busiest = {part: numbers(latency, f"delivery_{part}")[0] for part in ("p50", "p99")}
-    yield "median on the busiest channel", told(round(busiest["p50"], 1), " ms"), False
-    yield "99th percentile there", told(round(busiest["p99"], 1), " ms"), False
+    yield "median on the busiest channel", with_unit(round(busiest["p50"], 1), " ms"), False
+    yield "p99 on the busiest channel", with_unit(round(busiest["p99"], 1), " ms"), False

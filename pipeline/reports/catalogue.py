@@ -1,15 +1,15 @@
-"""All reports by their names."""
+"""All reports by name."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from pyspark.sql import functions as F
 
-from pipeline.reports.dead import dead, poison
-from pipeline.reports.flow import funnel, throughput
-from pipeline.reports.latency import latency
-from pipeline.reports.receivers import flapping, holdback_advice, redelivery
-from pipeline.reports.tables import Tables
+from holdfast.pipeline.reports.dead import dead, poison
+from holdfast.pipeline.reports.flow import funnel, throughput
+from holdfast.pipeline.reports.latency import latency
+from holdfast.pipeline.reports.receivers import flapping, holdback_advice, redelivery
+from holdfast.pipeline.reports.tables import Tables
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -27,14 +27,14 @@ REPORTS: dict[str, Callable[[Tables], "DataFrame"]] = {
 
 
 class Result(NamedTuple):
-    """The first rows of a report; times are text, and UTC."""
+    """The first rows of a report; times are text in UTC."""
 
     columns: list[str]
     rows: list[list[object]]
 
 
 def result_of(frame: "DataFrame", most: int) -> Result:
-    """The rows, to be shown."""
+    """Collect the rows to be shown."""
     shown = [
         F.date_format(name, "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'").alias(name)
         if kind == "timestamp"

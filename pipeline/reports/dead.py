@@ -1,24 +1,24 @@
-"""Why messages died, and which of them nobody can work with."""
+"""Why messages died, and which messages no receiver can process."""
 
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from app.journal.schema import Kind
-from pipeline.copies import MESSAGE
-from pipeline.lake import OPEN
-from pipeline.reports.tables import Tables, share
+from holdfast.journal.schema import Kind
+from holdfast.pipeline.copies import MESSAGE
+from holdfast.pipeline.lake import OPEN
+from holdfast.pipeline.reports.tables import Tables, share
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-# A message is poison if at least so many died of it, and at least this share of all.
+# A poison message has at least this many deaths, and at least this share of all copies.
 _POISON_DEAD = 3
 _POISON_SHARE = 0.8
 
 
 def dead(tables: Tables) -> "DataFrame":
-    """Deaths that are alike, the most frequent first."""
+    """Group similar deaths, the most frequent first."""
     return (
         tables.dead.groupBy("code", "channel", "fingerprint")
         .agg(
@@ -32,9 +32,9 @@ def dead(tables: Tables) -> "DataFrame":
 
 
 def poison(tables: Tables) -> "DataFrame":
-    """Messages that most of their receivers died of."""
+    """Return the messages that became dead letters for most of their receivers."""
     is_dead = F.col("state") == Kind.DEAD
-    # Few messages die often; only of those all receivers are looked at.
+    # Few messages die often; only their receivers are all examined.
     suspects = (
         tables.life.where(is_dead)
         .groupBy(*MESSAGE)

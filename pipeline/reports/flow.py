@@ -1,14 +1,14 @@
-"""How much goes through, and where it stays."""
+"""How many messages pass, and what becomes of them."""
 
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from app.journal.schema import Kind
-from pipeline.copies import ENDS, LOST, is_kind
-from pipeline.lake import OPEN
-from pipeline.reach import with_age
-from pipeline.reports.tables import Tables, share
+from holdfast.journal.schema import Kind
+from holdfast.pipeline.copies import ENDS, LOST, is_kind
+from holdfast.pipeline.lake import OPEN
+from holdfast.pipeline.reach import with_age
+from holdfast.pipeline.reports.tables import Tables, share
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -18,10 +18,10 @@ _ACKED = (Kind.ACKED, Kind.WRITTEN)
 
 
 def funnel(tables: Tables) -> "DataFrame":
-    """By channel: what was published, for how many, how much of it came to which end.
+    """By channel: publishes, copies, and the number of each end.
 
-    What is `lost` was in the memory of a process that ended. Of messages that came before the
-    journal, ends may be known and copies not: these are left out.
+    `lost` copies were in the memory of a process that ended. Messages from before the journal are
+    left out, because their ends may be known but not their copies.
     """
     published = (
         _whole(tables.events.where(is_kind(Kind.PUBLISHED)), tables)
@@ -43,7 +43,7 @@ def funnel(tables: Tables) -> "DataFrame":
     )
     lost = tables.lost.groupBy("channel").agg(F.sum("n").alias("lost"))
     whole = published.join(lived, on="channel", how="full").join(lost, on="channel", how="full")
-    # Where frames are missing, ends may be more than copies.
+    # If frames are missing, there may be more ends than copies.
     rest = F.greatest(
         F.col("copies") + F.col("replayed") - F.col("ended") - F.col("lost"), F.col("in_hands")
     )
@@ -79,7 +79,7 @@ def throughput(tables: Tables) -> "DataFrame":
 
 
 def _is_first() -> "Column":
-    """Whether this tells first of a message; more receivers of it may be told of besides."""
+    """Return whether the event is the first publish of a message; others add receivers."""
     return is_kind(Kind.PUBLISHED) & (F.col("size") > 0)
 
 

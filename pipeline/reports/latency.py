@@ -1,10 +1,10 @@
-"""How long messages take to their receivers, and receivers to their acks."""
+"""Latencies of messages to their receivers, and of receivers to their acks."""
 
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from pipeline.reports.tables import Tables, ms
+from holdfast.pipeline.reports.tables import Tables, ms
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -14,7 +14,7 @@ _NAMES = ("p50", "p95", "p99", "max")
 
 
 def latency(tables: Tables) -> "DataFrame":
-    """By channel, the busiest first; times in ms, from sketches that are off by a percent or so."""
+    """By channel, the busiest first; times in ms, from sketches with about one percent of error."""
     return _merged(tables, "channel").orderBy(F.desc("n"), "channel")
 
 

@@ -1,18 +1,18 @@
-"""How it goes with receivers: who gets things twice, who comes and goes, who should wait longer."""
+"""Reports on receivers: redelivery, lost contact, and advice on delays."""
 
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from app.journal.schema import Kind
-from pipeline.copies import is_kind
-from pipeline.lake import OPEN
-from pipeline.reports.tables import Tables, ms, share
+from holdfast.journal.schema import Kind
+from holdfast.pipeline.copies import is_kind
+from holdfast.pipeline.lake import OPEN
+from holdfast.pipeline.reports.tables import Tables, ms, share
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-# Whose contact was lost so often within a rest of no longer than that.
+# Receivers that lost contact this often, with pauses no longer than this.
 _FLAPS = 3
 _REST = "10 minutes"
 _LOSSES = ("polling", "dead", "left", "expired", "taken_over", "given_up")
@@ -20,7 +20,7 @@ _ACKED = (Kind.ACKED, Kind.WRITTEN)
 
 
 def redelivery(tables: Tables) -> "DataFrame":
-    """By channel and receiver to whom something was handed again, or who refused it; most first."""
+    """By channel and receiver with redeliveries or refusals, the most first."""
     again = F.col("redelivered") > 0
     return (
         tables.life.where(F.col("handed_ts").isNotNull())
@@ -39,7 +39,7 @@ def redelivery(tables: Tables) -> "DataFrame":
 
 
 def flapping(tables: Tables) -> "DataFrame":
-    """Receivers whose contact was lost again and again, and when that was."""
+    """Return receivers that lost contact repeatedly, and when."""
     lost = tables.events.where(
         is_kind(Kind.SESSION, Kind.DISPATCHER) & F.col("what").isin(*_LOSSES)
     )
@@ -57,15 +57,15 @@ def flapping(tables: Tables) -> "DataFrame":
 
 
 def holdback_advice(tables: Tables) -> "DataFrame":
-    """By channel, what a second hand-over brings: how long to wait before it, when to give up.
+    """By channel: the success of later hand-overs, and advice on the delay and the retries.
 
-    The advice is the time in which nine of ten of those that got through at last did so, shared
-    among their attempts; and the attempts that were enough for 99 of 100 of them.
+    The delay is the time in which nine of ten successful messages got through, divided by their
+    attempts; the retries are the attempts that sufficed for 99 of 100.
     """
     through = F.col("state").isin(*_ACKED)
     took = F.unix_micros("ended_ts") - F.unix_micros("handed_ts")
     extra = F.greatest(F.col("attempts") - 1, F.lit(1))
-    # What is held back when it is refused may be handed over again without another attempt.
+    # A message that is held back after a refusal may be handed over again without a new attempt.
     again = (F.col("attempts") > 1) | (through & (F.col("refused") > 0))
     tried = tables.life.where((F.col("state") != OPEN) & again)
     return (

@@ -1,31 +1,31 @@
-"""What reports are made of, from wherever it comes."""
+"""The tables that reports read, wherever they come from."""
 
 from typing import TYPE_CHECKING, NamedTuple
 
 from pyspark.sql import functions as F
 
-from pipeline.lake import OPEN
+from holdfast.pipeline.lake import OPEN
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-    from pipeline.lake import Lake
+    from holdfast.pipeline.lake import Lake
 
 
 class Tables(NamedTuple):
     """The tables of a lake that reports read."""
 
     events: "DataFrame"
-    # Closed lives and open ones.
+    # Closed and open lives.
     life: "DataFrame"
     latency: "DataFrame"
     dead: "DataFrame"
-    # Copies that went with the process that had them.
+    # Copies that were lost with their process.
     lost: "DataFrame"
 
 
 def tables_of(lake: "Lake", spark: "SparkSession") -> Tables:
-    """The tables as they are now."""
+    """Return the present tables."""
     closed = lake.table(spark, "life").drop("batch")
     still_open = lake.table(spark, "open").withColumn("state", F.lit(OPEN))
     return Tables(
@@ -38,10 +38,10 @@ def tables_of(lake: "Lake", spark: "SparkSession") -> Tables:
 
 
 def share(part: "Column", whole: "Column") -> "Column":
-    """A part of a whole, from 0 to 1; of nothing it is nothing."""
+    """Return a part of a whole, from 0 to 1; null if the whole is zero."""
     return F.round(F.try_divide(part, whole), 4)
 
 
 def ms(us: "Column") -> "Column":
-    """Microseconds as milliseconds."""
+    """Convert microseconds to milliseconds."""
     return F.round(us / 1000, 3)

@@ -1,7 +1,7 @@
-"""The journal as a source of Spark: `spark.read.format("holdfast")`, or readStream.
+"""The journal as a Spark source: `spark.read.format("holdfast")`, or readStream.
 
 Options: url, namespace, cores (pieces of a batch), maxEvents (of a batch), acceptLoss, and into: a
-folder where tasks keep the events as Parquet, in place of which Spark is given receipts.
+folder where tasks write the events as Parquet; Spark then gets receipts instead.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,11 +22,11 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from pipeline.schemas import JOURNAL
-from pipeline.source.keeping import RECEIPT, keep
-from pipeline.source.planning import Offset, Planner
-from pipeline.source.reading import Piece, read_piece
-from pipeline.source.streams import Journals, answering
+from holdfast.pipeline.schemas import JOURNAL
+from holdfast.pipeline.source.keeping import RECEIPT, keep
+from holdfast.pipeline.source.planning import Offset, Planner
+from holdfast.pipeline.source.reading import Piece, read_piece
+from holdfast.pipeline.source.streams import Journals, answering
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -37,7 +37,7 @@ FORMAT = "holdfast"
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the source is told; the names of options do not tell capitals."""
+    """The options of the source; Spark ignores case in their names."""
 
     url: str
     namespace: str = "holdfast"
@@ -66,7 +66,7 @@ class Options:
 
 def _read(options: Options, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
     piece: Piece | None = partition.value
-    # Where there is nothing to read, Spark asks for that.
+    # Spark passes None if there is nothing to read.
     if piece is None:
         return
     with answering(options.url):
@@ -75,7 +75,7 @@ def _read(options: Options, partition: InputPartition) -> "Iterator[pa.RecordBat
 
 
 class _Whole(DataSourceReader):
-    """All that is there now."""
+    """Reads everything that is there now."""
 
     def __init__(self, options: Options) -> None:
         self._options = options
@@ -91,7 +91,7 @@ class _Whole(DataSourceReader):
 
 
 class _Stream(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """What is there, batch by batch, each of it once."""
+    """Reads what is there batch by batch, each event once."""
 
     def __init__(self, options: Options) -> None:
         self._options = options

@@ -1,6 +1,7 @@
-"""Events kept as Parquet by the task that reads them; Spark hears only what there is.
+"""Writes events as Parquet in the task that reads them; Spark only gets receipts.
 
-Their way through Java, where columns become rows and rows columns again, took a third of an ingest.
+Passing events through Java, where columns become rows and rows columns again, took a third of an
+ingest.
 """
 
 from collections.abc import Iterator
@@ -13,38 +14,38 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from pipeline.arrow import ARROW
-from pipeline.census import GROUP, add_up, count
+from holdfast.pipeline.arrow import ARROW
+from holdfast.pipeline.census import GROUP, add_up, count
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-# Of which day a file is, and what is in it.
+# The file, its day, and a group of its events.
 RECEIPT = f"file string, day string, {GROUP}"
 _US_PER_DAY = 86_400_000_000
-# Rows that are put in the order of their messages; and of these, rows that are packed together.
-# Whoever reads some messages finds them in few places.
+# The rows that are sorted by message, and the rows that are packed together. Readers of a few
+# messages find them in few places.
 _TOGETHER, PACKED = 524_288, 65_536
-# Clocks may say anything: of more days the rest waits in files of its own.
+# Clocks may be wrong: beyond this many open days, files are closed early.
 _MOST_OPEN = 16
 
 
 def packing(schema: pa.Schema) -> dict[str, Any]:
-    """How tables are packed."""
+    """Return the Parquet settings of tables."""
     return {
         "compression": "zstd",
-        # The least effort packs as well.
+        # The lowest level packs as well.
         "compression_level": 1,
-        # Of what differs from row to row no dictionary need be tried.
+        # Dictionaries are useless for columns whose values differ in each row.
         "use_dictionary": [field.name for field in schema if field.type == pa.string()],
     }
 
 
 def keep(tables: Iterator[pa.RecordBatch], folder: Path) -> Iterator[pa.RecordBatch]:
-    """Write everything into files of one day each; what is yielded are their receipts.
+    """Write all events into files of one day each; yield the receipts.
 
-    Files of a task that fails stay there, and nobody has heard of them.
+    The files of a failed task stay there, but have no receipts.
     """
     folder.mkdir(parents=True, exist_ok=True)
     days: dict[int, _DayFile] = {}
@@ -73,14 +74,14 @@ def _by_day(table: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
 
 
 class _DayFile:
-    """A file with the events of a day, and what its receipt will say."""
+    """A file with the events of a day, and the content of its receipt."""
 
     def __init__(self, folder: Path, day: int) -> None:
         self._name = f"{uuid4().hex}.parquet"
         self._day = str(pa.scalar(day, pa.date32()))
         self._writer = pq.ParquetWriter(folder / self._name, ARROW, **packing(ARROW))
         self._waiting: list[pa.RecordBatch] = []
-        # Rows.
+        # The number of rows.
         self.waiting = 0
         self._counts: list[pa.Table] = []
 
@@ -90,7 +91,7 @@ class _DayFile:
         self.waiting += rows.num_rows
 
     def write(self) -> None:
-        """What waits, in the order of its messages."""
+        """Write the waiting rows, sorted by message."""
         rows = pa.Table.from_batches(self._waiting).combine_chunks()
         in_order = rows.take(pc.sort_indices(rows["msg"]))
         self._writer.write_table(in_order, row_group_size=PACKED)

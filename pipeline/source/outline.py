@@ -1,4 +1,4 @@
-"""What is in a stream of frames, without the frames: enough to plan who reads what."""
+"""The outline of a stream, without the content of its frames: enough to plan who reads what."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, Any, Self
 
 import orjson
 
-from pipeline.incidents import Incident
+from holdfast.pipeline.incidents import Incident
 
 if TYPE_CHECKING:
     from redis import Redis
 
 BEGIN = "0-0"
-# Valkey works for nobody else while it looks at so many.
+# The most entries per call; Valkey serves nobody else meanwhile.
 _PAGE = 200
 _HEAD = 400
-# KEYS 1 stream   ARGV behind which id, up to which, how many: id, epoch, number, length, beginning
-# and digest of each frame.
+# KEYS 1 stream   ARGV after id, up to id, most entries; replies id, epoch, number, length,
+# beginning and digest of each frame.
 _LOOK = """
 local found = redis.call('XRANGE', KEYS[1], ARGV[1], ARGV[2], 'COUNT', ARGV[3])
 for n, entry in ipairs(found) do
@@ -32,9 +32,9 @@ return found
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """How far a stream was read: the id of the frame that was read last, and its number.
+    """How far a stream was read: the id and number of the last frame.
 
-    `digests` are those of the latest frames, by which a repeated one is known.
+    `digests` are those of the latest frames, to recognise a repeated one.
     """
 
     id: str = BEGIN
@@ -62,7 +62,7 @@ class Sight:
 
     id: str
     epoch: str
-    # None if it is not one of ours.
+    # None if the entry is not a frame.
     seq: int | None
     size: int
     events: int
@@ -71,7 +71,7 @@ class Sight:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something to be told of a stream at an entry of it."""
+    """An incident at an entry of a stream."""
 
     kind: Incident
     id: str
@@ -81,12 +81,12 @@ class Finding:
     text: str
 
 
-# How many frames back a repeated one is known.
+# How many frames back a repeat is recognised.
 _REMEMBERED = 16
 
 
 def sights(redis: "Redis", stream: str, after: str, upto: str) -> Iterator[Sight]:
-    """The entries behind one id, up to another."""
+    """Yield the entries after one id, up to another."""
     look = redis.register_script(_LOOK)
     while True:
         begin = "-" if after == BEGIN else f"({after}"
@@ -107,7 +107,7 @@ def _sight(entry: list[Any]) -> Sight:
 
 
 def _events(begin: bytes) -> int:
-    """How many events a frame has, as it says itself; whether that is true is seen later."""
+    """Return the number of events that a frame declares; it is checked later."""
     line, _, _ = begin.partition(b"\n")
     try:
         told = orjson.loads(line)["n"]
@@ -117,13 +117,13 @@ def _events(begin: bytes) -> int:
 
 
 def advance(at: Position, seen: Sight) -> tuple[Position, Finding | None]:
-    """The position behind an entry, and what is strange about it there."""
+    """Return the position after an entry, and the incident there, if any."""
     if seen.seq is None:
-        text = "an entry that holdfast did not write"
+        text = "an entry that Holdfast did not write"
         finding = Finding(Incident.UNREADABLE, seen.id, seen.epoch, at.seq, 1, text)
         return replace(at, id=seen.id), finding
     if seen.digest in at.digests and seen.seq <= at.seq:
-        text = f"frame {seen.seq} is there once more"
+        text = f"frame {seen.seq} is there twice"
         finding = Finding(Incident.REPEAT, seen.id, seen.epoch, seen.seq, 1, text)
         return replace(at, id=seen.id), finding
     digests = (*at.digests, seen.digest)[-_REMEMBERED:]
@@ -140,17 +140,19 @@ def _strange(at: Position, seen: Sight, seq: int) -> Finding | None:
         return Finding(kind, seen.id, seen.epoch, seq, number, text)
 
     if at.id == BEGIN:
-        return finding(Incident.BEGINNING, last, f"frames 1 to {last} were cut off long ago")
+        return finding(
+            Incident.BEGINNING, last, f"frames 1 to {last} were trimmed before the first ingest"
+        )
     if is_new:
-        text = f"the store was emptied some time after frame {at.seq}; its first is {seq}"
+        text = f"the store was emptied after frame {at.seq}; its first is {seq}"
         return finding(Incident.RESTART, seq, text)
     if seq > at.seq:
         text = f"frames {at.seq + 1} to {last} are missing"
         return finding(Incident.GAP, last - at.seq, text)
-    text = f"the store forgot frames {seq} to {at.seq} and wrote others"
+    text = f"the store lost frames {seq} to {at.seq} and wrote others"
     return finding(Incident.REWIND, at.seq - last, text)
 
 
 def seed_of(epoch: str) -> str:
-    """What stays the same over restarts of the server, until the store is emptied."""
+    """Return the part of an epoch that survives restarts, until the store is emptied."""
     return epoch.rpartition("-")[0]

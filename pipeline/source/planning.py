@@ -1,26 +1,26 @@
-"""Who reads what: bounded batches of a journal, in pieces of like size."""
+"""Plans bounded batches of a journal, in pieces of similar size."""
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from pipeline.failures import PipelineFailed
-from pipeline.incidents import Incident
-from pipeline.source.outline import Finding, Position, Sight, advance, sights
-from pipeline.source.reading import Piece
-from pipeline.source.streams import Journals
+from holdfast.pipeline.failures import PipelineFailed
+from holdfast.pipeline.incidents import Incident
+from holdfast.pipeline.source.outline import Finding, Position, Sight, advance, sights
+from holdfast.pipeline.source.reading import Piece
+from holdfast.pipeline.source.streams import Journals
 
-# Spark's word for how far all streams were read: by node, as JSON.
+# Spark's record of how far all streams were read: by node, as JSON.
 Offset = dict[str, dict[str, Any]]
-# Smaller pieces cost more to begin with than they save.
+# Smaller pieces cost more to start than they save.
 _SMALLEST = 100_000
 _FATAL = (Incident.GAP, Incident.REWIND)
 
 
 class Planner:
-    """Plans batches of at most so many events, each in about as many pieces as there are cores.
+    """Plans batches of a bounded number of events, each in about as many pieces as there are cores.
 
-    The same offsets give the same pieces, however often they are asked for.
+    The same offsets always give the same pieces.
     """
 
     def __init__(self, journals: Journals, *, cores: int, accepts_loss: bool) -> None:
@@ -29,15 +29,15 @@ class Planner:
         self._accepts_loss = accepts_loss
 
     def newest(self) -> dict[str, str]:
-        """The ids of the newest frames of all nodes."""
+        """Return the ids of the newest frames of all nodes."""
         found = {node: self._journals.newest(node) for node in self._journals.nodes()}
         return {node: id for node, id in found.items() if id is not None}
 
     def advance(self, start: Offset, goal: Mapping[str, str], most: int | None) -> Offset:
-        """Where a batch ends that begins here: at the goal, or after so many events.
+        """Return the end of a batch that begins here: at the goal, or after `most` events.
 
         Raises:
-            PipelineFailed: Frames are missing, and nobody said that this is known.
+            PipelineFailed: Frames are missing, and loss is not accepted.
         """
         end = dict(start)
         share = None if most is None else max(1, most // max(1, len(goal)))
@@ -60,12 +60,12 @@ class Planner:
     def _check(self, node: str, finding: Finding | None) -> None:
         if finding is not None and finding.kind in _FATAL and not self._accepts_loss:
             raise PipelineFailed(
-                f"the journal of node {node}: {finding.text}. --accept-loss goes on without them; "
-                "the audit keeps telling of it"
+                f"the journal of node {node}: {finding.text}. Use --accept-loss to continue "
+                "without them; the audit keeps reporting it"
             )
 
     def pieces(self, start: Offset, end: Offset) -> list[Piece]:
-        """The frames between the offsets, in pieces."""
+        """Divide the frames between the offsets into pieces."""
         walks = {
             node: self._steps(node, Position.of(start.get(node)), given["id"])
             for node, given in end.items()
@@ -87,8 +87,8 @@ class Planner:
             steps.append((seen, finding))
         if at.id != upto:
             raise PipelineFailed(
-                f"the journal of node {node} does not reach to {upto} any more: it was cut off "
-                "before it was read. --accept-loss does not help; ingest into a new --lake"
+                f"the journal of node {node} no longer reaches back to {upto}: it was trimmed "
+                "before it was read. --accept-loss cannot help; ingest into a new --lake"
             )
         return steps
 

@@ -1,4 +1,4 @@
-"""What one task does: read a part of a stream, and turn it into columns."""
+"""The work of one task: reads a part of a stream and turns it into columns."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -6,27 +6,27 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from app.journal.frame import Frame, FrameUnreadable, decode, decode_head
-from app.journal.schema import VERSION
-from pipeline.arrow import batch
-from pipeline.failures import PipelineFailed
-from pipeline.incidents import Incident
-from pipeline.source.outline import BEGIN, Finding
-from pipeline.source.streams import Journals
-from pipeline.source.table import Numbered, tables
+from holdfast.journal.frame import Frame, FrameUnreadable, decode, decode_head
+from holdfast.journal.schema import VERSION
+from holdfast.pipeline.arrow import batch
+from holdfast.pipeline.failures import PipelineFailed
+from holdfast.pipeline.incidents import Incident
+from holdfast.pipeline.source.outline import BEGIN, Finding
+from holdfast.pipeline.source.streams import Journals
+from holdfast.pipeline.source.table import Numbered, tables
 
 if TYPE_CHECKING:
     from redis import Redis
 
-# Frames that are asked for at once: half a megabyte.
+# Frames per request: half a megabyte.
 _PAGE = 64
-# Nothing is to be had from such entries, or nothing more.
+# Entries with these incidents have no readable events.
 _PASSED = (Incident.REPEAT, Incident.UNREADABLE)
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """The frames behind one id, up to another, and what was found strange among them."""
+    """The frames after one id, up to another, and the incidents among them."""
 
     node: str
     stream: str
@@ -44,7 +44,7 @@ class _Entry:
 
 
 def read_piece(journals: Journals, piece: Piece, *, accepts_loss: bool) -> Iterator[pa.RecordBatch]:
-    """The events of a piece, and a row for everything that is wrong with it."""
+    """Yield the events of a piece, and a row for each incident."""
     findings = [*piece.findings]
     passed = {each.id for each in findings if each.kind in _PASSED}
     last = piece.after
@@ -56,7 +56,7 @@ def read_piece(journals: Journals, piece: Piece, *, accepts_loss: bool) -> Itera
         findings += unreadable
     if last != piece.upto:
         raise PipelineFailed(
-            f"the journal of node {piece.node} was cut off while it was read, behind {last}"
+            f"the journal of node {piece.node} was trimmed while it was read, after {last}"
         )
     if findings:
         yield _rows(piece.node, findings)
@@ -85,7 +85,7 @@ def _entry(id: bytes, fields: dict[bytes, bytes]) -> _Entry:
 def _unfold(
     entries: Sequence[_Entry], node: str, *, accepts_loss: bool
 ) -> tuple[list[pa.RecordBatch], list[Finding]]:
-    """All together if that works; if not, one by one, and those that do not work left out."""
+    """Unfold all frames together; if that fails, one by one without the unreadable ones."""
     frames: list[Numbered] = []
     findings: list[Finding] = []
     for entry in entries:
@@ -110,15 +110,15 @@ def _unfold(
 def _decode(packed: bytes, node: str) -> Frame:
     frame = decode(packed)
     if frame.head.node != node:
-        # What it tells is, or was, in another stream: here it would count once more.
-        raise FrameUnreadable(f"a frame of node {frame.head.node}, which has no place here")
+        # Its events are, or were, in another stream; here they would count twice.
+        raise FrameUnreadable(f"a frame of node {frame.head.node} is in another node's journal")
     return frame
 
 
 def _finding(entry: _Entry, error: FrameUnreadable, *, accepts_loss: bool) -> Finding:
     is_newer = _is_newer(entry.frame)
     if is_newer and not accepts_loss:
-        # Nothing is lost: whoever has the newer holdfast reads on from here.
+        # Nothing is lost: a newer holdfast can continue from here.
         raise PipelineFailed(f"frame {entry.seq}: {error}")
     kind = Incident.NEWER if is_newer else Incident.UNREADABLE
     return Finding(kind, entry.id, entry.epoch, entry.seq, 1, str(error))
@@ -141,7 +141,7 @@ def _rows(node: str, findings: Sequence[Finding]) -> pa.RecordBatch:
         "number": pa.array([each.number for each in findings]),
         "epoch": pa.array([each.epoch for each in findings]),
         "seq": pa.array([each.seq for each in findings]),
-        # They lie beside the events of the frame.
+        # Not the position of an event in its frame.
         "pos": pa.array([-1] * len(findings)),
     }
     return batch(columns, len(findings))

@@ -1,21 +1,21 @@
-"""The journals in a store, one stream of each node."""
+"""The journals in a store, one stream for each node."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
-from pipeline.failures import PipelineFailed
+from holdfast.pipeline.failures import PipelineFailed
 
 if TYPE_CHECKING:
     from redis import Redis
 
 _PATIENCE_S = 10.0
-# Bytes of frames: some millions of events.
+# Bytes of frames: a few million events.
 _SMALL = 32 * 1024 * 1024
 
 
 def connect(url: str) -> "Redis":
-    """A client that gives up soon."""
+    """Return a client with short timeouts."""
     from redis import Redis
     from redis.backoff import ExponentialBackoff
     from redis.retry import Retry
@@ -29,7 +29,7 @@ def connect(url: str) -> "Redis":
 
 
 class Journals:
-    """Where the journals of a namespace are and how far they go."""
+    """The journals of a namespace, and how far they go."""
 
     def __init__(self, url: str, namespace: str) -> None:
         self._url = url
@@ -39,19 +39,19 @@ class Journals:
         self._stream = f"{prefix}journal:"
 
     def nodes(self) -> list[str]:
-        """Those that ever wrote a frame."""
+        """Return the nodes that ever wrote a frame."""
         return sorted(self.numbered())
 
     def stream(self, node: str) -> str:
         return self._stream + node
 
     def newest(self, node: str) -> str | None:
-        """The id of the newest frame; None if there is none any more."""
+        """Return the id of the newest frame; None if there is none left."""
         found: Any = self.redis.xrevrange(self.stream(node), count=1)
         return found[0][0].decode() if found else None
 
     def numbered(self) -> dict[str, int]:
-        """The number of each node's newest frame, whether it is there or not."""
+        """Return the number of each node's newest frame, even if that is missing."""
         found = cast("dict[bytes, bytes]", self.redis.hgetall(self._meta))
         prefix = self._stream.encode()
         return {
@@ -61,36 +61,36 @@ class Journals:
         }
 
     def are_small(self) -> bool:
-        """Whether it takes as long to get into the swing of work as to do it."""
+        """Return whether reading takes no longer than Java's warm-up."""
         with answering(self._url):
             sizes = (self.redis.memory_usage(self.stream(node)) for node in self.nodes())
             return sum(size or 0 for size in sizes) < _SMALL
 
-    def tell_read(self, consumer: str, ids: Mapping[str, str]) -> None:
-        """Up to these everything is kept elsewhere for good; the server may cut it off."""
+    def report_read(self, consumer: str, ids: Mapping[str, str]) -> None:
+        """Report what is stored in the tables for good; the server may trim it."""
         for node, id in ids.items():
             self.redis.hset(f"{self.stream(node)}:read", consumer, id)
 
 
 @contextmanager
 def answering(url: str) -> Iterator[None]:
-    """Say clearly why the store does not answer as it should, if it does not."""
+    """Turn errors of the store into clear ones."""
     from redis.exceptions import AuthenticationError, RedisError, ResponseError
 
     try:
         yield
     except AuthenticationError as error:
-        words = f"the store lets nobody in like this ({error}): --redis redis://USER:PASSWORD@HOST"
+        words = f"the store refuses the login ({error}): use --redis redis://USER:PASSWORD@HOST"
         raise PipelineFailed(f"{_place(url)}: {words}") from error
     except ResponseError as error:
-        words = f"this is no store of Holdfast's, or has no room: {error}"
+        words = f"this is not a store of Holdfast, or it is full: {error}"
         raise PipelineFailed(f"{_place(url)}: {words}") from error
     except (RedisError, OSError) as error:
-        words = f"the store does not answer ({error}). Does the server run?"
+        words = f"the store does not answer ({error}). Is the server running?"
         raise PipelineFailed(f"{_place(url)}: {words}") from error
 
 
 def _place(url: str) -> str:
-    """The URL without the password that may be in it."""
+    """Return the URL without its password."""
     scheme, _, rest = url.partition("://")
     return f"{scheme}://{rest.rpartition('@')[2]}"

@@ -1,6 +1,6 @@
-"""Frames unfolded into Arrow columns, many frames at a time and no object for an event.
+"""Unfolds frames into Arrow columns, many at a time, without an object for each event.
 
-What comes out is what app.journal.unfold says, which is simple and slow.
+The result equals that of holdfast.journal.unfold, which is simple and slow.
 """
 
 from collections.abc import Iterator, Sequence
@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import numpy as np
 import pyarrow as pa
 
-from app.journal.frame import USUALLY, Frame, FrameUnreadable
-from app.journal.schema import MOST_EVENTS
-from pipeline.arrow import batch
+from holdfast.journal.frame import USUALLY, Frame, FrameUnreadable
+from holdfast.journal.schema import MOST_EVENTS
+from holdfast.pipeline.arrow import batch
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     Numbers = NDArray[np.int64]
 
 _NS_PER_US = 1000
-# As late as a clock may be.
+# The latest time that is accepted.
 _LATEST_US = 4_102_444_800_000_000
 _MOST_NS = 2**62
-# What comes of columns that are not what they should be.
+# The errors that malformed columns cause.
 _MISFITS = (
     pa.ArrowException,
     ValueError,
@@ -44,7 +44,7 @@ class Numbered(NamedTuple):
 
 
 def tables(frames: Sequence[Numbered]) -> Iterator[pa.RecordBatch]:
-    """All events of these frames.
+    """Yield all events of these frames.
 
     Raises:
         FrameUnreadable: The columns of one of them do not fit together.
@@ -58,7 +58,7 @@ def tables(frames: Sequence[Numbered]) -> Iterator[pa.RecordBatch]:
 
 
 class _Page:
-    """Some frames, whose lists are put behind each other; `bases` say where each one's begin."""
+    """Some frames with concatenated lists; `bases` say where the lists of each begin."""
 
     def __init__(self, frames: Sequence[Numbered]) -> None:
         heads = [each.frame.head for each in frames]
@@ -145,7 +145,7 @@ class _Page:
         return self._batch(columns, kind, which, times[of_time])
 
     def _group(self, places: Sequence[Sequence[int]], home: "Numbers") -> "Numbers":
-        """Places of groups in their frames, as places on this page."""
+        """Convert places of groups in their frames to places on this page."""
         group, which = _joined(iter(places))
         counts = _lengths([body.get("groups", ()) for body in self._bodies])
         _must(np.array_equal(which, home))
@@ -166,7 +166,7 @@ class _Page:
         }
         return self._batch(columns, _texts(blocks, "kind"), which, column["t"])
 
-    # Parts of them
+    # Parts of the tables
 
     def _block(self, name: str, wanted: Sequence[str]) -> tuple[dict[str, "Numbers"], "Numbers"]:
         blocks = [body.get(name, {}) for body in self._bodies]
@@ -176,7 +176,7 @@ class _Page:
         return {each: values for each, (values, _) in joined.items()}, which
 
     def _place(self, places: "Numbers", which: "Numbers") -> "Numbers":
-        """Places of messages in their frames, as places on this page."""
+        """Convert places of messages in their frames to places on this page."""
         _must(bool((places >= 0).all() and (places < self._messages[which]).all()))
         return places + self._message_base[which]
 
@@ -212,7 +212,7 @@ class _Page:
 
 
 class _Words:
-    """The names, or channels, of all frames; a place of -1 is nobody."""
+    """The names or channels of all frames; a place of -1 means none."""
 
     def __init__(self, bodies: Sequence[dict[str, Any]], name: str) -> None:
         lists = [body.get(name, ()) for body in bodies]
@@ -221,7 +221,7 @@ class _Words:
         self._bases = _begins(self._counts)
 
     def places(self, places: "Numbers", which: "Numbers") -> "Numbers":
-        """Places in the frames' lists as places in all of them."""
+        """Convert places in the frames' lists to places in the joined list."""
         _must(places.size == which.size)
         _must(bool((places >= -1).all() and (places < self._counts[which]).all()))
         return np.where(places < 0, -1, places + self._bases[which])
@@ -245,7 +245,7 @@ def _must(fits: bool) -> None:
 
 
 def _integers(values: Sequence[int | None]) -> pa.Array:
-    """As a column; asked for integers, Arrow would cut other numbers off."""
+    """Make an integer column; Arrow would truncate other numbers if it were given the type."""
     found = pa.array(values)
     _must(found.type in (pa.int64(), pa.null()))
     return found.cast(pa.int64())
@@ -266,14 +266,14 @@ def _begins(counts: "Numbers") -> "Numbers":
 
 
 def _joined(lists: Iterator[Sequence[int]]) -> tuple["Numbers", "Numbers"]:
-    """All the numbers, and for each of them which list it is from."""
+    """Return all numbers, and for each the index of its list."""
     parts = list(lists)
     which = np.repeat(np.arange(len(parts)), _lengths(parts))
     return _numbers([*chain.from_iterable(parts)]), which
 
 
 def _nested(blocks: Iterator[Sequence[Any]]) -> tuple["Numbers", "Numbers"]:
-    """All numbers of all rows, and how many each row has; a number without its list is one."""
+    """Return all numbers of all rows, and their count in each row; a bare number counts one."""
     rows = [*chain.from_iterable(blocks)]
     if list not in map(type, rows):
         return _numbers(rows), np.ones(len(rows), np.int64)
@@ -287,7 +287,7 @@ def _optional(
     kinds: Sequence[Sequence[Any]],
     usual: int | None = None,
 ) -> list[Any]:
-    """What may be missing, for each row."""
+    """Return the optional values, one for each row."""
     told: list[Any] = []
     for block, rows in zip(blocks, kinds, strict=True):
         told.extend(block.get(name, repeat(usual, len(rows))))

@@ -1,4 +1,4 @@
-// The chat: joins what people do on the page to the connection, and what it hears to the page.
+// The chat: passes the user's actions to the connection, and the connection's events to the page.
 import {Connection, PRIVATE, roomChannel} from "./connection.js";
 import {Controls} from "./controls.js";
 import {Rooms} from "./rooms.js";
@@ -15,7 +15,7 @@ export class Chat {
     #rooms;
     #controls;
 
-    /** `onChange` is called when there is something new to remember of `me`. */
+    /** `onChange` is called when `me` has changed and should be stored. */
     constructor(library, me, {storage, onChange}) {
         [this.#me, this.#onChange] = [me, onChange];
         this.#transcript = new Transcript(storage, me.name);
@@ -40,7 +40,7 @@ export class Chat {
         this.#connection.join();
     }
 
-    // What the connection tells
+    // Events of the connection
 
     line(room, line) {
         this.#rooms.put(room, line);
@@ -61,10 +61,10 @@ export class Chat {
     }
 
     unheard(name) {
-        view.showTrouble(`Nobody here is called ${name}.`);
+        view.showTrouble(`There is nobody named ${name} here.`);
     }
 
-    /** The session is in one more room: it was before. */
+    /** The session is in one more room, from before this page was loaded. */
     opened() {
         this.#onChange();
         this.#rooms.drawList();
@@ -84,18 +84,18 @@ export class Chat {
 
     taken() {
         view.showState("Not connected", "bad");
-        const text = `${this.#me.name} has opened the chat elsewhere; this page hears no more.`;
-        view.showTrouble(text, "Take it back", () => {
+        const text = `${this.#me.name} opened the chat elsewhere; this page no longer receives messages.`;
+        view.showTrouble(text, "Use this page", () => {
             view.showTrouble();
             this.#connection.again();
         });
     }
 
     failed(error) {
-        view.showTrouble(`The server does not let you in: ${error}`);
+        view.showTrouble(`The server refused the login: ${error}`);
     }
 
-    // What people do
+    // Actions of the user
 
     say(text, to) {
         view.showTrouble();

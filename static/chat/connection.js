@@ -1,4 +1,4 @@
-// One person in some rooms: cometd.js with the extensions, and what can be done to them.
+// The connection of one person: cometd.js with its extensions, and the faults that the page can cause.
 import {DeliveryExtension, Refuse} from "../js/delivery.js";
 import {newKey, Outbox} from "../js/outbox.js";
 import {Acks, Cable} from "./faults.js";
@@ -8,10 +8,10 @@ export const PRIVATE = "/service/chat/private";
 const HERE = "/service/chat/here";
 const TRANSPORTS = ["websocket", "long-polling", "callback-polling"];
 const TYPING_LIFE_MS = 3000;
-// When a message comes again that was refused for a passing reason.
+// The delay before a temporarily refused message is redelivered.
 const PAUSE_MS = 1000;
 const ONEWAY = {ext: {delivery: {oneway: true}}};
-// What nobody needs later is not kept, and leaves the queues in which it waits.
+// For messages that are useless later: they are not stored, and expire in queues.
 const VOLATILE = {
     ext: {delivery: {persistent: false, expiration: {lifeTime: TYPING_LIFE_MS, forceDestroy: true}}},
 };
@@ -21,8 +21,8 @@ const membersChannel = (room) => `/chat/members/${room}`;
 const typingChannel = (room) => `/chat/typing/${room}`;
 
 /**
- * Who has said something: the name that the server knows it by; else what it calls itself, which
- * is unverified for those whom the server tells of senders.
+ * The sender of a message: the name that the server confirms, or else the name that it gives itself.
+ * That name is unverified if this page gets confirmed names.
  */
 function author(data, delivery) {
     const [, subject] = /^client\/(.+)\//.exec(delivery?.sender ?? "") ?? [];
@@ -31,11 +31,11 @@ function author(data, delivery) {
     return {from, unverified: delivery !== undefined && !isKnown};
 }
 
-/** `show` is told of everything that somebody may want to see. */
+/** `show` is called with everything that the page displays. */
 export class Connection {
     outbox;
     delivery;
-    /** The error code with which the next message of somebody else is refused. */
+    /** The error code with which to refuse the next message of another person. */
     refuseNext;
     #cometd;
     #cable;
@@ -43,9 +43,9 @@ export class Connection {
     #me;
     #show;
     #isLost = false;
-    // When the others heard that something is typed which is not said yet.
+    // When the others were last notified that this person is typing.
     #lastTyped = 0;
-    // Subscriptions by room; rooms whose subscriptions were lost on the way, and rooms that were left.
+    // Subscriptions by room; rooms whose subscription failed, and rooms that were left.
     #entered = new Map();
     #missed = new Set();
     #left = new Set();
@@ -79,7 +79,7 @@ export class Connection {
         const memory = {storage, name: `holdfast.finished.${this.#me.name}`};
         this.delivery = new DeliveryExtension({session}, memory);
         this.#acks = new Acks((id, count) => this.#show.again(id, count));
-        // Replies pass them in this order, what is sent in the opposite one.
+        // Incoming messages pass them in this order, outgoing ones in reverse.
         this.#cometd.registerExtension("acks given", this.#acks);
         this.#cometd.registerExtension("ack", new library.AckExtension());
         this.#cometd.registerExtension("delivery", this.delivery);
@@ -89,7 +89,7 @@ export class Connection {
         this.#cometd.handshake();
     }
 
-    /** Ends the session, too: nothing waits for anybody any more. */
+    /** Also ends the session: no messages wait for it any longer. */
     leave() {
         this.outbox.close();
         this.#cable.pull(false);
@@ -129,7 +129,7 @@ export class Connection {
         this.#lastTyped = 0;
     }
 
-    /** Tells the others, but not at each letter. */
+    /** Notifies the others, but not for each letter. */
     typing(room) {
         const isNews = Date.now() - this.#lastTyped > TYPING_LIFE_MS / 2;
         if (isNews && this.#cometd.getStatus() === "connected") {
@@ -139,7 +139,7 @@ export class Connection {
         }
     }
 
-    /** A handshake says whether this receiver wants to be given messages. */
+    /** Handshakes again to hold the queue back or to resume it. */
     hold(isHeld) {
         this.delivery.nextActive = !isHeld;
         this.again();
@@ -149,7 +149,7 @@ export class Connection {
         if (this.#cometd.isDisconnected()) {
             this.#cometd.handshake();
         } else {
-            // In a moment: cometd.js is still letting go of its connection when it calls back.
+            // Later: cometd.js is still closing its connection when it calls back.
             this.#cometd.disconnect(() => setTimeout(() => this.#cometd.handshake(), 0));
         }
     }
@@ -160,7 +160,7 @@ export class Connection {
 
     goOffline(isOffline) {
         this.#cable.pull(isOffline);
-        this.#show.state(isOffline ? "Offline, as you wish" : "Connecting …", "warn");
+        this.#show.state(isOffline ? "Offline by choice" : "Connecting …", "warn");
     }
 
     kill() {
@@ -170,7 +170,7 @@ export class Connection {
 
     #onHandshake(reply) {
         if (!reply.successful) {
-            this.#show.state("No connection, trying again", "warn");
+            this.#show.state("No connection, reconnecting", "warn");
             if (reply.error !== undefined && !reply.error.startsWith("5")) {
                 this.#show.failed(reply.error);
             }
@@ -190,7 +190,7 @@ export class Connection {
             this.#show.state(`Connected by ${type}`, "good");
             this.#missed.forEach((room) => this.#enter(room));
             if (wasLost) {
-                // It may be another server, which has not heard of us.
+                // It may be another server, which does not know this session.
                 this.#cometd.publish(HERE, {name: this.#me.name});
             }
         } else if (this.#cometd.getStatus() === "disconnecting") {
@@ -198,15 +198,15 @@ export class Connection {
         } else if (advice?.reconnect === "none") {
             this.#show.taken();
         } else if (!this.#cable.isPulled) {
-            this.#show.state("Connection lost, trying again", "warn");
+            this.#show.state("Connection lost, reconnecting", "warn");
         }
     }
 
-    /** Of all rooms, those too that the session was in before this page knew of it. */
+    /** Subscribes to all rooms, including those that the session was in before the page was loaded. */
     #listen(channelOf, callback) {
         this.#cometd.addListener(channelOf("*"), (message) => {
             const room = message.channel.slice(channelOf("").length);
-            // Something may still be on the way from a room that was left.
+            // Messages of a room that was left may still arrive.
             if (!this.#left.has(room)) {
                 callback(room, message);
             }
@@ -214,7 +214,7 @@ export class Connection {
     }
 
     #enter(room) {
-        // What has a listener cometd.js takes for subscribed to.
+        // cometd.js treats a channel with a listener as subscribed.
         this.#entered.get(room)?.forEach((each) => this.#cometd.removeListener(each));
         this.#missed.delete(room);
         const onReply = ({failure}) => failure && this.#missed.add(room);
@@ -227,7 +227,7 @@ export class Connection {
         ]);
     }
 
-    /** The server knows where this session is. */
+    /** The server has listed the rooms of this session. */
     #know(...rooms) {
         for (const room of rooms.filter((each) => !this.#me.rooms.includes(each))) {
             this.#left.delete(room);

@@ -1,36 +1,36 @@
-// Trouble to make: what each switch does to the connection, and what can be seen then.
+// The controls that cause faults: what each does to the connection, and what to expect.
 const find = (id) => document.getElementById(id);
 const press = (button, isPressed) => button.setAttribute("aria-pressed", String(isPressed));
 const isPressed = (button) => button.getAttribute("aria-pressed") === "true";
 
 const RELIABLE =
-    "Every message to this page has a place in a queue until the page has said that it is done " +
-    "with it. Go offline, let somebody say something, and come back: nothing is missing.";
+    "The server queues every message for this page until the page acknowledges it. Go offline, " +
+    "have somebody send a message, and go online again: nothing is missing.";
 const PLAIN =
-    "You are here without reliable messages: what is said while you have no connection is gone. " +
-    "Leave, and join with them, to see the difference.";
+    "Reliable messaging is off: messages sent while you are disconnected are lost. Leave, and " +
+    "join with reliable messaging to see the difference.";
 const SILENT =
-    "This page hears, but acknowledges nothing: so the server gives it the same messages again " +
-    "and again. The page knows them and shows each once, marked as redelivered.";
+    "This page acknowledges nothing, so the server keeps redelivering the same messages. The " +
+    "page recognises them and shows each one once, marked as redelivered.";
 const HELD =
-    "The server keeps what is for you in your queue until you want it. The others see how much " +
+    "Your messages wait in your queue on the server until you resume. The others see how many " +
     "waits.";
 const OFFLINE =
-    "What you say waits in this browser, even if you load the page again. What is said to you " +
-    "waits in the server.";
+    "Messages that you send wait in this browser, even across a reload. Messages to you wait on " +
+    "the server.";
 const KILLED =
-    "The connection was cut in the middle, and made again. What was on its way has been sent " +
-    "once more, and is shown once.";
-const AGAIN = "The next message is refused for now, and comes again: nothing is lost.";
+    "The connection was cut and restored. Messages in flight were redelivered, and are shown " +
+    "once.";
+const AGAIN = "The next message is refused temporarily and redelivered: nothing is lost.";
 const DEAD =
-    "The next message is refused for good. It becomes a dead letter, which operators find in " +
-    "their console and can replay; all that is behind it flows.";
+    "The next message is refused permanently. It becomes a dead letter, which operators can " +
+    "replay from the console; the messages behind it are delivered.";
 const DEAD_NOW =
-    "Refused, and a dead letter now. The verdict is on the wire, and what was behind the message " +
-    "came through.";
-const AGAIN_NOW = "Refused for now. It comes again in a second, marked as redelivered.";
+    "The message was refused and is a dead letter now. The wire shows the verdict; the messages " +
+    "behind it were delivered.";
+const AGAIN_NOW = "Refused temporarily. The server redelivers it in a second.";
 const HELD_NOW =
-    "Refused, and all that is for you is held back with it. Press “Hold back” to let it flow.";
+    "Refused, and all your messages are held back. Press “Hold back” to release them.";
 
 const isHoldback = (code) => code.endsWith(".holdback");
 const comesBack = (code) => code.startsWith("communication.") || isHoldback(code);
@@ -54,7 +54,7 @@ export class Controls {
         this.#explain(this.#usual);
     }
 
-    /** The message that was waited for has been refused. */
+    /** The message to refuse has arrived and was refused. */
     refused(code) {
         press(find("refuse"), false);
         this.#explain(isHoldback(code) ? HELD_NOW : comesBack(code) ? AGAIN_NOW : DEAD_NOW);

@@ -1,8 +1,8 @@
-// Faults to be seen at work: a network that is away, acks that are not given.
+// Faults for demonstration: an unavailable network, and withheld acks.
 
 import {idOf} from "./said.js";
 
-/** Stands between cometd.js and its transports, as a cable that can be pulled. */
+/** Wraps the transports of cometd.js, to cut the connection like a pulled cable. */
 export class Cable {
     #cometd;
     #isPulled = false;
@@ -34,13 +34,13 @@ export class Cable {
         }
     }
 
-    /** The connection breaks, and may be made again at once. */
+    /** Breaks the connection; it may be restored at once. */
     cut() {
         this.#cometd.getTransport()?.abort();
     }
 }
 
-/** An extension before that for acks: it can keep them back, so that messages come again. */
+/** An extension in front of the one for acks: it can withhold acks, so that messages are redelivered. */
 export class Acks {
     areGiven = true;
     #last = 0;

@@ -1,4 +1,4 @@
-// The page of the chat: who joins, and goes on after a reload.
+// The chat page: joining, and continuing after a reload.
 import {keep, recall, storageOf} from "../js/storage.js";
 import {Chat} from "./chat.js";
 import * as view from "./view.js";
@@ -21,7 +21,7 @@ function begin(me) {
 function end() {
     chat.leave();
     storage?.removeItem(ME);
-    // The next person begins with a page on which nothing was left.
+    // The next person starts with an empty page.
     location.reload();
 }
 
@@ -53,7 +53,7 @@ function listen() {
 }
 
 if (library === null) {
-    view.showTrouble("cometd.js is missing on this server: `make setup-pages` gets it, with Node and npm.");
+    view.showTrouble("cometd.js is missing on this server. Install Node and npm, then run `make setup-pages`.");
     find("door").hidden = true;
 } else {
     listen();

@@ -1,4 +1,4 @@
-// The rooms that somebody is in, as the page has them: what was said, who is there, what is new.
+// The user's rooms as the page shows them: messages, members, unread counts.
 import {Typing} from "./typing.js";
 import * as view from "./view.js";
 
@@ -19,7 +19,7 @@ export class Rooms {
         [this.#onPick, this.#onLeave] = [onPick, onLeave];
     }
 
-    /** The one that is looked at. */
+    /** The room that is shown. */
     get current() {
         return this.#current;
     }
@@ -35,7 +35,7 @@ export class Rooms {
         this.#typing.end(line.from);
     }
 
-    /** A line came once more. */
+    /** A line was redelivered. */
     again(id, count) {
         const seen = this.#transcript.find(id);
         if (seen !== undefined) {
@@ -60,7 +60,7 @@ export class Rooms {
         this.draw();
     }
 
-    /** What was said in a room is not there for who leaves it. */
+    /** Leaving a room removes its transcript. */
     forget(room) {
         this.#transcript.forget(room);
         this.#unread.delete(room);

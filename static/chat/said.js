@@ -1,4 +1,4 @@
-// What the chat reads in data that anybody may have published, whatever its form.
+// Reads chat messages from data that anybody may have published, in any form.
 import {textOf} from "../text.js";
 
 const LONGEST_NAME = 63;
@@ -6,17 +6,17 @@ const LONGEST_ID = 100;
 const MOST_NAMED = 500;
 
 export const nameOf = (value) => textOf(value, LONGEST_NAME);
-/** Undefined where there is none. */
+/** Undefined if there is none. */
 export const idOf = (data) => (data?.id === undefined ? undefined : textOf(data.id, LONGEST_ID));
 const countOf = (value) => (Number.isSafeInteger(value) && value > 0 ? value : 0);
 const listOf = (value) => (Array.isArray(value) ? value : []);
 
-/** The words of a message; of data that has none, the data. */
+/** The text of a message, or the data if they have no text. */
 export const wordsOf = (data) => textOf(data?.text ?? data);
 
 export const roomsOf = (data) => listOf(data?.rooms).map(nameOf);
 
-/** Who is in a room, and how many others. */
+/** The listed members of a room, and the number of others. */
 export const membersOf = (data) => ({
     others: countOf(data?.others),
     members: listOf(data?.members)

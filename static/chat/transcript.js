@@ -1,8 +1,8 @@
-// What was said in the rooms, as far as this page has seen it; it outlives a reload.
+// The messages of the rooms that this page has received; they survive a reload.
 import {keep, recall} from "../js/storage.js";
 
 const LONGEST = 200;
-// Of a line; who does not use this page can say more.
+// The longest stored line; other clients may send longer ones.
 const LONGEST_TEXT = 4000;
 
 /** Pairs of a room and its lines: rooms have names such as `constructor`, too. */
@@ -18,7 +18,7 @@ export class Transcript {
     constructor(storage, name) {
         [this.#storage, this.#name] = [storage, `holdfast.chat.${name}`];
         const kept = recall(storage, this.#name);
-        // Of another shape is what something else has written.
+        // Data of another form were stored by something else.
         this.#rooms = new Map(isTranscript(kept) ? kept : []);
     }
 
@@ -26,25 +26,25 @@ export class Transcript {
         return this.#rooms.get(room) ?? [];
     }
 
-    /** Adds a line; of one that is there only changes how often it came. What is there now. */
+    /** Adds a line, or updates the redelivery count of an existing one; returns the line. */
     put(room, line) {
         const lines = this.lines(room);
         const known = lines.find(({id}) => id === line.id);
         const kept = known ?? {...line, text: line.text?.slice(0, LONGEST_TEXT)};
         if (known !== undefined) {
-            // Nobody rewrites what another has said by using its id.
+            // Nobody can change another person's line by reusing its id.
             known.again = line.again;
         } else {
             lines.push(kept);
             lines.splice(0, lines.length - LONGEST);
             this.#rooms.set(room, lines);
         }
-        // Without room it is seen as long as the page lives: no reason to refuse what was said.
+        // If storage is full, the line lives as long as the page: no reason to refuse the message.
         this.#keep();
         return {line: kept, isNew: known === undefined};
     }
 
-    /** The room and the line of an id, if it was seen. */
+    /** The room and the line with this id, if there is one. */
     find(id) {
         for (const [room, lines] of this.#rooms) {
             const line = lines.find((each) => each.id === id);

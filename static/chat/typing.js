@@ -1,4 +1,4 @@
-// Who is typing: news that nobody needs a moment later.
+// Shows who is typing, for a moment.
 const LIFE_MS = 3000;
 
 export class Typing {
@@ -15,7 +15,7 @@ export class Typing {
         this.#onChange();
     }
 
-    /** What was typed has been said. */
+    /** The text was sent. */
     end(name) {
         this.#forget(name);
         this.#onChange();

@@ -1,4 +1,4 @@
-// What is on the page. Whatever comes from elsewhere becomes text, never markup.
+// The elements of the page. Data from others become text, never markup.
 const STATES = new Map([["here", "here"], ["away", "away"], ["held", "held back"]]);
 const MOODS = new Map([["here", "good"], ["held", "warn"]]);
 const find = (id) => document.getElementById(id);
@@ -10,7 +10,7 @@ function make(name, className, ...children) {
     return element;
 }
 
-/** A colour of its own for every name. */
+/** A colour for each name. */
 function hue(name) {
     const sum = [...name].reduce((value, letter) => (value * 31 + letter.codePointAt(0)) % 360, 7);
     return String((sum * 137) % 360);
@@ -55,7 +55,7 @@ function lineItem(line) {
     return item;
 }
 
-/** Who reads the end goes on reading the end; who has scrolled back is left there. */
+/** Keeps the end in view, unless the reader has scrolled back. */
 function atItsEnd(scroller, change) {
     const isAtEnd = scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < 60;
     change();
@@ -68,7 +68,7 @@ export function drawLines(lines) {
     atItsEnd(find("log"), () => find("lines").replaceChildren(...lines.map(lineItem)));
 }
 
-/** Adds a line, or draws it anew. */
+/** Adds a line, or redraws it. */
 export function drawLine(line) {
     const list = find("lines");
     const known = [...list.children].find(({dataset}) => dataset.id === line.id);
@@ -85,7 +85,7 @@ export function drawTitle(room) {
     find("talk-title").textContent = room;
 }
 
-/** What waits on this page; with it, unless the browser keeps it. */
+/** Shows the unsent messages; without storage they are lost with the page. */
 export function drawUnsent(texts, isKept) {
     const items = texts.map((text) => make("li", "", badge("not sent yet", "warn"), ` ${text}`));
     find("unsent").replaceChildren(...items);
@@ -101,7 +101,7 @@ export function drawRooms(rooms, {current, unread, onPick, onLeave}) {
         if (unread.get(room) > 0) {
             pick.append(badge(`${unread.get(room)} new`, "good"));
         }
-        // Who leaves the last room leaves the chat.
+        // Leaving the last room means leaving the chat.
         return make("li", "room", pick, ...(rooms.length > 1 ? [leaveButton(room, onLeave)] : []));
     });
     find("rooms").replaceChildren(...items);
@@ -127,7 +127,7 @@ export function drawMembers(members, others) {
     find("members").replaceChildren(...items, ...rest);
 }
 
-/** To whom something can be said; who was chosen stays chosen. */
+/** Updates the list of people to write to, and keeps the selection. */
 export function drawReceivers(names) {
     const select = find("to");
     const chosen = select.value;
@@ -149,7 +149,7 @@ export function showState(text, kind) {
     state.className = `state ${kind}`;
 }
 
-/** A sentence at the top, perhaps with something to do about it; none hides it. */
+/** A sentence at the top, optionally with an action; without text it is hidden. */
 export function showTrouble(text, action, onAction) {
     const trouble = find("trouble");
     trouble.hidden = !text;
@@ -169,13 +169,13 @@ export function focusText() {
     find("text").focus();
 }
 
-/** On a phone one part is seen at a time. */
+/** On a phone, the page shows one part at a time. */
 export function showView(name) {
     find("room").dataset.view = name;
     for (const button of find("views").children) {
         button.setAttribute("aria-pressed", String(button.dataset.view === name));
     }
-    // What came while nobody saw it could not be scrolled to.
+    // Hidden parts cannot scroll, so scroll to new lines now.
     for (const scroller of [find("log"), find("wire")]) {
         scroller.scrollTop = scroller.scrollHeight;
     }

@@ -1,4 +1,4 @@
-// An extension that shows what passes on the wire: registered first, it sees what really passes.
+// An extension that shows the messages on the wire. Registered first, it sees them as they are sent.
 const MOST = 150;
 const LONGEST_QUOTE = 80;
 const LONGEST_JSON = 20_000;
@@ -15,7 +15,7 @@ const verdict = ({seq, state, errorCode}) => [
     errorCode ? "bad" : "good",
 ];
 
-/** What is worth seeing of a message, each with the kind of its badge. */
+/** The notable parts of a message, each with the kind of its badge. */
 function* badges(message, isSent) {
     const ack = message.ext?.ack;
     const delivery = message.ext?.delivery ?? {};

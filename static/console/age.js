@@ -1,9 +1,9 @@
-// Of when it is what a page shows: said as soon as something newer should have come and has not.
+// The age of what a page shows: reported as soon as newer data are overdue.
 import {time} from "./format.js";
 
-// How long an answer may take before what it should renew counts as old.
+// How long a refresh may take before the shown data count as old.
 export const LATE_MS = 5000;
-const SILENCE = "Nothing new has come from the server.";
+const SILENCE = "The server has sent nothing new.";
 
 export class Age {
     #at;
@@ -11,46 +11,46 @@ export class Age {
     #why = "";
     #isMade = false;
 
-    /** `say` gets what is to be read above the page: nothing, while the page is of now. */
+    /** `say` gets the line to show above the page: empty while the data are current. */
     constructor(say) {
         this.say = say;
         this.begin();
     }
 
-    /** Another page is asked for. */
+    /** Another page is loading. */
     begin() {
         this.#isMade = false;
         this.#know(Date.now(), LATE_MS);
     }
 
-    /** The page is there. What nobody renews does not grow old. */
+    /** The page has loaded. Data that are never refreshed do not become old. */
     made() {
         if (!this.#isMade) {
             this.news();
         }
     }
 
-    /** What is shown is of that moment; something newer is due so long after it. */
+    /** The data are of this moment; newer data are due after this time. */
     news(withinMs = Infinity, at = Date.now()) {
         this.#isMade = true;
         this.#know(at, withinMs);
     }
 
-    /** Something newer is due so long from now. */
+    /** Newer data are due within this time from now. */
     expect(withinMs) {
         this.#due = Date.now() + withinMs;
     }
 
-    /** What should have been renewed was not. */
+    /** A refresh has failed. */
     failed({message}) {
         this.#why = message;
         this.check();
     }
 
-    /** Time has passed. */
+    /** Check whether newer data are overdue. */
     check() {
         const isOld = this.#why || Date.now() > this.#due;
-        this.say(isOld ? `${this.#why || SILENCE} What is shown here is of ${time(this.#at)}.` : "");
+        this.say(isOld ? `${this.#why || SILENCE} The page shows the state of ${time(this.#at)}.` : "");
     }
 
     #know(at, withinMs) {

@@ -1,4 +1,4 @@
-// The administration over HTTP. The token is in a header, and nowhere else.
+// The administration over HTTP. Requests carry the token in a header only.
 import {parse} from "./json.js";
 
 const ROOT = new URL("../admin/api/v1/", location.href);
@@ -18,7 +18,7 @@ export class Api {
     }
 
     async get(path, query = {}) {
-        // Nobody says that a connection died while a laptop slept.
+        // A connection that died while a laptop slept reports no error.
         const response = await this.#ask("GET", path, {query, signal: AbortSignal.timeout(PATIENCE_MS)});
         return parse(await response.text());
     }
@@ -54,5 +54,5 @@ const PATIENCE_MS = 30_000;
 const LINES = "application/x-ndjson";
 const json = (value) => ({body: JSON.stringify(value), type: "application/json"});
 
-/** The path of something with a name that may have any letter in it. */
+/** Makes a path from a name with any characters. */
 export const path = (...parts) => parts.map(encodeURIComponent).join("/");

@@ -1,10 +1,10 @@
-// Who changed what, and what became of it.
+// The audit: who changed what, with the result.
 import {h, known} from "./dom.js";
 import {time} from "./format.js";
 import {badge, json, mono, parts} from "./parts.js";
 
 export async function show(app) {
-    const found = await parts(app, "Changes, the latest first", [
+    const found = await parts(app, "Changes, latest first", [
         ["When", (entry) => time(entry.time)],
         ["Who", ({who}) => who],
         ["What", ({action}) => mono(action)],
@@ -12,6 +12,6 @@ export async function show(app) {
         ["Outcome", ({outcome}) => badge(outcome, outcome === "ok" ? "good" : "bad")],
         ["Details", ({detail}) => (Object.keys(detail).length
             ? h("details", {}, h("summary", {}, "show"), json(detail)) : "")],
-    ], (cursor, limit) => app.api.get("audit", known({cursor, limit})), "Nobody has changed anything yet.");
+    ], (cursor, limit) => app.api.get("audit", known({cursor, limit})), "No changes yet.");
     return [h("h1", {}, "Audit"), found];
 }

@@ -1,4 +1,4 @@
-// Dead letters as files: taken away, and brought here from elsewhere.
+// Export and import of dead letters as files.
 import {h} from "./dom.js";
 import {count, many} from "./format.js";
 import {ask, facts} from "./parts.js";
@@ -9,14 +9,14 @@ export async function take(app, chosen) {
     const url = URL.createObjectURL(await app.api.blob("dead-letters/export", chosen));
     h("a", {href: url, download: FILE}).click();
     setTimeout(() => URL.revokeObjectURL(url));
-    app.tell("The export is among your downloads.");
+    app.tell("The export is in your downloads.");
 }
 
-/** Asks for a file, and tells what became of each of its lines. */
+/** Asks for a file, imports it, and shows the result for each line. */
 export async function bring(app) {
     const given = await ask({
         title: "Import dead letters",
-        text: "From an export, of this server or of another one. A letter that is here already is left as it is.",
+        text: "Use an export of this or another server. Letters that already exist stay unchanged.",
         fields: [{name: "file", label: "File with JSON lines", type: "file", accept: ".ndjson,.jsonl", required: true}],
         yes: "Import",
     });
@@ -29,10 +29,10 @@ export async function bring(app) {
 
 const outcome = ({imported, repeated, refused, refusals}) => h("div", {class: "plan"},
     facts([
-        ["new here", count(imported)],
-        ["here already", count(repeated)],
+        ["imported", count(imported)],
+        ["already present", count(repeated)],
         ["refused", count(refused)],
     ]),
-    refusals.length > 0 && h("ul", {class: "plain small", tabindex: 0, "aria-label": "What was refused"},
+    refusals.length > 0 && h("ul", {class: "plain small", tabindex: 0, "aria-label": "Refused lines"},
         refusals.map(({line, text}) => h("li", {class: "state bad"}, `Line ${count(line)}: ${text}`))),
-    refused > refusals.length && h("p", {class: "faint small"}, "These are the first of them."));
+    refused > refusals.length && h("p", {class: "faint small"}, "Only the first ones are listed."));

@@ -1,15 +1,15 @@
-// Small charts, drawn by hand: lines that move, and bars that stand.
+// Small SVG charts: lines of live figures, and bars.
 import {h, s, say} from "./dom.js";
 
 const WIDTH = 320;
 const HEIGHT = 72;
 const POINTS = 120;
 
-/** The latest numbers of one or two lines, two minutes of them, with what they are now. */
+/** One or two lines for the last two minutes, with their present values. */
 export class LiveChart {
     #lines = new Map();
 
-    /** `series` are `{name, kind}`; `show` makes a text of a number. */
+    /** `series` are `{name, kind}`; `show` formats a number. */
     constructor(title, series, show, note = "") {
         this.show = show;
         const legend = series.map(({name, kind}) => {
@@ -32,7 +32,7 @@ export class LiveChart {
         this.top = this.element.querySelector(".top");
     }
 
-    /** One more point for each line; null where nothing is known. */
+    /** Adds a point to each line; null means no value. */
     add(values) {
         for (const [name, value] of Object.entries(values)) {
             const line = this.#lines.get(name);
@@ -60,13 +60,13 @@ export class LiveChart {
     }
 }
 
-/** The next round number: one, two or five, and zeros. */
+/** The next round number: 1, 2 or 5 times a power of ten. */
 function nice(most) {
     const power = 10 ** Math.floor(Math.log10(most || 1));
     return [1, 2, 5, 10].map((step) => step * power).find((step) => step >= most) ?? 1;
 }
 
-/** How many there were in each of some equal times, the latest at the right. */
+/** Bars for the counts of equal intervals, the latest at the right. */
 export function bars(values, label) {
     const most = Math.max(...values, 1);
     const box = {viewBox: `0 0 ${values.length * 5} 30`, class: "bars", preserveAspectRatio: "none", role: "img", "aria-label": label};

@@ -1,12 +1,11 @@
-// Dead letters: by what went wrong, one by one, and what can be done with them.
+// The page of dead letters: its groups by cause, the latest letters, and import.
 import {bars} from "./charts.js";
 import {at, h} from "./dom.js";
 import {count, many} from "./format.js";
 import {letter} from "./letter.js";
 import {letters} from "./letters.js";
-import {badge, mono, when} from "./parts.js";
+import {badge, live, mono, when} from "./parts.js";
 import {remark} from "./remarks.js";
-import {renewChildren} from "./renew.js";
 
 export function show(app, [what, id], chosen) {
     if (what === "letters") {
@@ -15,23 +14,18 @@ export function show(app, [what, id], chosen) {
     return what === "letter" ? letter(app, id) : groups(app);
 }
 
-async function groups(app) {
-    const look = async () => drawn(await app.api.get("dead-letters/groups", {limit: 50}));
-    const page = h("div", {class: "contents"}, await look());
-    app.keepFresh(async () => renewChildren(page, await look()));
-    return page;
-}
+const groups = (app) => live(app, () => app.api.get("dead-letters/groups", {limit: 50}), drawn);
 
 function drawn({items, total}) {
     const hidden = total - items.reduce((sum, each) => sum + each.count, 0);
     return [
         h("h1", {}, "Dead letters ", badge(count(total), total ? "warn" : "good")),
-        h("p", {}, h("a", {href: at("dead", "letters")}, "All of them, one by one"),
+        h("p", {}, h("a", {href: at("dead", "letters")}, "All dead letters"),
             h("span", {class: "faint"}, " – below, what failed alike is together.")),
         items.length ? h("ul", {class: "groups"}, items.map(group))
-            : h("p", {class: "card panel faint"}, "There are none: whatever was accepted was delivered, or waits."),
-        hidden > 0 && h("p", {class: "faint"}, `${count(hidden)} more are in smaller groups.`),
-    ].filter(Boolean);
+            : h("p", {class: "card panel faint"}, "No dead letters: every accepted message was delivered or is waiting."),
+        hidden > 0 && h("p", {class: "faint"}, `Smaller groups hold ${count(hidden)} more.`),
+    ];
 }
 
 function group(each) {
@@ -40,7 +34,7 @@ function group(each) {
         h("div", {class: "what"},
             h("h2", {}, h("a", {href: at("dead", "letters", {fingerprint: each.fingerprint})}, mono(each.channel))),
             h("p", {}, mono(each.code)),
-            h("p", {class: "faint"}, each.reason),
+            each.reason && h("p", {class: "faint"}, `Latest reason: ${each.reason}`),
             each.remark && remark(each.remark)),
         h("div", {class: "over-time"},
             bars(each.hours, `${count(sum)} in the last 24 hours`),

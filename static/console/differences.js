@@ -1,7 +1,7 @@
-// How two values differ, line by line.
+// The differences between two texts, line by line.
 const MOST_LINES = 400;
 
-/** Lines of both as `[sign, text]`: "-" only the first has, "+" only the second. */
+/** The lines of both as `[sign, text]`: "-" is only in the first, "+" only in the second. */
 export function differences(first, second) {
     const [a, b] = [lines(first), lines(second)];
     const common = lengths(a, b);
@@ -23,7 +23,7 @@ export function differences(first, second) {
 
 const lines = (value) => JSON.stringify(value, null, 2).split("\n").slice(0, MOST_LINES);
 
-/** How many lines the rests from each pair of places have in common, in order. */
+/** The length of the longest common subsequence, for each pair of starting lines. */
 function lengths(a, b) {
     const table = Array.from({length: a.length + 1}, () => new Uint16Array(b.length + 1));
     for (let i = a.length - 1; i >= 0; i -= 1) {

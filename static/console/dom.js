@@ -1,18 +1,18 @@
-// Elements from names and texts. Texts stay texts: nothing here, or anywhere, reads HTML.
+// Makes elements. Text is always set as text: the console never parses HTML.
 const SVG = "http://www.w3.org/2000/svg";
 
-/** `h("a", {href, class, onclick}, "text", child, …)`; what is null or false is left out. */
+/** `h("a", {href, class, onclick}, "text", child, …)`; null and false are left out. */
 export const h = (name, given, ...children) =>
     fill(document.createElement(name), given, children);
 
-/** The same for what is drawn. */
+/** The same for SVG. */
 export const s = (name, given, ...children) =>
     fill(document.createElementNS(SVG, name), given, children);
 
 function fill(element, given, children) {
     for (const [name, value] of Object.entries(given ?? {})) {
         if (name.startsWith("on")) {
-            element.addEventListener(name.slice(2), value);
+            element[name] = value;
         } else if (value !== null && value !== undefined && value !== false) {
             element.setAttribute(name, value === true ? "" : String(value));
         }
@@ -23,20 +23,20 @@ function fill(element, given, children) {
 
 const isThere = (child) => child !== null && child !== undefined && child !== false;
 
-/** Only what is new is written, and so read aloud. */
+/** Sets the text only if it changes, because screen readers read changes aloud. */
 export function say(element, text) {
     if (element.textContent !== text) {
         element.textContent = text;
     }
 }
 
-/** Addresses within the console: every part is a name that somebody else may have chosen. */
+/** An address within the console; every part is encoded, because users choose names. */
 export function at(...parts) {
     const query = typeof parts.at(-1) === "object" ? new URLSearchParams(known(parts.pop())) : "";
     const path = parts.map(encodeURIComponent).join("/");
     return `#/${path}${String(query) && `?${query}`}`;
 }
 
-/** Without what is empty. */
+/** The object without empty values. */
 export const known = (fields) =>
     Object.fromEntries(Object.entries(fields).filter(([, v]) => v !== "" && v !== null && v !== undefined));

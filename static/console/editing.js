@@ -1,54 +1,46 @@
-// A dead letter goes out with other data: as a new message, while the letter stays what it was.
+// Replays a dead letter with other data: as a new message; the letter does not change.
 import {parse} from "./json.js";
 import {differences} from "./differences.js";
-import {at, h} from "./dom.js";
-import {planned} from "./letters.js";
+import {h} from "./dom.js";
+import {preview} from "./letters.js";
 import {ask} from "./parts.js";
 
 const MOST_BYTES = 64 * 1024;
 
-/** First how it would go, then whether it shall. */
 export async function edit(app, letter) {
+    const {to} = app.requests.body("ReplayOptions");
     const given = await ask({
-        title: "Send it with other data",
-        text: "It goes out as a new message; this letter is kept, and both know of each other.",
+        title: "Edit and send",
+        text: "Holdfast sends a new message and keeps this letter. Each refers to the other.",
         fields: [
-            {name: "data", label: "Data, as JSON", rows: 14, class: "mono", required: true,
+            {name: "data", label: "Data (JSON)", rows: 14, class: "mono", required: true,
                 value: JSON.stringify(letter.data, null, 2), check: problem},
-            {name: "to", label: "To this session (else to its own)", placeholder: letter.receiver},
+            {...to, label: `${to.label} (default: the original receiver)`, placeholder: letter.receiver},
         ],
-        yes: "Show what would happen",
+        yes: "Preview",
     });
-    if (!given) {
-        return;
-    }
-    const data = parse(given.data);
-    const options = {edit: {data}, ...(given.to && {to: given.to})};
-    const wanted = {filter: {ids: [letter.id]}, options};
-    const plan = await app.api.post("replays", {...wanted, dry_run: true});
-    const text = h("div", {class: "plan"}, planned(plan), difference(letter.data, data));
-    const isPossible = plan.total > plan.skipped;
-    const yes = isPossible ? "Send it" : "Understood";
-    if (await ask({title: isPossible ? "Send this instead?" : "It cannot be sent", text, yes}) && isPossible) {
-        const {id} = await app.api.post("replays", {...wanted, dry_run: false});
-        location.hash = at("replays", id);
+    if (given) {
+        const {data: text, ...options} = given;
+        const data = parse(text);
+        const wanted = {filter: {ids: [letter.id]}, options: {...options, edit: {data}}};
+        await preview(app, wanted, () => "Send the edited message?", "Send", difference(letter.data, data));
     }
 }
 
-/** What is wrong with this as data; nothing, if nothing is. */
+/** The error in the data; empty if they are valid. */
 export function problem(text) {
     if (new Blob([text]).size > MOST_BYTES) {
-        return "These are more than 64 KiB.";
+        return "The data exceeds 64 KiB.";
     }
     try {
         parse(text);
         return "";
     } catch (error) {
-        return `This is no JSON: ${error.message}`;
+        return `The data is not valid JSON: ${error.message}`;
     }
 }
 
-/** Line by line: what only the one before has, and what only the other has. */
+/** The differences between the old and the new data, line by line. */
 export const difference = (before, after) => lined(differences(before, after));
 
 export const lined = (lines) => h("div", {class: "difference mono", tabindex: 0, role: "region", "aria-label": "Difference"},

@@ -1,11 +1,11 @@
-// What the server tells of itself comes over Holdfast itself: Bayeux with acknowledgements, through
-// a door that each request opens with the token.
+// Live figures and alerts over Bayeux with acknowledgements. Each request to the console's own path
+// carries the token.
 const FIGURES = "/sys/figures";
 const ALERT = "/sys/alert";
 const PATIENCE_MS = 2000;
-// How long an answer may take beyond the time for which a connect is held.
+// How long a reply may take beyond the timeout of a held connect.
 const GRACE_MS = 15_000;
-// Events whose ids are remembered, for a batch may be given again.
+// The number of event ids that are remembered, because a batch may be redelivered.
 const REMEMBERED = 1000;
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
@@ -18,14 +18,14 @@ export class Feed {
     #isLeaving = false;
     #heard = new Set();
 
-    /** `hear` gets each reading, `alert` what the server warns of, `state` whether they come. */
+    /** `hear` gets each reading, `alert` each alert, and `state` whether readings arrive. */
     constructor(url, token, {hear, alert, state}) {
         Object.assign(this, {url, token, state});
         this.listeners = new Map([[FIGURES, hear], [ALERT, alert]]);
         this.#begin();
     }
 
-    /** Lives until it leaves. */
+    /** Runs until `leave` is called. */
     async run() {
         while (!this.#isLeaving) {
             try {
@@ -65,7 +65,7 @@ export class Feed {
         this.#isListening = true;
     }
 
-    /** Says which batch came last, and waits for the next one. */
+    /** Acknowledges the last batch and waits for the next one. */
     async #connect() {
         const connect = {channel: "/meta/connect", connectionType: "long-polling"};
         const [reply] = await this.#send([{...connect, ext: {ack: this.#batch}}]);
@@ -79,21 +79,21 @@ export class Feed {
             if (this.#advice.reconnect !== "retry") {
                 this.#begin();
             }
-            throw new Error(reply?.error ?? "The server gave no answer.");
+            throw new Error(reply?.error ?? "The server did not answer.");
         }
         return reply;
     }
 
-    /** Sends messages; returns their replies. Events that come along are heard. */
+    /** Sends messages; returns their replies. Events in the same response are passed to `hear`. */
     async #send(messages, options) {
         const sent = messages.map((each) => ({...each, id: String(++this.#lastId), clientId: this.#clientId}));
         const headers = {"Content-Type": "application/json", Authorization: `Bearer ${this.token}`};
-        // After a sleep, or another network, nobody says that a connection is dead.
+        // After a sleep or a change of network, a dead connection reports no error.
         const signal = AbortSignal.timeout((this.#advice.timeout ?? 0) + GRACE_MS);
         const request = {method: "POST", headers, body: JSON.stringify(sent), signal, ...options};
         const response = await fetch(this.url, request).catch(() => null);
         if (!response?.ok) {
-            throw new Error(response ? `HTTP ${response.status}` : "not reached");
+            throw new Error(response ? `HTTP ${response.status}` : "unreachable");
         }
         const received = await response.json();
         received.forEach((each) => this.#hear(each));

@@ -1,4 +1,4 @@
-// Numbers and times as people read them.
+// Formats numbers and times for people.
 const whole = new Intl.NumberFormat(undefined, {maximumFractionDigits: 0});
 const exact = new Intl.NumberFormat(undefined, {maximumFractionDigits: 1});
 const short = new Intl.NumberFormat(undefined, {notation: "compact", maximumFractionDigits: 1});
@@ -23,7 +23,7 @@ export function ago(ms, now = Date.now()) {
     return relative.format(Math.round(passed / size), unit);
 }
 
-/** Microseconds, in the unit that fits. */
+/** Formats microseconds in a suitable unit. */
 export function span(us) {
     if (us === null || us === undefined) {
         return "–";
@@ -34,7 +34,7 @@ export function span(us) {
     return us < 1_000_000 ? `${(us < 10_000 ? exact : whole).format(us / 1000)} ms` : lasting(us / 1000);
 }
 
-/** Milliseconds as the largest two units. */
+/** Formats milliseconds with the two largest units. */
 export function lasting(ms) {
     if (ms < 1000) {
         return `${whole.format(ms)} ms`;
@@ -61,5 +61,5 @@ export function bytes(n) {
     return `${exact.format(n)} ${units[place]}`;
 }
 
-/** The time of day with microseconds, which tell one step of a message from the next. */
+/** The time of day with microseconds, because the steps of a message follow quickly. */
 export const precise = (us) => `${clock.format(us / 1000)}.${String(us % 1_000_000).padStart(6, "0")}`;

@@ -1,32 +1,35 @@
-// What a page shows is asked for again and again, as long as somebody may see it.
+// Refreshes what a page shows, while the page is visible.
 import {LATE_MS} from "./age.js";
 
 const SOON_MS = 3000;
 const SELDOM_MS = 60_000;
-// So much longer than an answer takes is the time between two.
+// The pause between refreshes, as a multiple of the time that the last one took.
 const SHARE = 20;
 
 export class Freshness {
     #runs = [];
     #timer;
     #isAsking = false;
+    #soonMs = SOON_MS;
 
-    /** The `age` of the page learns of each round: that one begins, and how it ended. */
+    /** Reports to `age` when a round begins and how it ends. */
     constructor(age) {
         this.age = age;
         document.addEventListener("visibilitychange", () => this.#seen());
     }
 
-    /** Asks again for something of this page. */
-    add(run) {
+    /** Adds something to refresh on this page; it may ask to be refreshed sooner. */
+    add(run, soonMs = SOON_MS) {
         this.#runs.push(run);
+        this.#soonMs = Math.min(this.#soonMs, soonMs);
         this.age.news(SOON_MS + LATE_MS);
-        this.#later(SOON_MS);
+        this.#later(this.#soonMs);
     }
 
-    /** Another page is shown. */
+    /** Stops, because another page is shown. */
     clear() {
         this.#runs = [];
+        this.#soonMs = SOON_MS;
         clearTimeout(this.#timer);
     }
 
@@ -41,7 +44,7 @@ export class Freshness {
         }
     }
 
-    /** While something is selected the page stands still; one that is not seen waits until it is. */
+    /** Waits while text is selected, and until the page is visible. */
     async #round() {
         if (document.hidden || this.#isAsking) {
             return;
@@ -56,7 +59,7 @@ export class Freshness {
             failure = await Promise.all(runs.map((run) => run())).then(() => null, (error) => error);
             this.#isAsking = false;
         }
-        const pause = Math.min(SELDOM_MS, Math.max(SOON_MS, SHARE * (performance.now() - begun)));
+        const pause = Math.min(SELDOM_MS, Math.max(this.#soonMs, SHARE * (performance.now() - begun)));
         if (runs === this.#runs) {
             this.#tell(failure, stands, pause + LATE_MS);
         }

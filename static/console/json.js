@@ -1,6 +1,6 @@
-// Data as it was published.
+// JSON of published data.
 
-/** JSON whose large integers stay as they are written, where the browser can do that. */
+/** Formats JSON; large integers keep all their digits if the browser supports it. */
 export const parse = (text) => JSON.parse(text, (_, value, context) =>
     (Number.isInteger(value) && !Number.isSafeInteger(value) && context?.source && JSON.rawJSON
         ? JSON.rawJSON(context.source) : value));

@@ -1,4 +1,4 @@
-// The console: signs in, knows its pages, and shows the one that the address names.
+// The console: signs in, and shows the page that the address names.
 import {keep, recall, storageOf} from "../js/storage.js";
 import {Age, LATE_MS} from "./age.js";
 import {Api} from "./api.js";
@@ -6,6 +6,7 @@ import {at, h, say} from "./dom.js";
 import {Feed} from "./feed.js";
 import {Freshness} from "./freshness.js";
 import {badge} from "./parts.js";
+import {Requests} from "./requests.js";
 import {signIn} from "./sign_in.js";
 import {show as audit} from "./audit.js";
 import {show as channels} from "./channels.js";
@@ -29,15 +30,15 @@ const PAGES = new Map(Object.entries({
 const TOKEN = "holdfast.token";
 const NAME = "holdfast.operator";
 const SHOWN_MS = 6000;
-// Readings of the figures, one a second at most.
+// Readings of the live figures, at most one a second.
 const KEPT = 121;
-// A reading is late when so many times the time between the last two has passed.
+// A reading is late after this multiple of the time between the last two.
 const GAPS = 3;
 const CHECK_MS = 1000;
-// What the server warned of, and that is not yet forgotten.
+// The latest alerts.
 const ALERTS = 10;
 
-// Where the browser keeps nothing the token lasts as long as the page.
+// If the browser forbids storage, the token lasts as long as the page.
 const tab = storageOf("sessionStorage");
 const browser = storageOf("localStorage");
 
@@ -53,14 +54,12 @@ class App {
         expect: (withinMs) => this.#age.expect(withinMs),
         failed: (error) => this.#missed(error),
     });
-    // Of when the last reading is, and when the next one is due.
+    // When the last reading came, and when the next one is due.
     #heardAt = null;
     #readingDue = Date.now() + LATE_MS;
-    // What the present page must stop doing when it is left.
-    #leaving = [];
 
-    constructor(token, name, about) {
-        Object.assign(this, {about, name, isOperator: about.role === "operator", readings: [], alerts: []});
+    constructor(token, name, about, requests) {
+        Object.assign(this, {about, name, requests, isOperator: about.role === "operator", readings: [], alerts: []});
         this.api = new Api(token, name);
         this.#feed = new Feed(new URL("../admin/feed", location.href), token, {
             hear: (figures) => this.#hear(figures),
@@ -79,17 +78,16 @@ class App {
         return this.show();
     }
 
-    /** Each reading of the figures, until the page is left. */
+    /** Calls back with each reading until the page is left. */
     listen(hear) {
         this.#listeners.add(hear);
-        this.onLeave(() => this.#listeners.delete(hear));
         const at = this.#heardAt ?? Date.now();
         this.#age.news(Math.max(LATE_MS, this.#readingDue - at), at);
     }
 
     #hear(figures) {
         const now = Date.now();
-        // A server with many sessions takes its readings less often.
+        // A server with many sessions publishes readings less often.
         const withinMs = Math.max(LATE_MS, GAPS * (now - (this.#heardAt ?? now)));
         this.#heardAt = now;
         this.#readingDue = now + withinMs;
@@ -100,7 +98,7 @@ class App {
         }
     }
 
-    /** What is late is said, although nothing has failed. */
+    /** Reports a late reading, even if no request has failed. */
     #check() {
         this.#age.check();
         if (Date.now() > this.#readingDue) {
@@ -113,25 +111,9 @@ class App {
         this.#age.failed(error);
     }
 
-    /** Runs again and again while the page may be seen, for what it shows to stay true. */
-    keepFresh(run) {
-        this.#freshness.add(run);
-    }
-
-    /** Every so often, until the page is left; what fails is tried again. */
-    every(ms, run) {
-        let isLeft = false;
-        const ask = () => run().then(() => isLeft || this.#age.news(ms + LATE_MS), (error) => isLeft || this.#missed(error));
-        const timer = setInterval(() => document.hidden || ask(), ms);
-        this.#age.news(ms + LATE_MS);
-        this.onLeave(() => {
-            isLeft = true;
-            clearInterval(timer);
-        });
-    }
-
-    onLeave(run) {
-        this.#leaving.push(run);
+    /** Refreshes what the page shows while it is visible. */
+    keepFresh(run, soonMs) {
+        this.#freshness.add(run, soonMs);
     }
 
     tell(text, mood = "good") {
@@ -140,18 +122,24 @@ class App {
         setTimeout(() => notice.remove(), SHOWN_MS);
     }
 
+    /** Reports a change that was made, and refreshes the page. */
+    done(text) {
+        this.tell(text);
+        return this.show();
+    }
+
     #warn({kind, channel, reason}) {
         const text = `${kind}: ${channel}, ${reason}`;
         this.alerts = [{at: Date.now(), text}, ...this.alerts].slice(0, ALERTS);
         this.tell(text, "bad");
     }
 
-    /** The page of the present address, anew. */
+    /** Shows the page of the present address. */
     async show() {
         const here = location.hash;
         const {name, rest, chosen} = address(here);
         const [title, make] = PAGES.get(name) ?? PAGES.get("");
-        this.#leaving.splice(0).forEach((leave) => leave());
+        this.#listeners.clear();
         this.#freshness.clear();
         this.#age.begin();
         this.#mark(title);
@@ -159,7 +147,7 @@ class App {
             error.status === 401 && signOut();
             return [h("h1", {}, title), h("p", {class: "card panel state bad"}, error.message)];
         });
-        // Somebody may have gone on meanwhile.
+        // The user may have opened another page meanwhile.
         if (location.hash === here) {
             this.#age.made();
             this.#put(title, made);
@@ -192,7 +180,7 @@ class App {
 
     #showWho() {
         this.feedState = h("span", {class: "state feed"}, "connecting");
-        const role = badge(this.isOperator ? this.about.who : `${this.about.who}: looking only`);
+        const role = badge(this.isOperator ? this.about.who : `${this.about.who}: read only`);
         const leave = h("button", {type: "button", onclick: signOut}, "Sign out");
         find("#who").replaceChildren(this.feedState, role, leave);
     }
@@ -201,18 +189,18 @@ class App {
         const isLate = Date.now() > this.#readingDue;
         const isLive = isReached && !isLate;
         this.feedState.className = `state feed ${isLive ? "good" : "warn"}`;
-        this.feedState.title = isLive ? "Figures come every second." : why || "No figures have come for a while.";
+        this.feedState.title = isLive ? "Figures update every second." : why || "No figures have arrived lately.";
         say(this.feedState, isLive ? "live" : "no figures");
     }
 }
 
-/** Above the page, while that is older than it should be. */
+/** Shows a line above the page while its data are old. */
 function showAge(text) {
     find("#age").hidden = !text;
     say(find("#age"), text);
 }
 
-/** What an address names: a page, what of it, and what was chosen there. */
+/** Takes an address apart: the page, its object, and the filter. */
 function address(hash) {
     const [place, query] = hash.slice(2).split("?");
     const [name, ...rest] = place.split("/").map(plain);
@@ -232,17 +220,18 @@ function signOut() {
     location.reload();
 }
 
-/** Who has the token: the console; otherwise a form that asks for it. */
+/** Shows the console or, without a token, the form that asks for it. */
 async function begin(token, name) {
     if (!token) {
         return ask("");
     }
     try {
-        const about = await new Api(token, name).get("about");
-        await new App(token, name, about).start();
+        const api = new Api(token, name);
+        const [about, description] = await Promise.all([api.get("about"), api.get("openapi.json")]);
+        await new App(token, name, about, new Requests(description)).start();
     } catch (error) {
         error.status === 401 && tab?.removeItem(TOKEN);
-        ask(error.status === 401 ? "This token opens nothing here." : error.message);
+        ask(error.status === 401 ? "The server does not accept this token." : error.message);
     }
 }
 

@@ -1,4 +1,4 @@
-// Where is my message? In which queues, among the dead, and step by step what happened to it.
+// Where is my message? Its queues, its dead letters, and its steps in the journal.
 import {at, h} from "./dom.js";
 import {count, many, precise, span, time} from "./format.js";
 import {inOrder} from "./order.js";
@@ -11,17 +11,14 @@ const MOODS = new Map(Object.entries({
     acked: "good", written: "good", dead: "bad", refused: "bad", expired: "warn", discarded: "warn", returned: "warn",
 }));
 const WORDS = new Map([
-    ["acked", "acknowledged"], ["handed", "handed over"], ["redelivered", "handed over again"],
+    ["acked", "acknowledged"], ["handed", "handed over"], ["redelivered", "redelivered"],
 ]);
-const FORM = "[a-z0-9\\-]{1,32}-[0-9]{19}";
-// Parts of the journal that are read at one go.
+// Parts of the journal that are read before the page asks whether to continue.
 const PARTS = 20;
 
 export async function show(app, [id]) {
-    const form = chooser([{
-        name: "id", label: "Id of the message", placeholder: "holdfast-1763000000000000000",
-        pattern: FORM, required: true, class: "mono",
-    }], {id}, (asked) => (location.hash = at("messages", asked.id.trim())));
+    const field = {...app.requests.query("/messages/{id}").id, required: true, class: "mono"};
+    const form = chooser([field], {id}, (asked) => (location.hash = at("messages", asked.id)));
     const head = [h("h1", {}, "Where is my message?"), form];
     if (id === undefined) {
         return [...head, h("p", {class: "faint"},
@@ -40,10 +37,10 @@ function summed(trace, happenings, isWhole) {
 
 const queues = ({queues}) => card("In queues", queues.length
     ? h("ul", {class: "plain"}, queues.map((each) => h("li", {},
-        sessionLink(each.receiver), " ", badge(each.state === "handed" ? "in hands" : "waiting"), " ",
+        sessionLink(each.receiver), " ", badge(each.state === "handed" ? "in flight" : "waiting"), " ",
         each.held ? badge("held back", "warn") : "",
         h("span", {class: "faint small"}, ` ${many(each.attempts, "attempt")}`))))
-    : h("p", {class: "faint"}, "In none."));
+    : h("p", {class: "faint"}, "In no queue."));
 
 const letters = ({letters}) => card("Dead letters", letters.length
     ? h("ul", {class: "plain"}, letters.map((each) => h("li", {},
@@ -53,7 +50,7 @@ const letters = ({letters}) => card("Dead letters", letters.length
 function timeline(app, first, tell) {
     const list = h("ol", {class: "timeline"});
     const note = h("p", {class: "faint", role: "status"});
-    const more = h("button", {type: "button", hidden: true}, "Read on");
+    const more = h("button", {type: "button", hidden: true}, "Read more");
     let cursor = first.cursor;
     let all = [];
     const add = (happenings) => {
@@ -74,13 +71,13 @@ function timeline(app, first, tell) {
     });
     const told = () => {
         if (cursor !== null) {
-            return "There is more of the journal to be read.";
+            return "The journal has more to read.";
         }
         if (list.children.length) {
-            return "That is all that the journal tells. What the pipeline has fetched is in its reports.";
+            return "The journal has no more events. Events that the pipeline has ingested are in its reports.";
         }
-        return first.journal ? "The journal tells nothing of it: there never was such a message, or the pipeline has fetched what it told."
-            : "This server keeps no journal: with journal = true it would tell each step here.";
+        return first.journal ? "The journal has no events of this message: it never existed, or the pipeline has ingested its events."
+            : "This server keeps no journal. Set journal = true to see each step here.";
     };
     more.addEventListener("click", readOn);
     add(first.happenings);

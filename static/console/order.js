@@ -1,14 +1,14 @@
-// In which order the steps of a message are told. The journal is written by two, who look at the clock
-// at different moments of the same turn: within a copy, what follows from a step stands behind it.
+// The order of a message's steps. The journal has two sources, which read the clock at different
+// moments of the same turn; so within a copy, an effect is sorted behind its cause.
 const HANDED = {handed: 0, redelivered: 0};
 const ANSWERED = {refused: 1, returned: 1, acked: 1};
 const ENDED = {dead: 2, expired: 2, discarded: 2};
 const STAGES = new Map(Object.entries({...HANDED, ...ANSWERED, ...ENDED}));
 const RANKS = ["published", "replayed", "handed", "redelivered", "written", "refused", "returned"];
-// So far two moments of one turn may be from each other.
+// The longest time between two clock readings of one turn.
 const TURN_US = 1_000_000;
 
-/** The steps by their time, but none before what it follows from; that one's time is its own then. */
+/** Sorts steps by time, none before its cause; if necessary, it gets the time of its cause. */
 export function inOrder(steps) {
     const copies = new Map();
     const placed = steps.map((step, place) => ({step, place, at: step.at_us}));
@@ -23,12 +23,12 @@ export function inOrder(steps) {
 
 const rank = ({kind}) => (RANKS.includes(kind) ? RANKS.indexOf(kind) : RANKS.length);
 
-/** Gives each step of a copy the time of its cause, if all that can be its cause came a little later. */
+/** Gives each step of a copy the time of its cause, if all possible causes came a little later. */
 function settle(copy) {
     let life = 0;
     const byTime = copy.toSorted((a, b) => a.at - b.at);
     for (const each of byTime) {
-        // Each replay begins another one.
+        // Each replay begins another copy.
         life += each.step.kind === "replayed" ? 1 : 0;
         each.life = life;
     }

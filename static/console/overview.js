@@ -1,4 +1,4 @@
-// The first page: is all well, how much goes through, and where everything is.
+// The overview: what needs attention, throughput, and where all entries are.
 import {LiveChart} from "./charts.js";
 import {at, h} from "./dom.js";
 import {brief, count, lasting, many, rate, span} from "./format.js";
@@ -16,17 +16,17 @@ export async function show(app) {
 class Overview {
     #before = null;
     #charts = {
-        messages: new LiveChart("Messages a second", [{name: "published", kind: "one"}], rate),
-        deliveries: new LiveChart("Deliveries a second",
+        messages: new LiveChart("Messages per second", [{name: "published", kind: "one"}], rate),
+        deliveries: new LiveChart("Deliveries per second",
             [{name: "acknowledged", kind: "one"}, {name: "failed", kind: "two"}], rate),
-        latency: new LiveChart("From receipt to hand-over",
-            [{name: "half below", kind: "one"}, {name: "99 % below", kind: "two"}], span),
+        latency: new LiveChart("Latency from receipt to hand-over",
+            [{name: "p50", kind: "one"}, {name: "p99", kind: "two"}], span),
         queues: new LiveChart("In queues",
-            [{name: "waiting", kind: "one"}, {name: "in hands", kind: "two"}], brief),
+            [{name: "waiting", kind: "one"}, {name: "in flight", kind: "two"}], brief),
     };
     #verdict = h("section", {class: "verdict", "aria-label": "What needs attention"});
     #warnings = h("div", {class: "contents"});
-    #books = card("Where everything is");
+    #books = card("Accounting");
     #sessions = card("Sessions");
     #letters = card("Dead letters");
     #nodes = card("Nodes");
@@ -48,7 +48,7 @@ class Overview {
         this.#before = now;
         this.#judge(now, before);
         this.#show(now);
-        // Counts that fell are those of another life of the server.
+        // If counters fell, the server has restarted.
         if (before && now.time > before.time && now.started === before.started) {
             this.#draw(now, before);
         }
@@ -59,21 +59,21 @@ class Overview {
         this.#charts.messages.add({published: perSecond("published")});
         this.#charts.deliveries.add({acknowledged: perSecond("acked"), failed: perSecond("failed")});
         const {p50 = null, p99 = null} = now.latency ?? {};
-        this.#charts.latency.add({"half below": p50, "99 % below": p99});
-        this.#charts.queues.add({waiting: now.waiting, "in hands": now.handed});
+        this.#charts.latency.add({p50, p99});
+        this.#charts.queues.add({waiting: now.waiting, "in flight": now.handed});
     }
 
     #judge(now, before) {
         const problems = [
-            !now.store_available && ["bad", "The store cannot be reached: nothing durable is taken.", null],
+            !now.store_available && ["bad", "The store is unavailable: durable messages are refused.", null],
             now.unaccounted !== 0 && ["bad", `${many(now.unaccounted, "entry is", "entries are")} not accounted for.`, null],
             now.channels_held_back > 0 &&
-                ["bad", `${many(now.channels_held_back, "channel is", "channels are")} held back: nobody takes what comes.`, at("channels")],
+                ["bad", `${many(now.channels_held_back, "channel is", "channels are")} held back: no receiver accepts messages.`, at("channels")],
             dying(now, before),
             now.held_back > 0 &&
                 ["warn", `${many(now.held_back, "session is", "sessions are")} held back.`, at("sessions", {held: "true"})],
             now.polling > 0 &&
-                ["warn", `${many(now.polling, "session is", "sessions are")} awaited.`, at("sessions", {state: "POLLING"})],
+                ["warn", `${many(now.polling, "session is", "sessions are")} reconnecting.`, at("sessions", {state: "POLLING"})],
         ].filter(Boolean);
         const rows = problems.map(([mood, text, link]) =>
             h("p", {class: `state ${mood}`}, link ? h("a", {href: link}, text) : text));
@@ -83,7 +83,7 @@ class Overview {
 
     #show(now) {
         const {alerts} = this.app;
-        renewChildren(this.#warnings, alerts.length ? [card("Warned of since this page was opened",
+        renewChildren(this.#warnings, alerts.length ? [card("Warnings since this page was opened",
             h("ul", {class: "plain"}, alerts.map(({at: then, text}) => h("li", {}, text, " ", h("span", {class: "faint"}, when(then))))))] : []);
         const term = (name, value, sign) =>
             h("div", {class: "term"}, h("span", {class: "sign faint", "aria-hidden": "true"}, sign),
@@ -93,36 +93,36 @@ class Overview {
                 term("accepted", now.accepted, ""),
                 now.restored > 0 && term("restored", now.restored, "+"),
                 term("acknowledged", now.acked, "="),
-                term("waiting", now.waiting, "+"), term("in hands", now.handed, "+"),
+                term("waiting", now.waiting, "+"), term("in flight", now.handed, "+"),
                 term("dead", now.dead, "+"), term("expired", now.expired, "+"),
                 term("discarded", now.discarded, "+")),
             now.unaccounted === 0 ? badge("balanced", "good") : badge(`${count(now.unaccounted)} missing`, "bad"),
-            h("p", {class: "faint small"}, "Messages times receivers, since the server began. ",
-                now.restored > 0 ? "Restored is what it found in the store then. " : "",
-                now.oldest_ms === null ? "Nothing waits." : `What waits longest has waited ${lasting(now.oldest_ms)}.`),
+            h("p", {class: "faint small"}, "Messages times receivers, since the server started. ",
+                now.restored > 0 ? "Restored entries were in the store at that time. " : "",
+                now.oldest_ms === null ? "No message is waiting." : `The oldest waiting message is ${lasting(now.oldest_ms)} old.`),
         ]);
         replace(this.#sessions, [figures([
             ["living", now.sessions, at("sessions")],
             ["connected", now.connected],
-            ["named ones that are away", now.away],
-            ["awaited", now.polling, at("sessions", {state: "POLLING"})],
+            ["named, away", now.away],
+            ["reconnecting", now.polling, at("sessions", {state: "POLLING"})],
             ["held back", now.held_back, at("sessions", {held: "true"})],
-            ["kept in the store", now.durable],
+            ["durable", now.durable],
         ])]);
         replace(this.#letters, [figures([
             ["kept", now.letters, at("dead")],
-            ["of the last hour", now.letters_lately],
-            ["the oldest is here for", now.letters_oldest === null ? "–" : lasting(Math.max(0, now.time - now.letters_oldest))],
-            ["died since the server began", now.dead],
-            ["sent again", now.redelivered],
-            ["deliveries that failed", now.failed],
+            ["in the last hour", now.letters_lately],
+            ["age of the oldest", now.letters_oldest === null ? "–" : lasting(Math.max(0, now.time - now.letters_oldest))],
+            ["since the server started", now.dead],
+            ["redelivered", now.redelivered],
+            ["failed deliveries", now.failed],
         ])]);
         replace(this.#nodes, [
             h("p", {class: `state ${now.store_available ? "good" : "bad"}`}, h("strong", {}, now.node), " ",
                 h("span", {class: "faint"}, `version ${now.version}`)),
             figures([
                 ["up", lasting(now.time - now.started)],
-                ["connects held", now.connects_held],
+                ["held connects", now.connects_held],
                 ["channels and patterns", now.channels, at("channels")],
             ]),
         ]);
@@ -134,8 +134,8 @@ function dying(now, before) {
     if (!isNow && !now.letters_lately) {
         return null;
     }
-    const lately = now.letters_lately ? `${many(now.letters_lately, "message")} died in the last hour` : "Messages die";
-    return ["warn", `${lately}${isNow ? ", and it goes on" : ""}.`, at("dead")];
+    const lately = now.letters_lately ? `${many(now.letters_lately, "message")} died in the last hour` : "Messages are dying";
+    return ["warn", `${lately}${isNow ? ", and more are dying now" : ""}.`, at("dead")];
 }
 
 const figures = (rows) => h("dl", {class: "figures"}, rows.map(([name, value, link]) => {

@@ -1,5 +1,5 @@
-// What the pages of the console are made of.
-import {h, say} from "./dom.js";
+// Building blocks of the console's pages.
+import {h, known, say} from "./dom.js";
 import {ago, time} from "./format.js";
 import {renewChildren} from "./renew.js";
 
@@ -10,7 +10,7 @@ export const when = (ms) => h("time", {title: time(ms)}, ago(ms));
 export const mono = (text) => h("span", {class: "mono"}, text);
 export const json = (value) => h("pre", {class: "json", tabindex: 0}, JSON.stringify(value, null, 2));
 
-/** Names and what they mean; null values are left out. */
+/** A list of names and values; null values are left out. */
 export const facts = (rows) =>
     h("dl", {class: "facts"}, rows.filter(([, value]) => value !== null).map(([name, value]) =>
         h("div", {}, h("dt", {}, name), h("dd", {}, value))));
@@ -18,22 +18,41 @@ export const facts = (rows) =>
 export const card = (title, ...children) =>
     h("section", {class: "card panel"}, title && h("h2", {}, title), children);
 
-/** A table that becomes a list of cards where there is no room. Columns are `[name, cell, class]`. */
+/** A table, shown as cards on narrow screens. Columns are `[name, cell, class]`. */
 export function table(caption, columns) {
     const body = h("tbody");
     const head = columns.map(([name, , kind]) => h("th", {scope: "col", class: kind}, name));
     const element = h("table", {},
         h("caption", {class: "hidden"}, caption), h("thead", {}, h("tr", {}, head)), body);
     const row = (item) => h("tr", {"data-key": item.id ?? item.key ?? item.name}, columns.map(([name, cell, kind]) =>
-        h("td", {class: kind, "data-name": name}, cell(item))));
+        h("td", {class: kind, "data-name": name}, h("div", {}, cell(item)))));
     return {element, show: (items) => renewChildren(body, items.map(row))};
 }
 
-// Items that are asked for at one go; lists of more than the most are left as they are.
+/** A table below its title. */
+export function sheet(title, columns, items, nothing) {
+    const {element, show} = table(title, columns);
+    show(items);
+    return section(title, items.length ? element : h("p", {class: "faint empty"}, nothing));
+}
+
+export const section = (title, content) => h("section", {}, h("h2", {}, title),
+    h("div", {class: "card sheet", tabindex: 0, role: "region", "aria-label": title}, content));
+
+/** Draws what `look` returns, and refreshes it while the page is visible; it may ask for that sooner. */
+export async function live(app, look, draw, soonMs) {
+    const shown = h("div", {class: "contents"});
+    const again = async () => renewChildren(shown, [draw(await look())].flat().filter(Boolean));
+    await again();
+    app.keepFresh(again, soonMs);
+    return shown;
+}
+
+// Items of one request; lists with more items than the maximum do not refresh.
 const PART = 50;
 const MOST = 500;
 
-/** A list that comes in parts, and stays fresh: `ask(cursor, limit)` gives `{items, cursor}`. */
+/** A list that loads in parts and refreshes: `ask(cursor, limit)` returns `{items, cursor}`. */
 export async function parts(app, caption, columns, ask, nothing) {
     const {element, show} = table(caption, columns);
     const more = h("button", {type: "button", hidden: true}, "Show more");
@@ -51,7 +70,7 @@ export async function parts(app, caption, columns, ask, nothing) {
         more.hidden = cursor === null;
         none.hidden = items.length > 0 || cursor !== null;
         old.hidden = items.length <= MOST;
-        say(old, `A list as long as this is not renewed: it is of ${time(Date.now())}.`);
+        say(old, `Long lists do not update. This one is from ${time(Date.now())}.`);
         element.hidden = !items.length;
     };
     const further = async () => {
@@ -59,7 +78,7 @@ export async function parts(app, caption, columns, ask, nothing) {
         asked += 1;
         put([...items, ...part.items], part.cursor);
     };
-    // A part may have less than was asked for: what was found in so many parts takes so many again.
+    // A part may have fewer items than requested, so a refresh may need as many parts as before.
     const again = async () => {
         if (items.length > MOST) {
             return;
@@ -81,7 +100,7 @@ export async function parts(app, caption, columns, ask, nothing) {
     return h("div", {class: "list"}, old, h("div", {class: "card sheet"}, element, none), more);
 }
 
-/** Buttons that change something, or are for everybody; who may not use one is told why. */
+/** Buttons; those that change something are disabled for readers, with the reason. */
 export function actions(app, ...rows) {
     const buttons = rows.filter(Boolean).map(([text, run, kind = "", isForAll = false]) =>
         h("button", {type: "button", class: kind, onclick: guarded(app, run), disabled: !(app.isOperator || isForAll)}, text));
@@ -89,7 +108,7 @@ export function actions(app, ...rows) {
     return h("div", {class: "actions"}, buttons, why);
 }
 
-/** What fails is told. */
+/** Shows the error if the action fails. */
 export const guarded = (app, run) => async (about) => {
     try {
         await run(about);
@@ -99,18 +118,17 @@ export const guarded = (app, run) => async (about) => {
 };
 
 /**
- * Asks in a dialog; gives what was filled in, or null. Fields are `{name, label, …attributes}`; one with
- * `rows` has several lines, and `check` says what is wrong with its value.
+ * Asks in a dialog; returns the values, or null. Fields are those of `Requests`, or have the same form; a field
+ * with `rows` has several lines, and its `check` returns what is wrong with its value.
  */
 export function ask({title, text, fields = [], yes, no = "Cancel", kind = "primary"}) {
     return new Promise((resolve) => {
-        const inputs = fields.map(({label, ...given}) => h("label", {class: "field"}, label, entry(given)));
         const leave = no && h("button", {type: "button", onclick: () => dialog.close()}, no);
         const form = h("form", {onsubmit: (event) => {
             event.preventDefault();
-            given = Object.fromEntries(new FormData(form));
+            given = filledIn(form);
             dialog.close();
-        }}, h("h2", {id: "asked"}, title), text && h("div", {}, text), inputs,
+        }}, h("h2", {id: "asked"}, title), text && h("div", {}, text), fields.map(entry),
         h("div", {class: "actions"}, h("button", {class: kind}, yes), leave));
         const isWide = fields.some(({rows}) => rows > 5) || text instanceof Node;
         const dialog = h("dialog", {class: isWide ? "wide" : null, "aria-labelledby": "asked", onclose: () => {
@@ -123,28 +141,60 @@ export function ask({title, text, fields = [], yes, no = "Cancel", kind = "prima
     });
 }
 
-function entry({name, value = "", rows, check, ...given}) {
-    if (!rows) {
-        return h("input", {name, value, autocomplete: "off", ...given});
+/** Asks for confirmation, then acts. */
+export async function confirmed(question, run) {
+    if (await ask({kind: "danger", ...question})) {
+        await run();
     }
-    const area = h("textarea", {name, rows, spellcheck: "false", ...given}, value);
-    if (check) {
-        area.addEventListener("input", () => area.setCustomValidity(check(area.value)));
-    }
-    return area;
 }
 
-/** A form that chooses what a list has: it goes to the same page with what was filled in. */
-export function chooser(fields, chosen, go) {
-    const controls = fields.map(({name, label, options, ...given}) => {
-        const control = options
-            ? h("select", {name}, options.map(([value, shown]) =>
-                h("option", {value, selected: value === (chosen[name] ?? "")}, shown)))
-            : h("input", {name, value: chosen[name] ?? "", autocomplete: "off", spellcheck: "false", ...given});
-        return h("label", {class: "field"}, label, control);
-    });
+/**
+ * A filter form: it opens the same page with the values in its address. The fields after `first` are hidden until
+ * the user asks for them or they have values.
+ */
+export function chooser(fields, chosen, go, first = fields.length) {
+    const filled = fields.map((field) => ({...field, value: shownOf(field, chosen[field.name] ?? "")}));
+    const [open, folded] = [filled.slice(0, first), filled.slice(first)];
+    const isUsed = folded.some(({value}) => value !== "");
     return h("form", {class: "chooser", role: "search", onsubmit: (event) => {
         event.preventDefault();
-        go(Object.fromEntries(new FormData(event.target)));
-    }}, controls, h("button", {class: "primary"}, "Find"));
+        go(filledIn(event.target));
+    }}, open.map(entry), h("button", {class: "primary"}, "Find"),
+    folded.length > 0 && h("details", {open: isUsed},
+        h("summary", {}, "More conditions"), h("div", {class: "chooser"}, folded.map(entry))));
+}
+
+function entry({name, label, hint, value = "", options, rows, check, ...given}) {
+    const input = options ? h("select", {name, title: hint, ...given}, options.map(([each, shown]) =>
+        h("option", {value: each, selected: each === value}, shown)))
+        : rows ? h("textarea", {name, rows, spellcheck: "false", ...given}, value)
+            : h("input", {name, value, title: hint, autocomplete: "off", spellcheck: "false", ...given});
+    if (check) {
+        input.oninput = () => input.setCustomValidity(check(input.value));
+    }
+    return h("label", {class: "field"}, label, input);
+}
+
+/** The values by name, in the form that the server expects. */
+const filledIn = (form) => known(Object.fromEntries(
+    [...new FormData(form)].map(([name, value]) => [name, taken(form.elements[name].type, value)])));
+
+function taken(type, value) {
+    switch (value && type) {
+        case "number": return Number(value);
+        case "datetime-local": return new Date(value).getTime();
+        // Forms send CR LF as line ends.
+        case "textarea": return value.replaceAll("\r\n", "\n");
+        case "text": return value.trim();
+        default: return value;
+    }
+}
+
+/** Times are entered in the local time zone. */
+function shownOf({type}, value) {
+    if (type !== "datetime-local" || value === "") {
+        return value;
+    }
+    const ms = Number(value);
+    return new Date(ms - new Date(ms).getTimezoneOffset() * 60_000).toISOString().slice(0, 19);
 }

@@ -1,9 +1,8 @@
-// What is shown becomes like what came since, and whoever reads it is not disturbed.
+// Updates shown elements without disturbing their reader.
 
-/**
- * Makes `shown` like `fresh` and leaves alone what is the same: focus and what was opened stay.
- * Nothing in either may have listeners.
- */
+const LISTENERS = ["onclick", "onchange", "onsubmit"];
+
+/** Makes `shown` equal to `fresh` and changes only differences, so focus and open details stay. */
 export function renew(shown, fresh) {
     if (shown.nodeName !== fresh.nodeName) {
         shown.replaceWith(fresh);
@@ -17,7 +16,7 @@ export function renew(shown, fresh) {
     }
 }
 
-/** The same for all children of an element; those with a `data-key` are known by it, others by their place. */
+/** The same for all children of an element, matched by `data-key` or else by position. */
 export function renewChildren(parent, fresh) {
     const focused = document.activeElement;
     const keys = new Set(fresh.map(keyOf));
@@ -50,7 +49,7 @@ export function renewChildren(parent, fresh) {
         place.remove();
         place = next;
     }
-    // What has another place now has lost it.
+    // An element that was moved has lost its focus.
     if (focused !== document.activeElement && parent.contains(focused)) {
         focused.focus({preventScroll: true});
     }
@@ -60,13 +59,16 @@ const keyOf = (node) => node.dataset?.key;
 const unkeyed = (node) => (node && keyOf(node) === undefined ? node : null);
 
 function renewAttributes(shown, fresh) {
+    for (const name of LISTENERS) {
+        shown[name] = fresh[name];
+    }
     for (const {name, value} of fresh.attributes) {
         if (shown.getAttribute(name) !== value) {
             shown.setAttribute(name, value);
         }
     }
     for (const {name} of [...shown.attributes]) {
-        // Whoever opened something reads it.
+        // Details that the reader opened stay open.
         if (!fresh.hasAttribute(name) && !(name === "open" && shown.nodeName === "DETAILS")) {
             shown.removeAttribute(name);
         }

@@ -1,10 +1,9 @@
-// Replays: how far they are, and an end to them.
-import {at, h, say} from "./dom.js";
+// Replays: their progress, and ending them.
+import {at, h} from "./dom.js";
 import {count, time} from "./format.js";
 import {difference} from "./editing.js";
-import {actions, badge, card, facts, json, mono, parts, when} from "./parts.js";
+import {actions, badge, card, facts, json, live, mono, parts, when} from "./parts.js";
 import {skipped} from "./letters.js";
-import {renewChildren} from "./renew.js";
 
 const MOODS = new Map([["done", "good"], ["stopped", "bad"], ["failed", "bad"], ["cancelled", "warn"]]);
 const UNDER_WAY = ["canary", "running"];
@@ -13,7 +12,7 @@ const LOOK_MS = 1000;
 export const show = (app, [id]) => (id === undefined ? list(app) : one(app, id));
 
 async function list(app) {
-    const found = await parts(app, "Replays, the latest first", [
+    const found = await parts(app, "Replays, latest first", [
         ["Began", ({id, started}) => h("a", {href: at("replays", id)}, when(started))],
         ["State", ({state}) => badge(state, MOODS.get(state))],
         ["Who", ({who}) => who],
@@ -21,64 +20,57 @@ async function list(app) {
         ["Sent", ({sent}) => count(sent), "number"],
         ["Acknowledged", ({acked}) => count(acked), "number"],
         ["Died again", ({failed}) => count(failed), "number"],
-    ], () => app.api.get("replays"), "Nothing was replayed yet.");
+    ], () => app.api.get("replays"), "No replays yet.");
     return [h("h1", {}, "Replays"), found];
 }
 
 async function one(app, id) {
     const path = `replays/${encodeURIComponent(id)}`;
-    const state = h("span", {class: "badge", role: "status"});
-    const bar = h("progress", {max: 1, value: 0, "aria-label": "Progress"});
-    const told = h("div");
-    const end = actions(app, ["End it", async () => {
-        draw(await app.api.remove(path));
-        app.tell("What was sent stays sent.");
-    }, "danger"]);
-    const draw = (job) => {
-        say(state, job.state);
-        state.className = `badge ${MOODS.get(job.state) ?? ""}`;
-        bar.max = Math.max(job.total, 1);
-        bar.value = job.sent + job.skipped;
-        end.hidden = !UNDER_WAY.includes(job.state);
-        renewChildren(told, [h("div", {class: "grid"},
-            card("How far", facts([
-                ["letters", count(job.total)],
-                ["sent", count(job.sent)],
-                ["acknowledged", count(job.acked)],
-                ["died again", count(job.failed)],
-                ["left out", skipped(job.skips) || "none"],
-                ["why it stopped", job.reason],
-            ])),
-            card("What", facts([
-                ["who", job.who],
-                ["began", time(job.started)],
-                ["ended", job.finished && time(job.finished)],
-                ["channels", mono(Object.keys(job.channels).join(", ") || "–")],
-                ["receivers", mono(Object.keys(job.receivers).join(", ") || "–")],
-            ])),
-            card("How", json({filter: filled(job.filter), options: filled({...job.options, edit: null})})))]);
-        return job;
-    };
-    let job = draw(await app.api.get(path));
-    const changed = job.options.edit && await edited(app, job);
-    app.every(LOOK_MS, async () => {
-        if (UNDER_WAY.includes(job.state)) {
-            job = draw(await app.api.get(path));
-        }
-    });
+    let known;
+    // A replay that is over does not change.
+    const look = async () => (known = known && !isUnderWay(known) ? known : await app.api.get(path));
+    const shown = await live(app, look, (job) => drawn(app, job, path), LOOK_MS);
     return [
-        h("p", {}, h("a", {href: at("replays")}, "All replays")),
-        h("h1", {}, "Replay ", state), bar, end, told, changed,
+        h("p", {}, h("a", {href: at("replays")}, "All replays")), shown,
+        known.options.edit && await edited(app, known),
     ].filter(Boolean);
 }
 
-/** What the letter said, and what its new message says. */
+const isUnderWay = ({state}) => UNDER_WAY.includes(state);
+
+const drawn = (app, job, path) => [
+    h("h1", {}, "Replay ", h("span", {class: `badge ${MOODS.get(job.state) ?? ""}`, role: "status"}, job.state)),
+    h("progress", {max: Math.max(job.total, 1), value: job.sent + job.skipped, "aria-label": "Progress"}),
+    isUnderWay(job) && actions(app, ["End replay", async () => {
+        await app.api.remove(path);
+        await app.done("The replay was cancelled. Messages already sent stay sent.");
+    }, "danger"]),
+    h("div", {class: "grid"},
+        card("Progress", facts([
+            ["letters", count(job.total)],
+            ["sent", count(job.sent)],
+            ["acknowledged", count(job.acked)],
+            ["died again", count(job.failed)],
+            ["left out", skipped(job.skips) || "none"],
+            ["reason", job.reason],
+        ])),
+        card("What", facts([
+            ["who", job.who],
+            ["began", time(job.started)],
+            ["ended", job.finished && time(job.finished)],
+            ["channels", mono(Object.keys(job.channels).join(", ") || "–")],
+            ["receivers", mono(Object.keys(job.receivers).join(", ") || "–")],
+        ])),
+        card("How", json({filter: filled(job.filter), options: filled({...job.options, edit: null})}))),
+];
+
+/** The data of the letter, and of its new message. */
 async function edited(app, job) {
     const [id] = job.filter.ids;
     const message = `${app.about.node}-${job.id}`;
     const letter = await app.api.get(`dead-letters/${encodeURIComponent(id)}`).catch(() => null);
     return card("Edited", h("p", {},
-        letter ? h("a", {href: at("dead", "letter", id)}, "The letter") : "The letter, which is gone,", " went out as ",
+        letter ? h("a", {href: at("dead", "letter", id)}, "The letter") : "The letter, which no longer exists,", " went out as ",
         h("a", {href: at("messages", message), class: "mono"}, message)),
     letter ? difference(letter.data, job.options.edit.data) : json(job.options.edit.data));
 }

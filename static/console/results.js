@@ -1,12 +1,13 @@
 // What the pipeline found out from the journal: where time goes, what kills, how long to wait.
 import {at, h} from "./dom.js";
 import {count, lasting, span, time} from "./format.js";
-import {card, mono, table, when} from "./parts.js";
+import {card, mono, section, sheet, when} from "./parts.js";
 
 const HOUR_MS = 3_600_000;
 const HOURS = 24;
 const CHANNELS = 20;
 const UNKNOWN = "not known";
+const NONE = "None.";
 // A cell is as warm as its time is long: from a millisecond to ten seconds, by powers of ten.
 const WARMEST = 4;
 
@@ -26,25 +27,23 @@ export async function show(app) {
     const [latency, dead, poison, advice] = found;
     const head = h("h1", {}, "Results of the pipeline");
     if (found.every((each) => each === null)) {
-        return [head, card(null, h("p", {}, "There are none yet: the pipeline reads the journal and writes here what it finds."),
+        return [head, card(null, h("p", {}, "No results yet. The pipeline reads the journal and stores its results here."),
             h("p", {class: "faint"}, "Run ", mono("holdfast pipeline ingest --once"), "."))];
     }
     return [
         head, h("p", {class: "faint"}, told(found.find((each) => each !== null))),
-        latency && section("Time from receipt to hand-over, by channel and hour", heat(latency.rows), latency),
-        poison && section("Poison: messages that kill most who get them", poisonTable(poison.rows), poison),
-        advice && section("How long to wait before another attempt", adviceTable(advice.rows), advice),
-        dead && section("What died, and why", deadTable(dead.rows), dead),
+        latency && section("Time from receipt to hand-over, by channel and hour",
+            latency.rows.length ? heat(latency.rows) : h("p", {class: "faint empty"}, NONE)),
+        poison && sheet("Poison messages: refused by most receivers", POISON, poison.rows, NONE),
+        advice && sheet("Recommended delay between attempts", ADVICE, advice.rows, NONE),
+        dead && sheet("Dead letters by cause", DEAD, dead.rows, NONE),
     ].filter(Boolean);
 }
 
 const told = ({at, since, until}) => [
     "Computed ", when(at), since === null ? "." : `, from events between ${time(since)} and ${time(until)}.`];
 
-const section = (title, content, {rows}) => h("section", {}, h("h2", {}, title),
-    h("div", {class: "card sheet", tabindex: 0, role: "region", "aria-label": title}, rows.length ? content : h("p", {class: "faint empty"}, "Nothing of the kind.")));
-
-/** A row for each channel, the busiest first; a column for each of the latest hours. */
+/** A row for each channel, the busiest first, with a column for each of the latest hours. */
 function heat(rows) {
     const latest = Math.max(...rows.map(({hour}) => hour), 0);
     const columns = Array.from({length: HOURS}, (_, n) => latest - n * HOUR_MS);
@@ -61,12 +60,12 @@ function heat(rows) {
             return h("td", {});
         }
         const {n, delivery_p50, delivery_p95, delivery_p99, delivery_max} = row;
-        const title = `${count(n)} deliveries: half below ${took(delivery_p50)}, 95 % below ${took(delivery_p95)}, ` +
-            `99 % below ${took(delivery_p99)}, the longest ${took(delivery_max)}`;
+        const title = `${count(n)} deliveries: p50 ${took(delivery_p50)}, p95 ${took(delivery_p95)}, ` +
+            `p99 ${took(delivery_p99)}, maximum ${took(delivery_max)}`;
         return h("td", {class: `heat-${warmth(delivery_p99)}`, title}, took(delivery_p99));
     };
     return h("table", {class: "heat"},
-        h("caption", {class: "faint small"}, "99 % of the deliveries were faster than this. The latest hour comes first."),
+        h("caption", {class: "faint small"}, "p99 of the deliveries, latest hour first."),
         h("thead", {}, h("tr", {}, h("th", {scope: "col"}, "Channel"),
             columns.map((hour) => h("th", {scope: "col", title: time(hour)}, hours.format(hour))))),
         h("tbody", {}, busiest.map(([channel, known]) => h("tr", {},
@@ -75,36 +74,30 @@ function heat(rows) {
 
 const warmth = (ms) => Math.min(WARMEST, Math.max(0, Math.ceil(Math.log10(Math.max(ms, 0.001)))));
 
-function filled(caption, columns, rows) {
-    const {element, show} = table(caption, columns);
-    show(rows);
-    return element;
-}
-
-const poisonTable = (rows) => filled("Poison", [
+const POISON = [
     ["Message", ({message}) => h("a", {href: at("messages", message), class: "mono"}, message)],
     ["Channel", channelOf],
     ["Dead", ({dead}) => count(dead), "number"],
-    ["Of receivers", ({receivers}) => count(receivers), "number"],
+    ["Receivers", ({receivers}) => count(receivers), "number"],
     ["Share", (row) => share(row.share), "number"],
     ["Why", ({code}) => mono(code ?? UNKNOWN)],
-], rows);
+];
 
-const adviceTable = (rows) => filled("Advice on attempts", [
+const ADVICE = [
     ["Channel", channelOf],
-    ["Tried again", ({retried}) => count(retried), "number"],
-    ["With success", (row) => `${count(row.succeeded)} (${share(row.share)})`, "number"],
-    ["Half of these after", ({success_p50}) => took(success_p50), "number"],
+    ["Retried", ({retried}) => count(retried), "number"],
+    ["Succeeded", (row) => `${count(row.succeeded)} (${share(row.share)})`, "number"],
+    ["p50 until success", ({success_p50}) => took(success_p50), "number"],
     ["Wait between attempts", ({backoff}) => (backoff === null ? "–" : lasting(backoff)), "number"],
-    ["Attempts at most", ({max_attempts}) => count(max_attempts), "number"],
-], rows);
+    ["Maximum attempts", ({max_attempts}) => count(max_attempts), "number"],
+];
 
-const deadTable = (rows) => filled("Dead letters by cause", [
+const DEAD = [
     ["Channel", channelOf],
     ["Why", ({code, fingerprint}) => (fingerprint
         ? h("a", {href: at("dead", "letters", {fingerprint}), class: "mono"}, code) : mono(code ?? UNKNOWN))],
     ["Dead", ({dead}) => count(dead), "number"],
-    ["Receivers, about", ({receivers}) => count(receivers), "number"],
+    ["Receivers (approx.)", ({receivers}) => count(receivers), "number"],
     ["First", ({first}) => when(first)],
     ["Last", ({last}) => when(last)],
-], rows);
+];

@@ -1,4 +1,4 @@
-// Where a token is asked for.
+// The form that asks for a token.
 import {h} from "./dom.js";
 
 const NAME = "[A-Za-z0-9][A-Za-z0-9 ._@+\\-]{0,63}";
@@ -18,9 +18,9 @@ export function signIn(name, problem, enter) {
         problem && h("p", {class: "state bad", role: "alert"}, problem),
         h("label", {class: "field"}, "Token", token),
         h("p", {class: "faint small", id: "token-hint"},
-            "It is in the server's data directory: ", h("code", {}, "admin-token"),
-            " for operators, ", h("code", {}, "reader-token"), " for whoever only looks."),
-        h("label", {class: "field"}, "Your name, for the audit (if you like)", who),
+            "The token is in the server's data directory: ", h("code", {}, "admin-token"),
+            " for operators, ", h("code", {}, "reader-token"), " for readers."),
+        h("label", {class: "field"}, "Your name for the audit (optional)", who),
         h("button", {class: "primary"}, "Sign in"),
         h("p", {class: "faint small"}, "The token stays in this tab until you close it or sign out."),
     );

@@ -1,4 +1,4 @@
-/** Thrown in a listener: the message is refused with this error code, perhaps until later. */
+/** Throw this in a listener to refuse the message with an error code, perhaps temporarily. */
 export class Refuse extends Error {
     constructor(errorCode?: string, message?: string, options?: {delay?: number});
     readonly errorCode: string;
@@ -13,7 +13,7 @@ export interface SessionOptions {
     clearSessions?: boolean;
 }
 
-/** What the handshake asks for; see docs/delivery.md. */
+/** What the handshake requests; see docs/delivery.md. */
 export interface DeliveryOptions {
     session?: string | SessionOptions;
     retries?: number;
@@ -30,11 +30,11 @@ export interface DeliveryOptions {
 
 export interface Memory {
     storage?: Pick<Storage, "getItem" | "setItem">;
-    /** Under which what is finished is stored. */
+    /** The name under which finished messages are stored. */
     name?: string;
 }
 
-/** To be registered with cometd.js before anything is subscribed to; dispatches "change". */
+/** Register with cometd.js before subscribing to anything; dispatches "change". */
 export class DeliveryExtension extends EventTarget {
     constructor(options?: DeliveryOptions, memory?: Memory);
     readonly session?: string;

@@ -1,4 +1,4 @@
-// Verdicts for cometd.js: the server hears what became of each message when its listeners are done.
+// Verdicts for cometd.js: reports to the server what listeners made of each message.
 
 import {HOLDBACK, Ledger} from "./ledger.js";
 import {Watch} from "./listeners.js";
@@ -6,22 +6,22 @@ import {Watch} from "./listeners.js";
 export {Refuse} from "./listeners.js";
 
 const SERVICE = "/service/delivery";
-// Names the verdict for which a message was refused.
+// Finds the unreadable verdict that an error names.
 const UNREADABLE = /^400:[^:]*\bverdicts\[(\d+)\].*:delivery_invalid$/;
 
 /**
- * An extension of cometd.js, to be registered before anything is subscribed to. The options are
- * those of the handshake; with a storage it remembers what it has finished over a reload.
- * "change" is dispatched when one of the fields below, or `pending`, may have changed.
+ * An extension for cometd.js. Register it before subscribing to anything. `options` are those of
+ * the handshake; with a storage in `memory`, finished messages are remembered across reloads.
+ * Dispatches "change" when one of the fields below, or `pending`, may have changed.
  */
 export class DeliveryExtension extends EventTarget {
-    /** The session's full name, whether it was there before, and how much waited for it. */
+    /** The session's full name, whether it was resumed, and how many messages waited for it. */
     session;
     isResumed = false;
     waiting = 0;
-    /** Whether the server keeps messages back, as far as is known here. */
+    /** Whether the server holds messages back, to the best of this client's knowledge. */
     isHeldBack = false;
-    /** What the next handshake asks for, once: to be held back (false), or no longer (true). */
+    /** What the next handshake requests, once: false holds messages back, true releases them. */
     nextActive;
 
     #options;
@@ -39,7 +39,7 @@ export class DeliveryExtension extends EventTarget {
         this.#ledger = new Ledger(memory);
     }
 
-    /** How many messages listeners still work on. */
+    /** How many messages listeners are still working on. */
     get pending() {
         return this.#ledger.size;
     }
@@ -91,7 +91,7 @@ export class DeliveryExtension extends EventTarget {
         this.#changed();
     }
 
-    /** Whether listeners are to see this: not if they have finished it, or are still at it. */
+    /** Whether to pass it to listeners: not if they have finished it or are working on it. */
     #take(said) {
         this.isHeldBack = false;
         const isNew = this.#ledger.take(said);
@@ -99,7 +99,7 @@ export class DeliveryExtension extends EventTarget {
         return isNew;
     }
 
-    /** Settles when all that came along has been given to its listeners. */
+    /** Settles after all messages of the batch have been passed to listeners. */
     #wake() {
         if (!this.#isWoken) {
             this.#isWoken = true;
@@ -112,7 +112,7 @@ export class DeliveryExtension extends EventTarget {
         const done = this.#ledger.settle();
         this.isHeldBack ||= done.some(({refusal}) => refusal?.errorCode === HOLDBACK);
         this.#changed();
-        // The others go with the connect that acknowledges their batch: that one is about to leave.
+        // Other verdicts travel with the connect that acks their batch, which is about to be sent.
         this.#tellAtOnce(done.filter(({isTold}) => isTold).map(({seq}) => seq));
     }
 
@@ -145,7 +145,7 @@ export class DeliveryExtension extends EventTarget {
         }
     }
 
-    /** What was not heard is said again, and what the server cannot read is said otherwise. */
+    /** Verdicts that did not arrive are sent again; unreadable ones are replaced. */
     #settled({successful, error}, verdicts) {
         if (successful) {
             this.#ledger.forget(verdicts);

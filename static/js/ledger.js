@@ -1,11 +1,11 @@
-// What a receiver has in hands, what it has finished, and what the server must still be told.
+// What a receiver is working on, what it has finished, and which verdicts the server still needs.
 import {keep, recall} from "./storage.js";
 
 export const HOLDBACK = "user.update.holdback";
-// As many as the server has in its queue unless it is told otherwise: all may come again at once.
+// The default size of a queue on the server: the whole queue may be handed over again at once.
 const REMEMBERED = 10_000;
 
-/** What a message is called in every hand-over; a replayed dead letter is another one. */
+/** Identifies a message in every hand-over; a replayed dead letter is a different one. */
 const keyOf = ({id, generation = 0}) => `${id}:${generation}`;
 const comesBack = ({errorCode}) => errorCode === HOLDBACK || /^communication\./.test(errorCode);
 
@@ -15,7 +15,7 @@ export class Ledger {
     #hasAcks = false;
     #entries = new Map();
     #finished;
-    // By the number of the hand-over.
+    // By the sequence number of the hand-over.
     #verdicts = new Map();
 
     constructor({storage, name = "holdfast.finished"} = {}) {
@@ -24,12 +24,12 @@ export class Ledger {
         this.#finished = new Set(Array.isArray(kept) ? kept : []);
     }
 
-    /** How many messages are still worked on. */
+    /** How many messages are still being worked on. */
     get size() {
         return this.#entries.size;
     }
 
-    /** Another client id: numbers of old hand-overs mean nothing, what was not settled comes again. */
+    /** A new client id: old sequence numbers are void, and unsettled messages will come again. */
     begin(hasAcks) {
         this.#hasAcks = hasAcks;
         this.#verdicts.clear();
@@ -40,7 +40,7 @@ export class Ledger {
         return this.#entries.get(keyOf(said));
     }
 
-    /** Whether it is new: neither finished nor worked on. */
+    /** Whether it is new: neither finished nor being worked on. */
     take(said) {
         const key = keyOf(said);
         const entry = this.#entries.get(key);
@@ -55,12 +55,12 @@ export class Ledger {
         return false;
     }
 
-    /** Judges what is done, and returns it. */
+    /** Makes verdicts on finished messages and returns them. */
     settle() {
         const done = [...this.#entries.values()].filter(({running}) => running === 0);
         done.forEach((entry) => this.#judge(entry));
         if (done.length > 0) {
-            // Without room it is remembered as long as the page lives.
+            // If the storage is full, it is remembered for as long as the page lives.
             keep(this.#storage, this.#name, [...this.#finished]);
         }
         return done;
@@ -70,12 +70,12 @@ export class Ledger {
         return [...this.#verdicts.values()];
     }
 
-    /** The server has heard these verdicts. */
+    /** The server has received these verdicts. */
     forget(verdicts) {
         verdicts.forEach(({seq}) => this.#verdicts.delete(seq));
     }
 
-    /** The server cannot read this verdict; it must hear all the same that it was no OK. */
+    /** The server cannot read this verdict: replace it with a plain refusal. */
     rephrase(verdict, message) {
         if (verdict !== undefined && this.#verdicts.get(verdict.seq) === verdict) {
             const {seq} = verdict;
@@ -83,7 +83,7 @@ export class Ledger {
         }
     }
 
-    /** Numbers of what is worked on; from now on the acks of batches leave them out. */
+    /** Sequence numbers being worked on; from now on, acks of batches exclude them. */
     pending() {
         const open = [...this.#entries.values()].filter(({seq}) => seq !== undefined);
         open.forEach((entry) => (entry.isTold = true));
@@ -94,14 +94,14 @@ export class Ledger {
         this.#entries.delete(key);
         if (refusal === undefined) {
             this.#remember(key);
-            // The ack of a batch takes back what stands behind a message that comes back.
+            // The ack of a batch excludes what follows a message that will come again.
             this.#accept(seq, isTold || !this.#hasAcks || this.verdicts.some(comesBack));
         } else if (seq !== undefined) {
             this.#verdicts.set(seq, {seq, ...refusal});
         }
     }
 
-    /** Says OK where the ack of the batch does not. */
+    /** Adds OK verdicts for messages that the ack of their batch excludes. */
     #accept(seq, isOwed) {
         if (isOwed && seq !== undefined) {
             this.#verdicts.set(seq, {seq, state: "OK"});

@@ -1,8 +1,8 @@
-// Listeners of cometd.js under watch: what they throw, now or later, is noted on the message.
+// Wraps cometd.js listeners: what they throw, at once or later, is recorded for the message.
 
 const FAILED = "user.update.error";
 
-/** Thrown in a listener: the message is refused with this error code, perhaps until later. */
+/** Throw this in a listener to refuse the message with an error code, perhaps temporarily. */
 export class Refuse extends Error {
     constructor(errorCode = FAILED, message = "", {delay} = {}) {
         super(message || errorCode);
@@ -10,14 +10,14 @@ export class Refuse extends Error {
     }
 }
 
-/** Wraps listeners in the arguments of `subscribe` and `addListener`. */
+/** Wraps the listeners in the arguments of `subscribe` and `addListener`. */
 export class Watch {
     #cometd;
     #find;
     #onDone;
     #originals = {};
 
-    /** `find` knows the entry of a message; `onDone` hears when what took longer has ended. */
+    /** `find` returns a message's entry; `onDone` is called when asynchronous work has ended. */
     constructor(cometd, find, onDone) {
         [this.#cometd, this.#find, this.#onDone] = [cometd, find, onDone];
         for (const method of ["subscribe", "addListener"]) {
@@ -73,7 +73,7 @@ export class Watch {
     }
 }
 
-/** Anything can be thrown, data of a message too: `String` throws on {"toString": 1}. */
+/** Anything can be thrown, even a message's data: `String` throws on {"toString": 1}. */
 const textOf = (thrown) => {
     try {
         return String(thrown);
@@ -82,15 +82,15 @@ const textOf = (thrown) => {
     }
 };
 
-/** A text that was cut within a character would be refused, and the verdict with it. */
+/** Cut between characters: half a character would make the verdict unreadable. */
 const whole = (text) => text.replace(/\p{Surrogate}/gu, "\ufffd");
 
-/** The first of several listeners that refuse has its way. */
+/** If several listeners refuse, the first counts. */
 function refuse(entry, error) {
     if (entry !== undefined) {
         const {errorCode = FAILED, reason = error?.message ?? error, delay} =
             error instanceof Refuse ? error : {};
-        // The server refuses a connect with a verdict that it cannot read, and would go on to do so.
+        // An unreadable verdict would make the server refuse this connect and all that follow.
         const isDelay = Number.isFinite(delay) && delay >= 0;
         entry.refusal ??= {
             errorCode: whole(textOf(errorCode)),

@@ -2,12 +2,12 @@ export interface Reply {
     successful: boolean;
     channel: string;
     error?: string;
-    /** Instead of an error, if the whole request failed. */
+    /** In place of an error, if the whole request failed. */
     failure?: {httpCode?: number; websocketCode?: number; reason?: string};
     ext?: Record<string, unknown>;
 }
 
-/** The server will not take this publish, however often it is sent. */
+/** The server will never accept this publish. */
 export class PublishRefused extends Error {
     constructor(reply: Reply);
     readonly reply: Reply;
@@ -21,20 +21,20 @@ export interface Entry {
 }
 
 export interface OutboxOptions {
-    /** People who share a browser need outboxes of different names. */
+    /** People who share a browser need outboxes with different names. */
     name?: string;
-    /** Without one it lasts as long as the page. */
+    /** Without one, publishes last only as long as the page. */
     storage?: Storage;
 }
 
-/** What nobody can guess, on pages that came without TLS, too. */
+/** An unguessable value, also on pages loaded without TLS. */
 export function newKey(): string;
 
 /** Dispatches "change", and "refused" with the entry and its reply as `detail`. */
 export class Outbox extends EventTarget {
     constructor(cometd: object, options?: OutboxOptions);
     readonly entries: Entry[];
-    /** False while something is lost with this page: storage is forbidden, or was full. */
+    /** False if something exists in this page only: storage is forbidden or was full. */
     readonly isKept: boolean;
     publish(channel: string, data: unknown, props?: Record<string, unknown>): Promise<Reply>;
     close(): void;

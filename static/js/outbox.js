@@ -1,19 +1,19 @@
-// Publishes that outlive the page and the network: kept until the server has answered them.
+// Publishes that survive the page and the network: kept until the server has answered them.
 import {Shelf} from "./shelf.js";
 import {storageOf} from "./storage.js";
 
 const LONGEST_PAUSE_MS = 30_000;
-// Numbers of errors after which the same publish may succeed; of whole requests, those after which
-// it never does, and codes of sockets that the server closes for what it cannot read (1007) or will
-// not (1009).
+// Error codes after which the same publish may succeed; codes of whole requests after which it
+// never will; and close codes of sockets for messages that the server cannot (1007) or will not
+// (1009) read.
 const PASSING = new Set(["402", "408", "429"]);
 const HOPELESS = new Set([400, 413, 1007, 1009]);
-// The server's own code fails at this publish, and would fail again.
+// The server's own code fails on this publish, and would fail again.
 const SERVER_FAULT = "500";
-// What a message has besides when it is sent: ids, and what extensions add.
+// Fields added when a message is sent: ids, and those of extensions.
 const ENVELOPE = 500;
 
-/** The server will not take this publish, however often it is sent. */
+/** The server will never accept this publish. */
 export class PublishRefused extends Error {
     constructor(reply) {
         super(reply.error ?? reply.failure?.reason ?? "refused");
@@ -21,11 +21,11 @@ export class PublishRefused extends Error {
     }
 }
 
-/** What nobody can guess; `randomUUID` is not there on pages that came without TLS. */
+/** An unguessable value; pages loaded without TLS have no `randomUUID`. */
 export const newKey = () =>
     Array.from(crypto.getRandomValues(new Uint32Array(4)), (word) => word.toString(36)).join("-");
 
-/** No error at all says that the connection failed: nobody knows what became of the publish. */
+/** No error at all means that the connection failed: the outcome of the publish is unknown. */
 function isRefusal({error, failure}) {
     const number = String(error ?? "").slice(0, 3);
     const code = failure?.websocketCode ?? failure?.httpCode;
@@ -34,10 +34,10 @@ function isRefusal({error, failure}) {
 }
 
 /**
- * Sends what is given to it in order, one after the other, and again until it is answered. Each has
- * a key by which the server knows it again, from all sessions of one name, or of one browser: so
- * people who share a browser need outboxes of different names.
- * "change" is dispatched when something was added or has left, by another page, too.
+ * Sends publishes one after the other, in order, and repeats each until it is answered. Each has
+ * a key by which the server recognises repeats, from all sessions of one name or of one browser:
+ * people who share a browser need outboxes with different names.
+ * Dispatches "change" when a publish was added or answered, also by another page.
  */
 export class Outbox extends EventTarget {
     #cometd;
@@ -65,23 +65,23 @@ export class Outbox extends EventTarget {
         });
     }
 
-    /** What is not answered yet, in order. */
+    /** The unanswered publishes, in order. */
     get entries() {
         return this.#shelf.entries;
     }
 
-    /** False while something is lost with this page: storage is forbidden, or was full. */
+    /** False if something exists in this page only: storage is forbidden or was full. */
     get isKept() {
         return this.#shelf.isKept;
     }
 
     /**
-     * Resolves with the server's reply, or rejects with `PublishRefused`; in another life of the
-     * page nobody waits for it, but it is sent all the same. Throws what can never be sent.
+     * Resolves with the server's reply or rejects with `PublishRefused`. After a reload the publish
+     * is still sent, but without a promise. Throws if it can never be sent.
      */
     publish(channel, data, {ext = {}, ...props} = {}) {
         const key = newKey();
-        // Questions to services have no keys: they are known by something in their data, or not.
+        // Publishes to services have no key: services recognise repeats by their data, if at all.
         const delivery = channel.startsWith("/service/") ? {} : {delivery: {...ext.delivery, key}};
         const entry = {key, channel, data, props: {...props, ext: {...ext, ...delivery}}};
         const most = this.#cometd.getConfiguration().maxSendBayeuxMessageSize;
@@ -91,13 +91,13 @@ export class Outbox extends EventTarget {
         const answered = new Promise((resolve, reject) =>
             this.#shelf.add(entry, {resolve, reject}),
         );
-        // Who does not look at the promise hears of refusals by the event.
+        // Callers that ignore the promise learn of refusals by the event.
         answered.catch(() => {});
         this.#send();
         return answered;
     }
 
-    /** Sends no more; what is left is for the next outbox of this name. */
+    /** Stops sending; the next outbox of this name continues. */
     close() {
         this.#cometd.removeListener(this.#listener);
         this.#shelf.close();
@@ -117,7 +117,7 @@ export class Outbox extends EventTarget {
         try {
             this.#cometd.publish(channel, data, props, (reply) => this.#answered(name, reply));
         } catch (error) {
-            // No such channel, for example.
+            // For example, there is no such channel.
             this.#answered(name, {channel, successful: false, error: `400::${error.message}`});
         }
     }

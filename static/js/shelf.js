@@ -1,17 +1,17 @@
-// Messages that wait for their answer: those of this page, and what the storage has from others.
+// Unanswered publishes: those of this page, and those that other pages have stored.
 import {keep, recall} from "./storage.js";
 
 /**
- * All pages with a storage and a prefix in common share what is on it. `onChange` is called when
- * something was added or has left, `onSettled` with an entry and the server's reply: in the page
- * that got the reply, and in the one that waits for it.
+ * All pages with the same storage and prefix share its entries. `onChange` is called when an entry
+ * was added or removed, `onSettled` with an entry and the server's reply: in the page that got the
+ * reply, and in the one that waits for it.
  */
 export class Shelf {
     #storage;
     #prefix;
     #onChange;
     #onSettled;
-    // Of this page, by name: they are there even if the storage loses them.
+    // This page's entries by name: they exist even if the storage loses them.
     #own = new Map();
     #count = 0;
 
@@ -21,12 +21,12 @@ export class Shelf {
         globalThis.addEventListener?.("storage", this.#onStorage);
     }
 
-    /** In order. */
+    /** All entries, in order. */
     get entries() {
         return this.#names().flatMap((name) => this.#read(name) ?? []);
     }
 
-    /** False while something is lost with this page: storage is forbidden, or was full. */
+    /** False if something exists in this page only: storage is forbidden or was full. */
     get isKept() {
         return this.#storage !== undefined && [...this.#own.values()].every(({isKept}) => isKept);
     }
@@ -36,7 +36,7 @@ export class Shelf {
         return name && {...this.#read(name), name};
     }
 
-    /** Keeps `{key, channel, ...}`; `more` is given to `onSettled` with it, if the page lives. */
+    /** Keeps `{key, channel, ...}`; `more` is passed to `onSettled` if the page still exists. */
     add(entry, more) {
         this.#count += 1;
         const order = [String(Date.now()).padStart(15, "0"), String(this.#count).padStart(6, "0")];
@@ -46,11 +46,11 @@ export class Shelf {
         this.#onChange();
     }
 
-    /** The server has answered; nothing happens if another page was first to say so. */
+    /** The server has answered; does nothing if another page has recorded that already. */
     settle(name, reply) {
         const entry = this.#read(name);
         if (entry !== undefined) {
-            // The event of this write tells other pages, one of which may wait for it.
+            // The storage event of this write notifies other pages, one of which may wait for it.
             keep(this.#storage, name, {reply});
             this.#storage?.removeItem(name);
             this.#tell(name, entry, reply);
@@ -68,7 +68,7 @@ export class Shelf {
         return [...new Set([...ours, ...this.#own.keys()])].sort();
     }
 
-    /** Removes what cannot be read, as something else has written it. */
+    /** Removes unreadable entries, which something else must have written. */
     #read(name) {
         const entry = this.#own.get(name)?.entry ?? recall(this.#storage, name);
         if (entry?.channel) {
@@ -79,7 +79,7 @@ export class Shelf {
     }
 
     #onStorage = ({storageArea, key, newValue}) => {
-        // Without a key everything was removed.
+        // A storage event without a key means that everything was removed.
         const isOurs = storageArea === this.#storage && (key?.startsWith(this.#prefix) ?? true);
         const {reply} = recall({getItem: () => newValue}, key) ?? {};
         if (isOurs && reply !== undefined && this.#own.has(key)) {

@@ -1,6 +1,6 @@
-// What browsers keep for pages: it may be forbidden, full, or written by something else.
+// Browser storage, which may be forbidden, full, or written by something else.
 
-/** `localStorage` or `sessionStorage`; undefined where the browser forbids it. */
+/** `localStorage` or `sessionStorage`; undefined if the browser forbids it. */
 export function storageOf(kind) {
     try {
         return globalThis[kind] ?? undefined;
@@ -9,7 +9,7 @@ export function storageOf(kind) {
     }
 }
 
-/** What is kept under a name; undefined if that is nothing, or cannot be read. */
+/** The value stored under a name; undefined if there is none or it cannot be read. */
 export function recall(storage, name) {
     try {
         return JSON.parse(storage.getItem(name)) ?? undefined;
@@ -18,7 +18,7 @@ export function recall(storage, name) {
     }
 }
 
-/** Whether it is kept now: only this page knows it where there is no storage, or no room. */
+/** Stores a value; returns false if there is no storage or it is full. */
 export function keep(storage, name, value) {
     try {
         storage.setItem(name, JSON.stringify(value));

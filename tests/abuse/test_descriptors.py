@@ -11,6 +11,8 @@ from typing import NamedTuple
 import pytest
 
 from tests.abuse.attacker import Person, Wire, request
+from tests.abuse.conftest import MakeTarget
+from tests.abuse.target import Target
 from tests.web.programs import Program, admin_url
 
 FILES = 96
@@ -24,6 +26,10 @@ class Place(NamedTuple):
     main: str
     admin: str
     data: Path
+
+    def signed_in(self) -> dict[str, str]:
+        token = (self.data / "admin-token").read_text().strip()
+        return {"Host": "localhost", "Authorization": f"Bearer {token}"}
 
     def is_ready(self, url: str) -> bool:
         """Whether it says so there; a connection may be refused, too."""
@@ -91,3 +97,49 @@ def test_busy_connections_leave_room_for_operators_and_for_the_store(place: Plac
         until(lambda: place.is_ready(place.admin))
     until(lambda: place.is_ready(place.main))
     assert f"it has {MAIN}, and the limit of open files allows no more" in place.running.errors()
+
+
+def test_strangers_who_ask_for_something_keep_no_operator_out(place: Place) -> None:
+    about = request(b"", place.signed_in(), method="GET /admin/api/v1/about")
+    with ExitStack() as stack:
+        operator = stack.enter_context(Wire(place.admin))
+        operator.send(about)
+        assert operator.answer().status == 200
+        for _ in range(3 * ADMIN):
+            wire = stack.enter_context(Wire(place.admin))
+            wire.send(request(b"", {"Host": "localhost"}, method="GET /healthz"))
+            assert wire.answer().status == 200
+        with Wire(place.admin) as another:
+            another.send(about)
+            assert another.answer().status == 200
+        operator.send(about)
+        assert operator.answer().status == 200, "who has shown a token keeps its place"
+
+
+READERS = 8
+# More than the system takes for a connection that is not read.
+ONE_AFTER_ANOTHER = 400
+
+
+def test_who_reads_a_file_slowly_takes_a_connection_and_nothing_else(
+    target_with: MakeTarget,
+) -> None:
+    target = target_with(write_timeout=3000)
+    ask = request(b"", {"Host": "localhost"}, method="GET /static/console/main.js")
+    before = beside_connections(target)
+    with target.bystander(), ExitStack() as stack:
+        for _ in range(READERS):
+            wire = stack.enter_context(Wire(target.url, receive_buffer=4096))
+            wire.send(ask * ONE_AFTER_ANOTHER)
+        until(lambda: beside_connections(target) > before + 2 or is_cut_off(target))
+        assert is_cut_off(target)
+    assert target.growth_mib() < 20
+
+
+def is_cut_off(target: Target) -> bool:
+    return "the client does not read" in target.log()
+
+
+def beside_connections(target: Target) -> float:
+    """How many descriptors are open that are no connections of clients."""
+    return target.metric("process_open_fds") - target.metric("holdfast_connections")

@@ -1,7 +1,7 @@
 """Messages that nobody can take, and receivers that take nothing: neither silences a channel."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import Any
 
@@ -65,6 +65,19 @@ def nothing(data: Any) -> bool:
     return False
 
 
+def silence(eve: Person, receivers: Sequence[Receiver], target: Target) -> None:
+    """She says what they take, and then what they refuse, until the channel is held."""
+    eve.publish(CHANNEL, {"text": "hi"})
+    for receiver in receivers:
+        receiver.hear()
+    deadline = time.monotonic() + 10
+    while target.metric("holdfast_channels_held_back") == 0:
+        assert time.monotonic() < deadline
+        eve.publish(CHANNEL, None)
+        for receiver in receivers:
+            receiver.hear()
+
+
 def test_malformed_publishes_by_many_silence_nobody(hasty: Target) -> None:
     with ExitStack() as stack:
         pages = [Receiver(enter(stack, hasty, **VERDICTS), is_object) for _ in range(4)]
@@ -93,16 +106,7 @@ def test_a_channel_that_a_stranger_found_silent_opens_when_somebody_else_speaks(
 ) -> None:
     with ExitStack() as stack:
         pages = [Receiver(enter(stack, hasty, **VERDICTS), is_object) for _ in range(4)]
-        eve = enter(stack, hasty)
-        eve.publish(CHANNEL, {"text": "hi"})
-        for page in pages:
-            page.hear()
-        deadline = time.monotonic() + 10
-        while hasty.metric("holdfast_channels_held_back") == 0:
-            assert time.monotonic() < deadline
-            eve.publish(CHANNEL, None)
-            for page in pages:
-                page.hear()
+        silence(enter(stack, hasty), pages, hasty)
         ann = enter(stack, hasty)
         asked = {"delivery": {"refuseHeld": True}}
         refused = ann.ask(ann.message(CHANNEL, data={"text": "urgent"}, ext=asked)).messages()[0]
@@ -115,3 +119,27 @@ def test_a_channel_that_a_stranger_found_silent_opens_when_somebody_else_speaks(
                 page.hear()
         assert hasty.metric("holdfast_channels_held_back") == 0
     hasty.until_logged("flows again")
+
+
+def test_accomplices_who_came_first_do_not_keep_a_channel_held(hasty: Target) -> None:
+    """However the attacker's receivers are placed, others are soon asked what they think."""
+    is_hostile = False
+
+    def as_an_accomplice(data: Any) -> bool:
+        return is_object(data) and not is_hostile
+
+    with ExitStack() as stack:
+        accomplices = [
+            Receiver(enter(stack, hasty, **VERDICTS), as_an_accomplice) for _ in range(9)
+        ]
+        pages = [Receiver(enter(stack, hasty, **VERDICTS), is_object) for _ in range(4)]
+        everybody = [*accomplices, *pages]
+        silence(enter(stack, hasty), everybody, hasty)
+        is_hostile = True
+        ann = enter(stack, hasty)
+        ann.publish(CHANNEL, {"text": "hello"})
+        deadline = time.monotonic() + 15
+        while any({"text": "hello"} not in page.shown for page in pages):
+            assert time.monotonic() < deadline
+            for receiver in everybody:
+                receiver.hear()

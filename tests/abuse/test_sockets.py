@@ -309,6 +309,13 @@ def test_an_upgrade_by_http_1_0_is_none(either_door: Target) -> None:
         assert wire.is_closed(2.0)
 
 
+def test_frames_are_never_compressed(either_door: Target) -> None:
+    offer = {"Sec_WebSocket_Extensions": "permessage-deflate; client_max_window_bits"}
+    with either_door.socket(**offer) as socket:
+        assert socket.upgrade.status == 101
+        assert "sec-websocket-extensions" not in socket.upgrade.headers
+
+
 def test_many_sockets_of_one_session_have_one_that_counts(target: Target) -> None:
     with target.socket_person() as person, target.person() as publisher:
         person.settle_in("/a")

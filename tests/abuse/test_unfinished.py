@@ -9,7 +9,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.abuse.attacker import SocketWire, frame
+from tests.abuse.attacker import SocketWire, Wire, frame, request
+from tests.abuse.conftest import MakeTarget
+from tests.abuse.target import Target
 from tests.serving import Server, Servers
 
 KIBIBYTE = 1024
@@ -85,3 +87,54 @@ def test_messages_of_sockets_take_room_like_bodies(
     while not (heard := outcome(server)).startswith(b"HTTP/1.1 400 "):
         assert heard.startswith(b"HTTP/1.1 503 ")
         assert monotonic() < deadline, "what was given up still takes room"
+
+
+ATTACKER, VICTIM = "2001:db8:bad:1::{}", "198.51.100.7"
+
+
+def half_body(target: Target, address: str, size: int) -> Wire:
+    wire = target.wire()
+    head = HEAD.replace(b"\r\n\r\n", f"\r\nX-Forwarded-For: {address}\r\n\r\n".encode())
+    wire.send(head + b" " * size)
+    return wire
+
+
+def half_message(target: Target, address: str, size: int) -> Wire:
+    wire = SocketWire(target.url, {"X-Forwarded-For": address})
+    wire.send(frame(b" " * size, is_final=False))
+    return wire
+
+
+@pytest.mark.parametrize("leave_unfinished", [half_body, half_message])
+@pytest.mark.parametrize("fast_lane", [True, False], ids=["fast lane", "ordinary door"])
+def test_one_network_cannot_take_the_room_of_everybody(
+    target_with: MakeTarget, leave_unfinished: Callable[[Target, str, int], Wire], fast_lane: bool
+) -> None:
+    target = target_with(
+        trusted_proxies=["127.0.0.1"],
+        max_unfinished_bytes=100 * KIBIBYTE,
+        fast_lane=fast_lane,
+    )
+    with ExitStack() as open_ones:
+        attackers = [
+            open_ones.enter_context(
+                leave_unfinished(target, ATTACKER.format(number), 20 * KIBIBYTE)
+            )
+            for number in range(6)
+        ]
+        until(lambda: len(refused_of(attackers)) == 4)
+        with target.wire() as victim:
+            body = b"[" + b" " * (40 * KIBIBYTE) + b"]"
+            victim.send(request(body, {"X-Forwarded-For": VICTIM}))
+            assert victim.answer().status == 400, "there is room for the others"
+
+
+def refused_of(wires: list[Wire]) -> list[Wire]:
+    answered, _, _ = select([wire.socket for wire in wires], [], [], 5)
+    return [wire for wire in wires if wire.socket in answered]
+
+
+def until(is_true: Callable[[], bool]) -> None:
+    deadline = monotonic() + 5
+    while not is_true():
+        assert monotonic() < deadline

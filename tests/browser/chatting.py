@@ -31,7 +31,7 @@ def go_to(page: Page, room: str) -> None:
 
 
 def say(page: Page, text: str, to: str = "") -> None:
-    page.get_by_label("To whom").select_option(to)
+    page.get_by_label("Send to").select_option(to)
     page.get_by_label("Message", exact=True).fill(text)
     page.get_by_role("button", name="Send").click()
 

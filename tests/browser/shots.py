@@ -82,7 +82,7 @@ def chat(studio: Studio, page: Page, _: str) -> None:
 def chat_wire(studio: Studio, page: Page, kind: str) -> None:
     chat(studio, page, kind)
     if page.locator("#views").is_visible():
-        page.get_by_role("button", name="Trouble").click()
+        page.get_by_role("button", name="Faults").click()
         _show_the_verdict(page)
 
 
@@ -117,20 +117,27 @@ def _letter(world: World) -> Any:
 
 
 def _kind(world: World) -> str:
-    """Letters that failed alike, and somebody looks after them."""
+    """Letters with the same cause, and somebody looks after them."""
     fingerprint = _letter(world)["fingerprint"]
     said = {"assignee": "ann", "note": "The shop rounds since Tuesday; mended in its next version."}
     world.ask("PUT", f"dead-letters/groups/{fingerprint}/remark", said)
     return f"#/dead/letters?fingerprint={fingerprint}"
 
 
+def _replayed(world: World) -> str:
+    """The latest replay; there is one at least."""
+    wanted = {"filter": {"receiver": "bills/1"}, "dry_run": False}
+    jobs = world.ask("GET", "replays")["items"]
+    return str((jobs or [world.ask("POST", "replays", wanted)])[0]["id"])
+
+
 def editing(studio: Studio, page: Page, kind: str) -> None:
     console(lambda world: f"#/dead/letter/{_letter(world)['id']}")(studio, page, kind)
     page.get_by_role("button", name="Edit and send").click()
-    data = page.get_by_label("Data, as JSON")
+    data = page.get_by_label("Data (JSON)")
     data.fill(data.input_value().replace("4715", "4716"))
-    page.get_by_role("button", name="Show what would happen").click()
-    page.get_by_text("letters that match").wait_for()
+    page.get_by_role("button", name="Preview").click()
+    page.get_by_text("matching letters").wait_for()
 
 
 POSES: dict[str, Callable[[Studio, Page, str], None]] = {
@@ -149,6 +156,10 @@ POSES: dict[str, Callable[[Studio, Page, str], None]] = {
     "console-audit": console(lambda _: "#/audit"),
     "console-letter": console(lambda world: f"#/dead/letter/{_letter(world)['id']}"),
     "console-message": console(lambda world: f"#/messages/{_letter(world)['message']}"),
+    "console-letters": console(lambda _: "#/dead/letters?state=new"),
+    "console-where": console(lambda _: "#/messages"),
+    "console-replays": console(lambda world: _replayed(world) and "#/replays"),
+    "console-replay": console(lambda world: f"#/replays/{_replayed(world)}"),
     "console-results": console(lambda _: "#/results"),
 }
 

@@ -155,7 +155,7 @@ def test_who_opens_the_chat_elsewhere_takes_it_over(
     again = profile.new_page()
     join(again, server.url, "bob", room=room)
     expect(bob.get_by_role("alert")).to_contain_text("elsewhere")
-    press(bob, "Take it back")
+    press(bob, "Use this page")
     say(ada, "who are you?")
     expect(lines(bob)).to_have_text(["who are you?"])
     expect(again.get_by_role("alert")).to_contain_text("elsewhere")

@@ -74,7 +74,7 @@ def test_on_a_phone_one_part_is_seen_at_a_time(
     page.set_viewport_size(PHONE)  # type: ignore[arg-type]
     join(page, server.url, f"phone-{room}", room=room)
     say(page, "word" * 100)
-    for view, part in [("People", "#members"), ("Trouble", "#wire"), ("Chat", "#lines")]:
+    for view, part in [("People", "#members"), ("Faults", "#wire"), ("Chat", "#lines")]:
         page.locator("#views").get_by_role("button", name=view).click()
         expect(page.locator(part)).to_be_visible()
         wide = "document.documentElement.scrollWidth - window.innerWidth"
@@ -92,7 +92,7 @@ def test_it_works_in_browsers_that_keep_nothing_and_says_so(
     join(page, server.url, f"forgetful-{room}", room=room)
     say(page, "hello")
     expect(lines(page)).to_have_text(["hello"])
-    expect(page.get_by_text("This browser keeps nothing")).to_be_visible()
+    expect(page.get_by_text("This browser does not store data")).to_be_visible()
 
 
 def test_it_works_on_pages_that_came_without_tls(
@@ -103,7 +103,7 @@ def test_it_works_on_pages_that_came_without_tls(
     assert page.evaluate("isSecureContext") is False
     say(page, "hello")
     expect(lines(page)).to_have_text(["hello"])
-    expect(page.get_by_text("This browser keeps nothing")).to_be_hidden()
+    expect(page.get_by_text("This browser does not store data")).to_be_hidden()
 
 
 def test_it_loads_fast_and_from_here_only(profile: BrowserContext, server: Server) -> None:

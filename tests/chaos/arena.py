@@ -58,7 +58,7 @@ class Arena:
         self._busy.append(lambda: self.operator().run(keys, self._done))
 
     def talker(self, kind: type[Talker] = Talker) -> Talker:
-        return kind(self.proxy.url, patience_s=PATIENCE_S)
+        return kind(self.proxy.url, timeout_s=PATIENCE_S)
 
     def add_receiver(
         self, name: str, manner: Manner, *, by: type[Talker] = Talker, is_named: bool = True

@@ -6,10 +6,10 @@ from typing import Any
 import orjson
 from redis.asyncio import Redis
 
-from app.store.keys import Keys
-from app.store.records import unpack_batch, unpack_entry, unpack_letter
+from holdfast.store.keys import RedisKeys
+from holdfast.store.records import unpack_batch, unpack_entry, unpack_letter
 
-_KEYS = Keys("holdfast")
+_KEYS = RedisKeys("holdfast")
 
 Record = dict[str, Any]
 

@@ -41,11 +41,11 @@ class Talker:
 
     connection_type = "long-polling"
 
-    def __init__(self, url: str, *, patience_s: float) -> None:
+    def __init__(self, url: str, *, timeout_s: float) -> None:
         self._url = f"{url}/cometd"
         self._http = aiohttp.ClientSession(
             cookie_jar=aiohttp.CookieJar(unsafe=True),
-            timeout=aiohttp.ClientTimeout(total=patience_s),
+            timeout=aiohttp.ClientTimeout(total=timeout_s),
         )
         self.client_id: str | None = None
         # How many sessions there have been, which names them without telling their secret.
@@ -94,9 +94,9 @@ class SocketTalker(Talker):
 
     connection_type = "websocket"
 
-    def __init__(self, url: str, *, patience_s: float) -> None:
-        super().__init__(url, patience_s=patience_s)
-        self._patience_s = patience_s
+    def __init__(self, url: str, *, timeout_s: float) -> None:
+        super().__init__(url, timeout_s=timeout_s)
+        self._patience_s = timeout_s
         self._socket: aiohttp.ClientWebSocketResponse | None = None
 
     async def close(self) -> None:

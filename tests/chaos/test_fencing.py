@@ -50,7 +50,7 @@ class Stage:
         reply_to("/a", await publisher.ask(message))
 
     def _talker(self, server: Processes) -> Talker:
-        talker = Talker(server.url, patience_s=PATIENCE_S)
+        talker = Talker(server.url, timeout_s=PATIENCE_S)
         self._stack.push_async_callback(talker.close)
         return talker
 

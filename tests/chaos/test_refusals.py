@@ -36,7 +36,7 @@ async def test_a_message_that_was_refused_and_stays_outlives_everybody(tmp_path:
     joe: Talker | None = None
     try:
         await server.start()
-        joe = Talker(server.url, patience_s=10.0)
+        joe = Talker(server.url, timeout_s=10.0)
         await joe.handshake(JOE)
         await joe.subscribe("/a")
         _, batch = await connect(joe, 0)

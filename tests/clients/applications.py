@@ -1,33 +1,33 @@
 """Applications inside the server, for the clients to talk with: `--extension MODULE:FACTORY`."""
 
-from app.bayeux.codec import Json
-from app.bayeux.extension import ServerExtension, SessionExtension
-from app.bayeux.rights import Denial, SecurityPolicy
-from app.bayeux.server import Bayeux
-from app.bayeux.services import Call
-from app.bayeux.sessions import Session
+from holdfast.bayeux.api import ServerApi
+from holdfast.bayeux.codec import Json
+from holdfast.bayeux.extension import ServerExtension, SessionExtension
+from holdfast.bayeux.rights import Denial, SecurityPolicy
+from holdfast.bayeux.services import ServiceCall
+from holdfast.bayeux.sessions import Session
 
 
-def services(bayeux: Bayeux) -> None:
+def services(server: ServerApi) -> None:
     """Remote calls: one that answers, one that fails, one that throws the caller out."""
 
-    def echo(call: Call) -> None:
+    def echo(call: ServiceCall) -> None:
         call.answer(call.data)
 
-    def fail(call: Call) -> None:
+    def fail(call: ServiceCall) -> None:
         call.fail(call.data)
 
-    def eject(call: Call) -> None:
-        bayeux.end_by_server(call.session)
+    def eject(call: ServiceCall) -> None:
+        server.end_by_server(call.session)
 
-    bayeux.services.add("/service/echo", echo)
-    bayeux.services.add("/service/fail", fail)
-    bayeux.services.add("/service/eject", eject)
+    server.services.add("/service/echo", echo)
+    server.services.add("/service/fail", fail)
+    server.services.add("/service/eject", eject)
 
 
-def doorman(bayeux: Bayeux) -> None:
+def doorman(server: ServerApi) -> None:
     """Lets in who has a ticket, and nobody to the cellar."""
-    bayeux.rights.policy = Doorman()
+    server.rights.policy = Doorman()
 
 
 class Doorman(SecurityPolicy):
@@ -41,18 +41,18 @@ class Doorman(SecurityPolicy):
         return Denial("no_way_down") if channel.startswith("/cellar") else None
 
 
-def greeter(bayeux: Bayeux) -> None:
+def greeter(server: ServerApi) -> None:
     """Has three messages for everybody who comes in."""
-    bayeux.extend(Greeter(bayeux))
+    server.extend(Greeter(server))
 
 
 class Greeter(ServerExtension):
-    def __init__(self, bayeux: Bayeux) -> None:
-        self._bayeux = bayeux
+    def __init__(self, server: ServerApi) -> None:
+        self._server = server
 
     def negotiate(
         self, session: Session, handshake: Json, reply: Json, now: float
     ) -> SessionExtension | None:
         for number in range(3):
-            self._bayeux.deliver_event(session, {"channel": "/greetings", "data": number})
+            self._server.deliver_event(session, {"channel": "/greetings", "data": number})
         return None

@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-from app.bayeux.extension import ServerExtension, SessionExtension
-from app.bayeux.rights import Denial, Operation, SecurityPolicy, Vote
-from app.bayeux.server import Bayeux
-from app.bayeux.services import Call
-from app.bayeux.sessions import Session
+from holdfast.bayeux.api import ServerApi
+from holdfast.bayeux.extension import ServerExtension, SessionExtension
+from holdfast.bayeux.operation import Operation
+from holdfast.bayeux.rights import Denial, SecurityPolicy, Vote
+from holdfast.bayeux.services import ServiceCall
+from holdfast.bayeux.sessions import Session
 
 Json = dict[str, Any]
 
@@ -40,11 +41,11 @@ class Doorkeeper(SecurityPolicy):
         return None
 
 
-def doorkeeper(bayeux: Bayeux) -> None:
-    bayeux.rights.policy = Doorkeeper()
+def doorkeeper(server: ServerApi) -> None:
+    server.rights.policy = Doorkeeper()
 
 
-def authorizers(bayeux: Bayeux) -> None:
+def authorizers(server: ServerApi) -> None:
     """/voted/**: everybody may make channels, readers may read, nobody is asked about the rest."""
 
     def granting(*granted: Operation) -> Any:
@@ -56,63 +57,63 @@ def authorizers(bayeux: Bayeux) -> None:
     def refusing(operation: Operation, channel: str, session: Session, message: Json) -> Denial:
         return Denial("this_is_a_shrine")
 
-    bayeux.rights.add("/voted/**", granting(Operation.CREATE))
-    bayeux.rights.add("/voted/read", granting(Operation.SUBSCRIBE))
-    bayeux.rights.add("/voted/both", granting(Operation.SUBSCRIBE, Operation.PUBLISH))
-    bayeux.rights.add("/voted/shrine", granting(Operation.SUBSCRIBE, Operation.PUBLISH))
-    bayeux.rights.add("/voted/shrine", refusing)
+    server.rights.add("/voted/**", granting(Operation.CREATE))
+    server.rights.add("/voted/read", granting(Operation.SUBSCRIBE))
+    server.rights.add("/voted/both", granting(Operation.SUBSCRIBE, Operation.PUBLISH))
+    server.rights.add("/voted/shrine", granting(Operation.SUBSCRIBE, Operation.PUBLISH))
+    server.rights.add("/voted/shrine", refusing)
 
 
-def echo(call: Call) -> None:
+def echo(call: ServiceCall) -> None:
     call.answer(call.data)
 
 
-def fail(call: Call) -> None:
+def fail(call: ServiceCall) -> None:
     call.fail({"reason": call.data})
 
 
-def crash(call: Call) -> None:
+def crash(call: ServiceCall) -> None:
     raise RuntimeError(f"crashed by {call.data}")
 
 
-def pace(call: Call) -> None:
+def pace(call: ServiceCall) -> None:
     wanted = call.message["data"]
     call.session.timeout_s = wanted["timeout"] / 1000
     call.session.interval_s = wanted["interval"] / 1000
     call.session.is_advised = False
 
 
-def hush(call: Call) -> None:
+def hush(call: ServiceCall) -> None:
     call.session.broadcast_to_publisher = False
 
 
-def services(bayeux: Bayeux) -> None:
+def services(server: ServerApi) -> None:
     """What a story can ask the server to do."""
 
-    def greet(call: Call) -> None:
-        bayeux.publish(str(call.data), "greetings from the server")
+    def greet(call: ServiceCall) -> None:
+        server.publish(str(call.data), "greetings from the server")
 
-    def end(call: Call) -> None:
-        for session in list(bayeux.sessions):
+    def end(call: ServiceCall) -> None:
+        for session in list(server.sessions):
             if session.client_id == call.data:
-                bayeux.end_by_server(session)
+                server.end_by_server(session)
 
     for service in (echo, fail, crash, pace, hush, greet, end):
-        bayeux.services.add(f"/service/{service.__name__}", service)
+        server.services.add(f"/service/{service.__name__}", service)
 
 
 class Welcome(ServerExtension):
     """Has a message for every client before its handshake is answered."""
 
-    def __init__(self, bayeux: Bayeux) -> None:
-        self._bayeux = bayeux
+    def __init__(self, server: ServerApi) -> None:
+        self._server = server
 
     def negotiate(self, session: Session, handshake: Json, reply: Json, now: float) -> None:
-        self._bayeux.deliver_event(session, {"channel": "/welcome", "data": "you are welcome"})
+        self._server.deliver_event(session, {"channel": "/welcome", "data": "you are welcome"})
 
 
-def welcome(bayeux: Bayeux) -> None:
-    bayeux.extend(Welcome(bayeux))
+def welcome(server: ServerApi) -> None:
+    server.extend(Welcome(server))
 
 
 class Censor(SessionExtension):
@@ -141,8 +142,8 @@ class Censorship(ServerExtension):
         event["approved"] = True
 
 
-def censorship(bayeux: Bayeux) -> None:
-    bayeux.extend(Censorship())
+def censorship(server: ServerApi) -> None:
+    server.extend(Censorship())
 
 
 class Measure(SessionExtension):
@@ -164,5 +165,5 @@ class Measuring(ServerExtension):
         return Measure()
 
 
-def measuring(bayeux: Bayeux) -> None:
-    bayeux.extend(Measuring())
+def measuring(server: ServerApi) -> None:
+    server.extend(Measuring())

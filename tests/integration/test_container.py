@@ -134,9 +134,7 @@ def test_commands_inside_need_no_word_of_where_the_server_is(container: Containe
 def test_no_log_of_a_container_has_a_token(container: Container) -> None:
     assert container.running.process.stdout is not None
     about = container.running.process.stdout.readline().decode()
-    assert (
-        about == f"the operators' token is new; what shows it: cat {container.data}/admin-token\n"
-    )
+    assert about == f"the operators' token is new; show it with: cat {container.data}/admin-token\n"
     for name in ("admin-token", "reader-token"):
         assert container.token(name) not in about + container.running.errors()
 

@@ -80,7 +80,7 @@ def test_one_line_is_printed_but_for_the_first_start_and_a_signal_ends_it_well(
     tmp_path: Path,
 ) -> None:
     url = r"http://127\.0\.0\.1:\d+"
-    for tells in ("the operators' token is new; what shows it: cat ", ""):
+    for tells in ("the operators' token is new; show it with: cat ", ""):
         with started("--port", "0", "--data", tmp_path / "data") as process:
             line = first_line(process)
             process.terminate()
@@ -127,7 +127,7 @@ def test_a_data_directory_belongs_to_one_server(tmp_path: Path) -> None:
 
 
 def test_beyond_loopback_it_wants_to_be_told_that_this_is_meant(tmp_path: Path) -> None:
-    assert "set open to let everybody in" in complaint("--host", "0.0.0.0", "--data", tmp_path)
+    assert "set open to admit everybody" in complaint("--host", "0.0.0.0", "--data", tmp_path)
 
 
 def test_without_the_redis_that_it_is_to_depend_on_it_does_not_start(tmp_path: Path) -> None:

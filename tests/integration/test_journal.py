@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from redis import Redis
 
-from app.journal.frame import decode
-from app.journal.schema import SETTLED, Event, Kind
-from app.journal.unfold import unfold
-from app.store.keys import Keys
+from holdfast.journal.frame import decode
+from holdfast.journal.schema import SETTLED, Event, Kind
+from holdfast.journal.unfold import unfold
+from holdfast.store.keys import RedisKeys
 from tests.integration.talker import Talker
 from tests.serving import Server, end_whoever_lives_in
 
@@ -35,7 +35,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
 def journal(data: Path) -> list[Event]:
     """All events, of frames whose numbers have no gap."""
     store = Redis(unix_socket_path=str(data / "store.sock"))
-    entries: Any = store.xrange(Keys("holdfast").journal("holdfast"))
+    entries: Any = store.xrange(RedisKeys("holdfast").journal("holdfast"))
     store.close()
     assert [int(fields[b"seq"]) for _, fields in entries] == [*range(1, len(entries) + 1)]
     return [event for _, fields in entries for event in unfold(decode(fields[b"frame"]))]
@@ -98,7 +98,7 @@ def test_what_is_kept_for_a_session_that_is_gone_is_in_the_journal_and_in_the_bo
     server.process.wait()
     store = Redis(unix_socket_path=str(tmp_path / "store.sock"))
     # As if that had been the last thing the server did, and the message on its way to the store.
-    assert store.hdel(Keys("holdfast").sessions, "joe/1") == 1
+    assert store.hdel(RedisKeys("holdfast").sessions, "joe/1") == 1
     store.close()
     assert start().stop() == 0
     last = start()

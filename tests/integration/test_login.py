@@ -120,6 +120,15 @@ def test_a_cookie_that_somebody_tossed_in_locks_nobody_out(way: Any, server: Ser
     assert way(server, as_ada(tossed, f"{COOKIE}=x"), HANDSHAKE)[0]["successful"]
 
 
+@WAYS
+def test_two_logins_are_nobodys(way: Any, server: Server) -> None:
+    tossed = f"{COOKIE}={signed('eve', time())}"
+    (reply,) = way(server, as_ada(tossed), HANDSHAKE)
+    assert reply["error"] == "403::handshake_denied"
+    same = f"{COOKIE}={signed('ada', time() - 60)}"
+    assert way(server, as_ada(same), HANDSHAKE)[0]["successful"]
+
+
 def test_the_address_is_the_one_that_the_proxy_forwards(server: Server) -> None:
     headers = {**as_ada(), "X-Forwarded-For": "1.2.3.4, 203.0.113.7"}
     with closing(http.client.HTTPConnection(urlsplit(server.url).netloc)) as connection:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from app.cli import spark as commands
+from holdfast.cli import spark as commands
 from tests.pipeline.beside import in_order, is_taken, is_wanted, taking_ahead, what_was_begun
 from tests.pipeline.doomed import KILLS, Doomed
 from tests.pipeline.java_names import remember_names
@@ -48,8 +48,8 @@ def spark(
     if find_spec("pyspark") is None:
         assert "CI" not in os.environ, "nothing may be skipped here"
         pytest.skip("Spark is missing: make setup-test")
-    from pipeline.session import Engine, open_session
-    from pipeline.source.journal import JournalSource
+    from holdfast.pipeline.session import Engine, open_session
+    from holdfast.pipeline.source.journal import JournalSource
 
     items: list[pytest.Item] = request.session.items
     wants_doomed = any(is_wanted("doomed", item) for item in items)

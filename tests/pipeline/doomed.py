@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from pipeline.lake import Lake
+from holdfast.pipeline.lake import Lake
 from tests.pipeline.journals import Writer
 from tests.serving import ROOT
 from tests.store.servers import ValkeyServer

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Any
 
-from app.journal.frame import Body, Head, count, encode
-from app.journal.schema import VERSION, Event
-from app.store.keys import Keys
+from holdfast.journal.frame import Body, Head, count, encode
+from holdfast.journal.schema import VERSION, Event
+from holdfast.store.keys import RedisKeys
 from tests.store.servers import ValkeyServer
 from tests.unit.pipeline.events import NODE
 
@@ -110,7 +110,7 @@ class Writer:
 
     def __init__(self, store: ValkeyServer, node: str = NODE, namespace: str = "holdfast") -> None:
         self._store = store
-        self._keys = Keys(namespace)
+        self._keys = RedisKeys(namespace)
         self.stream = self._keys.journal(node)
         self.epoch = "seed-1"
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.failures import PipelineFailed
-from pipeline.lake import CARRIED, Lake
-from pipeline.swap import reading
+from holdfast.pipeline.failures import PipelineFailed
+from holdfast.pipeline.lake import CARRIED, Lake
+from holdfast.pipeline.swap import reading
 
 
 def miss_each_file(lake: Lake) -> None:
@@ -34,7 +34,7 @@ def miss_each_folder(lake: Lake) -> None:
 
 
 def _miss(lake: Lake, place: Path) -> None:
-    with pytest.raises(PipelineFailed, match=f"{place} is not there"), reading(lake):
+    with pytest.raises(PipelineFailed, match=f"{place} is missing"), reading(lake):
         pass
 
 

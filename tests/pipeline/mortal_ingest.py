@@ -3,9 +3,9 @@
 import sys
 from pathlib import Path
 
-from pipeline.ingest import Source, Taken, take_what_is_there
-from pipeline.lake import Lake
-from pipeline.session import Engine, open_session
+from holdfast.pipeline.ingest import Source, Taken, take_what_is_there
+from holdfast.pipeline.lake import Lake
+from holdfast.pipeline.session import Engine, open_session
 from tests.pipeline.small import SMALL
 
 _OPTIONS = "spark.driver.extraJavaOptions"

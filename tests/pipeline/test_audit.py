@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from app.journal.schema import Event
-from pipeline import schemas
-from pipeline.audit import violations
+from holdfast.journal.schema import Event
+from holdfast.pipeline import schemas
+from holdfast.pipeline.audit import violations
 from tests.unit.pipeline.events import NODE, SECOND, START_US, event, published
 from tests.unit.pipeline.stories import acked, books, delivery, died, handed, start, the_story
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from pipeline.java import find_java
+from holdfast.pipeline.java import find_java
 from tests.pipeline.journals import Writer
 from tests.serving import free_port
 from tests.store.servers import ValkeyServer
@@ -53,7 +53,7 @@ def daemon(place: Path, name: str, *words: str) -> "subprocess.Popen[bytes]":
 
 
 def run(*words: str) -> list[dict[str, object]]:
-    command = [sys.executable, "-m", "app", "pipeline", *words, "--json"]
+    command = [sys.executable, "-m", "holdfast", "pipeline", *words, "--json"]
     done = subprocess.run(command, capture_output=True, timeout=_PATIENCE_S)
     assert done.returncode == 0, done.stderr.decode()
     return [orjson.loads(line) for line in done.stdout.splitlines()]

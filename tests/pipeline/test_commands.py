@@ -14,11 +14,11 @@ from redis import Redis
 from redis.exceptions import RedisError
 from typer.testing import CliRunner, Result
 
-from app.cli import pipeline_results
-from app.cli.journal_place import JournalPlace
-from app.cli.main import program
-from app.store.embedded import Durability, EmbeddedValkey
-from pipeline.lake import Lake
+from holdfast.cli import pipeline_results
+from holdfast.cli.journal_place import JournalPlace
+from holdfast.cli.main import program
+from holdfast.pipeline.lake import Lake
+from holdfast.store.embedded import Durability, EmbeddedValkey
 from tests.pipeline.journals import Writer
 from tests.store.servers import ValkeyServer
 from tests.unit.pipeline.stories import acked, start, the_story
@@ -41,7 +41,7 @@ def test_the_doctor_says_what_there_is() -> None:
 
 def test_the_server_starts_without_spark() -> None:
     heavy = "{'pyspark', 'pyarrow', 'pandas', 'numpy'}"
-    check = f"import sys, app.cli.main; sys.exit(str({heavy} & {{*sys.modules}} or ''))"
+    check = f"import sys, holdfast.cli.main; sys.exit(str({heavy} & {{*sys.modules}} or ''))"
     done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True)
     assert not done.stderr.strip()
 
@@ -120,7 +120,7 @@ def test_a_directory_without_a_store_is_named(tmp_path: Path) -> None:
         (["ingest", "--remote", "sc://localhost"], "--master"),
         (["backfill", "--remote", "sc://localhost"], "--master"),
         (["report", "dead", "--conf", "spark.driver.memory"], "spark.some.name=value"),
-        (["report", "dead", "--parquet", "."], "there already"),
+        (["report", "dead", "--parquet", "."], "exists already"),
         (["report", "all", "--html", "nowhere/page.html"], "nowhere/page.html"),
         (["report", "all"], "--html"),
         (["retain", "--days", "999999999"], "days"),

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from app.cli.main import program
-from pipeline import doctor
-from pipeline.failures import PipelineFailed
-from pipeline.java import Java, NoJava
+from holdfast.cli.main import program
+from holdfast.pipeline import doctor
+from holdfast.pipeline.failures import PipelineFailed
+from holdfast.pipeline.java import Java, NoJava
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def test_an_archive_that_cannot_be_made_is_no_promise(
 ) -> None:
     monkeypatch.setattr(doctor, "make_archive", lambda java: False)
     said = run("--prepare")
-    assert (said.exit_code, "could not be made" in said.stdout) == (1, True)
+    assert (said.exit_code, "could not be created" in said.stdout) == (1, True)
 
 
 def test_a_spark_that_does_not_start_is_one_of_the_sights(

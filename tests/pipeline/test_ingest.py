@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from app.journal.schema import Event
-from pipeline.failures import PipelineFailed
-from pipeline.ingest import Source, Taken, go_on, take_what_is_there
-from pipeline.lake import Lake
+from holdfast.journal.schema import Event
+from holdfast.pipeline.failures import PipelineFailed
+from holdfast.pipeline.ingest import Source, Taken, go_on, take_what_is_there
+from holdfast.pipeline.lake import Lake
 from tests.pipeline.journals import Writer
 from tests.pipeline.losses import miss_each_folder
 from tests.pipeline.others import asked
@@ -152,7 +152,7 @@ def test_an_ingest_that_goes_on_takes_what_comes(
     source = Source(store.url)
     with ThreadPoolExecutor(1) as pool, pytest.MonkeyPatch.context() as haste:
         # No other test has one that goes on.
-        haste.setattr("pipeline.ingest.PAUSE", "0 seconds")
+        haste.setattr("holdfast.pipeline.ingest.PAUSE", "0 seconds")
         is_over = threading.Event()
         done = pool.submit(
             go_on, spark, source, lake, lambda taken: heard.put(taken.events), is_over
@@ -180,7 +180,9 @@ def test_tables_of_another_version_are_neither_read_nor_filled(lake: Lake) -> No
         if version is not None:
             (lake.root / "_version").write_text(version)
         for attempt in (lake.check, lake.newest):
-            with pytest.raises(PipelineFailed, match="another holdfast: name another --lake"):
+            with pytest.raises(
+                PipelineFailed, match="another version of holdfast: name another --lake"
+            ):
                 attempt()
 
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from pipeline import session
-from pipeline.class_archive import archive_for, options_for_archive
-from pipeline.failures import PipelineFailed
-from pipeline.java import Java, NoJava, find_java, look_for_java
-from pipeline.session import Engine, open_session, settings_of
+from holdfast.pipeline import session
+from holdfast.pipeline.class_archive import archive_for, options_for_archive
+from holdfast.pipeline.failures import PipelineFailed
+from holdfast.pipeline.java import Java, NoJava, find_java, look_for_java
+from holdfast.pipeline.session import Engine, open_session, settings_of
 
 FAKE = """#!/bin/sh
 echo '    java.home = {home}' >&2

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pipeline.audit import violations
-from pipeline.ingest import Source, take_what_is_there
+from holdfast.pipeline.audit import violations
+from holdfast.pipeline.ingest import Source, take_what_is_there
 from tests.pipeline.doomed import KILLS, Doomed
 from tests.pipeline.others import asked
 

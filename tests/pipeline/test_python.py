@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.python import python_for_spark
+from holdfast.pipeline.python import python_for_spark
 
 
 def test_spark_has_this_python_and_no_zips(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

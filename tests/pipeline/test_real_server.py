@@ -11,16 +11,16 @@ import orjson
 import pytest
 from typer.testing import CliRunner
 
-from app.cli.main import program
-from app.journal.frame import decode
-from app.journal.schema import Event
-from app.journal.unfold import unfold
-from pipeline.audit import violations
-from pipeline.ingest import Source, take_what_is_there
-from pipeline.lake import Lake
-from pipeline.reports.flow import funnel
-from pipeline.reports.tables import tables_of
-from pipeline.source.streams import Journals
+from holdfast.cli.main import program
+from holdfast.journal.frame import decode
+from holdfast.journal.schema import Event
+from holdfast.journal.unfold import unfold
+from holdfast.pipeline.audit import violations
+from holdfast.pipeline.ingest import Source, take_what_is_there
+from holdfast.pipeline.lake import Lake
+from holdfast.pipeline.reports.flow import funnel
+from holdfast.pipeline.reports.tables import tables_of
+from holdfast.pipeline.source.streams import Journals
 from tests.integration.talker import Talker
 from tests.pipeline.journals import Writer
 from tests.pipeline.others import asked

@@ -9,16 +9,17 @@ import pyarrow.compute as pc
 import pytest
 from pyspark.sql import functions as F
 
-from app.journal.schema import Event
-from pipeline import schemas, summaries
-from pipeline.lake import OPEN
-from pipeline.replay import Wanted, parts, plan, summary
-from pipeline.reports.dead import dead, poison
-from pipeline.reports.flow import funnel, throughput
-from pipeline.reports.latency import latency
-from pipeline.reports.receivers import flapping, holdback_advice, redelivery
-from pipeline.reports.tables import Tables
-from pipeline.results import find_out
+from holdfast.journal.schema import Event
+from holdfast.pipeline import schemas, summaries
+from holdfast.pipeline.lake import OPEN
+from holdfast.pipeline.replay import CONDITIONS, parts, plan, summary
+from holdfast.pipeline.reports.dead import dead, poison
+from holdfast.pipeline.reports.flow import funnel, throughput
+from holdfast.pipeline.reports.latency import latency
+from holdfast.pipeline.reports.receivers import flapping, holdback_advice, redelivery
+from holdfast.pipeline.reports.tables import Tables
+from holdfast.pipeline.results import find_out
+from holdfast.store.letter_filter import LetterFilter
 from tests.unit.pipeline.events import START_US, event, published
 from tests.unit.pipeline.stories import acked, died, handed, the_story
 from tests.unit.pipeline.told import made_of, one_run, table_of
@@ -132,20 +133,32 @@ LATER_MS = START_US // 1000 + 40_000
 @pytest.mark.parametrize(
     ("wanted", "letters"),
     [
-        (Wanted(without_poison=True), [0]),
-        (Wanted(subject="b", code="user.update.internalError"), [40]),
-        (Wanted(receiver="bob/1", channel="/chat", fingerprint="f", until=LATER_MS), [0]),
-        (Wanted(since=LATER_MS), [40, 40, 40]),
+        ({}, [0, 40, 40, 40]),
+        ({"subject": "b", "code": "user.update.internalError"}, [40]),
+        (
+            {"receiver": "bob/1", "channel": "/chat", "fingerprint": "f", "until": LATER_MS},
+            [0],
+        ),
+        ({"since": LATER_MS}, [40, 40, 40]),
     ],
 )
 def test_a_plan_has_what_is_wanted_and_was_not_replayed(
-    spark: "SparkSession", wanted: Wanted, letters: list[int]
+    spark: "SparkSession", wanted: dict[str, Any], letters: list[int]
 ) -> None:
     assert planned(tables(spark), wanted) == letters
 
 
-def planned(tables: Tables, wanted: Wanted) -> list[int]:
-    return [int(letter) for part in parts(plan(tables, wanted), 2) for letter in part]
+def test_what_most_receivers_died_of_can_be_left_out(spark: "SparkSession") -> None:
+    assert planned(tables(spark), {}, without_poison=True) == [0]
+
+
+def test_a_plan_knows_every_condition_of_the_servers_filter() -> None:
+    # Which letters there are, and in which state, is known by the server alone.
+    assert CONDITIONS.keys() == LetterFilter.model_fields.keys() - {"ids", "state"}
+
+
+def planned(tables: Tables, wanted: dict[str, Any], **how: Any) -> list[int]:
+    return [int(letter) for part in parts(plan(tables, wanted, **how), 2) for letter in part]
 
 
 @pytest.mark.parametrize(
@@ -190,7 +203,7 @@ def test_who_gets_all_letters_gets_no_message_twice_but_those_that_died_of_it(
     more = [(name, kind) for name, kind in columns if name not in life.columns]
     whole = life.select("*", *(F.lit(None).cast(kind).alias(name) for name, kind in more))
     of_node = whole.fillna("n1", "origin")
-    assert planned(Tables(of_node, of_node, of_node, of_node, of_node), Wanted(to=to)) == letters
+    assert planned(Tables(*[of_node] * 5), {}, to=to) == letters
 
 
 def _ends_of_one_for_both(msg: int, state: str) -> list[tuple[Any, ...]]:
@@ -220,12 +233,12 @@ def test_letters_that_were_replayed_to_whomever_are_planned_no_more(spark: "Spar
     second = made_of(one_run([*told, *again])[len(told) :], first)
     is_over = pc.not_equal(first.life["state"], OPEN)
     life = spark.createDataFrame(pa.concat_tables([first.life.filter(is_over), second.life]))
-    assert planned(Tables(*[life] * 5), Wanted()) == [3]
+    assert planned(Tables(*[life] * 5), {}) == [3]
 
 
 def test_a_plan_is_told_by_what_went_wrong(spark: "SparkSession") -> None:
     columns = ("channel", "code", "letters", "receivers")
-    assert rows(summary(plan(tables(spark), Wanted())), *columns) == [
+    assert rows(summary(plan(tables(spark), {})), *columns) == [
         ("/poison", "user.update.internalError", 3, 3),
         ("/chat", "user.update.error", 1, 1),
     ]

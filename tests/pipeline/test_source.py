@@ -9,15 +9,15 @@ from pyspark.sql.types import StructType
 from redis.exceptions import AuthenticationError, ResponseError
 from redis.exceptions import ConnectionError as RedisConnectionError
 
-from app.journal.frame import Head, encode
-from app.journal.schema import VERSION, Event
-from app.store.keys import Keys
-from pipeline.failures import PipelineFailed
-from pipeline.source.journal import JournalSource
-from pipeline.source.outline import Position
-from pipeline.source.planning import Planner
-from pipeline.source.reading import read_piece
-from pipeline.source.streams import Journals, answering
+from holdfast.journal.frame import Head, encode
+from holdfast.journal.schema import VERSION, Event
+from holdfast.pipeline.failures import PipelineFailed
+from holdfast.pipeline.source.journal import JournalSource
+from holdfast.pipeline.source.outline import Position
+from holdfast.pipeline.source.planning import Planner
+from holdfast.pipeline.source.reading import read_piece
+from holdfast.pipeline.source.streams import Journals, answering
+from holdfast.store.keys import RedisKeys
 from tests.pipeline.journals import Writer, frame_of
 from tests.store.servers import ValkeyServer
 from tests.unit.pipeline.events import event, published
@@ -83,7 +83,7 @@ def _us() -> Any:
 def test_more_cores_than_nodes_share_a_journal(
     store: ValkeyServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pipeline.source.planning._SMALLEST", 10)
+    monkeypatch.setattr("holdfast.pipeline.source.planning._SMALLEST", 10)
     Writer(store).write_all(some_events(0, 40), each=5)
     journals = Journals(store.url, "holdfast")
     planner = Planner(journals, cores=3, accepts_loss=False)
@@ -96,7 +96,7 @@ def test_the_names_of_keys_are_those_of_the_server(store: ValkeyServer) -> None:
     Writer(store).write(published(0, 1))
     journals = Journals(store.url, "holdfast")
     assert journals.numbered() == {"n1": 1}
-    assert journals.stream("n1") == Keys("holdfast").journal("n1")
+    assert journals.stream("n1") == RedisKeys("holdfast").journal("n1")
 
 
 def test_missing_frames_stop_the_reading(store: ValkeyServer) -> None:
@@ -130,7 +130,7 @@ def test_a_store_that_forgot_its_last_frames_is_noticed(store: ValkeyServer) -> 
     writer.write_all(some_events(0, 4), each=3)
     writer.epoch = "seed-2"
     writer.append(3, frame_of(some_events(7, 8)))
-    with pytest.raises(PipelineFailed, match="forgot frames 3 to 4"):
+    with pytest.raises(PipelineFailed, match="lost frames 3 to 4"):
         taken(store)
     rows = taken(store, accepts_loss=True)
     assert (incidents(rows), acks(rows)) == ([("frame.rewind", 3, 2)], 5)
@@ -244,9 +244,9 @@ def test_a_store_that_goes_away_while_it_is_read_is_named() -> None:
 def test_who_gets_no_answer_is_told_what_to_do_and_no_password() -> None:
     url = "redis://joe:secret@localhost:1/2"
     told = {
-        RedisConnectionError("refused"): "does not answer (refused). Does the server run?",
+        RedisConnectionError("refused"): "does not answer (refused). Is the server running?",
         AuthenticationError("NOAUTH"): "redis://USER:PASSWORD@HOST",
-        ResponseError("WRONGTYPE"): "is no store of Holdfast's, or has no room: WRONGTYPE",
+        ResponseError("WRONGTYPE"): "is not a store of Holdfast, or it is full: WRONGTYPE",
     }
     for error, words in told.items():
         with pytest.raises(PipelineFailed) as failed, answering(url):
@@ -318,7 +318,7 @@ def test_a_batch_that_was_cut_off_before_it_was_read_is_an_error(store: ValkeySe
     end = planner.advance({}, planner.newest(), None)
     (piece,) = planner.pieces({}, end)
     writer.delete(*writer.entries())
-    with pytest.raises(PipelineFailed, match="cut off before it was read"):
+    with pytest.raises(PipelineFailed, match="trimmed before it was read"):
         planner.pieces({}, end)
-    with pytest.raises(PipelineFailed, match="cut off while it was read"):
+    with pytest.raises(PipelineFailed, match="trimmed while it was read"):
         list(read_piece(Journals(store.url, "holdfast"), piece, accepts_loss=True))

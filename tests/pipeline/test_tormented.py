@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
-from pipeline.audit import violations
-from pipeline.ingest import Source, take_what_is_there
-from pipeline.lake import Lake
+from holdfast.pipeline.audit import violations
+from holdfast.pipeline.ingest import Source, take_what_is_there
+from holdfast.pipeline.lake import Lake
 from tests.chaos.arena import arena
 from tests.chaos.checker import Result
 from tests.chaos.manners import Manner

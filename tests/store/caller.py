@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from app.store.address import Address
-from app.store.line import Line, LineLimits
-from app.store.script import Script
+from holdfast.store.address import Address
+from holdfast.store.link import LinkLimits, StoreLink
+from holdfast.store.script import Script
 
 # Adds a word to a list once, however often it is called.
 NOTE = Script(
@@ -24,12 +24,12 @@ class Caller:
     def __init__(self, url: str, **limits: float) -> None:
         self.states: list[tuple[bool, str]] = []
         self.answers: list[object] = []
-        self.line = Line(
+        self.line = StoreLink(
             Address.of(url),
             on_state=lambda is_up, why: self.states.append((is_up, why)),
             random=lambda: 0.0,
             scripts=[NOTE, FAIL],
-            limits=LineLimits(**{"patience_s": 5.0, **limits}),  # type: ignore[arg-type]
+            limits=LinkLimits(**{"timeout_s": 5.0, **limits}),  # type: ignore[arg-type]
         )
         self.noted = 0
 

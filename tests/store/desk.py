@@ -5,30 +5,35 @@ import itertools
 import random
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 from redis.asyncio import Redis
 
-from app.delivery.attempts import Attempt
-from app.delivery.dead_letters import DeadLetter
-from app.delivery.keeper import Batch, Kept, Mark
-from app.delivery.messages import Message
-from app.delivery.publish_keys import Key
-from app.delivery.recorder import Recorder
-from app.delivery.session_record import SessionRecord
-from app.store.address import Address
-from app.store.audit import Audit
-from app.store.keeping import Store
-from app.store.keys import Keys
-from app.store.letters import Letters
-from app.store.line import Line
-from app.store.loading import Loaded
-from app.store.records import pack_mark, unpack_batch
-from app.store.scripts import SCRIPTS
+from holdfast.delivery.attempts import Attempt
+from holdfast.delivery.counters import Reason
+from holdfast.delivery.dead_letters import DeadLetter
+from holdfast.delivery.delivery_journal import NO_JOURNAL, DeliveryJournal
+from holdfast.delivery.marks import BatchMark, Mark
+from holdfast.delivery.messages import Message
+from holdfast.delivery.outcomes import DISCARDED
+from holdfast.delivery.publish_keys import PublishKey
+from holdfast.delivery.session_record import SessionRecord
+from holdfast.store.address import Address
+from holdfast.store.audit import Audit
+from holdfast.store.keys import RedisKeys
+from holdfast.store.letters import Letters
+from holdfast.store.link import StoreLink
+from holdfast.store.loading import LoadedSession
+from holdfast.store.records import pack_mark, unpack_batch
+from holdfast.store.scripts import SCRIPTS
+from holdfast.store.store import Store
 from tests.store.servers import ValkeyServer
 
-KEYS = Keys("test")
+if TYPE_CHECKING:
+    from holdfast.delivery.persist_outcome import PersistOutcome
+
+KEYS = RedisKeys("test")
 BASE = 1_763_000_000_000_000_000
 # Goes on over restarts, as the product's does.
 _now = itertools.count(BASE + 1_000_000_000)
@@ -41,7 +46,7 @@ def message(
     wire = orjson.dumps({"channel": channel, "data": data})
     message = Message(wire, id=BASE + n, channel=channel, sender="client/ann/2")
     message.is_durable = True
-    message.key = Key(key) if key else None
+    message.key = PublishKey(key) if key else None
     return message
 
 
@@ -88,7 +93,9 @@ def session(key: str, **fields: Any) -> SessionRecord:
 class Desk:
     """One process that uses the store."""
 
-    def __init__(self, server: ValkeyServer, line: Line, recorder: Recorder | None = None) -> None:
+    def __init__(
+        self, server: ValkeyServer, line: StoreLink, journal: DeliveryJournal = NO_JOURNAL
+    ) -> None:
         self.server = server
         self.line = line
         self.events: list[str] = []
@@ -101,9 +108,9 @@ class Desk:
             seed=lambda: f"{random.getrandbits(64):x}",
             on_flushed=lambda: self.events.append("flushed"),
             on_fenced=lambda: self.events.append("fenced"),
-            recorder=recorder,
+            journal=journal,
         )
-        self.kept: dict[int, list[Kept]] = {}
+        self.kept: dict[int, list[PersistOutcome]] = {}
         self.letters = Letters(self.store, self.redis, _now.__next__)
 
         self.audit = Audit(line, self.redis, KEYS)
@@ -125,11 +132,13 @@ class Desk:
         """Everything that was said on the line has been answered."""
         await self.line.ask("PING")
 
-    async def loaded(self) -> dict[str, Loaded]:
+    async def loaded(self) -> dict[str, LoadedSession]:
         return {loaded.record.key: loaded async for loaded in self.store.load(self.settle)}
 
     def settle(self, key: str, messages: Sequence[Message]) -> None:
-        self.store.settle(key, [message.id for message in messages])
+        self.store.settle(
+            key, [message.id for message in messages], DISCARDED[Reason.SESSION_ENDED]
+        )
 
     def hash(self, key: str) -> dict[str, str]:
         found = self.server.ask("HGETALL", key)
@@ -157,7 +166,7 @@ def queue_of(
     key: str,
     hash_of: Callable[[str], dict[str, str]],
     members: Callable[[str], Iterable[bytes]],
-    keys: Keys = KEYS,
+    keys: RedisKeys = KEYS,
 ) -> dict[int, str]:
     """The entries of a session in the store: what it says of them, or of its last batch."""
     marks = hash_of(keys.marks(key))
@@ -182,9 +191,9 @@ def mark(n: int, seq: int = 0, *, batch: int = 0, position: int = 0) -> Mark:
     return Mark(BASE + n, seq, batch, attempts=1, redelivered=0, position=position)
 
 
-def batch(*numbers: int, number: int = 1, seq: int = 1) -> Batch:
+def batch(*numbers: int, number: int = 1, seq: int = 1) -> BatchMark:
     """What a session was handed at once."""
-    return Batch(number, seq, ids(*numbers))
+    return BatchMark(number, seq, ids(*numbers))
 
 
 def ids(*numbers: int) -> Sequence[int]:
@@ -193,18 +202,18 @@ def ids(*numbers: int) -> Sequence[int]:
 
 @asynccontextmanager
 async def desk(
-    server: ValkeyServer, *, is_open: bool = True, recorder: Recorder | None = None
+    server: ValkeyServer, *, is_open: bool = True, journal: DeliveryJournal = NO_JOURNAL
 ) -> AsyncIterator[Desk]:
     """A process at work; its line is closed at the end as if it had been killed."""
     states: list[bool] = []
-    line = Line(
+    line = StoreLink(
         Address.of(server.url),
         scripts=SCRIPTS,
         on_state=lambda is_up, _: states.append(is_up),
         random=random.random,
     )
     await line.open()
-    desk = Desk(server, line, recorder)
+    desk = Desk(server, line, journal)
     desk.states = states
     try:
         if is_open:

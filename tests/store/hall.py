@@ -4,16 +4,18 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
-from app.delivery.dead_letters import DeadLetter
-from app.delivery.messages import Message
-from app.store.letter_search import LetterFilter
-from app.store.replay_jobs import Job, JobState, ReplayOptions, Sent
-from app.store.replays import Replays
+from holdfast.delivery.dead_letters import DeadLetter
+from holdfast.delivery.messages import Message
+from holdfast.delivery.outcomes import ACKED
+from holdfast.store.letter_filter import LetterFilter
+from holdfast.store.replay_jobs import Job, JobState, Sent
+from holdfast.store.replay_options import ReplayOptions
+from holdfast.store.replays import Replays
 from tests.store.desk import BASE, Desk, desk, letter, session, until
 from tests.store.servers import ValkeyServer
 
 ALL = LetterFilter()
-FAST = ReplayOptions(rate=100_000, canary=0)
+FAST = ReplayOptions(rate=10_000, canary=0)
 
 
 class Hall:
@@ -52,9 +54,9 @@ class Hall:
         n = sent.id - BASE
         if n in self.refused:
             dead = letter(int(self.at.new_id()) - BASE, of=n, receiver=sent.key, generation=1)
-            self.at.store.bury([dead], sent.key if self.durable[sent.key] else None)
+            self.at.store.dead_letter([dead], sent.key if self.durable[sent.key] else None)
         else:
-            self.at.store.settle(sent.key, [sent.id])
+            self.at.store.settle(sent.key, [sent.id], ACKED)
 
 
 @asynccontextmanager
@@ -72,7 +74,7 @@ async def stage(server: ValkeyServer) -> AsyncIterator[tuple[Desk, Hall, Replays
 async def prepare(at: Desk, *letters: DeadLetter) -> None:
     for key in ("joe/1", "ann/1"):
         at.store.save(session(key))
-    at.store.bury(letters, None)
+    at.store.dead_letter(letters, None)
     await at.answered()
 
 

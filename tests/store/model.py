@@ -5,15 +5,17 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from redis import Redis
 
-from app.delivery.keeper import Batch, Kept, Mark
-from app.store import records, scripts
-from app.store.scripts import Call, Take
+from holdfast.delivery.marks import BatchMark, Mark
+from holdfast.delivery.outcomes import ACKED, Outcome
+from holdfast.delivery.persist_outcome import PersistOutcome
+from holdfast.store import records, scripts
+from holdfast.store.scripts import ScriptCall, Take
 from tests.store.desk import BASE, KEYS, letter, message, queue_of, session
 
 if TYPE_CHECKING:
-    from app.delivery.dead_letters import DeadLetter
-    from app.delivery.messages import Message
-    from app.delivery.session_record import Recorded
+    from holdfast.delivery.dead_letters import DeadLetter
+    from holdfast.delivery.messages import Message
+    from holdfast.delivery.session_record import Recorded
 
 SESSIONS = ["joe/1", "ann/1", "eve/1"]
 EPOCH = "seed-1"
@@ -25,16 +27,16 @@ class Told(Protocol):
     def save(self, record: "Recorded") -> None: ...
 
     def keep(
-        self, message: "Message", keys: Sequence[str], done: Callable[[Kept], None]
+        self, message: "Message", keys: Sequence[str], done: Callable[[PersistOutcome], None]
     ) -> None: ...
 
     def mark(self, key: str, marks: Sequence[Mark]) -> None: ...
 
-    def settle(self, key: str, ids: Sequence[int]) -> None: ...
+    def settle(self, key: str, ids: Sequence[int], outcome: Outcome) -> None: ...
 
-    def bury(self, letters: Sequence["DeadLetter"], key: str | None) -> None: ...
+    def dead_letter(self, letters: Sequence["DeadLetter"], key: str | None) -> None: ...
 
-    def hand_over(self, key: str, batch: Batch) -> None: ...
+    def hand_over(self, key: str, batch: BatchMark) -> None: ...
 
     def marked(self, key: str, ids: Collection[int]) -> None: ...
 
@@ -51,7 +53,7 @@ class Room:
         self.redis.flushall()
         self.call(scripts.open_store(KEYS, seed="seed", node="test"))
 
-    def call(self, call: Call) -> Any:
+    def call(self, call: ScriptCall) -> Any:
         script = self.redis.register_script(call.script.source)
         return script(keys=call.keys, args=call.args)
 
@@ -111,7 +113,7 @@ class Model:
         for index, ids in indexes.items():
             assert room.members(index) == ids
         prints: Any = room.redis.zrange(KEYS.prints, 0, -1, withscores=True)
-        assert {KEYS.by_fingerprint(name.decode()): int(count) for name, count in prints} == {
+        assert {KEYS.letters_by("print", name.decode()): int(count) for name, count in prints} == {
             index: len(ids) for index, ids in indexes.items() if index.startswith("{test}:dead:p")
         }
 
@@ -141,7 +143,7 @@ class Both:
         # Only who has nothing in hands gets a batch that needs no marks.
         waiting = [id for id, entry in queue.items() if " " not in entry]
         if waiting and in_hands.isdisjoint(queue):
-            self.told.hand_over(key, Batch(2, seq, waiting))
+            self.told.hand_over(key, BatchMark(2, seq, waiting))
             self.model.batches[key] = set(waiting)
             self.model.known[key] |= self.model.batches[key]
             for at, id in enumerate(waiting, seq):
@@ -157,13 +159,13 @@ class Both:
             queue[BASE + n] = f"0 {seq} 1 1 0{is_replayed}{generation}"
 
     def settle(self, n: int, key: str) -> None:
-        self.told.settle(key, [BASE + n])
+        self.told.settle(key, [BASE + n], ACKED)
         self.model.queues[key].pop(BASE + n, None)
 
-    def bury(self, n: int, key: str, *, is_durable: bool) -> None:
+    def dead_letter(self, n: int, key: str, *, is_durable: bool) -> None:
         self.letters += 1
         dead = letter(1000 + self.letters, of=n, receiver=key, channel=f"/orders/{n % 2}")
-        self.told.bury([dead], key if is_durable else None)
+        self.told.dead_letter([dead], key if is_durable else None)
         if is_durable:
             self.model.queues[key].pop(BASE + n, None)
         self.model.letters[dead.id] = dead
@@ -174,14 +176,14 @@ class Both:
         self.model.sessions.discard(key)
         queue.clear()
 
-    def remove(self, at: int) -> Call | None:
+    def remove(self, at: int) -> ScriptCall | None:
         if not self.model.letters:
             return None
         id = sorted(self.model.letters)[at % len(self.model.letters)]
         self.model.replayed.discard(id)
         return scripts.letters_remove(KEYS, EPOCH, [self.model.letters.pop(id)])
 
-    def replay(self, at: int) -> Call | None:
+    def replay(self, at: int) -> ScriptCall | None:
         if not self.model.letters:
             return None
         id = sorted(self.model.letters)[at % len(self.model.letters)]
@@ -197,5 +199,5 @@ class Both:
         return scripts.replay_take(KEYS, EPOCH, str(self.jobs), [Take(dead, dead.key, True)])
 
 
-def ignore(kept: Kept) -> None:
+def ignore(kept: PersistOutcome) -> None:
     pass

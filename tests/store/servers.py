@@ -13,7 +13,7 @@ from typing import Any, Self
 from redis import Redis
 from redis.exceptions import BusyLoadingError, RedisError
 
-from app.store.embedded import server_binary
+from holdfast.store.embedded import server_binary
 
 _START_LIMIT_S = 10.0
 _PR_SET_PDEATHSIG = 1

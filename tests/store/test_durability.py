@@ -10,15 +10,16 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from app.compose.storage import open_storage
-from app.delivery.keeper import Kept
-from app.settings import Settings
-from app.store import replicas
-from app.store.connection import StoreUnavailable
-from app.store.keeping import Store
-from app.store.keys import Keys
-from app.store.reader import open_reader
-from app.store.replicas import Replicas
+from holdfast.compose.storage import open_storage
+from holdfast.delivery.outcomes import ACKED
+from holdfast.delivery.persist_outcome import PersistOutcome
+from holdfast.settings import Settings
+from holdfast.store import replicas
+from holdfast.store.connection import StoreUnavailable
+from holdfast.store.keys import RedisKeys
+from holdfast.store.reader import open_reader
+from holdfast.store.replicas import Replicas
+from holdfast.store.store import Store
 from tests.serving import free_port
 from tests.store.desk import ids, message, session, until
 from tests.store.servers import ValkeyServer
@@ -53,18 +54,18 @@ class Publisher:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self.heard: dict[int, list[Kept]] = {}
+        self.heard: dict[int, list[PersistOutcome]] = {}
 
     def keep(self, n: int, key: str = "") -> None:
         self._store.keep(message(n, key=key), ["joe/1"], self.heard.setdefault(n, []).append)
 
-    async def hears(self, n: int, *kept: Kept) -> None:
+    async def hears(self, n: int, *kept: PersistOutcome) -> None:
         await until(lambda: len(self.heard[n]) >= len(kept))
         assert self.heard[n] == list(kept)
 
 
 def has(server: ValkeyServer, n: int) -> bool:
-    return bool(server.ask("HEXISTS", Keys("holdfast").bodies, ids(n)[0]))
+    return bool(server.ask("HEXISTS", RedisKeys("holdfast").bodies, ids(n)[0]))
 
 
 async def test_what_a_replica_has_in_its_file_is_kept(
@@ -75,8 +76,8 @@ async def test_what_a_replica_has_in_its_file_is_kept(
         for n in range(20):
             publisher.keep(n)
             await asyncio.sleep(0.001)
-        await publisher.hears(19, Kept.KEPT)
-        assert publisher.heard == {n: [Kept.KEPT] for n in range(20)}
+        await publisher.hears(19, PersistOutcome.KEPT)
+        assert publisher.heard == {n: [PersistOutcome.KEPT] for n in range(20)}
         primary.kill()
         replica.restart()
         assert all(has(replica, n) for n in range(20))
@@ -100,15 +101,15 @@ async def test_nobody_knows_of_what_no_replica_confirms_and_the_line_goes_on(
         await saved.wait()
         assert publisher.heard == {1: []}
         # Shown then: the store has it.
-        await publisher.hears(1, Kept.UNKNOWN, Kept.KEPT)
+        await publisher.hears(1, PersistOutcome.UNKNOWN, PersistOutcome.KEPT)
         publisher.keep(2)
-        await publisher.hears(2, Kept.UNKNOWN, Kept.KEPT)
+        await publisher.hears(2, PersistOutcome.UNKNOWN, PersistOutcome.KEPT)
         replica.thaw()
         monkeypatch.undo()
         publisher.keep(3)
-        await publisher.hears(3, Kept.KEPT)
-    assert caplog.text.count("too few replicas have what is kept") == 1
-    assert "enough replicas have what is kept again" in caplog.text
+        await publisher.hears(3, PersistOutcome.KEPT)
+    assert caplog.text.count("too few replicas confirm messages") == 1
+    assert "enough replicas store messages again" in caplog.text
 
 
 @pytest.mark.usefixtures("replica")
@@ -119,7 +120,7 @@ async def test_two_replicas_are_more_than_one(
     async with opened(primary, "replicas:2") as store:
         publisher = Publisher(store)
         publisher.keep(1)
-        await publisher.hears(1, Kept.UNKNOWN, Kept.KEPT)
+        await publisher.hears(1, PersistOutcome.UNKNOWN, PersistOutcome.KEPT)
 
 
 async def test_what_comes_while_replicas_are_awaited_is_confirmed_together(
@@ -132,8 +133,8 @@ async def test_what_comes_while_replicas_are_awaited_is_confirmed_together(
             publisher.keep(n)
             await asyncio.sleep(0.002)
         replica.thaw()
-        await publisher.hears(29, Kept.KEPT)
-        assert publisher.heard == {n: [Kept.KEPT] for n in range(30)}
+        await publisher.hears(29, PersistOutcome.KEPT)
+        assert publisher.heard == {n: [PersistOutcome.KEPT] for n in range(30)}
     stats = primary.ask("INFO", "commandstats")
     # One at the start, and three for each of few times.
     assert stats["cmdstat_waitaof"]["calls"] <= 1 + 3 * 4
@@ -147,14 +148,14 @@ async def test_a_repeat_is_confirmed_like_the_message_that_it_repeats(
     async with opened(primary, "replicas:1") as store:
         publisher = Publisher(store)
         publisher.keep(1, key="k")
-        await publisher.hears(1, Kept.KEPT)
-        store.settle("joe/1", ids(1))
+        await publisher.hears(1, PersistOutcome.KEPT)
+        store.settle("joe/1", ids(1), ACKED)
         publisher.keep(2, key="k")
-        await publisher.hears(2, Kept.REPEATED)
+        await publisher.hears(2, PersistOutcome.REPEATED)
         store.keep(message(3, key="l"), [], publisher.heard.setdefault(3, []).append)
-        await publisher.hears(3, Kept.KEPT)
+        await publisher.hears(3, PersistOutcome.KEPT)
         primary.ask("FLUSHALL")
-    asked = Replicas(open_reader(primary.url), Keys("holdfast"), 1)
+    asked = Replicas(open_reader(primary.url), RedisKeys("holdfast"), 1)
     answers: list[bool] = []
     asked.confirm([f"k:{ids(1)[0]}"], answers.append)
     await until(lambda: len(answers) == 1)
@@ -172,17 +173,17 @@ async def test_a_connection_that_is_lost_while_it_waits_says_nothing(
         publisher.keep(1)
         await until(lambda: primary.ask("INFO", "clients")["blocked_clients"] == 1)
         primary.ask("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
-        await publisher.hears(1, Kept.UNKNOWN, Kept.KEPT)
+        await publisher.hears(1, PersistOutcome.UNKNOWN, PersistOutcome.KEPT)
         replica.thaw()
         await until(lambda: store.is_available)
         publisher.keep(2)
-        await publisher.hears(2, Kept.KEPT)
+        await publisher.hears(2, PersistOutcome.KEPT)
 
 
 @pytest.mark.usefixtures("replica")
 async def test_a_server_without_the_message_confirms_nothing(primary: ValkeyServer) -> None:
     """It took the place of the one that kept it."""
-    asked = Replicas(open_reader(primary.url), Keys("holdfast"), 1)
+    asked = Replicas(open_reader(primary.url), RedisKeys("holdfast"), 1)
     answers: list[bool] = []
     await asked.open()
     asked.confirm(ids(1), answers.append)
@@ -199,7 +200,7 @@ async def test_a_primary_without_a_file_is_warned_of(
     async with opened(primary, "replicas:1") as store:
         publisher = Publisher(store)
         publisher.keep(1)
-        await publisher.hears(1, Kept.KEPT)
+        await publisher.hears(1, PersistOutcome.KEPT)
     assert "appendonly no" in caplog.text
 
 

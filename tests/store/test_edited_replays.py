@@ -5,17 +5,18 @@ from collections.abc import AsyncIterator
 import orjson
 import pytest
 
-from app.delivery.dead_letters import State
-from app.store import replay_run
-from app.store.letter_search import LetterFilter
-from app.store.replay_jobs import EDITED, JobState, ReplayOptions, Sent
-from app.store.replays import Replays
+from holdfast.delivery.dead_letters import LetterState
+from holdfast.store import replay_run
+from holdfast.store.letter_filter import LetterFilter
+from holdfast.store.replay_jobs import EDITED, JobState, Sent
+from holdfast.store.replay_options import Edit, ReplayOptions
+from holdfast.store.replays import Replays
 from tests.store.desk import BASE, Desk, letter, message
 from tests.store.hall import Hall, ended, prepare, resumed, stage
 from tests.store.servers import ValkeyServer
 
 BROKEN = LetterFilter(ids=(str(BASE + 11),))
-MENDED = ReplayOptions(rate=100_000, canary=0, data='{"order":[1,null]}')
+MENDED = ReplayOptions(rate=10_000, canary=0, edit=Edit(data={"order": [1, None]}))
 
 Scene = tuple[Desk, Hall, Replays]
 
@@ -45,7 +46,7 @@ async def test_the_message_is_a_new_one_and_the_letter_is_what_it_was(scene: Sce
     kept = await at.letters.search.get(str(BASE + 11))
     assert kept is not None
     assert (kept.wire, kept.message, kept.job) == (letter(11, of=1).wire, BASE + 1, job.id)
-    assert kept.state is State.REPLAYED
+    assert kept.state is LetterState.REPLAYED
     assert (await at.loaded())["ann/1"].entries[0][1].wire == message(1).wire
     assert (job.sent, job.acked, job.failed) == (1, 1, 0)
 
@@ -61,7 +62,7 @@ async def test_a_letter_is_edited_once(scene: Scene) -> None:
 
 async def test_one_letter_is_edited_at_a_time(scene: Scene) -> None:
     _, _, jobs = scene
-    with pytest.raises(ValueError, match="one letter"):
+    with pytest.raises(ValueError, match="only one letter"):
         await jobs.start(LetterFilter(), MENDED, "operator")
 
 

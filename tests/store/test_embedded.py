@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from app.store import embedded, valkey_process
-from app.store.connection import StoreUnavailable
-from app.store.embedded import Durability, EmbeddedValkey
-from app.store.home import Home
-from app.store.wire import Wire
+from holdfast.store import embedded, valkey_process
+from holdfast.store.connection import StoreUnavailable
+from holdfast.store.embedded import Durability, EmbeddedValkey
+from holdfast.store.home import Home
+from holdfast.store.resp import RespConnection
 from tests.store.caller import until
 from tests.store.places import (
     environment_of,
@@ -106,11 +106,11 @@ async def test_one_that_dies_is_started_again_and_has_lost_nothing(
 
 
 FAULTS = {
-    "the lock": (Home, "hold"),
+    "the lock": (Home, "lock"),
     "its log": (Home, "open_log"),
     "its place": (Home, "prepare_socket"),
     "the process": (asyncio, "create_subprocess_exec"),
-    "the first words": (Wire, "_dial"),
+    "the first words": (RespConnection, "_dial"),
 }
 
 
@@ -144,7 +144,7 @@ async def test_one_that_does_not_listen_is_ended_by_force(
         pid = pid_in(data)
         os.kill(pid, signal.SIGSTOP)
     assert not is_alive(pid)
-    assert "does not end" in caplog.text
+    assert "does not stop" in caplog.text
 
 
 async def test_a_start_that_is_given_up_leaves_nobody(data: Path) -> None:

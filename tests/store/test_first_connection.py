@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from app.store.connection import StoreUnavailable
+from holdfast.store.connection import StoreUnavailable
 from tests.store.caller import Caller, calling, until
 from tests.store.servers import ValkeyServer
 
@@ -18,7 +18,7 @@ async def test_a_store_that_is_not_there_is_refused(valkey: ValkeyServer) -> Non
 async def test_a_store_that_hangs_is_refused(valkey: ValkeyServer) -> None:
     valkey.freeze()
     with pytest.raises(StoreUnavailable, match="does not answer"):
-        await Caller(valkey.url, patience_s=0.1).line.open()
+        await Caller(valkey.url, timeout_s=0.1).line.open()
 
 
 async def test_a_replica_is_refused(valkey: ValkeyServer) -> None:

@@ -1,10 +1,9 @@
 """While the store is away a journal waits for it, loses what is too much, and says how much."""
 
-from app.compose.journal import StoreOutlet
-from app.journal.frame import decode
-from app.journal.journal import Journal
-from app.journal.schema import Kind
-from app.journal.unfold import unfold
+from holdfast.journal.frame import decode
+from holdfast.journal.journal import Journal
+from holdfast.journal.schema import Kind
+from holdfast.journal.unfold import unfold
 from tests.store.desk import BASE, KEYS, Desk, desk, until
 from tests.store.servers import ValkeyServer
 
@@ -63,6 +62,5 @@ async def test_a_frame_that_was_lost_leaves_a_gap_in_the_numbers(
 
 
 def _journal(at: Desk, most_bytes: int = 1_000_000) -> Journal:
-    outlet = StoreOutlet(at.store, lambda events: journal.miss(events))
-    journal = Journal("test", outlet, now=0.0, now_ns=lambda: NOW_US * 1000, most_bytes=most_bytes)
-    return journal
+    wall = NOW_US * 1000
+    return Journal("test", at.store, now=0.0, now_ns=lambda: wall, most_bytes=most_bytes)

@@ -11,13 +11,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from redis import Redis
 
-from app.delivery.dead_letters import DeadLetter
-from app.delivery.keeper import Batch, Kept, Mark
-from app.delivery.messages import Message
-from app.delivery.recorder import Recorder
-from app.store import scripts
-from app.store.journaling import Journaling
-from app.store.scripts import Call, Take
+from holdfast.delivery.counters import Reason
+from holdfast.delivery.dead_letters import DeadLetter
+from holdfast.delivery.delivery_journal import DeliveryJournal
+from holdfast.delivery.marks import BatchMark
+from holdfast.delivery.messages import Message
+from holdfast.delivery.outcomes import ACKED, DISCARDED, EXPIRED, Outcome
+from holdfast.delivery.persist_outcome import PersistOutcome
+from holdfast.store import scripts
+from holdfast.store.journaling import Journaling
+from holdfast.store.scripts import ScriptCall, Take
 from tests.store.desk import (
     BASE,
     KEYS,
@@ -37,8 +40,10 @@ from tests.store.servers import ValkeyServer
 STREAM = KEYS.journal("test")
 
 
-class Notebook(Recorder):
+class Notebook(DeliveryJournal):
     """Tells of every change in words."""
+
+    is_writing = True
 
     def __init__(self) -> None:
         # Numbers of notes, and whether they are in the store.
@@ -47,37 +52,33 @@ class Notebook(Recorder):
     def answered(self, number: int, *, is_there: bool) -> None:
         self.heard.append((number, is_there))
 
-    def kept(self, messages: Sequence[tuple[Message, Sequence[str]]]) -> bytes:
+    def note_kept(self, messages: Sequence[tuple[Message, Sequence[str]]]) -> bytes:
         return b"kept " + b" ".join(b"%d" % (message.id - BASE) for message, _ in messages)
 
-    def marked(self, marks: Mapping[str, Mapping[int, Mark]]) -> bytes:
-        return _words("marked", marks)
+    def note_marked(self, hand_overs: Mapping[str, Sequence[tuple[int, int]]]) -> bytes:
+        again = {key: [id for id, _ in each] for key, each in hand_overs.items()}
+        return _words("marked", again)
 
-    def handed_over(self, batches: Mapping[str, Batch]) -> bytes:
+    def note_handed_over(self, batches: Mapping[str, BatchMark]) -> bytes:
         return _words("handed over", {key: batch.ids for key, batch in batches.items()})
 
-    def settled(self, entries: Mapping[int, Sequence[str]]) -> bytes:
+    def note_settled(self, entries: Mapping[int, Sequence[str]], outcome: Outcome) -> bytes:
         told = [f"{id - BASE} {' '.join(keys)}" for id, keys in entries.items()]
-        return f"settled {', '.join(told)}".encode()
+        how = outcome.reason.value if outcome.reason else outcome.way.value
+        return f"{how} {', '.join(told)}".encode()
 
-    def refused(self, message: Message, keys: Sequence[str]) -> None:
-        pass
-
-    def left(self, sessions: Mapping[str, Sequence[int]]) -> bytes:
+    def note_left(self, sessions: Mapping[str, Sequence[int]]) -> bytes:
         return _words("left", sessions)
 
-    def replayed(self, letters: Sequence[tuple[DeadLetter, str]]) -> bytes:
+    def note_replayed(self, letters: Sequence[tuple[DeadLetter, str]]) -> bytes:
         told = [f"{int(letter.id) - BASE} {key}" for letter, key in letters]
         return "\n".join(["replayed [[", *told]).encode()
 
-    def told(self, number: int) -> None:
-        pass
-
-    def buried(self, letters: Sequence[tuple[DeadLetter, str | None]]) -> bytes:
+    def note_dead(self, letters: Sequence[tuple[DeadLetter, str | None]]) -> bytes:
         return b"buried " + b" ".join(b"%d" % (int(letter.id) - BASE) for letter, _ in letters)
 
 
-def _the(call: Call, _epoch: str) -> Call:
+def _the(call: ScriptCall, _epoch: str) -> ScriptCall:
     return call
 
 
@@ -88,7 +89,7 @@ def _words(verb: str, entries: Mapping[str, Any]) -> bytes:
 
 @asynccontextmanager
 async def writing(server: ValkeyServer, notebook: Notebook | None = None) -> AsyncIterator[Desk]:
-    async with desk(server, recorder=notebook or Notebook()) as at:
+    async with desk(server, journal=notebook or Notebook()) as at:
         yield at
 
 
@@ -125,9 +126,9 @@ async def test_every_change_of_a_message_is_written_down_with_it(at: Desk) -> No
     at.keep(message(3, key="k"), "joe/1")
     at.store.hand_over("ann/1", batch(1))
     at.store.mark("joe/1", [mark(1, 7)])
-    at.store.settle("ann/1", ids(1))
-    at.store.settle("joe/1", ids(1))
-    at.store.bury([letter(9, of=2)], "joe/1")
+    at.store.settle("ann/1", ids(1), ACKED)
+    at.store.settle("joe/1", ids(1), ACKED)
+    at.store.dead_letter([letter(9, of=2)], "joe/1")
     at.store.forget("joe/1", ids(3))
     await at.answered()
     assert notes(at.server) == [
@@ -135,11 +136,23 @@ async def test_every_change_of_a_message_is_written_down_with_it(at: Desk) -> No
         "kept 3",
         "handed over ann/1 1",
         "marked joe/1 1",
-        "settled 1 ann/1 joe/1",
+        "acked 1 ann/1 joe/1",
         "buried 9",
         "left joe/1 3",
     ]
     assert (at.queue("joe/1"), at.bodies(), at.dead()) == ({}, set(), [9])
+
+
+async def test_what_became_of_a_message_is_written_down_for_each_receiver(at: Desk) -> None:
+    for key in ("joe/1", "ann/1", "eve/1"):
+        at.store.save(session(key))
+    at.keep(message(1), "joe/1", "ann/1", "eve/1")
+    at.store.settle("joe/1", ids(1), EXPIRED)
+    at.store.settle("ann/1", ids(1), ACKED)
+    at.store.settle("eve/1", ids(1), DISCARDED[Reason.CLEARED])
+    await at.answered()
+    assert notes(at.server) == ["kept 1", "expired 1 joe/1", "acked 1 ann/1", "cleared 1 eve/1"]
+    assert at.bodies() == set()
 
 
 async def test_each_hand_over_of_one_turn_is_written_down(at: Desk) -> None:
@@ -153,15 +166,14 @@ async def test_each_hand_over_of_one_turn_is_written_down(at: Desk) -> None:
     at.store.mark("joe/1", [mark(1, position=7)])
     at.store.mark("joe/1", [mark(1, 8)])
     at.store.hand_over("ann/1", batch(1))
-    at.store.settle("ann/1", ids(1))
+    at.store.settle("ann/1", ids(1), ACKED)
     at.store.hand_over("ann/1", batch(2, number=2, seq=2))
     await at.answered()
     assert notes(at.server) == [
         "kept 1 2",
-        "marked joe/1 1",
         "handed over ann/1 1",
-        "marked joe/1 1",
-        "settled 1 ann/1",
+        "marked joe/1 1 1",
+        "acked 1 ann/1",
         "handed over ann/1 2",
     ]
 
@@ -174,14 +186,18 @@ async def test_a_message_that_repeats_another_is_not_written_down(
         for n in (1, 2, 3):
             at.keep(message(n, key="k" if n < 3 else "other"), "joe/1")
         await at.answered()
-        assert at.kept == {1: [Kept.KEPT], 2: [Kept.REPEATED], 3: [Kept.KEPT]}
+        assert at.kept == {
+            1: [PersistOutcome.KEPT],
+            2: [PersistOutcome.REPEATED],
+            3: [PersistOutcome.KEPT],
+        }
         assert notes(at.server) == ["kept 1", "kept 3"]
     assert notebook.heard == [(1, True), (2, False), (3, True)]
 
 
 async def test_letters_that_are_replayed_are_written_down_if_they_are(at: Desk) -> None:
     at.store.save(session("joe/1"))
-    at.store.bury([letter(n) for n in (1, 2, 3)], None)
+    at.store.dead_letter([letter(n) for n in (1, 2, 3)], None)
     await at.answered()
     for taken, expected in (((1, 3), [b"taken", b"taken"]), ((3, 2), [b"replayed", b"taken"])):
         takes = [Take(letter(n), "joe/1", True) for n in taken]
@@ -203,9 +219,9 @@ async def test_letters_that_are_replayed_are_written_down_if_they_are(at: Desk) 
 
 async def test_a_frame_takes_the_place_of_the_notes_that_it_tells_of(at: Desk) -> None:
     for n in range(1, 4):
-        at.store.bury([letter(n)], None)
+        at.store.dead_letter([letter(n)], None)
         at.store.flush()
-    at.store.write_frame(b"the first two", lambda _: None, [1, 2])
+    at.store.write_frame(b"the first two", [1, 2])
     await at.answered()
     assert (frames(at.server), notes(at.server)) == (["the first two"], ["buried 3"])
     assert await at.store.left_notes() == {3: b"buried 3"}
@@ -214,9 +230,9 @@ async def test_a_frame_takes_the_place_of_the_notes_that_it_tells_of(at: Desk) -
 async def test_a_frame_may_take_the_place_of_very_many_notes(at: Desk) -> None:
     count = 2500
     for n in range(count):
-        at.store.bury([letter(n)], None)
+        at.store.dead_letter([letter(n)], None)
         at.store.flush()
-    at.store.write_frame(b"all", lambda _: None, [*range(1, count + 1)])
+    at.store.write_frame(b"all", [*range(1, count + 1)])
     await at.answered()
     assert (frames(at.server), notes(at.server)) == (["all"], [])
 
@@ -228,15 +244,15 @@ async def test_what_is_refused_is_not_written_down(valkey: ValkeyServer) -> None
         await at.answered()
         valkey.set(maxmemory="1", maxmemory_policy="noeviction")
         at.keep(message(2), "joe/1")
-        at.store.bury([letter(7, of=1)], "joe/1")
+        at.store.dead_letter([letter(7, of=1)], "joe/1")
         await at.answered()
-        assert at.kept[2] == [Kept.REFUSED]
+        assert at.kept[2] == [PersistOutcome.REFUSED]
         assert (at.bodies(), at.dead()) == (set(), [7])
         # What might have been kept before the refusal is settled behind it.
         await at.answered()
-        assert notes(valkey) == ["kept 1", "buried 7", "settled 2 joe/1"]
+        assert notes(valkey) == ["kept 1", "buried 7", "never kept 2 joe/1"]
         # Frames are smaller than the notes that go with them.
-        at.store.write_frame(b"frame", lambda _: None, [1, 2, 3, 4])
+        at.store.write_frame(b"frame", [1, 2, 3, 4])
         await at.answered()
         assert (frames(valkey), notes(valkey)) == (["frame"], [])
     assert notebook.heard == [(1, True), (2, False), (3, True), (4, True)]
@@ -246,11 +262,11 @@ async def test_who_may_not_write_any_more_writes_nothing_down_either(
     shared_valkey: ValkeyServer,
 ) -> None:
     async with writing(shared_valkey) as old, writing(shared_valkey) as new:
-        old.store.bury([letter(1)], None)
-        old.store.write_frame(b"old", lambda _: None)
+        old.store.dead_letter([letter(1)], None)
+        old.store.write_frame(b"old")
         await until(lambda: old.events == ["fenced"])
-        new.store.bury([letter(2)], None)
-        new.store.write_frame(b"new", lambda _: None)
+        new.store.dead_letter([letter(2)], None)
+        new.store.write_frame(b"new")
         await new.answered()
         assert (frames(shared_valkey), new.dead()) == (["new"], [2])
         assert notes(shared_valkey) == ["buried 2"]
@@ -258,10 +274,10 @@ async def test_who_may_not_write_any_more_writes_nothing_down_either(
 
 async def test_a_lost_connection_writes_nothing_twice(at: Desk) -> None:
     for n in range(200):
-        at.store.bury([letter(n)], None)
+        at.store.dead_letter([letter(n)], None)
         at.store.flush()
         if n % 10 == 9:
-            at.store.write_frame(b"%d" % (n // 10), lambda _: None)
+            at.store.write_frame(b"%d" % (n // 10))
         if n % 40 == 20:
             at.server.ask("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
             await asyncio.sleep(0)
@@ -277,13 +293,13 @@ async def test_a_crash_of_the_store_leaves_letters_with_what_is_told_of_them() -
     def tell(at: Desk) -> None:
         """Frames of what was answered."""
         for number, _ in notebook.heard:
-            at.store.write_frame(b"buried %d" % (number - 1), lambda _: None, [number])
+            at.store.write_frame(b"buried %d" % (number - 1), [number])
         notebook.heard.clear()
 
     with ValkeyServer(appendonly="yes", appendfsync="always") as valkey:
         async with writing(valkey, notebook) as at:
             for n in range(500):
-                at.store.bury([letter(n)], None)
+                at.store.dead_letter([letter(n)], None)
                 at.store.flush()
                 if n == 250:
                     await asyncio.sleep(0.01)
@@ -302,19 +318,19 @@ async def test_a_crash_of_the_store_leaves_letters_with_what_is_told_of_them() -
 async def test_numbers_go_on_in_the_next_process(shared_valkey: ValkeyServer) -> None:
     for n in range(3):
         async with writing(shared_valkey) as at:
-            at.store.write_frame(b"%d" % n, lambda _: None)
+            at.store.write_frame(b"%d" % n)
             await at.answered()
     assert frames(shared_valkey) == ["0", "1", "2"]
 
 
 async def test_an_emptied_store_numbers_anew_under_another_epoch(at: Desk) -> None:
-    at.store.write_frame(b"before", lambda _: None)
+    at.store.write_frame(b"before")
     await at.answered()
     [(_, before)] = at.server.ask("XRANGE", STREAM, "-", "+")
     at.server.ask("FLUSHALL")
-    at.store.bury([letter(2)], None)
+    at.store.dead_letter([letter(2)], None)
     await until(lambda: at.events == ["flushed"])
-    at.store.write_frame(b"after", lambda _: None)
+    at.store.write_frame(b"after")
     await at.answered()
     assert frames(at.server) == ["after"]
     [(_, after)] = at.server.ask("XRANGE", STREAM, "-", "+")
@@ -324,7 +340,7 @@ async def test_an_emptied_store_numbers_anew_under_another_epoch(at: Desk) -> No
 async def test_without_a_journal_there_is_no_trace_of_one(shared_valkey: ValkeyServer) -> None:
     async with desk(shared_valkey) as at:
         at.keep(message(1), "joe/1")
-        at.store.bury([letter(7, of=1)], "joe/1")
+        at.store.dead_letter([letter(7, of=1)], "joe/1")
         await at.answered()
         assert not [name for name in at.names() if "journal" in name]
         assert not [name for name in at.hash(KEYS.meta) if "journal" in name]
@@ -339,9 +355,9 @@ def redis(shared_valkey: ValkeyServer) -> Iterator[Redis]:
         yield redis
 
 
-def calls(journaling: Journaling, count: int) -> list[Call]:
+def calls(journaling: Journaling, count: int) -> list[ScriptCall]:
     """Some that carry notes; now and then one writes a frame, and the notes before it go."""
-    made: list[Call] = []
+    made: list[ScriptCall] = []
     for n in range(count):
         if n % 4 == 3:
             made.append(journaling.frame(EPOCH, b"%d" % n, range(n - 2, n + 1)))
@@ -351,14 +367,14 @@ def calls(journaling: Journaling, count: int) -> list[Call]:
     return made
 
 
-def change(n: int) -> Call:
+def change(n: int) -> ScriptCall:
     match n % 4:
         case 0:
             return scripts.keep(KEYS, EPOCH, [(message(n), ["joe/1"])])
         case 1:
             return scripts.keep_keyed(KEYS, EPOCH, [(message(n, key=f"k{n}"), ["joe/1"])], 99)
         case _:
-            return scripts.bury(KEYS, EPOCH, [(letter(n), None)])
+            return scripts.dead_letter(KEYS, EPOCH, [(letter(n), None)])
 
 
 def told(server: ValkeyServer) -> set[int]:
@@ -372,6 +388,7 @@ def told(server: ValkeyServer) -> set[int]:
 attempts = st.lists(st.tuples(st.integers(0, 12), st.integers(0, 12)), max_size=4)
 
 
+@pytest.mark.slow
 @settings(
     max_examples=50,
     suppress_health_check=[HealthCheck.function_scoped_fixture],

@@ -4,14 +4,13 @@ from functools import partial
 
 import pytest
 
-from app.bayeux.records import discard_orphans, restore
-from app.compose.journal import StoreOutlet
-from app.journal.clerk import Clerk
-from app.journal.frame import decode
-from app.journal.schema import SETTLED, Event
-from app.journal.scribe import Scribe
-from app.journal.unfold import unfold
-from app.store.scripts import Take
+from holdfast.bayeux.restoring import discard_orphans, restore
+from holdfast.delivery.outcomes import ACKED
+from holdfast.journal.frame import decode
+from holdfast.journal.journal_writer import JournalWriter
+from holdfast.journal.schema import SETTLED, Event
+from holdfast.journal.unfold import unfold
+from holdfast.store.scripts import Take
 from tests.store.desk import BASE, KEYS, Desk, batch, desk, ids, letter, message, session
 from tests.store.servers import ValkeyServer
 from tests.unit.bayeux.harness import House
@@ -23,16 +22,11 @@ class Office:
     """The journal of one process."""
 
     def __init__(self, at: Desk) -> None:
-        self.lost = 0
-        self.clerk = Clerk("test", StoreOutlet(at.store, self.lose), now=0.0, now_ns=self.wall)
-        self.scribe = Scribe(self.clerk, self.clerk.why)
-        at.store.record(self.scribe)
+        self.writer = JournalWriter("test", at.store, now=0.0, now_ns=self.wall)
+        at.store.note_for(self.writer)
 
     def wall(self) -> int:
         return NOW_US * 1000
-
-    def lose(self, events: int) -> None:
-        self.lost += events
 
 
 def told(server: ValkeyServer) -> list[Event]:
@@ -47,20 +41,20 @@ def live(at: Desk) -> None:
     at.keep(message(1), "joe/1", "ann/1")
     at.keep(message(2, key="k"), "joe/1")
     at.store.hand_over("ann/1", batch(1))
-    at.store.settle("ann/1", ids(1))
-    at.store.bury([letter(9, of=2)], "joe/1")
+    at.store.settle("ann/1", ids(1), ACKED)
+    at.store.dead_letter([letter(9, of=2)], "joe/1")
 
 
 async def tell_what_was_left(at: Desk) -> None:
     """As a process does when it starts."""
     office = Office(at)
-    await at.store.remove_told(office.scribe.find(await at.store.left_notes()))
-    office.clerk.flush(0.0)
-    house = House(keeper=at.store, witness=office.clerk)
-    async for loaded in at.store.load(partial(discard_orphans, house.bayeux)):
-        restore(house.bayeux, loaded.record, loaded.entries)
+    await at.store.remove_reported(office.writer.find(await at.store.left_notes()))
+    office.writer.flush(0.0)
+    house = House(keeper=at.store, journal=office.writer)
+    async for loaded in at.store.load(partial(discard_orphans, house.bayeux.life)):
+        restore(house.bayeux.life, loaded.record, loaded.entries, house.now)
     await at.answered()
-    office.clerk.flush(0.0)
+    office.writer.flush(0.0)
     await at.answered()
     assert house.balances()
 
@@ -92,8 +86,8 @@ async def test_what_was_told_in_time_is_not_told_again(shared_valkey: ValkeyServ
         office = Office(at)
         live(at)
         await at.answered()
-        office.clerk.flush(0.0)
-        at.store.settle("joe/1", ids(1))
+        office.writer.flush(0.0)
+        at.store.settle("joe/1", ids(1), ACKED)
         await at.answered()
     assert len(told(shared_valkey)) == 5
     async with desk(shared_valkey) as at:
@@ -129,17 +123,17 @@ async def test_what_becomes_of_what_a_session_left_is_told_once(
         at.keep(message(1), "joe/1")
         at.store.forget("joe/1", ids(1))
         # It was in hands, and somebody has acknowledged it after all.
-        office.clerk.delivered("acked", [message(1)], "joe/1", NOW_US)
+        office.writer.journal.delivered("acked", [message(1)], "joe/1", NOW_US)
         # The frame is on its way before the store has said anything.
-        office.clerk.flush(0.0)
+        office.writer.flush(0.0)
         await at.answered()
-        office.clerk.flush(0.0)
+        office.writer.flush(0.0)
         await at.answered()
         left = await at.store.left_notes()
     async with desk(shared_valkey) as at:
         office = Office(at)
-        office.scribe.find(left)
-        office.clerk.flush(0.0)
+        office.writer.find(left)
+        office.writer.flush(0.0)
         await at.answered()
     assert sorted(event.kind for event in told(shared_valkey)) == ["acked", "published"]
 
@@ -191,9 +185,9 @@ async def test_what_a_session_left_in_the_store_is_told_once(
         left = await at.store.left_notes()
     async with desk(shared_valkey) as at:
         office = Office(at)
-        await at.store.remove_told(office.scribe.find(left))
+        await at.store.remove_reported(office.writer.find(left))
         if dies == "when it has told":
-            office.clerk.flush(0.0)
+            office.writer.flush(0.0)
         await at.answered()
     async with desk(shared_valkey) as at:
         await tell_what_was_left(at)
@@ -208,7 +202,7 @@ async def test_what_was_replayed_to_a_session_after_it_had_left_is_told_of_by_it
     shared_valkey: ValkeyServer,
 ) -> None:
     async with desk(shared_valkey) as at:
-        at.store.bury([letter(9, of=1)], None)
+        at.store.dead_letter([letter(9, of=1)], None)
         await at.answered()
         Office(at)
         at.store.save(session("joe/1"))
@@ -228,7 +222,7 @@ async def test_what_was_replayed_to_a_session_after_it_had_left_is_told_of_by_it
 async def test_which_letter_was_replayed_is_told_by_the_next(shared_valkey: ValkeyServer) -> None:
     async with desk(shared_valkey) as at:
         at.store.save(session("joe/1"))
-        at.store.bury([letter(9, of=2)], None)
+        at.store.dead_letter([letter(9, of=2)], None)
         Office(at)
         takes = [Take(letter(9, of=2), "joe/1", True)]
         taken = at.store.run(lambda epoch: at.store.replay_take(epoch, str(BASE), takes)[0])
@@ -243,7 +237,7 @@ async def test_which_letter_was_replayed_is_told_by_the_next(shared_valkey: Valk
 async def test_a_note_that_cannot_be_read_is_missed_and_goes(shared_valkey: ValkeyServer) -> None:
     async with desk(shared_valkey) as at:
         office = Office(at)
-        office.scribe.find({1: b"", 2: b"[99,[],[]]", 3: b"[1,[],[[1]]]", 4: b"[1,2]"})
-        office.clerk.flush(0.0)
+        office.writer.find({1: b"", 2: b"[99,[],[]]", 3: b"[1,[],[[1]]]", 4: b"[1,2]"})
+        office.writer.flush(0.0)
         await at.answered()
     assert [(event.kind, event.number) for event in told(shared_valkey)] == [("dropped", 4)]

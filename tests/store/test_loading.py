@@ -5,9 +5,11 @@ import logging
 
 import pytest
 
-from app.delivery.guard import Held
-from app.delivery.keeper import Kept, Mark
-from app.store.connection import StoreUnavailable
+from holdfast.delivery.guard import ChannelHold
+from holdfast.delivery.marks import Mark
+from holdfast.delivery.outcomes import ACKED
+from holdfast.delivery.persist_outcome import PersistOutcome
+from holdfast.store.connection import StoreUnavailable
 from tests.store.desk import (
     BASE,
     KEYS,
@@ -66,10 +68,10 @@ async def test_what_was_replayed_does_not_end_with_the_life_of_the_message(at: D
 async def test_another_process_finds_the_channels_that_are_held_back(
     at: Desk, shared_valkey: ValkeyServer
 ) -> None:
-    why = Held(1_763_000_000_000, "3 of 3 receivers refused 11 of 11 messages")
-    at.store.hold("/a", why)
-    at.store.hold("/\N{LATIN SMALL LETTER E WITH ACUTE}", why)
-    at.store.hold("/b", why)
+    why = ChannelHold(1_763_000_000_000, "3 of 3 receivers refused 11 of 11 messages")
+    at.store.save_channel_hold("/a", why)
+    at.store.save_channel_hold("/\N{LATIN SMALL LETTER E WITH ACUTE}", why)
+    at.store.save_channel_hold("/b", why)
     at.store.release("/b")
     at.server.ask("HSET", KEYS.held, "/newer", '{"v": 99}')
     at.server.ask("HSET", KEYS.held, "/rotten", "{")
@@ -114,7 +116,7 @@ async def test_what_a_killed_process_had_not_removed_yet_is_removed_and_counted(
     loaded = await at.loaded()
     assert [entry.id for entry, _ in loaded["joe/1"].entries] == ids(2, 3)
     # A message that nobody waits for, its mark, and two copies for one who is gone.
-    assert "4 remains of a killed process were removed" in caplog.text
+    assert "removed 4 leftovers of a killed process" in caplog.text
     await at.answered()
     assert (at.queue("joe/1"), at.queue("ann/1"), at.bodies()) == ({2: "", 3: ""}, {}, {2, 3})
     assert KEYS.marks("joe/1") not in at.names()
@@ -135,7 +137,7 @@ async def test_another_process_finds_what_was_handed_over_last(shared_valkey: Va
             mark(2, 0, position=8),
             Mark(BASE + 3),
         ]
-        other.store.settle("joe/1", ids(1, 2))
+        other.store.settle("joe/1", ids(1, 2), ACKED)
         await other.answered()
         assert (other.queue("joe/1"), other.hash(KEYS.marks("joe/1"))) == ({3: ""}, {})
 
@@ -187,7 +189,7 @@ async def test_the_newest_id_is_remembered(shared_valkey: ValkeyServer) -> None:
         await at.answered()
     async with desk(shared_valkey, is_open=False) as at:
         assert await at.store.open() == BASE + 5
-        at.store.bury([letter(9)], None)
+        at.store.dead_letter([letter(9)], None)
         await at.answered()
     async with desk(shared_valkey, is_open=False) as at:
         assert await at.store.open() == BASE + 9
@@ -217,17 +219,17 @@ async def test_who_opened_the_store_before_cannot_write_any_more(
 ) -> None:
     async with desk(shared_valkey) as old, desk(shared_valkey) as new:
         old.keep(message(1), "joe/1")
-        old.store.settle("joe/1", ids(9))
+        old.store.settle("joe/1", ids(9), ACKED)
         await until(lambda: old.events == ["fenced"])
-        assert old.kept == {1: [Kept.REFUSED]}
+        assert old.kept == {1: [PersistOutcome.REFUSED]}
         assert not old.store.is_available
         old.keep(message(2), "joe/1")
         await asyncio.sleep(0.01)
-        assert old.kept[2] == [Kept.REFUSED]
-        old.store.settle("joe/1", ids(3))
+        assert old.kept[2] == [PersistOutcome.REFUSED]
+        old.store.settle("joe/1", ids(3), ACKED)
         old.store.after(lambda: old.events.append("answered"))
         await asyncio.sleep(0.01)
         assert old.events == ["fenced"]
         new.keep(message(3), "joe/1")
         await new.answered()
-        assert (new.kept[3], new.queue("joe/1")) == ([Kept.KEPT], {3: ""})
+        assert (new.kept[3], new.queue("joe/1")) == ([PersistOutcome.KEPT], {3: ""})

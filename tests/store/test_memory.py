@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 from redis import Redis
 
-from app.delivery.attempts import MAX_ATTEMPTS, Attempt
-from app.delivery.dead_letters import MAX_REASON, DeadLetter
-from app.delivery.error_codes import CODES
-from app.delivery.keeper import Mark
-from app.delivery.messages import Message
-from app.store import scripts
+from holdfast.delivery.attempts import MAX_ATTEMPTS, Attempt
+from holdfast.delivery.dead_letters import MAX_REASON, DeadLetter
+from holdfast.delivery.error_codes import CODES
+from holdfast.delivery.marks import Mark
+from holdfast.delivery.messages import Message
+from holdfast.store import scripts
 from tests.store.desk import BASE, KEYS, letter, message, session
 from tests.store.model import EPOCH, Room
 from tests.store.servers import ValkeyServer
@@ -108,7 +108,7 @@ def test_a_message_that_failed_again_and_again_takes_few_bytes(
 
 def test_a_dead_letter_takes_few_bytes(room: Room) -> None:
     letters = [letter(n) for n in range(NUMBER)]
-    room.call(scripts.bury(KEYS, EPOCH, [(each, None) for each in letters]))
+    room.call(scripts.dead_letter(KEYS, EPOCH, [(each, None) for each in letters]))
     assert cost(room, messages()) <= MOST_DEAD / 2
 
 
@@ -117,21 +117,23 @@ def test_a_dead_letter_with_much_to_tell_takes_few_bytes(
     room: Room, attempts: Sequence[Attempt]
 ) -> None:
     dead = messages()
+    for n, each in enumerate(dead):
+        # No two letters are alike.
+        each.channel = f"/{n}"
     letters = [
         DeadLetter.of(
             each,
             id=str(each.id),
             receiver=f"client/{SOMEBODY}",
             code=LONGEST_CODE,
-            # No two are alike.
-            reason=chr(0x4E00 + n) + "\x01" * MAX_REASON,
+            reason="\x01" * MAX_REASON,
             attempts=attempts,
             attempt_count=OFTEN,
             redelivered=OFTEN,
             policy=POLICY,
         )
-        for n, each in enumerate(dead)
+        for each in dead
     ]
     assert len({each.fingerprint for each in letters}) == NUMBER
-    room.call(scripts.bury(KEYS, EPOCH, [(each, None) for each in letters]))
+    room.call(scripts.dead_letter(KEYS, EPOCH, [(each, None) for each in letters]))
     assert cost(room, dead) <= MOST_DEAD

@@ -4,8 +4,8 @@ import itertools
 
 import pytest
 
-from app.store import remarks
-from app.store.connection import StoreUnavailable
+from holdfast.store import remarks
+from holdfast.store.connection import StoreUnavailable
 from tests.store.desk import Desk, desk
 from tests.store.servers import ValkeyServer
 

@@ -2,11 +2,14 @@
 
 import pytest
 
-from app.delivery.dead_letters import DeadLetter, State
-from app.store import replay_run
-from app.store.letter_search import LetterFilter
-from app.store.replay_jobs import JobState, ReplayOptions
-from app.store.replay_order import Order
+from holdfast.delivery.dead_letters import DeadLetter
+from holdfast.delivery.outcomes import ACKED
+from holdfast.store import replay_run
+from holdfast.store.fields import LetterStateName
+from holdfast.store.letter_filter import LetterFilter
+from holdfast.store.replay_jobs import JobState
+from holdfast.store.replay_options import ReplayOptions
+from holdfast.store.replay_order import Order
 from tests.store.desk import BASE, letter, until
 from tests.store.hall import ALL, FAST, ended, prepare, resumed, stage
 from tests.store.servers import ValkeyServer
@@ -44,7 +47,7 @@ async def test_any_number_of_letters_go_in_the_order_of_their_publication(
 async def test_a_part_of_the_letters_goes_in_order_too(shared_valkey: ValkeyServer) -> None:
     async with stage(shared_valkey) as (at, hall, jobs):
         await prepare(at, *_letters(receivers=("joe/1", "ann/1")))
-        which = LetterFilter(receiver="ann/1", state=State.NEW)
+        which = LetterFilter(receiver="ann/1", state="new")
         assert await ended(await jobs.start(which, FAST, "operator")) is JobState.DONE
         assert [n for _, n in hall.delivered] == [*range(1, MANY, 2)]
 
@@ -60,9 +63,9 @@ async def test_named_letters_go_in_order_too(shared_valkey: ValkeyServer) -> Non
         assert len(sent) == len(which.ids)
 
 
-@pytest.mark.parametrize("state", [None, State.NEW])
+@pytest.mark.parametrize("state", [None, "new"])
 async def test_who_goes_on_neither_repeats_anything_nor_leaves_the_order(
-    shared_valkey: ValkeyServer, state: State | None
+    shared_valkey: ValkeyServer, state: LetterStateName | None
 ) -> None:
     which = LetterFilter(state=state)
     async with stage(shared_valkey) as (at, hall, jobs):
@@ -91,7 +94,7 @@ async def test_what_was_taken_and_not_noted_is_not_taken_again(
         job = await jobs.start(ALL, ReplayOptions(rate=3000, canary=0), "operator")
         await until(lambda: len(hall.delivered) > 450)
         for n in range(50):
-            at.store.settle("joe/1", [BASE + n])
+            at.store.settle("joe/1", [BASE + n], ACKED)
         await at.answered()
     # It may have delivered more by then.
     before = [n for _, n in hall.delivered]

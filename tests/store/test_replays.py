@@ -6,12 +6,13 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from app.delivery.dead_letters import State
-from app.delivery.messages import Message
-from app.store import replay_run, replays
-from app.store.letter_search import LetterFilter
-from app.store.replay_jobs import JobState, ReplayOptions, Sent
-from app.store.replays import NotUnderWay, Replays
+from holdfast.delivery.dead_letters import LetterState
+from holdfast.delivery.messages import Message
+from holdfast.store import replay_run, replays
+from holdfast.store.letter_filter import LetterFilter
+from holdfast.store.replay_jobs import JobState, Sent
+from holdfast.store.replay_options import ReplayOptions
+from holdfast.store.replays import JobNotRunning, Replays
 from tests.store.desk import BASE, KEYS, Desk, ids, letter, until
 from tests.store.hall import ALL, FAST, Hall, ended, prepare, stage
 from tests.store.servers import ValkeyServer
@@ -64,7 +65,7 @@ async def test_only_what_is_meant_is_replayed(scene: Scene) -> None:
     assert await ended(job) is JobState.DONE
     assert hall.delivered == [("joe/1", 2)]
     states = [each.state for each in (await at.letters.search.query(ALL, None, 9)).letters]
-    assert states == [State.NEW, State.REPLAYED, State.NEW]
+    assert states == [LetterState.NEW, LetterState.REPLAYED, LetterState.NEW]
 
 
 async def test_what_cannot_be_replayed_is_left_out_with_the_reason(scene: Scene) -> None:
@@ -114,7 +115,7 @@ async def test_a_session_that_is_not_durable_gets_its_letters_too(scene: Scene) 
 async def test_another_session_may_get_everything(scene: Scene) -> None:
     at, hall, jobs = scene
     await prepare(at, letter(11, of=1), letter(12, of=2, receiver="eve/1"))
-    options = ReplayOptions(rate=100_000, canary=0, target="ann/1")
+    options = ReplayOptions(rate=10_000, canary=0, to="ann/1")
     assert await ended(await jobs.start(ALL, options, "operator")) is JobState.DONE
     assert hall.delivered == [("ann/1", 1), ("ann/1", 2)]
     assert hall.letters == [11, 12]
@@ -130,13 +131,13 @@ async def test_another_session_gets_a_message_once_that_had_several_receivers(
         for at_, receiver in enumerate(("joe/1", "eve/1", "tom/1"))
     ]
     await prepare(at, *letters)
-    options = ReplayOptions(rate=100_000, canary=0, target="ann/1")
+    options = ReplayOptions(rate=10_000, canary=0, to="ann/1")
     assert (await jobs.plan(ALL, options, "operator")).skipped == {"repeated": 100}
     job = await jobs.start(ALL, options, "operator")
     assert await ended(job) is JobState.DONE
     assert hall.delivered == [("ann/1", n) for n in range(50)]
     assert job.skipped == {"repeated": 100}
-    assert await at.letters.search.count(LetterFilter(state=State.NEW)) == 100
+    assert await at.letters.search.count(LetterFilter(state="new")) == 100
     entries, _ = await at.audit.read(None, 2)
     assert entries[1].detail == {"to": "ann/1"}
 
@@ -145,11 +146,11 @@ async def test_what_dies_during_the_replay_is_not_replayed_by_it(scene: Scene) -
     at, hall, jobs = scene
     await prepare(at, *(letter(n, of=n) for n in range(30)))
     hall.refused = {*range(30)}
-    options = ReplayOptions(rate=100_000, canary=0, stop_ratio=1.0)
+    options = ReplayOptions(rate=10_000, canary=0, stop_at=1.0)
     job = await jobs.start(ALL, options, "operator")
     assert await ended(job) is JobState.DONE
     assert (job.sent, job.failed, len(hall.delivered)) == (30, 30, 30)
-    assert await at.letters.search.count(LetterFilter(state=State.NEW)) == 30
+    assert await at.letters.search.count(LetterFilter(state="new")) == 30
 
 
 # The canary, and failures
@@ -159,7 +160,7 @@ async def test_the_rest_waits_for_the_canary(scene: Scene) -> None:
     at, hall, jobs = scene
     hall.is_acking = False
     await prepare(at, *(letter(n, of=n) for n in range(20)))
-    job = await jobs.start(ALL, ReplayOptions(rate=100_000, canary=3), "operator")
+    job = await jobs.start(ALL, ReplayOptions(rate=10_000, canary=3), "operator")
     await until(lambda: len(hall.delivered) == 3)
     await asyncio.sleep(0.1)
     assert (len(hall.delivered), job.state) == (3, JobState.CANARY)
@@ -172,18 +173,18 @@ async def test_a_canary_that_dies_stops_the_replay(scene: Scene) -> None:
     at, hall, jobs = scene
     hall.refused = {*range(20)}
     await prepare(at, *(letter(n, of=n) for n in range(20)))
-    job = await jobs.start(ALL, ReplayOptions(rate=100_000, canary=3), "operator")
+    job = await jobs.start(ALL, ReplayOptions(rate=10_000, canary=3), "operator")
     assert await ended(job) is JobState.STOPPED
     assert (len(hall.delivered), job.failed) == (3, 3)
     assert job.reason == "3 of 3 died again"
-    assert await at.letters.search.count(LetterFilter(state=State.NEW)) == 20
+    assert await at.letters.search.count(LetterFilter(state="new")) == 20
 
 
 async def test_a_few_failures_do_not_stop_it(scene: Scene) -> None:
     at, hall, jobs = scene
     hall.refused = {4}
     await prepare(at, *(letter(n, of=n) for n in range(20)))
-    options = ReplayOptions(rate=100_000, canary=10, stop_ratio=0.1)
+    options = ReplayOptions(rate=10_000, canary=10, stop_at=0.1)
     job = await jobs.start(ALL, options, "operator")
     assert await ended(job) is JobState.DONE
     assert (job.acked, job.failed) == (19, 1)
@@ -193,7 +194,7 @@ async def test_too_many_failures_stop_it_later(scene: Scene) -> None:
     at, hall, jobs = scene
     hall.refused = {*range(5, 1000)}
     await prepare(at, *(letter(n, of=n) for n in range(200)))
-    options = ReplayOptions(rate=300, canary=5, stop_ratio=0.5)
+    options = ReplayOptions(rate=300, canary=5, stop_at=0.5)
     job = await jobs.start(ALL, options, "operator")
     assert await ended(job) is JobState.STOPPED
     assert job.acked == 5
@@ -230,7 +231,7 @@ async def test_a_cancelled_replay_ends_where_it_is(scene: Scene) -> None:
     sent = len(hall.delivered)
     await asyncio.sleep(0.1)
     assert len(hall.delivered) == sent == job.sent
-    with pytest.raises(NotUnderWay):
+    with pytest.raises(JobNotRunning):
         await jobs.cancel(job.id, "operator")
     assert await jobs.cancel("0" * 19, "operator") is None
 
@@ -255,14 +256,14 @@ async def test_another_process_goes_on_without_repeating_anything(
         assert sorted(n for _, n in everything)[: len(first)] == sorted(n for _, n in first)
         assert len({n for _, n in everything}) == len(everything)
         assert (running.sent, running.acked, running.failed) == (60, 60, 0)
-        assert await at.letters.search.count(LetterFilter(state=State.NEW)) == 0
+        assert await at.letters.search.count(LetterFilter(state="new")) == 0
 
 
 async def test_a_canary_is_awaited_over_a_restart(shared_valkey: ValkeyServer) -> None:
     async with stage(shared_valkey) as (at, hall, jobs):
         hall.is_acking = False
         await prepare(at, *(letter(n, of=n) for n in range(20)))
-        job = await jobs.start(ALL, ReplayOptions(rate=100_000, canary=4), "operator")
+        job = await jobs.start(ALL, ReplayOptions(rate=10_000, canary=4), "operator")
         await until(lambda: len(hall.delivered) == 4)
         assert job.state is JobState.CANARY
     async with stage(shared_valkey) as (at, hall, jobs):
@@ -286,11 +287,11 @@ async def test_another_process_knows_what_became_of_everything(
 ) -> None:
     monkeypatch.setattr(replay_run, "_LOOK_S", 60.0)
     # Letters that are new are meant; those that were taken are not new any more.
-    new = LetterFilter(state=State.NEW)
+    new = LetterFilter(state="new")
     async with stage(shared_valkey) as (at, hall, jobs):
         hall.is_acking = False
         await prepare(at, *(letter(n, of=n) for n in range(30)))
-        job = await jobs.start(new, ReplayOptions(rate=100_000, canary=0, stop_ratio=1), "operator")
+        job = await jobs.start(new, ReplayOptions(rate=10_000, canary=0, stop_at=1), "operator")
         await until(lambda: len(hall.delivered) == 30)
         # One dies again, two are accepted, and nobody has looked before the process ends.
         hall.refused = {3}

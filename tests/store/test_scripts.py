@@ -9,12 +9,13 @@ from hypothesis import strategies as st
 from redis import Redis
 from redis.exceptions import ResponseError
 
-from app.delivery.guard import Held
-from app.delivery.keeper import Batch, Mark
-from app.store import records, scripts
-from app.store.journaling import Journaling
-from app.store.scripts import Call, Take
-from app.store.turn import Turns
+from holdfast.delivery.delivery_journal import NO_JOURNAL
+from holdfast.delivery.guard import ChannelHold
+from holdfast.delivery.marks import BatchMark, Mark
+from holdfast.store import records, scripts
+from holdfast.store.journaling import Journaling
+from holdfast.store.scripts import ScriptCall, Take
+from holdfast.store.turn_writes import TurnBuffer
 from tests.store.desk import BASE, KEYS, letter, message, session
 from tests.store.model import EPOCH, SESSIONS, Both, Room
 from tests.store.servers import ValkeyServer
@@ -45,6 +46,7 @@ clearing = st.one_of(st.none(), st.tuples(st.sampled_from(["remove", "replay"]),
 windows = st.lists(st.tuples(st.lists(many, max_size=3), clearing, st.lists(lost, max_size=2)))
 
 
+@pytest.mark.slow
 @settings(
     max_examples=100,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
@@ -69,7 +71,7 @@ windows = st.lists(st.tuples(st.lists(many, max_size=3), clearing, st.lists(lost
 def test_repeated_calls_leave_what_the_model_has(
     redis: Redis, given: list[tuple[list[Any], Any, list[list[bool]]]]
 ) -> None:
-    turns, room = Turns(), Room(redis)
+    turns, room = TurnBuffer(), Room(redis)
     both = Both(turns)
     room.open()
     for given_turns, clear, attempts in given:
@@ -89,15 +91,19 @@ def test_repeated_calls_leave_what_the_model_has(
         both.model.check(room)
 
 
-def calls_of(both: Both, turns: Turns, turn: list[Any]) -> list[Call]:
+def calls_of(both: Both, turns: TurnBuffer, turn: list[Any]) -> list[ScriptCall]:
     for operation in turn:
         name, *words = operation
         if name == "bury":
             n, key, is_durable = words
-            both.bury(n, key, is_durable=is_durable)
+            both.dead_letter(n, key, is_durable=is_durable)
         else:
             getattr(both, name)(*words)
-    return [outgoing.call for each in turns.take() for outgoing in each.calls(KEYS, EPOCH, 1000)]
+    return [
+        outgoing.call
+        for each in turns.take()
+        for outgoing in each.calls(KEYS, EPOCH, 1000, NO_JOURNAL)
+    ]
 
 
 # One by one
@@ -110,20 +116,20 @@ def room(redis: Redis) -> Room:
     return room
 
 
-def plain() -> list[Call]:
+def plain() -> list[ScriptCall]:
     return [
         scripts.save(KEYS, "other", [session("joe/1")]),
         scripts.keep(KEYS, "other", [(message(1), ["joe/1"])]),
         scripts.keep_keyed(KEYS, "other", [(message(1, key="k"), ["joe/1"])], 9),
         scripts.disown(KEYS, "other", [("k", 1)]),
         scripts.mark(KEYS, "other", {"joe/1": {1: Mark(1, 1)}}),
-        scripts.hand_over(KEYS, "other", {"joe/1": Batch(1, 1, [1])}),
+        scripts.hand_over(KEYS, "other", {"joe/1": BatchMark(1, 1, [1])}),
         scripts.settle(KEYS, "other", {1: ["joe/1"]}),
         scripts.unmark(KEYS, "other", {"joe/1": [1]}),
-        scripts.bury(KEYS, "other", [(letter(1), None)]),
+        scripts.dead_letter(KEYS, "other", [(letter(1), None)]),
         scripts.forget(KEYS, "other", ["joe/1"]),
         scripts.trim(KEYS, "other", "test", read_ms=1, oldest_ms=0, size=1),
-        scripts.hold(KEYS, "other", {"/a": Held(1, "why")}),
+        scripts.save_channel_holds(KEYS, "other", {"/a": ChannelHold(1, "why")}),
         scripts.letters_remove(KEYS, "other", [letter(1)]),
         scripts.remark(KEYS, "other", "f", b"{}", at=1, most=1),
         scripts.replay_take(KEYS, "other", "1", [Take(letter(1), "joe/1", True)]),
@@ -132,7 +138,7 @@ def plain() -> list[Call]:
     ]
 
 
-def everything() -> list[Call]:
+def everything() -> list[ScriptCall]:
     journaling = Journaling(KEYS, "test")
     carrying = [
         journaling.annotate(call, b"note")[0]
@@ -143,7 +149,7 @@ def everything() -> list[Call]:
 
 
 @pytest.mark.parametrize("call", everything(), ids=lambda call: call.script.name)
-def test_nobody_writes_without_the_epoch(room: Room, call: Call) -> None:
+def test_nobody_writes_without_the_epoch(room: Room, call: ScriptCall) -> None:
     before = room.names("*")
     with pytest.raises(ResponseError, match="EPOCH seed-1"):
         room.call(call)
@@ -168,7 +174,7 @@ def test_each_opening_takes_the_store_from_the_one_before(room: Room) -> None:
 
 def test_a_mark_leaves_it_known_that_the_message_was_replayed(room: Room) -> None:
     room.call(scripts.save(KEYS, EPOCH, [session("joe/1")]))
-    room.call(scripts.bury(KEYS, EPOCH, [(letter(7, of=1, generation=11), None)]))
+    room.call(scripts.dead_letter(KEYS, EPOCH, [(letter(7, of=1, generation=11), None)]))
     take = Take(letter(7, of=1, generation=11), "joe/1", True)
     assert room.call(scripts.replay_take(KEYS, EPOCH, "17", [take])) == [b"taken"]
     room.call(scripts.mark(KEYS, EPOCH, {"joe/1": {1: Mark(BASE + 1, 3, 2, 1, 0)}}))
@@ -179,7 +185,7 @@ def test_a_mark_leaves_it_known_that_the_message_was_replayed(room: Room) -> Non
 
 def test_a_replayed_message_is_the_one_that_died(room: Room) -> None:
     room.call(scripts.save(KEYS, EPOCH, [session("joe/1")]))
-    room.call(scripts.bury(KEYS, EPOCH, [(letter(7, of=1), None)]))
+    room.call(scripts.dead_letter(KEYS, EPOCH, [(letter(7, of=1), None)]))
     take = Take(letter(7, of=1), "joe/1", True)
     room.call(scripts.replay_take(KEYS, EPOCH, "17", [take]))
     body = room.hash(KEYS.bodies)[str(BASE + 1)].encode()
@@ -193,7 +199,7 @@ def test_a_replayed_message_is_the_one_that_died(room: Room) -> None:
 
 def test_a_letter_is_taken_once_but_its_taker_hears_so_again(room: Room) -> None:
     room.call(scripts.save(KEYS, EPOCH, [session("joe/1")]))
-    room.call(scripts.bury(KEYS, EPOCH, [(letter(7, of=1), None)]))
+    room.call(scripts.dead_letter(KEYS, EPOCH, [(letter(7, of=1), None)]))
     take = Take(letter(7, of=1), "joe/1", True)
     for job, result in (("17", b"taken"), ("17", b"taken"), ("18", b"replayed")):
         assert room.call(scripts.replay_take(KEYS, EPOCH, job, [take])) == [result]
@@ -205,10 +211,10 @@ def test_a_letter_is_taken_once_but_its_taker_hears_so_again(room: Room) -> None
     ("prepare", "result"),
     [
         ([], b"gone"),
-        ([scripts.bury(KEYS, EPOCH, [(letter(7, of=1), None)])], b"receiver"),
+        ([scripts.dead_letter(KEYS, EPOCH, [(letter(7, of=1), None)])], b"receiver"),
         (
             [
-                scripts.bury(KEYS, EPOCH, [(letter(7, of=1), None)]),
+                scripts.dead_letter(KEYS, EPOCH, [(letter(7, of=1), None)]),
                 scripts.save(KEYS, EPOCH, [session("joe/1")]),
                 scripts.keep(KEYS, EPOCH, [(message(1), ["joe/1"])]),
             ],
@@ -217,7 +223,7 @@ def test_a_letter_is_taken_once_but_its_taker_hears_so_again(room: Room) -> None
     ],
 )
 def test_a_letter_that_cannot_be_taken_stays_as_it_is(
-    room: Room, prepare: list[Call], result: bytes
+    room: Room, prepare: list[ScriptCall], result: bytes
 ) -> None:
     for call in prepare:
         room.call(call)
@@ -228,7 +234,7 @@ def test_a_letter_that_cannot_be_taken_stays_as_it_is(
 
 
 def test_a_letter_for_a_passing_session_is_only_marked(room: Room) -> None:
-    room.call(scripts.bury(KEYS, EPOCH, [(letter(7, of=1), None)]))
+    room.call(scripts.dead_letter(KEYS, EPOCH, [(letter(7, of=1), None)]))
     take = Take(letter(7, of=1), "joe/-5", False)
     assert room.call(scripts.replay_take(KEYS, EPOCH, "17", [take])) == [b"taken"]
     assert room.hash(KEYS.bodies) == {}

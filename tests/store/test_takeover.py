@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from app.store import embedded
-from app.store.connection import StoreUnavailable
-from app.store.embedded import Durability, EmbeddedValkey
+from holdfast.store import embedded
+from holdfast.store.connection import StoreUnavailable
+from holdfast.store.embedded import Durability, EmbeddedValkey
 from tests.store.caller import calling, until
 from tests.store.places import (
     copied,

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from app.store.trimming import Trimmed, trim
+from holdfast.store.trimming import TrimmedFrames, trim
 from tests.store.desk import KEYS, Desk, desk
 from tests.store.servers import ValkeyServer
 
@@ -36,13 +36,13 @@ def read(at: Desk, who: str, ago: int) -> None:
     at.server.ask("HSET", KEYS.journal_read("test"), who, f"{NOW - ago * HOUR}-5")
 
 
-async def cut(at: Desk, *, size: int = 1_000_000) -> Trimmed:
+async def cut(at: Desk, *, size: int = 1_000_000) -> TrimmedFrames:
     return await trim(at.store, "test", now_ms=NOW, age_ms=7 * DAY, size=size)
 
 
 async def test_what_nobody_reads_is_kept_until_it_is_too_old(at: Desk) -> None:
     write(at, 170, 169, 168, 5, 0)
-    assert await cut(at) == Trimmed(read=0, unread=2, readers=0)
+    assert await cut(at) == TrimmedFrames(read=0, unread=2, readers=0)
     assert left(at) == [168, 5, 0]
 
 
@@ -50,11 +50,11 @@ async def test_what_all_have_read_goes_after_an_hour(at: Desk) -> None:
     write(at, 9, 8, 7, 6, 1, 0)
     read(at, "reports", 6)
     read(at, "archive", 8)
-    assert await cut(at) == Trimmed(read=2, unread=0, readers=2)
+    assert await cut(at) == TrimmedFrames(read=2, unread=0, readers=2)
     assert left(at) == [7, 6, 1, 0]
     read(at, "archive", 0)
     read(at, "reports", 0)
-    assert await cut(at) == Trimmed(read=2, unread=0, readers=2)
+    assert await cut(at) == TrimmedFrames(read=2, unread=0, readers=2)
     assert left(at) == [1, 0]
 
 
@@ -62,7 +62,7 @@ async def test_a_reader_that_has_vanished_does_not_keep_the_journal_for_ever(at:
     write(at, 170, 169, 3, 0)
     read(at, "vanished", 170)
     read(at, "present", 0)
-    assert await cut(at) == Trimmed(read=1, unread=1, readers=2)
+    assert await cut(at) == TrimmedFrames(read=1, unread=1, readers=2)
     assert left(at) == [3, 0]
 
 
@@ -77,11 +77,11 @@ async def test_what_is_too_much_goes_the_oldest_first(at: Desk) -> None:
 
 
 async def test_a_journal_that_is_not_there_needs_no_trimming(at: Desk) -> None:
-    assert await cut(at) == Trimmed(read=0, unread=0, readers=0)
+    assert await cut(at) == TrimmedFrames(read=0, unread=0, readers=0)
     assert STREAM not in at.names()
 
 
 async def test_a_reader_that_has_written_nonsense_does_no_harm(at: Desk) -> None:
     write(at, 9, 0)
     at.server.ask("HSET", KEYS.journal_read("test"), "who", "hello")
-    assert await cut(at) == Trimmed(read=0, unread=0, readers=1)
+    assert await cut(at) == TrimmedFrames(read=0, unread=0, readers=1)

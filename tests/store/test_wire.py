@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from app.store.address import Address
-from app.store.connection import StoreUnavailable
+from holdfast.store.address import Address
+from holdfast.store.connection import StoreUnavailable
 from tests.store.caller import Caller, calling, until
 from tests.store.fake_store import fake_store
 
@@ -57,7 +57,7 @@ async def test_notices_that_nobody_asked_for_are_no_answers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "why"), [(b"+x\r\n", "nobody asked"), (b"garbage\r\n", "protocol")]
+    ("said", "why"), [(b"+x\r\n", "without a call"), (b"garbage\r\n", "protocol")]
 )
 async def test_a_store_that_talks_nonsense_is_left(said: bytes, why: str) -> None:
     async with fake_store() as store, calling(store.url) as caller:
@@ -133,7 +133,7 @@ async def test_versions_from_7_on_are_taken(version: str) -> None:
         (greeting(""), "too old"),
         (greeting("x"), "too old"),
         (greeting("7.4.0", role="replica"), "replica"),
-        (b"+OK\r\n", "does not introduce itself"),
+        (b"+OK\r\n", "does not identify itself"),
         (b"-ERR unknown command 'HELLO'\r\n", "unknown command"),
         (b"HTTP/1.1 400 Bad Request\r\n", "protocol"),
     ],

@@ -2,29 +2,34 @@
 
 import asyncio
 import random
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
-from app.bayeux.server import Bayeux
-from app.delivery.dead_letters import DeadLetter
-from app.delivery.deaths import Buried
-from app.delivery.guard import Held
-from app.delivery.keeper import Batch, Keeper, Kept, Mark
-from app.delivery.letter_room import LetterRoom
-from app.delivery.messages import Message
-from app.delivery.session_record import Recorded
-from app.store.address import Address
-from app.store.keeping import Store
-from app.store.keys import Keys
-from app.store.line import Line
-from app.store.records import unpack_entry, unpack_letter
-from app.store.scripts import SCRIPTS
+from holdfast.bayeux.server import Bayeux
+from holdfast.delivery.counters import Reason
+from holdfast.delivery.dead_letters import DeadLetter
+from holdfast.delivery.deaths import UnwrittenLetter
+from holdfast.delivery.delivery_journal import NO_JOURNAL, DeliveryJournal
+from holdfast.delivery.guard import ChannelHold
+from holdfast.delivery.letter_quota import LetterQuota
+from holdfast.delivery.marks import BatchMark, Mark, Marked
+from holdfast.delivery.messages import Message
+from holdfast.delivery.outcomes import DISCARDED, Outcome
+from holdfast.delivery.persist_outcome import PersistOutcome
+from holdfast.delivery.session_record import Recorded
+from holdfast.delivery.store_port import StorePort
+from holdfast.store.address import Address
+from holdfast.store.keys import RedisKeys
+from holdfast.store.link import StoreLink
+from holdfast.store.records import unpack_entry, unpack_letter
+from holdfast.store.scripts import SCRIPTS
+from holdfast.store.store import Store
 from tests.store.desk import queue_of
 from tests.store.servers import ValkeyServer
 from tests.unit.bayeux.delivery_store import Found, number_in
 
-KEYS = Keys("test")
+KEYS = RedisKeys("test")
 T = TypeVar("T")
 
 
@@ -36,7 +41,7 @@ class Desk:
         self.is_dead = False
         # Who is to be called in which order, as far as that is known.
         self._calls: list[list[Callable[[], None]]] = []
-        self._waiting: list[Callable[[Kept], None]] = []
+        self._waiting: list[Callable[[PersistOutcome], None]] = []
 
     @property
     def is_available(self) -> bool:
@@ -60,15 +65,17 @@ class Desk:
         return self.store.keys_dropped
 
     @property
-    def letter_room(self) -> LetterRoom:
-        return self.store.letter_room
+    def letter_quota(self) -> LetterQuota:
+        return self.store.letter_quota
 
-    def keep(self, message: Message, keys: Sequence[str], done: Callable[[Kept], None]) -> None:
+    def keep(
+        self, message: Message, keys: Sequence[str], done: Callable[[PersistOutcome], None]
+    ) -> None:
         call = self._call()
         self._waiting.append(done)
         self.store.keep(message, keys, lambda kept: call.append(partial(self._tell, done, kept)))
 
-    def _tell(self, done: Callable[[Kept], None], kept: Kept) -> None:
+    def _tell(self, done: Callable[[PersistOutcome], None], kept: PersistOutcome) -> None:
         self._waiting.remove(done)
         done(kept)
 
@@ -81,17 +88,24 @@ class Desk:
         self._calls.append(call)
         return call
 
-    def mark(self, key: str, marks: Sequence[Mark]) -> None:
-        self.store.mark(key, marks)
+    def mark(self, key: str, marked: Collection[Marked]) -> None:
+        self.store.mark(key, marked)
 
-    def hand_over(self, key: str, batch: Batch) -> None:
+    def hand_over(self, key: str, batch: BatchMark) -> None:
         self.store.hand_over(key, batch)
 
-    def settle(self, key: str, ids: Sequence[int]) -> None:
-        self.store.settle(key, ids)
+    def settle(self, key: str, ids: Sequence[int], outcome: Outcome) -> None:
+        self.store.settle(key, ids, outcome)
 
-    def bury(self, dead: Sequence[Buried], key: str | None) -> None:
-        self.store.bury(dead, key)
+    def dead_letter(
+        self,
+        dead: Sequence[UnwrittenLetter],
+        key: str | None,
+        done: Callable[[], None] | None = None,
+    ) -> None:
+        self.store.dead_letter(dead, key)
+        if done is not None:
+            self.after(done)
 
     def save(self, session: Recorded) -> None:
         self.store.save(session)
@@ -99,8 +113,8 @@ class Desk:
     def forget(self, key: str, ids: Sequence[int]) -> None:
         self.store.forget(key, ids)
 
-    def hold(self, channel: str, held: Held) -> None:
-        self.store.hold(channel, held)
+    def save_channel_hold(self, channel: str, held: ChannelHold) -> None:
+        self.store.save_channel_hold(channel, held)
 
     def release(self, channel: str) -> None:
         self.store.release(channel)
@@ -120,7 +134,7 @@ class Desk:
 
     def lose_patience(self) -> None:
         for done in list(self._waiting):
-            done(Kept.UNKNOWN)
+            done(PersistOutcome.UNKNOWN)
 
 
 class ValkeyBacking:
@@ -138,8 +152,8 @@ class ValkeyBacking:
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         return self._loop.run_until_complete(work)
 
-    async def _open(self) -> tuple[Desk, Line]:
-        line = Line(
+    async def _open(self) -> tuple[Desk, StoreLink]:
+        line = StoreLink(
             Address.of(self._server.url),
             scripts=SCRIPTS,
             on_state=lambda is_up, why: None,
@@ -170,14 +184,14 @@ class ValkeyBacking:
     # What the machine does
 
     @property
-    def witness(self) -> None:
-        """Nobody writes a journal."""
+    def journal(self) -> DeliveryJournal:
+        return NO_JOURNAL
 
     def serve(self, server: Bayeux) -> None:
         """It needs nothing of its server."""
 
     @property
-    def keeper(self) -> Keeper:
+    def keeper(self) -> StorePort:
         return self._desk
 
     def answer(self) -> bool:
@@ -223,7 +237,7 @@ class ValkeyBacking:
         store = self._desk.store
 
         def settle(key: str, messages: Sequence[Message]) -> None:
-            store.settle(key, [message.id for message in messages])
+            store.settle(key, [message.id for message in messages], DISCARDED[Reason.SESSION_ENDED])
 
         return [(each.record, each.entries) async for each in store.load(settle)]
 

@@ -11,9 +11,9 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from app.cli.main import program
-from app.settings import OF_THE_COMMAND_LINE, Settings
-from app.web.admin.tokens import OPERATOR_FILE
+from holdfast.cli.main import program
+from holdfast.settings import OF_THE_COMMAND_LINE, Settings
+from holdfast.web.admin.tokens import OPERATOR_FILE
 from tests.container import (
     ROOT,
     command_of_the_image,

@@ -3,19 +3,25 @@
 import re
 import shlex
 import tomllib
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from app.cli.main import COMMANDS, load
-from app.settings import ChannelSettings, Settings
 from docs import generate
+from holdfast.cli import main
+from holdfast.cli.main import COMMANDS
+from holdfast.login.rights_file import read_rights
+from holdfast.settings import ChannelSettings, Settings
 from tests.pages import ROOT, Block, anchors, blocks, links, pages
 
 PAGES = list(pages())
 README = ROOT / "README.md"
 STORIES = ROOT / "tests" / "conversations" / "stories"
+# Most pages speak of the same commands.
+load = cache(main.load)
+METRICS = {*re.findall(r"`(holdfast_\w+)", generate.metrics())}
 
 
 def name_of(page: Path) -> str:
@@ -40,6 +46,14 @@ def test_links_lead_somewhere(page: Path) -> None:
 def test_every_page_can_be_reached_from_the_readme() -> None:
     linked = {(ROOT / link).resolve() for link in links(README)}
     assert {page for page in PAGES if page != README} <= linked
+
+
+def test_the_readme_names_every_folder() -> None:
+    ignored = {line.strip("/") for line in (ROOT / ".gitignore").read_text().splitlines()}
+    folders = {path.name for path in ROOT.iterdir() if path.is_dir()} - ignored
+    folders = {name for name in folders if not name.startswith(".")} | {".ci", ".github"}
+    section = README.read_text().partition("## Contribute")[2]
+    assert folders <= set(re.findall(r"`([\w.]+)(?:/\w+)?`", section))
 
 
 @pytest.mark.parametrize("table", generate.TABLES)
@@ -100,7 +114,8 @@ def commands_of(page: Path) -> list[str]:
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_no_index_is_asked_for_holdfast(page: Path) -> None:
     """None has it: only the pip of the environment in which it is installed knows of it."""
-    for before, after in re.findall(r"([^\n`]*)pip install 'holdfast([^\n`]*)", page.read_text()):
+    lines = [line for line in page.read_text().splitlines() if "pip install 'holdfast" in line]
+    for before, after in re.findall(r"([^\n`]*)pip install 'holdfast([^\n`]*)", "\n".join(lines)):
         assert before.endswith(".venv/bin/python -m ") or "@ file:" in after
 
 
@@ -114,16 +129,17 @@ def test_targets_of_make_are_there(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_metrics_are_metrics(page: Path) -> None:
-    assert set(re.findall(r"`(holdfast_\w+)", page.read_text())) <= set(
-        re.findall(r"`(holdfast_\w+)", generate.metrics())
-    )
+    assert set(re.findall(r"`(holdfast_\w+)", page.read_text())) <= METRICS
 
 
 def test_settings_in_examples_are_accepted() -> None:
     examples = code_in("toml")
     assert examples
     for block in examples:
-        Settings(**tomllib.loads(block.text))
+        if "[[rule]]" in block.text:
+            assert read_rights(block.text.encode()).rules
+        else:
+            Settings(**tomllib.loads(block.text))
 
 
 def test_every_attack_on_the_list_has_a_test_or_does_not_apply() -> None:

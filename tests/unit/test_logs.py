@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.logs import JsonLines, configure
+from holdfast.logs import JsonLines, configure
 
 
 def formatted(message: str, *args: object, fault: BaseException | None = None) -> str:
     exc_info = None if fault is None else (type(fault), fault, None)
-    record = logging.LogRecord("app.web", logging.INFO, __file__, 1, message, args, exc_info)
+    record = logging.LogRecord("holdfast.web", logging.INFO, __file__, 1, message, args, exc_info)
     return JsonLines().format(record)
 
 
@@ -24,7 +24,7 @@ def test_a_line_says_when_how_grave_who_and_what() -> None:
     assert list(line) == ["time", "level", "logger", "message"]
     assert (line["level"], line["logger"], line["message"]) == (
         "info",
-        "app.web",
+        "holdfast.web",
         "session 7 ended",
     )
     assert line["time"].endswith("+00:00")
@@ -57,8 +57,8 @@ def test_what_is_logged_goes_to_stderr_from_the_level_on(monkeypatch: pytest.Mon
     monkeypatch.setattr(sys, "stderr", stream)
     try:
         configure("warning")
-        logging.getLogger("app.web").info("quiet")
-        logging.getLogger("app.web").warning("loud")
+        logging.getLogger("holdfast.web").info("quiet")
+        logging.getLogger("holdfast.web").warning("loud")
     finally:
         root.setLevel(before[0])
         root.handlers[:] = before[1]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.store.refusing import Refusing
+from holdfast.store.write_refusals import WriteRefusals
 
 
 class Clock:
@@ -16,18 +16,18 @@ def test_refusals_are_told_at_once_and_then_once_a_minute(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     clock = Clock()
-    refusing = Refusing(clock)
+    refusing = WriteRefusals(clock)
     for _ in range(120):
         refusing.hear("OOM", 10)
         clock.now += 1.0
     assert caplog.messages == [
-        "the store takes no messages, 10 were refused: OOM",
-        "the store takes no messages, 600 were refused: OOM",
+        "the store accepts no messages; 10 were refused: OOM",
+        "the store accepts no messages; 600 were refused: OOM",
     ]
 
 
 def test_the_end_is_told_with_what_was_not_told_yet(caplog: pytest.LogCaptureFixture) -> None:
-    refusing = Refusing(Clock())
+    refusing = WriteRefusals(Clock())
     refusing.end()
     assert caplog.messages == []
     refusing.hear("OOM", 0)
@@ -35,4 +35,4 @@ def test_the_end_is_told_with_what_was_not_told_yet(caplog: pytest.LogCaptureFix
     assert refusing.reason == "OOM"
     refusing.end()
     assert refusing.reason == ""
-    assert caplog.messages[-1] == "the store takes messages again, 3 more were refused"
+    assert caplog.messages[-1] == "the store accepts messages again; 3 more were refused"

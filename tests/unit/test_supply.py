@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from coverage import Coverage, CoverageData
 
 from tests.container import ROOT
 
@@ -73,3 +74,19 @@ def test_what_runs_what_it_reads_does_not_pass_the_linter(layer: str, source: st
     )
     codes = {each["code"] for each in json.loads(found.stdout)}
     assert codes & {"TID251", "S301", "S302", "S307", "S102", "S506"}, found.stdout
+
+
+def test_coverage_counts_every_copy_of_a_module_as_its_source(tmp_path: Path) -> None:
+    copies = {
+        "app/settings.py": "settings.py",
+        "extensions/ack.py": "extensions/ack.py",
+        "pipeline/lake.py": "pipeline/lake.py",
+    }
+    seen = CoverageData(str(tmp_path / "seen"))
+    seen.add_arcs({str(ROOT / path): {(1, 2)} for path in copies})
+    for folder in (".venv/lib/python3.11/site-packages", "installed"):
+        seen.add_arcs({f"/any/{folder}/holdfast/{path}": {(2, 3)} for path in copies.values()})
+    seen.write()
+    coverage = Coverage(str(tmp_path / "all"), config_file=str(ROOT / "pyproject.toml"))
+    coverage.combine([seen.data_filename()])
+    assert coverage.get_data().measured_files() == {str((ROOT / path).resolve()) for path in copies}

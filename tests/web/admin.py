@@ -8,8 +8,8 @@ import orjson
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
-from app.web.admin.application import make_admin
-from app.web.admin.tokens import Tokens
+from holdfast.web.admin.application import make_admin
+from holdfast.web.admin.tokens import Tokens
 from tests.web.fake_operations import FakeOperations
 
 OPERATOR = "operator-" + "o" * 34
@@ -77,7 +77,7 @@ def application_of(operations: FakeOperations, clock: Clock) -> web.Application:
     """What mounts the administration, and nothing else."""
     application = web.Application()
     tokens = Tokens(OPERATOR, READER)
-    application.add_subapp("/admin", make_admin(operations, tokens, clock))
+    application.add_subapp("/admin", make_admin([operations], tokens, clock))
     return application
 
 

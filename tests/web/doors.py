@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 from itertools import pairwise
 
-from app.bayeux.errors import BayeuxError
-from app.web.endpoint import FIXED_HEADERS, JSON_TYPE, WebOptions, error_body
-from app.web.origins import Origins
+from holdfast.bayeux.errors import ErrorReply
+from holdfast.web.endpoint import FIXED_HEADERS, JSON_TYPE, WebOptions, error_body
+from holdfast.web.origins import Origins
 from tests.web.requests import (
     HANDSHAKE,
     post_messages,
@@ -22,9 +22,9 @@ WEB_OPTIONS = WebOptions(
 # The head's second, and what aiohttp says of the connection: HTTP/1.1 keeps it without a word.
 VOLATILE = ("date",)
 HELLO = post_messages(HANDSHAKE, cookie="")
-_BODY = error_body(BayeuxError.REQUEST_MALFORMED)
+_BODY = error_body(ErrorReply.REQUEST_MALFORMED)
 _MALFORMED = Response(
-    BayeuxError.REQUEST_MALFORMED.code,
+    ErrorReply.REQUEST_MALFORMED.code,
     {
         **{name.lower(): value for name, value in FIXED_HEADERS.items()},
         "content-type": JSON_TYPE,

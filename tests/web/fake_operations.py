@@ -1,54 +1,43 @@
-"""The port behind the administration, kept in memory: no server, no store, no waiting."""
+"""The services of the administration, kept in memory: no server, no store, no waiting."""
 
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import asdict, fields, replace
+from dataclasses import fields, replace
 from typing import Any
 
 import orjson
 
-from app.bayeux.commands import Command, Result
-from app.web.admin.operations import (
-    CONFLICT,
-    UNKNOWN_CHANNEL,
-    UNKNOWN_GROUP,
-    UNKNOWN_LETTER,
-    UNKNOWN_REPLAY,
-    UNKNOWN_RESULT,
-    UNKNOWN_SESSION,
-    LetterFilter,
-    OperationFailed,
-    ReplayOptions,
-    SessionFilter,
-)
-from app.web.admin.shapes import (
+from holdfast.bayeux.commands import Command, Result, understand
+from holdfast.bayeux.grammar import Verb
+from holdfast.store.audit import AuditEntry
+from holdfast.store.letter_filter import LetterFilter
+from holdfast.store.letters import Import, Refusal
+from holdfast.store.remarks import Remark
+from holdfast.store.replay_options import ReplayOptions
+from holdfast.web.admin.changes import check_sweep
+from holdfast.web.admin.faults import CONFLICT, UNKNOWN, UNKNOWN_SESSION, RequestFailed, illegal
+from holdfast.web.admin.letter_views import (
     Attempt,
-    AuditEntry,
-    Endings,
-    Entry,
     Group,
     Groups,
-    HeldChannel,
-    Hold,
-    Import,
-    Item,
     Letter,
     LetterSummary,
-    Page,
     Purge,
-    Refusal,
-    Remark,
     Replay,
+)
+from holdfast.web.admin.letters import check_edit
+from holdfast.web.admin.message_views import Trace, TraceQueue
+from holdfast.web.admin.session_filter import SessionFilter
+from holdfast.web.admin.session_views import (
+    ClearedQueue,
+    EndedSessions,
+    Entry,
+    HeldChannel,
+    Hold,
     Session,
     SessionSummary,
 )
-from app.web.admin.sights import (
-    About,
-    ChannelSummary,
-    Figures,
-    PipelineResult,
-    Trace,
-    Whereabouts,
-)
+from holdfast.web.admin.system_views import About, ChannelSummary, Figures, PipelineResult
+from holdfast.web.admin.views import Item, Page
 
 NOW_MS = 1_790_000_000_000
 HOLDBACK = "user.update.holdback"
@@ -164,7 +153,7 @@ def some_figures(**changes: Any) -> Figures:
 
 
 class FakeOperations:
-    """Does what the port says with a few dictionaries; `changes` is what was asked of it."""
+    """Does what the services do with a few dictionaries; `changes` is what was asked of it."""
 
     def __init__(self, sessions: Sequence[Session] = (), letters: Sequence[Letter] = ()) -> None:
         self.by_key = {each.key: each for each in sessions}
@@ -193,10 +182,10 @@ class FakeOperations:
         self.changes.append(AuditEntry(number, NOW_MS, who, action, target, "ok", detail))
 
     async def sessions(
-        self, which: SessionFilter, cursor: str | None, limit: int
+        self, filter: SessionFilter, cursor: str | None, limit: int
     ) -> Page[SessionSummary]:
         self._fail()
-        found = self._meant(which)
+        found = self._meant(filter)
         names = SessionSummary.__dataclass_fields__
         summaries = [SessionSummary(**{n: getattr(each, n) for n in names}) for each in found]
         return _page(summaries, cursor, limit)
@@ -217,7 +206,7 @@ class FakeOperations:
     async def session(self, key: str) -> Session:
         self._fail()
         if key not in self.by_key:
-            raise OperationFailed(UNKNOWN_SESSION, f"there is no session {key}")
+            raise RequestFailed(UNKNOWN_SESSION, f"there is no session {key}")
         return self.by_key[key]
 
     async def peek(self, key: str, limit: int) -> list[Entry]:
@@ -230,20 +219,21 @@ class FakeOperations:
         self._changed(who, "session.kill", key)
 
     async def end_sessions(
-        self, which: SessionFilter, limit: int, *, dry_run: bool, who: str
-    ) -> Endings:
+        self, filter: SessionFilter, limit: int, *, all: bool, dry_run: bool, who: str
+    ) -> EndedSessions:
         self._fail()
-        found = self._meant(which)
+        check_sweep(filter, all=all)
+        found = self._meant(filter)
         entries = sum(each.waiting + each.handed for each in found)
         if dry_run:
-            return Endings(len(found), entries, 0, True)
+            return EndedSessions(len(found), entries, 0, True)
         ending = found[: min(limit, self.may_end)]
         self.may_end -= len(ending)
         for each in ending:
             del self.by_key[each.key]
         ended = len(ending)
-        self._changed(who, "sessions.end", "", filter=asdict(which), ended=ended)
-        return Endings(len(found), entries, ended, False)
+        self._changed(who, "sessions.end", "", filter=filter.model_dump(), ended=ended)
+        return EndedSessions(len(found), entries, ended, False)
 
     async def hold(self, key: str, reason: str, until: int | None, who: str) -> Session:
         session = await self.session(key)
@@ -258,11 +248,11 @@ class FakeOperations:
         self.by_key[key] = replace(session, hold=None, active=True)
         return self.by_key[key]
 
-    async def clear(self, key: str, who: str) -> int:
+    async def clear(self, key: str, who: str) -> ClearedQueue:
         session = await self.session(key)
         self._changed(who, "session.clear", key)
         self.by_key[key] = replace(session, waiting=0, handed=0, bytes=0)
-        return session.waiting + session.handed
+        return ClearedQueue(session.waiting + session.handed)
 
     async def figures(self) -> Figures:
         self._fail()
@@ -285,11 +275,11 @@ class FakeOperations:
         known = [ChannelSummary(name, 2, 1.5, name in self.held) for name in ("/news", "/orders")]
         return _page([each for each in known if each.name.startswith(prefix)], cursor, limit)
 
-    async def trace(self, message: str, cursor: str | None) -> Trace:
+    async def trace(self, id: str, cursor: str | None) -> Trace:
         self._fail()
-        at = Whereabouts(receiver="joe/1", state="waiting", held=False, attempts=0, redelivered=0)
+        at = TraceQueue("joe/1", "waiting", False, 0, 0)
         return Trace(
-            id=message,
+            id=id,
             published=NOW_MS,
             journal=True,
             queues=[at] if cursor is None else [],
@@ -299,11 +289,11 @@ class FakeOperations:
             cursor=None if cursor else "7-0",
         )
 
-    async def pipeline_result(self, name: str) -> PipelineResult:
+    async def pipeline_result(self, result: str) -> PipelineResult:
         self._fail()
-        if name != "dead":
-            raise OperationFailed(UNKNOWN_RESULT, f"there is no {name}")
-        return PipelineResult(name, NOW_MS, None, None, [{"code": HOLDBACK, "dead": 3}])
+        if result != "dead":
+            raise RequestFailed(UNKNOWN, f"there is no {result}")
+        return PipelineResult(result, NOW_MS, None, None, [{"code": HOLDBACK, "dead": 3}])
 
     async def held_channels(self) -> list[HeldChannel]:
         self._fail()
@@ -311,7 +301,7 @@ class FakeOperations:
 
     async def release(self, channel: str, who: str) -> None:
         if self.held.pop(channel, None) is None:
-            raise OperationFailed(UNKNOWN_CHANNEL, f"{channel} is not held")
+            raise RequestFailed(UNKNOWN, f"{channel} is not held")
         self._changed(who, "channel.release", channel)
 
     def _matching(self, which: LetterFilter) -> list[Letter]:
@@ -328,19 +318,19 @@ class FakeOperations:
         ]
 
     async def letters(
-        self, which: LetterFilter, cursor: str | None, limit: int
+        self, filter: LetterFilter, cursor: str | None, limit: int
     ) -> Page[LetterSummary]:
         names = LetterSummary.__dataclass_fields__
         found = [
             LetterSummary(**{name: getattr(each, name) for name in names})
-            for each in self._matching(which)
+            for each in self._matching(filter)
         ]
         return _page(found, cursor, limit)
 
     async def letter(self, id: str) -> Letter:
         self._fail()
         if id not in self.by_id:
-            raise OperationFailed(UNKNOWN_LETTER, f"there is no dead letter {id}")
+            raise RequestFailed(UNKNOWN, f"there is no dead letter {id}")
         return self.by_id[id]
 
     async def groups(self, fingerprint: str | None, cursor: str | None, limit: int) -> Groups:
@@ -358,8 +348,8 @@ class FakeOperations:
                 first=min(letter.died for letter in letters),
                 last=max(letter.died for letter in letters),
                 sample=letters[0].id,
-                hours=[0] * 23 + [len(letters)],
-                days=[0] * 29 + [len(letters)],
+                hours=(0,) * 23 + (len(letters),),
+                days=(0,) * 29 + (len(letters),),
                 remark=self.remarks.get(name),
             )
             for name, letters in found.items()
@@ -370,13 +360,14 @@ class FakeOperations:
 
     async def remark(self, fingerprint: str, assignee: str, note: str, who: str) -> Remark:
         if not self._matching(LetterFilter(fingerprint=fingerprint)):
-            raise OperationFailed(UNKNOWN_GROUP, f"there is no dead letter of {fingerprint}")
+            raise RequestFailed(UNKNOWN, f"there is no dead letter of {fingerprint}")
         self._changed(who, "dead.remark", fingerprint, assignee=assignee, note=note)
         said = self.remarks[fingerprint] = Remark(assignee, note, who, NOW_MS)
         return said
 
-    async def purge(self, which: LetterFilter, *, dry_run: bool, who: str) -> Purge:
-        found = self._matching(which)
+    async def purge(self, filter: LetterFilter, *, all: bool, dry_run: bool, who: str) -> Purge:
+        check_sweep(filter, all=all)
+        found = self._matching(filter)
         if dry_run:
             return Purge(len(found), 0, True)
         for letter in found:
@@ -385,17 +376,25 @@ class FakeOperations:
         return Purge(len(found), len(found), False)
 
     async def replay_start(
-        self, which: LetterFilter, options: ReplayOptions, *, dry_run: bool, who: str
+        self,
+        filter: LetterFilter,
+        options: ReplayOptions,
+        *,
+        all: bool,
+        dry_run: bool,
+        who: str,
     ) -> Replay:
-        found = self._matching(which)
+        check_sweep(filter, all=all)
+        check_edit(filter, options)
+        found = self._matching(filter)
         job = Replay(
             id=None if dry_run else f"r{len(self.jobs) + 1}",
             state="planned" if dry_run else "running",
             who=who,
             started=None if dry_run else NOW_MS,
             finished=None,
-            filter=asdict(which),
-            options=asdict(options),
+            filter=filter.model_dump(),
+            options={**options.model_dump(), "data": options.data},
             total=len(found) if dry_run or self.has_counted else 0,
             sent=0,
             acked=0,
@@ -414,7 +413,7 @@ class FakeOperations:
     async def replay(self, id: str) -> Replay:
         self._fail()
         if id not in self.jobs:
-            raise OperationFailed(UNKNOWN_REPLAY, f"there is no replay {id}")
+            raise RequestFailed(UNKNOWN, f"there is no replay {id}")
         job = self.jobs[id]
         if job.state == "running" and self.has_counted:
             sent = min(job.sent + self.pace, job.total)
@@ -429,13 +428,13 @@ class FakeOperations:
     async def replay_cancel(self, id: str, who: str) -> Replay:
         job = await self.replay(id)
         if job.state == "done":
-            raise OperationFailed(CONFLICT, "this replay is over")
+            raise RequestFailed(CONFLICT, "this replay is over")
         self._changed(who, "replay.cancel", id)
         self.jobs[id] = replace(job, state="cancelled")
         return self.jobs[id]
 
-    async def export(self, which: LetterFilter, who: str) -> AsyncIterator[bytes]:
-        for n, letter in enumerate(self._matching(which)):
+    async def export(self, filter: LetterFilter, who: str) -> AsyncIterator[bytes]:
+        for n, letter in enumerate(self._matching(filter)):
             if n == self.breaks_after:
                 raise RuntimeError("the store went away")
             yield orjson.dumps(letter)
@@ -457,7 +456,16 @@ class FakeOperations:
         self._changed(who, "dead.import", "", imported=imported)
         return Import(imported, repeated, refused, refusals[:20])
 
-    async def command(self, command: Command, who: str) -> Result:
+    async def question(self, command: str, who: str) -> Result:
+        understood = understand(command, verb=Verb.GET)
+        if understood.changes:
+            raise illegal("this command changes something")
+        return self._run(understood, who)
+
+    async def command(self, command: str, value: str | None, who: str) -> Result:
+        return self._run(understand(command, value), who)
+
+    def _run(self, command: Command, who: str) -> Result:
         self._fail()
         name = command.target.absolute("holdfast") + "?" + command.name
         if command.changes:

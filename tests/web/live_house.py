@@ -5,25 +5,29 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import pytest
 
-from app.bayeux.registry import LiveRegistry, Process
-from app.bayeux.replaying import Replaying
-from app.store.audit import Audit
-from app.store.journal_frames import JournalFrames
-from app.store.letters import Letters
-from app.store.pipeline_results import PipelineResults
-from app.store.replays import Replays
-from app.web.admin.figures import FigureDesk
-from app.web.admin.live import Live
-from app.web.admin.live_sights import Sources
-from app.web.admin.operations import LetterFilter, OperationFailed
-from app.web.admin.patience import Patience
-from app.web.admin.shapes import AuditEntry, Letter
-from extensions.ack import Ack
-from extensions.delivery import Delivery
+from holdfast.bayeux.command_scope import CommandScope, Process
+from holdfast.bayeux.replaying import Replaying
+from holdfast.extensions.ack import Ack
+from holdfast.extensions.delivery import Delivery
+from holdfast.store.audit import Audit, AuditEntry
+from holdfast.store.journal_frames import JournalFrames
+from holdfast.store.letter_filter import LetterFilter
+from holdfast.store.letters import Letters
+from holdfast.store.pipeline_results import PipelineResults
+from holdfast.store.replays import Replays
+from holdfast.web.admin.changes import RunningServer
+from holdfast.web.admin.faults import RequestFailed
+from holdfast.web.admin.figures import LiveFigures
+from holdfast.web.admin.letter_views import Letter
+from holdfast.web.admin.letters import Letters as LettersService
+from holdfast.web.admin.messages import Messages
+from holdfast.web.admin.queue_waits import QueueWaits
+from holdfast.web.admin.sessions import Sessions
+from holdfast.web.admin.system import System
 from tests.store.desk import Desk, desk, until
 from tests.store.servers import ValkeyServer
 from tests.unit.bayeux.harness import Asked, Client, House, Json
@@ -33,6 +37,15 @@ if TYPE_CHECKING:
 
 
 LETTER_AGE_MS = 3_600_000
+
+
+class Api(NamedTuple):
+    """The services of the administration."""
+
+    sessions: Sessions
+    letters: LettersService
+    messages: Messages
+    system: System
 
 
 class LiveHouse(House):
@@ -54,29 +67,26 @@ class LiveHouse(House):
             here.store,
             self.letters.search,
             reader,
-            receivers=Replaying(self.bayeux),
+            receivers=Replaying(self.bayeux.state, lambda: self.now),
             audit=self.audit,
             new_id=lambda: f"{stamp():019d}",
         )
-        self.live = Live(
-            self.bayeux,
-            clock=lambda: self.now,
-            registry=partial(LiveRegistry, self.bayeux, Process("1.2", 0)),
-            letters=self.letters,
-            letter_age_ms=LETTER_AGE_MS,
-            replays=self.replays,
-            audit=self.audit,
-            patience=Patience(self.bayeux, lambda: self.now),
-            sources=Sources(
-                FigureDesk(
-                    self.bayeux,
-                    clock=lambda: self.now,
-                    version="1.2",
-                    letters=self.letters.standing,
-                ),
-                JournalFrames(reader, here.store.keys),
-                PipelineResults(reader, here.store.keys),
-                version="1.2",
+        server = RunningServer(self.bayeux.life, lambda: self.now, self.audit)
+        search, keys = self.letters.search, here.store.keys
+        desk = LiveFigures(
+            self.bayeux.state, clock=lambda: self.now, version="1.2", letters=self.letters.standing
+        )
+        frames = JournalFrames(reader, keys)
+        self.api = Api(
+            Sessions(server, search),
+            LettersService("test", self.letters, LETTER_AGE_MS, self.replays, self.audit),
+            Messages(server, search, LETTER_AGE_MS, frames, keeps_journal=True),
+            System(
+                server,
+                CommandScope(self.bayeux.life, Process("1.2", 0), lambda: self.now),
+                figures=desk,
+                results=PipelineResults(reader, keys),
+                queue_waits=QueueWaits(self.bayeux.state, lambda: self.now),
                 keeps_journal=True,
             ),
         )
@@ -113,7 +123,7 @@ class LiveHouse(House):
 
     async def publish(self, *data: object) -> None:
         for each in data:
-            self.bayeux.publish("/a", each)
+            self.server.publish("/a", each)
         await self.desk.answered()
 
     async def refuse(self, client: Client, code: str, text: str = "") -> None:
@@ -126,25 +136,25 @@ class LiveHouse(House):
 
     async def dead(self) -> list[Letter]:
         """All dead letters, whole, the latest first."""
-        page = await self.live.letters(LetterFilter(), None, 500)
-        return [await self.live.letter(item.id) for item in page.items]
+        page = await self.api.letters.letters(LetterFilter(), None, 500)
+        return [await self.api.letters.letter(item.id) for item in page.items]
 
     async def audited(self) -> list[AuditEntry]:
         """What stands in the audit, the latest first."""
         await self.desk.answered_line()
-        return (await self.live.audit(None, 100)).items
+        return (await self.api.system.audit(None, 100)).items
 
     async def killed(self, *data: object, key: str = "joe/1") -> None:
         """A session comes, gets these and is ended: they are dead letters."""
         await self.receiver(key)
         await self.publish(*data)
-        await self.live.kill(key, "operator")
+        await self.api.sessions.kill(key, "operator")
         await self.desk.answered()
 
 
 def refused_with(code: str) -> Any:
     """The operation fails with this code."""
-    return pytest.raises(OperationFailed, match=f"^{code}:")
+    return pytest.raises(RequestFailed, match=f"^{code}:")
 
 
 @asynccontextmanager

@@ -1,4 +1,4 @@
-"""`python -m app serve` as a process, with whatever arguments, however it ends."""
+"""`python -m holdfast serve` as a process, with whatever arguments, however it ends."""
 
 import contextlib
 import re

@@ -12,20 +12,23 @@ from typing import Any
 
 from aiohttp import web
 
-from app.bayeux.options import Options
-from app.bayeux.server import Bayeux
-from app.delivery.node import Node
-from app.web.addresses import Address
-from app.web.application import make_application
-from app.web.burst import Burst
-from app.web.endpoint import Endpoint, WebOptions
-from app.web.fast_lane import Lane
-from app.web.heads import Heads
-from app.web.hosts import Hosts
-from app.web.listener import Listener
-from app.web.metrics import Metrics
-from app.web.room import Room
-from app.web.websocket import WebSocketDoor
+from holdfast.bayeux.for_extensions import ForExtensions
+from holdfast.bayeux.options import Options
+from holdfast.bayeux.server import Bayeux
+from holdfast.bayeux.server_state import ServerState
+from holdfast.delivery.node import Node
+from holdfast.web.addresses import Address
+from holdfast.web.application import make_application
+from holdfast.web.connection_limit import ConnectionLimit
+from holdfast.web.endpoint import Endpoint, WebOptions
+from holdfast.web.fast_lane import FastLaneFactory
+from holdfast.web.heads import Heads
+from holdfast.web.hosts import Hosts
+from holdfast.web.listener import Listener
+from holdfast.web.metrics import Metrics
+from holdfast.web.static_files import read_files
+from holdfast.web.websocket import WebSocketFrontEnd
+from holdfast.web.write_coalescer import WriteCoalescer
 from tests.serving import ROOT
 from tests.unit.delivery.fake_keeper import FakeKeeper
 
@@ -33,6 +36,7 @@ from tests.unit.delivery.fake_keeper import FakeKeeper
 TURNS = 24
 LONG_S = 3600.0
 
+PAGES = read_files(ROOT / "static")
 _STATUS_LINE = re.compile(rb"HTTP/\d\.\d (\d{3}) [^\r\n]*\r\n")
 
 
@@ -232,21 +236,25 @@ class Rig:
         options = options or Options()
         limits = replace(options.request_limits, bytes=web_options.max_request_size)
         self.bayeux = Bayeux(
-            replace(options, request_limits=limits),
-            new_id=lambda: f"{next(ids):032x}",
-            random=lambda: 0.5,
-            on_ready=self._on_ready,
-            run_later=_never,
-            node=Node("test", count(1_700_000_000_000_000_000).__next__),
-            keeper=self.keeper,
-            is_turn_over=is_turn_over,
+            ServerState(
+                replace(options, request_limits=limits),
+                new_id=lambda: f"{next(ids):032x}",
+                random=lambda: 0.5,
+                on_ready=self._on_ready,
+                run_later=_never,
+                node=Node("test", count(1_700_000_000_000_000_000).__next__),
+                store=self.keeper,
+                is_turn_over=is_turn_over,
+            )
         )
-        self.burst = Burst(self._on_ready, self.bayeux.hub.keeper.flush)
+        # As extensions have it.
+        self.server = ForExtensions(self.bayeux, self._clock)
+        self.burst = WriteCoalescer(self._on_ready, self.bayeux.state.hub.store.flush)
         self.endpoint = Endpoint(self.bayeux, web_options, self._clock, self.burst)
-        self.room = Room(10_000)
-        sockets = WebSocketDoor(self.endpoint)
+        self.room = ConnectionLimit(10_000)
+        sockets = WebSocketFrontEnd(self.endpoint)
         application = make_application(
-            self.endpoint, sockets, Metrics(self.bayeux, {}), _is_ready, ROOT / "static"
+            self.endpoint, sockets, Metrics(self.bayeux, {}), _is_ready, PAGES
         )
         self._listener = Listener(
             application, Address("127.0.0.1", 0), self.room, shutdown_timeout_s=0.0
@@ -259,7 +267,7 @@ class Rig:
         await runner.setup()
         manager = runner.server
         assert isinstance(manager, web.Server)
-        lane = Lane(self.endpoint, Heads(), manager, self.room)
+        lane = FastLaneFactory(self.endpoint, Heads(), manager, self.room)
         self._factory = manager if self._door is Door.PLAIN_AIOHTTP else lane
         return self
 

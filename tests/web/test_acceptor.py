@@ -7,8 +7,8 @@ from contextlib import ExitStack
 
 import pytest
 
-from app.web.acceptor import Acceptor, listen_at
-from app.web.room import Room
+from holdfast.web.acceptor import Acceptor, listen_at
+from holdfast.web.connection_limit import ConnectionLimit
 
 LIMIT = 16
 # Fewer than are kept free for the store, files and child processes.
@@ -18,7 +18,7 @@ MOST_BEYOND = 60
 class Guest(asyncio.Protocol):
     """Asks for nothing, and is gone when its connection is."""
 
-    def __init__(self, room: Room) -> None:
+    def __init__(self, room: ConnectionLimit) -> None:
         self._room = room
         self.transport: asyncio.BaseTransport | None = None
 
@@ -35,7 +35,7 @@ def descriptors() -> int:
 
 async def flood(clients: int) -> int:
     """The most descriptors that were taken beyond the limit at any time."""
-    room, most = Room(LIMIT), 0
+    room, most = ConnectionLimit(LIMIT), 0
     with ExitStack() as stack:
         [listening] = listen_at(["127.0.0.1"], 0, clients)
         for _ in range(clients):

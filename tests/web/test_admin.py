@@ -6,9 +6,9 @@ from typing import Any
 import orjson
 import pytest
 
-from app.web.admin import ndjson
-from app.web.admin.operations import OperationFailed
-from app.web.admin.shapes import AuditEntry
+from holdfast.store.audit import AuditEntry
+from holdfast.web.admin import ndjson
+from holdfast.web.admin.faults import RequestFailed
 from tests.web.admin import LINES, READER, Admin, admin_of
 from tests.web.fake_operations import NOW_MS, FakeOperations, a_letter, a_session
 
@@ -165,7 +165,7 @@ async def test_an_export_that_fails_in_its_middle_has_no_end(admin: Admin) -> No
 
 
 async def test_an_export_that_fails_at_its_beginning_says_so(admin: Admin) -> None:
-    admin.operations.fault = OperationFailed("resource.db.unavailable", "redis is away")
+    admin.operations.fault = RequestFailed("resource.db.unavailable", "redis is away")
     failed = await admin.ask("GET", "/dead-letters/export")
     assert (failed.status, failed.code) == (503, "resource.db.unavailable")
 
@@ -224,7 +224,7 @@ async def test_the_audit_is_read_from_its_end(admin: Admin) -> None:
     ],
 )
 async def test_a_failure_has_a_fitting_status(admin: Admin, code: str, status: int) -> None:
-    admin.operations.fault = OperationFailed(code, "because")
+    admin.operations.fault = RequestFailed(code, "because")
     failed = await admin.ask("GET", "/sessions")
     assert (failed.status, failed.json["error"]) == (status, {"code": code, "message": "because"})
 

@@ -11,15 +11,15 @@ import orjson
 import pytest
 from aiohttp import ClientConnectionResetError, ClientError, ClientSession, UnixConnector, web
 
-from app.delivery.buckets import Rate
-from app.web.addresses import Address
-from app.web.admin import ndjson
-from app.web.admin.operations import LetterFilter
-from app.web.admin.throttle import Throttle
-from app.web.admin.tokens import Role, Tokens, TokensUnusable, open_tokens
-from app.web.heads import Heads
-from app.web.listener import Listener
-from app.web.room import Room
+from holdfast.bayeux.buckets import Rate
+from holdfast.store.letter_filter import LetterFilter
+from holdfast.web.addresses import Address
+from holdfast.web.admin import ndjson
+from holdfast.web.admin.throttle import Throttle
+from holdfast.web.admin.tokens import Role, Tokens, TokensUnusable, open_tokens
+from holdfast.web.connection_limit import ConnectionLimit
+from holdfast.web.heads import Heads
+from holdfast.web.listener import Listener
 from tests.web.admin import API, LINES, OPERATOR, READER, Clock, application_of
 from tests.web.fake_operations import FakeOperations, a_letter
 from tests.web.rig import Rig
@@ -136,7 +136,7 @@ def test_neighbours_with_many_addresses_share_a_bucket(one: str, other: str, is_
 async def listening(address: Address, operations: FakeOperations) -> AsyncIterator[str]:
     """The administration where the server itself listens, fast lane and all."""
     application = application_of(operations, Clock())
-    listener = Listener(application, address, Room(100), shutdown_timeout_s=0.0)
+    listener = Listener(application, address, ConnectionLimit(100), shutdown_timeout_s=0.0)
     try:
         yield await listener.open(Rig().endpoint, Heads())
     finally:
@@ -197,7 +197,7 @@ async def test_an_export_that_nobody_reads_is_given_up(
     taken = 0
 
     class Endless(FakeOperations):
-        async def export(self, which: LetterFilter, who: str) -> AsyncIterator[bytes]:
+        async def export(self, filter: LetterFilter, who: str) -> AsyncIterator[bytes]:
             nonlocal taken
             while True:
                 taken += 1

@@ -8,11 +8,11 @@ import orjson
 import pytest
 from aiohttp import web
 
-from app.web.admin.address import API
-from app.web.admin.application import make_admin
-from app.web.admin.openapi import describe
-from app.web.admin.routes import ROUTES
-from app.web.admin.tokens import Tokens
+from holdfast.web.admin.address import API
+from holdfast.web.admin.application import make_admin
+from holdfast.web.admin.openapi import describe
+from holdfast.web.admin.routes import ROUTES
+from holdfast.web.admin.tokens import Tokens
 from tests.web.admin import Clock, admin_of
 from tests.web.fake_operations import FakeOperations, a_letter, a_session
 
@@ -36,7 +36,7 @@ def nodes(value: Any) -> Iterator[dict[str, Any]]:
 
 
 def test_every_route_is_described_and_nothing_else() -> None:
-    application = make_admin(FakeOperations(), Tokens("o" * 40, "r" * 40), Clock())
+    application = make_admin([FakeOperations()], Tokens("o" * 40, "r" * 40), Clock())
     served = {
         (route.method.lower(), route.resource.canonical.removeprefix(API))
         for route in application.router.routes()
@@ -111,5 +111,7 @@ async def test_answers_are_as_described() -> None:
 
 def test_the_administration_can_be_mounted_anywhere() -> None:
     application = web.Application()
-    application.add_subapp("/x", make_admin(FakeOperations(), Tokens("o" * 40, "r" * 40), Clock()))
+    application.add_subapp(
+        "/x", make_admin([FakeOperations()], Tokens("o" * 40, "r" * 40), Clock())
+    )
     assert "/x" in [resource.canonical for resource in application.router.resources()]

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from app.compose import CannotStart
-from app.compose.data_directory import own_directory
+from holdfast.compose import CannotStart
+from holdfast.compose.data_directory import own_directory
 from tests.abuse.attacker import Person
 from tests.web.programs import Program
 
@@ -30,8 +30,8 @@ def test_one_that_others_can_write_is_refused_with_what_to_do(mode: int, tmp_pat
     data.mkdir()
     data.chmod(mode)
     assert refusal(data) == (
-        f"data {data}: other users can write there, and change what the server keeps: "
-        f"forbid it with: chmod 700 '{data}'"
+        f"data {data}: other users can write there and change what the server stores: "
+        f"prevent it with: chmod 700 '{data}'"
     )
     data.chmod(0o755)
     with own_directory(data) as directory:
@@ -61,7 +61,42 @@ def test_a_link_of_somebody_else_is_refused_and_an_own_one_is_not(
         return os.stat_result(fields)
 
     monkeypatch.setattr(Path, "lstat", lstat)
-    assert f"is a link of another user (uid {SOMEBODY_ELSE})" in refusal(link)
+    assert f"is a link that belongs to another user (uid {SOMEBODY_ELSE})" in refusal(link)
+
+
+@pytest.mark.parametrize("mode", [0o770, 0o702, 0o1777])
+def test_a_store_in_it_that_others_can_write_is_refused(mode: int, tmp_path: Path) -> None:
+    store = tmp_path / "data" / "store"
+    store.mkdir(parents=True, mode=0o700)
+    store.parent.chmod(0o700)
+    store.chmod(mode)
+    assert refusal(store.parent) == (
+        f"data {store}: other users can write there and change what the server stores: "
+        f"prevent it with: chmod 700 {store}"
+    )
+    store.chmod(0o750)
+    with own_directory(store.parent) as directory:
+        assert directory.is_there()
+
+
+def test_a_store_in_it_of_somebody_else_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = tmp_path / "data" / "store"
+    store.mkdir(parents=True, mode=0o700)
+    store.parent.chmod(0o700)
+    found = store.stat()
+    stat = Path.stat
+
+    def of_somebody_else(path: Path, **options: Any) -> os.stat_result:
+        if path != store:
+            return stat(path, **options)
+        fields: list[Any] = list(found)
+        fields[4] = SOMEBODY_ELSE
+        return os.stat_result(fields)
+
+    monkeypatch.setattr(Path, "stat", of_somebody_else)
+    assert f"{store}: belongs to another user (uid {SOMEBODY_ELSE})" in refusal(store.parent)
 
 
 def test_a_lock_that_leads_elsewhere_is_refused(tmp_path: Path) -> None:
@@ -116,7 +151,7 @@ def test_when_it_vanishes_nothing_is_called_kept_until_it_is_back(
             (tmp_path / vanishing).rename(tmp_path / "gone")
             assert becomes(url, 503) == "the data directory is gone"
             assert publish(person, 2).startswith("503:communication.noConnection")
-            assert "the data directory is gone: bring it back" in running.errors()
+            assert "the data directory is gone: restore it" in running.errors()
             (tmp_path / "gone").rename(tmp_path / vanishing)
             assert becomes(url, 200) == "ready"
             assert publish(person, 3) == ""

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.web.endpoint import WebOptions
+from holdfast.web.endpoint import WebOptions
 from tests.web.door_cases import CASES, JSON, PAGE, SAY
 from tests.web.doors import (
     HELLO,
@@ -25,7 +25,8 @@ from tests.web.requests import (
 )
 from tests.web.rig import Door, play
 
-pytestmark = pytest.mark.usefixtures("nothing_blocks")
+# Long searches, also on a machine that has other things to do.
+pytestmark = [pytest.mark.usefixtures("nothing_blocks"), pytest.mark.timeout(240)]
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -35,6 +36,7 @@ async def test_both_doors_answer_alike(name: str) -> None:
     assert statuses(heard) == [200, *expected]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 async def test_and_when_a_request_comes_in_two_pieces(name: str) -> None:
     request, expected = CASES[name]
@@ -73,6 +75,7 @@ MENU = [
 ]
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(
     st.lists(st.sampled_from(MENU), min_size=1, max_size=6),
@@ -112,6 +115,7 @@ def heads() -> st.SearchStrategy[bytes]:
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(
     st.lists(
@@ -192,6 +196,7 @@ async def test_requests_behind_a_held_connect_wait_in_whatever_pieces(size: int)
     assert statuses(heard) == [200] * 6
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(
     st.sampled_from(["GET", "POST", "OPTIONS", "PUT", "CONNECT", "TRACE"]),

@@ -24,7 +24,8 @@ from tests.web.requests import (
 )
 from tests.web.rig import LONG_S, Door, Rig, less, without_faults
 
-pytestmark = pytest.mark.usefixtures("nothing_blocks")
+# Long searches, also on a machine that has other things to do.
+pytestmark = [pytest.mark.usefixtures("nothing_blocks"), pytest.mark.timeout(240)]
 
 
 SECOND_ID, SECOND_COOKIE = f"{3:032x}", f"BAYEUX_BROWSER={4:032x}"
@@ -133,6 +134,7 @@ async def heard_at(door: Door, events: list[Event]) -> list[str]:
             return scene.heard
 
 
+@pytest.mark.slow
 @settings(max_examples=100)
 @given(st.lists(EVENTS, max_size=10))
 def test_whatever_two_clients_do(events: list[Event]) -> None:

@@ -10,10 +10,10 @@ import aiohttp
 import pytest
 from aiohttp.web_protocol import RequestHandler
 
-from app.web import listener
-from app.web.client_frames import ClientFrames
-from app.web.endpoint import WebOptions
-from app.web.fast_lane import _PARTS, FastLane, is_supported
+from holdfast.web import listener
+from holdfast.web.client_frames import ClientFrames
+from holdfast.web.endpoint import WebOptions
+from holdfast.web.fast_lane import _PARTS, FastLane, is_supported
 from tests.abuse.attacker import frame
 from tests.web.requests import (
     CONNECT,
@@ -160,7 +160,7 @@ async def test_too_much_behind_a_held_connect_ends_the_connection_and_its_hold(r
     assert not client.is_over()
     await client.send(SAY * 200)
     assert client.is_over()
-    assert [session.held for session in rig.bayeux.sessions] == [None]
+    assert [session.held_connect for session in rig.bayeux.state.sessions] == [None]
 
 
 async def test_who_has_many_connections_closed_leaves_few_lines_in_the_log(
@@ -168,14 +168,16 @@ async def test_who_has_many_connections_closed_leaves_few_lines_in_the_log(
 ) -> None:
     caplog.set_level(logging.INFO)
     client = await holding(rig)
-    key = next(iter(rig.bayeux.sessions)).key
+    key = next(iter(rig.bayeux.state.sessions)).key
     await client.send(SAY * 400)
     for _ in range(30):
         client = rig.connect()
         await client.send(HOLD, SAY * 400)
         assert client.is_over()
-    rig.bayeux.notices.end_window()
-    line = f"a connection of session {key} was closed: too much was sent while a request was held"
+    rig.bayeux.state.notices.end_window()
+    line = (
+        f"a connection of session {key} was closed: too many bytes arrived while a request was held"
+    )
     assert caplog.messages == [line, f"{line}, 30 more"]
 
 
@@ -230,10 +232,10 @@ async def test_a_held_connect_is_given_up_when_its_client_is_gone_and_the_queue_
 ) -> None:
     client = rig.connect()
     await client.send(HELLO, post_messages(SUBSCRIBE), HOLD, HOLD)
-    (session,) = rig.bayeux.sessions
-    assert session.held is not None
+    (session,) = rig.bayeux.state.sessions
+    assert session.held_connect is not None
     client.transport.lose()
-    assert session.held is None
+    assert session.held_connect is None
     publisher = {**PUBLISH, "clientId": f"{3:032x}"}
     other = rig.connect()
     await other.send(HELLO, post_messages(publisher, cookie=f"BAYEUX_BROWSER={4:032x}"))
@@ -253,7 +255,7 @@ def test_the_shortcut_is_for_an_aiohttp_that_has_all_parts_it_leans_on(
         ("_ErrInfo", None),
     ]:
         with monkeypatch.context() as changed:
-            changed.setattr(f"app.web.fast_lane.{name}", part)
+            changed.setattr(f"holdfast.web.fast_lane.{name}", part)
             assert not is_supported()
     monkeypatch.setattr(aiohttp, "__version__", "3.15.0")
     assert not is_supported()

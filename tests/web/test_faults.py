@@ -5,10 +5,10 @@ from urllib.parse import quote
 
 import pytest
 
-from app.bayeux import dispatch
-from app.bayeux.exchange import Exchange
-from app.bayeux.server import Bayeux
-from app.web.endpoint import WebOptions
+from holdfast.bayeux import dispatch
+from holdfast.bayeux.server import Bayeux
+from holdfast.bayeux.sessions import Exchange
+from holdfast.web.endpoint import WebOptions
 from tests.abuse.attacker import frame
 from tests.web.requests import CONNECT, COOKIE, HANDSHAKE, PUBLISH, encode, post_messages
 from tests.web.rig import LONG_S, Door, Rig
@@ -46,7 +46,7 @@ def fail(monkeypatch: pytest.MonkeyPatch) -> Fail:
                 dispatch.receive(bayeux, body, exchange, now)
             raise RuntimeError("on purpose")
 
-        monkeypatch.setattr("app.web.turns.receive", receive)
+        monkeypatch.setattr("holdfast.web.request_scheduler.receive", receive)
 
     return start
 

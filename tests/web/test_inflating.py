@@ -40,14 +40,14 @@ async def test_what_it_becomes_counts_as_unfinished(room: int, status: int) -> N
         client.send_now(LARGE)
         await client.settle(60)
         assert statuses(client) == [status]
-        assert intake.held == ALL - room
+        assert intake.used == ALL - room
 
 
 async def test_what_has_no_end_yet_is_not_inflated() -> None:
     async with Rig() as rig:
         client = rig.connect()
         await client.send(LARGE[:-1])
-        assert 0 < rig.endpoint.intake.held < len(LARGE)
+        assert 0 < rig.endpoint.intake.used < len(LARGE)
         client.send_now(LARGE[-1:])
         await client.settle(60)
-        assert (statuses(client), rig.endpoint.intake.held) == ([200], 0)
+        assert (statuses(client), rig.endpoint.intake.used) == ([200], 0)

@@ -8,9 +8,11 @@ from typing import Any
 import orjson
 import pytest
 
-from app.bayeux.commands import understand
-from app.bayeux.grammar import CommandRefused
-from app.web.admin.operations import LetterFilter, ReplayOptions, SessionFilter
+from holdfast.bayeux.grammar import CommandRefused
+from holdfast.store.letter_filter import LetterFilter
+from holdfast.store.replay_options import ReplayOptions
+from holdfast.web.admin.session_filter import SessionFilter
+from holdfast.web.admin.session_views import ClearedQueue
 from tests.store.desk import until
 from tests.store.servers import ValkeyServer
 from tests.web.live_house import LiveHouse, house_at, refused_with
@@ -34,22 +36,22 @@ async def test_sessions_come_by_key_part_by_part(house: LiveHouse) -> None:
     await house.receiver(None)
     found, cursor = [], None
     while True:
-        page = await house.live.sessions(SessionFilter(), cursor, 2)
+        page = await house.api.sessions.sessions(SessionFilter(), cursor, 2)
         found += [item.key for item in page.items]
         cursor = page.cursor
         if cursor is None:
             break
-    assert found == sorted(session.key for session in house.bayeux.sessions)
+    assert found == sorted(session.key for session in house.bayeux.state.sessions)
     assert {"ann/1", "joe/1", "joe/10", "joe/2"} < set(found)
 
 
 async def test_sessions_are_chosen_by_what_holds_for_them(house: LiveHouse) -> None:
     for name in ("joe/1", "joe/2", "ann/1"):
         await house.receiver(name)
-    await house.live.hold("joe/2", "", None, "operator")
+    await house.api.sessions.hold("joe/2", "", None, who="operator")
 
     async def keys(**conditions: Any) -> list[str]:
-        page = await house.live.sessions(SessionFilter(**conditions), None, 10)
+        page = await house.api.sessions.sessions(SessionFilter(**conditions), None, 10)
         return [item.key for item in page.items]
 
     assert await keys(prefix="joe/") == ["joe/1", "joe/2"]
@@ -66,7 +68,7 @@ async def test_a_session_tells_all_that_is_known_of_it(house: LiveHouse) -> None
     await house.publish(2, 3)
     await house.connect(client)
     await house.publish(4)
-    session = await house.live.session("joe/1")
+    session = await house.api.sessions.session("joe/1")
     assert (session.key, session.name, session.subject, session.number) == (
         "joe/1", "client/joe/1", "joe", 1,
     )  # fmt: skip
@@ -86,7 +88,7 @@ async def test_a_session_tells_all_that_is_known_of_it(house: LiveHouse) -> None
 async def test_who_does_not_come_back_is_awaited(house: LiveHouse) -> None:
     await house.receiver("joe/1", retries=5, delay=7000)
     house.advance(10.1)
-    session = await house.live.session("joe/1")
+    session = await house.api.sessions.session("joe/1")
     assert (session.state, session.retry) == ("POLLING", 1)
     assert session.next_attempt is not None
     assert 0 < session.next_attempt - time.time() * 1000 < 7000
@@ -96,20 +98,20 @@ async def test_entries_tell_how_far_they_have_come(house: LiveHouse) -> None:
     client = await house.receiver(maxEntries=1)
     await house.publish({"n": 1}, {"n": 2})
     await house.connect(client)
-    first, second = await house.live.peek("joe/1", 10)
+    first, second = await house.api.sessions.peek("joe/1", 10)
     assert (first.state, first.seq, first.batch, first.attempts) == ("handed", 1, 2, 1)
     assert (second.state, second.seq, second.batch, second.attempts) == ("waiting", 0, 0, 0)
     assert (first.data, second.data) == ({"n": 1}, {"n": 2})
     assert first.id == f"test-{first.published}" + first.id[-6:]
     assert first.durable
-    assert await house.live.peek("joe/1", 1) == [first]
+    assert await house.api.sessions.peek("joe/1", 1) == [first]
 
 
 async def test_large_entries_are_not_shown_and_deep_ones_are(house: LiveHouse) -> None:
     await house.receiver()
     deep = orjson.loads("[" * 400 + "]" * 400)
     await house.publish("x" * 70_000, deep)
-    large, nested = await house.live.peek("joe/1", 10)
+    large, nested = await house.api.sessions.peek("joe/1", 10)
     assert (large.is_cut, large.data) == (True, None)
     assert large.bytes > 70_000
     assert b"[" * 400 in orjson.dumps(nested)
@@ -118,7 +120,7 @@ async def test_large_entries_are_not_shown_and_deep_ones_are(house: LiveHouse) -
 async def test_a_killed_session_leaves_its_queue_as_dead_letters(house: LiveHouse) -> None:
     client = await house.receiver()
     await house.publish(1, 2)
-    await house.live.kill("joe/1", "operator/ann")
+    await house.api.sessions.kill("joe/1", "operator/ann")
     await house.desk.answered()
     assert sorted(letter.data for letter in await house.dead()) == [1, 2]
     assert house.desk.queue("joe/1") == {}
@@ -133,15 +135,15 @@ async def test_many_sessions_end_in_parts_by_what_holds_for_them(house: LiveHous
         await house.receiver(name)
     await house.publish(1)
     which = SessionFilter(prefix="joe/")
-    plan = await house.live.end_sessions(which, 2, dry_run=True, who="operator")
+    plan = await house.api.sessions.end_sessions(which, 2, dry_run=True, who="operator")
     assert (plan.matched, plan.entries, plan.ended, plan.dry_run) == (3, 3, 0, True)
     assert await house.audited() == []
-    done = await house.live.end_sessions(which, 2, dry_run=False, who="operator/ann")
+    done = await house.api.sessions.end_sessions(which, 2, dry_run=False, who="operator/ann")
     assert (done.matched, done.entries, done.ended, done.dry_run) == (3, 3, 2, False)
     assert len(await house.dead()) == 2
-    rest = await house.live.end_sessions(which, 2, dry_run=False, who="operator/ann")
+    rest = await house.api.sessions.end_sessions(which, 2, dry_run=False, who="operator/ann")
     assert (rest.matched, rest.ended) == (1, 1)
-    assert [session.key for session in house.bayeux.sessions] == ["ann/1"]
+    assert [session.key for session in house.bayeux.state.sessions] == ["ann/1"]
     last, first = await house.audited()
     assert (first.action, first.outcome) == ("sessions.end", "ok")
     assert first.detail == {"filter": {"prefix": "joe/"}, "ended": 2}
@@ -153,7 +155,7 @@ async def test_sessions_are_chosen_by_whether_anybody_is_there_and_since_when(
     house: LiveHouse,
 ) -> None:
     async def keys(**conditions: Any) -> list[str]:
-        page = await house.live.sessions(SessionFilter(**conditions), None, 10)
+        page = await house.api.sessions.sessions(SessionFilter(**conditions), None, 10)
         return [item.key for item in page.items]
 
     await house.receiver("joe/1")
@@ -176,35 +178,35 @@ async def test_who_comes_back_while_others_end_stays(house: LiveHouse) -> None:
         back.connect(ext={"ack": back.session.queue.batch})
         return True
 
-    house.bayeux.is_turn_over = come_back
+    house.bayeux.state.is_turn_over = come_back
     which = SessionFilter(unconnected=True)
-    done = await house.live.end_sessions(which, 10, dry_run=False, who="operator")
+    done = await house.api.sessions.end_sessions(which, 10, dry_run=False, who="operator")
     assert (done.matched, done.ended) == (2, 1)
-    assert [session.key for session in house.bayeux.sessions] == ["joe/2"]
+    assert [session.key for session in house.bayeux.state.sessions] == ["joe/2"]
 
 
 async def test_a_held_session_gets_nothing_until_it_is_resumed(house: LiveHouse) -> None:
     client = await house.receiver()
     until_ms = time.time_ns() // 1_000_000 + 60_000
-    session = await house.live.hold("joe/1", "disk full", until_ms, "operator")
+    session = await house.api.sessions.hold("joe/1", "disk full", until_ms, who="operator")
     assert (session.active, session.state) == (False, "ALIVE")
     assert session.hold is not None
     assert (session.hold.reason, session.hold.who) == ("disk full", "operator")
     assert session.hold.until == until_ms
     await house.publish(1)
     assert (await house.connect(client)).data == []
-    assert (await house.live.resume("joe/1", "operator")).active
+    assert (await house.api.sessions.resume("joe/1", "operator")).active
     assert (await house.connect(client)).data == [1]
     assert [entry.action for entry in await house.audited()] == ["session.resume", "session.hold"]
 
 
 async def test_a_held_connect_is_answered_when_its_session_is_resumed(house: LiveHouse) -> None:
     client = await house.receiver()
-    await house.live.hold("joe/1", "", None, "operator")
+    await house.api.sessions.hold("joe/1", "", None, who="operator")
     await house.publish(1)
     asked = client.connect(ext={"ack": client.session.queue.batch})
     assert asked.is_held
-    await house.live.resume("joe/1", "operator")
+    await house.api.sessions.resume("joe/1", "operator")
     await until(lambda: not asked.is_held)
     assert asked.data == [1]
 
@@ -212,8 +214,8 @@ async def test_a_held_connect_is_answered_when_its_session_is_resumed(house: Liv
 async def test_a_holdback_cannot_end_before_it_begins(house: LiveHouse) -> None:
     await house.receiver()
     with refused_with("user.illegalArgument"):
-        await house.live.hold("joe/1", "", 1_000_000, "operator")
-    assert (await house.live.session("joe/1")).active
+        await house.api.sessions.hold("joe/1", "", 1_000_000, who="operator")
+    assert (await house.api.sessions.session("joe/1")).active
     (entry,) = await house.audited()
     assert (entry.action, entry.outcome) == ("session.hold", "user.illegalArgument")
 
@@ -224,14 +226,14 @@ async def test_a_change_is_answered_when_the_store_has_it(house: LiveHouse) -> N
 
     await house.receiver("joe/1")
     await house.publish(1)
-    await house.live.hold("joe/1", "lunch", None, "operator")
+    await house.api.sessions.hold("joe/1", "lunch", None, who="operator")
     assert "lunch" in record()
-    await house.live.command(understand("client/joe/1/?dispatcherActive=true"), "operator")
+    await house.api.system.command("client/joe/1/?dispatcherActive=true", who="operator")
     assert "lunch" not in record()
-    await house.live.clear("joe/1", "operator")
+    await house.api.sessions.clear("joe/1", "operator")
     assert house.desk.bodies() == set()
     await house.publish(2)
-    await house.live.kill("joe/1", "operator")
+    await house.api.sessions.kill("joe/1", "operator")
     assert len(house.desk.dead()) == 1
 
 
@@ -239,7 +241,7 @@ async def test_a_cleared_queue_is_gone_and_leaves_no_letters(house: LiveHouse) -
     client = await house.receiver(maxEntries=1)
     await house.publish(1, 2, 3)
     await house.connect(client)
-    assert await house.live.clear("joe/1", "operator") == 3
+    assert await house.api.sessions.clear("joe/1", "operator") == ClearedQueue(3)
     await house.desk.answered()
     assert house.desk.queue("joe/1") == {}
     assert await house.dead() == []
@@ -249,11 +251,19 @@ async def test_a_cleared_queue_is_gone_and_leaves_no_letters(house: LiveHouse) -
 
 
 async def test_what_is_not_there_is_said_to_be_unknown(house: LiveHouse) -> None:
-    live = house.live
-    for asked in (live.session("joe/1"), live.peek("joe/1", 1), live.kill("joe/1", "operator")):
+    api = house.api
+    for asked in (
+        api.sessions.session("joe/1"),
+        api.sessions.peek("joe/1", 1),
+        api.sessions.kill("joe/1", "operator"),
+    ):
         with refused_with("user.notConnected"):
             await asked
-    for other in (live.letter("1" * 19), live.replay("1" * 19), live.release("/a", "operator")):
+    for other in (
+        api.letters.letter("1" * 19),
+        api.letters.replay("1" * 19),
+        api.system.release("/a", "operator"),
+    ):
         with refused_with("user.oid.unknown"):
             await other
     assert [entry.outcome for entry in await house.audited()] == [
@@ -265,9 +275,9 @@ async def test_what_is_not_there_is_said_to_be_unknown(house: LiveHouse) -> None
 @pytest.mark.parametrize("cursor", ["", "5", "x" * 19, "1-1-1", "+", "0-0", "00-0"])
 async def test_a_cursor_that_is_none_of_ours_is_refused(house: LiveHouse, cursor: str) -> None:
     with refused_with("user.illegalArgument"):
-        await house.live.letters(LetterFilter(), cursor, 10)
+        await house.api.letters.letters(LetterFilter(), cursor, 10)
     with refused_with("user.illegalArgument"):
-        await house.live.audit(cursor, 10)
+        await house.api.system.audit(cursor, 10)
 
 
 async def test_a_held_channel_is_shown_and_released(house: LiveHouse) -> None:
@@ -281,9 +291,9 @@ async def test_a_held_channel_is_shown_and_released(house: LiveHouse) -> None:
         house.now += 0.5
         for client in clients:
             await house.refuse(client, REFUSED)
-        if house.bayeux.guard.held:
+        if house.bayeux.state.guard.held:
             break
-    (held,) = await house.live.held_channels()
+    (held,) = await house.api.system.held_channels()
     assert held.channel == "/a"
     assert held.reason.startswith("3 of 3 receivers refused ")
     assert abs(held.since - time.time() * 1000) < 60_000
@@ -291,11 +301,11 @@ async def test_a_held_channel_is_shown_and_released(house: LiveHouse) -> None:
     assert held.next_attempt is not None
     assert 4000 <= held.next_attempt - held.since <= 6000
     for client in clients:
-        house.bayeux.clear(client.session)
+        house.bayeux.life.clear(client.session)
     await house.publish("later")
     assert (await house.connect(clients[0])).data == []
-    await house.live.release("/a", "operator")
-    assert await house.live.held_channels() == []
+    await house.api.system.release("/a", "operator")
+    assert await house.api.system.held_channels() == []
     assert (await house.connect(clients[0])).data == ["later"]
 
 
@@ -304,12 +314,12 @@ async def test_a_held_channel_is_shown_and_released(house: LiveHouse) -> None:
 
 async def test_a_command_that_changes_something_is_written_down(house: LiveHouse) -> None:
     await house.receiver()
-    ask = house.live.command
-    assert (await ask(understand("client/joe/1/?dispatcherActive"), "reader")).value == "true"
-    await ask(understand("client/joe/1/?dispatcherActive=false"), "operator")
-    assert not (await house.live.session("joe/1")).active
+    ask = house.api.system.command
+    assert (await ask("client/joe/1/?dispatcherActive", who="reader")).value == "true"
+    await ask("client/joe/1/?dispatcherActive=false", who="operator")
+    assert not (await house.api.sessions.session("joe/1")).active
     with pytest.raises(CommandRefused):
-        await ask(understand("client/ann/1/?killSession"), "operator")
+        await ask("client/ann/1/?killSession", who="operator")
     refused, done = await house.audited()
     assert (done.action, done.target, done.outcome) == (
         "command",
@@ -323,7 +333,7 @@ async def test_a_command_that_changes_something_is_written_down(house: LiveHouse
 async def test_a_look_at_a_queue_may_wait_for_its_first_entry(house: LiveHouse) -> None:
     await house.receiver()
     text = "client/joe/1/?callbackQueueEntries=waitingDelay=5000"
-    asking = asyncio.create_task(house.live.command(understand(text), "reader"))
+    asking = asyncio.create_task(house.api.system.command(text, who="reader"))
     await asyncio.sleep(0.05)
     await house.publish({"n": 1})
     result = await asyncio.wait_for(asking, 5)
@@ -333,9 +343,9 @@ async def test_a_look_at_a_queue_may_wait_for_its_first_entry(house: LiveHouse) 
 async def test_nobody_waits_for_a_session_that_is_gone(house: LiveHouse) -> None:
     client = await house.receiver()
     text = "client/joe/1/?callbackQueueEntries=waitingDelay=-1"
-    asking = asyncio.create_task(house.live.command(understand(text), "reader"))
+    asking = asyncio.create_task(house.api.system.command(text, who="reader"))
     await asyncio.sleep(0.05)
-    await house.live.kill("joe/1", "operator")
+    await house.api.sessions.kill("joe/1", "operator")
     with pytest.raises(CommandRefused):
         await asyncio.wait_for(asking, 5)
     assert client.session.is_gone
@@ -351,18 +361,20 @@ async def test_without_its_store_the_server_says_what_it_knows() -> None:
             await house.publish(1)
             server.kill()
             await until(lambda: not house.desk.line.is_up)
-            live = house.live
+            api = house.api
             for asked in (
-                live.letters(LetterFilter(), None, 1),
-                live.groups(None, None, 1),
-                live.replays(),
-                live.audit(None, 1),
-                live.purge(LetterFilter(), dry_run=False, who="operator"),
-                live.replay_start(LetterFilter(), ReplayOptions(), dry_run=False, who="operator"),
+                api.letters.letters(LetterFilter(), None, 1),
+                api.letters.groups(None, None, 1),
+                api.letters.replays(),
+                api.system.audit(None, 1),
+                api.letters.purge(LetterFilter(), all=True, dry_run=False, who="operator"),
+                api.letters.replay_start(
+                    LetterFilter(), ReplayOptions(), all=True, dry_run=False, who="operator"
+                ),
             ):
                 with refused_with("resource.db.unavailable"):
                     await asked
-            session = await live.hold("joe/1", "no store", None, "operator")
+            session = await api.sessions.hold("joe/1", "no store", None, who="operator")
             assert (session.active, session.waiting, session.dead) == (False, 1, 0)
             server.start()
             await until(lambda: house.desk.line.is_up)

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from app.web.admin.operations import LetterFilter, ReplayOptions
-from app.web.admin.shapes import Replay
+from holdfast.store.letter_filter import LetterFilter
+from holdfast.store.replay_options import Edit, ReplayOptions
+from holdfast.web.admin.letter_views import Replay
 from tests.store.desk import until
 from tests.store.servers import ValkeyServer
 from tests.web.live_house import LETTER_AGE_MS, LiveHouse, house_at, refused_with
@@ -49,17 +50,17 @@ async def test_a_dead_letter_tells_everything(house: LiveHouse) -> None:
 
 async def test_letters_come_the_latest_first_part_by_part(house: LiveHouse) -> None:
     await house.killed(1, 2, 3)
-    page = await house.live.letters(ALL, None, 2)
-    rest = await house.live.letters(ALL, page.cursor, 2)
+    page = await house.api.letters.letters(ALL, None, 2)
+    rest = await house.api.letters.letters(ALL, page.cursor, 2)
     found = [item.id for item in page.items + rest.items]
     assert found == sorted(found, reverse=True)
     assert len(found) == 3
-    assert [item.id for item in (await house.live.letters(ALL, None, 9)).items] == found
+    assert [item.id for item in (await house.api.letters.letters(ALL, None, 9)).items] == found
 
 
 async def test_lists_of_letters_leave_out_what_a_letter_tells(house: LiveHouse) -> None:
     await house.killed(1)
-    (summary,) = (await house.live.letters(ALL, None, 1)).items
+    (summary,) = (await house.api.letters.letters(ALL, None, 1)).items
     (letter,) = await house.dead()
     names = summary.__dataclass_fields__
     assert [getattr(letter, name) for name in names] == [getattr(summary, name) for name in names]
@@ -70,8 +71,8 @@ async def test_letters_are_chosen_by_what_they_have_in_common(house: LiveHouse) 
     await house.killed(2, key="ann/1")
 
     async def data(**conditions: Any) -> list[Any]:
-        page = await house.live.letters(LetterFilter(**conditions), None, 10)
-        return [(await house.live.letter(item.id)).data for item in page.items]
+        page = await house.api.letters.letters(LetterFilter(**conditions), None, 10)
+        return [(await house.api.letters.letter(item.id)).data for item in page.items]
 
     assert await data(receiver="joe/1") == [1]
     assert await data(subject="ann", state="new") == [2]
@@ -82,7 +83,7 @@ async def test_letters_are_chosen_by_what_they_have_in_common(house: LiveHouse) 
 async def test_letters_that_are_alike_form_groups(house: LiveHouse) -> None:
     await house.killed(1, 2, key="joe/1")
     await house.killed(3, key="ann/1")
-    groups = await house.live.groups(None, None, 10)
+    groups = await house.api.letters.groups(None, None, 10)
     (group,) = groups.items
     assert (group.count, group.receivers, group.channel, groups.total) == (3, 2, "/a", 3)
     assert group.sample == (await house.dead())[0].id
@@ -94,30 +95,32 @@ async def test_groups_come_in_parts(house: LiveHouse) -> None:
         client = await house.receiver()
         client.subscribe(channel)
         for n in range(count):
-            house.bayeux.publish(channel, n)
+            house.server.publish(channel, n)
         await house.desk.answered()
-        await house.live.kill("joe/1", "operator")
+        await house.api.sessions.kill("joe/1", "operator")
         await house.desk.answered()
     found, cursor = [], None
     for _ in range(3):
-        part = await house.live.groups(None, cursor, 1)
+        part = await house.api.letters.groups(None, cursor, 1)
         found += [(each.channel, each.count) for each in part.items]
         cursor = part.cursor
     assert (found, cursor) == ([("/a", 3), ("/b", 2), ("/c", 1)], None)
     with refused_with("user.illegalArgument"):
-        await house.live.groups(None, "-1", 1)
+        await house.api.letters.groups(None, "-1", 1)
 
 
 async def test_operators_say_who_looks_after_a_group(house: LiveHouse) -> None:
     await house.killed(1)
-    [group] = (await house.live.groups(None, None, 10)).items
+    [group] = (await house.api.letters.groups(None, None, 10)).items
     assert group.remark is None
-    said = await house.live.remark(group.fingerprint, "ann", "known since May", "operator/joe")
+    said = await house.api.letters.remark(
+        group.fingerprint, "ann", "known since May", who="operator/joe"
+    )
     assert (said.assignee, said.note, said.who) == ("ann", "known since May", "operator/joe")
-    [group] = (await house.live.groups(group.fingerprint, None, 10)).items
+    [group] = (await house.api.letters.groups(group.fingerprint, None, 10)).items
     assert group.remark == said
     with refused_with("user.oid.unknown"):
-        await house.live.remark("nobody", "ann", "", "operator")
+        await house.api.letters.remark("nobody", "ann", "", who="operator")
     refused, entry = (await house.audited())[:2]
     assert (refused.action, refused.outcome) == ("dead.remark", "user.oid.unknown")
     assert (entry.target, entry.detail["assignee"]) == (group.fingerprint, "ann")
@@ -127,9 +130,9 @@ async def test_a_purge_says_what_it_would_do_then_does_it(house: LiveHouse) -> N
     await house.killed(1, 2, key="joe/1")
     await house.killed(3, key="ann/1")
     which = LetterFilter(subject="joe")
-    planned = await house.live.purge(which, dry_run=True, who="operator")
+    planned = await house.api.letters.purge(which, dry_run=True, who="operator")
     assert (planned.matched, planned.purged, planned.dry_run) == (2, 0, True)
-    done = await house.live.purge(which, dry_run=False, who="operator")
+    done = await house.api.letters.purge(which, dry_run=False, who="operator")
     assert (done.matched, done.purged, done.dry_run) == (2, 2, False)
     assert [letter.data for letter in await house.dead()] == [3]
     entry = (await house.audited())[0]
@@ -141,14 +144,14 @@ async def test_a_purge_says_what_it_would_do_then_does_it(house: LiveHouse) -> N
 
 async def test_what_was_exported_can_be_imported(house: LiveHouse) -> None:
     await house.killed(1, 2)
-    lines = [line async for line in house.live.export(ALL, "operator")]
+    lines = [line async for line in house.api.letters.export(ALL, "operator")]
     before = await house.dead()
-    await house.live.purge(ALL, dry_run=False, who="operator")
-    done = await house.live.import_(_lines([*lines, b"nonsense"]), "operator")
+    await house.api.letters.purge(ALL, all=True, dry_run=False, who="operator")
+    done = await house.api.letters.import_(_lines([*lines, b"nonsense"]), "operator")
     assert (done.imported, done.repeated, done.refused) == (2, 0, 1)
     assert done.refusals[0].line == 3
     assert await house.dead() == before
-    done = await house.live.import_(_lines(lines), "operator")
+    done = await house.api.letters.import_(_lines(lines), "operator")
     assert (done.imported, done.repeated) == (0, 2)
     actions = [entry.action for entry in await house.audited()]
     assert actions[:4] == ["dead.import", "dead.import", "dead.purge", "dead.export"]
@@ -156,7 +159,7 @@ async def test_what_was_exported_can_be_imported(house: LiveHouse) -> None:
 
 async def test_an_export_that_nobody_reads_to_its_end_is_written_down(house: LiveHouse) -> None:
     await house.killed(1, 2)
-    lines = house.live.export(ALL, "operator")
+    lines = house.api.letters.export(ALL, "operator")
     assert isinstance(lines, AsyncGenerator)
     assert await anext(lines)
     await lines.aclose()
@@ -174,7 +177,9 @@ async def _lines(lines: Sequence[bytes]) -> AsyncIterator[bytes]:
 
 async def replayed(house: LiveHouse, options: ReplayOptions = CAREFUL) -> str:
     """A replay of everything, begun; its id."""
-    job = await house.live.replay_start(ALL, options, dry_run=False, who="operator")
+    job = await house.api.letters.replay_start(
+        ALL, options, all=True, dry_run=False, who="operator"
+    )
     assert job.id is not None
     return job.id
 
@@ -182,7 +187,7 @@ async def replayed(house: LiveHouse, options: ReplayOptions = CAREFUL) -> str:
 async def in_state(house: LiveHouse, id: str, state: str) -> Replay:
     async with asyncio.timeout(10):
         while True:
-            job = await house.live.replay(id)
+            job = await house.api.letters.replay(id)
             if job.state == state:
                 return job
             await asyncio.sleep(0.02)
@@ -191,7 +196,9 @@ async def in_state(house: LiveHouse, id: str, state: str) -> Replay:
 async def test_replayed_letters_are_delivered_again_and_acknowledged(house: LiveHouse) -> None:
     await house.killed(1, 2)
     client = await house.receiver()
-    plan = await house.live.replay_start(ALL, CAREFUL, dry_run=True, who="operator")
+    plan = await house.api.letters.replay_start(
+        ALL, CAREFUL, all=True, dry_run=True, who="operator"
+    )
     assert (plan.id, plan.state, plan.total, plan.receivers) == (None, "planned", 2, {"joe/1": 2})
     id = await replayed(house)
     await until(lambda: client.session.queue.count == 1)
@@ -208,7 +215,7 @@ async def test_replayed_letters_are_delivered_again_and_acknowledged(house: Live
     assert (job.total, job.sent, job.acked, job.failed, job.skipped) == (2, 2, 2, 0, 0)
     assert {letter.state for letter in await house.dead()} == {"replayed"}
     assert house.desk.queue("joe/1") == {}
-    assert [each.id for each in await house.live.replays()] == [id]
+    assert [each.id for each in await house.api.letters.replays()] == [id]
     assert house.balances()
 
 
@@ -230,9 +237,9 @@ async def test_a_letter_that_was_edited_and_fails_again_says_where_it_comes_from
     await house.killed({"n": "one"})
     [letter] = await house.dead()
     client = await house.receiver()
-    options = ReplayOptions(rate=1000, canary=1, data='{"n":1}')
+    options = ReplayOptions(rate=1000, canary=1, edit=Edit(data={"n": 1}))
     which = LetterFilter(ids=(letter.id,))
-    job = await house.live.replay_start(which, options, dry_run=False, who="operator")
+    job = await house.api.letters.replay_start(which, options, dry_run=False, who="operator")
     id = str(job.id)
     await until(lambda: client.session.queue.count == 1)
     await house.refuse(client, REFUSED)
@@ -256,7 +263,7 @@ async def test_a_replay_that_fails_again_stops(house: LiveHouse) -> None:
     latest = (await house.dead())[0]
     assert (latest.data, latest.generation, latest.state) == (1, 1, "new")
     with refused_with("user.wrongApiUsage"):
-        await house.live.replay_cancel(id, "operator")
+        await house.api.letters.replay_cancel(id, "operator")
 
 
 async def test_a_replay_can_be_cancelled(house: LiveHouse) -> None:
@@ -264,7 +271,7 @@ async def test_a_replay_can_be_cancelled(house: LiveHouse) -> None:
     client = await house.receiver()
     id = await replayed(house)
     await until(lambda: client.session.queue.count == 1)
-    job = await house.live.replay_cancel(id, "operator/ann")
+    job = await house.api.letters.replay_cancel(id, "operator/ann")
     assert (job.state, job.sent) == ("cancelled", 1)
     assert client.session.queue.count == 1, "what was sent stays sent"
     actions = [entry.action for entry in await house.audited()]
@@ -295,7 +302,7 @@ async def test_letters_of_those_who_are_gone_are_left_out(house: LiveHouse) -> N
 async def test_a_replay_begins_even_if_nobody_waits_for_it(house: LiveHouse) -> None:
     await house.killed(1)
     client = await house.receiver()
-    start = house.live.replay_start(ALL, CAREFUL, dry_run=False, who="operator")
+    start = house.api.letters.replay_start(ALL, CAREFUL, all=True, dry_run=False, who="operator")
     asking = asyncio.create_task(start)
     await asyncio.sleep(0)
     asking.cancel()

@@ -8,17 +8,18 @@ from typing import Any
 import orjson
 import pytest
 
-from app.delivery.guard import Held
-from app.delivery.messages import Message
-from app.delivery.watch import Watch
-from app.journal.builder import FrameBuilder
-from app.journal.schema import Kind
-from app.store.connection import StoreUnavailable
-from app.web.admin import live_sights
-from app.web.admin.feed import CHANNEL, Feed
-from app.web.admin.figures import FigureDesk
-from app.web.admin.operations import OperationFailed, SessionFilter
-from app.web.admin.sights import Figures
+from holdfast.delivery.guard import ChannelHold
+from holdfast.delivery.latency import LatencySampler
+from holdfast.delivery.messages import Message
+from holdfast.journal.builder import FrameBuilder
+from holdfast.journal.schema import Kind
+from holdfast.store.connection import StoreUnavailable
+from holdfast.web.admin import messages
+from holdfast.web.admin.faults import RequestFailed
+from holdfast.web.admin.feed import CHANNEL, Feed
+from holdfast.web.admin.figures import LiveFigures
+from holdfast.web.admin.session_filter import SessionFilter
+from holdfast.web.admin.system_views import Figures
 from tests.store.desk import until
 from tests.store.servers import ValkeyServer
 from tests.unit.bayeux.harness import Asked
@@ -34,9 +35,9 @@ async def house() -> AsyncIterator[LiveHouse]:
             yield house
 
 
-def desk(house: LiveHouse, letters: Any = None) -> FigureDesk:
-    return FigureDesk(
-        house.bayeux,
+def desk(house: LiveHouse, letters: Any = None) -> LiveFigures:
+    return LiveFigures(
+        house.bayeux.state,
         clock=lambda: house.now,
         version="1",
         letters=letters or house.letters.standing,
@@ -50,7 +51,7 @@ async def test_figures_say_where_everything_is(house: LiveHouse) -> None:
     await house.refuse(joe, REFUSED)
     await house.connect(ann)
     await house.publish(3)
-    figures = await house.live.figures()
+    figures = await house.api.system.figures()
     assert (figures.published, figures.accepted) == (3, 6)
     assert (figures.dead, figures.letters, figures.failed) == (2, 2, 2)
     oldest = (await house.dead())[-1]
@@ -63,30 +64,30 @@ async def test_figures_say_where_everything_is(house: LiveHouse) -> None:
 
 async def test_what_is_held_back_does_not_count_as_waiting_long(house: LiveHouse) -> None:
     await house.receiver("joe/1")
-    await house.live.hold("joe/1", "", None, "operator")
+    await house.api.sessions.hold("joe/1", "", None, who="operator")
     await house.publish(1)
-    figures = await house.live.figures()
+    figures = await house.api.system.figures()
     assert (figures.waiting, figures.held_back, figures.oldest_ms) == (1, 1, None)
 
 
 async def test_what_a_held_channel_has_does_not_count_as_waiting_long(house: LiveHouse) -> None:
     client = await house.receiver("joe/1")
     client.subscribe("/b")
-    house.bayeux.guard.restore("/a", Held(0, "most refuse"), house.now)
+    house.bayeux.state.guard.restore("/a", ChannelHold(0, "most refuse"), house.now)
     await house.publish(1)
-    assert (await house.live.figures()).oldest_ms is None
-    house.bayeux.publish("/b", 2)
+    assert (await house.api.system.figures()).oldest_ms is None
+    house.server.publish("/b", 2)
     await house.desk.answered()
     house.now += 1
-    assert (await house.live.figures()).oldest_ms is not None
+    assert (await house.api.system.figures()).oldest_ms is not None
 
 
 async def test_a_reading_is_taken_once_a_second_whoever_asks(house: LiveHouse) -> None:
-    first = await house.live.figures()
+    first = await house.api.system.figures()
     await house.publish(1)
-    assert await house.live.figures() is first
+    assert await house.api.system.figures() is first
     house.now += 1
-    assert (await house.live.figures()).published == 1
+    assert (await house.api.system.figures()).published == 1
 
 
 async def test_figures_are_told_without_the_store(house: LiveHouse) -> None:
@@ -102,7 +103,7 @@ class Told:
     def __init__(self, house: LiveHouse) -> None:
         self.house = house
         self.desk = desk(house)
-        self.feed = Feed(house.bayeux, self.desk, lambda: house.now)
+        self.feed = Feed(house.bayeux.state, self.desk, lambda: house.now)
         self.client = house.guest()
         self.client.learn(self.client.handshake(ext={"ack": True, "delivery": True}))
         self.client.session.role = "reader"
@@ -111,7 +112,7 @@ class Told:
 
     async def second(self) -> None:
         self.house.now += 1
-        await self.feed.tell()
+        await self.feed.publish()
 
     def wait(self) -> Asked:
         """The client acknowledges what it has, and waits for the next reading."""
@@ -134,17 +135,17 @@ async def test_figures_are_told_once_a_second_to_who_listens(house: LiveHouse) -
         [figures] = await told.waited_for()
         assert figures.keys() == Figures.__dataclass_fields__.keys()
         waiting = told.wait()
-        await told.feed.tell()
+        await told.feed.publish()
         assert waiting.is_held
 
 
 async def test_nothing_is_measured_while_nobody_listens(house: LiveHouse) -> None:
     told = Told(house)
     await told.second()
-    assert house.bayeux.hub.watch is not None
+    assert house.bayeux.state.hub.watch is not None
     told.client.unsubscribe(CHANNEL)
     await told.second()
-    assert house.bayeux.hub.watch is None
+    assert house.bayeux.state.hub.watch is None
     assert (await told.desk.read()).published == 1
 
 
@@ -172,12 +173,12 @@ async def test_a_console_that_was_closed_is_missed_by_nobody(
         house.abort(waiting)
     for _ in range(9):
         await told.second()
-        house.bayeux.ownership.alert("/a", "most refuse")
+        house.bayeux.life.ownership.alert("/a", "most refuse")
         await house.desk.answered()
     house.advance(60.0)
     await house.desk.answered()
     assert told.client.session.is_gone
-    counters = house.bayeux.hub.counters
+    counters = house.bayeux.state.hub.counters
     assert (counters.expired, counters.dead, counters.refused.total()) == (0, 0, 0)
     assert house.balances()
     assert "given up" not in caplog.text
@@ -199,19 +200,19 @@ async def test_latency_is_measured_while_somebody_listens(house: LiveHouse) -> N
 async def test_channels_come_by_name_with_subscribers_and_rates(house: LiveHouse) -> None:
     await house.receiver("joe/1")
     await house.receiver("ann/1")
-    house.bayeux.hub.watch = Watch(house.now)
-    house.bayeux.publish("/nobody", 1)
+    house.bayeux.state.hub.watch = LatencySampler(house.now)
+    house.server.publish("/nobody", 1)
     await house.publish(1, 2)
-    house.bayeux.hub.watch.read(house.now + 2)
-    first = await house.live.channels("", None, 1)
-    rest = await house.live.channels("", first.cursor, 9)
+    house.bayeux.state.hub.watch.read(house.now + 2)
+    first = await house.api.system.channels("", None, 1)
+    rest = await house.api.system.channels("", first.cursor, 9)
     told = [
         (each.name, each.subscribers, each.rate, each.held) for each in first.items + rest.items
     ]
     assert told == [("/a", 2, 1.0, False), ("/nobody", 0, 0.5, False)]
     assert rest.cursor is None
-    assert (await house.live.channels("/x", None, 9)).items == []
-    found = await house.live.sessions(SessionFilter(channel="/a"), None, 9)
+    assert (await house.api.system.channels("/x", None, 9)).items == []
+    found = await house.api.sessions.sessions(SessionFilter(channel="/a"), None, 9)
     assert [each.key for each in found.items] == ["ann/1", "joe/1"]
 
 
@@ -221,7 +222,7 @@ async def test_a_message_is_found_in_queues_in_hands_and_among_the_dead(house: L
     [event] = (await house.connect(ann)).events
     id = event["ext"]["delivery"]["id"]
     await house.refuse(joe, REFUSED)
-    trace = await house.live.trace(id, None)
+    trace = await house.api.messages.trace(id, None)
     found = [(each.receiver, each.state, each.attempts) for each in trace.queues]
     assert sorted(found) == [("ann/1", "handed", 1), ("zoe/1", "waiting", 0)]
     assert [letter.receiver for letter in trace.letters] == ["joe/1"]
@@ -232,7 +233,7 @@ async def test_a_message_is_found_in_queues_in_hands_and_among_the_dead(house: L
 async def test_of_a_message_that_never_was_nothing_is_said(house: LiveHouse) -> None:
     await house.receiver("joe/1")
     await house.publish(1)
-    nothing = await house.live.trace(f"test-{time.time_ns()}", None)
+    nothing = await house.api.messages.trace(f"test-{time.time_ns()}", None)
     assert (nothing.queues, nothing.letters, nothing.happenings) == ([], [], [])
     assert (nothing.published, nothing.is_cut) == (None, False)
 
@@ -244,16 +245,16 @@ async def test_a_trace_says_that_it_has_not_looked_everywhere(
     await house.publish(1)
     [event] = (await house.connect(joe)).events
     id = event["ext"]["delivery"]["id"]
-    monkeypatch.setattr(live_sights, "_MOST_QUEUES", 1)
-    trace = await house.live.trace(id, None)
+    monkeypatch.setattr(messages, "_MOST_QUEUES", 1)
+    trace = await house.api.messages.trace(id, None)
     assert (len(trace.queues), trace.is_cut) == (1, True)
-    monkeypatch.setattr(live_sights, "_MOST_QUEUES", 2)
-    assert not (await house.live.trace(id, None)).is_cut
+    monkeypatch.setattr(messages, "_MOST_QUEUES", 2)
+    assert not (await house.api.messages.trace(id, None)).is_cut
     for key in ("joe/1", "ann/1"):
-        await house.live.kill(key, "operator")
+        await house.api.sessions.kill(key, "operator")
     await house.desk.answered()
-    monkeypatch.setattr(live_sights, "_MOST_LETTERS", 1)
-    trace = await house.live.trace(id, None)
+    monkeypatch.setattr(messages, "_MOST_LETTERS", 1)
+    trace = await house.api.messages.trace(id, None)
     assert (len(trace.letters), trace.is_cut) == (1, True)
 
 
@@ -263,10 +264,10 @@ async def test_what_the_journal_tells_comes_part_by_part(house: LiveHouse) -> No
     for number in range(101):
         builder = FrameBuilder("test")
         builder.delivered(Kind.HANDED, [message], "joe/1", now // 1000, number + 1)
-        house.desk.store.write_frame(builder.frame(), lambda _: None)
+        house.desk.store.write_frame(builder.frame())
     await house.desk.answered()
-    first = await house.live.trace(f"test-{now}", None)
-    rest = await house.live.trace(f"test-{now}", first.cursor)
+    first = await house.api.messages.trace(f"test-{now}", None)
+    rest = await house.api.messages.trace(f"test-{now}", first.cursor)
     attempts = [each.attempt for each in first.happenings + rest.happenings]
     assert attempts == [*range(1, 102)]
     assert (len(first.happenings), rest.cursor) == (100, None)
@@ -276,8 +277,8 @@ async def test_what_the_pipeline_wrote_back_is_shown_as_it_is(house: LiveHouse) 
     told = {"result": "dead", "at": 3, "since": 1, "until": 2, "rows": [{"dead": 7}]}
     key = house.desk.store.keys.pipeline_result("dead")
     await house.desk.redis.set(key, orjson.dumps({"v": 1, **told}))
-    assert asdict(await house.live.pipeline_result("dead")) == told
+    assert asdict(await house.api.system.pipeline_result("dead")) == told
     await house.desk.redis.set(key, orjson.dumps({"v": 2, "shape": "nobody knows"}))
     for name in ("dead", "poison"):
-        with pytest.raises(OperationFailed):
-            await house.live.pipeline_result(name)
+        with pytest.raises(RequestFailed):
+            await house.api.system.pipeline_result(name)

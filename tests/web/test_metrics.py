@@ -1,19 +1,24 @@
 """What the figures say: everything that was accepted is somewhere, and labels are few."""
 
-from collections.abc import AsyncIterator
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterator
 
 import orjson
 import pytest
+from prometheus_client.core import CounterMetricFamily, Metric
 from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.registry import Collector
 
-from app.bayeux.life import Input, State
-from app.bayeux.options import Options
-from app.delivery.counters import Reason
-from app.delivery.letter_room import OVERHEAD, Removal
-from app.delivery.queue import QueueLimits
-from app.web.metrics import Metrics
-from app.web.room import Room
-from extensions.ack import Ack
+from holdfast.bayeux.login import LoginMethod
+from holdfast.bayeux.options import Options
+from holdfast.delivery.counters import Reason
+from holdfast.delivery.letter_quota import OVERHEAD, Removal
+from holdfast.delivery.life import SessionInput
+from holdfast.delivery.queue import QueueLimits
+from holdfast.extensions.ack import Ack
+from holdfast.web.connection_limit import ConnectionLimit
+from holdfast.web.metrics import Metrics
 from tests.web.requests import CLIENT_ID, CONNECT, DISCONNECT, HANDSHAKE, PUBLISH, SUBSCRIBE
 from tests.web.requests import post_messages as post
 from tests.web.rig import LONG_S, Client, Rig
@@ -28,7 +33,7 @@ IN_A_QUEUE = ("holdfast_entries_waiting", "holdfast_entries_handed")
 async def rig() -> AsyncIterator[Rig]:
     options = Options(queue_limits=QueueLimits(entries=3, bytes=500))
     async with Rig(options=options) as rig:
-        rig.bayeux.extend(Ack(rig.bayeux, announces_batch=False))
+        rig.bayeux.state.installed.extend(Ack(rig.server, announces_batch=False))
         yield rig
 
 
@@ -50,7 +55,7 @@ class Figures:
 
 
 async def figures(rig: Rig) -> Figures:
-    found = Figures((await Metrics(rig.bayeux, {"main": Room(1)}).text()).decode())
+    found = Figures((await Metrics(rig.bayeux, {"main": ConnectionLimit(1)}).text()).decode())
     places = found.total(IN_NO_QUEUE) + sum(map(found, IN_A_QUEUE))
     assert found("holdfast_entries_accepted_total") + found(BEFORE) == places
     return found
@@ -161,26 +166,74 @@ async def test_labels_have_values_of_the_tables_alone(rig: Rig) -> None:
     assert values == {
         "outcome": {"acked", "dead", "expired", "discarded"},
         "reason": {reason.value for reason in Reason},
-        "state": {state.value for state in State if state is not State.GONE},
+        "state": {"handshaken", "connected", "away"},
         "listener": {"main"},
-        "how": {Input.DISCONNECT.value, Input.EXPIRE.value, Input.FAIL.value},
+        "how": {SessionInput.DISCONNECT.value, SessionInput.EXPIRE.value, SessionInput.FAIL.value},
         "family": {"communication", "internal", "legacy", "resource", "user"},
         "why": {why.value for why in Removal},
         "kind": {"requests", "handshakes", "publishes", "bytes", "letters"},
+        "method": {"failed", *(method.value for method in LoginMethod)},
     }
     assert CLIENT_ID not in str(found.samples)
 
 
 async def test_every_figure_is_explained(rig: Rig) -> None:
-    text = (await Metrics(rig.bayeux, {"main": Room(1)}).text()).decode()
+    text = (await Metrics(rig.bayeux, {"main": ConnectionLimit(1)}).text()).decode()
     families = list(text_string_to_metric_families(text))
     assert len({family.name for family in families}) == len(families)
     assert {family.name for family in families} > {"process_open_fds", "python_info"}
     assert all(family.documentation for family in families)
 
 
+class Reading(Collector):
+    """Notes when metrics were read."""
+
+    def __init__(self) -> None:
+        self.times: list[float] = []
+
+    def collect(self) -> Iterator[Metric]:
+        self.times.append(time.monotonic())
+        yield CounterMetricFamily("test_readings", "Readings so far.", value=len(self.times))
+
+
+class Slow(Collector):
+    """Takes some time to read."""
+
+    def __init__(self) -> None:
+        self.taken_s: list[float] = []
+
+    def collect(self) -> Iterator[Metric]:
+        begin = time.monotonic()
+        sum(range(100_000))
+        self.taken_s.append(time.monotonic() - begin)
+        return iter([])
+
+
+async def test_those_who_ask_together_share_a_reading_and_nobody_gets_an_old_one(rig: Rig) -> None:
+    metrics, reading = Metrics(rig.bayeux, {}), Reading()
+    metrics._bayeux.register(reading)
+    reading.times.clear()
+    for number in range(1, 4):
+        asked_at = time.monotonic()
+        texts = await asyncio.gather(*(metrics.text() for _ in range(50)))
+        assert len(reading.times) == number
+        assert reading.times[-1] >= asked_at
+        assert {f"test_readings_total {number}.0" in text.decode() for text in texts} == {True}
+
+
+async def test_after_a_reading_the_server_has_time_for_others(rig: Rig) -> None:
+    metrics = Metrics(rig.bayeux, {})
+    reading, slow = Reading(), Slow()
+    metrics._bayeux.register(reading)
+    metrics._bayeux.register(slow)
+    for _ in range(3):
+        await metrics.text()
+    *_, before, last = reading.times
+    assert last - before > 10 * slow.taken_s[-2]
+
+
 async def test_the_room_that_dead_letters_take_is_told(rig: Rig) -> None:
-    room = rig.keeper.letter_room
+    room = rig.keeper.letter_quota
     room.add("/a", "joe", 100)
     room.removed[Removal.SHARE] = 3
     found = await figures(rig)

@@ -12,8 +12,8 @@ import orjson
 import pytest
 from blockbuster import BlockBuster, BlockingError, blockbuster_ctx
 
-from app.compose import serving
-from app.settings import Settings
+from holdfast.compose import serving
+from holdfast.settings import Settings
 from tests.abuse.attacker import HANDSHAKE
 
 HELLO = orjson.dumps([HANDSHAKE])

@@ -7,9 +7,9 @@ from typing import Any
 import aiohttp
 import pytest
 
-from app.compose import serving
-from app.settings import Settings
-from app.web import fast_lane
+from holdfast.compose import serving
+from holdfast.settings import Settings
+from holdfast.web import fast_lane
 from tests.abuse.attacker import HANDSHAKE
 from tests.serving import ROOT
 

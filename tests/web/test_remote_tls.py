@@ -4,7 +4,7 @@ import subprocess
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from app.cli.failures import Exit
+from holdfast.cli.failures import Exit
 from tests.serving import PROGRAM, ROOT, environment
 from tests.web.programs import program
 from tests.web.test_start import self_signed

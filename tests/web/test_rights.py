@@ -5,8 +5,8 @@ from typing import Any
 
 import aiohttp
 
-from app.compose import serving
-from app.settings import Settings
+from holdfast.compose import serving
+from holdfast.settings import Settings
 from tests.store.servers import ValkeyServer
 
 DENIED = "403:denied_by_security_policy:publish_denied"

@@ -14,9 +14,9 @@ from urllib.parse import urlsplit
 import orjson
 import pytest
 
-from app.compose import CannotStart, serving
-from app.settings import Settings
-from app.store.connection import StoreUnavailable
+from holdfast.compose import CannotStart, serving
+from holdfast.settings import Settings
+from holdfast.store.connection import StoreUnavailable
 from tests.abuse.attacker import HANDSHAKE, Person
 from tests.serving import free_port
 from tests.web.programs import admin_url, program
@@ -50,7 +50,7 @@ def test_it_says_where_it_is_in_one_line_and_is_there(tmp_path: Path) -> None:
         assert running.process.stdout is not None
         (about,) = running.process.stdout.read().decode().splitlines()
     path = tmp_path / "data/admin-token"
-    assert about == f"the operators' token is new; what shows it: cat {path}"
+    assert about == f"the operators' token is new; show it with: cat {path}"
     with program("--port", "0", home=tmp_path) as again:
         assert again.place()
         again.stop()
@@ -69,7 +69,7 @@ def test_the_token_is_shown_to_a_person_once_and_else_to_nobody(tmp_path: Path) 
         errors = running.errors()
     os.close(terminal)
     token = (tmp_path / "data/admin-token").read_bytes().strip()
-    assert b"shown this once" in shown
+    assert b"shown only once" in shown
     assert token in shown
     assert token.decode() not in errors
 
@@ -78,7 +78,10 @@ def test_every_address_is_called_by_one_that_a_browser_can_open(tmp_path: Path) 
     with program("--port", "0", "--host", "0.0.0.0", "--open", home=tmp_path) as running:
         line = running.ready_line()
         assert re.search(r"ready: http://0\.0\.0\.0:(\d+)/.* open http://127\.0\.0\.1:\1/$", line)
-        assert "there is no administration where others reach the server" in running.errors()
+        assert (
+            "the administration is not served, because others can reach this server"
+            in running.errors()
+        )
 
 
 @pytest.mark.parametrize("origins", [["*"], ["https://example.org", "*"], ["https://example.org"]])
@@ -86,7 +89,7 @@ def test_what_any_origin_cannot_do_is_warned_of(origins: list[str], tmp_path: Pa
     flags = [flag for origin in origins for flag in ("--allow-origin", origin)]
     with program("--port", "0", *flags, home=tmp_path) as running:
         assert running.place()
-        assert ("cannot use long-polling with credentials" in running.errors()) is ("*" in origins)
+        assert ("use long-polling with credentials" in running.errors()) is ("*" in origins)
 
 
 def test_it_is_reached_at_the_paths_that_were_named(tmp_path: Path) -> None:

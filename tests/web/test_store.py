@@ -6,9 +6,9 @@ from typing import Any
 
 import aiohttp
 
-from app.compose import serving
-from app.settings import Settings
-from app.store.keys import Keys
+from holdfast.compose import serving
+from holdfast.settings import Settings
+from holdfast.store.keys import RedisKeys
 from tests.store.servers import ValkeyServer
 
 PATIENCE_S = 10.0
@@ -30,7 +30,7 @@ async def becomes(client: aiohttp.ClientSession, expected: str) -> None:
 
 
 async def is_told_again(valkey: ValkeyServer, namespace: str) -> None:
-    held = Keys(namespace).held
+    held = RedisKeys(namespace).held
     async with asyncio.timeout(PATIENCE_S):
         while not valkey.ask("EXISTS", held):  # noqa: ASYNC110 - it is seen in the store alone
             await asyncio.sleep(0.02)

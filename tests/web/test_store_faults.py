@@ -10,15 +10,15 @@ from typing import Any
 import aiohttp
 import pytest
 
-from app.compose import serving
-from app.settings import Settings
-from app.store.keys import Keys
+from holdfast.compose import serving
+from holdfast.settings import Settings
+from holdfast.store.keys import RedisKeys
 from tests.chaos.talker import Denied, Talker
 from tests.serving import free_port
 from tests.store.servers import ValkeyServer
 
 PATIENCE_S = 10.0
-KEYS = Keys("holdfast")
+KEYS = RedisKeys("holdfast")
 AWAY = "503:communication.noConnection"
 UNKNOWN = "503:communication.noConnection,unknown"
 
@@ -35,7 +35,7 @@ class Scene:
     def __init__(self, url: str) -> None:
         self.url = url
         self._durable, self._ordinary, self._publisher = self._people = [
-            Talker(url, patience_s=PATIENCE_S) for _ in range(3)
+            Talker(url, timeout_s=PATIENCE_S) for _ in range(3)
         ]
         self._ack = 0
 
@@ -170,17 +170,17 @@ async def test_a_full_store_is_not_ready_until_it_has_room_again_whether_anybody
     await scene.becomes(ready=False)
     status, why = await scene.get("/readyz")
     assert status == 503
-    assert why.startswith("the store takes no messages: OOM")
+    assert why.startswith("the store accepts no messages: OOM")
     assert available((await scene.get("/metrics"))[1]) == 0
     for _ in range(5):
         assert await scene.publish("/kept", "refused") == AWAY
     # Once, not for each of them.
-    said = [line for line in caplog.messages if "the store takes no messages" in line]
+    said = [line for line in caplog.messages if "the store accepts no messages" in line]
     assert len(said) == 1
     valkey.set(maxmemory="0")
     await scene.recovers()
     assert available((await scene.get("/metrics"))[1]) == 1
-    assert "the store takes messages again, 5 more were refused" in caplog.messages
+    assert "the store accepts messages again; 5 more were refused" in caplog.messages
 
 
 async def test_a_store_that_became_a_replica_is_waited_for(

@@ -1,9 +1,9 @@
--- Commands with as many arguments as there are.
+-- Commands with any number of arguments.
 
--- An array is never longer than this when a command gets it.
+-- The longest array that is passed to a command.
 local MOST = 1000
 
--- A command on a key with these arguments of the call; the sum of its replies.
+-- Runs a command on a key with these arguments of the call; returns the sum of its replies.
 local function call(command, key, first, last)
     local sum = 0
     for from = first, last, MOST do

@@ -1,11 +1,11 @@
 #!lua flags=allow-oom
--- Writes behind messages that were kept, on whatever connection: once replicas have this, they have
--- the messages too.
+-- Writes after stored messages, on any connection: replicas that have this write have the messages
+-- too.
 -- KEYS   1 meta   2 bodies   3 keyed
--- ARGV   of messages that nobody was shown yet the ids, or "key:id", which is kept in the same step
--- Reply  1; 0 if one of them is not here, and nothing is written: it may be another server
+-- ARGV   for each undelivered message its id, or "key:id", which is stored in the same step
+-- Reply  1; 0 and no write if one is missing, because this may be another server
 -- Cost   O(messages)
--- Repeat writes again, which is what it is for. It needs no epoch: it says what is, for anybody.
+-- Repeat writes again, as intended. It needs no epoch: it only records what is stored already.
 for _, witness in ipairs(ARGV) do
     local key, id = string.match(witness, '^(.+):(%d+)$')
     if key then

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Forgets the keys of messages that are not kept after all.
+-- Removes the publish keys of messages that are not stored after all.
 -- KEYS   1 meta   2 keyed
 -- ARGV   1 epoch, then for each message: key, id
 -- Reply  OK

@@ -1,4 +1,4 @@
--- Begins every script that keeps messages.
+-- The first part of every script that stores messages.
 -- KEYS   1 meta   2 bodies
 -- ARGV   2 id of the newest message
 local newest = redis.call('HGET', KEYS[1], 'newest')
@@ -6,9 +6,9 @@ if not newest or newest < ARGV[2] then
     redis.call('HSET', KEYS[1], 'newest', ARGV[2])
 end
 
--- A message in ARGV from here on: id, position of its receivers in KEYS, body, its generation ('' if
--- it was never replayed), number of sessions, their keys; if it was replayed, the positions of their
--- marks in KEYS. It is for those that do not have it yet; where in ARGV it ends is returned.
+-- Stores a message for the sessions that do not have it yet. ARGV from here on: id, position of its
+-- receivers in KEYS, body, generation ('' if never replayed), number of sessions, their names; if
+-- replayed, the positions of their marks in KEYS. Returns the position behind the message.
 local function enter(at)
     local id, receivers, generation = ARGV[at], KEYS[tonumber(ARGV[at + 1])], ARGV[at + 3]
     local count = tonumber(ARGV[at + 4])

@@ -1,12 +1,12 @@
 #!lua flags=allow-oom
--- Removes sessions, and how far their entries have come. What they still wait for is settled behind
--- this; until then it belongs to nobody, as whoever loads the store next will see.
+-- Removes sessions and their marks. Their remaining entries are settled after this; if the process
+-- is killed in between, the next one to load the store finds them without a session.
 -- KEYS   1 meta   2 sessions   3 handed, then marks of the sessions
--- ARGV   1 epoch, then the keys of the sessions, in the order of their marks
+-- ARGV   1 epoch, then the names of the sessions, in the order of their marks
 -- Reply  OK
--- Cost   O(sessions); what they had is freed elsewhere
--- Repeat finds nothing to remove. A session that was saved again meanwhile comes back: that was
---        called later, so it was not answered either and is repeated behind this.
+-- Cost   O(sessions); memory is freed in another thread
+-- Repeat finds nothing to remove. A session that was saved again meanwhile comes back: its save was
+--        called later, so it was not answered either and is repeated after this.
 for i = 2, last do
     redis.call('HDEL', KEYS[2], ARGV[i])
     redis.call('HDEL', KEYS[3], ARGV[i])

@@ -1,13 +1,12 @@
 #!lua flags=allow-oom
--- Writes a frame of the journal, with a number of its own; the notes that it tells of go. Readers
--- tell by the number what was lost or cut off, and by the epoch a store that was emptied, where
--- numbers begin anew.
+-- Writes a numbered frame of the journal and removes the notes that it includes. By the number,
+-- readers recognise lost or trimmed frames; by the epoch, an emptied store, where numbers restart.
 -- KEYS   1 meta   2 the node's stream   3 its notes
 -- ARGV   1 epoch   2 number of the call   3 the frame, then the numbers of its notes
 -- Reply  OK
 -- Cost   O(bytes of the frame + notes)
--- Repeat writes nothing: calls come in the order of their numbers, and the latest is known. Notes
---        that came back because their calls were repeated go again.
+-- Repeat writes nothing: calls come in the order of their numbers, and the latest is known. It
+--        removes notes again that came back because their calls were repeated.
 local meta, stream, notes = KEYS[1], KEYS[2], KEYS[3]
 local epoch, number = string.match(redis.call('HGET', notes, 'call') or '', '^(.*):(%d+)$')
 if epoch ~= ARGV[1] or tonumber(number) < tonumber(ARGV[2]) then

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
--- Writes down which channels are held back, and which are not any more.
+-- Saves and removes channel holds.
 -- KEYS   1 meta   2 held
--- ARGV   1 epoch, then for each channel: its name, a record or '' if it flows again
+-- ARGV   1 epoch, then for each channel: its name, the record, or '' if it is released
 -- Reply  OK
 -- Cost   O(channels)
 -- Repeat changes nothing.

@@ -1,21 +1,21 @@
 #!lua
--- Keeps messages that have keys, and the keys: of those with the same key the first alone.
+-- Stores messages with publish keys, and the keys; of messages with the same key only the first.
 -- KEYS   1 meta   2 bodies   3 keyed   4 order of keys, then receivers of messages and marks
 -- ARGV   1 epoch   2 id of the newest message   3 how long keys are remembered, in ns
---        4 how many keys are, then for each message its key, how many words describe it, and
---        these, as enter has them (one message alone if the call carries a note, for that is
---        about all of them)
--- Reply  how many keys were forgotten before their time, then for each message '' if it is kept, or
---        the id of the one that was kept before with its key
--- Cost   O(entries); besides, keys that are too old or too many go, some more than may come
--- Repeat finds the message's own id under its key, and then does what a repeat of keep does. Only
---        what repeated a message whose key went just then is told that it is the first.
---        Keys have no time to live in the store's sense: one that may throw away what has would
---        throw away all of them. The ids of messages are times, by the clock of who receives them.
+--        4 the most keys, then for each message its key, the number of words that describe it,
+--        and these, as in enter (only one message if the call has a note, which covers the
+--        whole call)
+-- Reply  number of keys that were removed early, then for each message '' if it is stored, or the
+--        id of the message that was stored before with its key
+-- Cost   O(entries); also removes keys that are too old or too many, a few more than it can add
+-- Repeat finds the message's own id under its key, and then acts like a repeat of keep. Only a
+--        repeat of a message whose key was removed in between is taken for the first.
+--        Keys have no TTL: a store that evicts volatile keys would evict all of them. Message ids
+--        are times, by the clock of the node that received them.
 local keyed, order = KEYS[3], KEYS[4]
 local now, life, most = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 
--- The message that was kept with this key before, or ''. If there is none, this one is from now on.
+-- Returns the message that was stored with this key before, or '' and enters this one.
 local function claim(key, id)
     local first = redis.call('HGET', keyed, key)
     if first == id then
@@ -31,7 +31,7 @@ end
 
 local replies = { 0 }
 
--- The oldest key goes if its time is over, or there are too many; whether it went.
+-- Removes the oldest key if it is too old or there are too many; returns whether it did.
 local function forget()
     local oldest = redis.call('LINDEX', order, 0)
     if not oldest then
@@ -43,7 +43,7 @@ local function forget()
         return false
     end
     redis.call('LPOP', order)
-    -- Unless it is another message's by now, or was given up.
+    -- The key may belong to another message by now, or have been removed.
     if redis.call('HGET', keyed, key) == id then
         redis.call('HDEL', keyed, key)
         if not is_over then

@@ -1,8 +1,8 @@
 #!lua flags=no-writes
 -- Counts dead letters between bounds.
 -- KEYS   1 index
--- ARGV   ids, each of them the beginning of what the next one ends
--- Reply  how many letters there are from each id to before the next
+-- ARGV   ids, the bounds of the ranges
+-- Reply  number of letters from each id up to, but not including, the next
 -- Cost   O(bounds x log(letters))
 -- Repeat reads again.
 local counts = {}

@@ -1,11 +1,11 @@
 #!lua flags=no-writes
--- Reads dead letters in their order, without their events unless asked for.
+-- Reads dead letters in order, with their events only on request.
 -- KEYS   1 index   2 dead
--- ARGV   1 where to begin and   2 where to end, as ZRANGE BYLEX has it   3 how many at most
+-- ARGV   1 where to begin and   2 where to end, as in ZRANGE BYLEX   3 most letters
 --        4 'REV' for the newest first, else ''   5 'whole' with the events, else ''
--- Reply  id, record, id, record, ...; the record is false if the letter is gone. Fewer than there
---        are if they are large, but one at least.
--- Cost   O(log(letters) + how many)
+-- Reply  id, record, id, record, ...; the record is false if the letter was removed. Large letters
+--        are returned in smaller numbers, but at least one.
+-- Cost   O(log(letters) + letters returned)
 -- Repeat reads again.
 local ids
 if ARGV[4] == 'REV' then

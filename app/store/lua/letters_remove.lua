@@ -1,9 +1,9 @@
 #!lua flags=allow-oom
--- Removes dead letters from the record and from every list.
+-- Removes the records of dead letters and their entries in all indexes.
 -- KEYS   1 meta   2 dead   3 prints, then indexes
 -- ARGV   1 epoch, then for each letter: id, fingerprint, positions of its six indexes in KEYS, the
 --        one of the fingerprint last
--- Reply  how many letters were there
+-- Reply  number of letters removed
 -- Cost   O(letters x log(letters in the store))
 -- Repeat finds nothing to remove.
 local indexes = 6

@@ -1,11 +1,11 @@
 #!lua flags=allow-oom
--- Remembers how far single entries have come; entries that are not there stay away.
+-- Stores the marks of entries; ignores entries that do not exist.
 -- KEYS   1 meta, then marks of sessions and receivers of messages
--- ARGV   1 epoch, then for each session: position of its marks in KEYS, its key, number of entries,
---        then for each of them: id, position of its receivers in KEYS, mark
+-- ARGV   1 epoch, then for each session: position of its marks in KEYS, its name, number of
+--        entries, then for each of them: id, position of its receivers in KEYS, mark
 -- Reply  OK
 -- Cost   O(entries)
--- Repeat changes nothing, if what is behind it is repeated too.
+-- Repeat changes nothing if later calls are repeated too.
 local at = 2
 while at <= last do
     local marks, key, count = KEYS[tonumber(ARGV[at])], ARGV[at + 1], tonumber(ARGV[at + 2])

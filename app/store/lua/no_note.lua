@@ -1,4 +1,4 @@
--- The call carries no note.
+-- For calls without a note.
 local last_key, last = #KEYS, #ARGV
 local note
 

@@ -1,8 +1,8 @@
--- Lets a script leave its call's note for the journal, in the same step as what it changes. Frames
--- take the place of notes soon.
--- KEYS   behind all others the node's notes
--- ARGV   behind all others number of the note, the note
--- Up to where keys and arguments are the script's own.
+-- Lets a script leave its call's note for the journal, in the same step as its change. A frame soon
+-- replaces the note.
+-- KEYS   last: the node's notes
+-- ARGV   last: number of the note, the note
+-- The number of the script's own keys and arguments.
 local last_key, last = #KEYS - 1, #ARGV - 2
 local note = ARGV[last + 2]
 

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
--- Keeps what operators say of dead letters that failed alike, or forgets it; the oldest goes.
+-- Stores or removes operators' remarks on dead letters that failed alike; drops the oldest.
 -- KEYS   1 meta   2 remarks   3 remarked
--- ARGV   1 epoch   2 fingerprint   3 record, or '' to forget it   4 when   5 how many at most
+-- ARGV   1 epoch   2 fingerprint   3 record, or '' to remove it   4 time   5 most remarks
 -- Reply  OK
 -- Cost   O(log(remarks))
 -- Repeat changes nothing.

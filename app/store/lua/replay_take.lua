@@ -1,26 +1,26 @@
 #!lua
--- Makes dead letters messages again: each letter is marked as replayed and, if its receiver is a
--- durable session, that waits for the message, in one step.
+-- Turns dead letters back into messages: marks each letter as replayed and, if its receiver is a
+-- durable session, adds the message to its queue, in one step.
 -- KEYS   1 meta   2 bodies   3 dead   4 sessions   5 the job, then receivers of messages and marks
 -- ARGV   1 epoch   2 id of the job, then for each letter: id, id of the message, its generation,
---        first line of the message, or all of it if it is not the letter's own; key of the session,
---        positions of the message's receivers (0: the session is not durable) and of the session's
---        marks
---        A note has a line that begins it, then a line for each letter: what is told of one that is
---        taken now goes into the journal's note, and "]]" ends that.
--- Reply  for each letter: taken; gone: there is no such letter; replayed: not new any more;
---        waiting: the session waits for the message already; receiver: there is no such session
+--        first line of the message, or all of it if it is not the letter's own; name of the
+--        session, positions of the message's receivers (0: the session is not durable) and of
+--        the session's marks
+--        A note has a first line, then a line for each letter. The lines of the letters that are
+--        taken now go into the journal's note, which ends with "]]".
+-- Reply  for each letter: taken; gone: no such letter; replayed: no longer new; waiting: the
+--        message is already in the session's queue; receiver: no such session
 -- Cost   O(letters)
--- Repeat replies the same for what this job took, and brings back an entry that something repeated
---        before this has removed. An entry that was settled meanwhile comes back for a moment: what
---        settled it is repeated behind this.
+-- Repeat replies the same for letters that this job took, and restores an entry that a repeated
+--        earlier call has removed. An entry that was settled meanwhile comes back for a moment: the
+--        settling call is repeated after this.
 local dead, job = KEYS[3], ARGV[2]
 local lines, told = {}, {}
 for line in string.gmatch(note or '', '[^\n]+') do
     lines[#lines + 1] = line
 end
 
--- Whether the session waits for the message because of us.
+-- Adds the message to the session's queue; returns whether this job has put it there.
 local function put(at, receivers, record, head)
     local id = ARGV[at + 1]
     if redis.call('SADD', receivers, ARGV[at + 4]) == 0 then

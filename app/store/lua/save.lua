@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- Creates or replaces records of sessions.
 -- KEYS   1 meta   2 sessions
--- ARGV   1 epoch, then for each session: key, record
+-- ARGV   1 epoch, then for each session: name, record
 -- Reply  OK
 -- Cost   O(sessions)
 -- Repeat changes nothing.

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- Removes entries, and messages with their last entry.
 -- KEYS   1 meta   2 bodies, then the receivers of the messages
--- ARGV   1 epoch, then for each message, in the order of KEYS: id, number of sessions, their keys
+-- ARGV   1 epoch, then for each message, in the order of KEYS: id, number of sessions, their names
 -- Reply  OK
 -- Cost   O(entries)
 -- Repeat finds nothing to remove.

@@ -1,11 +1,11 @@
 #!lua flags=allow-oom
--- Cuts off the beginning of a journal.
--- KEYS   1 meta   2 stream   3 who has read how far: name -> id of an entry
--- ARGV   1 epoch   2 entries before this id go if all who read have read them   3 entries before
---        this id go   4 how many bytes the journal may take
--- Reply  how many frames went that all had read, how many others, how many read
--- Cost   O(frames that go + names)
--- Repeat cuts off no more, unless somebody has read on.
+-- Trims the beginning of a journal.
+-- KEYS   1 meta   2 stream   3 progress of readers: name -> id of an entry
+-- ARGV   1 epoch   2 remove entries before this id if all readers have them   3 remove entries
+--        before this id   4 most bytes of the journal
+-- Reply  number of removed frames that all had read, of other removed frames, and of readers
+-- Cost   O(removed frames + readers)
+-- Repeat removes nothing more, unless readers have advanced.
 local stream = KEYS[2]
 
 local function is_before(id, other)
@@ -15,7 +15,7 @@ local function is_before(id, other)
     return ms < other_ms or (ms == other_ms and tonumber(n) < tonumber(other_n))
 end
 
--- The first entry that somebody has not read, but none that is too young; nil if nobody reads.
+-- Returns the id behind which a reader still lacks entries, at most the bound; nil without readers.
 local function unread()
     local first
     for _, id in ipairs(redis.call('HVALS', KEYS[3])) do

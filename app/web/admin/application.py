@@ -1,33 +1,35 @@
-"""The administration over HTTP: who may come in, and what is answered."""
+"""The administration over HTTP: access control, and the handling of requests."""
 
 import asyncio
 import logging
 import math
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import orjson
 from aiohttp import ClientError, web
 from pydantic import BaseModel, ValidationError
 
-from app.bayeux.grammar import CommandRefused
-from app.delivery.buckets import Rate
-from app.delivery.notices import WRONG_TOKEN, Notices
-from app.web.admin import faults, ndjson
-from app.web.admin.address import API, FEED, LINES
-from app.web.admin.faults import RequestFault, illegal
-from app.web.admin.operations import ILLEGAL, TOO_LARGE, OperationFailed, Operations
-from app.web.admin.route import Call, Lines, Route
-from app.web.admin.routes import ROUTES
-from app.web.admin.throttle import STRANGERS, Throttle
-from app.web.admin.tokens import OPERATOR_NAME, Role, Tokens
-from app.web.encodings import encoding_of, is_transfer_known
-from app.web.endpoint import Endpoint
-from app.web.long_polling import long_poll
-from app.web.origins import Origins, Standing
-from app.web.peers import Peers
+from holdfast.bayeux.buckets import Rate
+from holdfast.bayeux.grammar import CommandRefused
+from holdfast.delivery.notices import WRONG_TOKEN, Notices
+from holdfast.store.fields import first_fault
+from holdfast.web.admin import faults, ndjson
+from holdfast.web.admin.address import API, FEED, LINES
+from holdfast.web.admin.faults import ILLEGAL, TOO_LARGE, RequestFailed, illegal
+from holdfast.web.admin.route import Lines, Route
+from holdfast.web.admin.routes import ROUTES, Description
+from holdfast.web.admin.throttle import STRANGERS, Throttle
+from holdfast.web.admin.tokens import OPERATOR_NAME, Role, Tokens
+from holdfast.web.admin.views import Items
+from holdfast.web.encodings import encoding_of, is_transfer_known
+from holdfast.web.endpoint import Endpoint
+from holdfast.web.fast_lane import FastLane
+from holdfast.web.long_polling import long_poll
+from holdfast.web.origins import Origins, OriginTrust
+from holdfast.web.peers import Peers
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +55,7 @@ _Model = TypeVar("_Model", bound=BaseModel)
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks."""
+    """The sender of a request."""
 
     role: Role
     who: str
@@ -63,19 +65,21 @@ _CALLER = web.RequestKey("caller", Caller)
 
 
 def make_admin(
-    operations: Operations,
+    services: Sequence[object],
     tokens: Tokens,
     clock: Callable[[], float],
     feed: Endpoint | None = None,
 ) -> web.Application:
-    """The application to be mounted at /admin; the clock counts seconds.
+    """Return the application to be mounted at /admin; the clock counts seconds.
+
+    The services have, between them, a method for each route.
 
     With an endpoint it has the console's way to the Bayeux server: long-polling for whoever shows
     a token with each request.
     """
-    notices = Notices() if feed is None else feed.bayeux.notices
+    notices = Notices() if feed is None else feed.bayeux.state.notices
     peers = Peers() if feed is None else feed.options.peers
-    door = _Door(tokens, clock, notices, peers)
+    door = _AccessControl(tokens, clock, notices, peers)
 
     @web.middleware
     async def guard(request: web.Request, handler: _Handler) -> web.StreamResponse:
@@ -84,7 +88,8 @@ def make_admin(
     application = web.Application(middlewares=[guard])
     application.on_response_prepare.append(_add_headers)
     for route in ROUTES:
-        application.router.add_route(route.method, API + route.path, _handler(route, operations))
+        answer = _method(route, (*services, Description()))
+        application.router.add_route(route.method, API + route.path, _handler(route, answer))
     if feed is not None:
         application.router.add_post(FEED, partial(long_poll, endpoint=feed))
     return application
@@ -94,8 +99,8 @@ async def _add_headers(_: web.Request, response: web.StreamResponse) -> None:
     response.headers.update(_HEADERS)
 
 
-class _Door:
-    """Lets in who has a token, not too often, and turns whatever goes wrong into an answer."""
+class _AccessControl:
+    """Admits requests with a token, within their rate, and answers failures with JSON."""
 
     def __init__(
         self, tokens: Tokens, clock: Callable[[], float], notices: Notices, peers: Peers
@@ -111,29 +116,34 @@ class _Door:
         try:
             request[_CALLER] = self._let_in(request)
             return await handler(request)
-        except RequestFault as fault:
-            return faults.failure(fault.status, fault.code, fault.message, fault.headers)
-        except (OperationFailed, CommandRefused) as error:
-            return faults.failure(faults.status_of(error.code), error.code, error.message)
+        except RequestFailed as failed:
+            return faults.failure(failed.status, failed.code, failed.message, failed.headers)
+        except CommandRefused as refused:
+            status = faults.status_of(refused.code)
+            return faults.failure(status, refused.code, refused.message)
         except web.HTTPException as error:
             return _of_http(error)
         except Exception:
             log.exception("an administrative request failed")
-            return faults.failure(500, faults.OUR_FAULT, "the server is at fault; see its log")
+            return faults.failure(500, faults.OUR_FAULT, "the server failed; see its log")
 
     def _let_in(self, request: web.Request) -> Caller:
         role = self._role(request)
         address = self._peers.caller(request.headers, request.transport).address
         if role is None and "Authorization" in request.headers:
-            self._notices.tell(WRONG_TOKEN, address or "this machine", "the administration")
+            self._notices.report(WRONG_TOKEN, address or "this machine", "the administration")
         throttle = self._strangers if role is None else self._signed_in[role]
         # A right token is never kept out by wrong ones from the same address, such as a proxy's.
         wait_s = throttle.take(address, self._clock())
         if wait_s > 0.0:
             headers = {"Retry-After": str(math.ceil(wait_s))}
-            raise RequestFault(429, faults.TOO_OFTEN, "too many requests", headers)
+            raise RequestFailed(faults.TOO_OFTEN, "too many requests", status=429, headers=headers)
         if role is None:
-            raise RequestFault(401, faults.NOT_SIGNED_IN, "a valid token is needed", _SIGN_IN)
+            raise RequestFailed(
+                faults.NOT_SIGNED_IN, "a valid token is required", status=401, headers=_SIGN_IN
+            )
+        if isinstance(request.protocol, FastLane):
+            request.protocol.keep_place()
         if request.method != "GET":
             _check_origin(request)
         return Caller(role, _who(request, role))
@@ -147,10 +157,10 @@ class _Door:
 
 
 def _check_origin(request: web.Request) -> None:
-    """Pages of others may not even try to change something."""
+    """Refuse changes requested by pages of other origins."""
     for origin in request.headers.getall("Origin", []):
-        if Origins().standing(origin, request.headers.get("Host")) is not Standing.OWN:
-            raise RequestFault(403, faults.NOT_ALLOWED, "this page may not change anything")
+        if Origins().standing(origin, request.headers.get("Host")) is not OriginTrust.OWN:
+            raise RequestFailed(faults.NOT_ALLOWED, "this page may not change anything")
 
 
 def _who(request: web.Request, role: Role) -> str:
@@ -162,18 +172,26 @@ def _who(request: web.Request, role: Role) -> str:
     return f"{role.title}/{name}"
 
 
-def _handler(route: Route, operations: Operations) -> _Handler:
+def _method(route: Route, services: Sequence[object]) -> Callable[..., Any]:
+    found = (each for each in services if hasattr(each, route.handler))
+    method: Callable[..., Any] = getattr(next(found), route.handler)
+    return method
+
+
+def _handler(route: Route, method: Callable[..., Any]) -> _Handler:
     async def answer(request: web.Request) -> web.StreamResponse:
         caller = request[_CALLER]
         if caller.role < route.role:
-            raise RequestFault(403, faults.NOT_ALLOWED, "the operator's token is needed")
+            raise RequestFailed(faults.NOT_ALLOWED, "this requires the operator's token")
         params, body = _params(request, route), await _body(request, route)
-        found = await route.handle(Call(operations, params, body, caller.who))
+        found = method(**route.arguments(params, body, caller.who))
         if isinstance(found, AsyncIterator):
             return await ndjson.send_lines(request, found)
-        if found is None:
+        answer = await found
+        if answer is None:
             return web.Response(status=204)
-        return web.Response(body=orjson.dumps(found), content_type="application/json")
+        shown = Items(answer) if isinstance(answer, list) else answer
+        return web.Response(body=orjson.dumps(shown), content_type="application/json")
 
     return answer
 
@@ -193,11 +211,15 @@ async def _body(request: web.Request, route: Route) -> BaseModel | AsyncIterator
             raise illegal("this request has no body")
         return None
     if not is_transfer_known(request.headers):
-        raise RequestFault(501, faults.WRONG_USE, "chunked is the only transfer coding here")
+        raise RequestFailed(
+            faults.WRONG_USE, "the only supported transfer coding is chunked", status=501
+        )
     media = LINES if route.body is Lines else "application/json"
     is_plain = encoding_of(request.headers) == "identity"
     if request.content_type != media or not is_plain:
-        raise RequestFault(415, faults.WRONG_USE, f"the body must be {media}, not compressed")
+        raise RequestFailed(
+            faults.WRONG_USE, f"the body must be {media}, not compressed", status=415
+        )
     if issubclass(route.body, Lines):
         return ndjson.read_lines(request)
     model, text = route.body, await _read(request)
@@ -212,9 +234,11 @@ async def _read(request: web.Request) -> bytes:
                 body += part
                 if len(body) > _MAX_BODY:
                     message = f"the body has more than {_MAX_BODY} bytes"
-                    raise RequestFault(413, TOO_LARGE, message)
+                    raise RequestFailed(TOO_LARGE, message)
     except TimeoutError:
-        raise RequestFault(408, faults.TOO_SLOW, "the body did not arrive in time") from None
+        raise RequestFailed(
+            faults.TOO_SLOW, "the body did not arrive in time", status=408
+        ) from None
     except (web.RequestPayloadError, ClientError):
         raise illegal("the body is damaged") from None
     return bytes(body)
@@ -224,15 +248,15 @@ def _checked(validate: Callable[[], _Model]) -> _Model:
     try:
         return validate()
     except ValidationError as error:
-        fault = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        place = ".".join(str(step)[:64] for step in fault["loc"])
-        raise illegal(f"{place}: {fault['msg']}" if place else fault["msg"]) from None
+        raise illegal(first_fault(error)) from None
 
 
 def _of_http(error: web.HTTPException) -> web.Response:
-    """What aiohttp found out by itself, in our form."""
+    """Return the answer for an error that aiohttp has found."""
     if isinstance(error, web.HTTPMethodNotAllowed):
         headers: Mapping[str, str] = {"Allow": ", ".join(sorted(error.allowed_methods))}
-        return faults.failure(405, faults.WRONG_USE, "this cannot be done here", headers)
+        return faults.failure(
+            405, faults.WRONG_USE, "this path does not allow this method", headers
+        )
     status = error.status if error.status >= 400 else 404
-    return faults.failure(status, ILLEGAL, "there is nothing here")
+    return faults.failure(status, ILLEGAL, "this path does not exist")

@@ -1,49 +1,96 @@
-"""What every change has in common: it is written down, whatever becomes of it."""
+"""What all changes share: they are audited, and answered when the store has them."""
 
+import asyncio
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass
 from typing import Any
 
-from app.bayeux.grammar import CommandRefused
-from app.store.audit import Audit
-from app.store.connection import StoreUnavailable
-from app.web.admin.operations import ILLEGAL, STORE_AWAY, OperationFailed
+from pydantic import BaseModel
+
+from holdfast.bayeux.grammar import CommandRefused
+from holdfast.bayeux.server_state import ServerState
+from holdfast.bayeux.session_life import SessionLife
+from holdfast.store.audit import Audit
+from holdfast.store.connection import StoreUnavailable
+from holdfast.web.admin.faults import OUR_FAULT, STORE_AWAY, RequestFailed, illegal
 
 _INTERRUPTED = "internal.interrupted"
-_OUR_FAULT = "internal.unknown"
+# How long the answer to a change waits for the store.
+_PATIENCE_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class RunningServer:
+    """The server that an operator looks at and changes; `clock` counts its seconds."""
+
+    life: SessionLife
+    clock: Callable[[], float]
+    audit: Audit
+
+    @property
+    def state(self) -> ServerState:
+        """The state that the parts of the server share."""
+        return self.life.state
+
+    @asynccontextmanager
+    async def change(
+        self, who: str, action: str, target: str, **detail: object
+    ) -> AsyncIterator[dict[str, Any]]:
+        """Audit a change, and wait until the store has it.
+
+        While the store is away the change is in effect, and is written down on its return.
+        """
+        with change(self.audit, who, action, target, **detail) as detail_of_change:
+            yield detail_of_change
+        await self.kept()
+
+    async def kept(self) -> None:
+        """Wait until the store has all changes so far, if it is available."""
+        store, kept = self.state.hub.store, asyncio.Event()
+        if store.is_available:
+            store.after(kept.set)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(kept.wait(), _PATIENCE_S)
 
 
 @contextmanager
 def asking() -> Iterator[None]:
-    """The store is asked for something, and may be away."""
+    """Turn an unavailable store into an answer with a code."""
     try:
         yield
     except StoreUnavailable as error:
-        raise OperationFailed(STORE_AWAY, str(error)) from error
+        raise RequestFailed(STORE_AWAY, str(error)) from error
 
 
 @contextmanager
 def change(
     audit: Audit, who: str, action: str, target: str, **detail: object
 ) -> Iterator[dict[str, Any]]:
-    """Something is changed; what is added to the detail stands in the audit too."""
+    """Audit a change, whatever its outcome; the block may add to the detail."""
     outcome = _INTERRUPTED
     try:
         with asking():
             yield detail
         outcome = "ok"
-    except (OperationFailed, CommandRefused) as error:
+    except (RequestFailed, CommandRefused) as error:
         outcome = error.code
         raise
     except Exception:
-        outcome = _OUR_FAULT
+        outcome = OUR_FAULT
         raise
     finally:
         audit.note(who, action, target, outcome=outcome, detail=detail)
 
 
 def check_cursor(form: re.Pattern[str], cursor: str | None) -> None:
-    """Cursors are ours alone to make."""
+    """Refuse a cursor that this server did not issue."""
     if cursor is not None and form.fullmatch(cursor) is None:
-        raise OperationFailed(ILLEGAL, "cursor: this is none of ours")
+        raise illegal("cursor: this server did not issue this cursor")
+
+
+def check_sweep(filter: BaseModel, *, all: bool) -> None:
+    """Refuse an empty filter, unless the request has `all`."""
+    if not all and not filter.model_dump(exclude_defaults=True, exclude={"begun_before"}):
+        raise illegal("the filter is empty: add all: true to select everything")

@@ -1,13 +1,21 @@
-"""What a request that fails is answered with: always JSON, always a code of xmlBlaster's."""
+"""Failures of requests: JSON with one of xmlBlaster's codes and a message."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated
 
 import orjson
 from aiohttp import web
+from pydantic import Field
 
-from app.web.admin.operations import CONFLICT, ILLEGAL, TOO_LARGE, UNKNOWN_LETTER, UNKNOWN_SESSION
-from app.web.admin.shapes import Failure, Fault
-
+# The named object does not exist.
+UNKNOWN_SESSION = "user.notConnected"
+UNKNOWN = "user.oid.unknown"
+# The operation is impossible now, such as cancelling a replay that is over.
+CONFLICT = "user.wrongApiUsage"
+ILLEGAL = "user.illegalArgument"
+TOO_LARGE = "user.maxSizeExceed"
+STORE_AWAY = "resource.db.unavailable"
 # No code of xmlBlaster's is exactly about HTTP.
 WRONG_USE = CONFLICT
 NOT_SIGNED_IN = "user.security.authentication.accessDenied"
@@ -16,10 +24,10 @@ TOO_OFTEN = "resource.exhaust"
 TOO_SLOW = "communication.timeout"
 OUR_FAULT = "internal.unknown"
 
-# The longest beginning of a code decides.
+# The longest matching prefix of a code decides.
 _STATUSES = {
     "user": 400,
-    UNKNOWN_LETTER: 404,
+    UNKNOWN: 404,
     UNKNOWN_SESSION: 404,
     CONFLICT: 409,
     TOO_LARGE: 413,
@@ -32,26 +40,46 @@ _STATUSES = {
 }
 
 
-class RequestFault(Exception):
-    """A request that gets no further than the door."""
+class RequestFailed(Exception):
+    """A request cannot be served; the response has the code and the message."""
 
     def __init__(
-        self, status: int, code: str, message: str, headers: Mapping[str, str] | None = None
+        self,
+        code: str,
+        message: str,
+        *,
+        status: int | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> None:
-        super().__init__(f"{status} {code}: {message}")
-        self.status = status
+        super().__init__(f"{code}: {message}")
         self.code = code
         self.message = message
+        self.status = status_of(code) if status is None else status
         self.headers = headers
 
 
-def illegal(message: str) -> RequestFault:
-    """Something in the request is not as it must be."""
-    return RequestFault(400, ILLEGAL, message)
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Why a request failed."""
+
+    code: Annotated[str, Field(description="An xmlBlaster error code.")]
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """The answer to a request that failed."""
+
+    error: Fault
+
+
+def illegal(message: str) -> RequestFailed:
+    """Refuse an invalid request."""
+    return RequestFailed(ILLEGAL, message)
 
 
 def status_of(code: str) -> int:
-    """The HTTP status that comes nearest to a code."""
+    """Return the HTTP status for a code."""
     steps = code.split(".")
     for length in range(len(steps), 0, -1):
         status = _STATUSES.get(".".join(steps[:length]))
@@ -63,6 +91,6 @@ def status_of(code: str) -> int:
 def failure(
     status: int, code: str, message: str, headers: Mapping[str, str] | None = None
 ) -> web.Response:
-    """The answer to a request that failed."""
+    """Return the answer to a request that failed."""
     body = orjson.dumps(Failure(Fault(code, message)))
     return web.Response(status=status, body=body, content_type="application/json", headers=headers)

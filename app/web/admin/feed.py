@@ -1,4 +1,4 @@
-"""Tells operators who listen on `/sys/figures` what the server is doing, once a second at most."""
+"""Publishes live figures on `/sys/figures`, at most once a second."""
 
 import asyncio
 import logging
@@ -7,30 +7,30 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from app.bayeux.server import Bayeux
-from app.bayeux.sessions import Session
-from app.delivery.messages import Message
-from app.web.admin.figures import FigureDesk
+from holdfast.bayeux.server_state import ServerState
+from holdfast.bayeux.sessions import Session
+from holdfast.delivery.messages import Message
+from holdfast.web.admin.figures import LiveFigures
 
 if TYPE_CHECKING:
-    from app.web.admin.sights import Figures
+    from holdfast.web.admin.system_views import Figures
 
 log = logging.getLogger(__name__)
 
 CHANNEL = "/sys/figures"
 _EVERY_S = 1.0
-# Figures of the past are worth nothing: who comes late gets the last few.
+# Old readings are useless: a client that polls rarely gets only the last few.
 _LIFE_MS = 5_000
 
 
 class Feed:
-    """Publishes figures while somebody may read them and wants to; else it only looks for one."""
+    """Publishes live figures while a client waits for them."""
 
-    def __init__(self, bayeux: Bayeux, desk: FigureDesk, clock: Callable[[], float]) -> None:
-        self._bayeux = bayeux
+    def __init__(self, state: ServerState, desk: LiveFigures, clock: Callable[[], float]) -> None:
+        self._state = state
         self._desk = desk
         self._clock = clock
-        self._channel = bayeux.channels.named(CHANNEL)
+        self._channel = state.channels.named(CHANNEL)
         self._told: Figures | None = None
         # Numbers of sessions that were waiting for a reading when there was one.
         self._waiting: set[int] = set()
@@ -39,12 +39,12 @@ class Feed:
         while True:
             await asyncio.sleep(_EVERY_S)
             try:
-                await self.tell()
+                await self.publish()
             except Exception:
-                log.exception("figures could not be told")
+                log.exception("live figures could not be published")
 
-    async def tell(self) -> None:
-        """The figures of this moment, if they are not those of the last one."""
+    async def publish(self) -> None:
+        """Publish a reading, unless it is the last one again."""
         self._desk.watch(is_watched=bool(self._subscribers()))
         if not self._subscribers():
             return
@@ -54,19 +54,18 @@ class Feed:
             self._publish(orjson.dumps({"channel": CHANNEL, "data": figures}))
 
     def _subscribers(self) -> Sequence[Session]:
-        return self._bayeux.hub.routes.receivers(self._channel)
+        return self._state.hub.routes.receivers(self._channel)
 
     def _publish(self, wire: bytes) -> None:
-        bayeux = self._bayeux
-        bayeux.now = self._clock()
-        message = Message(wire, id=bayeux.node.stamp(), channel=CHANNEL)
+        state = self._state
+        message = Message(wire, id=state.node.stamp(), channel=CHANNEL)
         message.limit_life(_LIFE_MS, is_forced=True)
         message.leaves_no_letter = True
-        bayeux.hub.publish_to([each for each in self._subscribers() if self._wants(each)], message)
+        state.hub.publish_to([each for each in self._subscribers() if self._wants(each)], message)
         self._waiting &= {each.number for each in self._subscribers()}
 
     def _wants(self, session: Session) -> bool:
-        """Whether a reading is worth something to it.
+        """Return whether a client can use a reading now.
 
         Who waited for the readings before and does not now is between two connects, or gone. Who
         never waits, and asks now and then, finds the first that it has not outlived.

@@ -1,23 +1,24 @@
-"""What the server is doing at this moment, in numbers: for the console, and for scripts."""
+"""The live figures, for the console and for scripts."""
 
 import time
 from collections.abc import Awaitable, Callable
 
-from app.bayeux.life import Input, State
-from app.bayeux.server import Bayeux
-from app.delivery.watch import Times, Watch
-from app.store.connection import StoreUnavailable
-from app.store.letter_search import Standing
-from app.web.admin.sights import Figures, Latency
-from app.web.census import Census
+from holdfast.bayeux.server_state import ServerState
+from holdfast.delivery.latency import Latencies, LatencySampler
+from holdfast.delivery.life import SessionInput, SessionState
+from holdfast.store.connection import StoreUnavailable
+from holdfast.store.letter_search import LetterStatistics
+from holdfast.web.admin.system_views import Figures, Latency
+from holdfast.web.admin.views import view_of
+from holdfast.web.census import Census
 
 # A reading is good for this long, and a thousand sessions more make the next one wait longer.
 _FRESH_S = 0.9
 _NS_PER_MS = 1_000_000
 
 
-class FigureDesk:
-    """Takes readings, one a second at most, whoever asks; many sessions are counted less often.
+class LiveFigures:
+    """Takes readings, at most one a second for all callers; less often with many sessions.
 
     Args:
         clock: Monotonic seconds, as the server counts them.
@@ -26,25 +27,25 @@ class FigureDesk:
 
     def __init__(
         self,
-        bayeux: Bayeux,
+        state: ServerState,
         *,
         clock: Callable[[], float],
         version: str,
-        letters: Callable[[], Awaitable[Standing]],
+        letters: Callable[[], Awaitable[LetterStatistics]],
     ) -> None:
-        self._bayeux = bayeux
+        self._state = state
         self._clock = clock
         self._version = version
         self._letters = letters
-        self._started = bayeux.node.now_ms()
+        self._started = state.node.now_ms()
         self._latest: Figures | None = None
         self._good_until = 0.0
 
     def watch(self, *, is_watched: bool) -> None:
-        """Begin to measure what is not counted anyway, or stop it."""
-        hub = self._bayeux.hub
+        """Begin or end to measure what is otherwise not measured."""
+        hub = self._state.hub
         if is_watched != (hub.watch is not None):
-            hub.watch = Watch(self._clock()) if is_watched else None
+            hub.watch = LatencySampler(self._clock()) if is_watched else None
 
     async def read(self) -> Figures:
         if self._latest is None or self._clock() >= self._good_until:
@@ -52,60 +53,51 @@ class FigureDesk:
             self._latest = self._take(letters)
         return self._latest
 
-    async def _count_letters(self) -> Standing | None:
+    async def _count_letters(self) -> LetterStatistics | None:
         try:
             return await self._letters()
         except StoreUnavailable:
             return None
 
-    def _take(self, letters: Standing | None) -> Figures:
+    def _take(self, letters: LetterStatistics | None) -> Figures:
         begun = time.perf_counter()
-        bayeux, now = self._bayeux, self._clock()
-        bayeux.now = now
-        census = Census.of(bayeux)
-        watch = bayeux.hub.watch
+        state, now = self._state, self._clock()
+        census = Census.of(state)
+        watch = state.hub.watch
         figures = self._figures(census, letters, None if watch is None else watch.read(now))
         # At most a hundredth of the time is spent here.
         self._good_until = now + max(_FRESH_S, 100 * (time.perf_counter() - begun))
         return figures
 
-    def _figures(self, census: Census, letters: Standing | None, times: Times | None) -> Figures:
-        bayeux = self._bayeux
-        hub, counters, sessions = bayeux.hub, bayeux.hub.counters, bayeux.sessions
-        now_ns = bayeux.node.stamp()
+    def _figures(
+        self, census: Census, letters: LetterStatistics | None, times: Latencies | None
+    ) -> Figures:
+        state = self._state
+        hub, counters, sessions = state.hub, state.hub.counters, state.sessions
+        now_ns = state.node.stamp()
         oldest_ms = None if not census.oldest else max(0, now_ns - census.oldest) // _NS_PER_MS
-        return Figures(
+        return view_of(
+            Figures,
+            census,
+            counters,
             time=now_ns // _NS_PER_MS,
-            node=bayeux.node.name,
+            node=state.node.name,
             version=self._version,
             started=self._started,
-            published=counters.published,
-            accepted=counters.accepted,
-            restored=counters.restored,
-            acked=counters.acked,
-            dead=counters.dead,
-            expired=counters.expired,
             discarded=counters.discarded.total(),
-            redelivered=counters.redelivered,
             failed=counters.refused.total(),
-            waiting=census.waiting,
-            handed=census.handed,
-            unaccounted=census.unaccounted,
             oldest_ms=oldest_ms,
             sessions=len(sessions),
-            connected=census.states[State.CONNECTED],
-            away=census.states[State.AWAY],
-            durable=census.durable,
-            held_back=census.held_back,
-            polling=census.polling,
-            connects_held=census.connects_held,
+            connected=census.states[SessionState.CONNECTED],
+            away=census.states[SessionState.AWAY],
             created=sessions.created,
             ended=sum(
-                sessions.ended[how.value] for how in (Input.DISCONNECT, Input.EXPIRE, Input.FAIL)
+                sessions.ended[how.value]
+                for how in (SessionInput.DISCONNECT, SessionInput.EXPIRE, SessionInput.FAIL)
             ),
             channels=len(hub.routes),
-            channels_held_back=len(bayeux.guard.held),
-            store_available=hub.keeper.takes_messages,
+            channels_held_back=len(state.guard.held),
+            store_available=hub.store.takes_messages,
             letters=None if letters is None else letters.total,
             letters_lately=None if letters is None else letters.lately,
             letters_oldest=None if letters is None else letters.oldest,

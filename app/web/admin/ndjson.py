@@ -1,4 +1,4 @@
-"""JSON lines: out of a request's body and into an answer, never more than one line at a time."""
+"""JSON lines: read from a request's body and written to an answer, line by line."""
 
 import asyncio
 import logging
@@ -6,9 +6,8 @@ from collections.abc import AsyncIterator
 
 from aiohttp import ClientError, web
 
-from app.web.admin.address import LINES
-from app.web.admin.faults import TOO_SLOW, RequestFault, illegal
-from app.web.admin.operations import TOO_LARGE
+from holdfast.web.admin.address import LINES
+from holdfast.web.admin.faults import TOO_LARGE, TOO_SLOW, RequestFailed, illegal
 
 log = logging.getLogger(__name__)
 
@@ -19,7 +18,7 @@ _PORTION = 64 * 1024
 
 
 async def read_lines(request: web.Request) -> AsyncIterator[bytes]:
-    """The lines of a body that are not empty; raises `RequestFault`."""
+    """Yield the lines of a body that are not empty; raises `RequestFailed`."""
     rest = bytearray()
     while part := await _part(request):
         *lines, last = part.split(b"\n")
@@ -30,7 +29,7 @@ async def read_lines(request: web.Request) -> AsyncIterator[bytes]:
             rest.clear()
         rest += last
         if len(rest) > _LONGEST_LINE:
-            raise RequestFault(413, TOO_LARGE, f"a line has more than {_LONGEST_LINE} bytes")
+            raise RequestFailed(TOO_LARGE, f"a line has more than {_LONGEST_LINE} bytes")
     if whole := bytes(rest).strip():
         yield whole
 
@@ -40,13 +39,15 @@ async def _part(request: web.Request) -> bytes:
         async with asyncio.timeout(_PATIENCE_S):
             return await request.content.readany()
     except TimeoutError:
-        raise RequestFault(408, TOO_SLOW, "the body did not go on") from None
+        raise RequestFailed(
+            TOO_SLOW, "the rest of the body did not arrive in time", status=408
+        ) from None
     except (web.RequestPayloadError, ClientError):
         raise illegal("the body is damaged") from None
 
 
 async def send_lines(request: web.Request, lines: AsyncIterator[bytes]) -> web.StreamResponse:
-    """Answer with these lines. If they fail in their middle the answer has no end, as a warning."""
+    """Answer with these lines. If one fails, the answer is cut off, so that clients notice."""
     first = await anext(lines, None)
     response = web.StreamResponse(headers={"Content-Type": LINES})
     try:
@@ -59,14 +60,14 @@ async def send_lines(request: web.Request, lines: AsyncIterator[bytes]) -> web.S
         await _send(response, portion)
     except Exception as error:
         if not isinstance(error, _ReaderGone):
-            log.exception("an export ended before its end")
+            log.exception("an export failed midway")
         if request.transport is not None:
             request.transport.abort()
     return response
 
 
 class _ReaderGone(Exception):
-    """Nobody takes the answer any more."""
+    """The client has closed the connection."""
 
 
 async def _prepare(response: web.StreamResponse, request: web.Request) -> None:

@@ -5,13 +5,15 @@ from functools import cache
 from typing import Any
 
 from pydantic import TypeAdapter
+from pydantic.json_schema import JsonSchemaMode
 
-from app.web.admin.route import Lines, Route
-from app.web.admin.shapes import Failure
+from holdfast.web.admin.faults import Failure
+from holdfast.web.admin.route import Lines, Route
 
 _REFERENCE = "#/components/schemas/{model}"
 _PLACE = re.compile(r"\{(\w+)\}")
 _JSON, _LINES = "application/json", "application/x-ndjson"
+_MODES: dict[str, JsonSchemaMode] = {"answer": "serialization", "body": "validation"}
 _TITLE = "Holdfast's administration"
 _DESCRIPTION = (
     "Times are milliseconds since 1970, sizes bytes. Changes need the operator's token; the header "
@@ -21,7 +23,7 @@ _DESCRIPTION = (
 
 @cache
 def describe(routes: tuple[Route, ...], prefix: str) -> dict[str, Any]:
-    """What a client must know to use these routes."""
+    """Return the OpenAPI description of these routes."""
     schemas = _Schemas(routes)
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
@@ -49,7 +51,7 @@ class _Schemas:
             wanted["body", _key(route.body)] = route.body
         self._by_type, found = TypeAdapter.json_schemas(
             [
-                (key, "serialization" if key[0] == "answer" else "validation", TypeAdapter(kind))
+                (key, _MODES[key[0]], TypeAdapter(kind))
                 for key, kind in wanted.items()
                 if kind not in (None, Lines)
             ],
@@ -57,15 +59,11 @@ class _Schemas:
         )
         self.definitions: dict[str, Any] = found["$defs"]
 
-    def answer(self, kind: object) -> dict[str, Any]:
+    def content(self, use: str, kind: object) -> dict[str, Any]:
+        """Return the content of an answer, or of a body."""
         if kind is Lines:
             return {_LINES: {"schema": {"type": "string"}}}
-        return {_JSON: {"schema": self._by_type[("answer", _key(kind)), "serialization"]}}
-
-    def body(self, kind: object) -> dict[str, Any]:
-        if kind is Lines:
-            return {_LINES: {"schema": {"type": "string"}}}
-        return {_JSON: {"schema": self._by_type[("body", _key(kind)), "validation"]}}
+        return {_JSON: {"schema": self._by_type[(use, _key(kind)), _MODES[use]]}}
 
 
 def _key(kind: object) -> str:
@@ -79,16 +77,17 @@ def _operation(route: Route, schemas: _Schemas) -> dict[str, Any]:
         "description": f"For the role {route.role.title}.",
         "parameters": _parameters(route),
         "responses": {
-            "default": {"description": "It failed.", "content": schemas.answer(Failure)},
+            "default": {"description": "It failed.", "content": schemas.content("answer", Failure)},
         },
     }
     if route.answer is None:
         operation["responses"]["204"] = {"description": "It is done."}
     else:
-        content = schemas.answer(route.answer)
+        content = schemas.content("answer", route.answer)
         operation["responses"]["200"] = {"description": "It is done.", "content": content}
     if route.body is not None:
-        operation["requestBody"] = {"required": True, "content": schemas.body(route.body)}
+        content = schemas.content("body", route.body)
+        operation["requestBody"] = {"required": True, "content": content}
     return operation
 
 
@@ -112,8 +111,8 @@ def _parameters(route: Route) -> list[dict[str, Any]]:
 
 
 def _without_null(kind: dict[str, Any]) -> dict[str, Any]:
-    """A parameter that is missing is no null."""
-    shown = {name: value for name, value in kind.items() if name != "title"}
+    """Remove null from the schema: a missing parameter is not null."""
+    shown = dict(kind)
     for choice in shown.pop("anyOf", []):
         if choice != {"type": "null"}:
             shown = {**choice, **shown}

@@ -1,48 +1,157 @@
-"""One row of the table that the administration's routes and their description are made from."""
+"""Routes of the administration, made from the signatures of the methods that answer them.
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+A method of a service says what its request may have: the names in the path, and all others in the
+query of a GET or DELETE, in the body of a POST or PUT. In a query a filter is given by its fields.
+`key` is the subject and the number of a session in the path; `who` is the caller, who says nothing
+of it. What the method returns is the answer; a list is answered as an object with its items.
+"""
 
-from app.web.admin.operations import Operations
-from app.web.admin.requests import Asked
-from app.web.admin.tokens import Role
+import inspect
+import re
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
-Params = TypeVar("Params")
-Body = TypeVar("Body")
+from pydantic import BaseModel, ConfigDict, create_model
+
+from holdfast.store.fields import Subject
+from holdfast.web.admin.fields import SessionNumber
+from holdfast.web.admin.tokens import Role
+from holdfast.web.admin.views import Items
+
+_PLACE = re.compile(r"\{(\w+)\}")
+_STRICT = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+_ROUTE = "_route"
+_KEY = {"subject": (Subject, ...), "number": (SessionNumber, ...)}
+
+Method = TypeVar("Method", bound=Callable[..., object])
 
 
 class Lines:
-    """Stands for JSON lines, where a row names what comes or goes."""
-
-
-@dataclass(frozen=True, slots=True)
-class Call(Generic[Params, Body]):
-    """A request that has passed the door: allowed, complete and within all bounds."""
-
-    operations: Operations
-    params: Params
-    body: Body
-    who: str
+    """Stands for JSON lines, where a route says what comes or goes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A method and a path, who may use them, what comes and what goes."""
+    """A method and a path of HTTP, who may use them, what comes and what goes."""
 
     method: str
-    # Names in braces are parameters, as are the others of `params` behind the question mark.
     path: str
-    role: Role
+    # The service's method, which is the operation for generated clients, too.
+    handler: str
     summary: str
-    # Gives the answer, an iterator of lines for `Lines`, or None for no content.
-    handle: Callable[[Call[Any, Any]], Awaitable[object]]
-    # A type that pydantic knows, `Lines`, or None.
+    # What stands in the path and in the query.
+    params: type[BaseModel]
+    body: type[BaseModel] | type[Lines] | None
+    # A type that pydantic knows, `Lines`, or None for no content.
     answer: Any
-    params: type[Asked] = Asked
-    body: type[Asked] | type[Lines] | None = None
+    takes_who: bool
+    # Arguments that a query gives by their fields.
+    filters: Mapping[str, type[BaseModel]] = field(hash=False)
 
     @property
     def name(self) -> str:
-        """Of the operation, for generated clients."""
-        return str(getattr(self.handle, "__name__", "")).strip("_")
+        return self.handler.strip("_")
+
+    @property
+    def role(self) -> Role:
+        """The reader's token is enough for what only reads."""
+        return Role.READER if self.method == "GET" else Role.OPERATOR
+
+    def arguments(
+        self, params: BaseModel, body: BaseModel | AsyncIterator[bytes] | None, who: str
+    ) -> dict[str, Any]:
+        """What the service's method is called with."""
+        given = dict(params)
+        if isinstance(body, BaseModel):
+            given |= dict(body)
+        elif body is not None:
+            given["lines"] = body
+        for name, kind in self.filters.items():
+            fields = given.keys() & kind.model_fields.keys()
+            given[name] = kind(**{field: given.pop(field) for field in fields})
+        if "{number}" in self.path:
+            given["key"] = f"{given.pop('subject')}/{given.pop('number')}"
+        if self.takes_who:
+            given["who"] = who
+        return given
+
+
+def route(method: str, path: str) -> Callable[[Method], Method]:
+    """Let a method of a service answer these requests; its docstring begins with their summary."""
+
+    def mark(answered_by: Method) -> Method:
+        setattr(answered_by, _ROUTE, _route_of(method, path, answered_by))
+        return answered_by
+
+    return mark
+
+
+def routes_of(services: Iterable[type]) -> tuple[Route, ...]:
+    """Return all routes that the methods of these classes answer, in their order."""
+    methods = [method for service in services for method in vars(service).values()]
+    return tuple(getattr(method, _ROUTE) for method in methods if hasattr(method, _ROUTE))
+
+
+def _route_of(method: str, path: str, answered_by: Callable[..., object]) -> Route:
+    hints = get_type_hints(answered_by, include_extras=True)
+    parameters = inspect.signature(answered_by).parameters
+    fields = {
+        name: (hints[name], ... if each.default is each.empty else each.default)
+        for name, each in parameters.items()
+        if name not in ("self", "who", "key")
+    }
+    in_path = {name: fields.pop(name) for name in _PLACE.findall(path) if name in fields}
+    if "key" in parameters:
+        in_path |= _KEY
+    name = "".join(map(str.title, answered_by.__name__.split("_")))
+    body: type[BaseModel] | type[Lines] | None = None
+    filters: dict[str, type[BaseModel]] = {}
+    if "lines" in fields:
+        body = Lines
+    elif method in ("POST", "PUT"):
+        body = _model(f"{name}Body", fields)
+    else:
+        filters = {each: kind for each, (kind, _) in fields.items() if _is_filter(kind)}
+        in_path |= _taken_apart(fields)
+    return Route(
+        method,
+        path,
+        answered_by.__name__,
+        (inspect.getdoc(answered_by) or "").partition("\n")[0],
+        _model(f"{name}Params", in_path),
+        body,
+        _answer(hints["return"]),
+        "who" in parameters,
+        filters,
+    )
+
+
+def _model(name: str, fields: Mapping[str, Any]) -> type[BaseModel]:
+    model: type[BaseModel] = create_model(name, __config__=_STRICT, **fields)
+    return model
+
+
+def _is_filter(kind: object) -> bool:
+    return isinstance(kind, type) and issubclass(kind, BaseModel)
+
+
+def _taken_apart(fields: Mapping[str, tuple[Any, Any]]) -> dict[str, tuple[Any, Any]]:
+    """The fields of filters instead of the filters, but for lists: a query has single values."""
+    found: dict[str, tuple[Any, Any]] = {}
+    for name, (kind, default) in fields.items():
+        if not _is_filter(kind):
+            found[name] = (kind, default)
+            continue
+        for part, about in kind.model_fields.items():
+            if get_origin(about.annotation) is not tuple:
+                found[part] = (about.annotation, about)
+    return found
+
+
+def _answer(kind: Any) -> Any:  # noqa: ANN401 - a type, as pydantic takes it
+    if kind is type(None):
+        return None
+    if get_origin(kind) is AsyncIterator:
+        return Lines
+    return Items[get_args(kind)[0]] if get_origin(kind) is list else kind  # type: ignore[misc]

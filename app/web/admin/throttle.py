@@ -1,15 +1,15 @@
-"""How often a remote address may ask for the administration."""
+"""Limits how often an address may send requests to the administration."""
 
-from app.delivery.buckets import Buckets, Rate
-from app.web.peers import network, parse
+from holdfast.bayeux.buckets import Buckets, Rate
+from holdfast.web.peers import network, parse
 
 _MAX_BUCKETS = 4096
-# Whoever has no token has no business with operators.
+# Requests without a valid token have a lower limit.
 STRANGERS = Rate(burst=10, per_s=0.2)
 
 
 class Throttle:
-    """Counts by address, or by what one client has of IPv6."""
+    """Counts requests by IPv4 address, or by IPv6 network of one client."""
 
     def __init__(self, rate: Rate, *, max_buckets: int = _MAX_BUCKETS) -> None:
         self._buckets = Buckets(rate, most=max_buckets // 2)
@@ -18,6 +18,6 @@ class Throttle:
         return len(self._buckets)
 
     def take(self, remote: str, now: float) -> float:
-        """Zero if this one may pass; otherwise in how many seconds the next one may."""
+        """Return zero if the request may pass, otherwise the seconds to wait."""
         address = parse(remote)
         return self._buckets.take(remote if address is None else network(address), now)

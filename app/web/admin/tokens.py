@@ -1,4 +1,4 @@
-"""The secrets that open the administration: one file for each role, made at the first start."""
+"""The tokens of the administration: one file for each role, created at the first start."""
 
 import hmac
 import os
@@ -31,7 +31,7 @@ class Role(IntEnum):
 
     @property
     def title(self) -> str:
-        """As it stands in the audit."""
+        """The role as the audit names it."""
         return self.name.lower()
 
 
@@ -45,7 +45,7 @@ class Tokens:
     made: Path | None = None
 
     def role(self, presented: str) -> Role | None:
-        """Whose token this is, in a time that does not tell how much of it is right."""
+        """Return the role of a token, in constant time."""
         given = presented.encode("utf-8", "surrogateescape")
         is_operator = hmac.compare_digest(given, self.operator.encode())
         is_reader = hmac.compare_digest(given, self.reader.encode())
@@ -54,13 +54,13 @@ class Tokens:
         return Role.READER if is_reader else None
 
     def warrant(self, role: Role) -> str:
-        """What sessions keep in place of a token: it holds as long as the token is the same."""
+        """Return the warrant of a role, which is valid while its token stays the same."""
         token = self.operator if role is Role.OPERATOR else self.reader
         return hmac.digest(token.encode(), _WARRANT, "sha256").hex()
 
 
 def open_tokens(directory: Path) -> Tokens:
-    """Read the tokens of this directory; those that are missing are made."""
+    """Read the tokens of this directory; create missing ones."""
     operator, is_new = _open(directory / OPERATOR_FILE)
     reader, _ = _open(directory / READER_FILE)
     if operator == reader:

@@ -37,7 +37,7 @@ def test_an_operator_works_on_the_port_of_the_administration(
         sign_in(page, world, world.operator, "ann")
         go(page, "Sessions")
         page.get_by_role("link", name="joe/1").click()
-        page.get_by_role("button", name="Hold delivery back").click()
+        page.get_by_role("button", name="Hold back delivery").click()
         answer(page, "Hold back")
         expect(page.get_by_role("button", name="Resume delivery")).to_be_visible()
         assert world.ask("GET", "sessions/joe/1")["hold"]["who"] == "operator/ann"

@@ -43,7 +43,7 @@ ATTACK = (
 def test_readers_see_everything_and_change_nothing(desk: BrowserContext, world: World) -> None:
     page = desk.new_page()
     sign_in(page, world, world.reader)
-    expect(page.get_by_text("reader: looking only")).to_be_visible()
+    expect(page.get_by_text("reader: read only")).to_be_visible()
     for address in ("#/sessions/mail/1", "#/dead/letters"):
         look_at(page, address)
         why = page.get_by_text("This needs the operator's token.")
@@ -132,12 +132,12 @@ def test_a_keyboard_is_enough(desk: BrowserContext, world: World) -> None:
     tab_to(page, "stock/1")
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="stock/1")).to_be_visible()
-    tab_to(page, "Hold delivery back")
+    tab_to(page, "Hold back delivery")
     page.keyboard.press("Enter")
     expect(page.get_by_label("Reason")).to_be_focused()
     page.keyboard.press("Escape")
     expect(page.get_by_role("dialog")).to_have_count(0)
-    expect(page.get_by_role("button", name="Hold delivery back")).to_be_focused()
+    expect(page.get_by_role("button", name="Hold back delivery")).to_be_focused()
     page.close()
 
 

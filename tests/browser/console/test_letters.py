@@ -21,7 +21,7 @@ def test_dead_letters_are_together_that_failed_alike(page: Page) -> None:
     expect(page.get_by_role("row")).to_have_count(6)
     expect(page.get_by_role("img", name="5 in the last 30 days")).to_be_visible()
     page.get_by_role("row").nth(1).get_by_role("link").first.click()
-    expect(page.get_by_text("What was tried")).to_be_visible()
+    expect(page.get_by_role("heading", name="Attempts")).to_be_visible()
     expect(page.locator(".difference .added").first).to_contain_text('"order": ')
 
 
@@ -40,7 +40,7 @@ def test_letters_are_replayed_after_it_was_shown_what_would_happen(
 ) -> None:
     look_at(page, "#/dead/letters?receiver=bills/1&code=user.update.deadMessage")
     page.get_by_role("button", name="Replay these").click()
-    answer(page, "Show what would happen", **{"So many go first": "0"})
+    answer(page, "Preview", **{"Canary size": "0"})
     expect(page.get_by_role("dialog")).to_contain_text("/orders/cancelled (1)")
     answer(page, "Replay")
     expect(page.get_by_role("heading", name="Replay")).to_contain_text("running")
@@ -54,9 +54,9 @@ def test_letters_are_replayed_after_it_was_shown_what_would_happen(
 def test_letters_are_purged_when_it_was_said_how_many(page: Page, world: World) -> None:
     look_at(page, "#/dead/letters?receiver=stock/1")
     page.get_by_role("button", name="Purge these").click()
-    expect(page.get_by_role("dialog")).to_contain_text("Remove 5 letters for good?")
-    answer(page, "Remove for good")
-    expect(page.get_by_text("5 letters were removed.")).to_be_visible()
+    expect(page.get_by_role("dialog")).to_contain_text("Purge 5 letters?")
+    answer(page, "Purge")
+    expect(page.get_by_text("Purged 5 letters.")).to_be_visible()
     assert world.ask("GET", "dead-letters?receiver=stock/1")["items"] == []
 
 
@@ -67,15 +67,17 @@ def test_a_letter_goes_out_with_other_data_and_is_kept(page: Page, world: World)
     [letter] = world.ask("GET", "dead-letters?receiver=bills/1&limit=1")["items"]
     look_at(page, f"#/dead/letter/{letter['id']}")
     page.get_by_role("button", name="Edit and send").click()
-    data = page.get_by_label("Data, as JSON")
+    data = page.get_by_label("Data (JSON)")
     expect(data).to_have_value(re.compile(f'"by": {big}'))
     data.fill('{"order": ')
-    assert data.evaluate("(area) => area.validationMessage").startswith("This is no JSON")
+    assert data.evaluate("(area) => area.validationMessage").startswith(
+        "The data is not valid JSON"
+    )
     data.fill(f'{{"order": 4712, "by": {big}}}')
-    answer(page, "Show what would happen")
+    answer(page, "Preview")
     added = page.get_by_role("dialog").locator(".added")
     expect(added).to_have_text('+   "order": 4712,')
-    answer(page, "Send it")
+    answer(page, "Send")
     expect(page.get_by_role("heading", name="Edited")).to_be_visible()
     expect(page.locator(".difference .removed")).to_have_text('-   "order": "unknown",')
     [event] = world.take(world.talkers["bills/1"])
@@ -90,7 +92,7 @@ def test_a_letter_goes_out_with_other_data_and_is_kept(page: Page, world: World)
     world.refuse(world.talkers["bills/1"], "still unknown")
     look_at(page, "#/dead/letters?receiver=bills/1")
     page.get_by_role("row").nth(1).get_by_role("link").first.click()
-    page.get_by_role("link", name="another letter, edited").click()
+    page.get_by_role("link", name="another letter (edited)").click()
     expect(page.locator("pre").first).to_contain_text('"order": "unknown"')
 
 
@@ -113,7 +115,7 @@ def test_what_was_exported_is_imported_and_each_line_accounted_for(
     answer(page, "Import")
     dialog = page.get_by_role("dialog")
     expect(dialog.get_by_role("heading")).to_have_text(f"{len(lines)} letters imported")
-    expect(dialog).to_contain_text("here already1")
+    expect(dialog).to_contain_text("already present1")
     expect(dialog.get_by_role("listitem")).to_have_count(2)
     expect(dialog.get_by_role("listitem").first).to_contain_text(f"Line {len(lines) + 2}: no JSON")
     answer(page, "Close")
@@ -126,12 +128,12 @@ def test_operators_say_who_looks_after_what_failed_alike(page: Page, world: Worl
     look_at(page, address)
     page.get_by_role("button", name="Assign or note").click()
     expect(page.get_by_label("Who", exact=True)).to_have_value("ann")
-    answer(page, "Keep it", **{"What is known": "a friend of <b>joe</b>\nknows more"})
+    answer(page, "Save", **{"Note": "a friend of <b>joe</b>\nknows more"})
     expect(page.locator(".remark")).to_contain_text("a friend of <b>joe</b>\nknows more")
     go(page, "Dead letters")
     group = page.get_by_role("listitem").filter(has_text="<b>joe</b>")
     expect(group).to_contain_text("ann")
     look_at(page, address)
-    page.get_by_role("button", name="Change it").click()
-    answer(page, "Keep it", **{"Who": "", "What is known": ""})
-    expect(page.get_by_text("Nobody yet.")).to_be_visible()
+    page.get_by_role("button", name="Change").click()
+    answer(page, "Save", **{"Who": "", "Note": ""})
+    expect(page.get_by_text("Not assigned.")).to_be_visible()

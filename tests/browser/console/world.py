@@ -8,7 +8,7 @@ from typing import Any
 
 from redis import Redis
 
-from app.store.keys import Keys
+from holdfast.store.keys import RedisKeys
 from tests.integration.talker import Talker
 
 FAILED = "user.update.error"
@@ -65,7 +65,7 @@ class World:
         now = time.time_ns() // 1_000_000
         told = {"result": name, "at": now, "since": now - 24 * HOUR_MS, "until": now, "rows": rows}
         store = Redis(unix_socket_path=self._store)
-        store.set(Keys("holdfast").pipeline_result(name), json.dumps({"v": 1, **told}))
+        store.set(RedisKeys("holdfast").pipeline_result(name), json.dumps({"v": 1, **told}))
         store.close()
 
     def ask(self, method: str, path: str, body: Any = None) -> Any:
@@ -93,7 +93,7 @@ def ordinary(world: World) -> World:
     world.receiver("mail/2", "/orders/shipped", "/news")
     for number in range(5):
         world.publish("/orders/paid", {"order": 4711 + number, "total": 19.9 + number, "lines": 2})
-    world.refuse(stock, "no such article: 17")
+    world.refuse(stock, "no such article: 17", "user.update.illegalArgument")
     world.refuse(bills, "total does not match the lines")
     world.publish("/orders/cancelled", {"order": 4712, "by": "customer"})
     world.refuse(bills, "bill 4712 was never written", "user.update.deadMessage")

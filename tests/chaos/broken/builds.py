@@ -5,20 +5,21 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from app.bayeux import connect, qos, records
-from app.bayeux.publish_keys import key_of
-from app.bayeux.sessions import Session
-from app.delivery import hands, queue
-from app.delivery.dead_letters import DeadLetter
-from app.delivery.dispatcher import Dispatcher
-from app.delivery.keeper import Kept
-from app.delivery.messages import Message
-from app.delivery.queue import CallbackQueue
-from app.delivery.session_record import HoldRecord, SessionRecord
-from app.store import scripts
-from app.store.keeping import Store
-from app.store.script import Script
-from extensions.delivery import Dress
+from holdfast.bayeux import connect, qos, records
+from holdfast.bayeux.publish_keys import key_of
+from holdfast.bayeux.sessions import Session
+from holdfast.delivery import in_flight, queue
+from holdfast.delivery.deaths import UnwrittenLetter
+from holdfast.delivery.dispatcher import Dispatcher
+from holdfast.delivery.messages import Message
+from holdfast.delivery.outcomes import ACKED
+from holdfast.delivery.persist_outcome import PersistOutcome
+from holdfast.delivery.queue import CallbackQueue
+from holdfast.delivery.session_record import HoldRecord, SessionRecord
+from holdfast.extensions.delivery import DeliveryDecorator
+from holdfast.store import scripts
+from holdfast.store.script import Script
+from holdfast.store.store import Store
 from tests.chaos.checker import Invariant
 from tests.chaos.nemesis import Kind, Step
 
@@ -48,31 +49,45 @@ def publishers_are_answered_before_the_store() -> None:
     keep = Store.keep
 
     def hasty(
-        self: Store, message: Message, keys: Sequence[str], done: Callable[[Kept], None]
+        self: Store, message: Message, keys: Sequence[str], done: Callable[[PersistOutcome], None]
     ) -> None:
         keep(self, message, keys, lambda _: None)
-        self._loop.call_soon(done, Kept.KEPT)
+        self._loop.call_soon(done, PersistOutcome.KEPT)
 
     _replace(Store, "keep", hasty)
 
 
 def dead_letters_take_two_steps() -> None:
-    bury = Store.bury
+    dead_letter = Store.dead_letter
 
-    def slowly(self: Store, letters: Sequence[DeadLetter], key: str | None) -> None:
+    def slowly(
+        self: Store,
+        dead: Sequence[UnwrittenLetter],
+        key: str | None,
+        done: Callable[[], None] | None = None,
+    ) -> None:
         if key is not None:
-            self.settle(key, [letter.message for letter in letters])
-        self._loop.call_later(0.5, bury, self, letters, None)
+            self.settle(key, [each.message for each in dead], ACKED)
+        self._loop.call_later(0.5, dead_letter, self, dead, None)
+        dead_letter(self, (), None, done)
 
-    _replace(Store, "bury", slowly)
+    _replace(Store, "dead_letter", slowly)
 
 
 def dead_letters_are_dropped() -> None:
-    def drop(self: Store, letters: Sequence[DeadLetter], key: str | None) -> None:
-        if key is not None:
-            self.settle(key, [letter.message for letter in letters])
+    dead_letter = Store.dead_letter
 
-    _replace(Store, "bury", drop)
+    def drop(
+        self: Store,
+        dead: Sequence[UnwrittenLetter],
+        key: str | None,
+        done: Callable[[], None] | None = None,
+    ) -> None:
+        if key is not None:
+            self.settle(key, [each.message for each in dead], ACKED)
+        dead_letter(self, (), None, done)
+
+    _replace(Store, "dead_letter", drop)
 
 
 def attempts_are_not_marked() -> None:
@@ -85,16 +100,16 @@ def acks_do_not_reach_the_store() -> None:
 
 
 def redeliveries_do_not_say_so() -> None:
-    rarely = Dress._rarely
+    rarely = DeliveryDecorator._rarely
 
-    def quietly(self: Dress, session: Session, message: Message, _: int) -> bytes:
+    def quietly(self: DeliveryDecorator, session: Session, message: Message, _: int) -> bytes:
         return rarely(self, session, message, 0)
 
-    _replace(Dress, "_rarely", quietly)
+    _replace(DeliveryDecorator, "_rarely", quietly)
 
 
 def what_returns_comes_reversed() -> None:
-    for module in (hands, queue):
+    for module in (in_flight, queue):
         _replace(module, "by_place", lambda entry: -entry.place)
 
 
@@ -106,8 +121,8 @@ def what_was_acked_comes_again() -> None:
     acknowledge = CallbackQueue.acknowledge
 
     def reluctantly(self: CallbackQueue, batch: int) -> Sequence[Message]:
-        self.keep_pending([seq for seq, entry in self.handed.items() if not entry.redelivered])
-        stayed = [entry.message for entry in self.handed.values() if entry.is_pending]
+        self.keep_pending([seq for seq, entry in self.in_flight().items() if not entry.redelivered])
+        stayed = [entry.message for entry in self.in_flight().values() if entry.is_pending]
         settled = acknowledge(self, batch)
         self.keep_pending(())
         return [*stayed, *settled]
@@ -116,7 +131,7 @@ def what_was_acked_comes_again() -> None:
 
 
 def holdback_is_ignored() -> None:
-    _replace(Dispatcher, "hold", _nothing)
+    _replace(Dispatcher, "hold_back", _nothing)
 
 
 def bodies_go_with_their_first_entry() -> None:
@@ -157,14 +172,14 @@ def keys_take_two_steps() -> None:
     keep = Store.keep
 
     def slowly(
-        self: Store, message: Message, keys: Sequence[str], done: Callable[[Kept], None]
+        self: Store, message: Message, keys: Sequence[str], done: Callable[[PersistOutcome], None]
     ) -> None:
         if message.key is None:
             keep(self, message, keys, done)
             return
 
-        def then(kept: Kept) -> None:
-            if kept is Kept.KEPT:
+        def then(kept: PersistOutcome) -> None:
+            if kept is PersistOutcome.KEPT:
                 message.key = None
                 self._loop.call_later(0.5, keep, self, message, keys, done)
             else:

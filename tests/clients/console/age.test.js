@@ -26,7 +26,7 @@ test("a page is of now until something newer should have come", () => {
     const age = ageOf();
     age.news(8000);
     assert.equal(after(8000, age), "");
-    assert.match(after(1, age), /^Nothing new has come from the server\. What is shown here is of .*:05/);
+    assert.match(after(1, age), /^The server has sent nothing new\. The page shows the state of .*:05/);
     age.news(8000);
     assert.equal(told, "");
 });
@@ -45,7 +45,7 @@ test("a failure is said at once, and until something came", () => {
     age.news(8000);
     now += 2000;
     age.failed(new Error("The server cannot be reached."));
-    assert.match(told, /^The server cannot be reached\. What is shown here is of .*:05/);
+    assert.match(told, /^The server cannot be reached\. The page shows the state of .*:05/);
     age.expect(5000);
     assert.notEqual(after(1, age), "");
     age.news(8000);

@@ -80,7 +80,7 @@ test("a server that is away is asked again, and says so meanwhile", async () => 
     const {done, channels, states} = feed(null, hello, {}, {ext: {ack: 1}}, null, {ext: {ack: 1}});
     await done;
     assert.deepEqual(channels().slice(0, 2), ["/meta/handshake", "/meta/handshake"]);
-    assert.deepEqual(states.slice(0, 4), ["not reached", "live", "not reached", "live"]);
+    assert.deepEqual(states.slice(0, 4), ["unreachable", "live", "unreachable", "live"]);
 });
 
 test("an answer is not awaited for ever, but longer than a connect is held", async () => {

@@ -8,19 +8,19 @@ const told = (trace, happenings = [], isWhole = true) => whereabouts({...nothing
 test("an id of which nothing is known is not confirmed", () => {
     for (const journal of [true, false]) {
         const text = told({journal});
-        assert.match(text, /^Nothing is known of a message with this id\. .*it never existed\.$/);
+        assert.match(text, /^No message with this id is known\. .*it never existed\.$/);
         assert.doesNotMatch(text, /Received|2025/);
     }
     assert.match(told({journal: false}), /keeps no journal/);
 });
 
 test("nothing is concluded before all of the journal was read", () => {
-    assert.equal(told({}, [], false), "Nothing is known of it so far; there is more of the journal to read.");
+    assert.equal(told({}, [], false), "The message is unknown so far. The journal has more to read.");
 });
 
 test("what is known is when it came and where it is", () => {
-    assert.match(told({queues: [{}, {}], letters: [{}]}), /^Received .*2025.*\. It is in 2 queues, dead for 1\.$/);
-    assert.match(told({}, [{kind: "acked"}]), /^Received .* It is in no queue any more, and left no dead letter\.$/);
+    assert.match(told({queues: [{}, {}], letters: [{}]}), /^Received .*2025.*\. The message is in 2 queues, a dead letter of 1 receiver\.$/);
+    assert.match(told({}, [{kind: "acked"}]), /^Received .* The message has left all queues without a dead letter\.$/);
 });
 
 test("that not everything was looked at is said", () => {

@@ -17,8 +17,8 @@ from typing import Any
 import uvloop
 from pydantic import ValidationError
 
-from app.compose import CannotStart, serving
-from app.settings import Settings
+from holdfast.compose import CannotStart, serving
+from holdfast.settings import Settings
 from tests.conversations.runner.replay import OPERATOR
 
 

@@ -268,6 +268,9 @@ class Model(Answering):
             self.revive(place, now)
             self.books["restored"] += len(place)
             self.expire(place, now)
+            if place.is_shut:
+                # What came late for a receiver that had stopped.
+                self.bury_all(place, GIVEN_UP, now)
 
     def revive(self, place: Place, now: float) -> None:
         """Its clocks begin anew."""

@@ -4,8 +4,9 @@ import copy
 from collections.abc import Sequence
 from math import inf
 
-from app.bayeux.sessions import Session
-from app.delivery.guard import Held
+from holdfast.bayeux.channel_holds import release_channel
+from holdfast.bayeux.sessions import Session
+from holdfast.delivery.guard import ChannelHold
 from tests.unit.bayeux.delivery_books import PATIENT
 from tests.unit.bayeux.delivery_model import Model
 from tests.unit.bayeux.delivery_people import Person, Said, meant, verdict
@@ -41,7 +42,7 @@ class Stage:
             self.connect(person, ack=0)
 
     def session(self, place: Place) -> Session:
-        return next(each for each in self.house.bayeux.sessions if each.name == place.key)
+        return next(each for each in self.house.bayeux.state.sessions if each.name == place.key)
 
     def place(self, person: Person) -> Place | None:
         """Where its client is, if it still has a session."""
@@ -71,7 +72,7 @@ class Stage:
     def _publisher(self, number: int) -> Client:
         """Who has been silent for too long comes again."""
         publisher = self.publishers[number]
-        if publisher.client_id not in {each.client_id for each in self.house.bayeux.sessions}:
+        if publisher.client_id not in {each.client_id for each in self.house.bayeux.state.sessions}:
             publisher = self.publishers[number] = self.house.client()
         return publisher
 
@@ -188,18 +189,20 @@ class Stage:
     def hold(self, place: Place, seconds: float | None) -> None:
         bayeux, until_ms = self.house.bayeux, None
         if seconds is not None:
-            until_ms = bayeux.node.now_ms() + round(seconds * 1000)
-        bayeux.hold_back(self.session(place), "maintenance", "operator", until_ms)
+            until_ms = bayeux.state.node.now_ms() + round(seconds * 1000)
+        bayeux.life.hold_back(
+            self.session(place), "maintenance", "operator", self.house.now, until_ms
+        )
         self.model.hold(place, None if seconds is None else self.house.now + seconds)
         self.end_turn()
 
     def resume(self, place: Place) -> None:
-        self.house.bayeux.resume(self.session(place))
+        self.house.bayeux.life.resume(self.session(place), self.house.now)
         self.model.resume(place, self.house.now)
         self.end_turn()
 
     def clear(self, place: Place) -> None:
-        self.house.bayeux.clear(self.session(place))
+        self.house.bayeux.life.clear(self.session(place))
         self.model.clear(place)
         self.end_turn()
 
@@ -207,12 +210,12 @@ class Stage:
         """The guard does this when most of its receivers refuse what comes there."""
         bayeux = self.house.bayeux
         if is_held:
-            held = Held(bayeux.node.now_ms(), "nobody wants it")
-            bayeux.guard._held[PATIENT] = held
-            bayeux.hub.keeper.hold(PATIENT, held)
+            held = ChannelHold(bayeux.state.node.now_ms(), "nobody wants it")
+            bayeux.state.guard._held[PATIENT] = held
+            bayeux.state.hub.store.save_channel_hold(PATIENT, held)
             self.model.held = {PATIENT}
         else:
-            bayeux.release_channel(PATIENT)
+            release_channel(bayeux.state, PATIENT)
             self.model.held = set()
         self.end_turn()
 
@@ -245,7 +248,7 @@ class Stage:
             self.kept = None
             self.model.is_store_there = True
             self.backing.come_back()
-            self.house.bayeux.store_is_back()
+            self.house.bayeux.life.store_is_back()
             self.end_turn()
 
     # Time, and the end of the server

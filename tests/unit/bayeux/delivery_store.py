@@ -1,19 +1,22 @@
 """The store in a test's hands: slow, refusing, away, or found again by another server."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import cache, partial
 from typing import Protocol
 
 import orjson
 
-from app.bayeux.server import Bayeux
-from app.delivery.dead_letters import DeadLetter
-from app.delivery.deaths import Buried
-from app.delivery.keeper import Keeper, Kept, Mark
-from app.delivery.messages import Message
-from app.delivery.session_record import Recorded, SessionRecord
-from app.delivery.witness import Witness
-from app.store.records import pack_message, unpack_message
+from holdfast.bayeux.server import Bayeux
+from holdfast.delivery.dead_letters import DeadLetter
+from holdfast.delivery.deaths import UnwrittenLetter
+from holdfast.delivery.delivery_journal import NO_JOURNAL, DeliveryJournal
+from holdfast.delivery.marks import Mark, Marked
+from holdfast.delivery.messages import Message
+from holdfast.delivery.outcomes import Outcome
+from holdfast.delivery.persist_outcome import PersistOutcome
+from holdfast.delivery.session_record import Recorded, SessionRecord
+from holdfast.delivery.store_port import StorePort
+from holdfast.store.records import pack_message, unpack_message
 from tests.unit.delivery.fake_keeper import FakeKeeper
 
 Found = tuple[SessionRecord, list[tuple[Mark, Message]]]
@@ -23,13 +26,13 @@ class Backing(Protocol):
     """A store that a test has in its hands."""
 
     @property
-    def keeper(self) -> Keeper:
+    def keeper(self) -> StorePort:
         """What the server is given."""
         ...
 
     @property
-    def witness(self) -> Witness | None:
-        """Who writes the server's journal, if anybody does."""
+    def journal(self) -> DeliveryJournal:
+        """Who writes the server's journal."""
         ...
 
     def serve(self, server: Bayeux) -> None:
@@ -78,15 +81,17 @@ class SlowStore(FakeKeeper):
     def __init__(self) -> None:
         super().__init__()
         self.keeper = self
-        self.witness: Witness | None = None
+        self.journal: DeliveryJournal = NO_JOURNAL
         self._noted: list[Callable[[], None]] = []
-        self._waiting: list[Callable[[Kept], None]] = []
+        self._waiting: list[Callable[[PersistOutcome], None]] = []
 
-    def keep(self, message: Message, keys: Sequence[str], done: Callable[[Kept], None]) -> None:
+    def keep(
+        self, message: Message, keys: Sequence[str], done: Callable[[PersistOutcome], None]
+    ) -> None:
         self._waiting.append(done)
         super().keep(message, keys, partial(self._answer_to, done))
 
-    def _answer_to(self, done: Callable[[Kept], None], outcome: Kept) -> None:
+    def _answer_to(self, done: Callable[[PersistOutcome], None], outcome: PersistOutcome) -> None:
         self._waiting.remove(done)
         done(outcome)
 
@@ -96,14 +101,21 @@ class SlowStore(FakeKeeper):
         else:
             self._noted.append(what)
 
-    def mark(self, key: str, marks: Sequence[Mark]) -> None:
-        self._do(partial(super().mark, key, list(marks)))
+    def mark(self, key: str, marked: Collection[Marked]) -> None:
+        self._do(partial(super().mark, key, list(marked)))
 
-    def settle(self, key: str, ids: Sequence[int]) -> None:
-        self._do(partial(super().settle, key, list(ids)))
+    def settle(self, key: str, ids: Sequence[int], outcome: Outcome) -> None:
+        self._do(partial(super().settle, key, list(ids), outcome))
 
-    def bury(self, dead: Sequence[Buried], key: str | None) -> None:
-        self._do(partial(super().bury, list(dead), key))
+    def dead_letter(
+        self,
+        dead: Sequence[UnwrittenLetter],
+        key: str | None,
+        done: Callable[[], None] | None = None,
+    ) -> None:
+        self._do(partial(super().dead_letter, list(dead), key))
+        if done is not None:
+            self.after(done)
 
     def save(self, session: Recorded) -> None:
         self._do(partial(super().save, session))
@@ -120,7 +132,7 @@ class SlowStore(FakeKeeper):
         return self.is_available and self.turn()
 
     def refuse(self, *, is_full: bool) -> None:
-        self.outcome = Kept.REFUSED if is_full else Kept.KEPT
+        self.outcome = PersistOutcome.REFUSED if is_full else PersistOutcome.KEPT
 
     def overflow(self, *, is_full: bool) -> bool:
         self.is_full = is_full
@@ -128,11 +140,11 @@ class SlowStore(FakeKeeper):
 
     @property
     def is_refusing(self) -> bool:
-        return self.outcome is Kept.REFUSED
+        return self.outcome is PersistOutcome.REFUSED
 
     def lose_patience(self) -> None:
         for done in list(self._waiting):
-            done(Kept.UNKNOWN)
+            done(PersistOutcome.UNKNOWN)
 
     def go_away(self) -> None:
         self.is_available = False
@@ -144,7 +156,7 @@ class SlowStore(FakeKeeper):
             what()
 
     def reopen(self) -> list[Found]:
-        self.is_available, self.outcome, self.is_full = True, Kept.KEPT, False
+        self.is_available, self.outcome, self.is_full = True, PersistOutcome.KEPT, False
         self._noted, self._waiting, self._answers = [], [], []
         found = []
         for key, record in self.sessions.items():

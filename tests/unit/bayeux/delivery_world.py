@@ -4,18 +4,17 @@ import logging
 from functools import partial
 from typing import Any
 
-from app.bayeux.life import State
-from app.bayeux.options import ChannelRule
-from app.bayeux.records import restore
-from app.bayeux.sessions import Session
-from app.delivery.attempts import Trail
-from app.delivery.dead_letters import DeadLetter
-from app.delivery.entries import Entry
-from app.delivery.guard import GuardLimits
-from app.delivery.keeper import Mark
-from app.delivery.queue import QueueLimits
-from extensions.ack import Ack
-from extensions.delivery import Delivery
+from holdfast.bayeux.options import ChannelRule
+from holdfast.bayeux.restoring import restore
+from holdfast.bayeux.sessions import Session
+from holdfast.delivery.attempts import Trail
+from holdfast.delivery.dead_letters import DeadLetter
+from holdfast.delivery.entries import Entry
+from holdfast.delivery.guard import GuardLimits
+from holdfast.delivery.marks import Mark
+from holdfast.delivery.queue import QueueLimits
+from holdfast.extensions.ack import Ack
+from holdfast.extensions.delivery import Delivery
 from tests.unit.bayeux.delivery_answers import TIMEOUT_S
 from tests.unit.bayeux.delivery_books import (
     ATTEMPTS,
@@ -44,7 +43,7 @@ def new_house(backing: Backing, after: House | None = None) -> House:
         Delivery,
         partial(Ack, announces_batch=False),
         keeper=backing.keeper,
-        witness=backing.witness,
+        journal=backing.journal,
         after=after,
         timeout_s=TIMEOUT_S,
         max_interval_s=MAX_INTERVAL_S,
@@ -56,11 +55,10 @@ def new_house(backing: Backing, after: House | None = None) -> House:
             DEADLY: ChannelRule(max_attempts=MOST_ATTEMPTS),
         },
     )
-    house.bayeux.now = house.now
     backing.serve(house.bayeux)
-    house.bayeux.log = _Loud("loud", logging.CRITICAL)
+    house.bayeux.state.log = _Loud("loud", logging.CRITICAL)
     for record, entries in found:
-        restore(house.bayeux, record, entries)
+        restore(house.bayeux.life, record, entries, house.now)
     return house
 
 
@@ -71,7 +69,7 @@ class Comparison:
         self._house = house
         self._backing = backing
         self._model = model
-        self._sessions = {session.name: session for session in house.bayeux.sessions}
+        self._sessions = {session.name: session for session in house.bayeux.state.sessions}
 
     def make(self) -> None:
         for place in self._model.places:
@@ -86,7 +84,7 @@ class Comparison:
 
     def _same_session(self, place: Place, session: Session) -> None:
         queue = session.queue
-        tried = [*queue.handed.values(), *queue.returned.values()]
+        tried = [*queue.in_flight().values(), *queue.returned.values()]
         waiting = [number_in(message.wire) for message in queue.waiting]
         assert waiting == [copy.number for copy in place.waiting], place.key
         if place.kind.label == "plain":
@@ -94,7 +92,7 @@ class Comparison:
                 copy.number for copy in place.hands + place.returned
             ]
         else:
-            hands, returned = list(queue.handed.values()), list(queue.returned.values())
+            hands, returned = list(queue.in_flight().values()), list(queue.returned.values())
             assert [*map(_entry, hands)] == [*map(_copy, place.hands)], place.key
             assert [*map(_entry, returned)] == [*map(_copy, place.returned)], place.key
             assert (queue.batch, queue.window) == (place.batch, place.window), place.key
@@ -106,8 +104,8 @@ class Comparison:
         waits = [*(entry.message for entry in queue.returned.values()), *queue.waiting]
         ends = [message.expires_ms for message in waits if message.expires_ms]
         assert [message.expires_ms for message in queue.mortals or ()] == sorted(ends)
-        assert (session.held is not None) == (place.question is not None), place.key
-        assert (session.state is State.AWAY) == place.is_away, place.key
+        assert (session.held_connect is not None) == (place.question is not None), place.key
+        assert session.has_left == place.is_away, place.key
         if session.dispatcher is not None:
             assert session.dispatcher.is_dead == place.is_shut, place.key
             if not place.is_shut:
@@ -115,7 +113,7 @@ class Comparison:
         assert session.flows(self._house.now) == place.flows(self._house.now), place.key
 
     def _same_books(self) -> None:
-        counters, books = self._house.bayeux.hub.counters, self._model.books
+        counters, books = self._house.bayeux.state.hub.counters, self._model.books
         assert self._house.balances()
         assert {
             "accepted": counters.accepted,

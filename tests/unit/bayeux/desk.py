@@ -3,10 +3,10 @@
 from functools import partial
 from typing import Any
 
-from app.bayeux.commands import Registry, Result, run, understand
-from app.bayeux.registry import LiveRegistry, Process
-from extensions.ack import Ack
-from extensions.delivery import Delivery
+from holdfast.bayeux.command_scope import CommandScope, Process
+from holdfast.bayeux.commands import Result, run, understand
+from holdfast.extensions.ack import Ack
+from holdfast.extensions.delivery import Delivery
 from tests.unit.bayeux.harness import Client, House
 
 
@@ -33,12 +33,14 @@ def connect(client: Client) -> list[Any]:
     return asked.data
 
 
-def registry_of(house: House, **fields: Any) -> Registry:
-    return LiveRegistry(house.bayeux, Process("1.2", 1_700_000_000_000), **fields)
+def scope_of(house: House, **fields: Any) -> CommandScope:
+    return CommandScope(
+        house.bayeux.life, Process("1.2", 1_700_000_000_000), lambda: house.now, **fields
+    )
 
 
 def ask(house: House, text: str, value: str | None = None) -> Result:
-    return run(understand(text, value), registry_of(house), "operator")
+    return run(understand(text, value), scope_of(house), "operator")
 
 
 def value_of(house: House, text: str) -> str:
@@ -47,7 +49,7 @@ def value_of(house: House, text: str) -> str:
 
 def publish(house: House, *numbers: object) -> None:
     for number in numbers:
-        house.bayeux.publish("/a", number)
+        house.server.publish("/a", number)
     # What a named session gets is kept first.
     house.turn()
 

@@ -10,17 +10,20 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from itertools import count
 from typing import Any, cast
 
-from app.bayeux.caller import UNKNOWN, Caller
-from app.bayeux.dispatch import Rest, receive
-from app.bayeux.exchange import Carrier, ConnectionType, Exchange, Pipe
-from app.bayeux.extension import ServerExtension
-from app.bayeux.options import Options
-from app.bayeux.server import Bayeux, Outcome
-from app.bayeux.sessions import Session
-from app.delivery.keeper import Keeper
-from app.delivery.messages import Event
-from app.delivery.node import Node
-from app.delivery.witness import Witness
+from holdfast.bayeux.api import ServerApi
+from holdfast.bayeux.caller import UNKNOWN, Caller
+from holdfast.bayeux.dispatch import RemainingMessages, Unread, receive
+from holdfast.bayeux.extension import ServerExtension
+from holdfast.bayeux.for_extensions import ForExtensions
+from holdfast.bayeux.options import Options
+from holdfast.bayeux.server import Bayeux
+from holdfast.bayeux.server_state import Outcome, ServerState
+from holdfast.bayeux.sessions import Carrier, Exchange, Pipe, Session
+from holdfast.bayeux.transports import ConnectionType
+from holdfast.delivery.delivery_journal import NO_JOURNAL, DeliveryJournal
+from holdfast.delivery.messages import Event
+from holdfast.delivery.node import Node
+from holdfast.delivery.store_port import StorePort
 from tests.unit.delivery.fake_keeper import FakeKeeper
 
 Json = dict[str, Any]
@@ -32,7 +35,7 @@ TRANSPORTS = ["websocket", "long-polling", "callback-polling"]
 
 
 # An extension, or what makes one for a server.
-Installed = ServerExtension | Callable[[Bayeux], ServerExtension]
+Installed = ServerExtension | Callable[[ServerApi], ServerExtension]
 
 
 class Wire:
@@ -148,15 +151,15 @@ class House:
     def __init__(
         self,
         *extensions: Installed,
-        keeper: Keeper | None = None,
-        witness: Witness | None = None,
+        keeper: StorePort | None = None,
+        journal: DeliveryJournal = NO_JOURNAL,
         after: "House | None" = None,
         is_turn_over: Callable[[], bool] = lambda: False,
         **options: Any,
     ) -> None:
         """With `after` it takes the place of a server that is no more: time and numbers go on."""
         # Requests that a turn had no time for.
-        self.rests: list[Rest] = []
+        self.rests: list[RemainingMessages | Unread] = []
         self.now: float = 1000.0 if after is None else after.now
         # Most tests have this one, and look into it.
         self.keeper = cast("FakeKeeper", keeper or FakeKeeper())
@@ -167,20 +170,24 @@ class House:
         # What the wall clock is ahead of its beginning, as the core did not run.
         self._slept_s = 0.0
         self.bayeux = Bayeux(
-            Options(**options),
-            new_id=lambda: f"{next(self._ids):032x}",
-            random=lambda: self.chance,
-            on_ready=self._on_ready,
-            run_later=self._run_later,
-            node=Node("test", self._stamp),
-            keeper=self.keeper,
-            witness=witness,
-            is_turn_over=is_turn_over,
+            ServerState(
+                Options(**options),
+                new_id=lambda: f"{next(self._ids):032x}",
+                random=lambda: self.chance,
+                on_ready=self._on_ready,
+                run_later=self._run_later,
+                node=Node("test", self._stamp),
+                store=self.keeper,
+                journal=journal,
+                is_turn_over=is_turn_over,
+            )
         )
+        # As extensions have it.
+        self.server = ForExtensions(self.bayeux, lambda: self.now)
         for extension in extensions:
             if not isinstance(extension, ServerExtension):
-                extension = extension(self.bayeux)
-            self.bayeux.extend(extension)
+                extension = extension(self.server)
+            self.bayeux.state.installed.extend(extension)
         self.pending: list[tuple[Awaitable[object], Callable[[Outcome, float], None]]] = []
         self._is_ready = False
 
@@ -306,8 +313,8 @@ class House:
 
     def balances(self) -> bool:
         """accepted + restored = settled + waiting + handed, over all sessions."""
-        counters = self.bayeux.hub.counters
-        here = sum(session.queue.count for session in self.bayeux.sessions)
+        counters = self.bayeux.state.hub.counters
+        here = sum(session.queue.count for session in self.bayeux.state.sessions)
         return counters.entered() == counters.settled() + here
 
 
@@ -339,7 +346,7 @@ class Client:
     @property
     def session(self) -> Session:
         """The server's side of this client, living or gone."""
-        for session in self.house.bayeux.sessions:
+        for session in self.house.bayeux.state.sessions:
             if session.client_id == self.client_id:
                 self._session = session
         return self._session

@@ -4,7 +4,7 @@ import json
 import math
 from typing import Any, NoReturn
 
-from app.bayeux.errors import BayeuxError
+from holdfast.bayeux.errors import ErrorReply
 
 
 class Object(dict[str, Any]):
@@ -25,18 +25,18 @@ def in_doubles(value: Any) -> Any:
     return float(value) if is_huge else value
 
 
-def faults_of(value: Any) -> list[BayeuxError]:
+def faults_of(value: Any) -> list[ErrorReply]:
     """Why a message with this value in it is refused, if it is."""
     if isinstance(value, Object):
         return faults_of(value.pairs)
     if isinstance(value, (list, tuple)):
         return [fault for each in value for fault in faults_of(each)]
     if isinstance(value, str) and any("\ud800" <= character <= "\udfff" for character in value):
-        return [BayeuxError.TEXT_INVALID]
+        return [ErrorReply.TEXT_INVALID]
     if isinstance(value, int) and abs(value) >= 2**1024 - 2**970:
-        return [BayeuxError.NUMBER_INVALID]
+        return [ErrorReply.NUMBER_INVALID]
     if isinstance(value, float) and math.isinf(value):
-        return [BayeuxError.NUMBER_INVALID]
+        return [ErrorReply.NUMBER_INVALID]
     return []
 
 

@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from app.bayeux.extension import ServerExtension, SessionExtension
-from app.bayeux.sessions import Session
+from holdfast.bayeux.extension import ServerExtension, SessionExtension
+from holdfast.bayeux.sessions import Session
 from tests.unit.bayeux.harness import Asked, House, Json
 
 
 def sessions(house: House) -> list[Session]:
-    return list(house.bayeux.sessions)
+    return list(house.bayeux.state.sessions)
 
 
 def assert_turned_away(asked: Asked, interval: int, error: str = "503::server_busy") -> None:
@@ -30,11 +30,11 @@ class Greeter(ServerExtension):
         self, session: Session, handshake: Json, reply: Json, now: float
     ) -> SessionExtension | None:
         for number in (1, 2):
-            self._house.bayeux.deliver_event(session, {"channel": "/hello", "data": number})
+            self._house.server.deliver_event(session, {"channel": "/hello", "data": number})
         return None
 
 
 def greeting(**options: Any) -> House:
     house = House(**options)
-    house.bayeux.extend(Greeter(house))
+    house.bayeux.state.installed.extend(Greeter(house))
     return house

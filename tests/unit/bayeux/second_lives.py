@@ -3,9 +3,9 @@
 from functools import partial
 from typing import Any
 
-from app.bayeux.records import restore
-from extensions.ack import Ack
-from extensions.delivery import Delivery
+from holdfast.bayeux.restoring import restore
+from holdfast.extensions.ack import Ack
+from holdfast.extensions.delivery import Delivery
 from tests.unit.bayeux.delivery_store import SlowStore
 from tests.unit.bayeux.harness import Asked, Client, House, Json
 
@@ -22,7 +22,6 @@ class KeptHouse(House):
             after=after,
             **options,
         )
-        self.bayeux.now = self.now
         self._options = options
 
     def reborn(self, **options: Any) -> "KeptHouse":
@@ -30,7 +29,7 @@ class KeptHouse(House):
         self.now = round(self.now + 0.1, 1)
         new = KeptHouse(after=self, **{**self._options, **options})
         for record, entries in self.store.reopen():
-            restore(new.bayeux, record, entries)
+            restore(new.bayeux.life, record, entries, new.now)
         new.turn()
         return new
 
@@ -88,7 +87,7 @@ def drain(client: Client, ack: int | None) -> tuple[list[object], list[int]]:
 
 def publish(house: House, *numbers: object) -> None:
     for number in numbers:
-        house.bayeux.publish("/a", number)
+        house.server.publish("/a", number)
     house.turn()
 
 

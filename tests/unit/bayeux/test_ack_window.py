@@ -19,8 +19,8 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from app.delivery.queue import QueueLimits
-from extensions.ack import Ack
+from holdfast.delivery.queue import QueueLimits
+from holdfast.extensions.ack import Ack
 from tests.unit.bayeux.harness import Asked, House, Json, Wire
 
 LIMIT = 8
@@ -124,7 +124,7 @@ class AckWindow(RuleBasedStateMachine):
     def publish(self, number_of_messages: int, ends_turn: bool) -> None:
         for _ in range(number_of_messages):
             self.number += 1
-            self.house.bayeux.publish("/a", self.number)
+            self.house.server.publish("/a", self.number)
             if self.model.publish(self.number):
                 self.taken.append(self.number)
         if ends_turn:
@@ -231,7 +231,7 @@ class AckWindow(RuleBasedStateMachine):
     def look_at_answers(self) -> None:
         """Every answer that has come about since must be the model's next one."""
         for asked in list(self.asked):
-            if self.client.session.held is asked.exchange:
+            if self.client.session.held_connect is asked.exchange:
                 continue
             self.asked.remove(asked)
             if asked.is_held:
@@ -254,11 +254,11 @@ class AckWindow(RuleBasedStateMachine):
         assert self.house.balances()
         queue = self.client.session.queue
         assert queue.count == len(self.model.window) <= LIMIT
-        tried = [*queue.handed.values(), *queue.returned.values()]
+        tried = [*queue.in_flight().values(), *queue.returned.values()]
         here = [*queue.waiting, *(entry.message for entry in tried)]
         assert queue.size == sum(len(message.wire) for message in here)
         assert len(tried) >= sum(len(carried) > 0 for _, carried in self.model.window)
-        assert self.house.bayeux.hub.counters.acks_out_of_range == self.model.out_of_range
+        assert self.house.bayeux.state.hub.counters.acks_out_of_range == self.model.out_of_range
 
     @invariant()
     def client_has_everything_once_and_in_order(self) -> None:
@@ -280,6 +280,7 @@ class AckWindow(RuleBasedStateMachine):
         self.books_balance()
 
 
+@pytest.mark.slow
 def test_nothing_is_lost_or_reordered_whatever_the_network_does() -> None:
     run_state_machine_as_test(
         AckWindow,
@@ -301,15 +302,15 @@ def test_duplicates_come_only_when_a_reply_was_lost() -> None:
     for number in range(50):
         asked = client.connect(ext={"ack": ack})
         for offset in range(number % 3):
-            house.bayeux.publish("/a", (number, offset))
+            house.server.publish("/a", (number, offset))
         house.turn()
         if asked.is_held:
             house.advance(30.1)
         received += [tuple(each) for each in asked.data]
         ack = asked.elements[-1]["ext"]["ack"]
     client.connect(ext={"ack": ack}, advice={"timeout": 0})
-    assert house.bayeux.hub.counters.redelivered == 0
-    assert len(received) == len(set(received)) == house.bayeux.hub.counters.accepted
+    assert house.bayeux.state.hub.counters.redelivered == 0
+    assert len(received) == len(set(received)) == house.bayeux.state.hub.counters.accepted
 
 
 @pytest.mark.parametrize("cut", [False, True])
@@ -318,12 +319,12 @@ def test_a_window_that_is_full_opens_again_with_the_next_acknowledgement(cut: bo
     client = house.connected(ext={"ack": True})
     client.subscribe("/a")
     for number in range(4):
-        house.bayeux.publish("/a", number)
+        house.server.publish("/a", number)
     wire = Wire()
     wire.is_cut = cut
     client.connect(ext={"ack": 1}, wire=wire)
-    house.bayeux.publish("/a", 4)
+    house.server.publish("/a", 4)
     answer = client.connect(ext={"ack": 1 if cut else 2}, advice={"timeout": 0})
     assert answer.data == ([0, 1] if cut else [])
-    assert house.bayeux.hub.counters.dead == 3
+    assert house.bayeux.state.hub.counters.dead == 3
     assert house.balances()

@@ -1,6 +1,6 @@
 """The token bucket in front of handshakes."""
 
-from app.bayeux.admission import Admission
+from holdfast.bayeux.admission import Admission
 
 
 def admitted(admission: Admission, now: float, tries: int) -> int:

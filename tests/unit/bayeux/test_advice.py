@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from app.bayeux.advice import (
+from holdfast.bayeux.advice import (
     milliseconds,
     multiple_clients_advice,
     reconnect_advice,
     session_advice,
 )
-from app.bayeux.options import Options
+from holdfast.bayeux.options import Options
 from tests.unit.bayeux.harness import House
 
 SHORT = Options(timeout_s=20.0, interval_s=1.5, max_interval_s=7.0)

@@ -2,9 +2,12 @@
 
 from functools import partial
 
-from app.bayeux.life import State
-from extensions.ack import Ack
-from extensions.delivery import Delivery
+import pytest
+
+from holdfast.bayeux import answers
+from holdfast.delivery.life import SessionState
+from holdfast.extensions.ack import Ack
+from holdfast.extensions.delivery import Delivery
 from tests.unit.bayeux.harness import Client, House, Wire
 from tests.unit.bayeux.second_lives import (
     KeptHouse,
@@ -15,9 +18,11 @@ from tests.unit.bayeux.second_lives import (
     drain,
     named,
     no,
+    ok,
     publish,
     redelivered,
     seqs,
+    take,
 )
 
 
@@ -42,9 +47,9 @@ def test_a_lost_message_is_not_acknowledged_by_a_later_answer_without_it() -> No
     house = KeptHouse()
     client = named(house)
     known = lose_one(house, client)
-    house.bayeux.hold_back(client.session, "maintenance", "operator")
+    house.bayeux.life.hold_back(client.session, "maintenance", "operator", house.now)
     known = batch(connect(client, known))
-    house.bayeux.resume(client.session)
+    house.bayeux.life.resume(client.session, house.now)
     connect(client, known, wire=cut())
     answer = connect(client, known)
     assert (answer.data, redelivered(answer)) == ([1], [2])
@@ -69,7 +74,7 @@ def test_what_is_refused_is_not_acknowledged_though_contact_was_lost() -> None:
     house.advance(3.0)
     connect(client, batch(answer), no(seqs(answer)[0]))
     assert client.session.queue.count == 2
-    house.bayeux.resume(client.session)
+    house.bayeux.life.resume(client.session, house.now)
     assert drain(client, client.session.queue.batch) == ([1, 2], [2, 1])
 
 
@@ -81,7 +86,7 @@ def test_a_verdict_on_what_has_come_back_counts_too() -> None:
     connect(client, 2, no(first))
     connect(client, 3, {"seq": second, "state": "OK"}, no(third, "user.update.error"))
     assert codes(house) == ["user.update.error"]
-    house.bayeux.resume(client.session)
+    house.bayeux.life.resume(client.session, house.now)
     assert connect(client, 4).data == [1]
 
 
@@ -112,7 +117,7 @@ def test_what_waited_for_the_store_is_told_when_it_is_back() -> None:
     house.turn()
     assert asked.is_held
     house.store.come_back()
-    house.bayeux.store_is_back()
+    house.bayeux.life.store_is_back()
     house.turn()
     assert asked.data == [1]
 
@@ -126,7 +131,7 @@ def waiting(house: KeptHouse, client: Client) -> Wire:
     wire = Wire()
     asked = client.connect(ext={"ack": known}, advice={"timeout": 0}, wire=wire)
     assert asked.is_held
-    assert client.session.held is None
+    assert client.session.held_connect is None
     return wire
 
 
@@ -137,9 +142,10 @@ def test_only_what_an_answer_carries_is_settled_when_it_has_left() -> None:
     connect(client, None, wire=cut())
     wire = Wire()
     client.connect(advice={"timeout": 0}, wire=wire)
-    house.bayeux.publish("/a", 2)
+    house.server.publish("/a", 2)
     wire.is_cut = True
     house.store.answer()
+    house.flush()
     other = client.connect(advice={"timeout": 0})
     house.turn()
     assert other.data == [1, 2]
@@ -152,8 +158,9 @@ def test_only_what_an_answer_carries_comes_again_when_nobody_takes_it() -> None:
     second = client.connect(ext={"ack": 1}, advice={"timeout": 0})
     wire.is_cut = True
     house.store.answer()
+    house.flush()
     assert second.data == [1]
-    assert [entry.attempts for entry in client.session.queue.handed.values()] == [3]
+    assert [entry.attempts for entry in client.session.queue.in_flight().values()] == [3]
 
 
 def test_who_has_asked_again_is_told_at_once_what_an_answer_did_not_take() -> None:
@@ -164,7 +171,7 @@ def test_who_has_asked_again_is_told_at_once_what_an_answer_did_not_take() -> No
     wire = Wire()
     client.connect(advice={"timeout": 0}, wire=wire)
     asked = client.connect()
-    assert client.session.held is not None
+    assert client.session.held_connect is not None
     wire.is_cut = True
     house.turn()
     assert asked.data == [1]
@@ -177,10 +184,10 @@ def test_a_client_is_not_lost_while_its_answer_waits_for_the_store() -> None:
     for _ in range(8):
         connect(client, known)
     asked = client.connect(ext={"ack": known})
-    assert client.session.held is not None, "who never acknowledges waits a second"
+    assert client.session.held_connect is not None, "who never acknowledges waits a second"
     for moment in (0.7, 0.9, 4.0):
         house.bayeux.tick(house.now + moment)
-        assert client.session.state is State.CONNECTED
+        assert client.session.state is SessionState.CONNECTED
     assert asked.is_held
     house.turn()
     assert asked.data == [1]
@@ -212,7 +219,7 @@ def test_a_plain_session_does_not_get_what_has_outlived_its_time() -> None:
     sender.publish("/a", 2)
     house.advance(2.0)
     assert client.connect().data == [2]
-    assert house.bayeux.hub.counters.expired == 1
+    assert house.bayeux.state.hub.counters.expired == 1
     assert house.balances()
 
 
@@ -227,3 +234,37 @@ def test_what_comes_for_a_session_that_left_politely_is_no_dead_letter() -> None
     assert asked.reply["successful"] is True
     assert codes(house) == []
     assert house.balances()
+
+
+# Very long queues
+
+
+@pytest.mark.parametrize("ack", [True, False])
+def test_a_reply_to_a_durable_session_carries_no_more_than_the_store_has_soon(
+    *, ack: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(answers, "_MOST_DURABLE", 3)
+    house = KeptHouse()
+    client = named(house, ack=ack)
+    publish(house, *range(8))
+    answer = connect(client, 1 if ack else None)
+    assert answer.data == [0, 1, 2]
+    known, verdicts = (batch(answer), []) if ack else (None, [*map(ok, seqs(answer))])
+    answer = connect(client, known, *verdicts)
+    assert answer.data == [3, 4, 5]
+    assert redelivered(answer) == [0, 0, 0]
+    assert house.balances()
+
+
+@pytest.mark.parametrize(("waiting", "announced"), [(3, 3), (4, None)])
+def test_a_handshake_announces_what_one_reply_carries_or_nothing(
+    waiting: int, announced: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(answers, "_MOST_DURABLE", 3)
+    house = KeptHouse(allow_message_delivery_during_handshake=True)
+    client = named(house)
+    publish(house, *range(waiting))
+    asked = take(client)
+    house.turn()
+    assert asked.elements[0].get("x-messages") == announced
+    assert len(asked.data) == (announced or 0)

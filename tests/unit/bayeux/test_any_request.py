@@ -4,14 +4,15 @@ import json
 from functools import partial
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.bayeux.errors import RequestRefused
-from app.bayeux.rights import Vote
-from extensions.ack import Ack
-from extensions.timestamp import Timestamp
-from extensions.timesync import TimeSync
+from holdfast.bayeux.errors import RequestRefused
+from holdfast.bayeux.rights import Vote
+from holdfast.extensions.ack import Ack
+from holdfast.extensions.timestamp import Timestamp
+from holdfast.extensions.timesync import TimeSync
 from tests.unit.bayeux.harness import Asked, Client, House, Json, Socket, Wire
 
 # Requests as a careless client would send them
@@ -109,8 +110,8 @@ def busy_house() -> House:
         Timestamp(lambda: 1_000_000),
         allow_message_delivery_during_handshake=True,
     )
-    house.bayeux.rights.add("/b", lambda *_: Vote.IGNORE)
-    house.bayeux.services.add("/service/*", lambda call: call.answer(call.data))
+    house.bayeux.state.rights.add("/b", lambda *_: Vote.IGNORE)
+    house.bayeux.state.services.add("/service/*", lambda call: call.answer(call.data))
     return house
 
 
@@ -140,7 +141,7 @@ class Conversation:
         sent = addressed(messages, self.alice, self.bob)
         body = json.dumps(sent).encode()
         exchange = self.house.receive_over(socket, body, self.alice.browser)
-        if self._session.held is not exchange:
+        if self._session.held_connect is not exchange:
             check_replies(socket.take(), sent)
         self.house.turn()
         self.house.close(socket)
@@ -196,6 +197,7 @@ def check_reply(message: Json, reply: Json) -> None:
 REQUESTS = st.lists(FIELDS, min_size=1, max_size=4)
 
 
+@pytest.mark.slow
 @given(requests=st.lists(st.tuples(REQUESTS, st.booleans()), min_size=1, max_size=4))
 @settings(max_examples=60)
 def test_every_message_gets_exactly_one_reply_that_repeats_what_it_must(
@@ -210,6 +212,7 @@ def test_every_message_gets_exactly_one_reply_that_repeats_what_it_must(
     conversation.end()
 
 
+@pytest.mark.slow
 @given(messages=st.lists(OBJECTS, min_size=1, max_size=4))
 @settings(max_examples=60)
 def test_objects_of_any_kind_are_refused_together_or_answered_one_by_one(

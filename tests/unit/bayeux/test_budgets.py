@@ -2,14 +2,15 @@
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.bayeux.budgets import BURST_S, Budget
-from app.bayeux.caller import UNKNOWN, Caller
-from app.bayeux.options import BudgetRates
-from app.delivery.receivers import NOBODY
-from extensions.delivery import Delivery
+from holdfast.bayeux.budgets import BURST_S, Budget
+from holdfast.bayeux.caller import UNKNOWN, Caller
+from holdfast.bayeux.options import BudgetRates
+from holdfast.delivery.receivers import NOBODY
+from holdfast.extensions.delivery import Delivery
 from tests.unit.bayeux.harness import Client, House, Json, Socket
 
 HERE, THERE = "203.0.113.7", "198.51.100.9"
@@ -105,11 +106,11 @@ def test_a_subject_may_handshake_so_often_from_wherever() -> None:
     for number in range(10):
         client(place, f"10.0.0.{number}", "ada")
     guest = place.guest(caller=caller(THERE))
-    before = len(place.bayeux.sessions)
+    before = len(place.bayeux.state.sessions)
     refused = guest.handshake(ext={"delivery": {"session": "ada/1"}}).reply
     assert refused["error"] == OVER.format("handshakes")
     assert refused["advice"]["reconnect"] == "handshake"
-    assert len(place.bayeux.sessions) == before
+    assert len(place.bayeux.state.sessions) == before
     client(place, THERE, "grace")
 
 
@@ -122,7 +123,7 @@ def test_refusals_beyond_the_budget_have_no_effect_and_can_be_given_later() -> N
     seqs = [event["ext"]["delivery"]["seq"] for event in events]
     assert len(seqs) == 12
     refusals = [{"seq": seq, "errorCode": "user.update.error"} for seq in seqs]
-    counters = place.bayeux.hub.counters
+    counters = place.bayeux.state.hub.counters
 
     def give(*verdicts: Json) -> Json:
         ext = {"delivery": {"verdicts": list(verdicts)}}
@@ -194,6 +195,7 @@ SPENDINGS = st.tuples(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(SPENDINGS, max_size=60))
 def test_address_and_subject_both_pay_or_neither_does(
     spendings: list[tuple[str, str, int, int]],

@@ -3,12 +3,13 @@
 from collections.abc import Awaitable
 from typing import Any
 
-from app.bayeux.caller import UNKNOWN, Caller
-from app.bayeux.extension import ServerExtension, SessionExtension
-from app.bayeux.rights import Denial, Operation, SecurityPolicy, Vote
-from app.bayeux.services import Call
-from app.bayeux.sessions import Session
-from extensions.delivery import Delivery
+from holdfast.bayeux.caller import UNKNOWN, Caller
+from holdfast.bayeux.extension import ServerExtension, SessionExtension
+from holdfast.bayeux.operation import Operation
+from holdfast.bayeux.rights import Denial, SecurityPolicy, Vote
+from holdfast.bayeux.services import ServiceCall
+from holdfast.bayeux.sessions import Session
+from holdfast.extensions.delivery import Delivery
 from tests.unit.bayeux.harness import House, Json, Socket
 
 ADA = Caller(address="203.0.113.7", headers={"Cookie": "login=ada"})
@@ -49,7 +50,7 @@ class Watch(ServerExtension, SessionExtension, SecurityPolicy):
     def outgoing(self, session: Session, reply: Json, asked: Any, now: float) -> None:
         self.seen.append(("outgoing", session.caller))
 
-    def serve(self, call: Call) -> None:
+    def serve(self, call: ServiceCall) -> None:
         self.seen.append(("service", call.session.caller))
 
     def authorize(
@@ -62,9 +63,9 @@ class Watch(ServerExtension, SessionExtension, SecurityPolicy):
 def watched(**options: Any) -> tuple[House, Watch]:
     watch = Watch()
     house = House(watch, Delivery, **options)
-    house.bayeux.rights.policy = watch
-    house.bayeux.rights.add("/a", watch.authorize)
-    house.bayeux.services.add("/service/who", watch.serve)
+    house.bayeux.state.rights.policy = watch
+    house.bayeux.state.rights.add("/a", watch.authorize)
+    house.bayeux.state.services.add("/service/who", watch.serve)
     return house, watch
 
 
@@ -104,7 +105,7 @@ def test_who_somebody_is_can_be_told_by_a_cookie() -> None:
 def test_of_a_session_that_was_left_nothing_is_remembered() -> None:
     house, _ = watched()
     client = house.client(caller=ADA, ext={"delivery": {"session": "ada/1"}})
-    (session,) = house.bayeux.sessions
+    (session,) = house.bayeux.state.sessions
     client.disconnect()
     assert session.caller is UNKNOWN
     house.client(caller=ADA_ELSEWHERE, ext={"delivery": {"session": "ada/1"}})

@@ -4,11 +4,11 @@ from collections.abc import Awaitable
 
 import pytest
 
-from app.bayeux.codec import Json
-from app.bayeux.errors import BayeuxError, Refused
-from app.bayeux.extension import ServerExtension, SessionExtension
-from app.bayeux.rights import Denial, SecurityPolicy
-from app.bayeux.sessions import Session
+from holdfast.bayeux.codec import Json
+from holdfast.bayeux.errors import ErrorReply, Refused
+from holdfast.bayeux.extension import ServerExtension, SessionExtension
+from holdfast.bayeux.rights import Denial, SecurityPolicy
+from holdfast.bayeux.sessions import Session
 from tests.unit.bayeux.harness import Asked, Client
 from tests.unit.bayeux.second_lives import KeptHouse, connect, named, publish
 
@@ -43,7 +43,7 @@ def alone(house: KeptHouse, name: str = "joe/2", **ext: object) -> Asked:
 
 
 def keys(house: KeptHouse) -> list[str]:
-    return sorted(session.key for session in house.bayeux.sessions)
+    return sorted(session.key for session in house.bayeux.state.sessions)
 
 
 def letters(house: KeptHouse) -> list[tuple[str, object]]:
@@ -81,11 +81,11 @@ def test_who_is_not_let_in_ends_nobody() -> None:
     house = KeptHouse()
     client = named(house)
     publish(house, 1)
-    house.bayeux.extend(Door())
+    house.bayeux.state.installed.extend(Door())
     asked = alone(house)
     assert asked.is_held
     assert keys(house) == ["joe/1"], "nothing happens before it is known"
-    house.resolve(Refused(BayeuxError.HANDSHAKE_DENIED))
+    house.resolve(Refused(ErrorReply.HANDSHAKE_DENIED))
     assert asked.reply["error"] == "403::handshake_denied"
     assert connect(client, 0).data == [1]
     assert letters(house) == []
@@ -94,7 +94,7 @@ def test_who_is_not_let_in_ends_nobody() -> None:
 def test_who_is_let_in_later_ends_others_then() -> None:
     house = KeptHouse()
     named(house)
-    house.bayeux.extend(Door())
+    house.bayeux.state.installed.extend(Door())
     alone(house)
     late = house.guest()
     late.handshake(ext={"delivery": {"session": "joe/3"}})
@@ -109,7 +109,7 @@ def test_who_is_let_in_later_ends_others_then() -> None:
 @pytest.mark.parametrize("role", ["operator", "reader"])
 def test_a_stranger_ends_no_operators_session_and_then_no_other_either(role: str) -> None:
     house = KeptHouse()
-    house.bayeux.extend(Badge())
+    house.bayeux.state.installed.extend(Badge())
     named(house)
     operator = house.guest()
     operator.handshake(ext={"delivery": {"session": "joe/7"}, "badge": role})
@@ -129,7 +129,7 @@ def test_who_may_not_take_a_session_over_may_not_end_it_either() -> None:
             return None if number in mine else Denial("not_yours")
 
     house = KeptHouse()
-    house.bayeux.rights.policy = Own()
+    house.bayeux.state.rights.policy = Own()
     named(house)
     assert alone(house, mine=[2]).reply["error"] == "403:not_yours:session_name_denied"
     assert keys(house) == ["joe/1"]
@@ -154,7 +154,7 @@ def test_while_no_letter_can_be_written_nobody_ends() -> None:
 
 def test_the_last_place_goes_to_who_is_let_in_first() -> None:
     house = KeptHouse()
-    house.bayeux.extend(Door())
+    house.bayeux.state.installed.extend(Door())
     asked = [
         house.guest().handshake(ext={"delivery": {"session": {"name": name, "maxSessions": 1}}})
         for name in ("joe/1", "joe/2")
@@ -202,7 +202,7 @@ def test_what_was_kept_for_a_named_session_becomes_dead_letters_when_the_server_
     publish(house, 1)
     connect(client, 1)
     publish(house, 2)
-    house.bayeux.end_by_server(client.session)
+    house.server.end_by_server(client.session)
     house.turn()
     assert letters(house) == [("joe/1", "communication.noConnection.dead")] * 2
     assert house.store.sessions == {}
@@ -213,7 +213,7 @@ def test_what_the_store_answers_after_that_is_a_dead_letter_too() -> None:
     house = KeptHouse()
     client: Client = named(house)
     asked = house.connected().publish("/a", 1)
-    house.bayeux.end_by_server(client.session)
+    house.server.end_by_server(client.session)
     house.turn()
     assert asked.reply["successful"]
     assert letters(house) == [("joe/1", "communication.noConnection.dead")]

@@ -4,19 +4,19 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from app.bayeux.codec import Json, RequestLimits, decode
-from app.bayeux.errors import BayeuxError, RequestRefused
-from app.bayeux.unfit import Unfit
-from app.delivery.json_text import to_json
+from holdfast.bayeux.codec import Json, RequestLimits, decode
+from holdfast.bayeux.errors import ErrorReply, RequestRefused
+from holdfast.bayeux.unfit import Unfit
+from holdfast.delivery.json_text import to_json
 from tests.unit.bayeux.json_oracle import in_doubles
 
 LIMITS = RequestLimits()
 
 
-def refusal(body: bytes, limits: RequestLimits = LIMITS) -> BayeuxError | None:
+def refusal(body: bytes, limits: RequestLimits = LIMITS) -> ErrorReply | None:
     try:
         decode(body, limits)
     except RequestRefused as refused:
@@ -24,7 +24,7 @@ def refusal(body: bytes, limits: RequestLimits = LIMITS) -> BayeuxError | None:
     return None
 
 
-def faults(body: bytes, limits: RequestLimits = LIMITS) -> list[BayeuxError | None]:
+def faults(body: bytes, limits: RequestLimits = LIMITS) -> list[ErrorReply | None]:
     """What is wrong with each of the messages by itself."""
     return [each.fault if isinstance(each, Unfit) else None for each in decode(body, limits)]
 
@@ -84,7 +84,7 @@ def test_text_beyond_ascii_arrives_as_it_is() -> None:
     ],
 )
 def test_bytes_that_are_no_messages_are_malformed(body: bytes) -> None:
-    assert refusal(body) is BayeuxError.REQUEST_MALFORMED
+    assert refusal(body) is ErrorReply.REQUEST_MALFORMED
 
 
 @pytest.mark.parametrize(
@@ -121,13 +121,13 @@ def test_digits_in_a_text_are_no_number(text: str) -> None:
 def test_more_bytes_than_allowed_are_too_large() -> None:
     limits = RequestLimits(bytes=10)
     assert refusal(b'{"a":1234}', limits) is None
-    assert refusal(b'{"a":12345}', limits) is BayeuxError.REQUEST_TOO_LARGE
+    assert refusal(b'{"a":12345}', limits) is ErrorReply.REQUEST_TOO_LARGE
 
 
 def test_more_messages_than_allowed_are_too_large() -> None:
     limits = RequestLimits(messages=2)
     assert refusal(b"[{},{}]", limits) is None
-    assert refusal(b"[{},{},{}]", limits) is BayeuxError.REQUEST_TOO_LARGE
+    assert refusal(b"[{},{},{}]", limits) is ErrorReply.REQUEST_TOO_LARGE
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_more_values_than_allowed_are_too_large_but_not_what_stands_in_texts(
     data: bytes, is_allowed: bool
 ) -> None:
     found = refusal(b'{"a":%b}' % data, RequestLimits(values=20))
-    assert found is (None if is_allowed else BayeuxError.REQUEST_TOO_LARGE)
+    assert found is (None if is_allowed else ErrorReply.REQUEST_TOO_LARGE)
 
 
 def records(count: int) -> list[Json]:
@@ -167,8 +167,8 @@ def records(count: int) -> list[Json]:
 
 
 def batch(count: int) -> list[Json]:
-    """Publishes of eleven members each."""
-    data = {"x": 0.5, "y": -1, "speed": 12.25, "text": "hello, [you]", "room": None, "tags": ""}
+    """Publishes of eight members each."""
+    data = {"x": 0.5, "speed": 12.25, "text": "hello, [you]"}
     return [
         {"channel": "/a/b", "id": str(n), "clientId": "x" * 22, "data": {**data, "n": n}}
         for n in range(count)
@@ -177,7 +177,7 @@ def batch(count: int) -> list[Json]:
 
 @pytest.mark.parametrize(
     ("messages", "size"),
-    [(batch(5_000), 2**20 * 0.7), ([{"channel": "/a", "data": records(10_000)}], 2**20 * 1.7)],
+    [(batch(5_000), 2**20 * 0.5), ([{"channel": "/a", "data": records(8_500)}], 2**20 * 1.4)],
 )
 def test_what_ordinary_clients_send_at_most_is_taken(messages: list[Json], size: int) -> None:
     body = json.dumps(messages, separators=(",", ":")).encode()
@@ -198,7 +198,7 @@ def test_what_ordinary_clients_send_at_most_is_taken(messages: list[Json], size:
     ids=["members", "numbers", "arrays", "objects", "deep arrays", "deep objects"],
 )
 def test_what_takes_a_third_of_the_time_that_a_request_may_take_is_too_large(data: bytes) -> None:
-    assert refusal(b'{"channel":"/a","data":%b}' % data) is BayeuxError.REQUEST_TOO_LARGE
+    assert refusal(b'{"channel":"/a","data":%b}' % data) is ErrorReply.REQUEST_TOO_LARGE
 
 
 @pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ("{", "}")])
@@ -206,13 +206,13 @@ def test_nesting_is_allowed_up_to_its_limit(opening: str, closing: str) -> None:
     limits = RequestLimits(depth=5)
     assert faults(nested(5, opening=opening, closing=closing), limits) == [None]
     deeper = nested(6, opening=opening, closing=closing)
-    assert faults(deeper, limits) == [BayeuxError.MESSAGE_TOO_DEEP]
+    assert faults(deeper, limits) == [ErrorReply.MESSAGE_TOO_DEEP]
 
 
 def test_the_array_around_the_messages_counts_as_a_level() -> None:
     limits = RequestLimits(depth=5)
     both = b"[" + nested(4) + b"," + nested(5) + b"]"
-    assert faults(both, limits) == [None, BayeuxError.MESSAGE_TOO_DEEP]
+    assert faults(both, limits) == [None, ErrorReply.MESSAGE_TOO_DEEP]
 
 
 def test_many_brackets_beside_each_other_or_in_texts_are_not_deep() -> None:
@@ -221,9 +221,9 @@ def test_many_brackets_beside_each_other_or_in_texts_are_not_deep() -> None:
 
 
 def test_nesting_without_end_is_refused() -> None:
-    assert refusal(b"[" * 40_000) is BayeuxError.REQUEST_MALFORMED
-    assert refusal(nested(30_000)) is BayeuxError.REQUEST_MALFORMED
-    assert refusal(b"[" * 1_000_000) is BayeuxError.REQUEST_TOO_LARGE
+    assert refusal(b"[" * 40_000) is ErrorReply.REQUEST_MALFORMED
+    assert refusal(nested(30_000)) is ErrorReply.REQUEST_MALFORMED
+    assert refusal(b"[" * 1_000_000) is ErrorReply.REQUEST_TOO_LARGE
 
 
 def test_what_was_read_can_be_written_however_deep_it_is() -> None:
@@ -255,15 +255,14 @@ VALUES: st.SearchStrategy[Any] = st.recursive(
 
 
 @given(st.binary(max_size=60))
-@settings(max_examples=100)
 @example(b"\xff\xfe[\x00]\x00")
 @example(b"[" * 5000 + b"1" * 30)
 def test_arbitrary_bytes_are_messages_or_refused(body: bytes) -> None:
-    assert refusal(body) in (None, BayeuxError.REQUEST_MALFORMED)
+    assert refusal(body) in (None, ErrorReply.REQUEST_MALFORMED)
 
 
+@pytest.mark.slow
 @given(VALUES, st.data())
-@settings(max_examples=100)
 def test_mutated_json_is_messages_or_refused(value: object, data: st.DataObject) -> None:
     body = bytearray(json.dumps(value, ensure_ascii=data.draw(st.booleans())), "utf-8", "replace")
     for _ in range(data.draw(st.integers(0, 3))):
@@ -271,12 +270,12 @@ def test_mutated_json_is_messages_or_refused(value: object, data: st.DataObject)
         end = data.draw(st.integers(place, min(len(body), place + 3)))
         body[place:end] = data.draw(st.binary(max_size=3))
     limits = RequestLimits(depth=4, messages=3)
-    allowed = (None, BayeuxError.REQUEST_MALFORMED, BayeuxError.REQUEST_TOO_LARGE)
+    allowed = (None, ErrorReply.REQUEST_MALFORMED, ErrorReply.REQUEST_TOO_LARGE)
     assert refusal(bytes(body), limits) in allowed
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.text(max_size=3), VALUES, max_size=3))
-@settings(max_examples=100)
 def test_what_is_accepted_arrives_as_it_was_sent(message: dict[str, Any]) -> None:
     body = json.dumps(message).encode()
     if refusal(body) is not None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from app.bayeux.exchange import ConnectionType
+from holdfast.bayeux.transports import ConnectionType
 from tests.unit.bayeux.harness import House, Json, Socket, Wire
 
 BARE: Json = {"channel": "/meta/connect", "successful": True}
@@ -56,7 +56,7 @@ def test_messages_come_before_the_rule_of_browsers() -> None:
     bob = house.connected(browser="shared")
     bob.subscribe("/a")
     assert alice.connect().is_held
-    house.bayeux.publish("/a", 1)
+    house.server.publish("/a", 1)
     answer = bob.connect()
     assert answer.data == [1]
     assert "advice" not in answer.elements[-1]
@@ -191,7 +191,7 @@ def test_a_server_that_ends_the_session_says_so_first() -> None:
     house = House()
     client = house.connected()
     asked = client.connect()
-    house.bayeux.end_by_server(client.session)
+    house.server.end_by_server(client.session)
     farewell, reply = asked.elements
     assert farewell == {"channel": "/meta/disconnect", "successful": True}
     assert reply["advice"]["reconnect"] == "none"
@@ -214,7 +214,7 @@ def test_aborting_what_was_answered_changes_nothing() -> None:
     first = client.connect()
     second = client.connect()
     house.abort(first)
-    assert client.session.held is second.exchange
+    assert client.session.held_connect is second.exchange
     house.abort(house.guest().publish("/a"))
 
 
@@ -347,6 +347,6 @@ def test_a_stop_releases_connects_with_their_messages() -> None:
     client = house.connected()
     client.subscribe("/a")
     asked = client.connect()
-    house.bayeux.publish("/a", 1)
+    house.server.publish("/a", 1)
     house.stop()
     assert asked.data == [1]

@@ -51,7 +51,7 @@ def test_when_the_held_one_ends_the_next_connect_of_another_session_is_held(how:
     asked = alice.connect()
     assert not bob.connect().is_held
     if how == "answered":
-        house.bayeux.publish("/a", 1)
+        house.server.publish("/a", 1)
         house.turn()
     elif how == "aborted":
         house.abort(asked)
@@ -99,7 +99,7 @@ def test_sockets_do_not_count() -> None:
     clients = [house.connected(browser="shared", socket=Socket()) for _ in range(3)]
     for client in clients:
         client.connect()
-    assert all(client.session.held is not None for client in clients)
+    assert all(client.session.held_connect is not None for client in clients)
     assert house.connected(browser="shared").connect().is_held
 
 

@@ -20,6 +20,7 @@ class DeliveryMachine(DeliveryRules):
         return SlowStore()
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(60 * TIMES)
 def test_everything_is_somewhere_whatever_happens() -> None:
     run_state_machine_as_test(

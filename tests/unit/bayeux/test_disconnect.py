@@ -4,10 +4,10 @@ from functools import partial
 
 import pytest
 
-from app.bayeux.life import Input
-from app.bayeux.services import Call
-from app.delivery.counters import Reason
-from extensions.ack import Ack
+from holdfast.bayeux.services import ServiceCall
+from holdfast.delivery.counters import Reason
+from holdfast.delivery.life import SessionInput
+from holdfast.extensions.ack import Ack
 from tests.unit.bayeux.desk import connect, house_of, letters, publish, receiver
 from tests.unit.bayeux.harness import Asked, House, Json, Socket
 
@@ -20,8 +20,8 @@ def test_a_disconnect_ends_the_session() -> None:
         "id": "3",
         "successful": True,
     }
-    assert len(house.bayeux.sessions) == 0
-    assert house.bayeux.sessions.ended[Input.DISCONNECT.value] == 1
+    assert len(house.bayeux.state.sessions) == 0
+    assert house.bayeux.state.sessions.ended[SessionInput.DISCONNECT.value] == 1
 
 
 def test_a_disconnect_of_nobody_is_refused() -> None:
@@ -37,7 +37,7 @@ def test_what_was_queued_travels_with_the_reply() -> None:
     house = House()
     client = house.connected()
     client.subscribe("/a")
-    house.bayeux.publish("/a", 1)
+    house.server.publish("/a", 1)
     assert client.disconnect().data == [1]
     assert house.balances()
 
@@ -47,7 +47,7 @@ def test_what_was_queued_travels_with_the_held_connect_if_there_is_one() -> None
     client = house.connected()
     client.subscribe("/a")
     asked = client.connect()
-    house.bayeux.publish("/a", 1)
+    house.server.publish("/a", 1)
     assert client.disconnect().events == []
     assert asked.data == [1]
     assert house.balances()
@@ -59,11 +59,11 @@ def test_what_could_not_be_written_any_more_is_discarded_and_counted() -> None:
     client.subscribe("/a")
     asked = client.connect()
     asked.wire.is_cut = True
-    house.bayeux.publish("/a", 1)
+    house.server.publish("/a", 1)
     wire = asked.wire.__class__()
     wire.is_cut = True
     client.disconnect(wire=wire)
-    assert house.bayeux.hub.counters.discarded == {Reason.SESSION_ENDED: 1}
+    assert house.bayeux.state.hub.counters.discarded == {Reason.SESSION_ENDED: 1}
     assert house.balances()
 
 
@@ -77,7 +77,7 @@ def test_what_waits_while_the_store_is_told_of_a_last_refusal_is_discarded_and_c
     ext = {"delivery": {"end": True, "discard": True, "verdicts": [refusal]}}
     gone = client.send({"channel": "/meta/disconnect", "ext": ext})
     # With its end, and not when the store has answered.
-    assert house.bayeux.hub.counters.discarded == {Reason.SESSION_ENDED: 1}
+    assert house.bayeux.state.hub.counters.discarded == {Reason.SESSION_ENDED: 1}
     house.turn()
     assert (gone.data, letters(house)) == ([], [1])
     assert house.balances()
@@ -87,9 +87,9 @@ def test_a_client_that_leaves_is_told_what_is_new_and_not_what_it_did_not_acknow
     house = House(partial(Ack, announces_batch=False))
     client = house.connected(ext={"ack": True})
     client.subscribe("/a")
-    house.bayeux.publish("/a", "old")
+    house.server.publish("/a", "old")
     assert client.connect(ext={"ack": 1}).data == ["old"]
-    house.bayeux.publish("/a", "new")
+    house.server.publish("/a", "new")
     assert client.disconnect().data == ["new"]
     assert house.balances()
 
@@ -133,7 +133,7 @@ def test_who_says_so_has_a_named_session_discarded() -> None:
     ending(house, end=True, discard=True)
     house.turn()
     assert letters(house) == []
-    assert house.bayeux.hub.counters.discarded == {Reason.SESSION_ENDED: 2}
+    assert house.bayeux.state.hub.counters.discarded == {Reason.SESSION_ENDED: 2}
     assert house.keeper.sessions == {}
     assert house.balances()
 
@@ -142,7 +142,7 @@ def test_a_session_that_is_only_left_is_not_discarded() -> None:
     house = house_of()
     error = "400:user.illegalArgument,discard:delivery_invalid"
     assert ending(house, discard=True).reply["error"] == error
-    assert [session.queue.count for session in house.bayeux.sessions] == [2]
+    assert [session.queue.count for session in house.bayeux.state.sessions] == [2]
 
 
 def test_a_message_that_is_judged_while_leaving_is_no_letter() -> None:
@@ -175,7 +175,7 @@ def test_the_connect_that_is_held_when_a_session_ends_carries_nothing() -> None:
     house = house_of()
     client = receiver(house)
     asked = client.connect(ext={"ack": client.session.queue.batch})
-    house.bayeux.publish("/a", 1)
+    house.server.publish("/a", 1)
     client.send({"channel": "/meta/disconnect", "ext": {"delivery": {"end": True}}})
     house.turn()
     assert asked.data == []
@@ -207,7 +207,7 @@ def test_a_session_without_a_name_ends_without_letters_however_it_is_said(asked:
     gone = client.send({"channel": "/meta/disconnect", "ext": {"delivery": asked}})
     assert gone.reply["successful"]
     assert letters(house) == []
-    assert house.bayeux.hub.counters.discarded == {Reason.SESSION_ENDED: 1}
+    assert house.bayeux.state.hub.counters.discarded == {Reason.SESSION_ENDED: 1}
 
 
 # By the server
@@ -218,8 +218,8 @@ def test_the_server_tells_a_waiting_client_and_ends_its_session() -> None:
     client = house.connected()
     client.subscribe("/a")
     asked = client.connect()
-    house.bayeux.publish("/a", 1)
-    house.bayeux.end_by_server(client.session)
+    house.server.publish("/a", 1)
+    house.server.end_by_server(client.session)
     assert [element["channel"] for element in asked.elements] == [
         "/a",
         "/meta/disconnect",
@@ -231,8 +231,8 @@ def test_the_server_tells_a_waiting_client_and_ends_its_session() -> None:
 def test_the_server_cannot_tell_a_client_that_does_not_wait() -> None:
     house = House()
     client = house.connected()
-    house.bayeux.end_by_server(client.session)
-    assert house.bayeux.hub.counters.discarded == {Reason.SESSION_ENDED: 1}
+    house.server.end_by_server(client.session)
+    assert house.bayeux.state.hub.counters.discarded == {Reason.SESSION_ENDED: 1}
     assert house.balances()
     reply = client.connect().reply
     assert reply["advice"]["reconnect"] == "handshake"
@@ -243,7 +243,7 @@ def test_over_a_socket_the_servers_goodbye_comes_last() -> None:
     socket = Socket()
     client = house.connected(socket=socket, browser="mine")
     client.connect()
-    house.bayeux.end_by_server(client.session)
+    house.server.end_by_server(client.session)
     assert socket.is_ended
     reply, farewell = client.hear()
     assert reply["advice"]["reconnect"] == "none"
@@ -254,9 +254,9 @@ def test_over_a_socket_the_servers_goodbye_comes_last() -> None:
 def test_ending_a_session_twice_is_ending_it_once() -> None:
     house = House()
     session = house.connected().session
-    house.bayeux.end_by_server(session)
-    house.bayeux.end_by_server(session)
-    assert house.bayeux.sessions.ended[Input.DISCONNECT.value] == 1
+    house.server.end_by_server(session)
+    house.server.end_by_server(session)
+    assert house.bayeux.state.sessions.ended[SessionInput.DISCONNECT.value] == 1
 
 
 def test_a_session_that_is_ended_after_its_connect_was_aborted_leaves_nothing_behind() -> None:
@@ -266,16 +266,16 @@ def test_a_session_that_is_ended_after_its_connect_was_aborted_leaves_nothing_be
     client.subscribe("/a")
     asked = client.connect()
     house.abort(asked)
-    house.bayeux.publish("/a", 1)
-    house.bayeux.end_by_server(session)
+    house.server.publish("/a", 1)
+    house.server.end_by_server(session)
     assert session.queue.count == 0
     assert house.balances()
 
 
 def test_a_session_that_is_ended_during_its_own_request_hears_of_it_in_the_answer() -> None:
     house = House()
-    house.bayeux.services.add(
-        "/service/leave", lambda call: house.bayeux.end_by_server(call.session)
+    house.bayeux.state.services.add(
+        "/service/leave", lambda call: house.server.end_by_server(call.session)
     )
     client = house.connected()
     answer = client.send({"channel": "/service/leave", "data": 1}, {"channel": "/a", "data": 1})
@@ -293,7 +293,9 @@ def test_a_session_that_is_ended_during_a_request_of_another_leaves_nothing_behi
     alice, bob = house.connected(), house.connected()
     victim = alice.session
     alice.subscribe("/a")
-    house.bayeux.services.add("/service/throw", lambda call: house.bayeux.end_by_server(victim))
+    house.bayeux.state.services.add(
+        "/service/throw", lambda call: house.server.end_by_server(victim)
+    )
     bob.send({"channel": "/a", "data": 1}, {"channel": "/service/throw", "data": 1})
     assert victim.queue.count == 0
     assert house.balances()
@@ -303,11 +305,11 @@ def test_a_session_hears_of_its_end_also_when_its_request_answered_another_one_b
     house = House()
     alice, bob = house.connected(), house.connected()
 
-    def throw_both(call: Call) -> None:
-        house.bayeux.end_by_server(alice.session)
-        house.bayeux.end_by_server(call.session)
+    def throw_both(call: ServiceCall) -> None:
+        house.server.end_by_server(alice.session)
+        house.server.end_by_server(call.session)
 
-    house.bayeux.services.add("/service/throw", throw_both)
+    house.bayeux.state.services.add("/service/throw", throw_both)
     asked = alice.connect()
     answer = bob.publish("/service/throw", 1)
     assert [element["channel"] for element in asked.elements] == [

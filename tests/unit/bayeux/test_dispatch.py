@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from app.bayeux.codec import RequestLimits
-from app.bayeux.errors import BayeuxError, RequestRefused
-from app.bayeux.services import Call
+from holdfast.bayeux.codec import RequestLimits
+from holdfast.bayeux.errors import ErrorReply, RequestRefused
+from holdfast.bayeux.services import ServiceCall
 from tests.unit.bayeux.harness import ABSENT, House, Json
 
 # What a message alone can be refused for, whoever sent it
@@ -248,7 +248,7 @@ def test_what_comes_along_with_a_handshake_is_refused_and_has_no_effect() -> Non
     assert [reply["id"] for reply in answer.elements] == ["2", "1", "3", "4"]
     assert [reply["successful"] for reply in answer.elements] == [True, False, False, False]
     assert {r["error"] for r in answer.elements[1:]} == {"400::handshake_batched"}
-    assert len(house.bayeux.sessions) == 2
+    assert len(house.bayeux.state.sessions) == 2
     assert bob.publish("/b").events == []
 
 
@@ -258,10 +258,10 @@ def test_what_comes_along_with_a_handshake_is_refused_and_has_no_effect() -> Non
 def test_a_service_that_fails_hurts_nobody_else(caplog: pytest.LogCaptureFixture) -> None:
     house = House()
 
-    def fail(call: Call) -> None:
+    def fail(call: ServiceCall) -> None:
         raise ZeroDivisionError("a secret")
 
-    house.bayeux.services.add("/service/broken", fail)
+    house.bayeux.state.services.add("/service/broken", fail)
     client = house.client()
     with caplog.at_level(logging.ERROR):
         answer = client.send(
@@ -278,5 +278,5 @@ def test_a_request_that_is_refused_changes_nothing() -> None:
     body = json.dumps([client.dress({"channel": "/meta/disconnect"})] * 3).encode()
     with pytest.raises(RequestRefused) as refused:
         client.send_bytes(body)
-    assert refused.value.error is BayeuxError.REQUEST_TOO_LARGE
+    assert refused.value.error is ErrorReply.REQUEST_TOO_LARGE
     assert client.publish("/a").reply["successful"]

@@ -3,11 +3,11 @@
 from functools import partial
 from typing import Any
 
-from app.bayeux.options import ChannelRule
-from app.delivery.dispatcher import Dispatcher
-from app.delivery.reactions import REFUSED_FOR_GOOD, Failure, ForMessage, ForRest, Reaction
-from extensions.ack import Ack
-from extensions.delivery import Delivery
+from holdfast.bayeux.options import ChannelRule
+from holdfast.delivery.dispatcher import Dispatcher
+from holdfast.delivery.reactions import REFUSED_FOR_GOOD, Failure, ForMessage, ForRest, Reaction
+from holdfast.extensions.ack import Ack
+from holdfast.extensions.delivery import Delivery
 from tests.unit.bayeux.harness import Client, House, Json
 
 ERROR = "user.update.error"
@@ -40,7 +40,7 @@ def receiver(house: House, channel: str = "/a/b", **terms: Any) -> Client:
 def refuse(house: House, client: Client, *numbers: int, channel: str = "/a/b") -> list[Any]:
     """Let these come and refuse the first one; what had come."""
     for number in numbers:
-        house.bayeux.publish(channel, number)
+        house.server.publish(channel, number)
     return refuse_next(house, client)
 
 
@@ -69,7 +69,7 @@ def letters(house: House) -> list[Any]:
 def test_who_is_plugged_in_decides_before_the_table_does() -> None:
     house = house_of()
     again = Reaction(ForMessage.STAYS, ForRest.STAYS, counts_redelivered=True, pause_s=0.5)
-    house.bayeux.error_handlers.add("/a/b", Handler(again))
+    house.bayeux.state.error_handlers.add("/a/b", Handler(again))
     client = receiver(house)
     refuse(house, client, 1)
     event = client.connect(advice={"timeout": 0}).events[0]
@@ -79,7 +79,7 @@ def test_who_is_plugged_in_decides_before_the_table_does() -> None:
 
 def test_it_is_told_what_was_said_of_which_message() -> None:
     house, handler = house_of(), Handler()
-    house.bayeux.error_handlers.add("/**", handler)
+    house.bayeux.state.error_handlers.add("/**", handler)
     refuse(house, receiver(house), 1)
     [failure] = handler.asked
     assert (failure.code.text, failure.text, failure.channel) == (ERROR, "no", "/a/b")
@@ -88,9 +88,9 @@ def test_it_is_told_what_was_said_of_which_message() -> None:
 
 def test_it_is_told_of_a_message_on_which_nothing_was_said_in_time() -> None:
     house, handler = house_of(), Handler()
-    house.bayeux.error_handlers.add("/a/*", handler)
+    house.bayeux.state.error_handlers.add("/a/*", handler)
     client = receiver(house, responseTimeout=1000, retries=1)
-    house.bayeux.publish("/a/b", 1)
+    house.server.publish("/a/b", 1)
     client.connect(advice={"timeout": 0})
     house.advance(1.5)
     [failure] = handler.asked
@@ -102,7 +102,7 @@ def test_the_most_exact_pattern_is_asked_first_and_one_opinion_is_enough() -> No
     house = house_of()
     exact, wide, wider = Handler(), Handler(REFUSED_FOR_GOOD), Handler()
     for pattern, handler in (("/**", wider), ("/a/*", wide), ("/a/b", exact)):
-        house.bayeux.error_handlers.add(pattern, handler)
+        house.bayeux.state.error_handlers.add(pattern, handler)
     client = receiver(house)
     refuse(house, client, 1, 2)
     assert (len(exact.asked), len(wide.asked), len(wider.asked)) == (1, 1, 0)
@@ -111,7 +111,7 @@ def test_the_most_exact_pattern_is_asked_first_and_one_opinion_is_enough() -> No
 
 def test_channels_of_no_pattern_are_left_to_the_table() -> None:
     house, handler = house_of(), Handler(REFUSED_FOR_GOOD)
-    house.bayeux.error_handlers.add("/other/**", handler)
+    house.bayeux.state.error_handlers.add("/other/**", handler)
     client = receiver(house)
     refuse(house, client, 1, 2)
     assert (handler.asked, letters(house)) == ([], [1])
@@ -119,7 +119,7 @@ def test_channels_of_no_pattern_are_left_to_the_table() -> None:
 
 def test_a_handler_without_an_opinion_leaves_it_to_the_attempts_of_the_channel() -> None:
     house = house_of(channels={"/a/**": THREE_TIMES})
-    house.bayeux.error_handlers.add("/a/**", Handler())
+    house.bayeux.state.error_handlers.add("/a/**", Handler())
     client = receiver(house)
     refuse(house, client, 1)
     assert letters(house) == []
@@ -139,7 +139,7 @@ def test_after_the_last_attempt_the_choice_of_the_session_holds() -> None:
     assert letters(house) == []
     refuse_next(house, client)
     assert letters(house) == [1, 2]
-    house.bayeux.publish("/a/b", 3)
+    house.server.publish("/a/b", 3)
     assert client.connect(advice={"timeout": 0}).data == []
     assert letters(house) == [1, 2, 3]
 
@@ -148,7 +148,7 @@ def test_sessions_of_one_channel_have_each_their_own_choice() -> None:
     house = house_of(channels={"/a/**": THREE_TIMES})
     dying, lasting = receiver(house, onUserException="dead"), receiver(house)
     for number in (1, 2):
-        house.bayeux.publish("/a/b", number)
+        house.server.publish("/a/b", number)
     for client in (dying, lasting) * 3:
         refuse_next(house, client)
     assert letters(house) == [1, 2, 1]

@@ -2,38 +2,38 @@
 
 from collections import Counter
 
-from app.bayeux.errors import BayeuxError, Refused, RequestRefused
+from holdfast.bayeux.errors import ErrorReply, Refused, RequestRefused
 
 
 def test_every_error_has_a_text_of_its_own() -> None:
-    texts = Counter(error.wire() for error in BayeuxError)
+    texts = Counter(error.wire() for error in ErrorReply)
     assert [text for text, times in texts.items() if times > 1] == []
-    names = Counter(error.value[1] for error in BayeuxError)
+    names = Counter(error.value[1] for error in ErrorReply)
     assert [name for name, times in names.items() if times > 1] == []
 
 
 def test_every_row_is_named_as_its_text_and_has_a_code_of_three_digits() -> None:
-    for error in BayeuxError:
+    for error in ErrorReply:
         assert error.name == error.value[1].upper()
         assert 400 <= error.code <= 599
 
 
 def test_the_wire_form_has_code_arguments_and_text() -> None:
-    assert BayeuxError.SESSION_UNKNOWN.wire() == "402::session_unknown"
-    assert BayeuxError.PUBLISH_DENIED.wire("because") == "403:because:publish_denied"
-    assert BayeuxError.MESSAGE_TOO_LARGE.wire("1", "2") == "413:1,2:message_too_large"
+    assert ErrorReply.SESSION_UNKNOWN.wire() == "402::session_unknown"
+    assert ErrorReply.PUBLISH_DENIED.wire("because") == "403:because:publish_denied"
+    assert ErrorReply.MESSAGE_TOO_LARGE.wire("1", "2") == "413:1,2:message_too_large"
 
 
 def test_a_refusal_makes_the_reply_say_what_was_refused() -> None:
     reply = {"channel": "/a", "successful": True}
-    Refused(BayeuxError.DATA_MISSING).fill(reply)
+    Refused(ErrorReply.DATA_MISSING).fill(reply)
     assert reply == {"channel": "/a", "successful": False, "error": "400::data_missing"}
 
 
 def test_a_refusal_may_bring_advice_and_ext_beside_what_the_reply_has() -> None:
     reply = {"ext": {"a": 1, "b": 1}}
     advice = {"reconnect": "none"}
-    Refused(BayeuxError.CREATE_DENIED, "why", advice=advice, ext={"b": 2}).fill(reply)
+    Refused(ErrorReply.CREATE_DENIED, "why", advice=advice, ext={"b": 2}).fill(reply)
     assert reply == {
         "successful": False,
         "error": "403:why:create_denied",
@@ -43,6 +43,6 @@ def test_a_refusal_may_bring_advice_and_ext_beside_what_the_reply_has() -> None:
 
 
 def test_a_refused_request_is_known_by_its_error() -> None:
-    refused = RequestRefused(BayeuxError.REQUEST_TOO_LARGE)
+    refused = RequestRefused(ErrorReply.REQUEST_TOO_LARGE)
     assert refused.error.code == 413
     assert str(refused) == "413::request_too_large"

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from app.bayeux.extension import ServerExtension, SessionExtension
-from app.bayeux.sessions import Session
-from app.delivery.counters import Reason
-from extensions.ack import Ack
+from holdfast.bayeux.extension import ServerExtension, SessionExtension
+from holdfast.bayeux.sessions import Session
+from holdfast.delivery.counters import Reason
+from holdfast.extensions.ack import Ack
 from tests.unit.bayeux.harness import Client, House, Json, Socket, Wire
 
 
@@ -17,7 +17,7 @@ def lifetime(house: House) -> float:
     """How long the only session still lives; it is looked at ten times a second."""
     for tenth in range(1, 1000):
         house.advance(0.1)
-        if len(house.bayeux.sessions) == 0:
+        if len(house.bayeux.state.sessions) == 0:
             return tenth / 10
     raise AssertionError("it does not expire")
 
@@ -136,9 +136,9 @@ def test_what_an_unwritten_answer_would_have_carried_waits_for_the_next_connect(
     client.subscribe("/a")
     asked = client.connect()
     asked.wire.is_cut = True
-    house.bayeux.publish("/a", 1)
+    house.server.publish("/a", 1)
     house.turn()
-    house.bayeux.publish("/a", 2)
+    house.server.publish("/a", 2)
     assert client.connect().data == [1, 2]
 
 
@@ -181,12 +181,12 @@ def test_the_time_begins_when_the_last_byte_of_an_answer_has_left(seconds: float
     house = House(interval_s=1.0, max_interval_s=5.0)
     client = house.client()
     client.subscribe("/a")
-    house.bayeux.publish("/a", "long")
+    house.server.publish("/a", "long")
     wire = Wire()
     wire.is_full = True
     assert client.connect(wire=wire).data == ["long"]
     house.advance(seconds)
-    assert len(house.bayeux.sessions) == 1
+    assert len(house.bayeux.state.sessions) == 1
     wire.is_full = False
     assert lifetime(house) == pytest.approx(6.1, abs=0.15)
 
@@ -195,15 +195,15 @@ def test_an_answer_that_is_on_its_way_does_not_disturb_the_next_connect() -> Non
     house = House(timeout_s=20.0, max_interval_s=5.0)
     client = house.client(socket=Socket(), browser="mine")
     client.subscribe("/a")
-    house.bayeux.publish("/a", "long")
+    house.server.publish("/a", "long")
     assert client.socket is not None
     client.socket.is_full = True
     client.connect()
     client.connect()
     house.advance(19.9)
-    assert client.session.held is not None
+    assert client.session.held_connect is not None
     house.advance(0.2)
-    assert client.session.held is None
+    assert client.session.held_connect is None
     client.socket.is_full = False
     assert lifetime(house) == pytest.approx(5.1, abs=0.15)
 
@@ -216,15 +216,15 @@ def test_what_was_queued_is_discarded_or_dead_as_was_agreed() -> None:
     plain, acked = house.connected(), house.connected(ext={"ack": True})
     plain.subscribe("/a", "/**")
     acked.subscribe("/a")
-    house.bayeux.publish("/a", 1)
+    house.server.publish("/a", 1)
     acked.connect(ext={"ack": 1})
-    house.bayeux.publish("/a", 2)
+    house.server.publish("/a", 2)
     assert house.balances()
     house.advance(6.0)
-    assert house.bayeux.hub.counters.discarded == {Reason.SESSION_EXPIRED: 2}
+    assert house.bayeux.state.hub.counters.discarded == {Reason.SESSION_EXPIRED: 2}
     assert [letter.code for letter in house.keeper.letters] == ["communication.noConnection"] * 2
     assert house.balances()
-    assert len(house.bayeux.hub.routes) == 0
+    assert len(house.bayeux.state.hub.routes) == 0
 
 
 def test_a_session_that_was_ended_in_the_moment_of_its_own_time_is_passed_over() -> None:
@@ -237,7 +237,7 @@ def test_a_session_that_was_ended_in_the_moment_of_its_own_time_is_passed_over()
             others = [victim for victim in victims if victim is not session]
             victims.clear()
             for victim in others:
-                house.bayeux.end_by_server(victim)
+                house.server.end_by_server(victim)
 
     class Server(ServerExtension):
         def negotiate(
@@ -252,5 +252,5 @@ def test_a_session_that_was_ended_in_the_moment_of_its_own_time_is_passed_over()
     victims += [client.session for client in clients]
     house.advance(5.1)
     assert not any(each.is_held for each in asked)
-    assert len(house.bayeux.sessions) == 1
+    assert len(house.bayeux.state.sessions) == 1
     assert house.balances()

@@ -6,9 +6,9 @@ from typing import Any, ClassVar
 
 import pytest
 
-from app.bayeux.errors import BayeuxError, Refused
-from app.bayeux.extension import ServerExtension, SessionExtension
-from app.bayeux.sessions import Session
+from holdfast.bayeux.errors import ErrorReply, Refused
+from holdfast.bayeux.extension import ServerExtension, SessionExtension
+from holdfast.bayeux.sessions import Session
 from tests.unit.bayeux.harness import Client, House, Json
 
 
@@ -102,7 +102,7 @@ def test_an_overtaken_connects_reply_is_not_seen() -> None:
 
 def test_hooks_may_be_left_out() -> None:
     house, client = extended(SessionExtension())
-    house.bayeux.extend(ServerExtension())
+    house.bayeux.state.installed.extend(ServerExtension())
     assert client.publish("/x", 1).reply["successful"]
     assert house.client().publish("/x", 1).reply["successful"]
 
@@ -140,13 +140,13 @@ def test_who_has_many_messages_dropped_leaves_few_lines_in_the_log(
     caplog.set_level(logging.INFO)
     for _ in range(30):
         client.publish("/x", 1)
-    house.bayeux.notices.end_window()
+    house.bayeux.state.notices.end_window()
     line = f"a message of session {client.session.key} was dropped by Drops"
     assert caplog.messages == [line, f"{line}, 29 more"]
 
 
 def test_a_message_that_is_refused_is_refused_in_the_words_of_the_extension() -> None:
-    _, client = extended(Drops(Refused(BayeuxError.PUBLISH_DENIED, "closed", ext={"until": 9})))
+    _, client = extended(Drops(Refused(ErrorReply.PUBLISH_DENIED, "closed", ext={"until": 9})))
     reply = client.publish("/x", 1).reply
     assert reply["error"] == "403:closed:publish_denied"
     assert reply["ext"] == {"until": 9}
@@ -161,7 +161,7 @@ def test_an_extension_that_fails_refuses_the_message(caplog: pytest.LogCaptureFi
     assert "secret" not in str(reply)
     assert "ZeroDivisionError" in caplog.text
     assert client.session.subscriptions == set()
-    assert house.bayeux.hub.counters.published == 0
+    assert house.bayeux.state.hub.counters.published == 0
 
 
 def test_an_optional_extension_that_fails_lets_the_message_pass(
@@ -184,7 +184,7 @@ def test_a_reply_is_owed_even_if_an_extension_fails_over_it() -> None:
 def test_a_session_that_an_extension_ends_gets_no_further() -> None:
     class Ends(SessionExtension):
         def incoming(self, session: Session, message: Json, now: float) -> bool:
-            house.bayeux.end_by_server(session)
+            house.server.end_by_server(session)
             return True
 
     house = House(Server(Ends()))
@@ -204,17 +204,17 @@ def test_what_an_extension_delivers_while_a_reply_is_written_travels_with_it_onc
             self, session: Session, reply: Json, asked: Mapping[str, Any], now: float
         ) -> None:
             if reply["channel"] == "/meta/connect":
-                house.bayeux.deliver_event(session, {"channel": "/news", "data": "extra"})
+                house.server.deliver_event(session, {"channel": "/news", "data": "extra"})
 
     house = House(Server(Announces()))
     client = house.client()
     client.subscribe("/x")
-    house.bayeux.publish("/x", "first")
+    house.server.publish("/x", "first")
     assert client.connect().data == ["first", "extra"]
     assert house.balances()
     house.turn()
     asked = client.connect()
-    house.bayeux.publish("/x", "second")
+    house.server.publish("/x", "second")
     house.turn()
     assert asked.data == ["second", "extra"]
     assert house.balances()
@@ -232,19 +232,19 @@ def test_events_are_completed_once_for_all_their_receivers() -> None:
     alice, bob = house.client(), house.client()
     for client in (alice, bob):
         client.subscribe("/x")
-    house.bayeux.publish("/x", 1)
+    house.server.publish("/x", 1)
     for client in (alice, bob):
         assert client.publish("/y").events == [{"channel": "/x", "data": 1, "stamp": 1}]
 
 
 def test_events_for_one_session_are_completed_too() -> None:
     house = House(Stamps())
-    house.bayeux.services.add("/service/echo", lambda call: call.answer(call.data))
+    house.bayeux.state.services.add("/service/echo", lambda call: call.answer(call.data))
     client = house.client()
     assert client.publish("/service/echo", 1).elements[0]["stamp"] == 1
     asked = house.connected()
     held = asked.connect()
-    house.bayeux.end_by_server(asked.session)
+    house.server.end_by_server(asked.session)
     assert held.elements[0]["stamp"] == 1
 
 

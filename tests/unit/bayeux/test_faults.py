@@ -7,15 +7,14 @@ from typing import Any
 
 import pytest
 
-from app.bayeux.codec import Json
-from app.bayeux.exchange import Exchange
-from app.bayeux.extension import ServerExtension, SessionExtension
-from app.bayeux.options import ChannelRule
-from app.bayeux.rights import Vote
-from app.bayeux.sessions import Session
-from app.delivery.messages import Event
-from app.delivery.queue import QueueLimits
-from extensions.ack import Ack
+from holdfast.bayeux.codec import Json
+from holdfast.bayeux.extension import ServerExtension, SessionExtension
+from holdfast.bayeux.options import ChannelRule
+from holdfast.bayeux.rights import Vote
+from holdfast.bayeux.sessions import Exchange, Session
+from holdfast.delivery.messages import Event
+from holdfast.delivery.queue import QueueLimits
+from holdfast.extensions.ack import Ack
 from tests.unit.bayeux.harness import House, Socket, Wire
 
 
@@ -41,7 +40,7 @@ def test_a_reply_that_is_no_json_is_replaced(caplog: pytest.LogCaptureFixture) -
     assert asked.reply["error"] == "500::server_fault"
     assert asked.reply["channel"] == "/a"
     assert odd.connect().reply["error"] == "500::server_fault"
-    assert "cannot be written" in caplog.text
+    assert "could not be encoded" in caplog.text
 
 
 def test_a_reply_that_is_no_json_stops_no_other_clocks() -> None:
@@ -51,7 +50,7 @@ def test_a_reply_that_is_no_json_stops_no_other_clocks() -> None:
     house.advance(6.0)
     assert not any(asked.is_held for asked in held)
     house.advance(11.0)
-    assert len(house.bayeux.sessions) == 0
+    assert len(house.bayeux.state.sessions) == 0
 
 
 class BrokenWire(Wire):
@@ -72,7 +71,7 @@ def test_a_connection_that_fails_leaves_the_others_alone(
     people[1].connect(wire=BrokenWire())
     held = [people[0].connect(), people[2].connect()]
     if moment == "end of a turn":
-        house.bayeux.publish("/a", 1)
+        house.server.publish("/a", 1)
         house.turn()
     elif moment == "tick":
         house.advance(5.1)
@@ -82,7 +81,7 @@ def test_a_connection_that_fails_leaves_the_others_alone(
     assert "could not be served" in caplog.text
     house.advance(20.0)
     assert house.balances()
-    assert len(house.bayeux.sessions) == 0
+    assert len(house.bayeux.state.sessions) == 0
 
 
 class Faulty(ServerExtension):
@@ -97,7 +96,7 @@ def test_a_hook_that_fails_at_the_goodbye_leaves_the_session_as_it_was() -> None
     alice = house.connected(socket=socket, browser="mine")
     asked = alice.connect()
     with pytest.raises(RuntimeError):
-        house.bayeux.end_by_server(alice.session)
+        house.server.end_by_server(alice.session)
     assert asked.is_held
     assert not alice.session.is_gone
 
@@ -128,7 +127,7 @@ def test_a_single_message_can_be_lazy() -> None:
     alice = house.connected()
     alice.subscribe("/a")
     asked = alice.connect()
-    house.bayeux.publish("/a", "later", lazy_s=2.0)
+    house.server.publish("/a", "later", lazy_s=2.0)
     house.turn()
     assert asked.is_held
     house.advance(2.5)
@@ -162,13 +161,13 @@ def test_a_misspelt_pattern_is_no_protection_and_says_so(pattern: str) -> None:
     bayeux = House().bayeux
     if pattern == "/secret/**/":
         # A slash at the end is only another way to write it.
-        bayeux.rights.add(pattern, lambda *_: Vote.IGNORE)
-        assert not bayeux.rights.are_open
+        bayeux.state.rights.add(pattern, lambda *_: Vote.IGNORE)
+        assert not bayeux.state.rights.are_open
         return
     with pytest.raises(ValueError):
-        bayeux.rights.add(pattern, lambda *_: Vote.IGNORE)
+        bayeux.state.rights.add(pattern, lambda *_: Vote.IGNORE)
     with pytest.raises(ValueError):
-        bayeux.services.add(pattern, lambda _: None)
+        bayeux.state.services.add(pattern, lambda _: None)
 
 
 class Denies(ServerExtension):
@@ -195,9 +194,30 @@ def test_a_full_queue_is_logged_once_until_it_is_empty(caplog: pytest.LogCapture
     assert caplog.text.count("is full") == 1
     assert alice.connect().data == [0]
     for number in range(3):
-        house.bayeux.deliver_event(alice.session, {"channel": "/a", "data": number})
+        house.server.deliver_event(alice.session, {"channel": "/a", "data": number})
     assert caplog.text.count("is full") == 1
     # That it was full once more is told with all that happened meanwhile.
-    house.bayeux.notices.end_window()
+    house.bayeux.state.notices.end_window()
     assert caplog.messages[-1].endswith("is full: resource.overflow.queue.entries, 1 more")
+    assert house.balances()
+
+
+def test_a_fault_in_the_middle_of_a_request_leaves_nothing_of_the_request_behind() -> None:
+    faults = iter([RuntimeError("the clock is broken")])
+
+    def is_turn_over() -> bool:
+        for fault in faults:
+            raise fault
+        return False
+
+    house = House(is_turn_over=is_turn_over)
+    client = house.connected()
+    client.subscribe("/a")
+    session = client.session
+    house.server.publish("/a", 1)
+    with pytest.raises(RuntimeError, match="broken"):
+        client.send({"channel": "/meta/connect"}, {"channel": "/meta/connect"})
+    house.server.end_by_server(session)
+    # Nobody is answered any more with whom it could travel.
+    assert session.queue.count == 0
     assert house.balances()

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from app.bayeux.rights import Denial, SecurityPolicy
-from app.bayeux.sessions import Session
+from holdfast.bayeux.rights import Denial, SecurityPolicy
+from holdfast.bayeux.sessions import Session
 from tests.unit.bayeux.harness import ABSENT, House, Json, Socket
 from tests.unit.bayeux.newcomers import assert_turned_away, greeting, sessions
 
@@ -116,7 +116,7 @@ def test_only_sessions_that_came_into_being_are_counted_as_created() -> None:
     house.guest().handshake(supportedConnectionTypes=[])
     house.guest().handshake()
     house.guest().handshake()
-    assert house.bayeux.sessions.created == 1
+    assert house.bayeux.state.sessions.created == 1
 
 
 # Messages that come with the reply
@@ -156,7 +156,7 @@ class Bouncer(SecurityPolicy):
 
 def guarded(**denial: Any) -> House:
     house = House()
-    house.bayeux.rights.policy = Bouncer(Denial(**denial))
+    house.bayeux.state.rights.policy = Bouncer(Denial(**denial))
     return house
 
 
@@ -200,8 +200,8 @@ def test_a_socket_that_handshakes_again_serves_the_new_session() -> None:
     client = house.connected(socket=socket, browser="mine")
     first = client.session
     client.connect()
-    assert first.held is not None
+    assert first.held_connect is not None
     client.handshake()
     assert socket.session is client.session is not first
-    assert first.held is None
+    assert first.held_connect is None
     assert first.pipe is None

@@ -1,7 +1,7 @@
 """What dead letters remember of clients that come, fail, die and come again, over restarts too."""
 
-from app.bayeux.options import ChannelRule
-from app.delivery.dead_letters import DeadLetter
+from holdfast.bayeux.options import ChannelRule
+from holdfast.delivery.dead_letters import DeadLetter
 from tests.unit.bayeux.harness import Client
 from tests.unit.bayeux.second_lives import (
     KeptHouse,

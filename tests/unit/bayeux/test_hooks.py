@@ -6,37 +6,38 @@ from typing import Any
 
 import pytest
 
-from app.bayeux.extension import ServerExtension, SessionExtension
-from app.bayeux.rights import Operation, SecurityPolicy, Vote
-from app.bayeux.server import Bayeux
-from app.bayeux.services import Call
-from app.bayeux.sessions import Session
+from holdfast.bayeux.extension import ServerExtension, SessionExtension
+from holdfast.bayeux.operation import Operation
+from holdfast.bayeux.rights import SecurityPolicy, Vote
+from holdfast.bayeux.server import Bayeux
+from holdfast.bayeux.services import ServiceCall
+from holdfast.bayeux.sessions import Session
 from tests.unit.bayeux.harness import House, Json
 
 FAULT = "500::server_fault"
 
 
-async def answers_later(call: Call) -> None:
+async def answers_later(call: ServiceCall) -> None:
     call.answer(1)
 
 
-async def answers_bit_by_bit(call: Call) -> AsyncIterator[int]:
+async def answers_bit_by_bit(call: ServiceCall) -> AsyncIterator[int]:
     yield 1
 
 
-def pauses(call: Call) -> Iterator[int]:
+def pauses(call: ServiceCall) -> Iterator[int]:
     yield 1
 
 
-async def answers_twice(number: int, call: Call) -> None:
+async def answers_twice(number: int, call: ServiceCall) -> None:
     call.answer(number)
 
 
 class AwaitedService:
-    async def __call__(self, call: Call) -> None:
+    async def __call__(self, call: ServiceCall) -> None:
         call.answer(1)
 
-    async def serve(self, call: Call) -> None:
+    async def serve(self, call: ServiceCall) -> None:
         call.answer(1)
 
 
@@ -54,15 +55,15 @@ SERVICES = [
 def test_a_service_that_would_have_to_be_awaited_is_refused(service: Any) -> None:
     bayeux = House().bayeux
     with pytest.raises(TypeError, match="the service of /service/a must be a plain function"):
-        bayeux.services.add("/service/a", service)
-    assert bayeux.services.find(bayeux.channels.named("/service/a")) is None
+        bayeux.state.services.add("/service/a", service)
+    assert bayeux.state.services.find(bayeux.state.channels.named("/service/a")) is None
 
 
 def test_an_authorizer_that_would_have_to_be_awaited_is_refused() -> None:
     async def grants(*_: object) -> Vote:
         return Vote.GRANT
 
-    rights = House().bayeux.rights
+    rights = House().bayeux.state.rights
     with pytest.raises(TypeError, match=r"the authorizer of /a/\*\* must be a plain function"):
         rights.add("/a/**", grants)  # type: ignore[arg-type]
     assert rights.are_open
@@ -75,7 +76,7 @@ def test_a_policy_that_would_have_to_be_awaited_is_refused(hook: str) -> None:
     async def allows(*_: object) -> None:
         return None
 
-    rights = House().bayeux.rights
+    rights = House().bayeux.state.rights
     policy = type("Policy", (SecurityPolicy,), {hook: allows})()
     with pytest.raises(TypeError, match=rf"Policy\.{hook} must be a plain function"):
         rights.policy = policy
@@ -88,7 +89,7 @@ def test_an_error_handler_that_would_have_to_be_awaited_is_refused() -> None:
             return None
 
     with pytest.raises(TypeError, match=r"Sleepy\.react must be a plain function"):
-        House().bayeux.error_handlers.add("/a", Sleepy())  # type: ignore[arg-type]
+        House().bayeux.state.error_handlers.add("/a", Sleepy())  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("hook", ["resume", "event"])
@@ -99,8 +100,8 @@ def test_an_extension_that_would_have_to_be_awaited_is_refused(hook: str) -> Non
     bayeux = House().bayeux
     extension = type("Slow", (ServerExtension,), {hook: waits})()
     with pytest.raises(TypeError, match=rf"Slow\.{hook} must be a plain function"):
-        bayeux.extend(extension)
-    assert bayeux.extensions == ()
+        bayeux.state.installed.extend(extension)
+    assert bayeux.state.installed.all == ()
 
 
 # What only shows when it is called
@@ -116,7 +117,7 @@ def test_a_service_that_returns_what_nobody_awaits_has_failed(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     house = House()
-    house.bayeux.services.add("/service/a", lambda _: coroutine())  # type: ignore[arg-type]
+    house.bayeux.state.services.add("/service/a", lambda _: coroutine())  # type: ignore[arg-type]
     assert house.client().publish("/service/a", 1).reply["error"] == FAULT
     assert "the service of /service/a" in caplog.text
 
@@ -125,7 +126,7 @@ def test_a_service_that_returns_what_nobody_awaits_has_failed(
 @pytest.mark.parametrize("wish", ["/secret/a", "/**"])
 def test_what_is_no_vote_of_an_authorizer_grants_nothing(told: Any, wish: str) -> None:
     house = House()
-    house.bayeux.rights.add("/secret/*", lambda *_: told)
+    house.bayeux.state.rights.add("/secret/*", lambda *_: told)
     client = house.client()
     assert client.subscribe(wish).reply["error"] == FAULT
     assert client.session.subscriptions == set()
@@ -133,7 +134,7 @@ def test_what_is_no_vote_of_an_authorizer_grants_nothing(told: Any, wish: str) -
 
 def test_an_authorizer_that_returns_what_nobody_awaits_grants_nothing() -> None:
     house = House()
-    house.bayeux.rights.add("/secret/*", lambda *_: coroutine())  # type: ignore[arg-type]
+    house.bayeux.state.rights.add("/secret/*", lambda *_: coroutine())  # type: ignore[arg-type]
     assert house.client().subscribe("/**").reply["error"] == FAULT
 
 
@@ -156,7 +157,7 @@ def test_only_who_says_true_lets_a_message_pass(
     client = house.client()
     assert client.publish("/a", 1).reply["error"] == FAULT
     assert "incoming hook of Tells failed" in caplog.text
-    assert house.bayeux.hub.counters.published == 0
+    assert house.bayeux.state.hub.counters.published == 0
 
 
 def test_a_hook_for_replies_that_nobody_awaits_is_told_in_the_log(
@@ -180,15 +181,15 @@ def breaks(*_: Any, **__: Any) -> Any:
 
 
 def with_authorizer(bayeux: Bayeux) -> None:
-    bayeux.rights.add("/a", breaks)
+    bayeux.state.rights.add("/a", breaks)
 
 
 def with_policy(bayeux: Bayeux) -> None:
-    bayeux.rights.policy = type("Policy", (SecurityPolicy,), {"can_publish": breaks})()
+    bayeux.state.rights.policy = type("Policy", (SecurityPolicy,), {"can_publish": breaks})()
 
 
 def with_service(bayeux: Bayeux) -> None:
-    bayeux.services.add("/service/a", breaks)
+    bayeux.state.services.add("/service/a", breaks)
 
 
 @pytest.mark.parametrize(
@@ -208,7 +209,9 @@ def test_a_fault_of_what_was_plugged_in_is_told_as_one(
 
 def test_a_policy_that_fails_at_a_handshake_lets_nobody_in_and_tells_all_to_come_back() -> None:
     house = House()
-    house.bayeux.rights.policy = type("Policy", (SecurityPolicy,), {"can_handshake": breaks})()
+    house.bayeux.state.rights.policy = type(
+        "Policy", (SecurityPolicy,), {"can_handshake": breaks}
+    )()
     reply = house.guest().handshake().reply
     assert reply["error"] == FAULT
     assert reply["advice"]["reconnect"] == "handshake"
@@ -223,7 +226,7 @@ def test_an_authorizer_that_fails_over_one_of_several_channels_subscribes_to_non
             raise ZeroDivisionError
         return Vote.GRANT
 
-    house.bayeux.rights.add("/x/*", fails_over_b)
+    house.bayeux.state.rights.add("/x/*", fails_over_b)
     client = house.client()
     assert client.subscribe("/x/a", "/x/b").reply["error"] == FAULT
     assert client.session.subscriptions == set()

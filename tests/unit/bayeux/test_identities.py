@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 from orjson import dumps, loads
 
-from app.bayeux.dispatch import receive
-from app.bayeux.errors import RequestRefused
-from app.bayeux.exchange import ConnectionType, Exchange, Source
-from app.delivery.session_record import SessionRecord
+from holdfast.bayeux.dispatch import receive
+from holdfast.bayeux.errors import RequestRefused
+from holdfast.bayeux.sessions import Exchange
+from holdfast.bayeux.transports import ConnectionType, Source
+from holdfast.delivery.session_record import SessionRecord
 from tests.unit.bayeux.harness import Asked, Client, House, Socket, Wire
 from tests.unit.bayeux.second_lives import KeptHouse, take
 
@@ -24,7 +25,7 @@ def is_let_in(answer: Asked) -> bool:
 
 def on_new_socket(house: House, client_id: str | None = None) -> Client:
     """A program whose upgrade brought no cookie; the socket is given an identity."""
-    browser = house.bayeux.new_id()
+    browser = house.bayeux.state.new_id()
     house.bayeux.identities.welcome(browser, house.now)
     program = house.guest(browser=browser, socket=Socket(), is_cookieless=True)
     program.client_id = client_id
@@ -62,7 +63,7 @@ def test_a_program_goes_on_over_one_new_socket_after_the_other() -> None:
     for number in range(3):
         assert client.socket is not None
         house.close(client.socket)
-        house.bayeux.publish("/a", number)
+        house.server.publish("/a", number)
         house.turn()
         client = on_new_socket(house, client.client_id)
         client.connect()
@@ -76,7 +77,7 @@ def test_its_new_socket_may_come_while_the_old_one_seems_to_live() -> None:
     old.connect()
     new = on_new_socket(house, old.client_id)
     new.connect()
-    house.bayeux.publish("/a", 1)
+    house.server.publish("/a", 1)
     house.turn()
     assert [element.get("data") for element in new.hear()] == [1]
 
@@ -296,7 +297,7 @@ def test_where_nobody_knows_the_page_there_is_no_handshake() -> None:
     for messages in ([HANDSHAKE], [HANDSHAKE, publish], [publish, HANDSHAKE]):
         with pytest.raises(RequestRefused, match="origin_denied"):
             asked_by_script(client, *messages, source=Source.UNKNOWN)
-    assert list(house.bayeux.sessions) == [client.session]
+    assert list(house.bayeux.state.sessions) == [client.session]
 
 
 def test_where_nobody_knows_the_page_only_what_a_known_one_began_goes_on() -> None:
@@ -326,5 +327,5 @@ def test_after_a_restart_a_page_is_known_by_its_session_still() -> None:
     client.subscribe("/a")
     before.turn()
     house = before.reborn()
-    (session,) = house.bayeux.sessions
+    (session,) = house.bayeux.state.sessions
     assert session.is_of_page

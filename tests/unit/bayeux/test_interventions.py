@@ -4,8 +4,8 @@ import logging
 
 import pytest
 
-from app.bayeux.grammar import CommandRefused
-from app.delivery.counters import Reason
+from holdfast.bayeux.grammar import CommandRefused
+from holdfast.delivery.counters import Reason
 from tests.unit.bayeux.desk import (
     ask,
     connect,
@@ -33,7 +33,7 @@ def test_holding_back_lasts_until_somebody_resumes() -> None:
 def test_who_held_a_session_back_first_stays_on_record() -> None:
     house = house_of()
     client = receiver(house)
-    house.bayeux.hold_back(client.session, "disk full", "ann")
+    house.bayeux.life.hold_back(client.session, "disk full", "ann", house.now)
     ask(house, "client/joe/1/?dispatcherActive=false")
     assert client.session.dispatcher is not None
     assert client.session.dispatcher.hold_record is not None
@@ -58,7 +58,7 @@ def test_a_killed_session_leaves_dead_letters_and_its_client_is_told() -> None:
     publish(house, 1)
     ask(house, "client/joe/1/?killSession")
     assert letters(house) == [1]
-    reason = "The receiver was given up: its session was ended by operator"
+    reason = "Delivery to the receiver has ended: its session was ended by operator"
     assert house.keeper.letters[0].reason == reason
     assert "joe/1" not in house.keeper.sessions
     assert client.connect().reply["error"].startswith("402")
@@ -68,11 +68,11 @@ def test_a_killed_session_leaves_dead_letters_and_its_client_is_told() -> None:
 def test_answers_of_services_are_no_dead_letters() -> None:
     house = house_of()
     client = receiver(house)
-    house.bayeux.deliver_event(client.session, {"channel": "/service/echo", "data": "hello"})
+    house.server.deliver_event(client.session, {"channel": "/service/echo", "data": "hello"})
     publish(house, 1)
     ask(house, "client/joe/1/?killSession")
     assert letters(house) == [1]
-    assert house.bayeux.hub.counters.discarded[Reason.NO_LETTER] == 1
+    assert house.bayeux.state.hub.counters.discarded[Reason.NO_LETTER] == 1
     assert house.balances()
 
 
@@ -97,10 +97,10 @@ def test_the_first_entries_can_be_removed_wherever_they_stand(count: int, left: 
     connect(client)
     queue = client.session.queue
     queue.give_back(since=2)
-    assert (len(queue.handed), len(queue.returned), len(queue.waiting)) == (1, 1, 2)
+    assert (len(queue.in_flight()), len(queue.returned), len(queue.waiting)) == (1, 1, 2)
     removed = value_of(house, f"client/joe/1/?removeFromCallbackQueue={count}")
     assert int(removed) == 4 - len(left)
-    messages = [entry.message for entry in [*queue.handed.values(), *queue.returned.values()]]
+    messages = [entry.message for entry in [*queue.in_flight().values(), *queue.returned.values()]]
     messages += queue.waiting
     assert queue.count == len(messages) == len(left)
     assert queue.size == sum(len(message.wire) for message in messages)
@@ -141,9 +141,9 @@ def test_a_timeout_can_be_changed_and_holds_from_now_on() -> None:
     house.advance(1.0)
     ask(house, "client/joe/1/?refreshSession")
     house.advance(1.5)
-    assert len(house.bayeux.sessions) == 1
+    assert len(house.bayeux.state.sessions) == 1
     house.advance(1.0)
-    assert len(house.bayeux.sessions) == 0
+    assert len(house.bayeux.state.sessions) == 0
 
 
 @pytest.mark.parametrize("timeout", ["999999999999999"])
@@ -169,7 +169,7 @@ def test_an_operator_subscribes_for_a_session_and_takes_subscriptions_away() -> 
     client = receiver(house)
     ask(house, "client/joe/1/?subscribe=/b/**")
     assert house.keeper.sessions["joe/1"].subscriptions == ["/a", "/b/**"]
-    house.bayeux.publish("/b/c", 1)
+    house.server.publish("/b/c", 1)
     house.turn()
     assert connect(client) == [1]
     listed = ["client/joe/1 /a", "client/joe/1 /b/**"]
@@ -244,8 +244,8 @@ def test_very_many_sessions_of_a_subject_end_in_turns() -> None:
     publish(house, 1)
     is_over.append(True)
     ask(house, "client/joe/?killClient")
-    assert len(house.bayeux.sessions) == 6
+    assert len(house.bayeux.state.sessions) == 6
     house.turn()
-    assert [session.key for session in house.bayeux.sessions] == ["ann/1"]
+    assert [session.key for session in house.bayeux.state.sessions] == ["ann/1"]
     assert letters(house) == [1] * 6
     assert house.balances()

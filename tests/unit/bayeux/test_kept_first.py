@@ -2,11 +2,10 @@
 
 import pytest
 
-from app.bayeux.exchange import Exchange
-from app.bayeux.options import ChannelRule
-from app.delivery.keeper import Kept
+from holdfast.bayeux.options import ChannelRule
+from holdfast.delivery.json_text import to_json
+from holdfast.delivery.persist_outcome import PersistOutcome
 from tests.unit.bayeux.desk import house_of
-from tests.unit.bayeux.harness import Wire
 from tests.unit.bayeux.second_lives import (
     connect,
     named,
@@ -48,7 +47,7 @@ def test_what_comes_behind_on_its_channel_waits_too_whoever_it_is_from() -> None
 def test_a_publish_that_the_store_refuses_is_refused_and_never_shown() -> None:
     house = house_of()
     client = named(house)
-    house.keeper.outcome = Kept.REFUSED
+    house.keeper.outcome = PersistOutcome.REFUSED
     asked = house.connected().publish("/a", 1)
     house.turn()
     assert asked.reply["error"] == "503:communication.noConnection:store_unavailable"
@@ -66,12 +65,12 @@ def test_a_publish_of_which_nobody_knows_is_shown_when_it_turns_out_to_be_kept()
     publisher = house.connected()
     house.keeper.is_silent = True
     asked = publisher.publish("/a", 1)
-    house.keeper.answer_late(Kept.UNKNOWN)
+    house.keeper.answer_late(PersistOutcome.UNKNOWN)
     house.turn()
     assert asked.reply["error"] == "503:communication.noConnection,unknown:store_unavailable"
     behind = publisher.publish("/a", 2, ext={"delivery": {"persistent": False}})
     assert behind.reply["successful"] is True
-    house.keeper.answer_late(Kept.KEPT)
+    house.keeper.answer_late(PersistOutcome.KEPT)
     assert connect(client, 1).data == [1, 2], "it takes the place that it has after a restart"
 
 
@@ -152,7 +151,7 @@ def test_a_connect_is_held_while_the_store_is_away_and_answered_when_it_is_back(
     house.advance(1.0)
     assert asked.is_held
     house.keeper.is_available = True
-    house.bayeux.store_is_back()
+    house.bayeux.life.store_is_back()
     house.turn()
     assert asked.data == [1]
 
@@ -216,11 +215,19 @@ def test_who_refuses_a_message_and_leaves_is_answered_when_that_is_kept(code: st
 
 
 def test_a_request_with_several_refusals_waits_for_all_of_them() -> None:
-    exchange = Exchange(Wire(), ())
-    exchange.wait_for_store()
-    exchange.wait_for_store()
-    exchange.store_has_it()
-    assert exchange.waits_for_store
+    house = house_of()
+    refused = "user.update.error"
+    client = named(house)
+    publish(house, 1, 2)
+    first, second = seqs(connect(client, 1))
+    asked = client.send(
+        {"channel": "/b", "data": 3, "ext": {"delivery": {"verdicts": [no(first, refused)]}}},
+        {"channel": "/b", "data": 4, "ext": {"delivery": {"verdicts": [no(second, refused)]}}},
+    )
+    assert asked.is_held
+    house.turn()
+    assert [reply["successful"] for reply in asked.replies] == [True, True]
+    assert len(house.keeper.letters) == 2
 
 
 def test_who_only_confirms_messages_does_not_wait_for_the_store() -> None:
@@ -242,5 +249,6 @@ def test_a_held_connect_that_refused_a_message_is_answered_before_the_disconnect
     asked = client.connect(ext={"ack": 2, "delivery": {"verdicts": [refusal]}})
     house.turn()
     assert asked.is_held
-    client.disconnect()
-    assert not asked.is_held
+    goodbye = client.dress({"channel": "/meta/disconnect", "ext": {"delivery": {"end": True}}})
+    house.receive(to_json([goodbye]), browser=client.browser)
+    assert not asked.is_held, "the store has the refusal, so nothing waits for it"

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from app.bayeux.options import ChannelRule
-from app.delivery.queue import QueueLimits
-from extensions.ack import Ack
+from holdfast.bayeux.options import ChannelRule
+from holdfast.delivery.queue import QueueLimits
+from holdfast.extensions.ack import Ack
 from tests.unit.bayeux.harness import Asked, Client, House, Socket
 
 
@@ -21,7 +21,7 @@ def lazy(lazy_timeout_s: float = 5.0, **options: Any) -> tuple[House, Client]:
 
 
 def publish(house: House, channel: str, data: Any = None) -> None:
-    house.bayeux.publish(channel, data)
+    house.server.publish(channel, data)
     house.turn()
 
 

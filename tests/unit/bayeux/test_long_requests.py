@@ -3,10 +3,12 @@
 import random
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.delivery.error_codes import GIVEN_UP
+from holdfast.bayeux.errors import RequestRefused
+from holdfast.delivery.error_codes import GIVEN_UP
 from tests.unit.bayeux.harness import Client, House, Json, Wire
 from tests.unit.bayeux.second_lives import KeptHouse, named, publish
 
@@ -76,6 +78,32 @@ def test_a_request_that_takes_a_turn_to_read_is_handled_in_the_next_one() -> Non
     assert reader.connect().data == ["x" * 100_000, 2]
 
 
+def test_messages_are_told_from_unfit_ones_over_many_turns() -> None:
+    house = impatient()
+    reader, hasty = house.connected(), house.connected()
+    reader.subscribe("/a")
+    asked = house.connected().send(*publishes(1, "\ud800", 3))
+    hasty.publish("/a", 2)
+    assert asked.is_held
+    house.turn()
+    assert [reply["successful"] for reply in asked.replies] == [True, False, True]
+    assert asked.replies[1]["error"] == "400::text_invalid"
+    assert reader.connect().data == [2, 1, 3]
+
+
+def test_what_is_found_to_be_no_json_in_a_later_turn_is_refused_and_nothing_is_done() -> None:
+    house = impatient()
+    reader, client = house.connected(), house.connected()
+    reader.subscribe("/a")
+    say = '{{"channel":"/a","clientId":"{}","data":{}}}'
+    body = ",".join(say.format(client.client_id, each) for each in ("1", '"\\ud800"', "NaN"))
+    asked = client.send_bytes(f"[{body}]".encode())
+    assert asked.is_held
+    with pytest.raises(RequestRefused, match="request_malformed"):
+        house.turn()
+    assert reader.connect().is_held
+
+
 def test_a_large_request_is_handled_at_once_if_there_is_time() -> None:
     assert not House().connected().publish("/a", "x" * 100_000).is_held
 
@@ -107,7 +135,7 @@ def test_what_is_not_done_when_the_client_goes_is_done_and_nothing_is_held() -> 
     subscribing = client.subscribe(*names)
     house.abort(subscribing)
     house.turn()
-    assert client.session.held is None
+    assert client.session.held_connect is None
     assert len(client.session.subscriptions) == 100
 
 
@@ -115,7 +143,7 @@ def test_a_session_that_ends_meanwhile_is_unknown_to_the_rest_of_its_request() -
     house = impatient()
     client = house.connected()
     asked = client.send(*publishes(1, 2, 3), wire=Wire())
-    house.bayeux.end_by_server(client.session)
+    house.server.end_by_server(client.session)
     house.turn()
     assert [reply["successful"] for reply in asked.replies] == [True, False, False]
     assert asked.replies[1]["error"] == "402::session_unknown"
@@ -190,7 +218,7 @@ def acknowledging(house: House, count: int) -> list[Client]:
     clients = [house.connected(ext={"ack": True}) for _ in range(count)]
     for client in clients:
         client.subscribe("/a")
-    house.bayeux.publish("/a", 1)
+    house.server.publish("/a", 1)
     return clients
 
 
@@ -216,7 +244,7 @@ def test_who_comes_back_before_it_is_looked_at_is_not_given_up() -> None:
     house = KeptHouse(is_turn_over=lambda: True)
     lost = acknowledging(house, 3)
     tick(house, 11.0)
-    living = [session.client_id for session in house.bayeux.sessions]
+    living = [session.client_id for session in house.bayeux.state.sessions]
     late = [client for client in lost if client.client_id in living]
     assert len(late) == 2
     for client in late:
@@ -246,8 +274,10 @@ def test_very_many_letters_are_told_of_in_several_turns_in_order() -> None:
     listener.subscribe("/sys/deadMessage")
     client = named(house)
     publish(house, *range(10))
-    house.bayeux.give_up(client.session, GIVEN_UP, "its time is over")
+    house.bayeux.life.ends.give_up(client.session, GIVEN_UP, "its time is over", house.now)
     house.keeper.turn()
+    house.flush()
+    assert listener.session.queue.count == 1
     house.flush()
     assert listener.session.queue.count == 2
     house.turn()
@@ -284,6 +314,7 @@ def heard(messages: list[list[Json]], is_turn_over: Any) -> list[list[Json]]:
     return [*answers, reader.connect(advice=AT_ONCE).elements]
 
 
+@pytest.mark.slow
 @given(st.lists(st.lists(MESSAGES, min_size=1, max_size=6), max_size=4), st.integers())
 @settings(deadline=None)
 def test_where_a_request_is_interrupted_changes_nothing(

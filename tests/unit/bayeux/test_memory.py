@@ -3,8 +3,10 @@
 import gc
 import tracemalloc
 
-from extensions.ack import Ack
-from extensions.delivery import Delivery
+import pytest
+
+from holdfast.extensions.ack import Ack
+from holdfast.extensions.delivery import Delivery
 from tests.unit.bayeux.harness import House
 
 COUNT = 1000
@@ -12,8 +14,9 @@ COUNT = 1000
 MOST = 500
 
 
+@pytest.mark.slow
 def test_a_message_that_waits_keeps_nothing_of_its_request() -> None:
-    house = House(Delivery, lambda bayeux: Ack(bayeux, announces_batch=False))
+    house = House(Delivery, lambda server: Ack(server, announces_batch=False))
     client = house.connected(ext={"ack": True})
     client.subscribe("/a")
     sender = house.connected()

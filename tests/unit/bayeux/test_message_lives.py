@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from app.bayeux import expiry
-from app.delivery.guard import Held
-from app.delivery.queue import QueueLimits
-from extensions.ack import Ack
-from extensions.delivery import Delivery
+from holdfast.bayeux import expiry
+from holdfast.delivery.guard import ChannelHold
+from holdfast.delivery.queue import QueueLimits
+from holdfast.extensions.ack import Ack
+from holdfast.extensions.delivery import Delivery
 from tests.unit.bayeux.harness import Client, House, Wire
 from tests.unit.bayeux.second_lives import (
     KeptHouse,
@@ -41,12 +41,12 @@ def publish(sender: Client, *numbers: int, life_ms: int = 1000, is_forced: bool 
 
 def expired(house: House) -> int:
     assert house.balances()
-    return house.bayeux.hub.counters.expired
+    return house.bayeux.state.hub.counters.expired
 
 
 def left(house: KeptHouse, name: str = "joe/1") -> tuple[int, int]:
     """How much waits for a session: in memory, and in the store."""
-    session = house.bayeux.sessions.named(name)
+    session = house.bayeux.state.sessions.named(name)
     assert session is not None
     return session.queue.count, len(house.store.queues[name])
 
@@ -90,7 +90,7 @@ def test_without_force_it_waits_on_and_comes_late() -> None:
 def test_it_leaves_who_is_held_back() -> None:
     house = house_of()
     client = named(house)
-    house.bayeux.hold_back(client.session, "maintenance", "operator")
+    house.bayeux.life.hold_back(client.session, "maintenance", "operator", house.now)
     publish(house.connected(), 1)
     house.advance(1.2)
     assert left(house) == (0, 0)
@@ -99,7 +99,7 @@ def test_it_leaves_who_is_held_back() -> None:
 def test_it_leaves_though_its_channel_is_held_back() -> None:
     house = house_of()
     client = named(house)
-    house.bayeux.guard.restore("/a", Held(0, "nobody wants it"), house.now)
+    house.bayeux.state.guard.restore("/a", ChannelHold(0, "nobody wants it"), house.now)
     publish(house.connected(), 1)
     asked = client.connect()
     house.advance(1.2)
@@ -158,7 +158,7 @@ def in_hands_too_long(house: KeptHouse) -> Client:
 def test_it_leaves_if_its_reply_was_lost_and_it_may_not_be_handed_over_again() -> None:
     house = house_of()
     client = in_hands_too_long(house)
-    house.bayeux.hold_back(client.session, "maintenance", "operator")
+    house.bayeux.life.hold_back(client.session, "maintenance", "operator", house.now)
     assert connect(client, 1).data == []
     house.advance(0.2)
     assert left(house) == (0, 0)
@@ -325,7 +325,7 @@ def test_one_tick_looks_at_so_much_and_the_next_ones_go_on(
         house.bayeux.tick(house.now)
         counts.append(expired(house))
         assert 0 < counts[-1] - counts[-2] <= 20
-    assert not house.bayeux.hub.counters.dead
+    assert not house.bayeux.state.hub.counters.dead
 
 
 def test_what_waits_for_a_session_that_has_ended_is_not_remembered() -> None:
@@ -335,5 +335,5 @@ def test_what_waits_for_a_session_that_has_ended_is_not_remembered() -> None:
     fuse = client.session.fuse
     assert fuse is not None
     assert fuse.alarm
-    house.bayeux.end_by_server(client.session)
+    house.server.end_by_server(client.session)
     assert not fuse.alarm

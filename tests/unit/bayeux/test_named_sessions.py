@@ -1,6 +1,6 @@
 """Sessions with names: found again, left, ended, and how many there may be."""
 
-from app.bayeux.life import State
+from holdfast.delivery.life import SessionState
 from tests.unit.bayeux.desk import house_of
 from tests.unit.bayeux.second_lives import (
     batch,
@@ -26,7 +26,7 @@ def test_a_handshake_with_the_name_of_a_living_session_takes_it_over() -> None:
     answer = connect(new, 0)
     assert (answer.data, batch(answer)) == ([1], 1)
     assert connect(new, 1).data == [2]
-    assert len(house.bayeux.sessions.names.of_subject("joe")) == 1
+    assert len(house.bayeux.state.sessions.names.of_subject("joe")) == 1
     assert house.balances()
 
 
@@ -36,7 +36,7 @@ def test_a_client_that_leaves_a_named_session_finds_everything_when_it_comes_bac
     old.disconnect()
     house.advance(600.0)
     publish(house, 1)
-    assert old.session.state is State.AWAY
+    assert old.session.state is SessionState.AWAY
     new = house.guest()
     take(new)
     assert connect(new, 0).data == [1]
@@ -85,4 +85,4 @@ def test_a_subject_has_no_more_sessions_than_it_may() -> None:
     assert reply["error"] == "403:user.configuration.maxSession:sessions_exceeded"
     cleared = {"name": "joe/3", "clearSessions": True}
     assert house.guest().handshake(ext={"delivery": {"session": cleared}}).reply["successful"]
-    assert [s.key for s in house.bayeux.sessions.names.of_subject("joe")] == ["joe/3"]
+    assert [s.key for s in house.bayeux.state.sessions.names.of_subject("joe")] == ["joe/3"]

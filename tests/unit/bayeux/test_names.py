@@ -2,10 +2,10 @@
 
 import pytest
 
-from app.bayeux.caller import Caller
-from app.bayeux.codec import Json
-from app.bayeux.rights import Denial, SecurityPolicy
-from app.bayeux.sessions import Session
+from holdfast.bayeux.caller import Caller
+from holdfast.bayeux.codec import Json
+from holdfast.bayeux.rights import Denial, SecurityPolicy
+from holdfast.bayeux.sessions import Session
 from tests.unit.bayeux.harness import Client
 from tests.unit.bayeux.second_lives import KeptHouse, take
 
@@ -57,7 +57,7 @@ def test_a_name_counts_for_who_took_it_last_until_its_session_ends() -> None:
     second.send({"channel": "/meta/disconnect", "ext": {"delivery": {"end": True}}})
     house.turn()
     assert takes(from_address(house, "192.0.2.2"), "bob/1") == ""
-    names = house.bayeux.sessions.names
+    names = house.bayeux.state.sessions.names
     assert names.of_network == {"192.0.2.1": 1, "192.0.2.2": 1}
     assert len(names.of_browser) == 2
 
@@ -74,7 +74,7 @@ def test_who_is_refused_holds_nothing() -> None:
     house = KeptHouse(max_names_per_browser=1, max_sessions_per_subject=1)
     takes(house.guest(browser="c" * 32), "ann/1")
     assert takes(house.guest(browser="b" * 32), "ann/2").endswith(":sessions_exceeded")
-    assert house.bayeux.sessions.names.of_browser == {"c" * 32: 1}
+    assert house.bayeux.state.sessions.names.of_browser == {"c" * 32: 1}
 
 
 @pytest.mark.parametrize("hook", ["can_handshake", "can_claim"])
@@ -84,7 +84,7 @@ def test_where_a_policy_says_who_may_be_whom_the_subjects_are_bounded_instead(ho
 
     policy = type("Doorkeeper", (SecurityPolicy,), {hook: allows})()
     house = KeptHouse(max_names_per_browser=1, max_names_per_address=1)
-    house.bayeux.rights.policy = policy
+    house.bayeux.state.rights.policy = policy
     for name in ("ann/1", "bob/1"):
         caller = Caller("192.0.2.1", "192.0.2.1")
         assert takes(house.guest(browser="b" * 32, caller=caller), name) == ""
@@ -115,13 +115,13 @@ def test_a_policy_says_how_long_a_session_may_wait_also_over_a_restart(
     name: str, wish_s: int, given_s: float
 ) -> None:
     house = KeptHouse(max_session_timeout_s=3600.0)
-    house.bayeux.rights.policy = Generous()
+    house.bayeux.state.rights.policy = Generous()
     client = house.guest()
     wanted = {"session": {"name": name, "timeout": wish_s * 1000}}
     told = client.handshake(ext={"delivery": wanted}).reply["ext"]["delivery"]["session"]
     assert told["timeout"] == given_s * 1000
     client.disconnect()
     house.turn()
-    (session,) = house.reborn().bayeux.sessions
+    (session,) = house.reborn().bayeux.state.sessions
     assert session.terms is not None
     assert session.terms.timeout == given_s * 1000

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from app.bayeux.errors import BayeuxError, Refused
-from app.bayeux.extension import ServerExtension, SessionExtension
-from app.bayeux.options import ChannelRule
-from app.bayeux.sessions import Session
-from app.delivery.channels import Channel
+from holdfast.bayeux.errors import ErrorReply, Refused
+from holdfast.bayeux.extension import ServerExtension, SessionExtension
+from holdfast.bayeux.options import ChannelRule
+from holdfast.bayeux.sessions import Session
+from holdfast.delivery.channels import Channel
 from tests.unit.bayeux.harness import TRANSPORTS, House, Json
 from tests.unit.bayeux.newcomers import assert_turned_away, greeting, sessions
 
@@ -99,7 +99,7 @@ def test_what_came_along_with_a_slow_handshake_is_answered_together_with_it() ->
 
 
 def test_an_extension_can_refuse_at_once_or_later_with_words_of_its_own() -> None:
-    refused = Refused(BayeuxError.HANDSHAKE_DENIED, advice={"reconnect": "none"}, ext={"why": 1})
+    refused = Refused(ErrorReply.HANDSHAKE_DENIED, advice={"reconnect": "none"}, ext={"why": 1})
     for house in (House(Prompt(Mark("a")), Prompt(refused)), House(Prompt(Mark("a")), Slow())):
         asked = house.guest().handshake()
         if asked.is_held:
@@ -131,21 +131,21 @@ def test_a_refusal_after_others_agreed_leaves_nothing_behind() -> None:
         def negotiate(
             self, session: Session, handshake: Json, reply: Json, now: float
         ) -> SessionExtension | None:
-            channel = house.bayeux.channels.get("/hello")
+            channel = house.bayeux.state.channels.get("/hello")
             assert isinstance(channel, Channel)
-            house.bayeux.hub.routes.add(channel, session)
+            house.bayeux.state.hub.routes.add(channel, session)
             session.subscriptions.add("/hello")
             return None
 
-    for last in (Prompt(Refused(BayeuxError.HANDSHAKE_DENIED)), Slow()):
+    for last in (Prompt(Refused(ErrorReply.HANDSHAKE_DENIED)), Slow()):
         house = greeting()
-        house.bayeux.extend(Subscriber())
-        house.bayeux.extend(last)
+        house.bayeux.state.installed.extend(Subscriber())
+        house.bayeux.state.installed.extend(last)
         asked = house.guest().handshake()
         if asked.is_held:
             house.resolve(ZeroDivisionError())
         assert not asked.reply["successful"]
-        assert "/hello" not in house.bayeux.hub.routes
+        assert "/hello" not in house.bayeux.state.hub.routes
         assert house.balances()
 
 
@@ -154,14 +154,14 @@ def test_a_client_that_is_not_yet_let_in_may_have_lazy_messages_waiting() -> Non
         def negotiate(
             self, session: Session, handshake: Json, reply: Json, now: float
         ) -> SessionExtension | None:
-            house.bayeux.hub.routes.add(house.bayeux.channels.named("/lazy"), session)
+            house.bayeux.state.hub.routes.add(house.bayeux.state.channels.named("/lazy"), session)
             session.subscriptions.add("/lazy")
             return None
 
     house = House(Subscriber(), Slow(), channels={"/lazy": ChannelRule(lazy_timeout_s=1.0)})
     client = house.guest()
     asked = client.handshake()
-    house.bayeux.publish("/lazy", 1)
+    house.server.publish("/lazy", 1)
     house.advance(5.0)
     house.resolve(None)
     client.learn(asked)

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.bayeux.extension import ServerExtension, SessionExtension
-from app.bayeux.services import Call
-from app.bayeux.sessions import Session
-from app.delivery.json_text import NoNumber, to_strict_json
-from extensions.ack import Ack
+from holdfast.bayeux.extension import ServerExtension, SessionExtension
+from holdfast.bayeux.services import ServiceCall
+from holdfast.bayeux.sessions import Session
+from holdfast.delivery.json_text import NoNumber, to_strict_json
+from holdfast.extensions.ack import Ack
 from tests.unit.bayeux.harness import House, Json
 
 NAN, INFINITY = float("nan"), float("inf")
@@ -56,6 +56,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(JSON)
 def test_a_value_is_written_as_it_is_or_not_at_all(value: object) -> None:
     try:
@@ -119,16 +120,16 @@ def test_an_agreement_that_has_it_lets_nobody_in(caplog: pytest.LogCaptureFixtur
     house = House(Meter("handshake"))
     assert house.guest().handshake(ext={"meter": True}).reply["error"] == FAULT
     assert "Meter put NaN or infinity into the reply" in caplog.text
-    assert len(house.bayeux.sessions) == 0
+    assert len(house.bayeux.state.sessions) == 0
 
 
 def test_a_service_that_answers_with_it_has_failed(caplog: pytest.LogCaptureFixture) -> None:
     house = House()
 
-    def serve(call: Call) -> None:
+    def serve(call: ServiceCall) -> None:
         call.answer({"load": NAN})
 
-    house.bayeux.services.add("/service/load", serve)
+    house.bayeux.state.services.add("/service/load", serve)
     client = house.client()
     asked = client.publish("/service/load", {})
     assert asked.reply["error"] == FAULT
@@ -139,4 +140,4 @@ def test_a_service_that_answers_with_it_has_failed(caplog: pytest.LogCaptureFixt
 def test_who_publishes_it_from_within_the_server_hears_of_it() -> None:
     house = House()
     with pytest.raises(NoNumber):
-        house.bayeux.publish("/a", {"load": NAN})
+        house.server.publish("/a", {"load": NAN})

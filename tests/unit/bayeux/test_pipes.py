@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from extensions.ack import Ack
+from holdfast.extensions.ack import Ack
 from tests.unit.bayeux.harness import Client, House, Installed, Socket
 
 
@@ -23,18 +23,18 @@ def data(socket: Socket) -> list[object]:
 def test_messages_are_pushed_at_the_end_of_the_turn_and_the_connect_stays_held() -> None:
     house, client, socket = over_socket()
     client.connect()
-    house.bayeux.publish("/a", 1)
-    house.bayeux.publish("/a", 2)
+    house.server.publish("/a", 1)
+    house.server.publish("/a", 2)
     assert socket.frames == []
     house.turn()
     assert len(socket.frames) == 1
     assert data(socket) == [1, 2]
-    assert client.session.held is not None
+    assert client.session.held_connect is not None
 
 
 def test_messages_are_pushed_without_a_held_connect_too() -> None:
     house, _, socket = over_socket()
-    house.bayeux.publish("/a", 1)
+    house.server.publish("/a", 1)
     house.turn()
     assert data(socket) == [1]
 
@@ -44,7 +44,7 @@ def test_nothing_is_pushed_between_the_handshake_and_the_next_message() -> None:
     client = house.client(socket=Socket(), browser="mine")
     client.hear()
     session = client.session
-    house.bayeux.deliver_event(session, {"channel": "/hello", "data": 1})
+    house.server.deliver_event(session, {"channel": "/hello", "data": 1})
     house.turn()
     assert client.hear() == []
     client.subscribe("/a")
@@ -69,9 +69,9 @@ def test_a_held_connect_is_a_heartbeat() -> None:
 def test_a_full_socket_gets_nothing_until_it_has_drained() -> None:
     house, _, socket = over_socket()
     socket.is_full = True
-    house.bayeux.publish("/a", 1)
+    house.server.publish("/a", 1)
     house.turn()
-    house.bayeux.publish("/a", 2)
+    house.server.publish("/a", 2)
     house.turn()
     assert socket.frames == []
     socket.is_full = False
@@ -95,10 +95,10 @@ def test_a_socket_that_closes_without_session_changes_nothing() -> None:
 def test_what_a_closing_socket_did_not_take_waits_for_the_next_one() -> None:
     house, client, socket = over_socket()
     socket.is_cut = True
-    house.bayeux.publish("/a", 1)
+    house.server.publish("/a", 1)
     house.turn()
     house.close(socket)
-    house.bayeux.publish("/a", 2)
+    house.server.publish("/a", 2)
     house.turn()
     client.socket = Socket()
     client.connect()
@@ -109,7 +109,7 @@ def test_what_a_closing_socket_did_not_take_waits_for_the_next_one() -> None:
 def test_any_message_over_a_new_socket_brings_what_waits() -> None:
     house, client, socket = over_socket()
     house.close(socket)
-    house.bayeux.publish("/a", 1)
+    house.server.publish("/a", 1)
     client.socket = Socket()
     client.publish("/b", 1)
     assert data(client.socket) == [1, "/b"]
@@ -120,17 +120,17 @@ def test_an_old_socket_that_closes_does_not_disturb_the_new_one() -> None:
     new = client.socket = Socket()
     client.connect()
     house.close(old)
-    house.bayeux.publish("/a", 1)
+    house.server.publish("/a", 1)
     house.turn()
     assert data(new) == [1]
-    assert client.session.held is not None
+    assert client.session.held_connect is not None
 
 
 def test_a_client_that_goes_on_over_http_gets_nothing_over_its_socket_any_more() -> None:
     house, client, socket = over_socket()
     client.socket = None
     asked = client.connect()
-    house.bayeux.publish("/a", 1)
+    house.server.publish("/a", 1)
     house.turn()
     assert asked.data == [1]
     assert asked.elements[-1]["advice"]["reconnect"] == "retry"
@@ -154,7 +154,7 @@ def test_with_acknowledgements_nothing_is_pushed_and_the_connect_is_released() -
 def test_unacknowledged_messages_are_sent_again_over_a_new_socket() -> None:
     house, client, socket = over_socket(partial(Ack, announces_batch=False), ext={"ack": True})
     client.connect(ext={"ack": 1})
-    house.bayeux.publish("/a", 1)
+    house.server.publish("/a", 1)
     house.turn()
     assert data(socket) == [1, "/meta/connect"]
     house.close(socket)

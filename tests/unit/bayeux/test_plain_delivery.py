@@ -4,6 +4,7 @@ Every message that a session was subscribed to is delivered once and in order, u
 ends; what a transport did not take waits; and the books balance after every step.
 """
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -16,8 +17,8 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from app.bayeux.options import ChannelRule
-from app.delivery.queue import QueueLimits
+from holdfast.bayeux.options import ChannelRule
+from holdfast.delivery.queue import QueueLimits
 from tests.unit.bayeux.harness import Asked, Client, House, Json, Socket, Wire
 
 LIMIT = 6
@@ -85,7 +86,7 @@ class PlainDelivery(RuleBasedStateMachine):
         if how == "client":
             self.note(person, person.client.disconnect())
         elif how == "server":
-            self.publisher.end_by_server(person.session)
+            self.house.server.end_by_server(person.session)
         elif how == "again":
             self.note(person, person.client.connect())
             self.look()
@@ -131,7 +132,7 @@ class PlainDelivery(RuleBasedStateMachine):
     def publish(self, channel: str, ends_turn: bool) -> None:
         self.number += 1
         self.expect(channel)
-        self.publisher.publish(channel, self.number)
+        self.house.server.publish(channel, self.number)
         if ends_turn:
             self.end_turn()
 
@@ -213,11 +214,11 @@ class PlainDelivery(RuleBasedStateMachine):
             session = person.session
             waiting = [] if session.is_gone else person.waiting
             assert session.queue.count == len(waiting)
-            assert not session.queue.handed
+            assert not session.queue.in_flight()
 
     @invariant()
     def subscriptions_agree(self) -> None:
-        routes = self.publisher.hub.routes
+        routes = self.publisher.state.hub.routes
         for person in self.everybody:
             assert person.session.subscriptions == person.patterns
             assert all(pattern in routes for pattern in person.patterns)
@@ -226,13 +227,13 @@ class PlainDelivery(RuleBasedStateMachine):
 
     @invariant()
     def every_living_session_will_be_looked_at(self) -> None:
-        sessions = self.publisher.sessions
+        sessions = self.publisher.state.sessions
         held: dict[str, int] = {}
         for session in sessions:
             assert not session.is_gone
             assert 0 < session.alarm <= int(session.next_due() * 10) + 1
-            if session.held is not None and session.held.pipe is None:
-                browser = session.held.browser or ""
+            if session.held_connect is not None and session.held_connect.pipe is None:
+                browser = session.held_connect.browser or ""
                 held[browser] = held.get(browser, 0) + 1
         for browser in ("shared", "other"):
             assert sessions.held_by_browser.get(browser, 0) == held.get(browser, 0) <= 1
@@ -245,12 +246,13 @@ class PlainDelivery(RuleBasedStateMachine):
         for wire in self.wires:
             wire.is_full = False
         self.house.advance(10.0)
-        assert len(self.publisher.sessions) == 0
-        assert len(self.publisher.hub.routes) == 0
-        counters = self.publisher.hub.counters
+        assert len(self.publisher.state.sessions) == 0
+        assert len(self.publisher.state.hub.routes) == 0
+        counters = self.publisher.state.hub.counters
         assert counters.accepted == counters.settled()
 
 
+@pytest.mark.slow
 def test_nothing_is_lost_repeated_or_left_behind() -> None:
     run_state_machine_as_test(
         PlainDelivery,

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from app.bayeux.commands import run, understand
-from app.bayeux.grammar import CommandRefused, Level
-from app.bayeux.omissions import OMITTED
-from app.bayeux.properties import (
+from holdfast.bayeux.commands import understand
+from holdfast.bayeux.grammar import CommandRefused, Level
+from holdfast.bayeux.omissions import OMITTED
+from holdfast.bayeux.properties import (
     CLIENT,
     NODE,
     SESSION,
@@ -19,9 +19,9 @@ from app.bayeux.properties import (
     Property,
     Reading,
     Setting,
-    Takes,
+    ValueForm,
 )
-from tests.unit.bayeux.paper_registry import Registry
+from tests.unit.bayeux.desk import ask, house_of, receiver
 
 TABLES: Mapping[Level, Mapping[str, Property[Any]]] = {
     Level.NODE: NODE,
@@ -65,16 +65,18 @@ EVERY_NAME = [(level, name) for level, names in XMLBLASTERS.items() for name in 
 
 @pytest.mark.parametrize("level", Level)
 def test_every_property_works(level: Level) -> None:
-    arguments = {Takes.COUNT: "=2", Takes.QUERY: "=maxEntries=2", Takes.CHANNEL: "=/news"}
+    arguments = {ValueForm.COUNT: "=2", ValueForm.QUERY: "=maxEntries=2", ValueForm.CHANNEL: "=/a"}
     for name, found in TABLES[level].items():
-        takes = found.takes if isinstance(found, Operation | Listing) else Takes.NOTHING
-        command = understand(PLACES[level] + name + arguments.get(takes, ""))
-        assert run(command, Registry(), "operator").command.endswith(name)
+        takes = found.takes if isinstance(found, Operation | Listing) else ValueForm.NOTHING
+        house = house_of()
+        receiver(house, "joe/1")
+        text = PLACES[level] + name + arguments.get(takes, "")
+        assert ask(house, text).command.endswith(name)
 
 
-@pytest.mark.parametrize(("level", "name"), EVERY_NAME)
-def test_whatever_xmlblaster_knows_is_there_or_told_to_be_missing(level: Level, name: str) -> None:
-    assert (name in TABLES[level]) is not (name in OMITTED[level])
+def test_whatever_xmlblaster_knows_is_there_or_told_to_be_missing() -> None:
+    for level, name in EVERY_NAME:
+        assert (name in TABLES[level]) is not (name in OMITTED[level]), name
 
 
 @pytest.mark.parametrize("level", Level)

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from app.bayeux.extension import ServerExtension
-from app.bayeux.options import ChannelRule
-from app.bayeux.publish import PROTOCOL_FIELDS
+from holdfast.bayeux.extension import ServerExtension
+from holdfast.bayeux.options import ChannelRule
+from holdfast.bayeux.publish import PROTOCOL_FIELDS
 from tests.unit.bayeux.harness import ABSENT, Client, House, Json
 
 
@@ -155,7 +155,7 @@ def test_publishers_can_be_left_out_by_server_channel_and_session(where: str) ->
         alice.session.broadcast_to_publisher = False
     assert alice.publish("/a", 1).events == []
     assert heard(bob) == [{"channel": "/a", "data": 1}]
-    house.bayeux.publish("/a", 2)
+    house.server.publish("/a", 2)
     assert heard(alice) == [{"channel": "/a", "data": 2}]
 
 
@@ -202,11 +202,11 @@ def test_a_message_that_is_too_large_is_refused_by_itself() -> None:
 
 def test_the_server_can_publish_too() -> None:
     house, _, bob = pair()
-    house.bayeux.publish("/a/", {"x": 1})
+    house.server.publish("/a/", {"x": 1})
     assert heard(bob) == [{"channel": "/a", "data": {"x": 1}}]
 
 
 @pytest.mark.parametrize("channel", ["/a/*", "/**", "/meta/connect", "/service/a", "no channel"])
 def test_the_server_publishes_on_broadcast_channels_only(channel: str) -> None:
     with pytest.raises(ValueError, match="no channel to publish on"):
-        House().bayeux.publish(channel, 1)
+        House().server.publish(channel, 1)

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.bayeux.records import restore
-from app.delivery.keeper import Kept
-from extensions.ack import Ack
-from extensions.delivery import Delivery
+from holdfast.bayeux.restoring import restore
+from holdfast.delivery.persist_outcome import PersistOutcome
+from holdfast.extensions.ack import Ack
+from holdfast.extensions.delivery import Delivery
 from tests.unit.bayeux.harness import Asked, Client, House, Json
 
 DAY_S = 24 * 3600.0
@@ -24,7 +24,7 @@ def house_of(before: House | None = None, **options: Any) -> House:
     )
     if before is not None:
         for record in list(house.keeper.sessions.values()):
-            restore(house.bayeux, record, house.keeper.waiting(record.key))
+            restore(house.bayeux.life, record, house.keeper.waiting(record.key), house.now)
         house.turn()
     return house
 
@@ -71,7 +71,7 @@ def test_what_comes_again_gets_the_first_reply_and_goes_to_nobody() -> None:
     again = sent(alice, "k", "other data")
     assert received(again) == received(first)
     assert heard(bob) == [1]
-    counters = house.bayeux.hub.counters
+    counters = house.bayeux.state.hub.counters
     # What is sent to see what was heard is a message too.
     assert (counters.published, counters.repeated) == (2, 1)
     assert (alice.session.published, house.balances()) == (1, True)
@@ -102,9 +102,9 @@ def test_while_the_first_waits_for_its_answer_the_second_does_too() -> None:
 def test_what_was_refused_was_not_taken() -> None:
     house = house_of()
     alice, bob = house.client(), listener(house)
-    house.keeper.outcome = Kept.REFUSED
+    house.keeper.outcome = PersistOutcome.REFUSED
     assert "store_unavailable" in sent(alice, "k")["error"]
-    house.keeper.outcome = Kept.KEPT
+    house.keeper.outcome = PersistOutcome.KEPT
     house.keeper.is_available = False
     assert "store_unavailable" in sent(alice, "k")["error"]
     house.keeper.is_available = True
@@ -126,11 +126,12 @@ def test_what_nobody_knew_of_is_known_when_it_comes_again() -> None:
     keeper = house.keeper
     keeper.is_silent = True
     first = send(alice, "k")
-    keeper.answer_late(Kept.UNKNOWN)
+    keeper.answer_late(PersistOutcome.UNKNOWN)
+    house.turn()
     assert "unknown" in first.reply["error"]
     keeper.is_silent = False
     again = send(alice, "k")
-    keeper.answer_late(Kept.KEPT)
+    keeper.answer_late(PersistOutcome.KEPT)
     house.turn()
     assert received(again.reply)
     assert heard(bob) == [1]
@@ -142,8 +143,9 @@ def test_an_answer_that_comes_too_late_to_a_repeat_shows_nothing() -> None:
     sent(alice, "k")
     house.keeper.is_silent = True
     again = send(alice, "k")
-    house.keeper.answer_late(Kept.UNKNOWN)
-    house.keeper.answer_late(Kept.REPEATED)
+    house.keeper.answer_late(PersistOutcome.UNKNOWN)
+    house.keeper.answer_late(PersistOutcome.REPEATED)
+    house.turn()
     assert "unknown" in again.reply["error"]
     assert heard(bob) == [1]
 
@@ -158,7 +160,7 @@ def test_a_repeat_is_known_after_a_restart(persistent: bool | None) -> None:
     other = house_of(house)
     again = sent(named(other, "ann/1"), "k", **options)
     assert received(again) == received(first)
-    (waiting,) = (each.queue.waiting for each in other.bayeux.sessions if each.key == "joe/1")
+    (waiting,) = (each.queue.waiting for each in other.bayeux.state.sessions if each.key == "joe/1")
     # Who asks that it be not kept has its key kept alone.
     assert len(waiting) == (persistent is not False)
 
@@ -267,6 +269,7 @@ steps = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(steps)
 def test_whatever_happens_a_key_is_delivered_once_a_day(given_steps: list[tuple[Any, ...]]) -> None:
     house = house_of()
@@ -281,7 +284,7 @@ def test_whatever_happens_a_key_is_delivered_once_a_day(given_steps: list[tuple[
                 send(named(house, who), key, number, **options)
                 mine = (who.partition("/")[0], key)
                 is_new = house.now - taken.get(mine, -DAY_S) >= DAY_S
-                if is_new and house.keeper.outcome is Kept.KEPT:
+                if is_new and house.keeper.outcome is PersistOutcome.KEPT:
                     taken[mine] = house.now
                     expected.append(number)
             case "turn":
@@ -295,11 +298,11 @@ def test_whatever_happens_a_key_is_delivered_once_a_day(given_steps: list[tuple[
             case "pass":
                 house.now += words[0]
             case _:
-                house.keeper.outcome = Kept.REFUSED if words[0] else Kept.KEPT
+                house.keeper.outcome = PersistOutcome.REFUSED if words[0] else PersistOutcome.KEPT
     house.turn()
     assert waiting(house) == expected
 
 
 def waiting(house: House) -> list[int]:
-    (queue,) = (each.queue for each in house.bayeux.sessions if each.key == "eve/1")
+    (queue,) = (each.queue for each in house.bayeux.state.sessions if each.key == "eve/1")
     return sorted(int(message.wire.split(b'"data":')[1].rstrip(b"}")) for message in queue.waiting)

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from app.bayeux.qos import Qos, QosInvalid
-from app.delivery.messages import Message
+from holdfast.bayeux.qos import Qos, QosInvalid
+from holdfast.delivery.messages import Message
 
 LONGEST_MS = 10 * 365 * 24 * 3600 * 1000
 

@@ -1,7 +1,7 @@
 """What a session is after a restart: what was kept of it, and what begins anew."""
 
-from app.bayeux.options import Durable
-from app.bayeux.sessions import Session
+from holdfast.bayeux.options import Durable
+from holdfast.bayeux.sessions import Session
 from tests.unit.bayeux.harness import Wire
 from tests.unit.bayeux.second_lives import (
     KeptHouse,
@@ -20,7 +20,7 @@ from tests.unit.bayeux.second_lives import (
 
 
 def joe(house: KeptHouse) -> Session:
-    (session,) = house.bayeux.sessions.names.of_subject("joe")
+    (session,) = house.bayeux.state.sessions.names.of_subject("joe")
     return session
 
 
@@ -31,8 +31,8 @@ def test_a_holdback_that_ends_by_itself_does_so_after_a_restart_too() -> None:
     house = KeptHouse()
     client = named(house)
     publish(house, 1)
-    until_ms = house.bayeux.node.now_ms() + 2000
-    house.bayeux.hold_back(client.session, "lunch", "operator", until_ms)
+    until_ms = house.bayeux.state.node.now_ms() + 2000
+    house.bayeux.life.hold_back(client.session, "lunch", "operator", house.now, until_ms)
     house = house.reborn()
     client = again(client, house)
     house.advance(1.5)
@@ -44,8 +44,8 @@ def test_a_holdback_that_ends_by_itself_does_so_after_a_restart_too() -> None:
 def test_a_holdback_that_ended_meanwhile_ends_at_once() -> None:
     house = KeptHouse()
     client = named(house)
-    until_ms = house.bayeux.node.now_ms() + 2000
-    house.bayeux.hold_back(client.session, "lunch", "operator", until_ms)
+    until_ms = house.bayeux.state.node.now_ms() + 2000
+    house.bayeux.life.hold_back(client.session, "lunch", "operator", house.now, until_ms)
     house.now += 60.0
     house = house.reborn()
     house.advance(0.2)
@@ -60,12 +60,12 @@ def test_who_never_needed_a_dispatcher_is_held_back_after_a_restart_if_it_was_be
     connect(client, 0)
     client.subscribe("/a")
     house.turn()
-    house.bayeux.hold_back(client.session, "maintenance", "operator")
+    house.bayeux.life.hold_back(client.session, "maintenance", "operator", house.now)
     publish(house, 1)
     house = house.reborn()
     client = again(client, house)
     assert connect(client, 1).data == []
-    house.bayeux.resume(client.session)
+    house.bayeux.life.resume(client.session, house.now)
     assert connect(client, 2).data == [1]
 
 
@@ -161,7 +161,7 @@ def test_a_message_that_is_to_be_destroyed_is_so_after_a_restart_too() -> None:
     house = house.reborn()
     house.advance(1.0)
     assert connect(again(client, house), 1).data == [2]
-    assert house.bayeux.hub.counters.expired == 1
+    assert house.bayeux.state.hub.counters.expired == 1
     assert house.balances()
 
 

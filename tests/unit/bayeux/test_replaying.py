@@ -1,22 +1,22 @@
 """Replays into the queues of living sessions."""
 
-from app.bayeux.replaying import Replaying
-from app.delivery.keeper import Mark
-from app.delivery.messages import Message
+from holdfast.bayeux.replaying import Replaying
+from holdfast.delivery.marks import Mark
+from holdfast.delivery.messages import Message
 from tests.unit.bayeux.desk import connect, house_of, letters, publish, receiver
 from tests.unit.bayeux.harness import House
 
 
 def a_message(house: House, data: str = "7") -> Message:
     wire = f'{{"channel":"/a","data":{data}}}'.encode()
-    message = Message(wire, id=house.bayeux.node.stamp(), channel="/a")
+    message = Message(wire, id=house.bayeux.state.node.stamp(), channel="/a")
     message.generation = 1
     return message
 
 
 def test_a_replayed_message_waits_like_any_other_until_it_is_acknowledged() -> None:
     house = house_of()
-    replaying = Replaying(house.bayeux)
+    replaying = Replaying(house.bayeux.state, lambda: house.now)
     client = receiver(house)
     message = a_message(house)
     assert replaying.is_durable("joe/1") is True
@@ -33,19 +33,19 @@ def test_a_replayed_message_waits_like_any_other_until_it_is_acknowledged() -> N
 
 def test_a_replayed_message_reaches_a_session_without_a_name_of_its_own() -> None:
     house = house_of()
-    replaying = Replaying(house.bayeux)
+    replaying = Replaying(house.bayeux.state, lambda: house.now)
     client = receiver(house, session=None)
     key = client.session.key
     assert replaying.is_durable(key) is False
     replaying.deliver(key, a_message(house), 1)
     assert connect(client) == [7]
-    house.bayeux.end_by_server(client.session)
+    house.server.end_by_server(client.session)
     assert replaying.is_durable(key) is None
 
 
 def test_sessions_that_came_later_are_found_too() -> None:
     house = house_of()
-    replaying = Replaying(house.bayeux)
+    replaying = Replaying(house.bayeux.state, lambda: house.now)
     assert replaying.is_durable("anonymous/-1") is None
     client = house.connected()
     house.advance(1.1)
@@ -55,7 +55,7 @@ def test_sessions_that_came_later_are_found_too() -> None:
 
 def test_a_replayed_message_without_a_receiver_is_a_dead_letter_again() -> None:
     house = house_of()
-    replaying = Replaying(house.bayeux)
+    replaying = Replaying(house.bayeux.state, lambda: house.now)
     message = a_message(house)
     replaying.deliver("joe/1", message, 1)
     (letter,) = house.keeper.letters
@@ -69,7 +69,7 @@ def test_a_replayed_message_that_is_kept_for_a_session_which_has_ended_is_kept_n
     message = a_message(house)
     message.is_durable = True
     house.keeper.queues["joe/1"] = {message.id: Mark(message.id)}
-    Replaying(house.bayeux).deliver("joe/1", message, 1)
+    Replaying(house.bayeux.state, lambda: house.now).deliver("joe/1", message, 1)
     assert (house.keeper.queues, letters(house)) == ({"joe/1": {}}, [7])
 
 
@@ -77,6 +77,6 @@ def test_a_replayed_message_that_finds_no_room_is_a_dead_letter_again() -> None:
     house = house_of()
     receiver(house, queue={"maxEntries": 1})
     publish(house, 1)
-    Replaying(house.bayeux).deliver("joe/1", a_message(house), 1)
+    Replaying(house.bayeux.state, lambda: house.now).deliver("joe/1", a_message(house), 1)
     assert letters(house) == [7]
     assert house.balances()

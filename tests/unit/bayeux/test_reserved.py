@@ -4,8 +4,8 @@ from typing import Any, ClassVar
 
 import pytest
 
-from app.bayeux.extension import ServerExtension
-from app.bayeux.services import Call
+from holdfast.bayeux.extension import ServerExtension
+from holdfast.bayeux.services import ServiceCall
 from tests.unit.bayeux.harness import Client, House, Json
 
 
@@ -33,9 +33,9 @@ def test_a_service_that_there_is_not_is_refused_by_its_name(service: str) -> Non
 
 
 def test_a_service_that_there_is_answers_under_a_reserved_name() -> None:
-    house, calls = House(), list[Call]()
-    house.bayeux.services.add("/service/ptp", calls.append)
-    house.bayeux.services.add("/service/**", calls.append)
+    house, calls = House(), list[ServiceCall]()
+    house.bayeux.state.services.add("/service/ptp", calls.append)
+    house.bayeux.state.services.add("/service/**", calls.append)
     client = house.client()
     for service in ("/service/ptp", "/service/topics", "/service/other"):
         assert client.publish(service, 1).reply["successful"]
@@ -70,7 +70,7 @@ def test_a_handshake_that_asks_for_replies_is_refused() -> None:
     reply = house.guest().handshake(ext={"request": True}).reply
     assert reply["error"] == error_of("ext.request")
     assert reply["advice"]["reconnect"] == "none"
-    assert len(house.bayeux.sessions) == 0
+    assert len(house.bayeux.state.sessions) == 0
 
 
 @pytest.mark.parametrize("value", [None, False])

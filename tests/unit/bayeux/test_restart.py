@@ -1,7 +1,7 @@
 """Sessions that the store keeps are back after a restart."""
 
-from app.bayeux.options import Durable
-from app.bayeux.standing import last_seen_ms
+from holdfast.bayeux.options import Durable
+from holdfast.bayeux.session_status import last_seen_ms
 from tests.unit.bayeux.harness import Client
 from tests.unit.bayeux.second_lives import (
     KeptHouse,
@@ -49,7 +49,7 @@ def test_what_was_acknowledged_with_the_first_connect_after_a_restart_does_not_c
     assert answer.data == []
     assert batch(answer) > acked
     assert house.store.queues["joe/1"] == {}
-    assert house.bayeux.hub.counters.acks_out_of_range == 0
+    assert house.bayeux.state.hub.counters.acks_out_of_range == 0
 
 
 def test_what_was_accepted_before_a_restart_is_restored_and_not_accepted_again() -> None:
@@ -59,7 +59,7 @@ def test_what_was_accepted_before_a_restart_is_restored_and_not_accepted_again()
     assert connect(client, 1).data == [1, 2]
     house = before.reborn()
     publish(house, 3)
-    counters = house.bayeux.hub.counters
+    counters = house.bayeux.state.hub.counters
     assert (counters.accepted, counters.restored) == (1, 2)
     assert house.balances()
 
@@ -69,14 +69,14 @@ def test_who_had_left_before_a_restart_was_seen_before_it() -> None:
     client = named(before)
     before.advance(3.0)
     client.disconnect()
-    left_ms = before.bayeux.node.now_ms()
+    left_ms = before.bayeux.state.node.now_ms()
     before.turn()
     before.advance(60.0)
     house = before.reborn()
-    (session,) = house.bayeux.sessions
-    assert abs(last_seen_ms(house.bayeux, session) - left_ms) < 100
+    (session,) = house.bayeux.state.sessions
+    assert abs(last_seen_ms(house.bayeux.state, session, house.now) - left_ms) < 100
     take(Client(house))
-    assert last_seen_ms(house.bayeux, session) > left_ms + 60_000
+    assert last_seen_ms(house.bayeux.state, session, house.now) > left_ms + 60_000
 
 
 def test_attempts_and_holdback_survive_a_restart() -> None:
@@ -92,7 +92,7 @@ def test_attempts_and_holdback_survive_a_restart() -> None:
     assert session.dispatcher is not None
     assert session.dispatcher.hold_record is not None
     assert session.dispatcher.hold_record.reason == "full"
-    house.bayeux.resume(session)
+    house.bayeux.life.resume(session, house.now)
     assert drain(client, 4) == ([1, 2], [1, 0])
 
 
@@ -104,7 +104,7 @@ def test_subscriptions_survive_a_restart() -> None:
     before.turn()
     house = before.reborn()
     for channel in ("/a", "/b", "/c/d"):
-        house.bayeux.publish(channel, channel)
+        house.server.publish(channel, channel)
     house.turn()
     assert connect(again(client, house), 1).data == ["/b", "/c/d"]
 

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from app.bayeux.rights import Authorizer, Denial, Operation, SecurityPolicy, Vote
-from app.bayeux.sessions import Session
+from holdfast.bayeux.operation import Operation
+from holdfast.bayeux.rights import Authorizer, Denial, SecurityPolicy, Vote
+from holdfast.bayeux.sessions import Session
 from tests.unit.bayeux.harness import Client, House, Json
 
 GRANT, IGNORE = Vote.GRANT, Vote.IGNORE
@@ -52,14 +53,14 @@ class Votes:
 
 def under(policy: SecurityPolicy) -> tuple[House, Client]:
     house = House()
-    house.bayeux.rights.policy = policy
+    house.bayeux.state.rights.policy = policy
     return house, house.client()
 
 
 def authorized(*authorizers: tuple[str, Authorizer]) -> tuple[House, Client]:
     house = House()
     for pattern, authorizer in authorizers:
-        house.bayeux.rights.add(pattern, authorizer)
+        house.bayeux.state.rights.add(pattern, authorizer)
     return house, house.client()
 
 
@@ -71,11 +72,11 @@ def error(reply: Json) -> str | None:
 
 
 def test_everything_is_allowed_until_something_is_set_up() -> None:
-    rights = House().bayeux.rights
+    rights = House().bayeux.state.rights
     assert rights.are_open
     rights.add("/a", Votes(GRANT))
     assert not rights.are_open
-    rights = House().bayeux.rights
+    rights = House().bayeux.state.rights
     rights.policy = SecurityPolicy()
     assert not rights.are_open
 
@@ -103,7 +104,7 @@ def test_each_refusal_of_the_policy_has_an_error_of_its_own(
     reply = client.publish("/a", 1) if verb == "publish" else client.subscribe("/b", "/a", "/c")
     assert error(reply.reply) == f"403:denied_by_security_policy:{text}"
     assert client.session.subscriptions == set()
-    assert len(house.bayeux.hub.routes) == 0
+    assert len(house.bayeux.state.hub.routes) == 0
 
 
 def test_only_what_does_not_exist_yet_is_created() -> None:
@@ -181,7 +182,7 @@ def test_one_grant_is_needed_and_one_denial_denies(
 def test_the_policy_comes_before_the_authorizers() -> None:
     votes = Votes(GRANT)
     house, client = under(Policy("publish", "/a"))
-    house.bayeux.rights.add("/a", votes)
+    house.bayeux.state.rights.add("/a", votes)
     assert error(client.publish("/a", 1).reply) == "403:denied_by_security_policy:publish_denied"
     assert votes.asked == [(Operation.CREATE, "/a")]
 

@@ -4,9 +4,9 @@ import logging
 
 import pytest
 
-from app.bayeux.exchange import ConnectionType
-from app.delivery.counters import Reason
-from app.delivery.queue import QueueLimits
+from holdfast.bayeux.transports import ConnectionType
+from holdfast.delivery.counters import Reason
+from holdfast.delivery.queue import QueueLimits
 from tests.unit.bayeux.harness import House, Wire
 
 
@@ -37,7 +37,7 @@ def test_who_is_gone_at_the_end_of_the_turn_is_not_told() -> None:
     house = House()
     client = house.connected()
     client.subscribe("/a")
-    house.bayeux.publish("/a", 1)
+    house.server.publish("/a", 1)
     client.disconnect()
     house.turn()
     assert house.balances()
@@ -47,7 +47,7 @@ def test_who_does_not_wait_is_not_told() -> None:
     house = House()
     client = house.connected()
     client.subscribe("/a")
-    house.bayeux.publish("/a", 1)
+    house.server.publish("/a", 1)
     house.turn()
     assert client.connect().data == [1]
 
@@ -64,7 +64,7 @@ def test_a_full_queue_discards_the_newest_for_its_receiver_alone() -> None:
         if not waiting.is_held:
             waiting = other.connect()
     assert full.connect().data == [0, 1]
-    assert house.bayeux.hub.counters.discarded == {Reason.OVERFLOW_ENTRIES: 1}
+    assert house.bayeux.state.hub.counters.discarded == {Reason.OVERFLOW_ENTRIES: 1}
     assert house.balances()
 
 
@@ -95,7 +95,7 @@ def test_a_disconnect_over_callback_polling_takes_everything_with_it() -> None:
     house = House()
     client = house.connected()
     client.subscribe("/a")
-    house.bayeux.publish("/a", 1)
+    house.server.publish("/a", 1)
     assert client.disconnect(wire=Wire(ConnectionType.CALLBACK_POLLING)).data == [1]
 
 
@@ -115,7 +115,7 @@ def test_an_event_for_one_session_reaches_it_alone() -> None:
     house = House()
     alice, bob = house.connected(), house.connected()
     asked, other = alice.connect(), bob.connect()
-    house.bayeux.deliver_event(alice.session, {"channel": "/x", "data": 1})
+    house.server.deliver_event(alice.session, {"channel": "/x", "data": 1})
     house.turn()
     assert asked.data == [1]
     assert other.is_held
@@ -126,5 +126,5 @@ def test_an_event_for_a_session_that_is_gone_is_lost() -> None:
     client = house.connected()
     session = client.session
     client.disconnect()
-    house.bayeux.deliver_event(session, {"channel": "/x", "data": 1})
-    assert house.bayeux.hub.counters.accepted == 0
+    house.server.deliver_event(session, {"channel": "/x", "data": 1})
+    assert house.bayeux.state.hub.counters.accepted == 0

@@ -4,15 +4,15 @@ from typing import Any
 
 import pytest
 
-from app.bayeux.errors import BayeuxError, Refused
-from app.bayeux.services import Call, Service
+from holdfast.bayeux.errors import ErrorReply, Refused
+from holdfast.bayeux.services import Service, ServiceCall
 from tests.unit.bayeux.harness import ABSENT, Client, House
 
 
-def served(pattern: str = "/service/add") -> tuple[House, Client, list[Call]]:
+def served(pattern: str = "/service/add") -> tuple[House, Client, list[ServiceCall]]:
     """A house with a service that keeps its calls, and a client of it."""
-    house, calls = House(), list[Call]()
-    house.bayeux.services.add(pattern, calls.append)
+    house, calls = House(), list[ServiceCall]()
+    house.bayeux.state.services.add(pattern, calls.append)
     return house, house.connected(), calls
 
 
@@ -36,7 +36,7 @@ def test_a_service_gets_what_was_sent_and_who_sent_it() -> None:
 
 def test_an_answer_at_once_comes_with_the_reply_under_the_id_of_the_request() -> None:
     house = House()
-    house.bayeux.services.add("/service/add", lambda call: call.answer(3))
+    house.bayeux.state.services.add("/service/add", lambda call: call.answer(3))
     client = house.connected()
     answer = client.publish("/service/add", [1, 2], id="call7")
     assert answer.elements == [
@@ -88,7 +88,7 @@ def test_of_several_services_for_a_channel_the_most_exact_one_is_asked() -> None
         return lambda call: seen.append(name)
 
     for pattern in ("/service/**", "/service/a/*", "/service/a/b"):
-        house.bayeux.services.add(pattern, note(pattern))
+        house.bayeux.state.services.add(pattern, note(pattern))
     client = house.client()
     for channel in ("/service/a/b", "/service/a/c", "/service/x", "/service/a/b/c"):
         client.publish(channel, 1)
@@ -98,9 +98,9 @@ def test_of_several_services_for_a_channel_the_most_exact_one_is_asked() -> None
 def test_a_service_may_refuse() -> None:
     house = House()
 
-    def refuse(call: Call) -> None:
-        raise Refused(BayeuxError.PUBLISH_DENIED, "not_for_you")
+    def refuse(call: ServiceCall) -> None:
+        raise Refused(ErrorReply.PUBLISH_DENIED, "not_for_you")
 
-    house.bayeux.services.add("/service/a", refuse)
+    house.bayeux.state.services.add("/service/a", refuse)
     reply = house.client().publish("/service/a", 1).reply
     assert reply["error"] == "403:not_for_you:publish_denied"

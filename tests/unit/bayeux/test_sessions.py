@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from app.bayeux.identities import JOIN_S
-from app.bayeux.life import IllegalTransition, Input
+from holdfast.bayeux.identities import JOIN_S
+from holdfast.delivery.life import IllegalTransition, SessionInput
 from tests.unit.bayeux.harness import Asked, Client, House, Socket
 
 
@@ -32,7 +32,7 @@ def test_a_thief_does_not_keep_a_session_alive() -> None:
     for _ in range(3):
         house.advance(4.0)
         thief.publish("/a", 1)
-    assert len(house.bayeux.sessions) == 0
+    assert len(house.bayeux.state.sessions) == 0
 
 
 def test_sessions_of_one_browser_are_told_apart_by_their_ids() -> None:
@@ -72,7 +72,7 @@ def test_a_new_socket_goes_on_with_the_session_of_the_old_one() -> None:
     client.subscribe("/a")
     assert client.socket is not None
     house.close(client.socket)
-    house.bayeux.publish("/a", 1)
+    house.server.publish("/a", 1)
     house.turn()
     client.socket = Socket()
     assert client.connect().is_held is False
@@ -98,7 +98,7 @@ def test_a_connect_makes_a_socket_serve_another_session_of_the_browser() -> None
     bob.connect()
     assert bob.session.pipe is bob.socket
     assert alice.session.pipe is None
-    assert alice.session.held is None
+    assert alice.session.held_connect is None
 
 
 def test_a_socket_whose_session_is_gone_may_serve_another_one() -> None:
@@ -250,13 +250,16 @@ def test_how_sessions_ended_is_counted() -> None:
     house.client()
     house.client()
     house.advance(2.0)
-    assert house.bayeux.sessions.ended == {Input.DISCONNECT.value: 1, Input.EXPIRE.value: 2}
-    assert house.bayeux.sessions.created == 3
+    assert house.bayeux.state.sessions.ended == {
+        SessionInput.DISCONNECT.value: 1,
+        SessionInput.EXPIRE.value: 2,
+    }
+    assert house.bayeux.state.sessions.created == 3
 
 
 def test_a_session_ends_once() -> None:
     house = House()
     session = house.client().session
-    house.bayeux.end(session, Input.DISCONNECT)
+    house.bayeux.life.ends.end(session, SessionInput.DISCONNECT)
     with pytest.raises(IllegalTransition):
-        house.bayeux.end(session, Input.EXPIRE)
+        house.bayeux.life.ends.end(session, SessionInput.EXPIRE)

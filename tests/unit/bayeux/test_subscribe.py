@@ -9,7 +9,7 @@ from tests.unit.bayeux.harness import ABSENT, Client, House, Json
 
 def subscribed(house: House, client: Client) -> set[str]:
     """What the client is subscribed to, by both books."""
-    routes = house.bayeux.hub.routes
+    routes = house.bayeux.state.hub.routes
     found = client.session.subscriptions
     assert all(pattern in routes for pattern in found)
     return set(found)
@@ -117,6 +117,35 @@ def test_an_array_that_could_never_be_allowed_is_not_even_read() -> None:
     assert client.subscribe(*["no channel"] * 4).reply["error"] == "413:3:subscriptions_exceeded"
 
 
+USED_UP = "503::subscriptions_used_up"
+
+
+def test_subscriptions_of_all_sessions_are_bounded_together() -> None:
+    house = House(max_total_subscriptions=3)
+    greedy, late = house.client(), house.client()
+    greedy.subscribe("/a", "/b")
+    assert late.subscribe("/a", "/c").reply["error"] == USED_UP
+    assert subscribed(house, late) == set()
+    assert late.subscribe("/a").reply["successful"]
+    assert late.subscribe("/a").reply["successful"], "it has this one"
+    assert greedy.subscribe("/c").reply["error"] == USED_UP
+    assert house.bayeux.state.hub.counters.subscriptions_refused == 2
+    greedy.disconnect()
+    assert late.subscribe("/b", "/c").reply["successful"]
+    late.unsubscribe("/a")
+    assert late.subscribe("/d").reply["successful"]
+    assert late.subscribe("/e").reply["error"] == USED_UP
+
+
+def test_who_uses_them_up_leaves_each_session_its_share() -> None:
+    house = House(max_total_subscriptions=10, max_sessions=5)
+    greedy, late = house.client(), house.client()
+    greedy.subscribe(*[f"/{number}" for number in range(10)])
+    assert greedy.subscribe("/more").reply["error"] == USED_UP
+    assert late.subscribe("/a", "/b").reply["successful"]
+    assert late.subscribe("/c").reply["error"] == USED_UP
+
+
 def test_unsubscribing_ends_it() -> None:
     house = House()
     client = house.client()
@@ -158,4 +187,4 @@ def test_the_end_of_a_session_is_the_end_of_its_subscriptions() -> None:
     client = house.client()
     client.subscribe("/a", "/**")
     client.disconnect()
-    assert len(house.bayeux.hub.routes) == 0
+    assert len(house.bayeux.state.hub.routes) == 0

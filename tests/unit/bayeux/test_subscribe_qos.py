@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from app.bayeux.qos import QosInvalid
-from app.bayeux.subscribe_qos import PLAIN, SubscribeQos
-from extensions.delivery import Delivery
+from holdfast.bayeux.qos import QosInvalid
+from holdfast.bayeux.subscribe_qos import PLAIN, SubscribeQos
+from holdfast.extensions.delivery import Delivery
 from tests.unit.bayeux.harness import Client, House, Json
 
 

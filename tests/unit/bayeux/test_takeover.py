@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from app.bayeux.life import State
-from app.bayeux.options import Durable
-from app.delivery.dispatcher import State as Contact
+from holdfast.bayeux.options import Durable
+from holdfast.delivery.dispatcher import DispatcherState as Contact
+from holdfast.delivery.life import SessionState
 from tests.unit.bayeux.harness import Client, Json, Socket, Wire
 from tests.unit.bayeux.second_lives import (
     KeptHouse,
@@ -40,7 +40,7 @@ def test_what_the_old_client_had_in_hands_comes_first_and_is_told_as_repeated() 
     new = newcomer(house)
     assert batch(connect(new, 0)) == 1
     assert drain(new, 0) == ([1, 2, 3], [2, 1, 0])
-    assert house.bayeux.hub.counters.redelivered == 3
+    assert house.bayeux.state.hub.counters.redelivered == 3
 
 
 def test_what_the_old_client_left_behind_is_told_as_repeated_too() -> None:
@@ -62,7 +62,7 @@ def test_batches_of_the_old_client_do_not_count_for_the_new_one() -> None:
         ack = batch(connect(old, ack))
     publish(house, 9)
     connect(old, ack)
-    house.bayeux.hold_back(old.session, "maintenance", "operator")
+    house.bayeux.life.hold_back(old.session, "maintenance", "operator", house.now)
     connect(old, ack)
     new = newcomer(house, dispatcherActive=True)
     answer = connect(new, 0)
@@ -145,7 +145,7 @@ def test_verdicts_on_what_an_old_client_was_told_mean_nothing() -> None:
     (seq,) = seqs(connect(old, 1))
     new = newcomer(house)
     assert connect(new, 0, ok(seq)).data == [1]
-    assert house.bayeux.hub.counters.verdicts_unknown == 1
+    assert house.bayeux.state.hub.counters.verdicts_unknown == 1
 
 
 def test_an_answer_that_waits_for_the_store_brings_an_old_client_nothing() -> None:
@@ -216,7 +216,7 @@ def test_a_client_that_leaves_while_its_answer_waits_has_left_for_good() -> None
     house.turn()
     assert asked.events == []
     house.advance(30.0)
-    assert (session.state, codes(house)) == (State.AWAY, [])
+    assert (session.state, codes(house)) == (SessionState.AWAY, [])
 
 
 def test_a_disconnect_that_waits_does_not_leave_in_the_name_of_the_next_client() -> None:
@@ -227,7 +227,7 @@ def test_a_disconnect_that_waits_does_not_leave_in_the_name_of_the_next_client()
     assert goodbye.is_held
     new = newcomer(house)
     assert goodbye.reply["successful"] is True
-    assert new.session.state is State.HANDSHAKEN
+    assert new.session.state is SessionState.HANDSHAKEN
     assert connect(new, 0).data == [1]
 
 
@@ -286,9 +286,9 @@ def test_names_can_be_had_where_nothing_is_kept() -> None:
 def test_a_session_that_is_gone_is_not_written_down_again() -> None:
     house = KeptHouse()
     session = named(house).session
-    house.bayeux.end_by_server(session)
-    house.bayeux.ownership.note(session)
-    house.bayeux.resume(session)
+    house.server.end_by_server(session)
+    house.bayeux.life.note(session, house.now)
+    house.bayeux.life.resume(session, house.now)
     assert house.store.sessions == {}
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.bayeux.terms import Terms, TermsInvalid
+from holdfast.bayeux.terms import Terms, TermsInvalid
 
 MOST = 2**31 - 1
 LONGEST_MS = 10 * 365 * 24 * 3600 * 1000
@@ -144,6 +144,7 @@ def test_the_dispatcher_goes_by_seconds() -> None:
     assert (policy.retries, policy.delay_s, policy.response_timeout_s) == (2, 1.5, 0.25)
 
 
+@pytest.mark.slow
 @given(
     st.fixed_dictionaries(
         {},

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from app.bayeux.codec import RequestLimits, decode
-from app.bayeux.errors import BayeuxError, RequestRefused
-from app.bayeux.unfit import Unfit
-from app.delivery.json_text import to_json
+from holdfast.bayeux.codec import RequestLimits, decode
+from holdfast.bayeux.errors import ErrorReply, RequestRefused
+from holdfast.bayeux.unfit import Salvage, Unfit
+from holdfast.delivery.json_text import to_json
 from tests.unit.bayeux.harness import House
 from tests.unit.bayeux.json_oracle import Object, faults_of, in_doubles, messages_in
 
@@ -25,10 +25,10 @@ def deep(levels: int) -> str:
 
 # Each with what it is refused for, as a part of a message.
 UNFIT = (
-    [(f'"{text}"', BayeuxError.TEXT_INVALID) for text in LONE]
-    + [(f'{{"{text}":1}}', BayeuxError.TEXT_INVALID) for text in LONE]
-    + [(number, BayeuxError.NUMBER_INVALID) for number in TOO_LARGE]
-    + [(deep(511), BayeuxError.MESSAGE_TOO_DEEP)]
+    [(f'"{text}"', ErrorReply.TEXT_INVALID) for text in LONE]
+    + [(f'{{"{text}":1}}', ErrorReply.TEXT_INVALID) for text in LONE]
+    + [(number, ErrorReply.NUMBER_INVALID) for number in TOO_LARGE]
+    + [(deep(511), ErrorReply.MESSAGE_TOO_DEEP)]
 )
 
 
@@ -38,7 +38,7 @@ def batch(*values: str) -> bytes:
 
 
 @pytest.mark.parametrize(("value", "fault"), UNFIT)
-def test_a_message_is_refused_alone_for_what_is_in_it(value: str, fault: BayeuxError) -> None:
+def test_a_message_is_refused_alone_for_what_is_in_it(value: str, fault: ErrorReply) -> None:
     before, unfit, after = decode(batch("1", value, '"ä😀"'), LIMITS)
     assert isinstance(unfit, Unfit)
     assert (unfit.fault, unfit) == (fault, {"channel": "/a", "id": "1"})
@@ -46,7 +46,7 @@ def test_a_message_is_refused_alone_for_what_is_in_it(value: str, fault: BayeuxE
 
 
 @pytest.mark.parametrize(("value", "fault"), UNFIT)
-def test_so_is_a_message_that_is_a_request_by_itself(value: str, fault: BayeuxError) -> None:
+def test_so_is_a_message_that_is_a_request_by_itself(value: str, fault: ErrorReply) -> None:
     (unfit,) = decode(f'{{"id":7,"data":[{value}]}}'.encode(), LIMITS)
     assert isinstance(unfit, Unfit)
     assert (unfit.fault, unfit) == (fault, {"id": 7})
@@ -93,19 +93,46 @@ def test_too_many_messages_are_too_large_whatever_they_are() -> None:
         decode(batch(*['"\\ud800"'] * 3), RequestLimits(messages=2))
 
 
+# Each as large as a request may be, or nearly so, before or behind what makes it unfit.
+LARGE = {
+    "numbers": ("1," * 59_000, "1"),
+    "hard numbers": ("2.4703282292062327208e-324," * 59_000, "1"),
+    "arrays": ("[]," * 19_000, "1"),
+    "texts": ('"",' * 59_000, "1"),
+    "a text": ('"' + "x" * (4 * 2**20 - 100) + '",', "1"),
+    "emojis": ('"' + "\\ud83d\\ude00" * 340_000 + '",', "1"),
+    "members": ("{" + ",".join(f'"{n}":1' for n in range(58_000)) + "},", "1"),
+}
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    "values", [b"1," * 30_001, b"[]," * 15_001, b"{}," * 15_001, b'"' + b"x" * 2**21 + b'",']
+    ("unfit", "fault"),
+    [('"\\ud800"', ErrorReply.TEXT_INVALID), ("1e400", ErrorReply.NUMBER_INVALID)],
 )
-def test_a_search_that_would_take_long_is_not_begun(values: bytes) -> None:
-    body = b'[{"a":["\\ud800",%s1]}]' % values
-    with pytest.raises(RequestRefused, match="request_malformed"):
-        decode(body, LIMITS)
+@pytest.mark.parametrize("values", LARGE.values(), ids=LARGE)
+def test_the_size_of_a_request_makes_no_difference(
+    values: tuple[str, str], unfit: str, fault: ErrorReply
+) -> None:
+    before, after = values
+    body = f'[{{"id":"1","data":[{before}{unfit},{after}]}},{{"id":"2"}}]'.encode()
+    message, other = decode(body, LIMITS)
+    assert isinstance(message, Unfit)
+    assert (message.fault, message, other) == (fault, {"id": "1"}, {"id": "2"})
 
 
-def test_some_messages_are_unfit_but_not_a_thousand_and_one() -> None:
-    assert len(decode(batch(*['"\\ud800"'] * 1000), LIMITS)) == 1000
-    with pytest.raises(RequestRefused, match="request_malformed"):
-        decode(batch(*['"\\ud800"'] * 1001), LIMITS)
+def test_all_messages_of_a_request_may_be_unfit() -> None:
+    messages = decode(batch(*['"\\ud800"', "1e400"] * 2500), LIMITS)
+    assert len(messages) == 5000
+    assert all(isinstance(each, Unfit) for each in messages)
+
+
+def test_others_have_their_turn_between_the_end_of_a_message_what_it_says_and_its_fault() -> None:
+    salvage = Salvage(batch("1", '"\\ud800"', "2"), LIMITS.messages, LIMITS.depth)
+    found = []
+    while not salvage.go_on():
+        found.append(len(salvage.messages))
+    assert (found, len(salvage.messages)) == ([0, 1, 1, 2], 3)
 
 
 def test_a_long_text_is_searched() -> None:
@@ -145,6 +172,7 @@ REQUESTS = (
 )
 
 
+@pytest.mark.slow
 @given(REQUESTS)
 @settings(max_examples=300)
 @example('[{"a":1e400,"b":"\\ud800"}]')
@@ -175,7 +203,7 @@ def agree(message: dict[str, Any], other: Object) -> None:
 
 
 @pytest.mark.parametrize(("value", "fault"), UNFIT)
-def test_the_others_of_a_batch_are_served(value: str, fault: BayeuxError) -> None:
+def test_the_others_of_a_batch_are_served(value: str, fault: ErrorReply) -> None:
     house = House()
     alice, bob = house.client(), house.client()
     bob.subscribe("/a")

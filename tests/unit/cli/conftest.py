@@ -4,14 +4,16 @@ import asyncio
 import threading
 from collections.abc import Coroutine, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 from aiohttp import web
 from typer.testing import CliRunner, Result
 
-from app.cli.main import program
+from holdfast.cli.main import program
 from tests.web.admin import OPERATOR, READER, Clock, application_of
 from tests.web.fake_operations import FakeOperations, a_letter, a_session
 
@@ -34,6 +36,16 @@ class Shell:
             "COLUMNS": "200",
         }
         return CliRunner().invoke(program, arguments, input=input, env=environment)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def commands_are_made_once() -> Iterator[None]:
+    """Making a command takes longer than running it."""
+    made = cache(typer.main.get_command)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("typer.main.get_command", made)
+        patch.setattr("typer.testing._get_command", made)
+        yield
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from app.cli import options, output, replay
+from holdfast.cli import options, output, replay
 from tests.serving import ROOT
 from tests.unit.cli.conftest import Shell
 from tests.web.fake_operations import a_letter
@@ -144,7 +144,7 @@ def test_a_replay_is_planned_and_watched_to_its_end(
     monkeypatch.setattr(replay, "_POLL_S", 0.001)
     done = shell.run("dead", "replay", "--fingerprint", "f1", "--rate", "7", "--yes")
     assert done.exit_code == 0
-    assert done.stdout == ("Replay r1 is done: 3 of 3 sent, 3 acked, 0 died again, 0 left out\n")
+    assert done.stdout == ("Replay r1 is done: 3 of 3 sent, 3 acked, 0 died again, 0 skipped\n")
     assert "3 dead letters match" in done.stderr
     assert shell.operations.jobs["r1"].options["rate"] == 7
 
@@ -214,28 +214,28 @@ def test_what_would_be_left_out_is_told_with_the_reason(shell: Shell) -> None:
     shell.operations.skips = {"receiver": 3, "replayed": 1}
     done = shell.run("dead", "replay", "--all", "--dry-run")
     assert done.exit_code == 0
-    told = "5 dead letters match, 4 of them would be left out "
-    assert done.stdout.startswith(told + "(3 whose receiver is not there, 1 replayed already); ")
+    told = "5 dead letters match, 4 of them would be skipped "
+    assert done.stdout.startswith(told + "(3 without a receiver, 1 replayed already); ")
 
 
 def test_where_all_would_be_left_out_nobody_is_asked_and_nothing_begins(shell: Shell) -> None:
     shell.operations.skips = {"receiver": 5}
     done = shell.run("dead", "replay", "--all")
     assert (done.exit_code, shell.operations.jobs) == (1, {})
-    assert "5 of them would be left out (5 whose receiver is not there)" in done.stdout
+    assert "5 of them would be skipped (5 without a receiver)" in done.stdout
 
 
 def test_a_replay_is_watched_or_ended_and_not_both(shell: Shell) -> None:
     done = shell.run("dead", "replay", "--watch", "r1", "--cancel", "r2")
     assert done.exit_code == 2
-    assert "watched or ended" in done.stderr
+    assert "either --watch or --cancel" in done.stderr
 
 
 @pytest.mark.slow
 def test_who_interrupts_the_wait_ends_the_replay(shell: Shell) -> None:
     shell.operations.pace = 0
     environment = {**os.environ, "HOLDFAST_URL": shell.url, "HOLDFAST_DATA": str(shell.home)}
-    command = [sys.executable, "-m", "app", "dead", "replay", "--all", "--yes"]
+    command = [sys.executable, "-m", "holdfast", "dead", "replay", "--all", "--yes"]
     with subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.PIPE) as process:
         while not shell.operations.jobs:
             assert process.poll() is None
@@ -277,7 +277,7 @@ def test_an_export_goes_to_a_pipe_or_to_a_file_as_a_whole(shell: Shell) -> None:
     path.unlink()
     done = shell.run("dead", "export", "-o", str(path))
     assert done.exit_code == 1
-    assert "broke off" in done.stderr
+    assert "the response is incomplete" in done.stderr
     assert [*shell.home.glob("letters*")] == []
     done = shell.run("dead", "export", "-o", str(shell.home / "nowhere" / "x"))
     assert done.exit_code == 1
@@ -290,9 +290,9 @@ def test_an_import_takes_files_and_pipes(shell: Shell) -> None:
     path = shell.home / "letters.ndjson"
     path.write_text(exported)
     done = shell.run("dead", "import", str(path))
-    assert (done.exit_code, done.stdout) == (0, "5 imported, 0 were here already, 0 refused\n")
+    assert (done.exit_code, done.stdout) == (0, "5 imported, 0 already existed, 0 refused\n")
     done = shell.run("dead", "import", "-", input=exported + "nonsense\n")
-    assert (done.exit_code, done.stdout) == (1, "0 imported, 5 were here already, 1 refused\n")
+    assert (done.exit_code, done.stdout) == (1, "0 imported, 5 already existed, 1 refused\n")
     assert "line 6" in done.stderr
     done = shell.run("dead", "import", "-", "--json", input="")
     assert json.loads(done.stdout)["imported"] == 0
@@ -303,7 +303,7 @@ def test_an_import_takes_files_and_pipes(shell: Shell) -> None:
 def test_times_are_spans_or_dates(shell: Shell, text: str) -> None:
     done = shell.run("dead", "list", "--since", text)
     assert done.exit_code == 2
-    assert "is no time" in done.stderr
+    assert "is not a time" in done.stderr
 
 
 def test_a_time_narrows_the_list(shell: Shell) -> None:
@@ -328,7 +328,7 @@ def test_on_a_terminal_there_are_tables(shell: Shell, monkeypatch: pytest.Monkey
 def test_on_a_terminal_every_column_is_seen_however_long_others_are(
     shell: Shell, monkeypatch: pytest.MonkeyPatch, width: int
 ) -> None:
-    reason = "The receiver failed over the message: disk full on /dev/sda1, " * 3
+    reason = "The receiver failed to process the message: disk full on /dev/sda1, " * 3
     shell.operations.by_id = {LETTER: a_letter(2, reason=reason, channel="/orders/of/the/day")}
     terminal = Console(force_terminal=True, width=width, color_system=None)
     monkeypatch.setattr(output, "console", terminal)
@@ -341,7 +341,7 @@ def test_on_a_terminal_every_column_is_seen_however_long_others_are(
 def test_on_a_terminal_the_words_of_the_receiver_come_without_what_the_code_means(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    reason = "The receiver failed over the message: disk full"
+    reason = "The receiver failed to process the message: disk full"
     letter = a_letter(2, reason=reason, code="user.update.error")
     shell.operations.by_id = {LETTER: letter}
     assert shell.run("dead", "list").stdout.endswith(f"\t{reason}\n")

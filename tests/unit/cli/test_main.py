@@ -6,11 +6,11 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
-from app.cli.main import COMMANDS, load, program
+from holdfast.cli.main import COMMANDS, load, program
 
 _WHAT_IS_LOADED = """
 import sys
-from app.cli.main import program
+from holdfast.cli.main import program
 program(["--help"], standalone_mode=False)
 print(*sys.modules)
 """

@@ -2,26 +2,19 @@
 
 import os
 import re
-import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from app.cli.failures import Exit, RemoteFailed
-from app.cli.remote import Place
-from app.web.admin.operations import OperationFailed
-from tests.serving import ROOT
+from holdfast.cli.failures import Exit, RemoteFailed
+from holdfast.cli.remote import Server
+from holdfast.web.admin.faults import RequestFailed
+from tests.serving import ROOT, free_port
 from tests.unit.cli.conftest import Shell
 
 LIST = ["session", "list"]
-
-
-def free_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])
 
 
 def test_nobody_listens(shell: Shell) -> None:
@@ -57,9 +50,9 @@ def test_a_server_without_an_administration(shell: Shell) -> None:
         ("wrong" * 8, LIST, Exit.NOT_ALLOWED, "--token-file"),
         ("reader", ["dispatcher", "resume", "joe/1"], Exit.NOT_ALLOWED, "operator's token"),
         ("reader", LIST, Exit.OK, ""),
-        ("", LIST, Exit.USAGE, "no token in it"),
-        ("a\nb", LIST, Exit.USAGE, "no token in it"),
-        ("\xe9", LIST, Exit.USAGE, "it is no token"),
+        ("", LIST, Exit.USAGE, "the file has no token"),
+        ("a\nb", LIST, Exit.USAGE, "the file has no token"),
+        ("\xe9", LIST, Exit.USAGE, "it is not a token"),
     ],
 )
 def test_tokens_that_do_not_fit(
@@ -95,7 +88,7 @@ def test_a_token_that_is_not_there(shell: Shell) -> None:
 def test_failures_of_the_server_have_a_code_to_end_with(
     shell: Shell, code: str, exit: Exit
 ) -> None:
-    shell.operations.fault = OperationFailed(code, "redis is \x1b[1maway")
+    shell.operations.fault = RequestFailed(code, "redis is \x1b[1maway")
     done = shell.run(*LIST)
     assert done.exit_code == exit
     assert "redis is \\x1b[1maway" in done.stderr
@@ -117,21 +110,22 @@ def test_the_token_is_looked_for_where_the_server_keeps_its_data(
     for name in ("data", "elsewhere", "third"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "admin-token").write_text(name)
-    assert Place().token() == "data"
+    assert Server().token() == "data"
     (tmp_path / "holdfast.toml").write_text('data = "elsewhere"\n')
-    assert Place().token() == "elsewhere"
+    assert Server().token() == "elsewhere"
     monkeypatch.setenv("HOLDFAST_DATA", "third")
-    assert Place().token() == "third"
+    assert Server().token() == "third"
     (tmp_path / "holdfast.toml").write_text("data = [")
     monkeypatch.delenv("HOLDFAST_DATA")
-    assert Place().token() == "data"
+    assert Server().token() == "data"
     with pytest.raises(RemoteFailed, match="No such file"):
-        Place(token_file=tmp_path / "none").token()
+        Server(token_file=tmp_path / "none").token()
 
 
+@pytest.mark.slow
 def test_a_pipe_that_closes_early_is_no_fault(shell: Shell) -> None:
     environment = {**os.environ, "HOLDFAST_URL": shell.url, "HOLDFAST_DATA": str(shell.home)}
-    command = f"{sys.executable} -m app dead export | head -c 1"
+    command = f"{sys.executable} -m holdfast dead export | head -c 1"
     done = subprocess.run(
         ["bash", "-c", command], cwd=ROOT, env=environment, capture_output=True, check=False
     )

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from app.cli import options
-from app.web.admin.shapes import Hold
+from holdfast.cli import options
+from holdfast.web.admin.session_views import Hold
 from tests.unit.cli.conftest import Shell
 from tests.web.fake_operations import NOW_MS, a_session
 
@@ -70,7 +70,7 @@ def test_a_session_is_ended_after_a_yes(shell: Shell, monkeypatch: pytest.Monkey
     assert "3 entries become dead letters" in done.stderr
     assert shell.operations.changes == []
     assert shell.run("session", "kill", "joe/1", input="y\n").exit_code == 0
-    assert shell.run("session", "kill", "joe/2", "--yes").stdout == "joe/2 is ended\n"
+    assert shell.run("session", "kill", "joe/2", "--yes").stdout == "joe/2 has ended\n"
     assert [change.action for change in shell.operations.changes] == ["session.kill"] * 2
     shell.operations.by_key["joe/3"] = a_session("joe/3")
     done = shell.run("session", "kill", "joe/3", "--yes", "--json")
@@ -83,7 +83,7 @@ def test_a_session_is_ended_after_a_yes(shell: Shell, monkeypatch: pytest.Monkey
 def test_delivery_is_held_back_shown_and_resumed(shell: Shell) -> None:
     hold = ["dispatcher", "hold", "joe/1", "--reason", "disk full", "--until", "30m"]
     done = shell.run(*hold)
-    assert (done.exit_code, done.stdout) == (0, "joe/1 is held back, 2 entries wait\n")
+    assert (done.exit_code, done.stdout) == (0, "joe/1 is held back; 2 entries are waiting\n")
     (change,) = shell.operations.changes
     assert (change.who, change.detail["reason"]) == ("operator/ann", "disk full")
     assert change.detail["until"] > NOW_MS
@@ -92,7 +92,10 @@ def test_delivery_is_held_back_shown_and_resumed(shell: Shell) -> None:
     assert json.loads(shell.run("dispatcher", "show", "joe/1", "--json").stdout)["active"] is False
     rows = [line.split("\t") for line in shell.run("dispatcher", "show").stdout.splitlines()[1:]]
     assert [row[0] for row in rows] == ["joe/1", "/orders"]
-    assert shell.run("dispatcher", "resume", "joe/1").stdout == "joe/1 is active, 2 entries wait\n"
+    assert (
+        shell.run("dispatcher", "resume", "joe/1").stdout
+        == "joe/1 is active; 2 entries are waiting\n"
+    )
     for command, is_active in (("hold", False), ("resume", True)):
         done = shell.run("dispatcher", command, "joe/1", "--json")
         assert json.loads(done.stdout)["active"] is is_active
@@ -102,7 +105,7 @@ def test_delivery_is_held_back_shown_and_resumed(shell: Shell) -> None:
 
 def test_a_channel_is_released(shell: Shell) -> None:
     assert (
-        shell.run("dispatcher", "resume", "--channel", "/orders").stdout == "/orders flows again\n"
+        shell.run("dispatcher", "resume", "--channel", "/orders").stdout == "/orders is released\n"
     )
     assert shell.run("dispatcher", "resume", "--channel", "/orders").exit_code == 1
     assert shell.run("dispatcher", "resume").exit_code == 2
@@ -119,7 +122,7 @@ def test_sessions_are_ended_by_what_holds_for_them(shell: Shell) -> None:
     assert shell.run("session", "end", *which).exit_code == 2, "nobody can be asked"
     assert shell.operations.changes == []
     done = shell.run("session", "end", *which, "--yes")
-    assert (done.exit_code, done.stdout) == (0, "4501 sessions are ended\n")
+    assert (done.exit_code, done.stdout) == (0, "4501 sessions have ended\n")
     assert sorted(shell.operations.by_key) == ["joe/1", "joe/2"]
     assert [change.detail["ended"] for change in shell.operations.changes] == [2000, 2000, 501]
     done = shell.run("session", "end", *which, "--yes", "--json")
@@ -143,7 +146,7 @@ def test_all_sessions_end_only_if_that_is_said(shell: Shell) -> None:
     assert shell.run("session", "end", "--yes").exit_code == 2
     assert shell.run("session", "end", "--all", "--prefix", "joe/", "--yes").exit_code == 2
     assert len(shell.operations.by_key) == 2
-    assert shell.run("session", "end", "--all", "--yes").stdout == "2 sessions are ended\n"
+    assert shell.run("session", "end", "--all", "--yes").stdout == "2 sessions have ended\n"
 
 
 def test_what_could_not_be_ended_is_not_asked_for_again_and_again(shell: Shell) -> None:

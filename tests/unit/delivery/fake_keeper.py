@@ -1,51 +1,56 @@
 """A store in memory: keeps what it is told, answers when a test lets it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING
 
-from app.delivery.deaths import Buried
-from app.delivery.guard import Held
-from app.delivery.keeper import Batch, Keeper, Kept, Mark
-from app.delivery.letter_room import LetterRoom
-from app.delivery.messages import Message
-from app.delivery.publish_keys import LIFE_NS, Key
-from app.delivery.session_record import Recorded, SessionRecord
+from holdfast.delivery.deaths import UnwrittenLetter
+from holdfast.delivery.guard import ChannelHold
+from holdfast.delivery.letter_quota import LetterQuota
+from holdfast.delivery.marks import BatchMark, Mark, Marked
+from holdfast.delivery.messages import Message
+from holdfast.delivery.outcomes import Outcome
+from holdfast.delivery.persist_outcome import PersistOutcome
+from holdfast.delivery.publish_keys import LIFE_NS, PublishKey
+from holdfast.delivery.session_record import Recorded, SessionRecord
+from holdfast.delivery.store_port import StorePort
 
 if TYPE_CHECKING:
-    from app.delivery.dead_letters import DeadLetter
+    from holdfast.delivery.dead_letters import DeadLetter
 
 
 class FakeKeeper:
-    """A naive `Keeper`; `turn` answers everything that was asked."""
+    """A naive `StorePort`; `turn` answers everything that was asked."""
 
     def __init__(self) -> None:
         self.is_available = self.is_prompt = True
         self.is_full = False
         self.keys_dropped = 0
-        self.letter_room = LetterRoom()
+        self.letter_quota = LetterQuota()
         self.bodies: dict[int, Message] = {}
         self.queues: dict[str, dict[int, Mark]] = {}
         self.sessions: dict[str, SessionRecord] = {}
         self.letters: list[DeadLetter] = []
-        self.held: dict[str, Held] = {}
+        self.held: dict[str, ChannelHold] = {}
         # Which message has a key.
         self.keyed: dict[str, int] = {}
         # What `keep` is answered next.
-        self.outcome = Kept.KEPT
+        self.outcome = PersistOutcome.KEPT
         # Does not answer `keep` by itself.
         self.is_silent = False
-        self._silent: list[Callable[[Kept], None]] = []
+        self._silent: list[Callable[[PersistOutcome], None]] = []
         self._answers: list[Callable[[], None]] = []
 
     @property
     def takes_messages(self) -> bool:
         return self.is_available
 
-    def keep(self, message: Message, keys: Sequence[str], done: Callable[[Kept], None]) -> None:
+    def keep(
+        self, message: Message, keys: Sequence[str], done: Callable[[PersistOutcome], None]
+    ) -> None:
         outcome = self.outcome
-        if outcome is Kept.KEPT and message.key is not None:
+        if outcome is PersistOutcome.KEPT and message.key is not None:
             outcome = self._claim(message, message.key)
-        if outcome is Kept.KEPT:
+        if outcome is PersistOutcome.KEPT:
             self.bodies[message.id] = message
             for key in keys:
                 self.queues.setdefault(key, {})[message.id] = Mark(message.id)
@@ -54,32 +59,43 @@ class FakeKeeper:
         else:
             self._answers.append(lambda: done(outcome))
 
-    def _claim(self, message: Message, key: Key) -> Kept:
+    def _claim(self, message: Message, key: PublishKey) -> PersistOutcome:
         """Of messages with the same key only the first is kept within a day."""
         first = self.keyed.get(key.digest, message.id)
         if first != message.id and first + LIFE_NS > message.id:
             key.first = first
-            return Kept.REPEATED
+            return PersistOutcome.REPEATED
         self.keyed[key.digest] = message.id
-        return Kept.KEPT
+        return PersistOutcome.KEPT
 
-    def hand_over(self, key: str, batch: Batch) -> None:
+    def hand_over(self, key: str, batch: BatchMark) -> None:
         self.mark(key, batch.marks())
 
-    def mark(self, key: str, marks: Sequence[Mark]) -> None:
+    def mark(self, key: str, marked: Collection[Marked]) -> None:
         queue = self.queues.get(key, {})
-        for mark in marks:
-            if mark.id in queue:
-                queue[mark.id] = mark
+        for entry in marked:
+            if entry.id in queue:
+                queue[entry.id] = entry.mark()
 
-    def settle(self, key: str, ids: Sequence[int]) -> None:
+    def settle(self, key: str, ids: Sequence[int], outcome: Outcome) -> None:
+        self.drop(key, ids)
+
+    def drop(self, key: str, ids: Sequence[int]) -> None:
+        """These entries are gone."""
         for each in ids:
             self.queues.get(key, {}).pop(each, None)
 
-    def bury(self, dead: Sequence[Buried], key: str | None) -> None:
+    def dead_letter(
+        self,
+        dead: Sequence[UnwrittenLetter],
+        key: str | None,
+        done: Callable[[], None] | None = None,
+    ) -> None:
+        if done is not None:
+            self.after(done)
         self.letters += [each.letter() for each in dead]
         if key is not None:
-            self.settle(key, [each.message for each in dead])
+            self.drop(key, [each.message for each in dead])
 
     def save(self, session: Recorded) -> None:
         record = session.record()
@@ -90,7 +106,7 @@ class FakeKeeper:
         self.sessions.pop(key, None)
         self.queues.pop(key, None)
 
-    def hold(self, channel: str, held: Held) -> None:
+    def save_channel_hold(self, channel: str, held: ChannelHold) -> None:
         self.held[channel] = held
 
     def release(self, channel: str) -> None:
@@ -111,7 +127,7 @@ class FakeKeeper:
             answer()
         return bool(answers)
 
-    def answer_late(self, outcome: Kept) -> None:
+    def answer_late(self, outcome: PersistOutcome) -> None:
         """Answer the oldest `keep` that was not answered by itself; it may be asked again."""
         self._silent[0](outcome)
 
@@ -131,4 +147,4 @@ class FakeKeeper:
 
 
 # The fake is what the core asks for; a type checker says so here.
-_keeper: type[Keeper] = FakeKeeper
+_keeper: type[StorePort] = FakeKeeper

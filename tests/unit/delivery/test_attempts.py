@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.delivery.attempts import (
+from holdfast.delivery.attempts import (
     MAX_ATTEMPTS,
     MAX_TEXT,
     Attempt,
@@ -57,11 +57,13 @@ def test_what_is_said_about_an_attempt_is_cut() -> None:
     assert kept.text == "x" * MAX_TEXT
 
 
+@pytest.mark.slow
 @given(st.lists(attempts, max_size=MAX_ATTEMPTS))
 def test_a_history_that_has_room_is_read_as_it_was_written(some: list[Attempt]) -> None:
     assert unpack(pack(tuple(some), 10_000)) == tuple(some)
 
 
+@pytest.mark.slow
 @given(st.lists(attempts, min_size=1, max_size=MAX_ATTEMPTS))
 def test_a_history_without_room_tells_how_it_began_and_how_it_ended(some: list[Attempt]) -> None:
     packed = pack(tuple(some), ROOM)

@@ -3,11 +3,11 @@
 from itertools import product
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from app.delivery import channels as module
-from app.delivery.channels import Channel, ChannelLimits, Channels, Kind, covers, overlaps
+from holdfast.delivery import channels as module
+from holdfast.delivery.channels import Channel, ChannelLimits, Channels, Kind, covers, overlaps
 
 
 def channel(name: str) -> Channel:
@@ -188,14 +188,12 @@ def is_legal(name: str) -> bool:
 
 
 @given(NAMES)
-@settings(max_examples=100)
 def test_a_name_is_legal_exactly_if_each_of_its_segments_is(name: str) -> None:
     found = Channels().get(name)
     assert (found is not None) == is_legal(name)
 
 
 @given(st.text(max_size=40))
-@settings(max_examples=100)
 @example("/\ud800")
 def test_no_text_is_too_strange_to_be_judged(name: str) -> None:
     found = Channels().get(name)
@@ -216,14 +214,12 @@ def test_what_is_reserved_is_the_servers_to_write() -> None:
 
 
 @given(PATTERNS, PLAIN)
-@settings(max_examples=100)
 def test_a_subscription_is_found_exactly_if_it_matches(pattern: str, name: str) -> None:
     assert (pattern in channel(name).lookups) == matches(pattern, name)
     assert covers(pattern, name) == matches(pattern, name)
 
 
 @given(PATTERNS, PATTERNS)
-@settings(max_examples=80)
 def test_a_pattern_covers_another_exactly_if_it_matches_all_that_the_other_matches(
     pattern: str, other: str
 ) -> None:
@@ -232,7 +228,6 @@ def test_a_pattern_covers_another_exactly_if_it_matches_all_that_the_other_match
 
 
 @given(PATTERNS, PATTERNS)
-@settings(max_examples=80)
 def test_patterns_overlap_exactly_if_some_channel_is_matched_by_both(one: str, other: str) -> None:
     both = any(matches(one, name) and matches(other, name) for name in UNIVERSE)
     assert overlaps(one, other) == overlaps(other, one) == both

@@ -7,17 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.delivery.attempts import MAX_ATTEMPTS, Attempt
-from app.delivery.dead_letters import (
+from holdfast.delivery.attempts import MAX_ATTEMPTS, Attempt
+from holdfast.delivery.dead_letters import (
     MAX_REASON,
     DeadLetter,
-    State,
+    LetterState,
     fingerprint,
     key_of,
-    normalised,
     subject_of,
 )
-from app.delivery.messages import Message
+from holdfast.delivery.messages import Message
 
 MESSAGE_ID = 1_763_000_000_000_000_001
 
@@ -48,7 +47,7 @@ def test_a_letter_knows_its_message_its_publisher_and_its_receiver() -> None:
     assert (found.message, found.channel, found.priority) == (MESSAGE_ID, "/orders/new", 7)
     assert found.publisher == "client/ann/2"
     assert (found.receiver, found.key, found.subject) == ("client/joe/1", "joe/1", "joe")
-    assert (found.state, found.replays, found.generation) == (State.NEW, 0, 1)
+    assert (found.state, found.replays, found.generation) == (LetterState.NEW, 0, 1)
 
 
 def test_a_letter_keeps_the_bytes_of_the_event() -> None:
@@ -129,44 +128,22 @@ def test_an_absolute_name_tells_the_key_and_the_subject(name: str, key: str, sub
 # Fingerprints
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ("no order 17", "no order 4711"),
-        ("took 1.5 s", "took 20.25 s"),
-        ("key 'a b' is missing", "key 'c' is missing"),
-        ('key "a" is missing', 'key "xyz" is missing'),
-        ("at 0xdeadbeef", "at 0x1"),
-        ("commit 9fceb02d0ae598e95dc9", "commit aaaaaaaaaaaaaaaaaaa1"),
-        (
-            "id 123e4567-e89b-12d3-a456-426614174000",
-            "id ffffffff-ffff-4fff-8fff-ffffffffffff",
-        ),
-        ("Bad  Gateway", "bad gateway"),
-        ("line 3, column 4", "line 30, column 1"),
-    ],
-)
-def test_reasons_that_differ_in_particulars_are_alike(one: str, other: str) -> None:
-    assert normalised(one) == normalised(other)
-    assert fingerprint("/a", "user", one) == fingerprint("/a", "user", other)
+def test_letters_of_one_channel_and_code_are_alike_whatever_their_reasons_say() -> None:
+    assert letter("no such order 17").fingerprint == letter("out of paper").fingerprint
 
 
 @pytest.mark.parametrize(
     ("one", "other"),
     [
-        (("/a", "user", "x"), ("/b", "user", "x")),
-        (("/a", "user", "x"), ("/a", "user.update", "x")),
-        (("/a", "user", "x"), ("/a", "user", "y")),
-        (("/a", "userx", ""), ("/a", "user", "x")),
-        (("/a", "user", "defaced"), ("/a", "user", "effaced")),
+        (("/a", "user"), ("/b", "user")),
+        (("/a", "user"), ("/a", "user.update")),
+        (("/a", "auser"), ("/aa", "user")),
     ],
 )
-def test_channel_code_and_wording_tell_letters_apart(
-    one: tuple[str, str, str], other: tuple[str, str, str]
-) -> None:
+def test_channel_and_code_tell_letters_apart(one: tuple[str, str], other: tuple[str, str]) -> None:
     assert fingerprint(*one) != fingerprint(*other)
 
 
-@given(st.text(max_size=3000))
-def test_every_reason_has_a_short_fingerprint(reason: str) -> None:
-    assert re.fullmatch("[0-9a-f]{16}", fingerprint("/a", "user", reason))
+@given(st.text(max_size=1100), st.text(max_size=200))
+def test_every_channel_and_code_have_a_short_fingerprint(channel: str, code: str) -> None:
+    assert re.fullmatch("[0-9a-f]{16}", fingerprint(channel, code))

@@ -1,11 +1,11 @@
 """What a dead letter says that is made some time after the message died."""
 
-from app.delivery.attempts import Attempt
-from app.delivery.deaths import Dead, Death
-from app.delivery.entries import Entry
-from app.delivery.messages import Message
+from holdfast.delivery.attempts import Attempt
+from holdfast.delivery.deaths import DeadEntry, DeathCause
+from holdfast.delivery.entries import Entry
+from holdfast.delivery.messages import Message
 
-DEATH = Death("client/joe/1", "user.update.error", "refused: no such order", {"retries": 2})
+DEATH = DeathCause("client/joe/1", "user.update.error", "refused: no such order", {"retries": 2})
 
 
 def entry() -> Entry:
@@ -19,7 +19,7 @@ def test_a_letter_says_what_was_true_when_its_message_died_and_not_what_became_o
     None
 ):
     died = entry()
-    dead = Dead(died, DEATH, 9)
+    dead = DeadEntry(died, DEATH, 9)
     before = dead.letter()
     died.attempts, died.redelivered, died.trail = 5, 4, ()
     assert dead.letter() == before
@@ -28,10 +28,10 @@ def test_a_letter_says_what_was_true_when_its_message_died_and_not_what_became_o
 
 
 def test_a_letter_has_in_common_with_others_who_missed_it_and_why() -> None:
-    letter = Dead(entry(), DEATH, 9).letter()
+    letter = DeadEntry(entry(), DEATH, 9).letter()
     assert (letter.receiver, letter.code, letter.reason, letter.policy) == DEATH
 
 
 def test_which_message_is_dead_and_how_large_it_was_is_known_before_the_letter_is_made() -> None:
-    dead = Dead(entry(), DEATH, 9)
+    dead = DeadEntry(entry(), DEATH, 9)
     assert (dead.message, dead.size) == (dead.letter().message, dead.letter().size) == (7, 10)

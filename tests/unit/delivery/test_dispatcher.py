@@ -4,7 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from app.delivery.dispatcher import NEXT, Dispatcher, Hold, Input, Policy, State, step
+from holdfast.delivery.dispatcher import (
+    NEXT,
+    Dispatcher,
+    DispatcherInput,
+    DispatcherState,
+    Policy,
+    QueueHold,
+    step,
+)
 
 PAGE = Path(__file__).parents[3] / "docs" / "delivery.md"
 
@@ -34,8 +42,8 @@ def attempts(dispatcher: Dispatcher) -> list[float | None]:
 
 @pytest.mark.parametrize("line", TABLE.split("\n")[1:-1])
 def test_every_input_leads_where_the_table_says(line: str) -> None:
-    state, *after = (State[name] for name in line.split())
-    assert [step(state, seen) for seen in Input] == after
+    state, *after = (DispatcherState[name] for name in line.split())
+    assert [step(state, seen) for seen in DispatcherInput] == after
 
 
 def test_the_documentation_shows_the_table() -> None:
@@ -52,7 +60,7 @@ def test_nothing_flows_before_the_first_connect() -> None:
     dispatcher.contact(0.0)
     states.append(dispatcher.state)
     assert dispatcher.flows(0.0)
-    assert states == [State.UNDEF, State.ALIVE]
+    assert states == [DispatcherState.UNDEF, DispatcherState.ALIVE]
 
 
 def test_a_receiver_that_asks_for_nothing_has_no_retries_and_a_minute_to_answer() -> None:
@@ -79,7 +87,7 @@ def test_a_receiver_is_in_its_state_since_it_came_to_it() -> None:
 
 def test_being_held_back_is_no_other_state() -> None:
     dispatcher = alive()
-    dispatcher.hold(Hold("disk full", "joe/1", since=1_000))
+    dispatcher.hold_back(QueueHold("disk full", "joe/1", since=1_000))
     dispatcher.resume(7.0)
     assert dispatcher.since == 0.0
 
@@ -97,7 +105,7 @@ def test_without_retries_a_receiver_is_dead_when_it_is_lost() -> None:
 def test_a_receiver_that_never_connects_is_lost_like_any_other() -> None:
     dispatcher = Dispatcher(Policy(retries=1))
     dispatcher.lost(10.0)
-    assert dispatcher.state is State.POLLING
+    assert dispatcher.state is DispatcherState.POLLING
     assert attempts(dispatcher) == [10.4, None]
 
 
@@ -138,7 +146,7 @@ def test_a_connect_is_a_successful_attempt() -> None:
     dispatcher = alive(retries=1)
     dispatcher.lost(10.0)
     dispatcher.contact(10.1)
-    assert dispatcher.state is State.ALIVE
+    assert dispatcher.state is DispatcherState.ALIVE
     assert dispatcher.flows(10.1)
     assert (dispatcher.attempt, dispatcher.deadline) == (0, None)
 
@@ -148,7 +156,7 @@ def test_a_connect_that_comes_before_the_attempt_is_looked_at_is_in_time() -> No
     dispatcher.lost(10.0)
     dispatcher.contact(10.5)
     dispatcher.due(10.5)
-    assert dispatcher.state is State.ALIVE
+    assert dispatcher.state is DispatcherState.ALIVE
 
 
 def test_a_receiver_that_returns_each_time_is_never_given_up() -> None:
@@ -172,7 +180,7 @@ def test_looking_too_early_changes_nothing() -> None:
     dispatcher.due(5.0)
     dispatcher.lost(10.0)
     dispatcher.due(10.3)
-    assert dispatcher.state is State.POLLING
+    assert dispatcher.state is DispatcherState.POLLING
     assert dispatcher.deadline == 10.4
 
 
@@ -194,7 +202,7 @@ def test_after_a_refusal_connects_wait_for_the_attempt() -> None:
     dispatcher.due(10.4)
     states.append(dispatcher.state)
     assert dispatcher.flows(10.4)
-    assert states == [State.POLLING, State.ALIVE]
+    assert states == [DispatcherState.POLLING, DispatcherState.ALIVE]
 
 
 def test_a_connect_after_the_attempt_fell_due_is_the_attempt() -> None:
@@ -240,14 +248,18 @@ def test_after_an_ack_the_awaited_attempt_is_the_first() -> None:
     assert not dispatcher.flows(10.5)
     dispatcher.due(11.5)
     dispatcher.refused(11.5)
-    assert dispatcher.state is State.POLLING
+    assert dispatcher.state is DispatcherState.POLLING
 
 
 def test_refusals_of_what_was_handed_over_together_are_one_failure() -> None:
     dispatcher = alive(retries=1)
     dispatcher.refused(10.0)
     dispatcher.refused(10.0)
-    assert (dispatcher.state, dispatcher.attempt, dispatcher.deadline) == (State.POLLING, 1, 10.4)
+    assert (dispatcher.state, dispatcher.attempt, dispatcher.deadline) == (
+        DispatcherState.POLLING,
+        1,
+        10.4,
+    )
 
 
 def test_a_receiver_may_ask_for_another_delay_once() -> None:

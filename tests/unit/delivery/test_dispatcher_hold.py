@@ -2,9 +2,9 @@
 
 import pytest
 
-from app.delivery.dispatcher import Dispatcher, Hold, Policy, State
+from holdfast.delivery.dispatcher import Dispatcher, DispatcherState, Policy, QueueHold
 
-HELD = Hold("disk full", "joe/1", since=1_000)
+HELD = QueueHold("disk full", "joe/1", since=1_000)
 
 
 def alive(retries: int = 0, delay_s: float = 1.0) -> Dispatcher:
@@ -30,11 +30,11 @@ def test_a_pause_stops_the_flow_and_counts_nothing() -> None:
     dispatcher.pause(10.0, 5.0)
     dispatcher.pause(10.0, 2.0)
     dispatcher.contact(11.0)
-    assert (dispatcher.state, dispatcher.attempt) == (State.ALIVE, 0)
+    assert (dispatcher.state, dispatcher.attempt) == (DispatcherState.ALIVE, 0)
     assert not dispatcher.flows(14.9)
     assert dispatcher.flows(15.0)
     dispatcher.due(15.0)
-    assert (dispatcher.state, dispatcher.deadline) == (State.ALIVE, None)
+    assert (dispatcher.state, dispatcher.deadline) == (DispatcherState.ALIVE, None)
 
 
 def test_only_who_is_alive_can_pause() -> None:
@@ -50,10 +50,10 @@ def test_only_who_is_alive_can_pause() -> None:
 def test_a_queue_that_is_held_back_does_not_flow_and_its_receiver_stays_alive() -> None:
     dispatcher = alive()
     assert dispatcher.is_active
-    dispatcher.hold(HELD)
+    dispatcher.hold_back(HELD)
     assert dispatcher.hold_record is HELD
     assert not dispatcher.is_active
-    assert dispatcher.state is State.ALIVE
+    assert dispatcher.state is DispatcherState.ALIVE
     assert not dispatcher.flows(10.0)
     dispatcher.resume(10.0)
     assert dispatcher.is_active
@@ -67,7 +67,7 @@ def test_a_receiver_may_begin_held_back() -> None:
 
 
 def test_a_hold_is_over_when_its_time_has_come() -> None:
-    hold = Hold("maintenance", "admin", since=1_000, until=2_000)
+    hold = QueueHold("maintenance", "admin", since=1_000, until=2_000)
     assert not hold.is_over(1_999)
     assert hold.is_over(2_000)
     assert not HELD.is_over(10**15)
@@ -76,13 +76,13 @@ def test_a_hold_is_over_when_its_time_has_come() -> None:
 @pytest.mark.parametrize("retries", [0, 1, -1])
 def test_who_is_held_back_is_never_given_up(retries: int) -> None:
     dispatcher = alive(retries)
-    dispatcher.hold(HELD)
+    dispatcher.hold_back(HELD)
     dispatcher.refused(10.0)
     dispatcher.lost(20.0)
     assert not dispatcher.gives_up()
-    assert (dispatcher.state, dispatcher.deadline) == (State.POLLING, None)
+    assert (dispatcher.state, dispatcher.deadline) == (DispatcherState.POLLING, None)
     dispatcher.contact(5_000.0)
-    assert dispatcher.state is State.ALIVE
+    assert dispatcher.state is DispatcherState.ALIVE
     dispatcher.resume(5_001.0)
     assert dispatcher.flows(5_001.0)
 
@@ -91,7 +91,7 @@ def test_the_attempts_of_who_is_held_back_rest() -> None:
     dispatcher = alive(retries=2)
     dispatcher.lost(10.0)
     dispatcher.due(10.4)
-    dispatcher.hold(HELD)
+    dispatcher.hold_back(HELD)
     assert attempts(dispatcher) == []
     dispatcher.resume(500.0)
     assert dispatcher.attempt == 2
@@ -103,7 +103,7 @@ def test_who_is_away_when_resumed_may_still_come_back_in_time(
     retries: int, dues: list[float | None]
 ) -> None:
     dispatcher = alive(retries)
-    dispatcher.hold(HELD)
+    dispatcher.hold_back(HELD)
     dispatcher.lost(20.0)
     dispatcher.resume(500.0)
     assert attempts(dispatcher) == dues
@@ -112,9 +112,9 @@ def test_who_is_away_when_resumed_may_still_come_back_in_time(
 def test_who_waits_for_an_attempt_and_is_held_back_waits_for_both() -> None:
     dispatcher = alive(retries=1)
     dispatcher.refused(10.0)
-    dispatcher.hold(HELD)
+    dispatcher.hold_back(HELD)
     dispatcher.due(10.4)
-    assert dispatcher.state is State.ALIVE
+    assert dispatcher.state is DispatcherState.ALIVE
     assert not dispatcher.flows(10.4)
     dispatcher.resume(20.0)
     assert dispatcher.flows(20.0)
@@ -124,7 +124,7 @@ def test_who_refused_and_is_lost_and_held_back_flows_on_its_return() -> None:
     dispatcher = alive(retries=1)
     dispatcher.refused(10.0, 30.0)
     dispatcher.lost(20.0)
-    dispatcher.hold(HELD)
+    dispatcher.hold_back(HELD)
     dispatcher.contact(25.0)
     dispatcher.resume(26.0)
     assert dispatcher.flows(26.0)
@@ -150,7 +150,7 @@ def test_nothing_leads_out_of_death() -> None:
     dispatcher.refused(4.0)
     dispatcher.pause(5.0, 1.0)
     dispatcher.acked()
-    dispatcher.hold(HELD)
+    dispatcher.hold_back(HELD)
     dispatcher.lost(6.0)
     dispatcher.resume(7.0)
     dispatcher.due(100.0)

@@ -1,11 +1,12 @@
 """The dispatcher against a second account of its rules."""
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.delivery.dispatcher import Dispatcher, Hold, Policy, State
+from holdfast.delivery.dispatcher import Dispatcher, DispatcherState, Policy, QueueHold
 
-HELD = Hold("disk full", "joe/1", since=1_000)
+HELD = QueueHold("disk full", "joe/1", since=1_000)
 
 
 class Naive:
@@ -110,6 +111,7 @@ REFUSALS: dict[str, tuple[float | None, int]] = {
 ACTS = ["contact", "lost", *REFUSALS, "acked", "pause", "hold", "resume", "tick"]
 
 
+@pytest.mark.slow
 @settings(max_examples=400)
 @given(
     st.sampled_from([-1, 0, 1, 2, 3]),
@@ -139,7 +141,7 @@ def test_the_dispatcher_decides_like_the_rules_told_one_by_one(
                 real.pause(now, 1.0)
                 naive.pause(now, 1.0)
             case "hold":
-                real.hold(HELD)
+                real.hold_back(HELD)
                 naive.hold()
             case "resume":
                 real.resume(now)
@@ -152,6 +154,6 @@ def test_the_dispatcher_decides_like_the_rules_told_one_by_one(
         if not naive.is_dead:
             assert real.attempt == naive.failures
             assert real.flows(now) == naive.flows(now)
-            assert (real.state is State.POLLING and real.deadline) == (
+            assert (real.state is DispatcherState.POLLING and real.deadline) == (
                 naive.state == "POLLING" and naive.attempt_at
             )

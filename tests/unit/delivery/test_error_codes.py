@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from app.delivery.error_codes import CODES, ErrorCode, find
+from holdfast.delivery.error_codes import CODES, ErrorCode, find
 
 # In xmlBlaster's order.
 LISTED = """
@@ -91,12 +91,12 @@ def test_every_code_of_xmlblaster_is_here_and_no_other() -> None:
     assert list(CODES) == ALL
 
 
-@pytest.mark.parametrize("text", ALL)
-def test_a_code_is_found_by_its_name(text: str) -> None:
-    found = code(text)
-    assert found.text == text
-    assert found.family == text.split(".")[0]
-    assert found is find(text)
+def test_a_code_is_found_by_its_name() -> None:
+    for text in ALL:
+        found = code(text)
+        assert found.text == text
+        assert found.family == text.split(".")[0]
+        assert found is find(text)
 
 
 @pytest.mark.parametrize("text", ["", "user.", "user.update", "USER", "user.update.holdback "])
@@ -110,9 +110,8 @@ def test_every_code_has_a_meaning_of_its_own() -> None:
     assert all(re.fullmatch(r"[A-Z][^|`]+[^.]", meaning) for meaning in meanings)
 
 
-@pytest.mark.parametrize(("text", "number"), NUMBERS.items())
-def test_the_number_on_the_wire_is_that_of_the_nearest_parent(text: str, number: int) -> None:
-    assert code(text).number == number
+def test_the_number_on_the_wire_is_that_of_the_nearest_parent() -> None:
+    assert {text: code(text).number for text in NUMBERS} == NUMBERS
 
 
 def test_every_number_is_that_of_an_error() -> None:

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.delivery.guard import Guard, GuardLimits, Held
-from app.delivery.messages import Message
+from holdfast.delivery.guard import ChannelHold, Guard, GuardLimits
+from holdfast.delivery.messages import Message
 
 CHANNEL = "/orders"
 NOW_MS = 1_700_000_000_000
@@ -47,7 +47,7 @@ class Watch:
     def _refuses(self, person: str, message: Message, *, knew: bool) -> bool:
         if not self.guard.refused(message, person, self.now, self.now_ms, knew=knew):
             return False
-        held = self.guard.hold(message.channel, self._reached(), self.now, self.now_ms)
+        held = self.guard.hold_channel(message.channel, self._reached(), self.now, self.now_ms)
         return held is not None
 
     def _reached(self) -> Iterable[str]:
@@ -79,7 +79,7 @@ def test_it_says_since_when_and_why() -> None:
     watch.reached = ["4"]
     watch.refuse(1, 1, 2, 3)
     held = watch.guard.held[CHANNEL]
-    assert held == Held(watch.now_ms, "3 of 4 receivers refused 4 of 4 messages")
+    assert held == ChannelHold(watch.now_ms, "3 of 4 receivers refused 4 of 4 messages")
 
 
 def test_one_receiver_that_refuses_everything_holds_nothing_back() -> None:
@@ -219,6 +219,7 @@ def test_publishers_are_told_apart_up_to_a_bound_and_those_who_pass_stay() -> No
         assert not any(watch.refuse(1, 2, 3, message=number, publisher=f"eve {number}"))
 
 
+@pytest.mark.slow
 @given(
     st.lists(
         st.tuples(st.sampled_from("pr"), st.integers(0, 9), st.integers(0, 9), st.booleans()),
@@ -334,7 +335,7 @@ def test_what_is_not_held_back_is_not_released() -> None:
 
 def test_what_was_held_back_before_can_be_held_back_again_and_released() -> None:
     watch = Watch()
-    assert watch.guard.restore(CHANNEL, Held(NOW_MS, "why"), watch.now)
+    assert watch.guard.restore(CHANNEL, ChannelHold(NOW_MS, "why"), watch.now)
     assert watch.is_held()
     assert not any(watch.refuse(1, 2, 3))
     assert watch.guard.release(CHANNEL)
@@ -344,7 +345,7 @@ def test_a_guard_that_is_off_holds_nothing_back() -> None:
     watch = Watch(is_on=False)
     watch.take(1)
     assert not any(watch.refuse(*range(10)))
-    assert not watch.guard.restore(CHANNEL, Held(NOW_MS, "why"), watch.now)
+    assert not watch.guard.restore(CHANNEL, ChannelHold(NOW_MS, "why"), watch.now)
     assert not watch.is_held()
 
 

@@ -5,18 +5,18 @@ from typing import Any
 
 import pytest
 
-from app.delivery.dispatcher import Dispatcher, Input, Policy
-from app.delivery.error_codes import CODES
-from app.delivery.reactions import (
+from holdfast.delivery.dispatcher import Dispatcher, DispatcherInput, Policy
+from holdfast.delivery.error_codes import CODES
+from holdfast.delivery.reactions import (
     AWAITED,
     GIVEN_UP,
     REFUSED,
     REFUSED_FOR_GOOD,
     DefaultErrorHandler,
+    ErrorHandlerChain,
     Failure,
     ForMessage,
     ForRest,
-    InTurn,
     Reaction,
 )
 
@@ -43,7 +43,7 @@ def met(*opinions: Any, retries: int = 0) -> Reaction:
     """What becomes of a refused message; the table would say that it is a dead letter."""
     dispatcher = Dispatcher(Policy(retries))
     dispatcher.contact(0.0)
-    handler = InTurn([Opinion(opinion) for opinion in opinions], DefaultErrorHandler())
+    handler = ErrorHandlerChain([Opinion(opinion) for opinion in opinions], DefaultErrorHandler())
     return handler.react(FAILURE, dispatcher, 0.0)
 
 
@@ -55,7 +55,7 @@ def test_the_first_opinion_counts() -> None:
 
 def test_who_is_not_needed_is_not_asked() -> None:
     second = Opinion(None)
-    handler = InTurn([Opinion(AGAIN), second], DefaultErrorHandler())
+    handler = ErrorHandlerChain([Opinion(AGAIN), second], DefaultErrorHandler())
     handler.react(FAILURE, Dispatcher(), 0.0)
     assert second.asked == []
 
@@ -89,8 +89,8 @@ def test_nobody_is_awaited_who_has_no_retries_left() -> None:
         {"message": ForMessage.STAYS, "rest": ForRest.DEAD},
         {"message": ForMessage.DEAD, "rest": ForRest.STAYS},
         {"message": ForMessage.DEAD, "rest": ForRest.FLOWS, "ends_session": True},
-        {"message": ForMessage.STAYS, "rest": ForRest.STAYS, "input": Input.GIVE_UP},
-        {"message": ForMessage.DEAD, "rest": ForRest.FLOWS, "input": Input.END},
+        {"message": ForMessage.STAYS, "rest": ForRest.STAYS, "input": DispatcherInput.GIVE_UP},
+        {"message": ForMessage.DEAD, "rest": ForRest.FLOWS, "input": DispatcherInput.END},
     ],
     ids=repr,
 )

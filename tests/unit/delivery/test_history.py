@@ -2,10 +2,11 @@
 
 import pytest
 
-from app.delivery import error_codes
-from app.delivery.dispatcher import Policy
-from app.delivery.entries import Settling
-from app.delivery.guard import Held
+from holdfast.delivery import error_codes
+from holdfast.delivery.batch import Batch
+from holdfast.delivery.dispatcher import Policy
+from holdfast.delivery.entries import SettledBy
+from holdfast.delivery.guard import ChannelHold
 from tests.unit.delivery.test_settlement import BUSY, REFUSED, Court, no, ok
 
 FOR_EVER = Policy(retries=-1, delay_s=1.0)
@@ -20,8 +21,8 @@ def again(court: Court) -> None:
     court.now += 1.0
     assert court.receiver.dispatcher is not None
     court.receiver.dispatcher.due(court.now)
-    court.settlement.lost(court.receiver, court.now)
-    court.settlement.mark(court.receiver, court.queue.hand_over(court.now))
+    court.hand_overs.lost(court.receiver, court.now)
+    court.hand_over()
 
 
 def test_a_lost_reply_is_an_attempt() -> None:
@@ -41,15 +42,18 @@ def test_what_the_receiver_works_on_is_not_lost() -> None:
     court.hand_over("a", "b")
     court.queue.keep_pending({1})
     again(court)
-    assert {entry.seq: len(entry.trail) for entry in court.queue.handed.values()} == {1: 0, 3: 1}
+    assert {entry.seq: len(entry.trail) for entry in court.queue.in_flight().values()} == {
+        1: 0,
+        3: 1,
+    }
 
 
 def test_who_only_gives_verdicts_loses_no_replies() -> None:
     court = Court()
-    court.queue.settling = Settling.VERDICT
+    court.queue.settling = SettledBy.VERDICT
     court.hand_over("a")
     again(court)
-    assert court.queue.handed[1].trail == ()
+    assert court.queue.in_flight()[1].trail == ()
 
 
 def test_of_a_session_that_is_given_up_everything_keeps_its_attempts() -> None:
@@ -65,7 +69,9 @@ def test_of_a_session_that_is_given_up_everything_keeps_its_attempts() -> None:
 def test_a_session_that_somebody_ends_leaves_what_was_in_hands_with_its_attempts() -> None:
     court = Court()
     court.hand_over("a")
-    court.settlement.exits.bury_all(court.receiver, error_codes.GIVEN_UP, "by ops", court.now)
+    court.settlement.undelivered.dead_letter_all(
+        court.receiver, error_codes.GIVEN_UP, "by ops", court.now
+    )
     (attempt,) = court.keeper.letters[0].attempts
     assert (attempt.n, attempt.code, attempt.text) == (1, error_codes.GIVEN_UP.text, "by ops")
 
@@ -95,24 +101,24 @@ def test_what_is_returned_because_of_another_message_says_so() -> None:
 def test_what_another_client_gets_was_tried_before() -> None:
     court = Court()
     court.hand_over("a")
-    court.settlement.change_hands(court.receiver, court.now)
+    court.hand_overs.change_hands(court.receiver, court.now)
     again(court)
     court.judge(no(2))
     assert history(court) == [(1, "taken over"), (2, REFUSED.text)]
 
 
-@pytest.mark.parametrize("settling", [Settling.BATCH, Settling.WRITTEN])
+@pytest.mark.parametrize("settling", [SettledBy.BATCH, SettledBy.WRITTEN])
 def test_what_could_not_be_written_was_tried_if_somebody_will_speak_of_it(
-    settling: Settling,
+    settling: SettledBy,
 ) -> None:
     court = Court()
     court.queue.settling = settling
     court.hand_over("a")
-    assert court.settlement.not_written(court.receiver, None, court.now)
+    assert court.hand_overs.not_written(court.receiver, court.batch, court.now)
     (entry,) = court.queue.returned.values()
     told = [each.outcome for each in entry.trail]
-    assert told == (["not written"] if settling is Settling.BATCH else [])
-    assert not court.settlement.not_written(court.receiver, None, court.now)
+    assert told == (["not written"] if settling is SettledBy.BATCH else [])
+    assert not court.hand_overs.not_written(court.receiver, court.batch, court.now)
 
 
 def test_what_was_handed_over_together_has_its_history_in_common() -> None:
@@ -120,7 +126,7 @@ def test_what_was_handed_over_together_has_its_history_in_common() -> None:
     court.hand_over("a", "b", "c")
     again(court)
     again(court)
-    first, *others = [entry.trail for entry in court.queue.handed.values()]
+    first, *others = [entry.trail for entry in court.queue.in_flight().values()]
     assert len(first) == 2
     assert all(trail is first for trail in others)
 
@@ -138,9 +144,13 @@ def test_the_store_knows_the_history_of_what_may_come_again() -> None:
 
 def next_client(court: Court) -> list[str]:
     """The receiver died over what it had; what its successor is handed."""
-    court.settlement.change_hands(court.receiver, court.now)
-    room = court.settlement.make_room(court.receiver, -1)
-    return [entry.message.wire.decode() for entry in court.queue.hand_over(court.now, room)]
+    court.hand_overs.change_hands(court.receiver, court.now)
+    room = court.hand_overs.make_room(court.receiver, -1)
+    return text_of(court.queue.hand_over(court.now, room))
+
+
+def text_of(batch: Batch) -> list[str]:
+    return [message.wire.decode() for message in batch.messages]
 
 
 def test_a_message_that_kills_its_receiver_again_and_again_is_dead() -> None:
@@ -170,9 +180,8 @@ def test_who_was_only_in_its_company_does_not_die_with_it(poison: int, most: int
         while batch and texts[poison] not in batch:
             done += batch
             court.settlement.acknowledge(court.receiver, court.queue.batch, court.now)
-            room = court.settlement.make_room(court.receiver, -1)
-            entries = court.queue.hand_over(court.now, room)
-            batch = [entry.message.wire.decode() for entry in entries]
+            room = court.hand_overs.make_room(court.receiver, -1)
+            batch = text_of(court.queue.hand_over(court.now, room))
         deaths += bool(batch)
     assert court.letters() == [(texts[poison], "user.update.error")]
     assert done == texts[:poison] + texts[poison + 1 :]
@@ -185,13 +194,13 @@ def test_what_is_tried_for_the_last_time_is_alone_in_its_receivers_hands() -> No
     court.most = 2
     court.hand_over("a", "b")
     assert next_client(court) == ["a"]
-    (seq,) = court.queue.handed
+    (seq,) = court.queue.in_flight()
     court.queue.keep_pending({seq})
     assert not court.queue.has_news()
-    assert court.settlement.make_room(court.receiver, -1) == 0
+    assert court.hand_overs.make_room(court.receiver, -1) == 0
     court.judge(ok(seq))
     assert court.queue.has_news()
-    assert court.settlement.make_room(court.receiver, -1) == 1
+    assert court.hand_overs.make_room(court.receiver, -1) == 1
 
 
 def test_without_a_limit_it_comes_for_ever() -> None:
@@ -205,22 +214,22 @@ def test_a_lost_reply_counts_but_not_what_the_receiver_still_works_on() -> None:
     court.most = 1
     court.hand_over("a")
     court.queue.keep_pending({1})
-    court.settlement.lost(court.receiver, court.now)
-    court.settlement.make_room(court.receiver, -1)
+    court.hand_overs.lost(court.receiver, court.now)
+    court.hand_overs.make_room(court.receiver, -1)
     assert court.letters() == []
     court.queue.keep_pending(())
-    court.settlement.lost(court.receiver, court.now)
-    court.settlement.make_room(court.receiver, -1)
+    court.hand_overs.lost(court.receiver, court.now)
+    court.hand_overs.make_room(court.receiver, -1)
     assert court.letters() == [("a", "user.update.error")]
 
 
 def test_what_only_needs_to_be_written_is_never_handed_over_too_often() -> None:
     court = Court()
     court.most = 1
-    court.queue.settling = Settling.WRITTEN
+    court.queue.settling = SettledBy.WRITTEN
     court.hand_over("a")
-    court.settlement.not_written(court.receiver, None, court.now)
-    court.settlement.make_room(court.receiver, -1)
+    court.hand_overs.not_written(court.receiver, court.batch, court.now)
+    court.hand_overs.make_room(court.receiver, -1)
     assert court.letters() == []
 
 
@@ -239,8 +248,8 @@ def test_a_channel_that_is_held_back_loses_nothing_meanwhile() -> None:
     court = Court()
     court.most = 1
     court.hand_over("a")
-    court.guard.restore("/a", Held(0, "most refuse it"), court.now)
-    court.settlement.change_hands(court.receiver, court.now)
-    court.settlement.make_room(court.receiver, -1)
+    court.guard.restore("/a", ChannelHold(0, "most refuse it"), court.now)
+    court.hand_overs.change_hands(court.receiver, court.now)
+    court.hand_overs.make_room(court.receiver, -1)
     assert court.letters() == []
-    assert court.queue.hand_over(court.now, -1, court.guard.held) == []
+    assert text_of(court.queue.hand_over(court.now, -1, court.guard.held)) == []

@@ -1,12 +1,18 @@
 """From a publisher to the queues of receivers, and who is to be told at the end of the turn."""
 
-from app.delivery.channels import Channel, Channels
-from app.delivery.counters import Counters, Reason
-from app.delivery.hub import Hub
-from app.delivery.messages import Message
-from app.delivery.queue import CallbackQueue, QueueLimits
-from app.delivery.receivers import Receiver
+from typing import TYPE_CHECKING
+
+from holdfast.delivery.channels import Channel, Channels
+from holdfast.delivery.counters import Counters, Reason
+from holdfast.delivery.hub import Hub
+from holdfast.delivery.life import SessionInput
+from holdfast.delivery.messages import Message
+from holdfast.delivery.queue import CallbackQueue, QueueLimits
+from holdfast.delivery.receivers import Receiver
 from tests.unit.delivery.fake_keeper import FakeKeeper
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 def channel(name: str) -> Channel:
@@ -22,7 +28,7 @@ class Town:
         self.calls = 0
         self.lingering: list[tuple[Receiver, Message]] = []
         self.hub: Hub[Receiver] = Hub(
-            on_ready=self._on_ready, linger=self._linger, keeper=FakeKeeper()
+            on_ready=self._on_ready, linger=self._linger, store=FakeKeeper()
         )
         limits = QueueLimits(entries=entries)
         self.people = {
@@ -112,6 +118,23 @@ def test_a_full_queue_is_not_told_and_the_message_is_counted_as_discarded() -> N
     assert town.lingering == []
     counters = town.hub.counters
     assert counters.accepted == counters.discarded[Reason.OVERFLOW_ENTRIES] == 3
+
+
+def test_that_many_queues_are_full_is_told_once_a_message_and_that_receivers_left_besides() -> None:
+    town = Town("alice", "bob", "carol", "dave", entries=1)
+    alice, bob, carol, dave = town.people.values()
+    town.publish("first")
+    told: list[tuple[Sequence[Receiver], bytes, Reason]] = []
+    town.hub.turned_away = lambda those, message, reason: told.append((those, message.wire, reason))
+    dave.queue.limit(None, 1)
+    dave.queue.clear()
+    carol.advance(SessionInput.DISCONNECT)
+    town.publish("second")
+    assert told == [
+        ([alice, bob], b"second", Reason.OVERFLOW_ENTRIES),
+        ([carol], b"second", Reason.SESSION_ENDED),
+        ([dave], b"second", Reason.OVERFLOW_BYTES),
+    ]
 
 
 def test_one_receiver_alone_can_be_given_a_message() -> None:

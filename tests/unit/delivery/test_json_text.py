@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from app.delivery.json_text import is_deeper, part, to_json
+from holdfast.delivery.json_text import is_deeper, part, to_json
 
 LONG = -1.2345678901234567e-300
 # In a process of its own: this memory is watched, and harm to it ends the process.
@@ -62,7 +62,7 @@ def test_what_is_harmless_is_written_within_its_memory() -> None:
 def test_what_would_do_harm_is_written_otherwise() -> None:
     """If orjson does none any more, it has been mended, and can write everything."""
     assert write_watched("orjson.dumps", 12) == -signal.SIGABRT
-    assert write_watched("app.delivery.json_text.to_json", 12, step=23) == 0
+    assert write_watched("holdfast.delivery.json_text.to_json", 12, step=23) == 0
 
 
 def nested(arrays: int) -> Any:
@@ -84,6 +84,7 @@ VALUES = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(value=VALUES, around=st.integers(0, 40))
 @example(value=["é", "\u2028", 0], around=40)
 def test_both_ways_to_write_say_the_same(value: Any, around: int) -> None:
@@ -100,11 +101,13 @@ def depth(value: Any) -> int:
     return 1 + max(map(depth, inner), default=0)
 
 
+@pytest.mark.slow
 @given(value=VALUES, levels=st.integers(0, 6))
 def test_deeper_is_what_has_more_within_each_other(value: Any, levels: int) -> None:
     assert is_deeper(value, levels) is (depth(value) > levels)
 
 
+@pytest.mark.slow
 @given(value=VALUES)
 def test_a_part_of_something_else_says_the_same(value: Any) -> None:
     assert json.loads(orjson.dumps({"a": [part(value)]})) == {"a": [value]}

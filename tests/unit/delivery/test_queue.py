@@ -4,10 +4,11 @@ from collections.abc import Iterable
 
 import pytest
 
-from app.delivery.counters import Counters, Reason
-from app.delivery.entries import Settling
-from app.delivery.messages import Message
-from app.delivery.queue import CallbackQueue, QueueLimits
+from holdfast.delivery.batch import NO_BATCH
+from holdfast.delivery.counters import Counters, Reason
+from holdfast.delivery.entries import SettledBy
+from holdfast.delivery.messages import Message
+from holdfast.delivery.queue import CallbackQueue, QueueLimits
 
 
 class Desk:
@@ -17,7 +18,8 @@ class Desk:
         self.counters = Counters()
         self.queue = CallbackQueue(QueueLimits(**limits), self.counters)
         if acknowledged:
-            self.queue.settling = Settling.BATCH
+            self.queue.settling = SettledBy.BATCH
+        self.batch = NO_BATCH
 
     def offer(self, *texts: str, lazy: bool = False) -> list[bool]:
         taken = []
@@ -31,16 +33,13 @@ class Desk:
         return taken
 
     def hand_over(self) -> str:
-        if self.queue.settling is Settling.WRITTEN:
-            passed = self.queue.pass_on(0.0)
-            if passed is not None:
-                return _texts(passed)
-        return _texts(entry.message for entry in self.queue.hand_over(0.0))
+        self.batch = self.queue.hand_over(0.0)
+        return _texts(self.batch.messages)
 
     def waiting(self) -> str:
         """All that is here, in order."""
         queue = self.queue
-        tried = [*queue.handed.values(), *queue.returned.values()]
+        tried = [*queue.in_flight().values(), *queue.returned.values()]
         return _texts([*(entry.message for entry in tried), *queue.waiting])
 
     def balances(self) -> bool:
@@ -64,17 +63,17 @@ def test_what_was_written_is_settled() -> None:
     desk = Desk()
     desk.offer("a", "b")
     desk.hand_over()
-    desk.queue.written()
+    desk.queue.written(desk.batch)
     assert desk.waiting() == ""
-    assert (desk.queue.size, len(desk.queue.handed), desk.counters.acked) == (0, 0, 2)
+    assert (desk.queue.size, len(desk.queue.in_flight()), desk.counters.acked) == (0, 0, 2)
 
 
 def test_what_the_transport_did_not_take_waits_again_in_front() -> None:
     desk = Desk()
     desk.offer("a", "b")
     desk.hand_over()
-    desk.queue.not_written()
-    assert (len(desk.queue.handed), desk.counters.acked) == (0, 0)
+    desk.queue.not_written(desk.batch)
+    assert (len(desk.queue.in_flight()), desk.counters.acked) == (0, 0)
     desk.offer("c")
     assert desk.hand_over() == "a b c"
 
@@ -84,15 +83,15 @@ def test_what_came_after_the_hand_over_is_not_settled_with_it() -> None:
     desk.offer("a", "b")
     desk.hand_over()
     desk.offer("c")
-    desk.queue.written()
+    desk.queue.written(desk.batch)
     assert desk.waiting() == "c"
-    assert (desk.queue.size, len(desk.queue.handed), desk.counters.acked) == (1, 0, 2)
+    assert (desk.queue.size, len(desk.queue.in_flight()), desk.counters.acked) == (1, 0, 2)
 
 
 def test_an_empty_queue_hands_over_nothing() -> None:
     desk = Desk()
     assert desk.hand_over() == ""
-    desk.queue.written()
+    desk.queue.written(desk.batch)
     assert desk.counters.acked == 0
 
 
@@ -138,7 +137,7 @@ def test_room_that_is_made_is_used_again() -> None:
     desk = Desk(entries=2, bytes=2)
     desk.offer("a", "b")
     desk.hand_over()
-    desk.queue.written()
+    desk.queue.written(desk.batch)
     assert desk.offer("cc") == [True]
 
 
@@ -173,15 +172,15 @@ def test_every_hand_over_is_a_new_batch_even_an_empty_one() -> None:
 
 def test_writing_settles_nothing_when_batches_are_acknowledged() -> None:
     desk = acknowledged("a b")
-    desk.queue.written()
+    desk.queue.written(desk.batch)
     assert desk.waiting() == "a b"
-    assert len(desk.queue.handed) == 2
+    assert len(desk.queue.in_flight()) == 2
 
 
 def test_a_batch_that_was_never_written_is_no_lost_reply() -> None:
     desk = acknowledged("a b")
-    desk.queue.not_written()
-    assert not desk.queue.handed
+    desk.queue.not_written(desk.batch)
+    assert not desk.queue.in_flight()
     desk.queue.acknowledge(1)
     assert desk.hand_over() == "a b"
     assert desk.counters.redelivered == 0
@@ -193,14 +192,14 @@ def test_an_acknowledged_batch_is_settled() -> None:
     desk = acknowledged("a b")
     desk.queue.acknowledge(1)
     assert desk.waiting() == ""
-    assert (desk.queue.size, len(desk.queue.handed), desk.counters.acked) == (0, 0, 2)
+    assert (desk.queue.size, len(desk.queue.in_flight()), desk.counters.acked) == (0, 0, 2)
 
 
 def test_an_acknowledgement_settles_all_batches_up_to_it() -> None:
     desk = acknowledged("a", "b", "", "c")
     desk.queue.acknowledge(3)
     assert desk.waiting() == "c"
-    assert (len(desk.queue.handed), desk.counters.acked) == (1, 2)
+    assert (len(desk.queue.in_flight()), desk.counters.acked) == (1, 2)
     desk.queue.acknowledge(4)
     assert desk.waiting() == ""
 
@@ -210,7 +209,7 @@ def test_messages_that_were_not_handed_over_are_not_settled() -> None:
     desk.offer("b")
     desk.queue.acknowledge(1)
     assert desk.waiting() == "b"
-    assert len(desk.queue.handed) == 0
+    assert len(desk.queue.in_flight()) == 0
 
 
 def test_what_was_not_acknowledged_comes_again_first_and_in_order() -> None:
@@ -245,7 +244,7 @@ def test_an_acknowledgement_of_what_was_never_sent_settles_nothing_and_is_counte
 def test_entries_from_before_the_agreement_are_part_of_the_first_batch() -> None:
     desk = Desk()
     desk.offer("a")
-    desk.queue.settling = Settling.BATCH
+    desk.queue.settling = SettledBy.BATCH
     assert desk.hand_over() == "a"
     desk.queue.acknowledge(1)
     assert desk.waiting() == ""
@@ -286,7 +285,7 @@ def test_progress_ends_the_pauses() -> None:
     desk.offer("b")
     desk.hand_over()
     desk.queue.acknowledge(7)
-    assert len(desk.queue.handed) == 1
+    assert len(desk.queue.in_flight()) == 1
     assert desk.queue.pause_s() == 0.0
 
 

@@ -1,8 +1,8 @@
 """Messages that come late: among those that wait, each takes the place that it would have had."""
 
-from app.delivery.counters import Counters
-from app.delivery.messages import Message
-from app.delivery.queue import CallbackQueue, QueueLimits
+from holdfast.delivery.counters import Counters
+from holdfast.delivery.messages import Message
+from holdfast.delivery.queue import CallbackQueue, QueueLimits
 
 
 class Bench:
@@ -60,4 +60,4 @@ def test_what_was_handed_over_stays_ahead_of_what_comes_late() -> None:
     bench.queue.give_back()
     bench.offer(4)
     bench.offer_late(1)
-    assert [entry.message.id for entry in bench.queue.hand_over(0.0)] == [2, 3, 1, 4]
+    assert [message.id for message in bench.queue.hand_over(0.0).messages] == [2, 3, 1, 4]

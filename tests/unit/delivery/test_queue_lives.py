@@ -1,12 +1,13 @@
 """What leaves a queue when its life is over, against lists that are searched through."""
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.delivery.counters import Counters
-from app.delivery.entries import Settling
-from app.delivery.messages import Message
-from app.delivery.queue import CallbackQueue, QueueLimits
+from holdfast.delivery.counters import Counters
+from holdfast.delivery.entries import SettledBy
+from holdfast.delivery.messages import Message
+from holdfast.delivery.queue import CallbackQueue, QueueLimits
 
 numbers = st.integers(0, 40)
 does = st.one_of(
@@ -22,13 +23,14 @@ def _waits(queue: CallbackQueue) -> list[Message]:
     return [*(entry.message for entry in queue.returned.values()), *queue.waiting]
 
 
+@pytest.mark.slow
 @given(st.lists(does, max_size=80))
 @settings(max_examples=300)
 def test_whatever_happens_what_is_over_leaves_in_the_order_of_its_end(
     done: list[tuple[str, int, tuple[int, int] | None]],
 ) -> None:
     queue, now = CallbackQueue(QueueLimits(), Counters()), 0
-    queue.settling = Settling.BATCH
+    queue.settling = SettledBy.BATCH
     for what, number, message in done:
         match what:
             case "offer" if message is not None:
@@ -41,7 +43,7 @@ def test_whatever_happens_what_is_over_leaves_in_the_order_of_its_end(
             case "give back":
                 queue.give_back(number)
             case "settle":
-                queue.settle([*queue.handed, *queue.returned][:number])
+                queue.settle([*queue.in_flight(), *queue.returned][:number])
             case "take first":
                 queue.take_first(number)
             case _:
@@ -49,7 +51,7 @@ def test_whatever_happens_what_is_over_leaves_in_the_order_of_its_end(
                 _expire(queue, now, number)
         ends = [m.expires_ms for m in _waits(queue) if m.expires_ms]
         assert [m.expires_ms for m in queue.mortals or ()] == sorted(ends)
-        assert queue.count == len(queue.handed) + len(_waits(queue)) == queue.size
+        assert queue.count == len(queue.in_flight()) + len(_waits(queue)) == queue.size
 
 
 def _expire(queue: CallbackQueue, now: int, most: int) -> None:

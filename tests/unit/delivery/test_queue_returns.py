@@ -2,19 +2,21 @@
 
 from collections.abc import Iterable
 
-from app.delivery.counters import Counters
-from app.delivery.entries import Entry, Settling
-from app.delivery.messages import Message
-from app.delivery.queue import CallbackQueue, QueueLimits
+from holdfast.delivery.batch import NO_BATCH
+from holdfast.delivery.counters import Counters
+from holdfast.delivery.entries import Entry, SettledBy
+from holdfast.delivery.messages import Message
+from holdfast.delivery.queue import CallbackQueue, QueueLimits
 
 
 class Shelf:
     """An acknowledged queue in which messages are single letters."""
 
-    def __init__(self, settling: Settling = Settling.BATCH) -> None:
+    def __init__(self, settling: SettledBy = SettledBy.BATCH) -> None:
         self.counters = Counters()
         self.queue = CallbackQueue(QueueLimits(), self.counters)
         self.queue.settling = settling
+        self.batch = NO_BATCH
 
     def offer(self, texts: str, *, channel: str = "/a", priority: int = 5) -> None:
         for text in texts:
@@ -25,7 +27,8 @@ class Shelf:
 
     def hand_over(self, texts: str = "", *, limit: int = -1, held: tuple[str, ...] = ()) -> str:
         self.offer(texts)
-        return text_of(self.queue.hand_over(0.0, limit, held))
+        self.batch = self.queue.hand_over(0.0, limit, held)
+        return text_of(self.batch.messages)
 
     @property
     def returned(self) -> str:
@@ -33,7 +36,7 @@ class Shelf:
 
     @property
     def handed(self) -> str:
-        return text_of(list(self.queue.handed.values()))
+        return text_of(list(self.queue.in_flight().values()))
 
 
 def text_of(what: Iterable[Entry | Message]) -> str:
@@ -45,7 +48,7 @@ def text_of(what: Iterable[Entry | Message]) -> str:
 
 
 def test_what_came_back_precedes_what_waits_in_the_order_of_its_hand_over() -> None:
-    shelf = Shelf(Settling.VERDICT)
+    shelf = Shelf(SettledBy.VERDICT)
     shelf.hand_over("ab")
     shelf.hand_over("cd")
     shelf.queue.give_back(since=4)
@@ -117,9 +120,9 @@ def test_what_was_returned_on_purpose_is_not_settled_by_an_acknowledgement() -> 
 
 
 def test_only_what_an_answer_carried_comes_back_if_nobody_takes_it() -> None:
-    shelf = Shelf(Settling.VERDICT)
+    shelf = Shelf(SettledBy.VERDICT)
     shelf.hand_over("a")
-    first = shelf.queue.carried
+    first = shelf.batch
     shelf.hand_over("b")
     assert text_of(shelf.queue.not_written(first)) == "a"
     assert (shelf.handed, shelf.returned) == ("b", "a")
@@ -128,7 +131,7 @@ def test_only_what_an_answer_carried_comes_back_if_nobody_takes_it() -> None:
 def test_what_was_handed_over_again_meanwhile_is_another_answers_affair() -> None:
     shelf = Shelf()
     shelf.hand_over("a")
-    first = shelf.queue.carried
+    first = shelf.batch
     shelf.hand_over("b")
     assert shelf.queue.not_written(first) == []
     assert shelf.handed == "ab"
@@ -137,27 +140,27 @@ def test_what_was_handed_over_again_meanwhile_is_another_answers_affair() -> Non
 def test_an_answer_that_nobody_took_was_no_batch() -> None:
     shelf = Shelf()
     shelf.hand_over("a")
-    first = shelf.queue.carried
+    first = shelf.batch
     shelf.hand_over("b")
-    shelf.queue.not_written()
+    shelf.queue.not_written(shelf.batch)
     assert [entry.batch for entry in shelf.queue.returned.values()] == [1, 0]
     shelf.queue.not_written(first)
     assert text_of(shelf.queue.acknowledge(1)) == "a"
 
 
 def test_only_what_an_answer_carried_is_settled_when_it_is_written() -> None:
-    shelf = Shelf(Settling.WRITTEN)
+    shelf = Shelf(SettledBy.WRITTEN)
     shelf.hand_over("a")
-    first = shelf.queue.carried
+    first = shelf.batch
     shelf.hand_over("b")
     assert text_of(shelf.queue.written(first)) == "a"
-    assert text_of(shelf.queue.written()) == "b"
+    assert text_of(shelf.queue.written(shelf.batch)) == "b"
 
 
 def test_what_was_returned_while_it_was_written_is_settled_all_the_same() -> None:
-    shelf = Shelf(Settling.WRITTEN)
+    shelf = Shelf(SettledBy.WRITTEN)
     shelf.hand_over("ab")
-    carried = shelf.queue.carried
+    carried = shelf.batch
     shelf.queue.lose_sight()
     assert text_of(shelf.queue.written(carried)) == "ab"
     assert (shelf.queue.count, shelf.queue.size) == (0, 0)
@@ -201,9 +204,9 @@ def test_what_was_agreed_for_another_queue_can_be_taken() -> None:
     shelf = Shelf()
     shelf.hand_over("ab")
     other = CallbackQueue(QueueLimits(entries=3), Counters())
-    other.settling, other.response_timeout_s = Settling.VERDICT, 7.0
+    other.settling, other.response_timeout_s = SettledBy.VERDICT, 7.0
     shelf.queue.take_terms(other)
-    assert shelf.queue.settling is Settling.VERDICT
+    assert shelf.queue.settling is SettledBy.VERDICT
     assert shelf.queue.response_timeout_s == 7.0
     shelf.offer("c")
     assert shelf.queue.offer(Message(b"d")) is not None

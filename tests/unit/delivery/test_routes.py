@@ -2,9 +2,9 @@
 
 import pytest
 
-from app.delivery import routes as module
-from app.delivery.channels import Channel, Channels
-from app.delivery.routes import Routes
+from holdfast.delivery import routes as module
+from holdfast.delivery.channels import Channel, Channels
+from holdfast.delivery.routes import Routes
 
 CHANNELS = Channels()
 
@@ -124,3 +124,14 @@ def test_answers_are_forgotten_when_they_hold_too_many_receivers(
     assert receivers(routes, "/a") is answer
     receivers(routes, "/c")
     assert receivers(routes, "/a") is not answer
+
+
+def test_subscriptions_are_counted_once_each() -> None:
+    routes: Routes[str] = Routes()
+    for receiver in ("alice", "bob", "alice"):
+        routes.add(channel("/a"), receiver)
+    routes.add(channel("/a/*"), "alice")
+    assert routes.count == 3
+    for receiver in ("alice", "alice", "eve"):
+        routes.remove("/a", receiver)
+    assert routes.count == 2

@@ -6,26 +6,27 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from app.delivery import error_codes
-from app.delivery.counters import Counters, Reason
-from app.delivery.deaths import Buried
-from app.delivery.dispatcher import Dispatcher, Policy
-from app.delivery.entries import Entry, Settling
-from app.delivery.error_codes import CODES, ErrorCode
-from app.delivery.guard import Guard
-from app.delivery.keeper import Mark
-from app.delivery.letter_room import LetterLimits
-from app.delivery.messages import Message
-from app.delivery.node import Node
-from app.delivery.queue import CallbackQueue, QueueLimits
-from app.delivery.reactions import DefaultErrorHandler, ErrorHandler, Failure, RetryThenDead
-from app.delivery.receivers import Receiver
-from app.delivery.settlement import Settlement
-from app.delivery.verdicts import Verdict
+from holdfast.delivery import error_codes
+from holdfast.delivery.counters import Counters, Reason
+from holdfast.delivery.deaths import UnwrittenLetter
+from holdfast.delivery.dispatcher import Dispatcher, Policy
+from holdfast.delivery.entries import Entry, SettledBy
+from holdfast.delivery.error_codes import CODES, ErrorCode
+from holdfast.delivery.guard import Guard
+from holdfast.delivery.letter_quota import LetterLimits
+from holdfast.delivery.life import SessionInput
+from holdfast.delivery.marks import Mark
+from holdfast.delivery.messages import Message
+from holdfast.delivery.node import Node
+from holdfast.delivery.queue import CallbackQueue, QueueLimits
+from holdfast.delivery.reactions import DefaultErrorHandler, ErrorHandler, Failure, RetryThenDead
+from holdfast.delivery.receivers import Receiver
+from holdfast.delivery.settlement import Settlement
+from holdfast.delivery.verdicts import Verdict
 from tests.unit.delivery.fake_keeper import FakeKeeper
 
 if TYPE_CHECKING:
-    from app.delivery.dead_letters import DeadLetter
+    from holdfast.delivery.dead_letters import DeadLetter
 
 SECOND = 1_000_000_000
 REFUSED = CODES["user.update.error"]
@@ -54,13 +55,16 @@ class Court:
         self.settlement: Settlement[Receiver] = Settlement(
             self, self.keeper, self.counters, node, self.guard
         )
+        self.failures = self.settlement.failures
+        self.hand_overs = self.settlement.hand_overs
         self.receiver = self.add(7, policy)
         self.receiver.is_durable = is_durable
         self.queue = self.receiver.queue
 
     def add(self, number: int, policy: Policy | None = None) -> Receiver:
         receiver = Receiver(CallbackQueue(QueueLimits(), self.counters), number)
-        receiver.queue.settling = Settling.BATCH
+        receiver.transport = "websocket"
+        receiver.queue.settling = SettledBy.BATCH
         receiver.dispatcher = Dispatcher(policy or Policy(retries=2, delay_s=1.0))
         receiver.dispatcher.contact(self.now)
         return receiver
@@ -70,14 +74,15 @@ class Court:
 
     # The owner
 
-    def end(self, receiver: Receiver, code: ErrorCode, /) -> None:
+    def end(self, receiver: Receiver, code: ErrorCode, now: float, /) -> None:
         self.ended.append(code)
 
-    def tell(self, dead: Sequence[Buried], told: Callable[[], None], /) -> None:
+    def announce(self, dead: Sequence[UnwrittenLetter], told: Callable[[], None], /) -> bool:
         self.told += [each.letter() for each in dead]
         told()
+        return True
 
-    def note(self, receiver: Receiver, /) -> None:
+    def note(self, receiver: Receiver, now: float, /) -> None:
         self.noted += 1
 
     def handler(self, receiver: Receiver, channel: str, /) -> ErrorHandler:
@@ -86,7 +91,7 @@ class Court:
     def wants_letters(self, receiver: Receiver, channel: str, /) -> bool:
         return self.wants
 
-    def reached(self, channel: str, /) -> Iterable[str]:
+    def reached(self, channel: str, now: float, /) -> Iterable[str]:
         return self.others
 
     def max_attempts(self, channel: str, /) -> int | None:
@@ -100,9 +105,6 @@ class Court:
 
     def policy(self, receiver: Receiver, /) -> Mapping[str, Any] | None:
         return {"retries": 2}
-
-    def transport(self, receiver: Receiver, /) -> str:
-        return "websocket"
 
     # What tests do
 
@@ -118,17 +120,18 @@ class Court:
 
     def hand_over(self, *texts: str) -> list[Entry]:
         self.offer(*texts)
-        entries = list(self.queue.hand_over(self.now))
-        self.settlement.mark(self.receiver, entries)
+        self.batch = self.queue.hand_over(self.now)
+        entries = [self.queue.in_flight()[seq] for seq in self.batch.numbers]
+        self.hand_overs.mark(self.receiver, entries)
         return entries
 
     def judge(self, *verdicts: Verdict, receiver: Receiver | None = None) -> None:
         receiver = receiver or self.receiver
         trial = self.settlement.judge(receiver, verdicts, self.now)
-        assert self.settlement.carry_out(receiver, trial, self.now, lambda: False)
+        assert self.failures.carry_out(receiver, trial, self.now, lambda: False)
 
     def fail(self, code: ErrorCode, entry: Entry | None = None) -> None:
-        self.settlement.fail(self.receiver, Failure(code, "why"), self.now, entry)
+        self.failures.fail(self.receiver, Failure(code, "why"), self.now, entry)
 
     def kept(self) -> dict[str, Mark]:
         """What the store has of the queue."""
@@ -166,7 +169,7 @@ def test_nothing_that_is_acknowledged_means_nothing() -> None:
     court = Court()
     assert court.receiver.dispatcher is not None
     court.receiver.dispatcher.refused(court.now)
-    court.settlement.acked(court.receiver, [], court.now)
+    court.settlement.took(court.receiver, [], court.now)
     assert court.receiver.dispatcher.attempt == 1
 
 
@@ -174,7 +177,7 @@ def test_who_has_no_dispatcher_acknowledges_all_the_same() -> None:
     court = Court()
     court.receiver.dispatcher = None
     court.hand_over("a")
-    court.settlement.acked(court.receiver, court.queue.settle([1]), court.now)
+    court.settlement.took(court.receiver, court.queue.settle([1]), court.now)
     assert court.kept() == {}
 
 
@@ -208,7 +211,7 @@ def test_the_first_message_that_stops_the_queue_decides() -> None:
     court = Court()
     court.hand_over("a", "b", "c")
     court.judge(no(3, error_codes.HOLDBACK), no(2, error_codes.HOLDBACK))
-    assert court.queue.handed.keys() == {1}
+    assert court.queue.in_flight().keys() == {1}
     assert [entry.redelivered for entry in court.queue.returned.values()] == [1, 1]
 
 
@@ -228,7 +231,7 @@ def test_a_verdict_without_a_code_changes_nothing() -> None:
     court = Court()
     court.hand_over("a")
     court.judge(Verdict(1, ok=False))
-    assert court.queue.handed.keys() == {1}
+    assert court.queue.in_flight().keys() == {1}
 
 
 # Failures
@@ -237,7 +240,7 @@ def test_a_verdict_without_a_code_changes_nothing() -> None:
 def test_lost_contact_returns_everything_that_was_in_hands() -> None:
     court = Court()
     court.hand_over("a", "b")
-    court.settlement.fail(court.receiver, Failure(BUSY, "", by_client=False), court.now)
+    court.failures.fail(court.receiver, Failure(BUSY, "", by_client=False), court.now)
     assert [entry.redelivered for entry in court.queue.returned.values()] == [1, 1]
     assert {mark.batch for mark in court.kept().values()} == {1}
     assert court.counters.redelivered == 2
@@ -247,10 +250,10 @@ def test_failures_that_nobody_told_of_stand_each_for_itself() -> None:
     court = Court(policy=Policy(retries=-1, delay_s=1.0))
     for _ in range(2):
         court.offer(*("" if court.queue.count else "a"))
-        (entry,) = court.queue.hand_over(court.now)
+        (entry,) = court.hand_over()
         court.fail(BUSY, entry)
         assert [*court.queue.returned.values()] == [entry]
-        assert not court.queue.handed
+        assert not court.queue.in_flight()
 
 
 def test_the_last_failure_buries_all_and_ends_the_receiver() -> None:
@@ -259,7 +262,7 @@ def test_the_last_failure_buries_all_and_ends_the_receiver() -> None:
     court.offer("b")
     court.fail(BUSY, entry)
     assert court.letters() == [("a", BUSY.text), ("b", BUSY.text)]
-    assert (court.receiver.is_closed, court.receiver.is_given_up) == (True, True)
+    assert court.receiver.leaves_letters
     assert court.ended == [BUSY]
 
 
@@ -285,11 +288,11 @@ def test_what_waits_for_a_store_without_room_is_not_more_than_the_store_has() ->
         message.limit_life(1, is_forced=True)
     court.queue.waiting[1].is_durable = False
     court.keeper.is_full = True
-    court.settlement.exits.expire(court.receiver)
+    court.settlement.undelivered.expire(court.receiver)
     assert court.counters.expired == 2
     assert [*court.keeper.queues[court.receiver.key]] == [ord("b")]
     passing = Message(b"c", id=ord("b"), channel="/a")
-    court.settlement.exits.turned_away(court.receiver, passing, Reason.OVERFLOW_ENTRIES)
+    court.settlement.undelivered.turned_away([court.receiver], passing, Reason.OVERFLOW_ENTRIES)
     assert court.counters.discarded == {Reason.OVERFLOW_ENTRIES: 1}
     assert [*court.keeper.queues[court.receiver.key]] == [ord("b")]
 
@@ -311,7 +314,7 @@ def test_a_letter_tells_of_every_attempt() -> None:
         court.now += 1.0
         assert court.receiver.dispatcher is not None
         court.receiver.dispatcher.due(court.now)
-        (entry,) = court.queue.hand_over(court.now)
+        (entry,) = court.hand_over()
     court.now += 0.5
     court.fail(REFUSED, entry)
     (letter,) = court.keeper.letters
@@ -330,6 +333,14 @@ def test_of_endless_attempts_the_first_and_the_last_ones_are_remembered() -> Non
         entry.attempts = number
         court.fail(BUSY, entry)
     assert [each.n for each in entry.trail] == [*range(5), *range(45, 50)]
+
+
+def test_a_refused_message_changes_nothing_that_is_stored_of_its_receiver() -> None:
+    court = Court()
+    court.hand_over("a", "b")
+    court.judge(no(1))
+    assert court.letters() == [("a", REFUSED.text)]
+    assert court.noted == 0
 
 
 def test_a_plug_in_may_let_a_message_be_tried_again() -> None:
@@ -392,7 +403,7 @@ def test_letters_are_lost_when_the_store_has_no_room_for_what_waits() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reason", "is_given_up", "code"),
+    ("reason", "is_stopped", "code"),
     [
         (Reason.OVERFLOW_ENTRIES, False, "resource.overflow.queue.entries"),
         (Reason.OVERFLOW_BYTES, False, "resource.overflow.queue.bytes"),
@@ -401,12 +412,13 @@ def test_letters_are_lost_when_the_store_has_no_room_for_what_waits() -> None:
     ],
 )
 def test_what_finds_no_room_or_nobody_is_dead_or_discarded(
-    reason: Reason, is_given_up: bool, code: str | None
+    reason: Reason, is_stopped: bool, code: str | None
 ) -> None:
     court = Court()
-    court.receiver.is_given_up = is_given_up
+    if is_stopped:
+        court.receiver.advance(SessionInput.STOP)
     court.counters.accepted += 1
-    court.settlement.exits.turned_away(court.receiver, Message(b"a", channel="/a"), reason)
+    court.settlement.undelivered.turned_away([court.receiver], Message(b"a", channel="/a"), reason)
     assert court.letters() == ([] if code is None else [("a", code)])
     assert court.counters.discarded == ({reason: 1} if code is None else {})
     assert court.balances()
@@ -416,21 +428,37 @@ def test_overflow_is_only_counted_where_nobody_wants_letters() -> None:
     court = Court()
     court.wants = False
     court.counters.accepted += 1
-    court.settlement.exits.turned_away(
-        court.receiver, Message(b"a", channel="/a"), Reason.OVERFLOW_ENTRIES
+    court.settlement.undelivered.turned_away(
+        [court.receiver], Message(b"a", channel="/a"), Reason.OVERFLOW_ENTRIES
     )
     assert court.counters.discarded == {Reason.OVERFLOW_ENTRIES: 1}
+
+
+def test_of_many_without_room_all_are_counted_and_the_store_is_told_of_its_own() -> None:
+    court = Court()
+    court.wants = False
+    message = Message(b"a", id=7, channel="/a")
+    message.is_durable = True
+    court.keeper.keep(message, [court.receiver.key], lambda _: None)
+    court.keeper.turn()
+    crowd = [court.add(number) for number in range(20, 23)]
+    court.settlement.undelivered.turned_away(
+        [crowd[0], court.receiver, *crowd[1:]], message, Reason.OVERFLOW_ENTRIES
+    )
+    court.keeper.turn()
+    assert court.keeper.queues.get(court.receiver.key, {}) == {}
+    assert court.counters.discarded == {Reason.OVERFLOW_ENTRIES: 4}
 
 
 def test_a_flood_of_letters_is_only_counted_until_the_store_has_taken_some() -> None:
     court = Court()
     flood = Message(b"x" * (5 * 1024 * 1024), channel="/a")
     for _ in range(3):
-        court.settlement.exits.turned_away(court.receiver, flood, Reason.OVERFLOW_BYTES)
+        court.settlement.undelivered.turned_away([court.receiver], flood, Reason.OVERFLOW_BYTES)
     assert len(court.keeper.letters) == 1
-    assert court.settlement.exits.is_crowded
+    assert court.settlement.undelivered.is_congested
     court.keeper.turn()
-    assert not court.settlement.exits.is_crowded
+    assert not court.settlement.undelivered.is_congested
     assert court.counters.discarded == {Reason.OVERFLOW_BYTES: 2}
 
 
@@ -444,7 +472,7 @@ def test_refusals_that_a_turn_has_no_time_for_are_carried_out_in_later_ones() ->
         court.receiver, [no(4, error_codes.HOLDBACK), no(2), ok(3), no(1)], court.now
     )
     turns = [
-        court.settlement.carry_out(court.receiver, trial, court.now, lambda: True) for _ in range(3)
+        court.failures.carry_out(court.receiver, trial, court.now, lambda: True) for _ in range(3)
     ]
     assert turns == [False, False, True]
     assert trial.refused_any
@@ -475,7 +503,7 @@ def test_what_is_given_back_is_marked_once_however_many_are_refused(
 
 def test_what_finds_no_room_among_the_letters_is_discarded_and_counted() -> None:
     court = Court()
-    room = court.keeper.letter_room
+    room = court.keeper.letter_quota
     room.limits = LetterLimits(share=0)
     room.add("/a", "somebody else", 1)
     entries = court.hand_over("a")
@@ -490,4 +518,4 @@ def test_a_letter_takes_room_of_its_channel_and_its_subject() -> None:
     court = Court()
     entries = court.hand_over("a")
     court.fail(REFUSED, entries[0])
-    assert court.keeper.letter_room.all.count == 1
+    assert court.keeper.letter_quota.all.count == 1

@@ -3,8 +3,8 @@
 from functools import partial
 from typing import Any
 
-from extensions.ack import Ack
-from extensions.delivery import Delivery
+from holdfast.extensions.ack import Ack
+from holdfast.extensions.delivery import Delivery
 from tests.unit.bayeux.harness import Asked, Client, House, Json
 
 HOLDBACK = "user.update.holdback"
@@ -38,7 +38,7 @@ def connect(client: Client, *verdicts: Any, **fields: Any) -> Asked:
 
 def publish(house: House, *numbers: object, channel: str = "/a") -> None:
     for number in numbers:
-        house.bayeux.publish(channel, number)
+        house.server.publish(channel, number)
 
 
 def ok(event: Json) -> Json:

@@ -4,12 +4,12 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from app.bayeux.commands import Command
-from app.bayeux.records import restore
-from app.bayeux.registry import LiveRegistry, Process
-from extensions.ack import Ack
-from extensions.delivery import Delivery
-from extensions.operators import OPERATOR, READER, Operators
+from holdfast.bayeux.command_scope import CommandScope, Process
+from holdfast.bayeux.commands import Command
+from holdfast.bayeux.restoring import restore
+from holdfast.extensions.ack import Ack
+from holdfast.extensions.delivery import Delivery
+from holdfast.extensions.operators import OPERATOR, READER, Operators
 from tests.unit.bayeux.harness import Asked, Client, House, Json
 
 ROLES = {"open-sesame": OPERATOR, "let-me-see": READER}
@@ -64,25 +64,21 @@ def house_of(
     wait = (waiting if waiting is not None else Waiting()).wait
     note = (audit if audit is not None else Audit()).note
 
-    def operators(bayeux: Any) -> Operators:
-        return Operators(
-            bayeux,
-            role_of=ROLES.get,
-            warrant_of=lambda role: f"{role}{seal}",
-            guess=Guesses().count_one,
-            registry=partial(LiveRegistry, bayeux, Process("1.2", 0)),
-            note=note,
-            wait=wait,
-        )
-
     keeper = None if before is None else before.keeper
-    house = House(
-        operators, Delivery, partial(Ack, announces_batch=False), keeper=keeper, after=before
+    house = House(Delivery, partial(Ack, announces_batch=False), keeper=keeper, after=before)
+    operators = Operators(
+        house.server,
+        role_of=ROLES.get,
+        warrant_of=lambda role: f"{role}{seal}",
+        guess=Guesses().count_one,
+        scope=CommandScope(house.bayeux.life, Process("1.2", 0), lambda: house.now),
+        note=note,
+        wait=wait,
     )
+    house.server.extend(operators)
     if before is not None:
-        house.bayeux.now = house.now
         for record in list(house.keeper.sessions.values()):
-            restore(house.bayeux, record, house.keeper.waiting(record.key))
+            restore(house.bayeux.life, record, house.keeper.waiting(record.key), house.now)
     return house
 
 

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from app.bayeux.exchange import ConnectionType
-from app.delivery.counters import Reason
-from app.delivery.entries import Settling
-from app.delivery.queue import QueueLimits
-from extensions.ack import Ack
+from holdfast.bayeux.transports import ConnectionType
+from holdfast.delivery.counters import Reason
+from holdfast.delivery.entries import SettledBy
+from holdfast.delivery.queue import QueueLimits
+from holdfast.extensions.ack import Ack
 from tests.unit.bayeux.harness import ABSENT, Asked, Client, House, Json, Wire
 
 
@@ -31,7 +31,7 @@ def poll(client: Client, ack: Any) -> Asked:
 
 def publish(house: House, *data: Any) -> None:
     for each in data:
-        house.bayeux.publish("/a", each)
+        house.server.publish("/a", each)
     house.turn()
 
 
@@ -55,7 +55,7 @@ def test_who_asks_for_something_else_is_not_let_in(asked: Any) -> None:
     reply = house.guest().handshake(ext={"ack": asked}).reply
     assert reply["error"] == "400:user.illegalArgument,ack:ext_invalid"
     assert reply["advice"]["reconnect"] == "none"
-    assert len(house.bayeux.sessions) == 0
+    assert len(house.bayeux.state.sessions) == 0
 
 
 @pytest.mark.parametrize("asked", [ABSENT, False])
@@ -65,7 +65,7 @@ def test_who_does_not_ask_is_not_acknowledged(asked: Any) -> None:
     ext = {} if asked is ABSENT else {"ack": asked}
     assert "ext" not in client.handshake(ext=ext).reply
     assert "ext" not in client.connect(ext={"ack": 0}).reply
-    assert client.session.queue.settling is Settling.WRITTEN
+    assert client.session.queue.settling is SettledBy.WRITTEN
 
 
 def test_a_client_that_gets_messages_with_the_handshake_is_told_their_batch() -> None:
@@ -74,13 +74,13 @@ def test_a_client_that_gets_messages_with_the_handshake_is_told_their_batch() ->
     reply = client.handshake(ext={"ack": True}).elements[0]
     assert reply["ext"]["ack"] == {"enabled": True, "batch": 0}
     assert batch(connect(client, 0)) == 1
-    assert house.bayeux.hub.counters.acks_out_of_range == 0
+    assert house.bayeux.state.hub.counters.acks_out_of_range == 0
 
 
 def test_messages_that_come_with_the_handshake_are_the_first_batch() -> None:
     class Greets(Ack):
         def negotiate(self, session: Any, handshake: Json, reply: Json, now: float) -> Any:
-            house.bayeux.deliver_event(session, {"channel": "/hello", "data": 1})
+            house.server.deliver_event(session, {"channel": "/hello", "data": 1})
             return super().negotiate(session, handshake, reply, now)
 
     house = House(
@@ -100,7 +100,7 @@ def test_messages_that_come_with_the_handshake_are_the_first_batch() -> None:
 def test_messages_from_before_the_agreement_are_acknowledged_too() -> None:
     class Greets(Ack):
         def negotiate(self, session: Any, handshake: Json, reply: Json, now: float) -> Any:
-            house.bayeux.deliver_event(session, {"channel": "/hello", "data": 1})
+            house.server.deliver_event(session, {"channel": "/hello", "data": 1})
             return super().negotiate(session, handshake, reply, now)
 
     house = House(partial(Greets, announces_batch=False))
@@ -157,7 +157,7 @@ def test_a_lost_reply_comes_again_at_once_under_a_new_number_in_the_same_order()
     publish(house, 3)
     again = connect(client, 1)
     assert (batch(again), again.data) == (3, [1])
-    assert house.bayeux.hub.counters.redelivered == 2
+    assert house.bayeux.state.hub.counters.redelivered == 2
     assert connect(client, 3).data == [2, 3]
     assert connect(client, 4).is_held
 
@@ -259,7 +259,7 @@ def test_an_old_acknowledgement_settles_nothing_and_harms_nothing() -> None:
     assert poll(client, 0).data == [3]
     assert poll(client, 4).data == []
     assert poll(client, 2).data == []
-    assert house.bayeux.hub.counters.acks_out_of_range == 0
+    assert house.bayeux.state.hub.counters.acks_out_of_range == 0
 
 
 @pytest.mark.parametrize("ack", [3, 3.0, 10**18, 1e300, -1, -5])
@@ -270,7 +270,7 @@ def test_an_acknowledgement_of_what_was_never_sent_settles_nothing_and_is_counte
     answer = poll(client, ack)
     assert answer.data == [1]
     assert answer.elements[-1]["successful"]
-    assert house.bayeux.hub.counters.acks_out_of_range == 1
+    assert house.bayeux.state.hub.counters.acks_out_of_range == 1
 
 
 @pytest.mark.parametrize("ack", [True, "2", 2.5, None, [], {}])
@@ -280,7 +280,7 @@ def test_an_acknowledgement_that_is_no_number_refuses_its_connect(ack: Any) -> N
     poll(client, 1)
     assert poll(client, ack).reply["error"] == "400:user.illegalArgument,ack:ext_invalid"
     assert poll(client, 1).data == [1]
-    assert house.bayeux.hub.counters.acks_out_of_range == 0
+    assert house.bayeux.state.hub.counters.acks_out_of_range == 0
 
 
 def test_a_number_may_be_written_with_a_point() -> None:
@@ -288,7 +288,7 @@ def test_a_number_may_be_written_with_a_point() -> None:
     publish(house, 1)
     poll(client, 1)
     assert poll(client, 2.0).data == []
-    assert house.bayeux.hub.counters.acked == 1
+    assert house.bayeux.state.hub.counters.acked == 1
 
 
 @pytest.mark.parametrize("ext", [ABSENT, None, {}, {"other": 2}])
@@ -297,7 +297,7 @@ def test_a_connect_without_acknowledgement_settles_nothing_and_is_no_fault(ext: 
     publish(house, 1)
     poll(client, 1)
     assert client.connect(ext=ext, advice={"timeout": 0}).data == [1]
-    assert house.bayeux.hub.counters.acks_out_of_range == 0
+    assert house.bayeux.state.hub.counters.acks_out_of_range == 0
 
 
 def test_publishes_acknowledge_nothing() -> None:
@@ -313,7 +313,7 @@ def test_who_leaves_acknowledges_what_it_has() -> None:
     publish(house, 1)
     poll(client, 1)
     client.send({"channel": "/meta/disconnect", "ext": {"ack": 2}})
-    assert house.bayeux.hub.counters.acked == 1
+    assert house.bayeux.state.hub.counters.acked == 1
     assert house.balances()
 
 
@@ -386,7 +386,7 @@ def test_what_is_not_acknowledged_is_bounded() -> None:
     answer = poll(client, 1)
     assert (answer.data, poll(client, batch(answer)).data) == ([1], [2, 3])
     assert [letter.code for letter in house.keeper.letters] == [Reason.OVERFLOW_ENTRIES.value] * 2
-    assert house.bayeux.hub.counters.dead == 2
+    assert house.bayeux.state.hub.counters.dead == 2
     assert house.balances()
 
 

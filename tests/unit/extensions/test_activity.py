@@ -1,13 +1,13 @@
 """Sessions that do nothing but keep their connection alive are ended."""
 
-from extensions.activity import Activity
+from holdfast.extensions.activity import Activity
 from tests.unit.bayeux.harness import Client, House, Socket
 
 
 def watched(*, socket: Socket | None = None) -> tuple[House, Client]:
     """A client that is allowed a minute of inactivity, and begins it now."""
     house = House(timeout_s=20.0, max_interval_s=50.0)
-    house.bayeux.extend(Activity(house.bayeux, 60.0))
+    house.bayeux.state.installed.extend(Activity(house.server, 60.0))
     return house, house.connected(socket=socket, browser="mine" if socket else None)
 
 
@@ -23,7 +23,7 @@ def test_a_session_that_only_connects_is_ended_at_its_next_connect() -> None:
     reply = client.connect().elements[-1]
     assert reply["error"] == "402::session_unknown"
     assert reply["advice"]["reconnect"] == "none"
-    assert len(house.bayeux.sessions) == 0
+    assert len(house.bayeux.state.sessions) == 0
     assert house.balances()
 
 

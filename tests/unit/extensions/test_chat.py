@@ -5,11 +5,11 @@ from functools import partial
 
 import pytest
 
-from app.bayeux.rights import Denial, SecurityPolicy
-from app.bayeux.sessions import Session
-from extensions.ack import Ack
-from extensions.chat import HERE, MEMBERS, PRIVATE, ROOMS, UNKNOWN, Chat
-from extensions.delivery import Delivery
+from holdfast.bayeux.rights import Denial, SecurityPolicy
+from holdfast.bayeux.sessions import Session
+from holdfast.extensions.ack import Ack
+from holdfast.extensions.chat import HERE, MEMBERS, PRIVATE, ROOMS, UNKNOWN, Chat
+from holdfast.extensions.delivery import Delivery
 from tests.unit.bayeux.harness import Client, House, Json, Socket, Wire
 
 LOBBY = "lobby"
@@ -107,7 +107,7 @@ def test_who_is_in_too_many_rooms_is_not_shown_in_all() -> None:
 def test_of_a_crowd_some_are_named_and_the_others_counted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("extensions.chat._MOST_NAMED", 2)
+    monkeypatch.setattr("holdfast.extensions.chat._MOST_NAMED", 2)
     room = Room()
     room.enter("cleo")
     room.enter("bob")
@@ -120,7 +120,7 @@ def test_a_crowd_is_looked_at_less_often(monkeypatch: pytest.MonkeyPatch) -> Non
     room = Room()
     room.enter("ada")
     one = room.pauses.seconds[-1]
-    monkeypatch.setattr("extensions.chat._MOST_A_LOOK", 1)
+    monkeypatch.setattr("holdfast.extensions.chat._MOST_A_LOOK", 1)
     room.enter("bob")
     assert room.pauses.seconds[-1] == 3 * one
 
@@ -158,7 +158,7 @@ def test_who_holds_no_connect_for_some_looks_is_away() -> None:
 def test_it_is_told_who_is_held_back() -> None:
     room = Room()
     ada, bob = room.enter("ada"), room.enter_as_named("bob")
-    room.house.bayeux.hold_back(bob.session, "a break", "operator")
+    room.house.bayeux.life.hold_back(bob.session, "a break", "operator", room.house.now)
     room.look()
     assert members(ada) == [("ada", "here"), ("bob", "held")]
 
@@ -247,7 +247,7 @@ def test_who_may_not_have_a_name_cannot_get_what_is_for_its_bearer() -> None:
             return Denial("not_yours") if subject == "bob" else None
 
     room = Room()
-    room.house.bayeux.rights.policy = Own()
+    room.house.bayeux.state.rights.policy = Own()
     ada, eve = room.enter("ada"), room.enter("eve")
     reply = eve.publish(HERE, {"name": "bob"}).reply
     assert reply["error"] == "403:not_yours:session_name_denied"
@@ -270,7 +270,7 @@ def test_who_comes_back_from_the_store_is_away_until_it_connects() -> None:
     ada = room.enter("ada")
     assert bob.socket is not None
     room.house.close(bob.socket)
-    room.house.bayeux.extensions[-1].resume(bob.session, room.house.now)
+    room.house.bayeux.state.installed.all[-1].resume(bob.session, room.house.now)
     room.look()
     assert members(ada) == [("ada", "here"), ("bob", "away")]
 

@@ -36,8 +36,8 @@ def test_who_vanishes_while_nothing_waits_has_failed_nothing(
     client = receiver(house)
     house.advance(11.0)
     assert client.session.is_gone
-    assert house.bayeux.sessions.ended["expire"] == 1
-    assert house.bayeux.hub.counters.refused.total() == 0
+    assert house.bayeux.state.sessions.ended["expire"] == 1
+    assert house.bayeux.state.hub.counters.refused.total() == 0
     assert caplog.records == []
     assert connect(client).reply["advice"]["reconnect"] == "handshake"
 
@@ -120,7 +120,7 @@ def test_what_a_receiver_still_works_on_is_not_sent_again_until_its_time_is_over
     publish(house, 3)
     answer = connect(client, delivery={"pending": [1]})
     assert answer.data == [3]
-    assert house.bayeux.hub.counters.acked == 1
+    assert house.bayeux.state.hub.counters.acked == 1
     for _ in range(5):
         house.advance(0.9)
         assert connect(client, delivery={"pending": [1]}).data == []
@@ -148,7 +148,7 @@ def test_a_verdict_counts_for_the_last_hand_over_only() -> None:
     connect(client, ack=1)
     connect(client, no(event, "user.update.error"), ack=2)
     assert codes(house) == []
-    assert house.bayeux.hub.counters.verdicts_unknown == 1
+    assert house.bayeux.state.hub.counters.verdicts_unknown == 1
 
 
 def test_when_no_more_can_be_written_down_nothing_is_settled_and_clients_come_back() -> None:

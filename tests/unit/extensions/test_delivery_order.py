@@ -19,7 +19,7 @@ def test_priority_orders_what_was_never_handed_over() -> None:
     for priority in (1, 5, 9, 5):
         sender.publish("/a", priority, ext={"delivery": {"priority": priority}})
     assert connect(client).events == []
-    house.bayeux.resume(client.session)
+    house.bayeux.life.resume(client.session, house.now)
     answer = connect(client)
     assert answer.data == [9, 5, 5, 1]
     assert [e["ext"]["delivery"]["queue"]["index"] for e in answer.events] == [0, 1, 2, 3]
@@ -31,7 +31,7 @@ def test_what_came_back_precedes_everything_that_waits_whatever_its_priority() -
     publish(house, 1)
     connect(client, no(connect(client).events[0], HOLDBACK))
     house.connected().publish("/a", 2, ext={"delivery": {"priority": 9}})
-    house.bayeux.resume(client.session)
+    house.bayeux.life.resume(client.session, house.now)
     assert [connect(client).data, connect(client).data] == [[1], [2]]
 
 
@@ -62,10 +62,10 @@ def test_a_message_whose_life_is_over_leaves_the_queue_where_it_waits() -> None:
     sender.publish("/a", 1, ext={"delivery": {"expiration": expiration}})
     sender.publish("/a", 2, ext={"delivery": {"expiration": {"lifeTime": 1000}}})
     house.advance(2.0)
-    house.bayeux.resume(client.session)
+    house.bayeux.life.resume(client.session, house.now)
     answer = connect(client)
     assert answer.data == [2]
     told = answer.events[0]["ext"]["delivery"]["expiration"]
     assert told == {"lifeTime": 1000, "remainingLife": 0}
-    assert house.bayeux.hub.counters.expired == 1
+    assert house.bayeux.state.hub.counters.expired == 1
     assert house.balances()

@@ -81,6 +81,21 @@ def test_events_say_what_their_receiver_is_to_know() -> None:
     assert "redelivered" not in told
 
 
+def test_an_event_with_an_ext_carries_the_same_delivery_data_as_one_without() -> None:
+    house = house_of()
+    client = receiver(house)
+    other = house.connected()
+    other.publish("/a", 1)
+    other.publish("/a", 2, ext={"mine": True})
+    plain, extended = (event["ext"] for event in connect(client).events)
+    assert extended.pop("mine")
+    for told in (plain["delivery"], extended["delivery"]):
+        number = told.pop("rcvTimestamp")
+        assert told.pop("id") == f"test-{number}"
+        del told["seq"], told["queue"]["index"]
+    assert plain == extended
+
+
 def test_a_client_without_the_agreement_sees_nothing_of_it() -> None:
     house = house_of()
     plain = house.connected()
@@ -109,7 +124,7 @@ def test_a_oneway_receiver_has_what_was_written_and_cannot_refuse() -> None:
     (event,) = connect(client, ack=None).events
     connect(client, no(event, "user.update.error"), ack=None)
     assert codes(house) == []
-    assert house.bayeux.hub.counters.acked == 1
+    assert house.bayeux.state.hub.counters.acked == 1
 
 
 def test_a_subscription_can_be_oneway_too() -> None:

@@ -1,6 +1,6 @@
 """Receivers that are held back, by themselves or by an operator."""
 
-from app.delivery.dispatcher import State as Contact
+from holdfast.delivery.dispatcher import DispatcherState as Contact
 from tests.unit.extensions.delivering import (
     HOLDBACK,
     codes,
@@ -28,7 +28,7 @@ def test_a_message_held_back_stays_first_and_all_behind_it_stays_too() -> None:
     assert dispatcher.state is Contact.ALIVE
     assert session.queue.count == 4
     assert codes(house) == []
-    house.bayeux.resume(session)
+    house.bayeux.life.resume(session, house.now)
     answers = [connect(client) for _ in range(3)]
     assert [answer.data for answer in answers] == [[1], [2, 3], [4]]
     assert [redelivered(answer) for answer in answers] == [[1], [0, 0], [0]]
@@ -42,7 +42,7 @@ def test_what_was_done_before_the_message_held_back_is_done() -> None:
     events = connect(client).events
     connect(client, no(events[1], HOLDBACK), ok(events[2]))
     assert client.session.queue.count == 1
-    house.bayeux.resume(client.session)
+    house.bayeux.life.resume(client.session, house.now)
     assert connect(client).data == [2]
 
 
@@ -59,8 +59,8 @@ def test_a_holdback_is_not_counted_against_a_session_without_retries() -> None:
 def test_a_holdback_can_end_by_itself() -> None:
     house = house_of()
     client = receiver(house)
-    until_ms = house.bayeux.node.now_ms() + 2000
-    house.bayeux.hold_back(client.session, "lunch", "operator", until_ms)
+    until_ms = house.bayeux.state.node.now_ms() + 2000
+    house.bayeux.life.hold_back(client.session, "lunch", "operator", house.now, until_ms)
     publish(house, 1)
     asked = client.connect(ext={"ack": client.session.queue.batch})
     house.advance(1.9)
@@ -73,12 +73,12 @@ def test_a_plain_receiver_can_be_held_back_by_an_operator() -> None:
     house = house_of()
     client = house.connected()
     client.subscribe("/a")
-    house.bayeux.hold_back(client.session, "maintenance", "operator")
+    house.bayeux.life.hold_back(client.session, "maintenance", "operator", house.now)
     asked = client.connect()
     publish(house, 1)
     house.turn()
     assert asked.is_held
-    house.bayeux.resume(client.session)
+    house.bayeux.life.resume(client.session, house.now)
     house.turn()
     assert asked.data == [1]
     assert house.balances()

@@ -1,14 +1,15 @@
 """The time from receipt to hand-over, as the console shows it: that of what is handed over."""
 
-from app.delivery.guard import Held
-from app.delivery.watch import Watch
+from holdfast.bayeux.channel_holds import release_channel
+from holdfast.delivery.guard import ChannelHold
+from holdfast.delivery.latency import LatencySampler
 from tests.unit.bayeux.harness import Asked, Client, House, Socket
 from tests.unit.extensions.delivering import connect, house_of, no, publish, receiver
 
 
-def watched() -> tuple[House, Watch]:
+def watched() -> tuple[House, LatencySampler]:
     house = house_of()
-    watch = house.bayeux.hub.watch = Watch(house.now)
+    watch = house.bayeux.state.hub.watch = LatencySampler(house.now)
     return house, watch
 
 
@@ -17,7 +18,7 @@ def wait(client: Client) -> Asked:
     return connect(client, advice={})
 
 
-def longest(house: House, watch: Watch) -> int | None:
+def longest(house: House, watch: LatencySampler) -> int | None:
     """In microseconds; the clock stands still between a publish and its hand-over at once."""
     times = watch.read(house.now)
     return None if times is None else times.longest
@@ -27,12 +28,12 @@ def test_what_waits_for_a_session_that_is_held_back_is_not_slow() -> None:
     house, watch = watched()
     client = receiver(house)
     waiting = wait(client)
-    house.bayeux.hold_back(client.session, "until noon", "ann")
+    house.bayeux.life.hold_back(client.session, "until noon", "ann", house.now)
     for number in range(20):
         publish(house, number)
         house.advance(1.0)
         assert longest(house, watch) is None
-    house.bayeux.resume(client.session)
+    house.bayeux.life.resume(client.session, house.now)
     house.turn()
     assert len(waiting.data) == 20
     assert longest(house, watch) is None
@@ -47,7 +48,7 @@ def test_what_waits_for_a_channel_that_is_held_back_is_not_slow() -> None:
     house, watch = watched()
     client = receiver(house)
     client.subscribe("/b")
-    house.bayeux.guard.restore("/a", Held(0, "most refuse"), house.now)
+    house.bayeux.state.guard.restore("/a", ChannelHold(0, "most refuse"), house.now)
     waiting = wait(client)
     publish(house, "held back")
     house.advance(3.0)
@@ -58,7 +59,7 @@ def test_what_waits_for_a_channel_that_is_held_back_is_not_slow() -> None:
     assert longest(house, watch) == 0
     waiting = wait(client)
     house.advance(1.0)
-    house.bayeux.release_channel("/a")
+    release_channel(house.bayeux.state, "/a")
     house.turn()
     assert waiting.data == ["held back"]
     assert longest(house, watch) is None

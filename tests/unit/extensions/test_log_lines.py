@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from app.delivery.notices import MOST, WINDOW_S
+from holdfast.delivery.notices import MOST, WINDOW_S
 from tests.unit.extensions.delivering import HOLDBACK, connect, house_of, no, publish, receiver
 
 ERROR = "user.update.error"
@@ -38,8 +38,8 @@ def test_a_holdback_and_its_end_leave_lines(caplog: pytest.LogCaptureFixture) ->
     house.turn()
     (event,) = connect(client).events
     connect(client, no(event, HOLDBACK))
-    house.bayeux.resume(client.session)
-    house.bayeux.hold_back(client.session, "secret", "operator/ann")
+    house.bayeux.life.resume(client.session, house.now)
+    house.bayeux.life.hold_back(client.session, "secret", "operator/ann", house.now)
     assert caplog.messages == [
         "session joe/1 is held back by itself",
         "session joe/1 is resumed by operator",
@@ -58,10 +58,11 @@ def test_who_is_given_up_leaves_one_line_for_each_thing_that_happened(
     assert caplog.messages == [
         f"a delivery to session {key} failed: {code}",
         f"a message for session {key} is a dead letter: {code}, 100 at once",
-        f"session {key} was given up: {code}",
+        f"session {key} was ended: {code}",
     ]
 
 
+@pytest.mark.slow
 def test_who_refuses_everything_leaves_a_bounded_number_of_lines(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

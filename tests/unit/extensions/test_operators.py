@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from app.bayeux.properties import QueueQuery
+from holdfast.bayeux.properties import QueueQuery
 from tests.unit.extensions.operating import Audit, Waiting, answer_of, command, house_of, signed_in
 
 
@@ -49,7 +49,7 @@ def test_entries_of_a_queue_come_as_events() -> None:
     house = house_of()
     client, other = signed_in(house), house.connected()
     other.subscribe("/a")
-    house.bayeux.publish("/a", {"n": 1})
+    house.server.publish("/a", {"n": 1})
     asked = command(client, f"{other.session.name}/?peekCallbackMessages=3")
     assert answer_of(asked)[1]["entries"] == [{"channel": "/a", "data": {"n": 1}}]
 
@@ -84,7 +84,7 @@ def test_a_reader_looks_and_changes_nothing() -> None:
         False,
         {
             "code": "user.security.authorization.notAuthorized",
-            "message": "the operator's token is needed",
+            "message": "this requires the operator's token",
         },
     )
     assert not other.session.is_gone
@@ -120,7 +120,7 @@ def test_a_command_may_wait_for_what_comes() -> None:
     assert len(asked.elements) == 1
     ((meant, _),) = waiting
     assert meant.argument == QueueQuery(2, consumable=True, waiting_delay_ms=200)
-    house.bayeux.publish("/a", 1)
+    house.server.publish("/a", 1)
     assert audit == []
     waiting.is_over(house)
     succeeded, told = answer_of(client.connect())
@@ -146,7 +146,7 @@ def test_nothing_is_taken_out_of_a_queue_for_somebody_who_left() -> None:
     other.subscribe("/a")
     query = "?cbQueueEntries=maxEntries=2&consumable=true&waitingDelay=200"
     command(client, f"{other.session.name}/{query}")
-    house.bayeux.publish("/a", 1)
+    house.server.publish("/a", 1)
     client.disconnect()
     waiting.is_over(house)
     assert other.session.queue.count == 1
@@ -169,7 +169,7 @@ def test_an_operator_can_end_its_own_session() -> None:
     house = house_of()
     client = signed_in(house)
     command(client, f"{client.session.name}/?killSession")
-    assert len(house.bayeux.sessions) == 0
+    assert len(house.bayeux.state.sessions) == 0
     assert client.connect().reply["error"].startswith("402")
 
 

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from app.delivery.dispatcher import State as Contact
-from app.delivery.guard import GuardLimits
+from holdfast.bayeux.channel_holds import release_channel
+from holdfast.delivery.dispatcher import DispatcherState as Contact
+from holdfast.delivery.guard import GuardLimits
 from tests.unit.bayeux.harness import Asked, Client, House, Json
 from tests.unit.extensions.delivering import (
     HOLDBACK,
@@ -77,7 +78,7 @@ def data_so_far(asked: Asked) -> list[Any]:
 
 
 def is_held(house: House) -> bool:
-    return house.bayeux.guard.is_held("/a")
+    return house.bayeux.state.guard.is_held("/a")
 
 
 # Broken receivers
@@ -99,7 +100,7 @@ def test_a_channel_whose_receivers_all_break_down_is_held_back() -> None:
     publish(house, "later")
     assert connect(clients[0]).data[-1:] != ["later"]
     assert len(codes(house)) == before
-    house.bayeux.release_channel("/a")
+    release_channel(house.bayeux.state, "/a")
     assert connect(clients[0]).data[-1] == "later"
     assert house.keeper.held == {}
 
@@ -153,7 +154,7 @@ def test_holding_back_is_no_refusal() -> None:
 def test_receivers_that_get_nothing_now_do_not_speak_for_a_channel() -> None:
     house = house_of()
     held, left, gone = (receiver(house, session=f"eve{n}/1") for n in range(3))
-    house.bayeux.hold_back(held.session, "for a while", "operator")
+    house.bayeux.life.hold_back(held.session, "for a while", "operator", house.now)
     left.send({"channel": "/meta/disconnect"})
     house.turn()
     bad = [receiver(house) for _ in range(3)]
@@ -219,6 +220,7 @@ def test_five_malformed_publishes_become_letters_and_the_channel_flows() -> None
     assert house.balances()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_known", [False, True])
 def test_strangers_cannot_hold_a_channel_whose_other_messages_pass(is_known: bool) -> None:
     house = house_of()
@@ -256,10 +258,11 @@ def held_house() -> tuple[House, list[Client]]:
     break_down(house, *clients)
     assert is_held(house)
     for client in clients:
-        house.bayeux.clear(client.session)
+        house.bayeux.life.clear(client.session)
     return house, clients
 
 
+@pytest.mark.slow
 def test_one_message_goes_to_one_receiver_after_pauses_that_grow() -> None:
     house, clients = held_house()
     publish(house, *range(10))
@@ -272,12 +275,12 @@ def test_one_message_goes_to_one_receiver_after_pauses_that_grow() -> None:
         if tried:
             times.append(round(house.now - begin))
         for client in clients:
-            house.bayeux.clock.touch(client.session)
+            house.bayeux.life.clock.touch(client.session, house.now)
     assert is_held(house)
     gaps = [after - before for before, after in pairwise(times)]
     assert gaps == sorted(gaps)
     assert gaps[:2] == [10, 20]
-    retrial = house.bayeux.guard.retrials["/a"]
+    retrial = house.bayeux.state.guard.retrials["/a"]
     assert retrial.failures == len(times)
 
 
@@ -359,7 +362,7 @@ def test_a_publisher_who_asks_is_told_that_the_channel_is_held_back() -> None:
     assert ann.publish("/a", "urgent", ext=asked).reply["error"] == HELD_BACK
     assert ann.publish("/a", "patient", ext={"delivery": {"refuseHeld": False}}).reply["successful"]
     assert ann.publish("/b", "urgent", ext=asked).reply["successful"]
-    house.bayeux.release_channel("/a")
+    release_channel(house.bayeux.state, "/a")
     assert ann.publish("/a", "urgent", ext=asked).reply["successful"]
     assert connect(clients[0]).data[-2:] == ["patient", "urgent"]
     wrong = ann.publish("/a", "x", ext={"delivery": {"refuseHeld": "yes"}}).reply["error"]

@@ -2,12 +2,13 @@
 
 from collections import Counter
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.bayeux.options import ChannelRule
-from app.delivery.dispatcher import Dispatcher
-from app.delivery.reactions import Failure, ForMessage, ForRest, Reaction
+from holdfast.bayeux.options import ChannelRule
+from holdfast.delivery.dispatcher import Dispatcher
+from holdfast.delivery.reactions import Failure, ForMessage, ForRest, Reaction
 from tests.unit.bayeux.harness import Json
 from tests.unit.extensions.delivering import connect, house_of, no, ok, publish, receiver
 
@@ -36,6 +37,7 @@ class Again:
         return Reaction(ForMessage.STAYS, ForRest.STAYS, counts_redelivered=True)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=25)
 @given(
     said=st.lists(SAID, min_size=1, max_size=5),
@@ -49,7 +51,7 @@ def test_a_message_that_is_refused_again_and_again_is_handed_over_a_few_times(
 ) -> None:
     house = house_of(channels={"/a": PATIENT})
     if has_handler:
-        house.bayeux.error_handlers.add("/a", Again())
+        house.bayeux.state.error_handlers.add("/a", Again())
     client = receiver(house, ack=ack, retries=-1, delay=1, responseTimeout=100)
     publish(house, "spun")
     handed: Counter[str] = Counter()

@@ -1,6 +1,6 @@
 """Everything that the server sends says when it was made."""
 
-from extensions.timestamp import Timestamp
+from holdfast.extensions.timestamp import Timestamp
 from tests.unit.bayeux.harness import House
 
 MOMENT = 1_700_000_000_987
@@ -19,7 +19,7 @@ def test_replies_and_messages_carry_the_time_in_gmt() -> None:
 
 def test_answers_of_services_carry_it_too() -> None:
     house = House(Timestamp(lambda: MOMENT))
-    house.bayeux.services.add("/service/echo", lambda call: call.answer(call.data))
+    house.bayeux.state.services.add("/service/echo", lambda call: call.answer(call.data))
     answer = house.client().publish("/service/echo", 1)
     assert [element["timestamp"] for element in answer.elements] == [TEXT, TEXT]
 

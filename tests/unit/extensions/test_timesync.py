@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from extensions.timesync import TimeSync
+from holdfast.extensions.timesync import TimeSync
 from tests.unit.bayeux.harness import Asked, Client, House, Json, Wire
 
 
@@ -126,7 +126,7 @@ def test_receivers_do_not_see_it() -> None:
 
 def test_a_clock_that_fails_stops_no_messages(caplog: pytest.LogCaptureFixture) -> None:
     house, times = House(), iter([1_000_000])
-    house.bayeux.extend(TimeSync(lambda: next(times)))
+    house.bayeux.state.installed.extend(TimeSync(lambda: next(times)))
     client = house.client(ext={"timesync": {"tc": 1, "l": 1, "o": 999_999}})
     reply = ask(client, {"tc": 1, "l": 0, "o": 0}).reply
     assert reply["successful"]

@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from app.bayeux.caller import Caller
-from app.bayeux.extension import ServerExtension
-from app.bayeux.records import restore
-from app.bayeux.rights import Denial, SecurityPolicy
-from app.bayeux.sessions import Session
-from app.delivery.counters import Reason
-from extensions.delivery import Delivery
-from extensions.operators import OPERATOR
+from holdfast.bayeux.caller import Caller
+from holdfast.bayeux.extension import ServerExtension
+from holdfast.bayeux.restoring import restore
+from holdfast.bayeux.rights import Denial, SecurityPolicy
+from holdfast.bayeux.sessions import Session
+from holdfast.delivery.counters import Reason
+from holdfast.extensions.delivery import Delivery
+from holdfast.extensions.operators import OPERATOR
 from tests.unit.bayeux.harness import Client, House, Json
 from tests.unit.bayeux.second_lives import again
 from tests.unit.extensions.operating import MOST_GUESSES, ROLES, command, house_of, signed_in
@@ -23,7 +23,7 @@ def test_a_wrong_token_is_refused(token: Any, caplog: pytest.LogCaptureFixture) 
     reply = house.guest().handshake(ext={"authentication": {"token": token}}).reply
     assert reply["error"] == "403::handshake_denied"
     assert reply["advice"]["reconnect"] == "none"
-    assert len(house.bayeux.sessions) == 0
+    assert len(house.bayeux.state.sessions) == 0
     assert caplog.messages == ["a wrong token came from this machine to a handshake"]
 
 
@@ -58,9 +58,9 @@ def test_a_token_that_may_be_somebody_elses_gives_no_rights_and_is_refused_by_th
 ) -> None:
     house = house_of()
     if issubclass(other, ServerExtension):
-        house.bayeux.extend(other())
+        house.bayeux.state.installed.extend(other())
     else:
-        house.bayeux.rights.policy = other()
+        house.bayeux.state.rights.policy = other()
     clients = [signed_in(house, "a ticket") for _ in range(MOST_GUESSES + 1)]
     assert not any(client.session.is_operator for client in clients)
     assert clients[-1].subscribe("/sys/deadMessage").reply["error"].startswith("403")
@@ -69,7 +69,7 @@ def test_a_token_that_may_be_somebody_elses_gives_no_rights_and_is_refused_by_th
 
 def test_a_policy_about_channels_knows_no_tokens() -> None:
     house = house_of()
-    house.bayeux.rights.policy = Rooms()
+    house.bayeux.state.rights.policy = Rooms()
     guessed = house.guest().handshake(ext={"authentication": {"token": "a ticket"}})
     assert guessed.reply["error"] == "403::handshake_denied"
 
@@ -88,7 +88,7 @@ def test_whoever_goes_on_guessing_is_told_to_wait_and_keeps_no_right_token_out(
     assert (advice["reconnect"], advice["interval"]) == ("handshake", 4000)
     assert signed_in(house).session.role == OPERATOR
     # The first at once, the others when the window ends.
-    house.bayeux.notices.end_window()
+    house.bayeux.state.notices.end_window()
     assert caplog.messages == [
         "a wrong token came from this machine to a handshake",
         "a wrong token came from this machine to a handshake, 29 more",
@@ -102,7 +102,7 @@ def test_the_address_that_a_wrong_token_came_from_is_told(caplog: pytest.LogCapt
         guest.caller = Caller(address=f"203.0.113.{last}")
         guest.handshake(ext={"authentication": {"token": "guess"}})
     assert caplog.messages[0] == "a wrong token came from 203.0.113.0 to a handshake"
-    house.bayeux.notices.end_window()
+    house.bayeux.state.notices.end_window()
     # However many addresses there are, the lines are few.
     assert len(caplog.messages) == 21
     assert caplog.messages[-1] == "a wrong token came from (others) to various, 20 more"
@@ -159,8 +159,8 @@ def watching(house: House) -> Client:
 
 
 def tell(house: House, number: int) -> None:
-    house.bayeux.ownership.alert("/a", f"trouble {number}")
-    house.bayeux.publish("/a", number)
+    house.bayeux.life.ownership.alert("/a", f"trouble {number}")
+    house.server.publish("/a", number)
     house.turn()
 
 
@@ -199,7 +199,7 @@ def test_who_had_a_token_that_is_no_more_is_nobody_special_after_a_restart() -> 
     assert heard(client) == ["/a"] * 3, "what it was not told before it is not told any more"
     assert client.subscribe("/sys/alert").reply["error"].startswith("403")
     assert command(client, "?nodeId").reply["error"].startswith("403")
-    assert house.bayeux.hub.counters.discarded == {Reason.NOT_ALLOWED: 2}
+    assert house.bayeux.state.hub.counters.discarded == {Reason.NOT_ALLOWED: 2}
     assert not house.keeper.queues["ops/1"], "nothing but what it has taken was kept"
     assert house.balances()
 
@@ -221,7 +221,6 @@ def test_where_there_are_no_operators_nobody_is_one() -> None:
     before = house_of()
     watching(before)
     house = House(Delivery, keeper=before.keeper, after=before)
-    house.bayeux.now = house.now
     (record,) = house.keeper.sessions.values()
-    session = restore(house.bayeux, record, house.keeper.waiting(record.key))
+    session = restore(house.bayeux.life, record, house.keeper.waiting(record.key), house.now)
     assert session.role == ""

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from app.bayeux.life import State
-from app.bayeux.options import ChannelRule
+from holdfast.bayeux.options import ChannelRule
+from holdfast.delivery.life import SessionState
 from tests.unit.extensions.delivering import (
     codes,
     connect,
@@ -24,7 +24,7 @@ def test_ok_settles_one_message_and_leaves_the_others() -> None:
     publish(house, 1, 2)
     first, _ = connect(client, ack=None).events
     connect(client, ok(first), ack=None)
-    assert house.bayeux.hub.counters.acked == 1
+    assert house.bayeux.state.hub.counters.acked == 1
     assert client.session.queue.count == 1
     assert house.balances()
 
@@ -42,8 +42,8 @@ def test_a_refused_message_is_dead_and_the_next_ones_flow(code: str) -> None:
     assert codes(house) == [code]
     assert data_of(house) == [2]
     assert "not mine" in house.keeper.letters[0].reason
-    assert house.bayeux.hub.counters.acked == 2
-    assert client.session.state is State.CONNECTED
+    assert house.bayeux.state.hub.counters.acked == 2
+    assert client.session.state is SessionState.CONNECTED
     assert house.balances()
 
 
@@ -56,6 +56,19 @@ def test_what_a_receiver_cannot_say_counts_as_its_internal_error(code: Any) -> N
     assert codes(house) == ["user.update.internalError"]
 
 
+def test_very_many_verdicts_are_read_in_one_turn_and_take_effect_in_the_next() -> None:
+    house = house_of()
+    client = receiver(house, ack=False)
+    publish(house, *range(1_001))
+    events = connect(client, ack=None).events
+    asked = connect(client, *map(ok, events), ack=None)
+    assert client.session.queue.count == 1_001
+    assert house.go_on()
+    assert client.session.queue.count == 0
+    assert asked.reply["successful"]
+    assert house.balances()
+
+
 def test_a_verdict_on_nothing_is_counted_and_changes_nothing() -> None:
     house = house_of()
     client = receiver(house)
@@ -64,7 +77,7 @@ def test_a_verdict_on_nothing_is_counted_and_changes_nothing() -> None:
     for seq in (99, 99.0, 0, -1, 10**18):
         said = {"seq": seq, "state": "OK"}
         assert connect(client, said, ack=0, delivery={"pending": [1]}).reply["successful"]
-    assert house.bayeux.hub.counters.verdicts_unknown == 5
+    assert house.bayeux.state.hub.counters.verdicts_unknown == 5
     assert client.session.queue.count == 1
 
 

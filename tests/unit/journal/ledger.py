@@ -1,26 +1,23 @@
 """A store in memory that keeps a journal, and what can be said of messages by the journal alone."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Sequence
 
-from app.bayeux.codec import Json
-from app.bayeux.extension import ServerExtension
-from app.bayeux.server import Bayeux
-from app.delivery.deaths import Buried
-from app.delivery.keeper import Batch, Kept, Mark
-from app.delivery.messages import Message
-from app.delivery.node import Node
-from app.journal.clerk import Clerk
-from app.journal.frame import decode
-from app.journal.schema import SETTLED, Event, Kind
-from app.journal.scribe import Scribe
-from app.journal.unfold import unfold
+from holdfast.bayeux.codec import Json
+from holdfast.bayeux.extension import ServerExtension
+from holdfast.bayeux.server import Bayeux
+from holdfast.delivery.deaths import UnwrittenLetter
+from holdfast.delivery.marks import BatchMark, Marked
+from holdfast.delivery.messages import Message
+from holdfast.delivery.node import Node
+from holdfast.delivery.outcomes import Outcome
+from holdfast.delivery.persist_outcome import PersistOutcome
+from holdfast.journal.frame import decode
+from holdfast.journal.journal_writer import JournalWriter
+from holdfast.journal.schema import SETTLED, Event, Kind
+from holdfast.journal.unfold import unfold
 from tests.unit.bayeux.delivery_store import SlowStore
 from tests.unit.delivery.fake_keeper import FakeKeeper
-
-if TYPE_CHECKING:
-    from app.delivery.witness import Witness
 
 WALL_US = 1_763_600_000_000_000
 # A receiver and a message.
@@ -30,12 +27,14 @@ Copy = tuple[str, int]
 class Shelf:
     """All frames in their order; an `Outlet`."""
 
-    has_room = True
+    is_available = True
 
     def __init__(self) -> None:
         self.frames: list[bytes] = []
 
-    def write(self, frame: bytes, notes: Sequence[int]) -> None:
+    def write_frame(
+        self, frame: bytes, notes: Sequence[int], refused: Callable[[], None] | None = None
+    ) -> None:
         self.frames.append(frame)
 
 
@@ -43,8 +42,8 @@ class Register(ServerExtension):
     """Says what messages are about, by their ids."""
 
     def __init__(self, server: Bayeux, about: dict[int, Json]) -> None:
-        self._stamp = server.node.stamp
-        server.node = Node(server.node.name, self.stamp)
+        self._stamp = server.state.node.stamp
+        server.state.node = Node(server.state.node.name, self.stamp)
         self._about = about
         # What the next stamp is for, if it is a message; one that gets none is on no channel that
         # anybody asks for.
@@ -67,39 +66,48 @@ class Writing(FakeKeeper):
     def __init__(self) -> None:
         super().__init__()
         self.shelf = Shelf()
-        self.clerk = Clerk("test", self.shelf, now=0.0, now_ns=lambda: WALL_US * 1000)
-        self.scribe = Scribe(self.clerk, self.clerk.why)
+        self.writer = JournalWriter("test", self.shelf, now=0.0, now_ns=lambda: WALL_US * 1000)
         self.notes = 0
 
     def note(self, packed: bytes) -> None:
         """The store has it at once."""
         if packed:
             self.notes += 1
-            self.scribe.answered(self.notes, is_there=True)
+            self.writer.answered(self.notes, is_there=True)
 
-    def keep(self, message: Message, keys: Sequence[str], done: Callable[[Kept], None]) -> None:
-        if self.outcome is Kept.KEPT:
-            self.note(self.scribe.kept([(message, keys)]))
+    def keep(
+        self, message: Message, keys: Sequence[str], done: Callable[[PersistOutcome], None]
+    ) -> None:
+        if self.outcome is PersistOutcome.KEPT:
+            self.note(self.writer.note_kept([(message, keys)]))
         super().keep(message, keys, done)
 
-    def hand_over(self, key: str, batch: Batch) -> None:
-        self.note(self.scribe.handed_over({key: batch}))
+    def hand_over(self, key: str, batch: BatchMark) -> None:
+        self.note(self.writer.note_handed_over({key: batch}))
         super().mark(key, batch.marks())
 
-    def mark(self, key: str, marks: Sequence[Mark]) -> None:
-        self.note(self.scribe.marked({key: {mark.id: mark for mark in marks}}))
-        super().mark(key, marks)
+    def mark(self, key: str, marked: Collection[Marked]) -> None:
+        again = [(entry.id, entry.attempts) for entry in marked if entry.is_in_flight]
+        self.note(self.writer.note_marked({key: again}))
+        super().mark(key, marked)
 
-    def settle(self, key: str, ids: Sequence[int]) -> None:
-        self.note(self.scribe.settled({id: [key] for id in ids}))
-        super().settle(key, ids)
+    def settle(self, key: str, ids: Sequence[int], outcome: Outcome) -> None:
+        self.note(self.writer.note_settled({id: [key] for id in ids}, outcome))
+        super().settle(key, ids, outcome)
 
-    def bury(self, dead: Sequence[Buried], key: str | None) -> None:
+    def dead_letter(
+        self,
+        dead: Sequence[UnwrittenLetter],
+        key: str | None,
+        done: Callable[[], None] | None = None,
+    ) -> None:
+        if done is not None:
+            self.after(done)
         letters = [each.letter() for each in dead]
-        self.note(self.scribe.buried([(letter, key) for letter in letters]))
+        self.note(self.writer.note_dead([(letter, key) for letter in letters]))
         self.letters += letters
         if key is not None:
-            super().settle(key, [letter.message for letter in letters])
+            self.drop(key, [letter.message for letter in letters])
 
 
 class JournaledStore(SlowStore, Writing):
@@ -107,17 +115,17 @@ class JournaledStore(SlowStore, Writing):
 
     def __init__(self) -> None:
         super().__init__()
-        self.witness: Witness = self.clerk
+        self.journal = self.writer
         self.about: dict[int, Json] = {}
         self.server: Bayeux | None = None
 
     def serve(self, server: Bayeux) -> None:
         self.server = server
-        server.extend(Register(server, self.about))
+        server.state.installed.extend(Register(server, self.about))
 
     def events(self) -> list[Event]:
         """All that is in the journal."""
-        self.clerk.flush(0.0)
+        self.writer.flush(0.0)
         return [event for frame in self.shelf.frames for event in unfold(decode(frame))]
 
 

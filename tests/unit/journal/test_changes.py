@@ -1,6 +1,6 @@
 """The journal tells of every change of a session, of its dispatcher and of what is held back."""
 
-from app.journal.schema import Kind
+from holdfast.journal.schema import Kind
 from tests.unit.bayeux.desk import house_of
 from tests.unit.bayeux.second_lives import connect, named, publish, take
 from tests.unit.journal.ledger import JournaledStore
@@ -11,7 +11,7 @@ class Scene:
 
     def __init__(self) -> None:
         self.store = JournaledStore()
-        self.house = house_of(keeper=self.store, witness=self.store.clerk)
+        self.house = house_of(keeper=self.store, journal=self.store.writer)
         self.store.serve(self.house.bayeux)
 
     def told(self) -> list[str]:
@@ -52,9 +52,9 @@ def test_a_holdback_is_told_with_whose_it_is_and_how_it_ended() -> None:
     verdict = {"seq": client.session.queue.seq, "errorCode": "user.update.holdback"}
     connect(client, None, verdict)
     bayeux = scene.house.bayeux
-    bayeux.resume(client.session)
-    now_ms = bayeux.node.now_ms()
-    bayeux.hold_back(client.session, "lunch", "ops", until_ms=now_ms + 1000)
+    bayeux.life.resume(client.session, scene.house.now)
+    now_ms = bayeux.state.node.now_ms()
+    bayeux.life.hold_back(client.session, "lunch", "ops", scene.house.now, until_ms=now_ms + 1000)
     scene.house.advance(2.0)
     asleep = scene.house.client(
         ext={"ack": True, "delivery": {"session": "ann/1", "dispatcherActive": False}}

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from app.journal.schema import Kind
+from holdfast.journal.schema import Kind
 from tests.unit.bayeux.delivery_place import CHANNELS
 from tests.unit.bayeux.delivery_rules import DeliveryRules
 from tests.unit.bayeux.delivery_store import Backing
@@ -46,6 +46,7 @@ class JournaledMachine(DeliveryRules):
             assert told.get(copy) == fate, (copy, told)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(60 * TIMES)
 def test_the_journal_says_once_of_every_copy_how_it_ended() -> None:
     run_state_machine_as_test(

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.delivery.messages import Message
-from app.journal.builder import FrameBuilder
-from app.journal.columns import Told
-from app.journal.frame import FrameUnreadable, decode, decode_head
-from app.journal.schema import VERSION, Event, Kind
-from app.journal.unfold import unfold
+from holdfast.delivery.messages import Message
+from holdfast.journal.builder import FrameBuilder
+from holdfast.journal.columns import DecodedNote
+from holdfast.journal.frame import FrameUnreadable, decode, decode_head
+from holdfast.journal.schema import VERSION, Event, Kind
+from holdfast.journal.unfold import unfold
 
 NOW = 1_763_600_000_000_000
 KINDS = (Kind.HANDED, Kind.ACKED, Kind.WRITTEN, Kind.REDELIVERED)
@@ -101,7 +101,7 @@ def test_what_is_known_by_its_id_alone_has_no_channel() -> None:
     assert told(builder) == [of(MESSAGES[0], "acked", 0)._replace(channel=None, receiver="ann/1")]
 
 
-def note(kind: str) -> Told:
+def note(kind: str) -> DecodedNote:
     """What a note tells of the first message."""
     return [], [(kind, [MESSAGES[0].id], 1, None, ["joe/1"], [NOW])]
 
@@ -117,14 +117,14 @@ def note(kind: str) -> Told:
         ],
         [
             lambda to: to.published(MESSAGES[0], copies=1),
-            lambda to: to.tell(note(Kind.HANDED)),
-            lambda to: to.tell(note(Kind.ACKED)),
+            lambda to: to.add_note(note(Kind.HANDED)),
+            lambda to: to.add_note(note(Kind.ACKED)),
         ],
         [
-            lambda to: to.tell(note(Kind.HANDED)),
+            lambda to: to.add_note(note(Kind.HANDED)),
             lambda to: to.take_in(),
             lambda to: to.published(MESSAGES[0], copies=1),
-            lambda to: to.tell(note(Kind.DEAD)),
+            lambda to: to.add_note(note(Kind.DEAD)),
         ],
     ],
 )
@@ -205,6 +205,7 @@ happenings = st.tuples(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(happenings, min_size=1, max_size=30))
 def test_everything_that_was_told_is_read_again(
     told_before: list[tuple[str, list[Message], str, int, int | None]],

@@ -1,18 +1,17 @@
 """Passing events leave in order, wait for a store that is away, and are missed if they cannot."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-import pytest
-
-from app.delivery.counters import Counters, Reason
-from app.delivery.messages import Message
-from app.delivery.queue import CallbackQueue, QueueLimits
-from app.delivery.receivers import Receiver
-from app.journal.clerk import Clerk
-from app.journal.frame import decode, decode_head
-from app.journal.journal import Journal
-from app.journal.schema import FULL, MOST_EVENTS, PATIENCE_S, Event, Kind
-from app.journal.unfold import unfold
+from holdfast.delivery.counters import Counters, Reason
+from holdfast.delivery.messages import Message
+from holdfast.delivery.outcomes import DISCARDED
+from holdfast.delivery.queue import CallbackQueue, QueueLimits
+from holdfast.delivery.receivers import Receiver
+from holdfast.journal.frame import decode, decode_head
+from holdfast.journal.journal import Journal
+from holdfast.journal.journal_writer import JournalWriter
+from holdfast.journal.schema import FULL, MOST_EVENTS, PATIENCE_S, Event, Kind
+from holdfast.journal.unfold import unfold
 
 WALL = 1_763_600_000_000_000
 MESSAGE = Message(b"{}", id=WALL * 1000, channel="/a", sender="client/joe/1")
@@ -22,12 +21,14 @@ class Shelf:
     """An `Outlet` that can be shut."""
 
     def __init__(self) -> None:
-        self.has_room = True
+        self.is_available = True
         self.frames: list[bytes] = []
         self.notes: list[int] = []
 
-    def write(self, frame: bytes, notes: Sequence[int]) -> None:
-        assert self.has_room
+    def write_frame(
+        self, frame: bytes, notes: Sequence[int], refused: Callable[[], None] | None = None
+    ) -> None:
+        assert self.is_available
         self.frames.append(frame)
         self.notes += notes
 
@@ -97,13 +98,13 @@ def test_what_a_note_tells_precedes_what_happened_behind_it() -> None:
 
 def test_notes_of_frames_that_wait_go_with_them_and_those_of_dropped_ones_with_the_next() -> None:
     at = Desk(most_bytes=400)
-    at.shelf.has_room = False
+    at.shelf.is_available = False
     for n in range(10):
         row = (Kind.ACKED, [MESSAGE.id], None, None, ["a/1"], [WALL])
         at.journal.replace(n, ([], [row]))
         at.journal.flush(n)
     assert at.journal.dropped
-    at.shelf.has_room = True
+    at.shelf.is_available = True
     at.journal.flush(11.0)
     assert at.shelf.notes == [*range(10)]
 
@@ -150,11 +151,11 @@ def test_times_are_those_of_the_wall() -> None:
 
 def test_what_happens_while_the_store_is_away_is_told_when_it_is_back_and_in_order() -> None:
     at = Desk()
-    at.shelf.has_room = False
+    at.shelf.is_available = False
     for n in range(3):
         at.tell(n + 1, now=n)
         at.journal.flush(n)
-    at.shelf.has_room = True
+    at.shelf.is_available = True
     at.tell(4, now=3)
     at.journal.flush(3)
     assert [decode(frame).head.n for frame in at.shelf.frames] == [1, 2, 3, 4]
@@ -163,13 +164,13 @@ def test_what_happens_while_the_store_is_away_is_told_when_it_is_back_and_in_ord
 
 def test_what_finds_no_room_is_missed_and_the_journal_says_how_much() -> None:
     at = Desk(most_bytes=400)
-    at.shelf.has_room = False
+    at.shelf.is_available = False
     for n in range(10):
         at.tell(1, now=n)
         at.journal.flush(n)
     kept = 10 - at.journal.dropped
     assert 0 < kept < 10
-    at.shelf.has_room = True
+    at.shelf.is_available = True
     at.journal.flush(10.0)
     assert [event.kind for event in at.shelf.events] == ["acked"] * kept + ["dropped"]
     last = at.shelf.events[-1]
@@ -182,7 +183,7 @@ def test_what_finds_no_room_is_missed_and_the_journal_says_how_much() -> None:
 
 def test_behind_a_gap_nothing_is_told_until_the_gap_is() -> None:
     at = Desk(most_bytes=1500)
-    at.shelf.has_room = False
+    at.shelf.is_available = False
     at.tell(1)
     at.journal.flush(0.0)
     for n in range(200):
@@ -195,27 +196,71 @@ def test_behind_a_gap_nothing_is_told_until_the_gap_is() -> None:
 
 def test_memory_is_bounded_however_long_the_store_is_away() -> None:
     at = Desk(most_bytes=3000)
-    at.shelf.has_room = False
+    at.shelf.is_available = False
     for n in range(2000):
         at.tell(3, now=n)
         at.journal.flush(n)
-    at.shelf.has_room = True
+    at.shelf.is_available = True
     at.journal.flush(2000.0)
     assert sum(map(len, at.shelf.frames)) < 4000
     acked = [event for event in at.shelf.events if event.kind == Kind.ACKED]
     assert len(acked) + at.journal.dropped == 6000
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(60)
+def receivers(count: int) -> list[Receiver]:
+    counters = Counters()
+    return [Receiver(CallbackQueue(QueueLimits(), counters), n) for n in range(count)]
+
+
+def stream(count: int) -> list[Message]:
+    return [Message(b"{}", id=WALL * 1000 + n, channel="/a") for n in range(count)]
+
+
+def told(shelf: Shelf) -> list[tuple[int | None, str | None, str | None]]:
+    return [(each.msg, each.receiver, each.code) for each in shelf.events]
+
+
+def test_what_many_receivers_are_denied_is_one_row_and_each_of_them_is_told_of() -> None:
+    shelf = Shelf()
+    writer = JournalWriter("here", shelf, now=0.0, now_ns=Wall())
+    crowd, messages = receivers(100), stream(2)
+    for message in messages:
+        writer.turned_away(crowd, message, DISCARDED[Reason.OVERFLOW_ENTRIES])
+    assert writer.journal.weight == len(messages)
+    writer.flush(1.0)
+    code = Reason.OVERFLOW_ENTRIES.value
+    assert told(shelf) == [(each.id, who.key, code) for each in messages for who in crowd]
+
+
+def test_what_a_session_leaves_is_one_row_and_those_that_leave_the_same_share_it() -> None:
+    shelf = Shelf()
+    writer = JournalWriter("here", shelf, now=0.0, now_ns=Wall())
+    ann, joe = receivers(2)
+    messages = stream(100)
+    writer.settled(ann, messages, DISCARDED[Reason.SESSION_EXPIRED])
+    writer.settled(joe, messages, DISCARDED[Reason.SESSION_EXPIRED])
+    writer.settled(joe, messages, DISCARDED[Reason.SESSION_ENDED])
+    assert writer.journal.weight == 2
+    writer.flush(1.0)
+    expired, ended = Reason.SESSION_EXPIRED.value, Reason.SESSION_ENDED.value
+    assert sorted(told(shelf), key=str) == sorted(
+        [
+            (each.id, who.key, code)
+            for each in messages
+            for who, code in ((ann, expired), (joe, expired), (joe, ended))
+        ],
+        key=str,
+    )
+
+
 def test_no_frame_has_more_events_than_are_believed_whatever_one_turn_brings() -> None:
     shelf = Shelf()
-    clerk = Clerk("here", shelf, now=0.0, now_ns=Wall())
+    writer = JournalWriter("here", shelf, now=0.0, now_ns=Wall())
     receiver = Receiver(CallbackQueue(QueueLimits(), Counters()), 1)
     messages = [Message(b"{}", id=WALL * 1000 + n, channel="/a") for n in range(5000)]
     for _ in range(104):
-        clerk.discarded(receiver, messages, Reason.OVERFLOW_ENTRIES, is_kept=False)
-    clerk.flush(1.0)
+        writer.settled(receiver, messages, DISCARDED[Reason.OVERFLOW_ENTRIES])
+    writer.flush(1.0)
     counts = [decode_head(frame).n for frame in shelf.frames]
     assert sum(counts) == 520_000
     assert max(counts) < MOST_EVENTS

@@ -8,11 +8,11 @@ from typing import Any
 import orjson
 import pytest
 
-from app.journal.frame import decode
-from app.journal.schema import SETTLED, Event, Kind
-from app.journal.unfold import unfold
 from bench.journal.generate import generate
 from bench.journal.outlets import Files
+from holdfast.journal.frame import decode
+from holdfast.journal.schema import SETTLED, Event, Kind
+from holdfast.journal.unfold import unfold
 
 
 @pytest.fixture

@@ -1,9 +1,9 @@
 """What the journal tells of one message."""
 
-from app.delivery.messages import Message
-from app.journal.builder import FrameBuilder
-from app.journal.schema import Kind
-from app.journal.tracing import events_of
+from holdfast.delivery.messages import Message
+from holdfast.journal.builder import FrameBuilder
+from holdfast.journal.schema import Kind
+from holdfast.journal.tracing import events_of
 
 NOW_US = 1_763_600_000_000_000
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any
 
-from app.journal.schema import Event
+from holdfast.journal.schema import Event
 from tests.unit.pipeline.events import SECOND, START_US, event
 from tests.unit.pipeline.told import Told
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from app.journal.schema import Event
+from holdfast.journal.schema import Event
 from tests.unit.pipeline.events import event, published
 
 

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.journal.frame import Frame, FrameUnreadable, Head, decode, encode
-from app.journal.schema import VERSION, Event
-from app.journal.unfold import unfold
 from bench.journal.generate import generate
-from pipeline.source.table import Numbered, tables
+from holdfast.journal.frame import Frame, FrameUnreadable, Head, decode, encode
+from holdfast.journal.schema import VERSION, Event
+from holdfast.journal.unfold import unfold
+from holdfast.pipeline.source.table import Numbered, tables
 
 Body = dict[str, Any]
 T0 = 1_763_600_000_000_000
@@ -78,6 +78,7 @@ def with_block(name: str, **columns: Any) -> Body:
     return {**WHOLE, name: block | columns}
 
 
+@pytest.mark.slow
 def test_made_up_days_have_the_events_that_the_server_would_read() -> None:
     shelf = Shelf()
     generate(shelf, events=4000, nodes=2, hours=0.05, seed=1, receivers=60)
@@ -164,6 +165,7 @@ anything = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(st.data(), anything)
 def test_whatever_a_frame_says_its_rows_are_those_of_the_server_or_none(
     data: st.DataObject, other: object

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from pipeline.failures import PipelineFailed, in_short, in_words, is_of_others
+from holdfast.pipeline.failures import PipelineFailed, in_short, in_words, is_of_others
 
 TRACE = """An error occurred while calling o51.parquet.
 : org.apache.spark.SparkException: [TASK_WRITE_FAILED] Task failed while writing rows.
@@ -17,7 +17,7 @@ Caused by: {cause}
 OURS = """Traceback (most recent call last):
   File "reading.py", line 60, in read_piece
     raise PipelineFailed(
-pipeline.failures.PipelineFailed: frame 7: a frame of version 2, by a newer holdfast: update this
+holdfast.pipeline.failures.PipelineFailed: frame 7: version 2, by a newer holdfast: update this
 \tat org.apache.spark.api.python.PythonException(Fake.scala)
 """
 
@@ -31,7 +31,7 @@ Identifier: [id = 1]
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (OURS, "frame 7: a frame of version 2, by a newer holdfast: update this"),
+        (OURS, "frame 7: version 2, by a newer holdfast: update this"),
         (TRACE.format(cause="java.io.IOException: No space left on device"), "the disk is full"),
         (TRACE.format(cause="java.lang.OutOfMemoryError: Java heap space"), "spark.driver.memory"),
         (TRACE.format(cause="java.lang.Error: it is Tuesday"), "Spark: it is Tuesday"),
@@ -63,11 +63,11 @@ def test_a_java_that_has_ended_need_not_say_why() -> None:
         def __str__(self) -> str:
             raise ConnectionError
 
-    assert "has ended" in in_words(Gone())
+    assert "process died" in in_words(Gone())
 
 
 def test_faults_of_ours_are_not_taken_for_those_of_others() -> None:
     assert not is_of_others(KeyError("x"))
     assert not is_of_others(PipelineFailed("x"))
     assert is_of_others(OSError())
-    assert "has ended" in in_words(ConnectionRefusedError(errno.ECONNREFUSED, "refused"))
+    assert "process died" in in_words(ConnectionRefusedError(errno.ECONNREFUSED, "refused"))

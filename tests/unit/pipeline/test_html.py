@@ -4,12 +4,12 @@ import re
 
 import pytest
 
-from app.cli.pipeline import Report
-from pipeline.html import throughput
-from pipeline.html.charts import lines, number, ranges, stacked, told
-from pipeline.html.page import page
-from pipeline.html.sections import SECTIONS
-from pipeline.reports.catalogue import REPORTS, Result
+from holdfast.cli.pipeline import Report
+from holdfast.pipeline.html import throughput
+from holdfast.pipeline.html.charts import lines, number, ranges, stacked, with_unit
+from holdfast.pipeline.html.page import page
+from holdfast.pipeline.html.sections import SECTIONS
+from holdfast.pipeline.reports.catalogue import REPORTS, Result
 
 EVIL = "<script>alert('x')</script>"
 RESULTS = {
@@ -53,12 +53,12 @@ def test_the_page_asks_nobody_and_runs_nothing(whole: str) -> None:
 def test_what_matters_is_said_first(whole: str) -> None:
     assert "<b>6</b>copies for receivers" in whole
     assert "<b>0 ms</b>median on the busiest channel" in whole
-    assert "3 of 3 deaths are alike" in whole
-    assert "2 times in all" in whole
+    assert "3 of 3 dead letters are" in whole
+    assert "2 times in total" in whole
 
 
 def test_times_are_told_in_the_unit_that_people_use() -> None:
-    assert [told(value, " ms") for value in (0.5, 999, 30_200, 600_000)] == [
+    assert [with_unit(value, " ms") for value in (0.5, 999, 30_200, 600_000)] == [
         "0.5 ms",
         "999 ms",
         "30.2 s",
@@ -68,7 +68,7 @@ def test_times_are_told_in_the_unit_that_people_use() -> None:
 
 def test_what_is_not_known_or_not_there_is_said(whole: str) -> None:
     assert "(unknown)" in whole
-    assert "No message is poison." in whole
+    assert "No poison messages." in whole
 
 
 def test_pieces_of_a_bar_are_as_long_as_their_share() -> None:
@@ -92,7 +92,7 @@ def test_times_at_which_nothing_happened_are_drawn_as_such() -> None:
 def test_receivers_are_counted_once_however_many_channels_they_have() -> None:
     rows = [["joe/1", "/a", 2], ["joe/1", "/b", 1], ["ann/1", "/a", 0]]
     found = SECTIONS["redelivery"].finding(Result(["receiver", "channel", "redeliveries"], [*rows]))
-    assert found == "1 receiver got something again, 3 times in all."
+    assert found == "1 receiver had redeliveries, 3 times in total."
 
 
 def test_nothing_and_one_thing_can_be_drawn_too() -> None:

@@ -9,12 +9,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipeline.arrow import ARROW, batch
-from pipeline.census import Group
-from pipeline.failures import PipelineFailed
-from pipeline.lake import Lake
-from pipeline.source import keeping
-from pipeline.source.keeping import keep
+from holdfast.pipeline.arrow import ARROW, batch
+from holdfast.pipeline.census import Group
+from holdfast.pipeline.failures import PipelineFailed
+from holdfast.pipeline.lake import Lake
+from holdfast.pipeline.source import keeping
+from holdfast.pipeline.source.keeping import keep
 
 DAY_US = 86_400_000_000
 
@@ -61,6 +61,7 @@ def test_every_day_has_a_file_and_every_kind_a_receipt(tmp_path: Path) -> None:
     assert Counter(found["kind"].to_pylist()) == {"acked": 2, "frame.gap": 2}
 
 
+@pytest.mark.slow
 def test_clocks_that_say_anything_leave_few_files_open(tmp_path: Path) -> None:
     tables = [events(*((day, "acked", None) for day in range(40)))] * 2
     opened = 0

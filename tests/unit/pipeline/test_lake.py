@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.lake import Lake, receipt_of
+from holdfast.pipeline.lake import Lake, receipt_of
 
 
 @pytest.mark.parametrize(("mib", "is_small"), [(0, True), (20, True), (40, False)])

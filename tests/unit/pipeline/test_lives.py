@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.journal.schema import Event
+from holdfast.journal.schema import Event
 from tests.unit.pipeline.events import SECOND, START_US, event, published
 from tests.unit.pipeline.fates import Fates, seen
 from tests.unit.pipeline.stories import acked, died, handed, start
@@ -124,6 +125,7 @@ def test_where_nothing_happened_there_is_no_life() -> None:
     assert (len(batch.life), len(batch.messages), len(batch.lost)) == (0, 0, 0)
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(0, 2**20), min_size=10), st.lists(st.integers(0, 60), max_size=3))
 def test_lives_are_what_whoever_watched_would_tell(dice: list[int], cuts: list[int]) -> None:
     fates = Fates()

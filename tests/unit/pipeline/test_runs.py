@@ -1,7 +1,7 @@
 """When a process starts again, its runs before are over."""
 
-from pipeline.census import Group
-from pipeline.runs import runs_of
+from holdfast.pipeline.census import Group
+from holdfast.pipeline.runs import runs_of
 
 
 def group(epoch: str, since: int, start: int | None = None, node: str = "n1") -> Group:

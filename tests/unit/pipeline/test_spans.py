@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline import spans as planning
-from pipeline.arrow import ARROW, batch
-from pipeline.failures import PipelineFailed
-from pipeline.making import make_of
-from pipeline.runs import runs_of
-from pipeline.spans import Span, parts, read, spans
+from holdfast.pipeline import spans as planning
+from holdfast.pipeline.arrow import ARROW, batch
+from holdfast.pipeline.failures import PipelineFailed
+from holdfast.pipeline.making import make_of
+from holdfast.pipeline.runs import runs_of
+from holdfast.pipeline.spans import Span, parts, read, spans
 from tests.unit.pipeline.events import published
 from tests.unit.pipeline.stories import handed, start, the_story
 from tests.unit.pipeline.told import group_of, made_of, one_run, open_of, table_of
@@ -41,6 +41,7 @@ def read_all(found: list[Span], *tables: str) -> list[list[int]]:
 _IDS = st.lists(st.none() | st.integers(0, 40) | st.integers(2**62, 2**62 + 9), max_size=40)
 
 
+@pytest.mark.slow
 @given(st.lists(_IDS, max_size=3), _IDS)
 def test_each_message_is_in_one_span_with_all_that_tells_of_it(
     events: list[list[int | None]], still: list[int | None]
@@ -57,6 +58,7 @@ def test_each_message_is_in_one_span_with_all_that_tells_of_it(
     assert sum(len(set(part)) for part in parts) == len(set(given))
 
 
+@pytest.mark.slow
 def test_spans_are_of_like_size_and_read_little_of_what_others_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -103,11 +105,12 @@ def test_a_file_that_nobody_can_read_is_named_with_what_to_do(tmp_path: Path) ->
     carried = tmp_path / "messages" / "batch=00000001" / "part.parquet"
     carried.parent.mkdir(parents=True)
     carried.write_text("torn")
-    told = "part.parquet cannot be read: what was in it is lost; .*backfill makes it anew"
+    told = "part.parquet cannot be read: its rows are lost; .*rebuild it with holdfast"
     with pytest.raises(PipelineFailed, match=told):
         spans({"messages": [carried]}, 2)
 
 
+@pytest.mark.slow
 def test_many_tasks_make_what_one_makes_of_what_was_carried_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

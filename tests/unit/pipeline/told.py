@@ -6,14 +6,14 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from app.journal.schema import Event, Kind
-from pipeline.arrow import ARROW
-from pipeline.census import Group
-from pipeline.lake import OPEN
-from pipeline.lives import LIFE
-from pipeline.making import Settled, settle
-from pipeline.messages import MESSAGES
-from pipeline.runs import runs_of
+from holdfast.journal.schema import Event, Kind
+from holdfast.pipeline.arrow import ARROW
+from holdfast.pipeline.census import Group
+from holdfast.pipeline.lake import OPEN
+from holdfast.pipeline.lives import LIFE
+from holdfast.pipeline.making import Settled, settle
+from holdfast.pipeline.messages import MESSAGES
+from holdfast.pipeline.runs import runs_of
 
 
 class Told(NamedTuple):

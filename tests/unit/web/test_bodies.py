@@ -5,8 +5,8 @@ import encodings
 import orjson
 import pytest
 
-from app.bayeux.errors import BayeuxError, RequestRefused
-from app.web.bodies import concatenate, to_utf8
+from holdfast.bayeux.errors import ErrorReply, RequestRefused
+from holdfast.web.bodies import concatenate, to_utf8
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def test_parts_that_are_wrong_do_not_become_right(texts: list[str]) -> None:
 def test_no_message_at_all_is_malformed() -> None:
     with pytest.raises(RequestRefused) as refused:
         concatenate([])
-    assert refused.value.error is BayeuxError.REQUEST_MALFORMED
+    assert refused.value.error is ErrorReply.REQUEST_MALFORMED
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_usual_names_of_charsets_are_known(charset: str) -> None:
 def test_other_charsets_are_refused(charset: str) -> None:
     with pytest.raises(RequestRefused) as refused:
         to_utf8(b"[]", charset)
-    assert refused.value.error is BayeuxError.MEDIA_TYPE_UNSUPPORTED
+    assert refused.value.error is ErrorReply.MEDIA_TYPE_UNSUPPORTED
 
 
 def test_names_that_nobody_knows_are_not_remembered() -> None:

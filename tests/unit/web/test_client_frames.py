@@ -6,8 +6,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from app.web.client_frames import NO_ROOM, TOO_LARGE, ClientFrames, measure
-from app.web.intake import SMALL, Intake
+from holdfast.web.client_frames import NO_ROOM, TOO_LARGE, ClientFrames, measure
+from holdfast.web.intake import SMALL, Intake
 from tests.abuse.attacker import CLOSE, PING, frame
 
 # What comes in place of a frame without a mask: no reader takes it.
@@ -51,6 +51,7 @@ CONTINUATION = 0x0
 PLACES = st.lists(st.integers(0, 2**20), max_size=5)
 
 
+@pytest.mark.slow
 @given(st.lists(SIZES, min_size=1, max_size=4), PLACES)
 def test_masked_frames_pass_in_whatever_pieces(sizes: list[int], places: list[int]) -> None:
     data = b"".join(frame(b"x" * size) for size in sizes)
@@ -73,6 +74,7 @@ def test_frames_of_one_message_pass_until_it_is_too_large(
         assert heard == begun + ping + TOLD + close
 
 
+@pytest.mark.slow
 @given(st.lists(SIZES, max_size=3), PLACES)
 def test_what_is_too_large_is_dropped_and_told(sizes: list[int], places: list[int]) -> None:
     good = b"".join(frame(b"x" * size) for size in sizes)
@@ -161,19 +163,20 @@ def test_what_is_unfinished_or_not_heard_takes_room_and_gives_it_back(
         passed += len(piece)
         unheard = sum(size for size in reader.messages if size > SMALL)
         # Heads of frames that are complete take none.
-        assert unheard + reader.begun <= intake.held <= unheard + passed
+        assert unheard + reader.begun <= intake.used <= unheard + passed
         if is_heard:
             for size in reader.messages:
                 frames.heard(size)
             reader.messages.clear()
     if is_heard:
-        assert intake.held == 0
+        assert intake.used == 0
     frames.feed_eof()
-    assert intake.held == 0
+    assert intake.used == 0
     frames.heard(20_000)
-    assert intake.held == 0
+    assert intake.used == 0
 
 
+@pytest.mark.slow
 @given(SOME_SIZES, SOME_SIZES, PLACES)
 def test_a_message_without_room_is_dropped_and_told(
     before: list[int], sizes: list[int], places: list[int]
@@ -191,9 +194,9 @@ def test_a_message_without_room_is_dropped_and_told(
     heard = reader.heard[len(first) :]
     assert heard.endswith(frame(NO_ROOM, PING) + frame(b"", CLOSE))
     assert second.startswith(heard.removesuffix(frame(NO_ROOM, PING) + frame(b"", CLOSE)))
-    assert others <= intake.held <= intake.limit
+    assert others <= intake.used <= intake.limit
     frames.feed_eof()
-    assert intake.held == others
+    assert intake.used == others
 
 
 def message(sizes: list[int]) -> bytes:

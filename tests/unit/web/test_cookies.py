@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from multidict import CIMultiDict
 
-from app.web.cookies import BrowserCookie, is_cookieless
+from holdfast.web.cookies import BrowserCookie, is_cookieless
 
 COOKIE = BrowserCookie()
 IDENTITY = "0123456789abcdef0123456789abcdef"

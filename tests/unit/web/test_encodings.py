@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.web.encodings import DECODERS
+from holdfast.web.encodings import DECODERS
 
 
 def _gzip_in_two(body: bytes) -> bytes:
@@ -53,6 +53,7 @@ def test_a_body_comes_out_as_it_was_however_it_was_cut(
     assert decoded(encoding, *(data[start:end] for start, end in pairwise(places))) == body
 
 
+@pytest.mark.slow
 @given(writer=st.sampled_from(WRITERS), body=BODIES, place=st.integers(0))
 def test_a_body_that_is_cut_short_is_damaged(
     writer: tuple[str, Callable[[bytes], bytes]], body: bytes, place: int

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from app.web import heads
-from app.web.heads import Heads
+from holdfast.web import heads
+from holdfast.web.heads import Heads
 
 PATTERN = re.compile(rb"HTTP/1\.1 (\d{3}) ([A-Z][A-Za-z ]+)\r\n(?:[A-Za-z-]+: [^\r\n]+\r\n)*\Z")
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.web.hosts import Hosts, name_of
+from holdfast.web.hosts import Hosts, name_of
 
 PORTS = st.one_of(st.just(""), st.integers(0, 70_000).map(":{}".format))
 
@@ -14,6 +14,7 @@ def test_an_address_is_nobodys_name(ip: object, port: str) -> None:
     assert Hosts().are_ours(f"{ip}{port}")
 
 
+@pytest.mark.slow
 @given(st.ip_addresses(v=6), PORTS)
 def test_an_address_of_version_6_needs_its_brackets(ip: object, port: str) -> None:
     assert Hosts().are_ours(f"[{ip}]{port}")

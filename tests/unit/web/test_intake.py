@@ -1,9 +1,13 @@
 """What unfinished requests hold is bounded for all of them together."""
 
-import pytest
+from contextlib import suppress
 
-from app.bayeux.errors import RequestRefused
-from app.web.intake import Intake
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.bayeux.errors import RequestRefused
+from holdfast.web.intake import Intake
 
 
 def test_what_fits_is_taken_and_what_is_given_back_fits_again() -> None:
@@ -12,7 +16,7 @@ def test_what_fits_is_taken_and_what_is_given_back_fits_again() -> None:
     intake.take(4)
     intake.give_back(6)
     intake.take(6)
-    assert intake.held == 10
+    assert intake.used == 10
 
 
 def test_the_request_that_does_not_fit_is_refused_and_holds_nothing() -> None:
@@ -20,4 +24,39 @@ def test_the_request_that_does_not_fit_is_refused_and_holds_nothing() -> None:
     intake.take(6)
     with pytest.raises(RequestRefused, match="503::server_busy"):
         intake.take(5)
-    assert intake.held == 6
+    assert intake.used == 6
+
+
+ONE, OTHER = "203.0.113.1", "2001:db8::/64"
+
+
+def test_one_address_has_half_of_it_at_most_and_others_the_rest() -> None:
+    intake = Intake(10)
+    intake.take(5, ONE)
+    with pytest.raises(RequestRefused, match="503::server_busy"):
+        intake.take(1, ONE)
+    intake.take(5, OTHER)
+    assert intake.used == 10
+    intake.give_back(2, ONE)
+    intake.take(2, ONE)
+    assert intake.used == 10
+
+
+def test_who_calls_from_this_machine_has_no_share() -> None:
+    intake = Intake(10)
+    intake.take(10)
+    assert (intake.used, len(intake)) == (10, 0)
+
+
+@given(st.lists(st.tuples(st.sampled_from(["", ONE, OTHER]), st.integers(0, 8)), max_size=20))
+def test_only_addresses_that_hold_something_are_remembered(takes: list[tuple[str, int]]) -> None:
+    intake, taken = Intake(20), []
+    for network, size in takes:
+        with suppress(RequestRefused):
+            intake.take(size, network)
+            taken.append((network, size))
+        assert intake.used == sum(size for _, size in taken)
+        assert len(intake) == len({network for network, size in taken if network and size})
+    for network, size in taken:
+        intake.give_back(size, network)
+    assert (intake.used, len(intake)) == (0, 0)

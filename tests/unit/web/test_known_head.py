@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.web.known_head import KnownHead, Speaker, learn
+from holdfast.web.known_head import KnownHead, Speaker, learn
 
 NOBODY = Speaker((), None, None, is_foreign=False)
 

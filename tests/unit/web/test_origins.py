@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from multidict import CIMultiDict
 
-from app.web.origins import Origins, Standing
+from holdfast.web.origins import Origins, OriginTrust
 
 HOST = "holdfast.test"
 NAMED = Origins(("https://friend.example", "http://other.example:8000", "https://[2001:db8::1]"))
@@ -27,8 +27,8 @@ ANY = Origins(("*",))
     ],
 )
 def test_the_own_pages_are_our_own_however_they_spell_it(origin: str, host: str) -> None:
-    assert Origins().standing(origin, host) is Standing.OWN
-    assert NAMED.standing(origin, host) is Standing.OWN
+    assert Origins().standing(origin, host) is OriginTrust.OWN
+    assert NAMED.standing(origin, host) is OriginTrust.OWN
     assert NAMED.headers(origin, host) == {}
 
 
@@ -74,13 +74,13 @@ def test_the_own_pages_are_our_own_however_they_spell_it(origin: str, host: str)
     ],
 )
 def test_all_others_are_foreign(origin: str) -> None:
-    assert NAMED.standing(origin, HOST) is Standing.FOREIGN
+    assert NAMED.standing(origin, HOST) is OriginTrust.FOREIGN
     assert NAMED.headers(origin, HOST) == {}
     assert NAMED.preflight_headers(origin, HOST) == {}
 
 
 def test_without_a_host_no_page_is_our_own() -> None:
-    assert NAMED.standing("http://holdfast.test", None) is Standing.FOREIGN
+    assert NAMED.standing("http://holdfast.test", None) is OriginTrust.FOREIGN
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_without_a_host_no_page_is_our_own() -> None:
     ],
 )
 def test_named_origins_may_send_credentials(origin: str) -> None:
-    assert NAMED.standing(origin, HOST) is Standing.ALLOWED
+    assert NAMED.standing(origin, HOST) is OriginTrust.ALLOWED
     assert NAMED.headers(origin, HOST) == {
         "Access-Control-Allow-Origin": origin,
         "Access-Control-Allow-Credentials": "true",
@@ -103,7 +103,7 @@ def test_named_origins_may_send_credentials(origin: str) -> None:
 
 @pytest.mark.parametrize("origin", ["null", "http://evil.test", "", "http://evil.test/x"])
 def test_the_star_never_allows_credentials(origin: str) -> None:
-    assert ANY.standing(origin, HOST) is Standing.ALLOWED
+    assert ANY.standing(origin, HOST) is OriginTrust.ALLOWED
     assert ANY.headers(origin, HOST) == {"Access-Control-Allow-Origin": "*"}
 
 
@@ -126,50 +126,50 @@ def test_a_preflight_is_told_what_may_be_sent() -> None:
 
 def test_a_letter_that_only_looks_like_a_friend_when_small_is_foreign() -> None:
     origins = Origins(("https://kind.example",))
-    assert origins.standing("https://\N{KELVIN SIGN}ind.example", HOST) is Standing.FOREIGN
+    assert origins.standing("https://\N{KELVIN SIGN}ind.example", HOST) is OriginTrust.FOREIGN
 
 
 @given(st.text(max_size=60), st.one_of(st.none(), st.text(max_size=30)))
 def test_nothing_can_be_said_that_is_not_judged(origin: str, host: str | None) -> None:
     standing = NAMED.standing(origin, host)
     headers = NAMED.headers(origin, host)
-    assert bool(headers) == (standing is Standing.ALLOWED)
+    assert bool(headers) == (standing is OriginTrust.ALLOWED)
     assert all(value.isascii() for value in headers.values())
 
 
 OWN_PAGE, FRIENDS_PAGE, EVIL = f"http://{HOST}", "https://friend.example", "http://evil.test"
 SAID = [
-    ([], Standing.UNKNOWN),
-    ([("Origin", OWN_PAGE)], Standing.OWN),
-    ([("Origin", FRIENDS_PAGE)], Standing.ALLOWED),
-    ([("Origin", EVIL)], Standing.FOREIGN),
-    ([("Origin", "")], Standing.FOREIGN),
+    ([], OriginTrust.UNKNOWN),
+    ([("Origin", OWN_PAGE)], OriginTrust.OWN),
+    ([("Origin", FRIENDS_PAGE)], OriginTrust.ALLOWED),
+    ([("Origin", EVIL)], OriginTrust.FOREIGN),
+    ([("Origin", "")], OriginTrust.FOREIGN),
     # An origin that is named counts more than what stands for one.
-    ([("Origin", EVIL), ("Sec-Fetch-Site", "same-origin")], Standing.FOREIGN),
-    ([("Origin", FRIENDS_PAGE), ("Sec-Fetch-Site", "cross-site")], Standing.ALLOWED),
-    ([("Origin", EVIL), ("Referer", OWN_PAGE)], Standing.FOREIGN),
-    ([("Sec-Fetch-Site", "same-origin")], Standing.OWN),
-    ([("Sec-Fetch-Site", "same-origin"), ("Referer", EVIL)], Standing.OWN),
+    ([("Origin", EVIL), ("Sec-Fetch-Site", "same-origin")], OriginTrust.FOREIGN),
+    ([("Origin", FRIENDS_PAGE), ("Sec-Fetch-Site", "cross-site")], OriginTrust.ALLOWED),
+    ([("Origin", EVIL), ("Referer", OWN_PAGE)], OriginTrust.FOREIGN),
+    ([("Sec-Fetch-Site", "same-origin")], OriginTrust.OWN),
+    ([("Sec-Fetch-Site", "same-origin"), ("Referer", EVIL)], OriginTrust.OWN),
     # A link in a mail is opened from no page.
-    ([("Sec-Fetch-Site", "none")], Standing.UNKNOWN),
-    ([("Sec-Fetch-Site", "cross-site")], Standing.FOREIGN),
-    ([("Sec-Fetch-Site", "cross-site"), ("Referer", FRIENDS_PAGE)], Standing.ALLOWED),
-    ([("Sec-Fetch-Site", "same-site"), ("Referer", f"{OWN_PAGE}/a/b?c#d")], Standing.OWN),
-    ([("Sec-Fetch-Site", "")], Standing.FOREIGN),
-    ([("Referer", f"{OWN_PAGE}/a")], Standing.OWN),
-    ([("Referer", FRIENDS_PAGE)], Standing.ALLOWED),
-    ([("Referer", f"{EVIL}/{OWN_PAGE}")], Standing.FOREIGN),
-    ([("Referer", "")], Standing.UNKNOWN),
+    ([("Sec-Fetch-Site", "none")], OriginTrust.UNKNOWN),
+    ([("Sec-Fetch-Site", "cross-site")], OriginTrust.FOREIGN),
+    ([("Sec-Fetch-Site", "cross-site"), ("Referer", FRIENDS_PAGE)], OriginTrust.ALLOWED),
+    ([("Sec-Fetch-Site", "same-site"), ("Referer", f"{OWN_PAGE}/a/b?c#d")], OriginTrust.OWN),
+    ([("Sec-Fetch-Site", "")], OriginTrust.FOREIGN),
+    ([("Referer", f"{OWN_PAGE}/a")], OriginTrust.OWN),
+    ([("Referer", FRIENDS_PAGE)], OriginTrust.ALLOWED),
+    ([("Referer", f"{EVIL}/{OWN_PAGE}")], OriginTrust.FOREIGN),
+    ([("Referer", "")], OriginTrust.UNKNOWN),
     # Whoever says several things is not believed any of them.
-    ([("Origin", OWN_PAGE), ("Origin", EVIL)], Standing.FOREIGN),
-    ([("Origin", OWN_PAGE), ("Origin", OWN_PAGE)], Standing.FOREIGN),
-    ([("Sec-Fetch-Site", "same-origin"), ("Sec-Fetch-Site", "none")], Standing.FOREIGN),
-    ([("Referer", OWN_PAGE), ("Referer", EVIL)], Standing.FOREIGN),
+    ([("Origin", OWN_PAGE), ("Origin", EVIL)], OriginTrust.FOREIGN),
+    ([("Origin", OWN_PAGE), ("Origin", OWN_PAGE)], OriginTrust.FOREIGN),
+    ([("Sec-Fetch-Site", "same-origin"), ("Sec-Fetch-Site", "none")], OriginTrust.FOREIGN),
+    ([("Referer", OWN_PAGE), ("Referer", EVIL)], OriginTrust.FOREIGN),
 ]
 
 
 @pytest.mark.parametrize(("said", "standing"), SAID)
 def test_a_page_is_judged_by_all_that_its_browser_says_of_it(
-    said: list[tuple[str, str]], standing: Standing
+    said: list[tuple[str, str]], standing: OriginTrust
 ) -> None:
     assert NAMED.standing_of(CIMultiDict([("Host", HOST), *said])) is standing

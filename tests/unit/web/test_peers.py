@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from multidict import CIMultiDict, CIMultiDictProxy
 
-from app.bayeux.caller import Caller
-from app.web.peers import Peers, parse
+from holdfast.bayeux.caller import Caller
+from holdfast.web.peers import Peers, parse
 
 PROXY = "10.0.0.1"
 STRANGER = "198.51.100.9"
@@ -153,6 +153,7 @@ def test_cookies_of_the_same_name_are_all_there() -> None:
     assert asked(Peers(), STRANGER).cookies("s") == []
 
 
+@pytest.mark.slow
 @given(st.lists(st.text(st.characters(codec="latin-1", exclude_characters="\r\n")), max_size=4))
 def test_whatever_a_client_wrote_what_its_proxy_appends_counts(lies: list[str]) -> None:
     said = ",".join([*lies, "203.0.113.7"])

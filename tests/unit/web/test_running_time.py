@@ -1,6 +1,6 @@
 """The clock of the server stands still while the process does not run."""
 
-from app.web.running_time import RunningTime
+from holdfast.web.running_time import RunningTime
 
 
 class Hand:

@@ -1,0 +1,167 @@
+"""The server's interface for extensions, described in docs/extensions.md."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+from holdfast.bayeux.caller import Caller
+from holdfast.bayeux.codec import Json
+from holdfast.bayeux.error_handlers import ErrorHandlers
+from holdfast.bayeux.extension import ServerExtension
+from holdfast.bayeux.login import LoginMethod
+from holdfast.bayeux.options import Options
+from holdfast.bayeux.qos import Qos
+from holdfast.bayeux.rights import Rights
+from holdfast.bayeux.services import ServiceCall, Services
+from holdfast.bayeux.session_registry import Sessions
+from holdfast.bayeux.sessions import Session
+from holdfast.bayeux.terms import Terms
+from holdfast.delivery.channels import Channels
+from holdfast.delivery.node import Node
+from holdfast.delivery.notices import NoticeKind
+
+# Increased when a member below is removed or changes its meaning.
+API_VERSION = 1
+
+
+class SessionApi(Protocol):
+    """The members of a session that extensions may use; all others may change in any release."""
+
+    timeout_s: float
+    interval_s: float
+    broadcast_to_publisher: bool
+    deliver_only: bool
+    # Attributes that extensions attach to the session; they last until the server stops.
+    attributes: dict[str, Any] | None
+    # The sender of the message that is being handled, or of the last one.
+    caller: Caller
+    number: int
+    # The session name, `client/joe/1`.
+    name: str
+    # A secret between the client and the server.
+    client_id: str
+
+    @property
+    def subject(self) -> str:
+        """The login that the session belongs to: `joe`."""
+        ...
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the session has ended."""
+        ...
+
+    @property
+    def has_left(self) -> bool:
+        """Whether the session has no client."""
+        ...
+
+
+class ServerApi(ABC):
+    """The server, for extensions. Call it only from the event loop's thread."""
+
+    version: ClassVar[int] = API_VERSION
+
+    rights: Rights
+    services: Services
+    error_handlers: ErrorHandlers
+    # Extensions may use its method `reserve`.
+    channels: Channels
+    # All living sessions: iterable, with a length.
+    sessions: Sessions
+    # The server's name and its wall clock.
+    node: Node
+    options: Options
+
+    @abstractmethod
+    def extend(self, extension: ServerExtension) -> None:
+        """Install an extension behind the installed ones."""
+
+    @property
+    @abstractmethod
+    def extensions(self) -> Sequence[ServerExtension]:
+        """The installed extensions, in order."""
+
+    # Messages
+
+    @abstractmethod
+    def publish(
+        self, channel: str, data: object, *, lazy_s: float | None = None, qos: Qos | None = None
+    ) -> None:
+        """Publish to all subscribers; with `lazy_s`, the message may be delayed that long.
+
+        Raises `ValueError` if the channel does not allow publishing, or `data` is not JSON.
+        """
+
+    @abstractmethod
+    def deliver_event(self, session: Session, event: Json, *, lazy_s: float | None = None) -> None:
+        """Deliver an event to one session only."""
+
+    # Sessions
+
+    @abstractmethod
+    def end_by_server(self, session: Session) -> None:
+        """End a session and inform its client; durable entries become dead letters."""
+
+    @abstractmethod
+    def log_out(self, session: Session) -> None:
+        """Remove a session's client, which may handshake again.
+
+        A named session waits for it with its queue; any other session ends.
+        """
+
+    @abstractmethod
+    def count_login(self, method: LoginMethod | None) -> None:
+        """Count a login, or a failed one."""
+
+    @abstractmethod
+    def reauthorize(self, session: Session) -> None:
+        """Review the session's rights after they changed, and remove what they no longer cover.
+
+        The review runs from the end of the turn; until it ends, nothing is handed over.
+        """
+
+    @abstractmethod
+    def agree(self, session: Session, terms: Terms | None, *, acks: bool) -> None:
+        """Set at the handshake how entries are settled, and what failures mean."""
+
+    # Acks and verdicts
+
+    @abstractmethod
+    def acknowledge(self, session: Session, batch: int, now: float) -> None:
+        """Acknowledge all batches of the session up to this one."""
+
+    @abstractmethod
+    def counts_batches(self, session: Session) -> bool:
+        """Return whether hand-overs are numbered batches; False while they cannot be stored."""
+
+    @abstractmethod
+    def judge_by_message(self, session: Session, message: Json, now: float) -> None:
+        """Apply the verdicts of the message that is being handled."""
+
+    @abstractmethod
+    def judge_by_call(self, call: ServiceCall) -> None:
+        """Apply the verdicts in a call to a service."""
+
+    @abstractmethod
+    def ignore_verdicts(self, count: int) -> None:
+        """Count verdicts that referred to no entry."""
+
+    # The store and the log
+
+    @property
+    @abstractmethod
+    def is_store_available(self) -> bool:
+        """Whether the store is available to keep changes."""
+
+    @abstractmethod
+    def when_kept(self, step: Callable[[float], None]) -> None:
+        """Call `step` with the time once the store has all earlier changes."""
+
+    @abstractmethod
+    def notice(self, kind: NoticeKind, who: str, what: str) -> None:
+        """Log a notice for operators; repetitions are counted."""
+
+
+if TYPE_CHECKING:
+    _session: type[SessionApi] = Session

@@ -1,0 +1,78 @@
+"""Token buckets by key: a limit for bursts and a long-term rate.
+
+A bucket is one number, the moment at which it will be full again (GCRA). Taking tokens moves that
+moment into the future, by no more than the time that an empty bucket needs to fill. So a bucket
+that was not used for that time is full, and need not be remembered.
+"""
+
+from dataclasses import dataclass
+
+# Parts of a token. Moments are whole numbers of these parts, so sums are exact.
+_GRAIN = 1024
+# The most keys of one generation.
+_MOST = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """The size of a bucket, and how quickly it fills."""
+
+    burst: int
+    per_s: float
+
+
+class Buckets:
+    """One bucket for each key; a bounded number is remembered.
+
+    The young generation holds the buckets that were used lately, the old one all others. The old
+    generation is dropped when its buckets are full. If too many keys arrive before that, it is
+    dropped at once; some of the least recently used buckets are then full too early.
+    """
+
+    def __init__(self, rate: Rate, *, most: int = _MOST) -> None:
+        self._per_s = rate.per_s * _GRAIN
+        self._burst = rate.burst
+        self._size = rate.burst * _GRAIN
+        self._most = most
+        self._young: dict[str, int] = {}
+        self._old: dict[str, int] = {}
+        # When the old generation is dropped.
+        self._ages_at = 0
+
+    def __len__(self) -> int:
+        return len(self._young) + len(self._old)
+
+    def wait_s(self, key: str, now: float, count: int = 1) -> float:
+        """Return zero if `count` tokens are available, otherwise the seconds until they are."""
+        moment = int(now * self._per_s)
+        excess = self._full_at(key, moment) + self._cost(count) - moment - self._size
+        return excess / self._per_s if excess > 0 else 0.0
+
+    def take(self, key: str, now: float, count: int = 1) -> float:
+        """Take `count` tokens, or none and return the seconds until they are available.
+
+        More than a bucket holds is taken from a full one.
+        """
+        moment = int(now * self._per_s)
+        before = self._full_at(key, moment)
+        full_at = before + self._cost(count)
+        excess = full_at - moment - self._size
+        if moment >= self._ages_at or len(self._young) >= self._most:
+            self._young, self._old = {}, self._young
+            self._ages_at = moment + self._size
+        if excess > 0:
+            # A key that keeps asking is not forgotten.
+            self._young[key] = before
+            return excess / self._per_s
+        self._young[key] = full_at
+        return 0.0
+
+    def _cost(self, count: int) -> int:
+        return min(count, self._burst) * _GRAIN
+
+    def _full_at(self, key: str, moment: int) -> int:
+        """Return when the bucket is full, now or later."""
+        full_at = self._young.get(key, -1)
+        if full_at < 0:
+            full_at = self._old.get(key, moment)
+        return max(full_at, moment)

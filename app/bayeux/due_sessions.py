@@ -1,0 +1,149 @@
+"""Time-driven work on sessions: held connects, lazy messages, retries, lost contact, ends."""
+
+from collections import deque
+from dataclasses import replace
+
+from holdfast.bayeux.session_life import SessionLife
+from holdfast.bayeux.session_status import first_entries
+from holdfast.bayeux.sessions import Session
+from holdfast.delivery import error_codes
+from holdfast.delivery.counters import Reason
+from holdfast.delivery.dispatcher import Dispatcher
+from holdfast.delivery.entries import SettledBy
+from holdfast.delivery.life import GONE, SessionInput
+from holdfast.delivery.reactions import Failure
+
+_WRITTEN = SettledBy.WRITTEN
+# How long the end of a session is postponed while dead letters cannot be stored.
+_POSTPONED_S = 1.0
+_NO_VERDICT = Failure(error_codes.RESPONSE_TIMEOUT, "no verdict in time", by_client=False)
+_NO_CONTACT = Failure(error_codes.NO_CONNECTION, "no connect in time", by_client=False)
+
+
+class DueSessions:
+    """Handles the deadlines of sessions."""
+
+    def __init__(self, life: SessionLife) -> None:
+        self._life, self._state = life, life.state
+        # Due sessions that this turn had no time for.
+        self._due: deque[Session] = deque()
+
+    def tick(self, now: float) -> None:
+        """Look at the due sessions, over several turns if necessary."""
+        if self._due:
+            return
+        self._due.extend(self._state.sessions.timers.ring(now))
+        if self._due:
+            self._state.backlog.begin(self._look_at_next, now)
+
+    def _look_at_next(self, now: float) -> bool:
+        """Look at the next one; returns whether any is left."""
+        session = self._due.popleft()
+        try:
+            self.look_at(session, now)
+        except BaseException:
+            self._state.log_fault(session)
+        if session.state not in GONE:
+            self._life.clock.schedule(session)
+        return bool(self._due)
+
+    def look_at(self, session: Session, now: float) -> None:
+        """Handle what is due for the session."""
+        if session.state in GONE:
+            # The work for another session has ended this one.
+            return
+        self._look_at_messages(session, now)
+        if session.terms is not None or session.dispatcher is not None:
+            self._look_at_dispatcher(session, now)
+            if session.state in GONE:
+                return
+        self._look_at_contact(session, now)
+
+    def _look_at_messages(self, session: Session, now: float) -> None:
+        if session.is_late(now) and session.is_reachable:
+            if session.queue.count:
+                self._state.hub.make_ready(session)
+            else:
+                session.lazy_due = 0.0
+        if session.quiet_until and session.quiet_until <= now:
+            session.quiet_until = 0.0
+            self._state.hub.make_ready(session)
+
+    def _look_at_dispatcher(self, session: Session, now: float) -> None:
+        if self._life.undelivered.is_congested:
+            # Dead letters cannot be stored now: retry with the next tick.
+            return
+        first_due = session.queue.first_due()
+        if first_due and first_due <= now:
+            self._miss_verdict(session, now)
+        if session.state in GONE:
+            return
+        if session.ends_at and session.ends_at <= now and session.held_connect is None:
+            self._life.ends.give_up(
+                session, error_codes.NO_CONNECTION, "the session's timeout is over", now
+            )
+            return
+        if session.hold_ends_at and session.hold_ends_at <= now:
+            self._life.resume(session, now, "until")
+        if session.dispatcher is not None:
+            self._try_again(session, session.dispatcher, now)
+
+    def _miss_verdict(self, session: Session, now: float) -> None:
+        entry = next(iter(session.queue.in_flight().values()))
+        channel, attempts = entry.message.channel, entry.attempts
+        failure = replace(_NO_VERDICT, channel=channel, attempts=attempts)
+        self._life.failures.fail(session, failure, now, entry)
+
+    def _try_again(self, session: Session, dispatcher: Dispatcher, now: float) -> None:
+        """Make the next attempt if it is due; without any left, the session ends."""
+        if dispatcher.deadline is None or now < dispatcher.deadline:
+            return
+        before = dispatcher.state
+        dispatcher.due(now)
+        if dispatcher.state is not before:
+            self._state.journal.dispatcher(session, dispatcher.state)
+        if dispatcher.is_dead:
+            self._life.ends.give_up(session, error_codes.GIVEN_UP, "the last attempt failed", now)
+        elif dispatcher.flows(now):
+            self._state.hub.flow_again(session)
+
+    def _look_at_contact(self, session: Session, now: float) -> None:
+        if session.held_connect is not None:
+            if session.deadline <= now:
+                self._life.answers.release(session, session.held_connect, now)
+        elif session.carrier is not None and session.carrier.is_draining():
+            # The session's timeout starts when the reply has left; look again shortly.
+            self._life.clock.await_return(session, now)
+            self._state.sessions.timers.ring_by(session, now)
+        elif session.deadline <= now:
+            self._lose(session, now)
+
+    def _lose(self, session: Session, now: float) -> None:
+        """Treat the client as lost: its timeout has ended."""
+        if session.terms is None and session.queue.settling is _WRITTEN:
+            self._life.ends.end(session, SessionInput.EXPIRE)
+            self._life.undelivered.discard(session, Reason.SESSION_EXPIRED)
+            return
+        if self._life.undelivered.is_congested:
+            session.deadline = now + _POSTPONED_S
+            return
+        if self._is_missed_by_nobody(session):
+            self._life.ends.end(session, SessionInput.LAPSE)
+            self._life.undelivered.discard(session, Reason.SESSION_EXPIRED)
+            return
+        # From now on the dispatcher waits, for as long as the session may last.
+        self._life.clock.detach(session, now)
+        is_named = session.terms is not None and session.terms.is_named
+        if session.takes_messages or not is_named:
+            # A stopped session may still be taken over by its name.
+            self._life.failures.fail(session, _NO_CONTACT, now)
+
+    def _is_missed_by_nobody(self, session: Session) -> bool:
+        """Return whether it would end without any dead letter: then no delivery has failed."""
+        terms, dispatcher = session.terms, session.dispatcher
+        if session.is_durable or (terms is not None and terms.is_named):
+            return False
+        if dispatcher is not None and not dispatcher.gives_up():
+            return False
+        entries = first_entries(session.queue, session.queue.count)
+        return all(entry.message.leaves_no_letter for entry in entries)

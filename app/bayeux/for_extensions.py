@@ -1,0 +1,93 @@
+"""The implementation of the interface for extensions."""
+
+from collections.abc import Callable, Sequence
+
+from holdfast.bayeux.api import ServerApi
+from holdfast.bayeux.codec import Json
+from holdfast.bayeux.extension import ServerExtension
+from holdfast.bayeux.judging import judge_by_call, judge_by_message
+from holdfast.bayeux.login import LoginMethod
+from holdfast.bayeux.qos import Qos
+from holdfast.bayeux.server import Bayeux
+from holdfast.bayeux.services import ServiceCall
+from holdfast.bayeux.sessions import Session
+from holdfast.bayeux.takeover import log_out
+from holdfast.bayeux.terms import Terms
+from holdfast.delivery.notices import NoticeKind
+
+
+class ForExtensions(ServerApi):
+    """Passes the calls of extensions on to the server.
+
+    Args:
+        clock: Monotonic seconds, as the server counts them. Extensions also call outside of
+            requests, which would carry the time.
+    """
+
+    def __init__(self, bayeux: Bayeux, clock: Callable[[], float]) -> None:
+        self._state, self._life = bayeux.state, bayeux.life
+        self._publishing, self._budgets = bayeux.publishing, bayeux.budgets
+        self._reauthorizations = bayeux.reauthorizations
+        self._clock = clock
+        self.rights = bayeux.state.rights
+        self.services = bayeux.state.services
+        self.error_handlers = bayeux.state.error_handlers
+        self.channels = bayeux.state.channels
+        self.sessions = bayeux.state.sessions
+        self.node = bayeux.state.node
+        self.options = bayeux.state.options
+
+    def extend(self, extension: ServerExtension) -> None:
+        self._state.installed.extend(extension)
+
+    @property
+    def extensions(self) -> Sequence[ServerExtension]:
+        return self._state.installed.all
+
+    def publish(
+        self, channel: str, data: object, *, lazy_s: float | None = None, qos: Qos | None = None
+    ) -> None:
+        self._publishing.publish(channel, data, self._clock(), lazy_s=lazy_s, qos=qos)
+
+    def deliver_event(self, session: Session, event: Json, *, lazy_s: float | None = None) -> None:
+        self._publishing.deliver_event(session, event, lazy_s=lazy_s)
+
+    def end_by_server(self, session: Session) -> None:
+        self._life.ends.end_by_server(session, self._clock())
+
+    def log_out(self, session: Session) -> None:
+        log_out(self._life, session, self._clock())
+
+    def count_login(self, method: LoginMethod | None) -> None:
+        self._state.hub.counters.logins["failed" if method is None else method.value] += 1
+
+    def reauthorize(self, session: Session) -> None:
+        self._reauthorizations.reauthorize(session)
+
+    def agree(self, session: Session, terms: Terms | None, *, acks: bool) -> None:
+        self._life.agree(session, terms, acks=acks)
+
+    def acknowledge(self, session: Session, batch: int, now: float) -> None:
+        self._life.settlement.acknowledge(session, batch, now)
+
+    def counts_batches(self, session: Session) -> bool:
+        return not (session.is_durable and self._life.answers.lacks_store)
+
+    def judge_by_message(self, session: Session, message: Json, now: float) -> None:
+        judge_by_message(self._life, session, message, now)
+
+    def judge_by_call(self, call: ServiceCall) -> None:
+        judge_by_call(self._life, self._budgets, call, self._clock())
+
+    def ignore_verdicts(self, count: int) -> None:
+        self._state.hub.counters.verdicts_unknown += count
+
+    @property
+    def is_store_available(self) -> bool:
+        return self._state.hub.store.is_available
+
+    def when_kept(self, step: Callable[[float], None]) -> None:
+        self._state.when_kept(step)
+
+    def notice(self, kind: NoticeKind, who: str, what: str) -> None:
+        self._state.notices.report(kind, who, what)

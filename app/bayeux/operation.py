@@ -1,0 +1,14 @@
+"""Operations that rights are about."""
+
+from enum import Enum
+
+
+class Operation(Enum):
+    """A client's operation on a channel."""
+
+    # Members are compared by identity; Enum's own hash is a slow Python function.
+    __hash__ = object.__hash__
+
+    CREATE = "create"
+    SUBSCRIBE = "subscribe"
+    PUBLISH = "publish"

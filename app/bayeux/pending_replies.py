@@ -1,0 +1,39 @@
+"""Pending replies, which keep their place among the others."""
+
+from collections.abc import Callable
+
+from holdfast.bayeux.answers import Answers
+from holdfast.bayeux.codec import Json, encode_reply
+from holdfast.bayeux.extension_chain import run_outgoing
+from holdfast.bayeux.sessions import Exchange
+
+
+def finish(message: Json, exchange: Exchange, reply: Json, now: float) -> bytes:
+    """Encode the reply after the session's extensions have completed it."""
+    session = exchange.session
+    if session is not None and session.extensions:
+        ext = message.get("ext")
+        run_outgoing(session, reply, ext if isinstance(ext, dict) else {}, now)
+        if session.reauthorization is not None:
+            # No messages go with the reply of a handshake that had to wait.
+            reply.pop("x-messages", None)
+    return encode_reply(reply, () if session is None else session.extensions)
+
+
+def begin_pending(
+    answers: Answers, message: Json, exchange: Exchange, reply: Json
+) -> Callable[[float], None]:
+    """Keep a place for a pending reply; call the result once, in a later turn, to complete it."""
+    slot = len(exchange.replies)
+    exchange.replies.append(b"")
+    exchange.pending_replies += 1
+    if exchange.session is not None:
+        exchange.client_id = exchange.session.client_id
+
+    def fulfil(now: float) -> None:
+        exchange.replies[slot] = finish(message, exchange, reply, now)
+        exchange.pending_replies -= 1
+        if not exchange.pending_replies:
+            answers.complete(exchange, now)
+
+    return fulfil

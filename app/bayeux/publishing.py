@@ -1,0 +1,103 @@
+"""Publishing of events for clients, extensions and the server itself."""
+
+from collections.abc import Callable
+
+from holdfast.bayeux.codec import Json
+from holdfast.bayeux.errors import ErrorReply, Refused
+from holdfast.bayeux.options import ChannelRule
+from holdfast.bayeux.qos import Qos
+from holdfast.bayeux.server_state import ServerState
+from holdfast.bayeux.sessions import Session
+from holdfast.delivery.channels import Channel, Kind
+from holdfast.delivery.json_text import NoNumber, to_json, to_strict_json
+from holdfast.delivery.messages import Message
+from holdfast.delivery.persist_outcome import PersistOutcome
+
+
+class Publishing:
+    """Makes messages from events and gives them to the hub."""
+
+    def __init__(self, state: ServerState) -> None:
+        self._state = state
+
+    def broadcast(
+        self,
+        channel: Channel,
+        event: Json,
+        now: float,
+        *,
+        sender: Session | None = None,
+        lazy_s: float | None = None,
+        qos: Qos | None = None,
+        done: Callable[[PersistOutcome], None] | None = None,
+    ) -> PersistOutcome | None:
+        """Publish an event to the subscribers of a channel; a lazy one may be delayed.
+
+        Returns None if the store must have it first: then `done` is called with the outcome.
+        """
+        state = self._state
+        installed = state.installed
+        if installed.eventful:
+            installed.complete(event)
+        is_touched = sender is None or installed.has_others or not state.rights.are_open
+        wire = self._write(event, sender) if is_touched else to_json(event)
+        if len(wire) > state.options.max_message_size:
+            raise Refused(ErrorReply.MESSAGE_TOO_LARGE, str(state.options.max_message_size))
+        rule = state.rule(channel)
+        message = Message(
+            wire,
+            id=state.node.stamp(),
+            channel=channel.name,
+            sender="" if sender is None else sender.name,
+            linger_s=rule.lazy_timeout_s if lazy_s is None else lazy_s,
+        )
+        if state.guard.held:
+            state.guard.published(channel.name, message.sender, now)
+        persistent = rule.durable
+        if qos is not None:
+            qos.qualify(message, sender)
+            persistent = rule.durable if qos.persistent is None else qos.persistent
+        leave_out = None if sender is None or self._echoes(rule, sender) else sender
+        return state.hub.publish(
+            channel, message, leave_out=leave_out, persistent=persistent, done=done
+        )
+
+    def _write(self, event: Json, sender: Session | None) -> bytes:
+        """Encode the event; raises if an extension made it unfit for JSON."""
+        try:
+            return to_strict_json(event)
+        except NoNumber as error:
+            raise NoNumber(f"{error}: {self._state.installed.authors(sender)}") from error
+
+    def _echoes(self, rule: ChannelRule, sender: Session) -> bool:
+        """Return whether publishers that are subscribed receive their own messages."""
+        return (
+            self._state.options.broadcast_to_publisher
+            and rule.broadcast_to_publisher
+            and sender.broadcast_to_publisher
+        )
+
+    def publish(
+        self,
+        channel: str,
+        data: object,
+        now: float,
+        *,
+        lazy_s: float | None = None,
+        qos: Qos | None = None,
+    ) -> None:
+        """Publish from within the server; with `lazy_s`, the message may be delayed that long."""
+        found = self._state.channels.get(channel)
+        if found is None or found.is_wild or found.kind is not Kind.BROADCAST:
+            raise ValueError(f"{channel!r} is no channel to publish on")
+        event = {"channel": found.name, "data": data}
+        self.broadcast(found, event, now, lazy_s=lazy_s, qos=qos)
+
+    def deliver_event(self, session: Session, event: Json, *, lazy_s: float | None = None) -> None:
+        """Deliver an event to one session only; with `lazy_s`, it may be delayed that long."""
+        if not session.is_gone:
+            self._state.installed.complete(event)
+            channel = str(event.get("channel", ""))
+            wire = to_strict_json(event)
+            message = Message(wire, id=self._state.node.stamp(), channel=channel, linger_s=lazy_s)
+            self._state.hub.deliver(session, message)

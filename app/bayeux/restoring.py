@@ -1,0 +1,183 @@
+"""Restores sessions and their queues after a restart, from what `store/loading.py` read."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from holdfast.bayeux.login import Login
+from holdfast.bayeux.rights import Rights
+from holdfast.bayeux.session_life import SessionLife
+from holdfast.bayeux.sessions import Session
+from holdfast.bayeux.terms import Terms
+from holdfast.bayeux.transports import ConnectionType
+from holdfast.delivery.channels import SYSTEM
+from holdfast.delivery.counters import Reason
+from holdfast.delivery.dispatcher import Dispatcher, QueueHold
+from holdfast.delivery.entries import Entry, SettledBy
+from holdfast.delivery.error_codes import GIVEN_UP
+from holdfast.delivery.in_flight import by_seq
+from holdfast.delivery.life import SessionInput
+from holdfast.delivery.marks import Mark
+from holdfast.delivery.messages import Message
+from holdfast.delivery.queue import CallbackQueue
+from holdfast.delivery.session_record import SessionRecord
+
+_NS_PER_US = 1000
+
+
+def restore(
+    life: SessionLife,
+    record: SessionRecord,
+    entries: list[tuple[Mark, Message]],
+    now: float,
+) -> Session:
+    """Restore the session with its queue and subscriptions; its deadlines start anew."""
+    state = life.state
+    queue = CallbackQueue(state.options.queue_limits, state.hub.counters)
+    session = state.sessions.draft(queue)
+    session.client_id = record.client_id or session.client_id
+    session.created = record.created_ms * 1_000_000
+    session.timeout_s = state.options.timeout_s
+    session.interval_s = session.rest_interval_s = state.options.interval_s
+    terms = _terms_of(record, state.options.max_session_timeout_s)
+    life.agree(session, terms, acks=record.acks)
+    session.go_by(record.key)
+    _identify(session, record, state.rights)
+    _stop(session, record)
+    queue.batch = record.batch
+    # Hand-overs after the last record used higher numbers, but none above the clock's.
+    queue.seq = max(record.seq, state.node.stamp() // _NS_PER_US)
+    queue.is_restored = True
+    _refill(life, session, [each for each in entries if _may_have(session, each[1].channel)], now)
+    state.sessions.add(session, record.browser)
+    session.needs_cookie, session.is_of_page = record.needs_cookie, record.is_of_page
+    if terms is not None and terms.is_named:
+        state.sessions.name(session, record.key)
+    session.is_durable = session.is_resumed = True
+    state.hub.durables += 1
+    _withhold(life, session, [each[1] for each in entries])
+    _subscribe(life, session, record)
+    for extension in state.installed.all:
+        agreed = extension.resume(session, now)
+        if agreed is not None:
+            session.extensions += (agreed,)
+    _await_client(life, session, record, now)
+    life.clock.schedule_hold_end(session, now)
+    life.expiry.begin(session)
+    if not session.takes_messages:
+        # The earlier process was killed before it could dead-letter what came late.
+        life.undelivered.dead_letter_all(session, GIVEN_UP, "", now)
+    return session
+
+
+def _await_client(life: SessionLife, session: Session, record: SessionRecord, now: float) -> None:
+    if record.client_id:
+        session.advance(SessionInput.CONNECT)
+        session.transport = ConnectionType.LONG_POLLING.value
+        life.clock.await_return(session, now)
+    else:
+        # If the client had not left, the record only says when it was last seen.
+        session.seen_ms = record.seen_ms
+        session.advance(SessionInput.LEAVE)
+        life.clock.detach(session, now)
+
+
+def _identify(session: Session, record: SessionRecord, rights: Rights) -> None:
+    """Restore who the session's client is."""
+    session.role = rights.role_of(record.warrant)
+    session.warrant = record.warrant if session.is_operator else ""
+    session.login = None if record.login is None else Login.of_json(record.login)
+
+
+def _terms_of(record: SessionRecord, longest_s: float) -> Terms | None:
+    if not record.delivery:
+        return None
+    terms = Terms.of(record.delivery)
+    if record.is_granted:
+        return replace(terms, is_granted=True)
+    return terms.waiting_at_most(longest_s)
+
+
+def _subscribe(life: SessionLife, session: Session, record: SessionRecord) -> None:
+    state = life.state
+    session.oneway = set(record.oneway) or None
+    for name in record.subscriptions:
+        pattern = state.channels.get(name)
+        if pattern is not None and _may_have(session, pattern.name):
+            state.hub.routes.add(pattern, session)
+            session.subscriptions.add(pattern.name)
+
+
+def discard_orphans(life: SessionLife, key: str, messages: Sequence[Message]) -> None:
+    """Settle entries that were stored for a session that has ended, as if they came in time."""
+    state = life.state
+    session = state.sessions.draft(CallbackQueue(state.options.queue_limits, state.hub.counters))
+    session.go_by(key)
+    session.is_durable = True
+    state.hub.counters.restored += len(messages)
+    life.undelivered.discarded(session, messages, Reason.SESSION_ENDED)
+
+
+def _may_have(session: Session, channel: str) -> bool:
+    """Return whether the session may receive the channel: system events need a valid warrant."""
+    return session.is_operator or not channel.startswith(SYSTEM)
+
+
+def _withhold(life: SessionLife, session: Session, messages: list[Message]) -> None:
+    """Discard messages that the session may no longer receive, before anybody takes it over."""
+    withheld = [message for message in messages if not _may_have(session, message.channel)]
+    if withheld:
+        life.state.hub.counters.restored += len(withheld)
+        life.undelivered.discarded(session, withheld, Reason.NOT_ALLOWED)
+
+
+def _stop(session: Session, record: SessionRecord) -> None:
+    """Restore a queue hold, and the state of a session whose delivery has stopped."""
+    held = record.hold
+    if not held.is_active:
+        if session.dispatcher is None:
+            session.dispatcher = Dispatcher()
+        session.dispatcher.hold_back(QueueHold(held.reason, held.who, held.since_ms, held.until_ms))
+    if record.is_given_up:
+        if session.dispatcher is None:
+            session.dispatcher = Dispatcher()
+        session.advance(SessionInput.STOP)
+
+
+def _refill(
+    life: SessionLife, session: Session, entries: list[tuple[Mark, Message]], now: float
+) -> None:
+    """Restore the queue: entries in flight, returned and waiting."""
+    queue = session.queue
+    queue.is_mixed = bool(entries)
+    due = now + queue.response_timeout_s if queue.response_timeout_s else 0.0
+    in_hands: list[Entry] = []
+    for mark, message in entries:
+        queue.count += 1
+        queue.size += len(message.wire)
+        if not mark.position:
+            queue.waiting.append(message)
+            if message.expires_ms:
+                queue.add_mortal(message)
+            continue
+        # Older marks of returned entries have no last number: their position stands in for it.
+        entry = Entry(message, abs(mark.seq) or mark.position, mark.batch)
+        entry.place = mark.position
+        entry.attempts, entry.redelivered = mark.attempts, mark.redelivered
+        entry.trail = mark.trail
+        if mark.seq <= 0 or queue.settling is SettledBy.WRITTEN:
+            # It is unknown whether this batch, which was being written, was sent.
+            entry.is_in_flight = False
+            queue.returned[entry.seq] = entry
+            if message.expires_ms:
+                queue.add_mortal(message)
+        else:
+            entry.due = due
+            in_hands.append(entry)
+        queue.batch = max(queue.batch, mark.batch)
+        queue.seq = max(queue.seq, entry.seq)
+    queue.in_flight().update((entry.seq, entry) for entry in sorted(in_hands, key=by_seq))
+    if len(in_hands) == 1:
+        in_hands[0].was_alone = True
+    if queue.returned:
+        queue.narrow()
+    life.state.hub.counters.restored += len(entries)

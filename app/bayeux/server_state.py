@@ -1,0 +1,119 @@
+"""State that the parts of one server share: options, sessions, routes."""
+
+import logging
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Protocol
+
+from holdfast.bayeux.admission import Admission
+from holdfast.bayeux.backlog import Backlog, Step
+from holdfast.bayeux.error_handlers import ErrorHandlers
+from holdfast.bayeux.extension import SessionExtension
+from holdfast.bayeux.installed import InstalledExtensions
+from holdfast.bayeux.options import ORDINARY_RULE, ChannelRule, Options
+from holdfast.bayeux.rights import Rights
+from holdfast.bayeux.services import Services
+from holdfast.bayeux.session_registry import Sessions
+from holdfast.bayeux.sessions import Session
+from holdfast.delivery.channels import Channel, Channels
+from holdfast.delivery.delivery_journal import NO_JOURNAL, DeliveryJournal
+from holdfast.delivery.guard import Guard
+from holdfast.delivery.hub import Hub
+from holdfast.delivery.messages import Message
+from holdfast.delivery.node import Node
+from holdfast.delivery.notices import Notices
+from holdfast.delivery.store_port import StorePort
+
+Outcome = SessionExtension | BaseException | None
+
+
+def never() -> bool:
+    return False
+
+
+class RunLater(Protocol):
+    """Awaits work outside the core, and calls back with its outcome and the time."""
+
+    def __call__(
+        self, work: Awaitable[object], done: Callable[[Outcome, float], None], /
+    ) -> None: ...
+
+
+class ServerState:
+    """Holds the parts that depend on no other; ends no session and answers no request."""
+
+    def __init__(
+        self,
+        options: Options,
+        *,
+        new_id: Callable[[], str],
+        random: Callable[[], float],
+        on_ready: Callable[[], None],
+        run_later: RunLater,
+        node: Node,
+        store: StorePort,
+        journal: DeliveryJournal = NO_JOURNAL,
+        is_turn_over: Callable[[], bool] = never,
+    ) -> None:
+        self.log = logging.getLogger("holdfast.bayeux")
+        self.options = options
+        self.new_id = new_id
+        self.random = random
+        self.run_later = run_later
+        # Returns whether divisible work should continue in a later turn.
+        self.is_turn_over = is_turn_over
+        self._on_ready = on_ready
+        # Whether the web layer knows already that the turn must end with a `flush`.
+        self.is_awake = False
+        self.is_stopping = False
+        # The number of handshakes that wait for asynchronous extensions.
+        self.handshakes_pending = 0
+        self.node = node
+        self.journal = journal
+        self.backlog = Backlog(self.wake, is_turn_over)
+        self.channels = Channels(options.channel_limits)
+        self.guard = Guard(options.guard)
+        self.notices = Notices()
+        # Sessions with a lazy message of this turn, and its delay in seconds.
+        self.lingering: list[tuple[Session, float]] = []
+        self.hub: Hub[Session] = Hub(
+            on_ready=self.wake,
+            linger=self._linger,
+            store=store,
+            journal=journal,
+            notices=self.notices,
+        )
+        self.sessions = Sessions(new_id, first=node.stamp() // 1000)
+        self.admission = Admission(options.handshake_rate, random)
+        self.rights = Rights(self.channels)
+        self.services = Services(self.channels)
+        self.error_handlers = ErrorHandlers(self.channels)
+        self.installed = InstalledExtensions()
+
+    def wake(self) -> None:
+        """Ensure that the turn ends with a `flush`."""
+        if not self.is_awake:
+            self.is_awake = True
+            self._on_ready()
+
+    def _linger(self, session: Session, message: Message) -> None:
+        """Limit the delay of a lazy message."""
+        self.lingering.append((session, message.linger_s or 0.0))
+        self.wake()
+
+    def when_kept(self, step: Step) -> None:
+        """Run the step at the end of the turn in which the store has answered all earlier calls."""
+        self.hub.store.after(partial(self.backlog.at_turn_end, step))
+
+    def log_fault(self, session: Session) -> None:
+        """Log that serving a session failed; call it in an `except` clause."""
+        # The failure of one session must not affect the sessions after it.
+        self.log.exception("session %s could not be served", session.key)
+
+    def rule(self, channel: Channel) -> ChannelRule:
+        """Return the channel's rule."""
+        rules = self.options.channels
+        for name in channel.lookups if rules else ():
+            if name in rules:
+                return rules[name]
+        return ORDINARY_RULE

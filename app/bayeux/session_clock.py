@@ -1,0 +1,97 @@
+"""The deadlines of sessions, and what moves them."""
+
+from math import inf
+
+from holdfast.bayeux.server_state import ServerState
+from holdfast.bayeux.sessions import Session
+from holdfast.bayeux.terms import session_timeout_s
+from holdfast.bayeux.unconnected import UnconnectedSessions
+from holdfast.delivery.life import GONE, SessionState
+
+_HANDSHAKEN = SessionState.HANDSHAKEN
+# A larger difference between the clocks counts as a jump of the wall clock.
+_JUMP_MS = 1000
+
+
+class SessionClock:
+    """Sets the deadlines of sessions and schedules them in the timers."""
+
+    def __init__(self, state: ServerState, unconnected: UnconnectedSessions) -> None:
+        self._state = state
+        self._unconnected = unconnected
+        # How far the wall clock is ahead of the core's.
+        self._ahead_ms = 0.0
+
+    def touch(self, session: Session, now: float) -> None:
+        """Restart the client's timeout, because it has sent something."""
+        due = now + self._state.options.max_interval_s
+        if session.held_connect is None and session.deadline < due and session.state not in GONE:
+            session.deadline = due
+        if session.state is _HANDSHAKEN or session.deadline == inf:
+            self._unconnected.hear(session)
+
+    def await_return(self, session: Session, now: float) -> None:
+        """Start the client's timeout."""
+        due = now + session.rest_interval_s + self._state.options.max_interval_s
+        session.deadline = due
+        dispatcher = session.dispatcher
+        if dispatcher is not None:
+            if dispatcher.deadline is not None:
+                self.schedule(session)
+                return
+            # A verdict on the hand-over may be due before.
+            queue = session.queue
+            if queue.count and 0.0 < queue.response_timeout_s < due - now:
+                due = min(due, queue.first_due() or due)
+        self._state.sessions.timers.ring_by(session, due)
+
+    def detach(self, session: Session, now: float) -> None:
+        """Start to wait for the return of a client that has left."""
+        session.deadline = inf
+        timeout_s = session_timeout_s(session.terms, self._state.options.max_session_timeout_s)
+        session.ends_at = now + timeout_s if timeout_s else 0.0
+        self._unconnected.desert(session)
+        self.schedule(session)
+
+    def attach(self, session: Session) -> None:
+        """Stop waiting for the client: it is connected."""
+        session.ends_at = 0.0
+        self._unconnected.leave(session)
+
+    def schedule(self, session: Session) -> None:
+        """Schedule the session for its next deadline."""
+        self._state.sessions.timers.ring_by(session, session.next_due())
+
+    def schedule_hold_end(self, session: Session, now: float) -> None:
+        """Schedule the end of the session's queue hold."""
+        dispatcher = session.dispatcher
+        hold = None if dispatcher is None else dispatcher.hold_record
+        if hold is None or hold.until is None:
+            session.hold_ends_at = 0.0
+        else:
+            left_ms = max(hold.until - self._state.node.now_ms(), 0)
+            session.hold_ends_at = now + left_ms / 1000
+        self.schedule(session)
+
+    def follow_wall(self, now: float, wall_ms: int) -> None:
+        """Reschedule deadlines of the wall clock after that clock has jumped.
+
+        It jumps when somebody sets it, and when the server did not run for a while.
+        """
+        ahead_ms = wall_ms - now * 1000
+        if abs(ahead_ms - self._ahead_ms) > _JUMP_MS:
+            self._ahead_ms = ahead_ms
+            for session in self._state.sessions:
+                if session.hold_ends_at:
+                    self.schedule_hold_end(session, now)
+
+    def begin_lingering(self, now: float) -> None:
+        """Start the delays of the turn's lazy messages."""
+        lingering = self._state.lingering
+        if lingering:
+            self._state.lingering = []
+            for session, linger_s in lingering:
+                due = now + linger_s
+                if session.queue.count and (not session.lazy_due or due < session.lazy_due):
+                    session.lazy_due = due
+                    self._state.sessions.timers.ring_by(session, due)

@@ -1,0 +1,115 @@
+"""Ends of sessions: by the server, by operators, by failures, by their clients."""
+
+from holdfast.bayeux.advice import reconnect_advice
+from holdfast.bayeux.answers import Answers
+from holdfast.bayeux.codec import Json
+from holdfast.bayeux.errors import ErrorReply, Refused
+from holdfast.bayeux.expiry import Expiry
+from holdfast.bayeux.ownership import Endings
+from holdfast.bayeux.publishing import Publishing
+from holdfast.bayeux.server_state import ServerState
+from holdfast.bayeux.sessions import Session
+from holdfast.bayeux.unconnected import UnconnectedSessions
+from holdfast.delivery.counters import Reason
+from holdfast.delivery.error_codes import GIVEN_UP, ErrorCode
+from holdfast.delivery.json_text import to_json
+from holdfast.delivery.life import COUNTED_AS, SessionInput
+from holdfast.delivery.messages import Message
+from holdfast.delivery.notices import ENDED
+from holdfast.delivery.notices import GIVEN_UP as SESSION_GIVEN_UP
+from holdfast.delivery.undelivered import Undelivered
+
+# The journal's names for ends of sessions.
+_ENDINGS = {
+    SessionInput.DISCONNECT: "ended",
+    SessionInput.EXPIRE: "expired",
+    SessionInput.FAIL: "given_up",
+}
+_AUTHENTICATION = "user.security.authentication"
+
+
+class SessionEnds(Endings):
+    """Ends sessions, and says what becomes of their queues."""
+
+    def __init__(
+        self,
+        state: ServerState,
+        publishing: Publishing,
+        answers: Answers,
+        undelivered: Undelivered[Session],
+        expiry: Expiry,
+        unconnected: UnconnectedSessions,
+    ) -> None:
+        self._state = state
+        self._publishing = publishing
+        self._answers = answers
+        self._undelivered = undelivered
+        self._expiry = expiry
+        self._unconnected = unconnected
+
+    def end_by_server(self, session: Session, now: float, by: str = "the server") -> None:
+        """End a session and inform its client; durable entries become dead letters."""
+        if session.is_gone:
+            return
+        keeps = session.is_durable or (session.terms is not None and session.terms.is_named)
+        if keeps:
+            self._undelivered.dead_letter_all(
+                session, GIVEN_UP, f"its session was ended by {by}", now
+            )
+        pipe = session.pipe
+        event = _goodbye()
+        if pipe is None:
+            self._publishing.deliver_event(session, event)
+            self._answers.dismiss(session, now)
+        else:
+            self._state.installed.complete(event)
+            goodbye = Message(to_json(event))
+            # Only after the reply: cometd.js closes its socket when no connect is outstanding.
+            self._answers.dismiss(session, now)
+            pipe.push([goodbye])
+            pipe.end()
+        # Publishes that the store has not confirmed yet go the same way as the queue.
+        self.end(session, SessionInput.END if keeps else SessionInput.DISCONNECT)
+        if session.request is None:
+            # Otherwise the rest of the queue goes with the reply.
+            self._undelivered.discard(session, Reason.SESSION_ENDED)
+
+    def give_up(
+        self, session: Session, code: ErrorCode, text: str, now: float, by: str = ""
+    ) -> None:
+        """End the session and dead-letter its queue; `by` names who ended it, if anybody did."""
+        session.advance(SessionInput.STOP)
+        self._undelivered.dead_letter_all(session, code, text, now)
+        self.fail(session, code, now, by)
+
+    def fail(self, session: Session, code: ErrorCode, now: float, by: str = "") -> None:
+        """End the session because of an error, or of `by`; its queue is empty."""
+        if by:
+            self._state.notices.report(ENDED, session.key, by)
+        else:
+            self._state.notices.report(SESSION_GIVEN_UP, session.key, code.text)
+        # A client without rights would only handshake again and continue to refuse.
+        is_denied = code.is_type_of(_AUTHENTICATION)
+        advice = reconnect_advice(self._state.options, "none" if is_denied else "handshake")
+        self._answers.refuse_held(session, Refused(ErrorReply.SESSION_UNKNOWN, advice=advice))
+        self.end(session, SessionInput.EXPEL if is_denied else SessionInput.FAIL)
+        # Messages that came while the last reply was made.
+        self._undelivered.discard(session, Reason.SESSION_ENDED)
+
+    def end(self, session: Session, seen: SessionInput) -> None:
+        """Mark the session as ended; the caller must deliver or discard its queue."""
+        session.advance(seen)
+        how = COUNTED_AS.get(seen, seen)
+        self._state.hub.remove(session)
+        self._expiry.forget(session)
+        self._state.journal.session(session, _ENDINGS[how])
+        if session.is_durable:
+            self._state.hub.store.forget(session.key, session.queue.ids())
+            session.is_durable = False
+        self._state.sessions.remove(session, how)
+        self._unconnected.leave(session)
+        self._state.log.debug("session %s ended: %s", session.key, seen.value)
+
+
+def _goodbye() -> Json:
+    return {"channel": "/meta/disconnect", "successful": True}

@@ -1,0 +1,158 @@
+"""The life of sessions: clients, terms, queue holds, ends."""
+
+from holdfast.bayeux.advice import session_advice
+from holdfast.bayeux.answers import Answers
+from holdfast.bayeux.codec import Json
+from holdfast.bayeux.expiry import Expiry
+from holdfast.bayeux.ownership import SessionOwner
+from holdfast.bayeux.publishing import Publishing
+from holdfast.bayeux.server_state import ServerState
+from holdfast.bayeux.session_clock import SessionClock
+from holdfast.bayeux.session_ends import SessionEnds
+from holdfast.bayeux.sessions import Exchange, Pipe, Session
+from holdfast.bayeux.terms import Terms
+from holdfast.bayeux.unconnected import UnconnectedSessions
+from holdfast.delivery.counters import Reason
+from holdfast.delivery.dispatcher import Dispatcher, QueueHold
+from holdfast.delivery.entries import SettledBy
+from holdfast.delivery.notices import HELD, RESUMED
+from holdfast.delivery.settlement import Settlement
+
+
+class SessionLife:
+    """Changes the life of sessions on behalf of clients, deadlines, operators and extensions."""
+
+    def __init__(self, state: ServerState, publishing: Publishing) -> None:
+        self.state = state
+        self.unconnected = UnconnectedSessions()
+        self.clock = SessionClock(state, self.unconnected)
+        self.ownership = SessionOwner(state, self.clock)
+        self.settlement: Settlement[Session] = Settlement(
+            self.ownership,
+            state.hub.store,
+            state.hub.counters,
+            state.node,
+            state.guard,
+            state.journal,
+            state.notices,
+        )
+        self.undelivered = self.settlement.undelivered
+        self.failures = self.settlement.failures
+        self.hand_overs = self.settlement.hand_overs
+        self.expiry = Expiry(state, self.undelivered)
+        self.answers = Answers(state, self.clock, self.settlement, self.expiry)
+        self.ends = SessionEnds(
+            state, publishing, self.answers, self.undelivered, self.expiry, self.unconnected
+        )
+        self.ownership.serve(self.ends)
+        state.hub.turned_away = self.undelivered.turned_away
+        state.hub.expiry = self.expiry
+
+    def note(self, session: Session, now: float) -> None:
+        """Note that the session's record has changed."""
+        self.ownership.note(session, now)
+
+    def bind(self, pipe: Pipe, session: Session, now: float) -> None:
+        """Bind the connection to this session, and to no other."""
+        if pipe.session is not session:
+            self.detach(pipe, now)
+            pipe.session = session
+
+    def attach(self, pipe: Pipe, session: Session, now: float) -> None:
+        """Let messages for the session be pushed over this connection."""
+        self.bind(pipe, session, now)
+        session.pipe = pipe
+        # Lazy messages may have waited only for a connection.
+        self.clock.schedule(session)
+        self.drained(pipe)
+
+    def detach(self, pipe: Pipe, now: float) -> None:
+        """Detach a lost connection; its session waits for the client to return."""
+        session = pipe.session
+        pipe.session = None
+        if session is None:
+            return
+        if session.pipe is pipe:
+            session.pipe = None
+        if session.held_connect is not None and session.held_connect.pipe is pipe:
+            self.state.sessions.release_connect(session, session.held_connect)
+            self.clock.await_return(session, now)
+
+    def drained(self, pipe: Pipe) -> None:
+        """Continue to send on a connection that takes bytes again."""
+        session = pipe.session
+        if session is not None and session.queue.count and not session.deliver_only:
+            self.state.hub.make_ready(session)
+
+    def farewell_advice(self, session: Session) -> Json:
+        """Advise the client to reconnect after a delay, when another server will be there."""
+        session.rest_interval_s = self.state.admission.delay_s()
+        return session_advice(session, self.state.options)
+
+    def agree(self, session: Session, terms: Terms | None, *, acks: bool) -> None:
+        """Set how the session's entries are settled, and what failures mean for it."""
+        session.terms = terms
+        if acks:
+            session.queue.settling = SettledBy.BATCH
+            session.deliver_only = True
+        if terms is None:
+            return
+        session.deliver_only = True
+        if terms.oneway:
+            session.queue.settling = SettledBy.WRITTEN
+        elif not acks:
+            session.queue.settling = SettledBy.VERDICT
+        session.queue.response_timeout_s = 0.0 if terms.oneway else terms.response_timeout / 1000
+        session.queue.limit(terms.queue.get("maxEntries"), terms.queue.get("maxBytes"))
+        session.dispatcher = Dispatcher(terms.policy)
+        if terms.dispatcher_active is False:
+            now_ms = self.state.node.now_ms()
+            session.dispatcher.hold_back(QueueHold("asked for at handshake", session.name, now_ms))
+            self.state.notices.report(HELD, session.key, "itself")
+
+    def hold_connect(
+        self, session: Session, exchange: Exchange, timeout_s: float, now: float
+    ) -> None:
+        """Hold the connect until a message comes or its timeout ends."""
+        self.state.sessions.hold_connect(session, exchange)
+        session.deadline = now + timeout_s
+        is_still = session.dispatcher is None or session.dispatcher.deadline is None
+        if is_still and not session.quiet_until and not session.lazy_due:
+            # All other deadlines of the session are in the timers already.
+            self.state.sessions.timers.ring_by(session, session.deadline)
+        else:
+            self.clock.schedule(session)
+
+    def hold_back(
+        self, session: Session, reason: str, who: str, now: float, until_ms: int | None = None
+    ) -> None:
+        """Hold back the queue until it is resumed, or until `until_ms`."""
+        dispatcher = self.failures.dispatcher(session, now)
+        dispatcher.hold_back(QueueHold(reason, who, self.state.node.now_ms(), until_ms))
+        self.state.notices.report(HELD, session.key, who)
+        self.state.journal.held("operator", receiver=session.key)
+        self.note(session, now)
+
+    def resume(self, session: Session, now: float, by: str = "operator") -> None:
+        """End a queue hold."""
+        dispatcher = session.dispatcher
+        if dispatcher is None or dispatcher.hold_record is None:
+            return
+        dispatcher.resume(now)
+        self.state.notices.report(RESUMED, session.key, by)
+        self.state.journal.released(by, receiver=session.key)
+        self.state.hub.flow_again(session)
+        self.note(session, now)
+
+    def clear(self, session: Session) -> int:
+        """Discard the session's queue; return the number of entries."""
+        messages = session.queue.messages()
+        session.queue.clear()
+        self.undelivered.discarded(session, messages, Reason.CLEARED)
+        return len(messages)
+
+    def store_is_back(self) -> None:
+        """Mark durable sessions as ready: their entries may be handed over again."""
+        for session in self.state.sessions:
+            if session.is_durable and session.queue.count:
+                self.state.hub.make_ready(session)

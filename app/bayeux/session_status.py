@@ -1,0 +1,108 @@
+"""The status of living sessions, for operators."""
+
+from collections.abc import Iterator
+
+from holdfast.bayeux.server_state import ServerState
+from holdfast.bayeux.sessions import Session
+from holdfast.bayeux.terms import session_timeout_s
+from holdfast.delivery import dispatcher
+from holdfast.delivery.entries import Entry, SettledBy
+from holdfast.delivery.queue import CallbackQueue, QueueLimits
+
+_NS_PER_MS = 1_000_000
+
+
+def find(server: ServerState, key: str) -> Session | None:
+    """Return the session of this name, whether its client or the server chose it."""
+    named = server.sessions.named(key)
+    if named is not None:
+        return named
+    return next((session for session in server.sessions if session.key == key), None)
+
+
+def hold_of(session: Session) -> dispatcher.QueueHold | None:
+    """Return the queue hold, if there is one."""
+    return None if session.dispatcher is None else session.dispatcher.hold_record
+
+
+def is_connected(session: Session) -> bool:
+    """Return whether a client is connected at this moment."""
+    return session.held_connect is not None or session.pipe is not None
+
+
+def limits(server: ServerState, session: Session) -> QueueLimits:
+    """Return the limits of the session's queue."""
+    ours = server.options.queue_limits
+    agreed = {} if session.terms is None else session.terms.queue
+    return QueueLimits(
+        min(ours.entries, agreed.get("maxEntries", ours.entries)),
+        min(ours.bytes, agreed.get("maxBytes", ours.bytes)),
+    )
+
+
+def created_ms(session: Session) -> int:
+    return session.created // _NS_PER_MS
+
+
+def wall_ms(server: ServerState, moment: float, now: float) -> int:
+    """Convert a time of the core's clock to milliseconds since 1970."""
+    return server.node.now_ms() + round((moment - now) * 1000)
+
+
+def since_ms(
+    server: ServerState, session: Session, state: dispatcher.DispatcherState, now: float
+) -> int | None:
+    """Return since when the dispatcher has been in the state; None if it is in another."""
+    if session.connection_state is not state:
+        return None
+    since = None if session.dispatcher is None else session.dispatcher.since
+    return created_ms(session) if since is None else wall_ms(server, since, now)
+
+
+def is_stalled(session: Session) -> bool:
+    """Return whether the bytes sent last have not left yet."""
+    return any(way is not None and way.is_draining() for way in (session.pipe, session.carrier))
+
+
+def expires_ms(server: ServerState, session: Session, now: float) -> int | None:
+    """Return when the session ends unless its client returns; None if it does not expire."""
+    if session.ends_at:
+        return wall_ms(server, session.ends_at, now)
+    if is_connected(session) or session.deadline == float("inf"):
+        return None
+    terms = session.terms
+    if terms is None:
+        waits = hold_of(session) is not None and session.queue.settling is not SettledBy.WRITTEN
+    else:
+        waits = hold_of(session) is not None or terms.retries != 0
+    return wall_ms(
+        server, session.deadline + (_session_timeout_s(server, session) if waits else 0.0), now
+    )
+
+
+def _session_timeout_s(server: ServerState, session: Session) -> float:
+    return session_timeout_s(session.terms, server.options.max_session_timeout_s)
+
+
+def last_seen_ms(server: ServerState, session: Session, now: float) -> int:
+    """Return when the client was last seen, or an earlier time if that is not known exactly."""
+    if is_connected(session):
+        return server.node.now_ms()
+    if session.seen_ms and session.connection_state is dispatcher.DispatcherState.UNDEF:
+        # The client left before this server started.
+        return session.seen_ms
+    if session.ends_at:
+        seen = session.ends_at - _session_timeout_s(server, session)
+    elif session.deadline != float("inf"):
+        seen = session.deadline - session.rest_interval_s - server.options.max_interval_s
+    else:
+        return created_ms(session)
+    return max(created_ms(session), wall_ms(server, min(seen, now), now))
+
+
+def first_entries(queue: CallbackQueue, count: int) -> Iterator[Entry]:
+    """Yield the first entries in delivery order; waiting ones have `seq` 0."""
+    count = max(count, 0)
+    tried = queue.tried()[:count]
+    yield from tried
+    yield from map(Entry, queue.waiting[: count - len(tried)])

@@ -1,0 +1,22 @@
+"""Transports of requests, and what is known about the pages behind them."""
+
+from enum import Enum
+
+
+class ConnectionType(Enum):
+    """The transports, by Bayeux's names."""
+
+    LONG_POLLING = "long-polling"
+    CALLBACK_POLLING = "callback-polling"
+    WEBSOCKET = "websocket"
+
+
+class Source(Enum):
+    """What is known about the page behind a request."""
+
+    # A page with a known origin that may use this server.
+    PAGE = "page"
+    # No page: browsers name the page's origin in POSTs and upgrades.
+    PROGRAM = "program"
+    # A GET, which any page may make a browser send.
+    UNKNOWN = "unknown"

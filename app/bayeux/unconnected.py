@@ -1,0 +1,55 @@
+"""Sessions without a client, the longest idle first.
+
+A session is connected from its first `/meta/connect` until its client leaves or is lost.
+"""
+
+from collections import OrderedDict
+
+from holdfast.bayeux.sessions import Session
+
+
+class UnconnectedSessions:
+    """Keeps sessions without a client in the order in which their clients were last seen."""
+
+    def __init__(self) -> None:
+        # Sessions without a connect since their handshake; the oldest first.
+        self.arriving: OrderedDict[Session, None] = OrderedDict()
+        # Sessions whose client left, was lost or replaced since the last connect; the idlest first.
+        self.deserted: OrderedDict[Session, None] = OrderedDict()
+
+    def __len__(self) -> int:
+        """The number of sessions without a client."""
+        return len(self.arriving) + len(self.deserted)
+
+    def __contains__(self, session: object) -> bool:
+        return session in self.arriving or session in self.deserted
+
+    def arrive(self, session: Session) -> None:
+        """Add a new session."""
+        self.arriving[session] = None
+
+    def hear(self, session: Session) -> None:
+        """Note that the client has sent something, but has not connected."""
+        for waiting in (self.arriving, self.deserted):
+            if session in waiting:
+                waiting.move_to_end(session)
+
+    def desert(self, session: Session) -> None:
+        """Note that the session has no client from now on."""
+        self.arriving.pop(session, None)
+        self.deserted[session] = None
+        self.deserted.move_to_end(session)
+
+    def leave(self, session: Session) -> None:
+        """Remove a session that has connected or ended."""
+        self.arriving.pop(session, None)
+        self.deserted.pop(session, None)
+
+    def sort(self) -> None:
+        """Sort sessions that the store returned without order."""
+        by_age = sorted(self.deserted, key=_seen)
+        self.deserted = OrderedDict.fromkeys(by_age)
+
+
+def _seen(session: Session) -> int:
+    return session.seen_ms

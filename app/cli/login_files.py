@@ -1,0 +1,45 @@
+"""What the commands about users and rights share: options, and errors of files."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from holdfast.cli.failures import Exit
+from holdfast.cli.output import complain
+from holdfast.login.failures import Unusable
+
+Groups = Annotated[
+    list[str] | None,
+    typer.Option("--group", "-g", metavar="GROUP", help="A group of the user; repeatable."),
+]
+PasswordsPath = Annotated[
+    Path,
+    typer.Option(
+        "--file",
+        metavar="FILE",
+        envvar="HOLDFAST_LOGIN_PASSWORDS",
+        help="File of users and passwords, the server's login_passwords.",
+    ),
+]
+RightsPath = Annotated[
+    Path,
+    typer.Option(
+        "--file",
+        metavar="FILE",
+        envvar="HOLDFAST_RIGHTS",
+        help="File that says who may do what, the server's rights.",
+    ),
+]
+
+
+@contextmanager
+def usable_files() -> Iterator[None]:
+    """End the command if a file is unusable."""
+    try:
+        yield
+    except Unusable as error:
+        complain(str(error))
+        raise typer.Exit(Exit.USAGE) from None

@@ -1,0 +1,95 @@
+"""Options made from the fields of a model, so that there is a single description."""
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Annotated, Any, Union, get_args, get_origin
+
+import typer
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from holdfast.cli.moments import moment
+from holdfast.store.fields import Ms, SessionKey
+
+_SCALARS = (bool, int, float, str, Path)
+_NO_FLAGS: Mapping[str, str] = {}
+
+
+def options_of(
+    model: type[BaseModel],
+    *,
+    without: Sequence[str] = (),
+    flags: Mapping[str, str] = _NO_FLAGS,
+) -> Callable[..., dict[str, Any]]:
+    """A group of options for `gathered`, which returns the given fields in the server's form.
+
+    A flag has its field's name, unless `flags` has another.
+    """
+    fields = {each: about for each, about in model.model_fields.items() if each not in without}
+
+    def group(**given: str | bool | float | None) -> dict[str, Any]:
+        named = {each: value for each, value in given.items() if value is not None}
+        return {each: _understood(fields[each], value) for each, value in named.items()}
+
+    parameters = [
+        parameter(each, about, flags.get(each), metavar=each.upper())
+        for each, about in fields.items()
+    ]
+    group.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return group
+
+
+def parameter(
+    name: str, field: FieldInfo, flag: str | None = None, *, metavar: str | None = None
+) -> inspect.Parameter:
+    """Return the option of a field; without a default, because the server knows it."""
+    kind, text = _kind(field.annotation), _help(field)
+    flag = flag or "--" + name.replace("_", "-")
+    if kind is bool and "/" not in flag:
+        flag = f"{flag}/--no-{flag[2:]}"
+    if _is(field, Ms):
+        kind, metavar, text = str, "TIME", f"{text} A span (2h) or a date (2026-11-20T08:00)."
+    elif _is(field, SessionKey):
+        metavar = "SESSION"
+    elif kind is not str:
+        metavar = None
+    is_list = get_origin(kind) is list
+    option = typer.Option(flag, help=text, show_default=False, metavar=metavar)
+    return inspect.Parameter(
+        name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=[] if is_list else None,
+        annotation=Annotated[kind if is_list else kind | None, option],
+    )
+
+
+def _understood(field: FieldInfo, value: Any) -> Any:  # noqa: ANN401 - what an option takes
+    if _is(field, Ms):
+        return moment(value, ago=True)
+    return value.removeprefix("client/") if _is(field, SessionKey) else value
+
+
+def _is(field: FieldInfo, kind: object) -> bool:
+    """Return whether the field has this type, optional or not."""
+    return kind in get_args(field.annotation)
+
+
+def _kind(annotation: Any) -> Any:  # noqa: ANN401 - whatever is a type
+    """Return the type of a value on the command line; lists repeat the flag, tables are JSON."""
+    if get_origin(annotation) is Annotated:
+        return _kind(get_args(annotation)[0])
+    if get_origin(annotation) in (Union, UnionType):
+        return _kind(next(kind for kind in get_args(annotation) if kind is not NoneType))
+    if get_origin(annotation) is list:
+        return list[str]
+    return annotation if annotation in _SCALARS else str
+
+
+def _help(field: FieldInfo) -> str:
+    default = field.get_default()
+    if default is None or default in ([], {}, ""):
+        return field.description or ""
+    shown = ", ".join(map(str, default)) if isinstance(default, list) else default
+    return f"{field.description} [{str(shown).lower() if isinstance(default, bool) else shown}]"

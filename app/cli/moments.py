@@ -1,0 +1,29 @@
+"""Parses times on the command line."""
+
+import re
+import time
+from datetime import datetime
+
+import typer
+
+_SPAN = re.compile(r"(\d{1,9})(s|m|h|d)")
+_MS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+
+
+def moment(text: str | None, *, ago: bool) -> int | None:
+    """Return a time in ms since 1970, from a date or a span before or after now."""
+    if text is None:
+        return None
+    if span := _SPAN.fullmatch(text.strip()):
+        ms = int(span[1]) * _MS[span[2]]
+        return now_ms() + (-ms if ago else ms)
+    try:
+        return int(datetime.fromisoformat(text.strip()).timestamp() * 1000)
+    except ValueError:
+        message = f"{text!r} is not a time: write 2h, or 2026-11-20T08:00"
+        raise typer.BadParameter(message) from None
+
+
+def now_ms() -> int:
+    """Return the current time in ms since 1970."""
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,98 @@
+"""`holdfast user`: users who log in with a password."""
+
+import getpass
+import sys
+from typing import Annotated, NoReturn
+
+import typer
+
+from holdfast.bayeux.terms import is_subject
+from holdfast.cli.failures import Exit
+from holdfast.cli.login_files import Groups, PasswordsPath, usable_files
+from holdfast.cli.options import AsJson
+from holdfast.cli.output import answer, complain, print_json, print_table
+from holdfast.login.passwords import LONGEST, PasswordFile, User, check_groups, hashed
+
+program = typer.Typer(
+    help="Manage users who log in with a password.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+)
+
+_SHORTEST = 8
+
+Subject = Annotated[str, typer.Argument(metavar="USER", help="The user, such as joe.")]
+
+
+@program.command()
+def add(
+    user: Subject, *, file: PasswordsPath, group: Groups = None, as_json: AsJson = False
+) -> None:
+    """Add a user. The password comes from the terminal, or from standard input."""
+    if not is_subject(user):
+        raise typer.BadParameter(
+            f"{user!r} is not a user's name: use letters, digits and . @ + ~ -, at least two"
+        )
+    with usable_files():
+        groups = check_groups(group or [])
+        users = PasswordFile(file)
+        if user in users.users():
+            raise typer.BadParameter(
+                f"{user} exists: change the password with holdfast user passwd"
+            )
+        users.put(User(user, hashed(_read_password(user)), groups))
+    answer({"user": user, "groups": groups}, f"added {user}", as_json=as_json)
+
+
+@program.command()
+def passwd(
+    user: Subject, *, file: PasswordsPath, group: Groups = None, as_json: AsJson = False
+) -> None:
+    """Change the password of a user, and the groups if any are given."""
+    with usable_files():
+        users = PasswordFile(file)
+        known = users.users().get(user)
+        if known is None:
+            _unknown(user)
+        groups = check_groups(group) if group else known.groups
+        users.put(User(user, hashed(_read_password(user)), groups))
+    answer({"user": user, "groups": groups}, f"changed {user}", as_json=as_json)
+
+
+@program.command("list")
+def show(*, file: PasswordsPath, as_json: AsJson = False) -> None:
+    """List the users with their groups."""
+    with usable_files():
+        users = sorted(PasswordFile(file).users().values(), key=lambda user: user.subject)
+    if as_json:
+        print_json([{"user": each.subject, "groups": each.groups} for each in users])
+    else:
+        print_table(("USER", "GROUPS"), [(each.subject, " ".join(each.groups)) for each in users])
+
+
+@program.command()
+def remove(user: Subject, *, file: PasswordsPath, as_json: AsJson = False) -> None:
+    """Remove a user. Sessions of the user go on: revoke the subject in the rights to end them."""
+    with usable_files():
+        if not PasswordFile(file).remove(user):
+            _unknown(user)
+    answer({"user": user}, f"removed {user}", as_json=as_json)
+
+
+def _unknown(user: str) -> NoReturn:
+    complain(f"{user} is not in the file: see holdfast user list")
+    raise typer.Exit(Exit.FAILED)
+
+
+def _read_password(user: str) -> str:
+    """Ask twice on a terminal; otherwise read a line."""
+    if sys.stdin.isatty():
+        password = getpass.getpass(f"Password of {user}: ")
+        if password != getpass.getpass("Again: "):
+            raise typer.BadParameter("the passwords differ")
+    else:
+        password = sys.stdin.readline().rstrip("\n")
+    if not _SHORTEST <= len(password) <= LONGEST:
+        raise typer.BadParameter(f"a password has {_SHORTEST} to {LONGEST} characters")
+    return password

@@ -1,0 +1,80 @@
+"""Sets up the login of clients."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+from time import monotonic
+
+from holdfast.bayeux.api import ServerApi
+from holdfast.compose.cannot_start import CannotStart
+from holdfast.compose.tasks import cancel
+from holdfast.login.authenticator import Authenticator, Methods
+from holdfast.login.credentials import Places
+from holdfast.login.failures import Unusable
+from holdfast.login.key_sources import KeyFile, KeySource, KeyUrl, at, discovered
+from holdfast.login.logins import Logins
+from holdfast.login.passwords import read_users
+from holdfast.login.rights_file import read_rights
+from holdfast.login.tokens import TokenRules
+from holdfast.login.watched_file import WatchedFile
+from holdfast.settings import Settings
+from holdfast.web.fetching import open_fetcher
+
+
+def make_logins(
+    settings: Settings,
+    server: ServerApi,
+    stack: AsyncExitStack,
+    is_operators: Callable[[str], bool],
+) -> None:
+    """Install the login, if one is configured. Raises `CannotStart`."""
+    if not settings.requires_login:
+        return
+    try:
+        methods = _methods(settings, stack)
+        rights = None if settings.rights is None else WatchedFile(settings.rights, read_rights)
+    except Unusable as error:
+        raise CannotStart(str(error)) from error
+    logins = Logins(
+        server,
+        Authenticator(methods),
+        rights=rights,
+        is_operators=is_operators,
+        warning_s=settings.login_warning / 1000,
+    )
+    # Before all others: the name that a client claims depends on its login.
+    server.extend(logins)
+    stack.push_async_callback(cancel, asyncio.create_task(logins.run()))
+
+
+def _methods(settings: Settings, stack: AsyncExitStack) -> Methods:
+    passwords = settings.login_passwords
+    return Methods(
+        keys=_keys(settings, stack) if settings.takes_tokens else None,
+        rules=TokenRules(
+            audiences=tuple(settings.login_audience),
+            issuer=settings.login_issuer or "",
+            leeway_s=settings.login_leeway / 1000,
+            subject_claim=settings.login_subject_claim,
+            groups_claim=settings.login_groups_claim,
+        ),
+        users=None if passwords is None else WatchedFile(passwords, read_users),
+        places=Places(
+            cookie=settings.login_cookie or "",
+            header=settings.login_header or "",
+            groups_header=settings.login_groups_header or "",
+            uses_certificates=settings.login_certificate,
+        ),
+        allows_anonymous=settings.login_anonymous,
+    )
+
+
+def _keys(settings: Settings, stack: AsyncExitStack) -> KeySource:
+    place, issuer = settings.login_keys, settings.login_issuer
+    if place is not None and "://" not in place:
+        return KeyFile(Path(place))
+    fetch = open_fetcher(stack)
+    if place is not None:
+        return KeyUrl(at(place), fetch, monotonic)
+    return KeyUrl(discovered(issuer or "", tuple(settings.login_key_host), fetch), fetch, monotonic)

@@ -1,0 +1,66 @@
+"""Batches: what a receiver was handed at a time."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from holdfast.delivery.entries import Entry
+from holdfast.delivery.marks import BatchMark
+from holdfast.delivery.messages import Event, Message
+
+
+class Batch:
+    """One hand-over; its messages are numbered from `seq` on.
+
+    A batch is *fresh* if all its messages go for the first time and its receiver has nothing else
+    in flight or returned. A fresh batch has no entries: usually the receiver settles it as a whole,
+    and none are needed. Otherwise `InFlight.in_flight` makes them.
+    """
+
+    __slots__ = ("entries", "events", "handed_at", "messages", "number", "seq", "set_aside")
+
+    def __init__(
+        self,
+        number: int,
+        seq: int,
+        messages: Sequence[Message],
+        handed_at: float,
+        entries: Sequence[Entry] | None = None,
+        set_aside: Sequence[Entry] = (),
+    ) -> None:
+        self.number = number
+        self.seq = seq
+        self.messages = messages
+        # The messages as their receiver gets them, which a decorator may replace.
+        self.events: Sequence[Event] = messages
+        self.handed_at = handed_at
+        # None in a fresh batch.
+        self.entries = entries
+        # Entries of the batch before that this one had no room for.
+        self.set_aside = set_aside
+
+    @property
+    def numbers(self) -> range:
+        """The numbers of its entries."""
+        return range(self.seq, self.seq + len(self.messages))
+
+    @property
+    def has_repeats(self) -> bool:
+        """Whether it hands any message over again."""
+        return self.entries is not None and any(entry.attempts > 1 for entry in self.entries)
+
+    def split(self, due: float) -> dict[int, Entry]:
+        """Make the entries of a fresh batch, by number; their responses are due then."""
+        made = {
+            seq: Entry(message, seq, self.number, 1, self.handed_at, due)
+            for seq, message in enumerate(self.messages, self.seq)
+        }
+        if len(made) == 1:
+            made[self.seq].was_alone = True
+        return made
+
+    def mark(self) -> BatchMark:
+        """Return the mark of a fresh batch, for the store."""
+        return BatchMark(self.number, self.seq, [message.id for message in self.messages])
+
+
+NO_BATCH: Final = Batch(0, 0, (), 0.0)

@@ -1,0 +1,159 @@
+"""The port to the journal, and the path of an event into it: from call to note to frame.
+
+The core reports each event of a message once. It reaches the journal in one of two ways.
+
+*Live.* The core reports to the journal what the store does not learn, by the methods under that
+heading: publishes and hand-overs of receivers that are not durable, failures, sessions, holdbacks.
+
+*By a note.* The core reports each change of the store to the store alone (`StorePort`): the change
+and its event in the journal must both survive a kill of the process, or neither.
+
+1. The core calls `keep`, `hand_over`, `mark`, `settle` with the outcome, `dead_letter` or `forget`.
+2. When the turn ends, `app/store/turn_writes.py` combines them into few calls, and asks the journal
+   for the note of each (`note_...`).
+3. `app/store/journaling.py` numbers the note and puts it into its call: the script changes the
+   store and leaves the note in the hash `notes:<node>`, in one step (`app/store/lua/note.lua`).
+4. When the store has answered, `answered` puts the note's events into the next frame.
+5. Once a second, or when a frame is full, `app/journal/journal.py` writes a frame with the numbers
+   of its notes: the script adds the frame to the stream `journal:<node>` and removes those notes,
+   in one step (`app/store/lua/frame.lua`).
+6. A new process first reads the notes that a killed one left in `notes:<node>`, and writes their
+   events (`app/journal/journal_writer.py`, `find`).
+
+Two kinds of notes matter only after a kill: those of ended sessions (`note_left`) and of replayed
+letters (`note_replayed`). The core reports these events live, and `skip_note` drops their notes.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from holdfast.delivery.dead_letters import DeadLetter
+    from holdfast.delivery.dispatcher import DispatcherState
+    from holdfast.delivery.entries import Entry
+    from holdfast.delivery.error_codes import ErrorCode
+    from holdfast.delivery.marks import BatchMark
+    from holdfast.delivery.messages import Message
+    from holdfast.delivery.outcomes import Outcome
+    from holdfast.delivery.receivers import Receiver
+
+
+class DeliveryJournal:
+    """Writes the journal. This null object writes nothing; it is used when the journal is off."""
+
+    # Whether the journal is written.
+    is_writing = False
+    # The number of frames that were trimmed before all readers had read them.
+    unread = 0
+
+    @property
+    def dropped(self) -> int:
+        """The number of events that are in no frame."""
+        return 0
+
+    def beat(self, now: float) -> None:
+        """Advance the clock; called every tenth of a second."""
+
+    # Live: the most frequent events; `now` is the loop's time
+
+    def published(self, message: "Message", copies: int) -> None:
+        """Note a message for `copies` receivers whose queues are not in the store."""
+
+    def handed(self, receiver: "Receiver", messages: "Sequence[Message]", now: float) -> None:
+        """Note first hand-overs; the sequence must not change any more."""
+
+    def written(self, receiver: "Receiver", messages: "Sequence[Message]", now: float) -> None:
+        """Note first hand-overs that are settled by being written."""
+
+    def acked(self, receiver: "Receiver", messages: "Sequence[Message]", now: float) -> None:
+        """Note acknowledged messages; the sequence must not change any more."""
+
+    def end_round(self) -> None:
+        """Note that this turn has no further hand-overs."""
+
+    # Live: other events of messages
+
+    def replayed(self, key: str, message: "Message", letter: int) -> None:
+        """Note that a dead letter became a message again: one more copy, for this session."""
+
+    def handed_again(self, receiver: "Receiver", entries: "Iterable[Entry]") -> None:
+        """Note hand-overs of which some are repeats."""
+
+    def refused(self, receiver: "Receiver", entries: "Iterable[Entry]", code: "ErrorCode") -> None:
+        """Note failed deliveries; the outcome of the entries is reported separately."""
+
+    def returned(self, receiver: "Receiver", entries: "Iterable[Entry]") -> None:
+        """Note that entries were returned to the queue."""
+
+    def settled(
+        self, receiver: "Receiver", messages: "Sequence[Message]", outcome: "Outcome"
+    ) -> None:
+        """Note undelivered messages that the store does not learn of."""
+
+    def turned_away(
+        self, receivers: "Sequence[Receiver]", message: "Message", outcome: "Outcome"
+    ) -> None:
+        """Note receivers whose queues refused a message that the store never had for them."""
+
+    # Live: sessions, dispatchers, holdbacks
+
+    def session(self, receiver: "Receiver", what: str) -> None:
+        """Note that a session began, ended, or changed its client."""
+
+    def dispatcher(self, receiver: "Receiver", state: "DispatcherState") -> None:
+        """Note that the dispatcher entered this state."""
+
+    def held(self, who: str, *, receiver: str | None = None, channel: str | None = None) -> None:
+        """Note that a queue or channel is held back until it is released."""
+
+    def released(
+        self, who: str, *, receiver: str | None = None, channel: str | None = None
+    ) -> None:
+        """Note that a queue or channel was released."""
+
+    # Notes. The store asks for them when calls are about to be sent, in the order of the calls. A
+    # store that was emptied gets everything again, and asks again. b"" means nothing to note.
+
+    def note_kept(self, messages: Sequence[tuple["Message", Sequence[str]]]) -> bytes:
+        """Return the note of messages that enter these sessions' queues, or none.
+
+        A message with a publish key is asked for alone; a repeated one leaves no note.
+        """
+        return b""
+
+    def note_handed_over(self, batches: Mapping[str, "BatchMark"]) -> bytes:
+        """Return the note of first hand-overs to these sessions."""
+        return b""
+
+    def note_marked(self, hand_overs: Mapping[str, Sequence[tuple[int, int]]]) -> bytes:
+        """Return the note of hand-overs: for each session, message ids and attempt numbers."""
+        return b""
+
+    def note_settled(self, entries: Mapping[int, Sequence[str]], outcome: "Outcome") -> bytes:
+        """Return the note of an outcome: for each message id, the sessions."""
+        return b""
+
+    def note_dead(self, letters: Sequence[tuple["DeadLetter", str | None]]) -> bytes:
+        """Return the note of dead letters; the session name is None if the store had no entry."""
+        return b""
+
+    def note_left(self, sessions: Mapping[str, Sequence[int]]) -> bytes:
+        """Return the note of sessions that ended, with the messages that waited for them."""
+        return b""
+
+    def note_replayed(self, letters: Sequence[tuple["DeadLetter", str]]) -> bytes:
+        """Return the note of letters to be replayed to these sessions.
+
+        It has a first line, and one line for each letter; the store keeps the lines of the letters
+        that could be replayed.
+        """
+        return b""
+
+    def answered(self, number: int, *, is_there: bool) -> None:
+        """Note whether the store has the oldest unanswered note, and its number there."""
+
+    def skip_note(self, number: int) -> None:
+        """Skip the note with this number; its events were reported live."""
+
+
+NO_JOURNAL = DeliveryJournal()

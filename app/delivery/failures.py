@@ -1,0 +1,226 @@
+"""Failures: refusals, missing verdicts and lost contact, and what they mean for the queue."""
+
+from collections.abc import Callable, Collection
+from typing import Generic, TypeVar
+
+from holdfast.delivery import attempts, error_codes, notices
+from holdfast.delivery.counters import Counters
+from holdfast.delivery.delivery_journal import DeliveryJournal
+from holdfast.delivery.dispatcher import Dispatcher, DispatcherInput, QueueHold, least_pause_s
+from holdfast.delivery.entries import Entry
+from holdfast.delivery.error_codes import ErrorCode
+from holdfast.delivery.guard import Guard
+from holdfast.delivery.hand_overs import HandOvers
+from holdfast.delivery.history import History
+from holdfast.delivery.life import SessionInput
+from holdfast.delivery.messages import Message
+from holdfast.delivery.node import Node
+from holdfast.delivery.notices import Notices
+from holdfast.delivery.owner import Owner
+from holdfast.delivery.queue import CallbackQueue
+from holdfast.delivery.reactions import Failure, ForMessage, ForRest, Reaction
+from holdfast.delivery.receivers import Receiver
+from holdfast.delivery.refusals import Refusals
+from holdfast.delivery.store_port import StorePort
+from holdfast.delivery.undelivered import Undelivered
+from holdfast.delivery.verdicts import Verdict
+
+R = TypeVar("R", bound=Receiver)
+
+
+class Failures(Generic[R]):
+    """Carries out the reaction to each failure."""
+
+    def __init__(
+        self,
+        owner: Owner[R],
+        store: StorePort,
+        counters: Counters,
+        node: Node,
+        guard: Guard,
+        journal: DeliveryJournal,
+        notices: Notices,
+        history: History,
+        undelivered: Undelivered[R],
+        hand_overs: HandOvers[R],
+    ) -> None:
+        self._owner = owner
+        self._store = store
+        self._counters = counters
+        self._node = node
+        self._guard = guard
+        self._journal = journal
+        self._notices = notices
+        self._history = history
+        self._undelivered = undelivered
+        self._hand_overs = hand_overs
+        # Set while refusals are carried out: entries from this number on were put back already;
+        # zero if none was. Otherwise None: each failure stands alone.
+        self._given_back_from: int | None = None
+
+    # Refusals
+
+    def carry_out(
+        self, receiver: R, trial: Refusals, now: float, is_turn_over: Callable[[], bool]
+    ) -> bool:
+        """Apply the refusals until the turn is over; return whether all are done."""
+        self._given_back_from = 0
+        try:
+            has_more = not trial.is_over
+            while has_more:
+                verdict = trial.next()
+                entry = receiver.queue.find(verdict.seq)
+                if entry is not None and verdict.code is not None:
+                    trial.refused_any = True
+                    self._refused(receiver, entry, verdict.code, verdict, now)
+                has_more = not trial.is_over
+                if has_more and is_turn_over():
+                    break
+        finally:
+            self._given_back_from = None
+        return not has_more
+
+    def _refused(
+        self, receiver: R, entry: Entry, code: ErrorCode, verdict: Verdict, now: float
+    ) -> None:
+        channel = entry.message.channel
+        failure = Failure(code, verdict.text, verdict.delay_s, channel, entry.attempts)
+        self.fail(receiver, failure, now, entry)
+        is_refusal = code.family == "user" and code is not error_codes.HOLDBACK
+        if is_refusal:
+            self._tell_guard(receiver, entry.message, code, now)
+
+    def _tell_guard(self, receiver: R, message: Message, code: ErrorCode, now: float) -> None:
+        guard = self._guard
+        guard.watch(now)
+        if guard.is_tried(message):
+            self._notices.report(notices.CHANNEL_TRIED, message.channel, code.text)
+            guard.failed_again(message, now)
+            return
+        knew, now_ms = receiver.knows(message.sender), self._node.now_ms()
+        if guard.refused(message, receiver.person, now, now_ms, knew=knew):
+            self._hold_if_nobody_takes(message.channel, now, now_ms)
+
+    def _hold_if_nobody_takes(self, channel: str, now: float, now_ms: int) -> None:
+        held = self._guard.hold_channel(channel, self._owner.reached(channel, now), now, now_ms)
+        if held is not None:
+            self._store.save_channel_hold(channel, held)
+            self._journal.held("guard", channel=channel)
+            self._owner.alert(channel, held.reason)
+
+    # Reactions
+
+    def fail(self, receiver: R, failure: Failure, now: float, entry: Entry | None = None) -> None:
+        """Apply a failed delivery or a lost contact; without `entry`, all in flight failed."""
+        dispatcher = self.dispatcher(receiver, now)
+        self._counters.refused[failure.code.family] += 1
+        failed = receiver.queue.in_flight().values() if entry is None else (entry,)
+        self._journal.refused(receiver, failed, failure.code)
+        reaction = self._owner.handler(receiver, failure.channel).react(failure, dispatcher, now)
+        if reaction.input is not DispatcherInput.HOLD:
+            kind = notices.REFUSED if failure.by_client else notices.FAILED
+            self._notices.report(kind, receiver.key, failure.code.text)
+        if reaction.counts_exception:
+            receiver.exceptions += 1
+            receiver.last_exception = failure.code.text
+        elif failure.code is error_codes.DEAD_MESSAGE:
+            receiver.acked += 1
+        if entry is not None:
+            self._history.note_failure(receiver, [entry], now, failure.code, failure.text)
+        self._move(receiver, reaction, failure, entry, now)
+        self._steer(receiver, dispatcher, reaction, failure, now)
+        if reaction.ends_session:
+            self._owner.end(receiver, failure.code, now)
+
+    def dispatcher(self, receiver: R, now: float) -> Dispatcher:
+        """Return the receiver's dispatcher; create it at the first need."""
+        if receiver.dispatcher is None:
+            receiver.dispatcher = Dispatcher()
+            receiver.dispatcher.contact(now)
+            # It was alive before, without a dispatcher to note it.
+            receiver.dispatcher.since = None
+        return receiver.dispatcher
+
+    def _move(
+        self, receiver: R, reaction: Reaction, failure: Failure, entry: Entry | None, now: float
+    ) -> None:
+        queue = receiver.queue
+        if reaction.message is ForMessage.DEAD and entry is not None:
+            self._undelivered.dead_letter(
+                receiver, queue.withdraw((entry.seq,)), failure.code, failure.text
+            )
+            # The receiver answered, if only with a refusal.
+            queue.widen(1)
+        if reaction.rest is ForRest.DEAD:
+            self._undelivered.dead_letter_all(receiver, failure.code, failure.text, now)
+        elif reaction.rest is ForRest.STAYS:
+            self._return(receiver, reaction, failure, entry, now)
+
+    def _return(
+        self, receiver: R, reaction: Reaction, failure: Failure, entry: Entry | None, now: float
+    ) -> None:
+        """Return entries in flight to the queue; without an entry, all of them failed."""
+        queue, code = receiver.queue, failure.code
+        changed: Collection[Entry]
+        if entry is None:
+            changed = back = failed = queue.lose_sight()
+            self._history.note_failure(receiver, back, now, code, failure.text)
+        elif self._given_back_from and self._given_back_from <= entry.seq:
+            changed, back, failed = [entry], [], [entry]
+        else:
+            if self._given_back_from is not None:
+                self._given_back_from = entry.seq
+            failed, back, changed = [entry], *self._give_back(queue, entry)
+            others = [each for each in back if each is not entry]
+            self._history.note(receiver, others, now, attempts.RETURNED, code=code.text)
+        if reaction.counts_redelivered:
+            for each in failed:
+                each.redelivered += 1
+            self._counters.redelivered += len(failed)
+        self._hand_overs.returned(receiver, back, changed)
+
+    def _give_back(
+        self, queue: CallbackQueue, refused: Entry
+    ) -> tuple[list[Entry], Collection[Entry]]:
+        """Return the entries put back from the refused one on, and all entries that changed."""
+        # Earlier batches no longer settle the entries that waited already.
+        unbatched = [e for e in queue.returned.values() if e.batch and e.seq >= refused.seq]
+        back = queue.give_back(refused.seq)
+        return back, dict.fromkeys((*unbatched, *back, refused)).keys()
+
+    def _steer(
+        self,
+        receiver: R,
+        dispatcher: Dispatcher,
+        reaction: Reaction,
+        failure: Failure,
+        now: float,
+    ) -> None:
+        if reaction.rest is ForRest.FLOWS and reaction.input is None and reaction.pause_s is None:
+            # The message is gone; neither the receiver's record nor its next deadline changes.
+            return
+        before = dispatcher.state
+        match reaction.input:
+            case DispatcherInput.HOLD:
+                now_ms = self._node.now_ms()
+                dispatcher.hold_back(
+                    QueueHold(failure.text or failure.code.text, receiver.name, now_ms)
+                )
+                self._notices.report(notices.HELD, receiver.key, "itself")
+                self._journal.held("verdict", receiver=receiver.key)
+            case DispatcherInput.LOSS:
+                dispatcher.lost(now)
+            case DispatcherInput.REFUSAL:
+                dispatcher.refused(now, failure.delay_s, failure.attempts)
+            case DispatcherInput.GIVE_UP | DispatcherInput.END:
+                receiver.advance(SessionInput.STOP)
+            case _:
+                pass
+        pause_s = reaction.pause_s
+        if reaction.input is None and reaction.message is ForMessage.STAYS:
+            pause_s = max(pause_s or 0.0, least_pause_s(failure.attempts))
+        if pause_s is not None:
+            dispatcher.pause(now, pause_s)
+        if dispatcher.state is not before:
+            self._journal.dispatcher(receiver, dispatcher.state)
+        self._owner.note(receiver, now)

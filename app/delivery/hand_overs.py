@@ -1,0 +1,151 @@
+"""Hand-overs: what they leave in the store, the journal and the history of each entry."""
+
+from collections.abc import Collection, Sequence
+from typing import Generic, TypeVar
+
+from holdfast.delivery import attempts, error_codes
+from holdfast.delivery.batch import Batch
+from holdfast.delivery.delivery_journal import DeliveryJournal
+from holdfast.delivery.entries import Entry, SettledBy
+from holdfast.delivery.guard import Guard
+from holdfast.delivery.history import History
+from holdfast.delivery.owner import Owner
+from holdfast.delivery.queue import CallbackQueue
+from holdfast.delivery.receivers import Receiver
+from holdfast.delivery.store_port import StorePort
+from holdfast.delivery.undelivered import Undelivered
+
+R = TypeVar("R", bound=Receiver)
+
+_WORN = "handed over as often as it may be, and never answered"
+
+
+class HandOvers(Generic[R]):
+    """Hands entries over, and puts those back that did not arrive."""
+
+    def __init__(
+        self,
+        owner: Owner[R],
+        store: StorePort,
+        guard: Guard,
+        journal: DeliveryJournal,
+        history: History,
+        undelivered: Undelivered[R],
+    ) -> None:
+        self._owner = owner
+        self._store = store
+        self._guard = guard
+        self._journal = journal
+        self._history = history
+        self._undelivered = undelivered
+
+    def hand_over(self, receiver: R, limit: int, now: float) -> Batch:
+        """Hand over the next batch of at most `limit` messages; no limit if negative."""
+        queue = receiver.queue
+        if queue.has_tried or queue.window:
+            self.lost(receiver, now)
+            if limit and not receiver.is_gone:
+                # With the last reply nothing is retried, so nothing is dead-lettered here.
+                limit = self.make_room(receiver, limit)
+        batch = queue.hand_over(now, limit, self._guard.held)
+        self._record(receiver, batch, now)
+        return batch
+
+    def _record(self, receiver: R, batch: Batch, now: float) -> None:
+        """Record the batch, in the store or in the journal."""
+        if batch.entries is not None:
+            if receiver.is_durable:
+                self.mark(receiver, batch.entries)
+                self.mark(receiver, batch.set_aside)
+            else:
+                self._journal.handed_again(receiver, batch.entries)
+        elif batch.messages:
+            if receiver.is_durable:
+                self._store.hand_over(receiver.key, batch.mark())
+            elif receiver.can_refuse:
+                self._journal.handed(receiver, batch.messages, now)
+
+    def lost(self, receiver: R, now: float) -> None:
+        """Record unacknowledged entries before they are repeated: a reply was lost."""
+        lost = receiver.queue.unanswered()
+        if lost:
+            self._history.note(receiver, lost, now, attempts.LOST_REPLY)
+            receiver.queue.narrow()
+
+    def make_room(self, receiver: R, limit: int) -> int:
+        """Return how many entries may go together; dead-letter the entries without attempts left.
+
+        A message that kills its receiver would return for ever, because no receiver survives to
+        refuse it. Other messages in the same batch must not die with it: so the last attempt is
+        made with nothing else in flight, and only an entry that failed alone becomes a dead letter.
+        """
+        queue = receiver.queue
+        if queue.settling is SettledBy.WRITTEN:
+            return limit
+        if queue.keeps_suspect():
+            return 0
+        worn, limit = self._look_over(queue, queue.room(limit))
+        if worn:
+            queue.take_out(worn)
+            self._undelivered.dead_letter(receiver, worn, error_codes.FAILED_OVER, _WORN)
+        return limit
+
+    def _look_over(self, queue: CallbackQueue, limit: int) -> tuple[list[Entry], int]:
+        """Return the entries without attempts left, and how many of the others may go together."""
+        queue.suspect = None
+        worn, count = [], 0
+        for entry in queue.coming_again():
+            left = self._attempts_left(entry)
+            if left is None:
+                count += entry.message.channel not in self._guard.held
+            elif left <= 0 and entry.was_alone and not self._undelivered.is_congested:
+                worn.append(entry)
+            elif left <= 1 <= entry.attempts:
+                if not count:
+                    queue.suspect = entry
+                return worn, count or 1
+            else:
+                count += 1
+            if count == limit:
+                break
+        return worn, limit
+
+    def _attempts_left(self, entry: Entry) -> int | None:
+        """Return the attempts left; None without a limit or while the channel is held back."""
+        channel = entry.message.channel
+        most = self._owner.max_attempts(channel)
+        return None if most is None or channel in self._guard.held else most - entry.attempts
+
+    # Returns
+
+    def reply_lost(self, receiver: R, now: float, *, is_whole: bool) -> None:
+        """Put back entries whose reply may be lost; the receiver does not acknowledge."""
+        lost = receiver.queue.lose_reply(is_whole=is_whole)
+        self._history.note(receiver, lost, now, attempts.LOST_REPLY)
+        self.returned(receiver, lost, lost)
+
+    def not_written(self, receiver: R, batch: Batch, now: float) -> bool:
+        """Put back a batch that was not written; return whether anything waits again."""
+        back = receiver.queue.not_written(batch)
+        if back and receiver.queue.settling is not SettledBy.WRITTEN:
+            self._history.note(receiver, back, now, attempts.NOT_WRITTEN)
+        self.returned(receiver, back, back)
+        return bool(back)
+
+    def change_hands(self, receiver: R, now: float) -> None:
+        """Put back what is in flight for the client that takes over."""
+        queue = receiver.queue
+        self._history.note(receiver, queue.in_flight().values(), now, attempts.TAKEN_OVER)
+        back = queue.change_hands()
+        self.returned(receiver, back, back)
+
+    def returned(self, receiver: R, back: Sequence[Entry], changed: Collection[Entry]) -> None:
+        """Record entries that are back in the queue, and all that this changed."""
+        if back:
+            self._journal.returned(receiver, back)
+        self.mark(receiver, changed)
+
+    def mark(self, receiver: R, entries: Collection[Entry]) -> None:
+        """Store how far these entries have come."""
+        if receiver.is_durable and entries:
+            self._store.mark(receiver.key, entries)

@@ -1,0 +1,120 @@
+"""Latencies of messages and rates of channels; measured only while an operator watches."""
+
+from collections.abc import Collection, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from holdfast.delivery.messages import Message
+    from holdfast.delivery.queue import CallbackQueue
+    from holdfast.delivery.receivers import Receiver
+
+# Receivers sampled in one turn, messages examined in each queue, and times kept between two
+# readings.
+_LOOKS = 20
+_DEPTH = 100
+_MOST_TIMES = 2000
+# The most channels that are tracked.
+_MOST_CHANNELS = 5000
+# The weight of the latest second, and the rate below which a channel counts as quiet.
+_WEIGHT = 0.3
+_QUIET = 0.02
+_NS_PER_US = 1000
+
+
+class Latencies(NamedTuple):
+    """Times from receipt of messages to their hand-over, in microseconds."""
+
+    seen: int
+    p50: int
+    p99: int
+    longest: int
+
+
+class QueueLook(NamedTuple):
+    """A queue before a hand-over: its length, and when its first message came (ns)."""
+
+    queue: "CallbackQueue"
+    waiting: int
+    received_at: int
+
+
+class LatencySampler:
+    """Samples publishes, and queues before and after their hand-over."""
+
+    __slots__ = ("_counts", "_excused", "_read_at", "_times", "rates")
+
+    def __init__(self, now: float) -> None:
+        self._times: list[int] = []
+        # Numbers of receivers whose queues were held back until now.
+        self._excused: set[int] = set()
+        self._counts: dict[str, int] = {}
+        self._read_at = now
+        # Messages per second on each channel that is not quiet.
+        self.rates: dict[str, float] = {}
+
+    def published(self, channel: str) -> None:
+        """Count one more message; ignore channels beyond the bound."""
+        counts = self._counts
+        if channel in counts:
+            counts[channel] += 1
+        elif len(counts) < _MOST_CHANNELS:
+            counts[channel] = 1
+
+    def excuse(self, receiver: "Receiver") -> None:
+        """Skip the next measurement of this receiver: its queue was held back."""
+        self._excused.add(receiver.number)
+
+    def look(self, receivers: "Sequence[Receiver]", held: Collection[str]) -> list[QueueLook]:
+        """Look at the queues of receivers that are ready; `held` are channels held back."""
+        looks = []
+        if len(self._times) < _MOST_TIMES:
+            for receiver in receivers[:_LOOKS]:
+                queue = receiver.queue
+                first = first_free(queue.waiting, held if receiver.can_refuse else (), _DEPTH)
+                if first is not None and receiver.number not in self._excused:
+                    looks.append(QueueLook(queue, len(queue.waiting), first.id))
+        self._excused.clear()
+        return looks
+
+    def measured(self, looks: "Sequence[QueueLook]", now_ns: int) -> None:
+        """Note the latencies after hand-over; a queue that did not shrink handed over nothing."""
+        self._times += [
+            max(0, now_ns - look.received_at) // _NS_PER_US
+            for look in looks
+            if len(look.queue.waiting) < look.waiting
+        ]
+
+    def read(self, now: float) -> Latencies | None:
+        """Return the latencies noted since the last reading, and update the rates."""
+        self._settle_rates(max(now - self._read_at, 0.001))
+        self._read_at = now
+        times, self._times = sorted(self._times), []
+        if not times:
+            return None
+        return Latencies(len(times), _part(times, 0.5), _part(times, 0.99), times[-1])
+
+    def _settle_rates(self, elapsed_s: float) -> None:
+        counts, self._counts = self._counts, {}
+        rates = {}
+        for channel in self.rates.keys() | counts.keys():
+            latest = counts.get(channel, 0) / elapsed_s
+            rate = self.rates.get(channel, latest)
+            rate += (latest - rate) * _WEIGHT
+            if rate >= _QUIET:
+                rates[channel] = rate
+        self.rates = rates
+
+
+def first_free(waiting: "Sequence[Message]", held: Collection[str], depth: int) -> "Message | None":
+    """Return the first message of a channel that is not held back, among the first `depth`."""
+    if not held:
+        return waiting[0] if waiting else None
+    for message in islice(waiting, depth):
+        if message.channel not in held:
+            return message
+    return None
+
+
+def _part(times: Sequence[int], part: float) -> int:
+    return times[min(int(len(times) * part), len(times) - 1)]

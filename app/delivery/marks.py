@@ -1,0 +1,68 @@
+"""Marks: how far entries have come, as the store remembers it."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from holdfast.delivery.attempts import Trail
+
+
+class Mark(NamedTuple):
+    """How far one entry of a queue has come."""
+
+    id: int
+    # The number of the last hand-over, negative if returned since; 0 if it waits.
+    seq: int = 0
+    batch: int = 0
+    attempts: int = 0
+    redelivered: int = 0
+    # The place among returned entries: the number of the first hand-over; 0 if it waits.
+    position: int = 0
+    # The history of failed attempts.
+    trail: "Trail" = ()
+
+    @property
+    def is_in_flight(self) -> bool:
+        return self.seq > 0
+
+    def mark(self) -> "Mark":
+        return self
+
+
+class Marked(Protocol):
+    """An entry whose state at the end of the turn is to be stored, whatever happens meanwhile."""
+
+    @property
+    def id(self) -> int:
+        """The id of its message."""
+        ...
+
+    @property
+    def seq(self) -> int:
+        """The number of its last hand-over."""
+        ...
+
+    @property
+    def attempts(self) -> int: ...
+
+    @property
+    def is_in_flight(self) -> bool:
+        """Whether it was not returned since its last hand-over."""
+        ...
+
+    def mark(self) -> Mark:
+        """Return how far it has come."""
+        ...
+
+
+class BatchMark(NamedTuple):
+    """A first hand-over to a session that had nothing else in flight."""
+
+    number: int
+    # The number of the first message; the others follow.
+    seq: int
+    ids: Sequence[int]
+
+    def marks(self) -> list[Mark]:
+        """Return the same as marks of single entries."""
+        return [Mark(id, seq, self.number, 1, 0, seq) for seq, id in enumerate(self.ids, self.seq)]

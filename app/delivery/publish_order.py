@@ -1,0 +1,106 @@
+"""The order of a channel while the store is asked to keep one of its messages."""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Generic, Protocol, TypeVar
+
+from holdfast.delivery.messages import Message
+from holdfast.delivery.persist_outcome import PersistOutcome
+from holdfast.delivery.receivers import Receiver
+
+R = TypeVar("R", bound=Receiver)
+R_contra = TypeVar("R_contra", bound=Receiver, contravariant=True)
+
+
+class Deliver(Protocol[R_contra]):
+    """Gives a message to the receivers that it had when it was accepted."""
+
+    def __call__(
+        self,
+        message: Message,
+        receivers: Sequence[R_contra],
+        leave_out: R_contra | None,
+        kept: int,
+        /,
+    ) -> None: ...
+
+
+class AcceptedPublish(Generic[R]):
+    """An accepted message, with what was decided at that time."""
+
+    __slots__ = ("done", "kept", "leave_out", "message", "outcome", "receivers")
+
+    def __init__(
+        self,
+        message: Message,
+        receivers: Sequence[R],
+        leave_out: R | None,
+        done: Callable[[PersistOutcome], None] | None,
+        kept: int = 0,
+    ) -> None:
+        self.message = message
+        self.receivers = receivers
+        self.leave_out = leave_out
+        self.done = done
+        # How many receivers have it in the store, if it is stored.
+        self.kept = kept
+        self.outcome: PersistOutcome | None = None
+
+
+class PublishOrder(Generic[R]):
+    """A queue for each channel that waits for the store; most channels have none."""
+
+    def __init__(self, show: Deliver[R]) -> None:
+        self._show = show
+        # By channel, while a message of it waits.
+        self.open: dict[str, deque[AcceptedPublish[R]]] = {}
+
+    def enter(self, channel: str, publication: AcceptedPublish[R]) -> PersistOutcome | None:
+        """Deliver an unstored message, now or after those that wait on its channel."""
+        lane = self.open.get(channel)
+        if lane is None:
+            self._show(publication.message, publication.receivers, publication.leave_out, 0)
+            return PersistOutcome.KEPT
+        publication.outcome = PersistOutcome.KEPT
+        lane.append(publication)
+        return None
+
+    def keep(
+        self, channel: str, publication: AcceptedPublish[R]
+    ) -> Callable[[PersistOutcome], None]:
+        """Add a message that waits for the store; call the result with the store's answer.
+
+        After UNKNOWN it is called once more, when the answer is known; the order no longer waits
+        for it.
+        """
+        self.open.setdefault(channel, deque()).append(publication)
+        return partial(self._answered, channel, publication)
+
+    def _answered(
+        self, channel: str, publication: AcceptedPublish[R], outcome: PersistOutcome
+    ) -> None:
+        if publication.outcome is PersistOutcome.UNKNOWN:
+            if outcome is PersistOutcome.KEPT:
+                self._show_late(publication)
+            return
+        publication.outcome = outcome
+        lane = self.open[channel]
+        while lane and (known := lane[0].outcome) is not None:
+            first = lane.popleft()
+            if known is PersistOutcome.KEPT:
+                self._show(first.message, first.receivers, first.leave_out, first.kept)
+            if first.done is not None:
+                first.done(known)
+        if not lane:
+            # Callbacks may have published meanwhile, into this lane.
+            self.open.pop(channel, None)
+
+    def _show_late(self, publication: AcceptedPublish[R]) -> None:
+        """Deliver a message that later ones have passed; where these still wait, it goes first."""
+        publication.message.is_late = True
+        for receiver in publication.receivers:
+            receiver.queue.is_mixed = True
+        self._show(
+            publication.message, publication.receivers, publication.leave_out, publication.kept
+        )

@@ -1,0 +1,29 @@
+"""The refusals of one client message, which may be thousands, while they are carried out."""
+
+from collections.abc import Sequence
+
+from holdfast.delivery.verdicts import Verdict
+
+
+class Refusals:
+    """The refusals of one message, ordered; some may have to wait for a later turn."""
+
+    __slots__ = ("_place", "_refusals", "refused_any")
+
+    def __init__(self, refusals: Sequence[Verdict]) -> None:
+        self._refusals = refusals
+        self._place = 0
+        # Whether anything was refused. Then the receiver's answer must wait for the store: the
+        # receiver never repeats a refusal that was answered, so after a restart its next
+        # acknowledgement would settle the message.
+        self.refused_any = False
+
+    @property
+    def is_over(self) -> bool:
+        return self._place == len(self._refusals)
+
+    def next(self) -> Verdict:
+        """Return the next refusal, which is carried out now."""
+        verdict = self._refusals[self._place]
+        self._place += 1
+        return verdict

@@ -1,0 +1,116 @@
+"""The port to the store, for everything that must survive this process."""
+
+from collections.abc import Callable, Collection, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from holdfast.delivery.deaths import UnwrittenLetter
+    from holdfast.delivery.guard import ChannelHold
+    from holdfast.delivery.letter_quota import LetterQuota
+    from holdfast.delivery.marks import BatchMark, Marked
+    from holdfast.delivery.messages import Message
+    from holdfast.delivery.outcomes import Outcome
+    from holdfast.delivery.persist_outcome import PersistOutcome
+    from holdfast.delivery.session_record import Recorded
+
+
+class StorePort(Protocol):
+    """Stores changes at least once and in order; reports results by callbacks in later turns.
+
+    All changes of one turn of the event loop are sent together: save, keep, hand over, mark,
+    settle, dead-letter, forget. Acks may follow a little later, unless a new batch would replace
+    the one that they belong to. Repeating a change has no effect. While the store is unavailable,
+    all but `keep` wait for its return.
+    """
+
+    @property
+    def is_available(self) -> bool:
+        """Whether durable work is possible now; if not, `keep` is refused."""
+        ...
+
+    @property
+    def takes_messages(self) -> bool:
+        """Whether new messages are stored now: the store is available and not full."""
+        ...
+
+    @property
+    def is_prompt(self) -> bool:
+        """Whether the store answers at once; if not, a hand-over made now may be lost."""
+        ...
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the buffer of unsent changes is full; then settle nothing."""
+        ...
+
+    @property
+    def keys_dropped(self) -> int:
+        """The number of publish keys that were forgotten early for lack of memory."""
+        ...
+
+    @property
+    def letter_quota(self) -> "LetterQuota":
+        """The quota of the dead letters; take from it before calling `dead_letter`."""
+        ...
+
+    def keep(
+        self, message: "Message", keys: Sequence[str], done: "Callable[[PersistOutcome], None]"
+    ) -> None:
+        """Store the message in the queues of these sessions, or in none.
+
+        A publish key is stored in the same step; of the messages with the same key only the first
+        is stored. `done` is called once, and a second time after `PersistOutcome.UNKNOWN`.
+        """
+        ...
+
+    def mark(self, key: str, marked: "Collection[Marked]") -> None:
+        """Store how far these entries have come when the turn ends.
+
+        The journal records the hand-overs of the entries that are in flight at the time of this
+        call.
+        """
+        ...
+
+    def hand_over(self, key: str, batch: "BatchMark") -> None:
+        """Store the usual batch, which replaces the one before."""
+        ...
+
+    def settle(self, key: str, ids: Sequence[int], outcome: "Outcome") -> None:
+        """Remove entries; the call's note reports the outcome to the journal."""
+        ...
+
+    def dead_letter(
+        self,
+        dead: Sequence["UnwrittenLetter"],
+        key: str | None,
+        done: Callable[[], None] | None = None,
+    ) -> None:
+        """Remove dead entries from their queue and store their letters, in one step; call `done`.
+
+        Each letter is made when its call is sent. `key` is None if the queue is not durable.
+        """
+        ...
+
+    def save(self, session: "Recorded") -> None:
+        """Create or replace the record of a session; the record is made when the turn ends."""
+        ...
+
+    def forget(self, key: str, ids: Sequence[int]) -> None:
+        """Remove the session and the rest of its queue."""
+        ...
+
+    def save_channel_hold(self, channel: str, held: "ChannelHold") -> None:
+        """Store the channel hold until the channel is released; it survives this process."""
+        ...
+
+    def release(self, channel: str) -> None:
+        """Remove the channel hold."""
+        ...
+
+    def after(self, done: Callable[[], None]) -> None:
+        """Call `done` when everything before has been answered."""
+        ...
+
+    def flush(self) -> None:
+        """Send the urgent changes now instead of at the end of the turn."""
+        ...

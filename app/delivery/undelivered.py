@@ -1,0 +1,189 @@
+"""The ways out of a queue without delivery: dead, expired, discarded."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Generic, TypeVar
+
+from holdfast.delivery import error_codes, notices
+from holdfast.delivery.counters import Counters, Reason
+from holdfast.delivery.deaths import DeadEntry, DeathCause
+from holdfast.delivery.delivery_journal import DeliveryJournal
+from holdfast.delivery.entries import Entry
+from holdfast.delivery.error_codes import CODES, ErrorCode
+from holdfast.delivery.history import History
+from holdfast.delivery.messages import Message
+from holdfast.delivery.node import Node
+from holdfast.delivery.notices import Notices
+from holdfast.delivery.outcomes import DISCARDED, EXPIRED, Outcome
+from holdfast.delivery.owner import Owner
+from holdfast.delivery.receivers import Receiver
+from holdfast.delivery.store_port import StorePort
+
+R = TypeVar("R", bound=Receiver)
+
+_MOST_UNSTORED = 4 * 1024 * 1024
+
+
+class Undelivered(Generic[R]):
+    """Counts everything that leaves a queue undelivered, and dead-letters what should be kept."""
+
+    def __init__(
+        self,
+        owner: Owner[R],
+        store: StorePort,
+        counters: Counters,
+        node: Node,
+        history: History,
+        notices: Notices,
+        journal: DeliveryJournal,
+    ) -> None:
+        self._owner = owner
+        self._store = store
+        self._counters = counters
+        self._node = node
+        self._history = history
+        self._notices = notices
+        self._journal = journal
+        # The size of the letters that are not stored yet, or not published to listeners yet.
+        self._unstored_bytes = 0
+
+    def dead_letter_all(self, receiver: R, code: ErrorCode, text: str, now: float) -> None:
+        """Dead-letter the whole queue, after removing what has expired."""
+        queue = receiver.queue
+        self.expire(receiver)
+        self._history.note_failure(receiver, queue.in_flight().values(), now, code, text)
+        entries = queue.entries()
+        queue.clear()
+        self.dead_letter(receiver, entries, code, text)
+
+    def dead_letter(
+        self, receiver: R, entries: Sequence[Entry], code: ErrorCode, text: str
+    ) -> None:
+        """Dead-letter entries that have left their queue; discard those without dead letters."""
+        if self._store.is_full and entries:
+            # Dead letters must not exceed the buffer either; publishers were asked to retry.
+            self._counters.discarded[Reason.STORE_AWAY] += len(entries)
+            if not receiver.is_durable:
+                # The store still has the entries of a durable receiver.
+                lost = [entry.message for entry in entries]
+                self._journal.settled(receiver, lost, DISCARDED[Reason.STORE_AWAY])
+            self._notices.report(notices.LOST, receiver.key, code.text, len(entries))
+            return
+        room = self._store.letter_quota
+        reason = f"{code.meaning}: {text}" if text else code.meaning
+        death = DeathCause(receiver.name, code.text, reason, self._owner.policy(receiver))
+        channels = {entry.message.channel for entry in entries}
+        wanted = {name for name in channels if self._owner.wants_letters(receiver, name)}
+        dead, others, unwanted = [], [], []
+        for entry in entries:
+            message = entry.message
+            if message.leaves_no_letter or message.channel not in wanted:
+                others.append(message)
+            elif not room.take(message.channel, receiver.subject, len(message.wire)):
+                unwanted.append(message)
+            else:
+                dead.append(DeadEntry(entry, death, self._node.stamp()))
+        if dead:
+            self._counters.dead += len(dead)
+            self._notices.report(notices.DEAD, receiver.key, code.text, len(dead))
+            is_kept = _may_be_kept(receiver, [entry.message for entry in entries])
+            size = sum([each.size for each in dead])
+            self._unstored_bytes += size
+            stored = partial(self._stored, dead, size)
+            self._store.dead_letter(dead, receiver.key if is_kept else None, stored)
+        if others:
+            self.discarded(receiver, others, Reason.NO_LETTER)
+        if unwanted:
+            self._notices.report(notices.NOT_KEPT, receiver.key, code.text, len(unwanted))
+            self.discarded(receiver, unwanted, Reason.LETTERS_FULL)
+
+    def _stored(self, dead: Sequence[DeadEntry], size: int) -> None:
+        if not self._owner.announce(dead, partial(self._announced, size)):
+            self._unstored_bytes -= size
+
+    def _announced(self, size: int) -> None:
+        self._unstored_bytes -= size
+
+    @property
+    def is_congested(self) -> bool:
+        """Whether too many letters wait to be stored; until then, postpone what makes more."""
+        return self._unstored_bytes > _MOST_UNSTORED or self._store.is_full
+
+    def turned_away(self, receivers: Sequence[R], message: Message, reason: Reason) -> None:
+        """Settle a message that queues refused: they were full, or their receivers had ended."""
+        has_ended = reason is Reason.SESSION_ENDED
+        code = error_codes.GIVEN_UP if has_ended else CODES[reason.value]
+        passing: list[R] = []
+        for receiver in receivers:
+            may_die = receiver.leaves_letters or not has_ended
+            # A flood must not fill the store's buffer: beyond a bound, messages are only counted.
+            if (
+                may_die
+                and not self.is_congested
+                and self._owner.wants_letters(receiver, message.channel)
+            ):
+                self.dead_letter(receiver, [Entry(message)], code, "")
+            elif _may_be_kept(receiver, (message,)):
+                self.discarded(receiver, [message], reason)
+            else:
+                passing.append(receiver)
+        if passing:
+            self._counters.discarded[reason] += len(passing)
+            self._journal.turned_away(passing, message, DISCARDED[reason])
+
+    def discarded(self, receiver: R, messages: Sequence[Message], reason: Reason) -> None:
+        """Discard messages that have left the queue and need no dead letter."""
+        self._counters.discarded[reason] += len(messages)
+        self._settle(receiver, messages, DISCARDED[reason])
+
+    def _settle(self, receiver: R, messages: Sequence[Message], outcome: Outcome) -> None:
+        """Report the outcome to the store, or to the journal for messages never stored."""
+        kept, others = self._of_store(receiver, messages)
+        if others:
+            self._journal.settled(receiver, others, outcome)
+        if kept:
+            self._store.settle(receiver.key, [message.id for message in kept], outcome)
+
+    def _of_store(
+        self, receiver: R, messages: Sequence[Message]
+    ) -> tuple[Sequence[Message], Sequence[Message]]:
+        """Divide the messages into those to report to the store, and the others."""
+        if not _may_be_kept(receiver, messages):
+            return (), messages
+        if not self._store.is_full:
+            return messages, ()
+        durable = [message for message in messages if message.is_durable]
+        return durable, [message for message in messages if not message.is_durable]
+
+    def discard(self, receiver: R, reason: Reason) -> None:
+        """Discard the queue of a receiver that has ended; the store knows of its end already."""
+        if receiver.queue.count:
+            messages = receiver.queue.messages()
+            receiver.queue.clear()
+            self._counters.discarded[reason] += len(messages)
+            self._journal.settled(receiver, messages, DISCARDED[reason])
+
+    def discard_handed(self, receiver: R, reason: Reason) -> None:
+        """Discard what is in flight: it will be neither acknowledged nor sent again."""
+        handed = receiver.queue.withdraw(list(receiver.queue.in_flight()))
+        if handed:
+            self.discarded(receiver, [entry.message for entry in handed], reason)
+
+    def expire(self, receiver: R, most: int | None = None) -> int:
+        """Remove waiting messages whose lifetime is over, at most `most`; return how many."""
+        over = receiver.queue.expire(self._node.now_ms(), most)
+        if over:
+            self.expired(receiver, over)
+        return len(over)
+
+    def expired(self, receiver: R, messages: Sequence[Message]) -> None:
+        """Count and settle messages whose lifetime is over."""
+        self._counters.expired += len(messages)
+        self._settle(receiver, messages, EXPIRED)
+
+
+def _may_be_kept(receiver: Receiver, messages: Sequence[Message]) -> bool:
+    """Return whether the store has, or may be about to have, entries of these messages."""
+    if receiver.is_durable:
+        return True
+    return not receiver.takes_messages and any(message.is_durable for message in messages)

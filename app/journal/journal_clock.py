@@ -1,0 +1,28 @@
+"""The clock of events."""
+
+from collections.abc import Callable
+
+from holdfast.journal.schema import NS_PER_US
+
+
+class JournalClock:
+    """The present time, and the time of the last look; microseconds since 1970.
+
+    Args:
+        now_ns: Nanoseconds since 1970.
+    """
+
+    __slots__ = ("_now_ns", "us")
+
+    def __init__(self, now_ns: Callable[[], int]) -> None:
+        self._now_ns = now_ns
+        self.us = 0
+
+    def look(self) -> int:
+        """Read the clock and remember the time."""
+        self.us = us = self._now_ns() // NS_PER_US
+        return us
+
+    def peek(self) -> int:
+        """Read the clock without remembering the time."""
+        return self._now_ns() // NS_PER_US

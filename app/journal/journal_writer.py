@@ -1,0 +1,218 @@
+"""Writes the journal from live events of the core and from the notes of store calls.
+
+The head of `app/delivery/delivery_journal.py` describes the path of an event.
+"""
+
+import logging
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from holdfast.delivery.delivery_journal import DeliveryJournal
+from holdfast.delivery.dispatcher import DispatcherState
+from holdfast.delivery.entries import Entry
+from holdfast.delivery.error_codes import ErrorCode
+from holdfast.delivery.messages import Message
+from holdfast.delivery.outcomes import Outcome
+from holdfast.delivery.receivers import Receiver
+from holdfast.journal import notes
+from holdfast.journal.builder import publication_of
+from holdfast.journal.columns import DecodedNote, FailureDetails, Publication, Row
+from holdfast.journal.crowds import Crowds
+from holdfast.journal.journal import Journal, Outlet
+from holdfast.journal.schema import MOST_EVENTS, Kind
+
+if TYPE_CHECKING:
+    from holdfast.delivery.dead_letters import DeadLetter
+    from holdfast.delivery.marks import BatchMark
+
+log = logging.getLogger(__name__)
+
+_NOTHING: DecodedNote = ([], [])
+
+
+class JournalWriter(DeliveryJournal):
+    """Puts live events, and notes that the store has, into the frames of `journal`."""
+
+    is_writing = True
+
+    def __init__(self, node: str, outlet: Outlet, *, now: float, now_ns: Callable[[], int]) -> None:
+        self.journal = journal = Journal(node, outlet, now=now, now_ns=now_ns)
+        self.unread = 0
+        self._handed = Crowds(journal, journal.clock, Kind.HANDED, 1)
+        self._written = Crowds(journal, journal.clock, Kind.WRITTEN, 1)
+        self._acked = Crowds(journal, journal.clock, Kind.ACKED)
+        # The notes of unanswered calls.
+        self._notes: deque[DecodedNote] = deque()
+
+    @property
+    def dropped(self) -> int:
+        return self.journal.dropped
+
+    def beat(self, now: float) -> None:
+        # Messages must not be kept in memory for long.
+        self._end_crowds()
+        self.journal.beat(now)
+
+    def flush(self, now: float) -> None:
+        """Send all events if the store is available."""
+        self._end_crowds()
+        self.journal.flush(now)
+
+    def _relieve(self) -> None:
+        """Send a frame early if one turn of the loop brings more than a frame holds."""
+        if self.journal.count >= MOST_EVENTS // 2:
+            self._end_crowds()
+            self.journal.leave()
+
+    def _end_crowds(self) -> None:
+        self.end_round()
+        self._acked.end()
+
+    # Live
+
+    def published(self, message: Message, copies: int) -> None:
+        if copies or not message.is_durable:
+            self.journal.published(message, copies)
+
+    def handed(self, receiver: Receiver, messages: Sequence[Message], now: float) -> None:
+        self._handed.add(receiver, messages, now)
+
+    def written(self, receiver: Receiver, messages: Sequence[Message], now: float) -> None:
+        self._written.add(receiver, messages, now)
+
+    def acked(self, receiver: Receiver, messages: Sequence[Message], now: float) -> None:
+        self._acked.add(receiver, messages, now)
+
+    def end_round(self) -> None:
+        self._handed.end()
+        self._written.end()
+
+    def replayed(self, key: str, message: Message, letter: int) -> None:
+        at, generation = self.journal.now_us(), message.generation
+        self.journal.explained(
+            Kind.REPLAYED, message, key, at, letter=letter, generation=generation
+        )
+
+    def handed_again(self, receiver: Receiver, entries: Iterable[Entry]) -> None:
+        at = self.journal.now_us()
+        for entry in entries:
+            kind = Kind.HANDED if entry.attempts == 1 else Kind.REDELIVERED
+            self.journal.delivered(kind, (entry.message,), receiver.key, at, entry.attempts)
+
+    def refused(self, receiver: Receiver, entries: Iterable[Entry], code: ErrorCode) -> None:
+        at, key, why = self.journal.now_us(), receiver.key, FailureDetails(code=code.text)
+        for entry in entries:
+            attempt = entry.attempts
+            self.journal.delivered(Kind.REFUSED, (entry.message,), key, at, attempt, why)
+        self._relieve()
+
+    def returned(self, receiver: Receiver, entries: Iterable[Entry]) -> None:
+        messages = [entry.message for entry in entries]
+        self.journal.delivered(Kind.RETURNED, messages, receiver.key, self.journal.now_us())
+
+    def settled(self, receiver: Receiver, messages: Sequence[Message], outcome: Outcome) -> None:
+        kind, why = notes.KINDS[outcome.way], notes.why_of(outcome)
+        self.journal.delivered(kind, messages, receiver.key, self.journal.now_us(), why=why)
+        self._relieve()
+
+    def turned_away(
+        self, receivers: Sequence[Receiver], message: Message, outcome: Outcome
+    ) -> None:
+        kind, at = notes.KINDS[outcome.way], self.journal.now_us()
+        keys = [receiver.key for receiver in receivers]
+        self.journal.shared(kind, message, keys, at, notes.why_of(outcome))
+        self._relieve()
+
+    def session(self, receiver: Receiver, what: str) -> None:
+        self.changed(Kind.SESSION, what, name=receiver.key, number=receiver.queue.count)
+
+    def dispatcher(self, receiver: Receiver, state: DispatcherState) -> None:
+        self.changed(Kind.DISPATCHER, state.value, name=receiver.key)
+
+    def held(self, who: str, *, receiver: str | None = None, channel: str | None = None) -> None:
+        self.changed(Kind.HELD, who, name=receiver, channel=channel)
+
+    def released(
+        self, who: str, *, receiver: str | None = None, channel: str | None = None
+    ) -> None:
+        self.changed(Kind.RELEASED, who, name=receiver, channel=channel)
+
+    def changed(
+        self,
+        kind: str,
+        what: str,
+        *,
+        name: str | None = None,
+        channel: str | None = None,
+        number: int | None = None,
+    ) -> None:
+        """Note a change of a session, a channel, the node or the journal."""
+        at = self.journal.now_us()
+        self.journal.changed(kind, at, what, name=name, channel=channel, number=number)
+
+    # Notes
+
+    def note_kept(self, messages: "Sequence[tuple[Message, Sequence[str]]]") -> bytes:
+        published = [
+            publication_of(message, len(keys), len(keys)) for message, keys in messages if keys
+        ]
+        return self._note(published, [])
+
+    def note_handed_over(self, batches: "Mapping[str, BatchMark]") -> bytes:
+        return self._note([], notes.handed_over(batches, self.journal.now_us()))
+
+    def note_marked(self, hand_overs: Mapping[str, Sequence[tuple[int, int]]]) -> bytes:
+        return self._note([], notes.handed_again(hand_overs, self.journal.now_us()))
+
+    def note_settled(self, entries: Mapping[int, Sequence[str]], outcome: Outcome) -> bytes:
+        return self._note([], notes.settled(entries, outcome, self.journal.now_us()))
+
+    def note_dead(self, letters: "Sequence[tuple[DeadLetter, str | None]]") -> bytes:
+        return self._note([], notes.dead(letters, self.journal.now_us()))
+
+    def note_left(self, sessions: Mapping[str, Sequence[int]]) -> bytes:
+        rows = notes.left(sessions, self.journal.now_us())
+        return notes.packed(([], rows)) if rows else b""
+
+    def note_replayed(self, letters: "Sequence[tuple[DeadLetter, str]]") -> bytes:
+        return notes.replayed(letters, self.journal.now_us())
+
+    def _note(self, published: list[Publication], rows: list[Row]) -> bytes:
+        if not (published or rows):
+            return b""
+        note = (published, rows)
+        self._notes.append(note)
+        return notes.packed(note)
+
+    def answered(self, number: int, *, is_there: bool) -> None:
+        note = self._notes.popleft()
+        # A note that is missing now may have been there before its call was repeated.
+        self.journal.replace(number, note if is_there else _NOTHING)
+
+    def skip_note(self, number: int) -> None:
+        self.journal.replace(number, _NOTHING)
+
+    def find(self, left: Mapping[int, bytes]) -> Mapping[str, set[int]]:
+        """Report the notes that a former process left.
+
+        Returns:
+            The discarded messages by session; those of ended sessions may still be in the store.
+        """
+        discarded: defaultdict[str, set[int]] = defaultdict(set)
+        for number in sorted(left):
+            try:
+                note = notes.unpacked(left[number])
+            except (ValueError, TypeError, IndexError) as error:
+                log.error("a journal note is unreadable, its events are lost: %s", error)
+                self.journal.miss(1)
+                note = _NOTHING
+            self.journal.replace(number, note)
+            for kind, ids, _, _, keys, _ in note[1]:
+                for key in keys:
+                    if kind == Kind.DISCARDED:
+                        discarded[key].update(ids)
+                    elif kind == Kind.REPLAYED:
+                        # A later publish put these there.
+                        discarded[key].difference_update(ids)
+        return discarded

@@ -1,0 +1,1 @@
+"""Login and rights: who a client is, and what it may do."""

@@ -1,0 +1,158 @@
+"""Authentication: turns the credentials of a client into a login."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from holdfast.bayeux.caller import Caller
+from holdfast.bayeux.codec import Json
+from holdfast.bayeux.login import Login, LoginMethod
+from holdfast.bayeux.terms import is_subject
+from holdfast.delivery.receivers import NOBODY
+from holdfast.login import passwords
+from holdfast.login.credentials import (
+    PasswordCredentials,
+    Places,
+    password_of,
+    token_of,
+    tokens_of,
+)
+from holdfast.login.failures import Cause, LoginFailed
+from holdfast.login.key_sources import KeySource
+from holdfast.login.passwords import Users
+from holdfast.login.tokens import TokenRules, key_id_of, verify
+from holdfast.login.watched_file import WatchedFile
+
+# Each takes a processor for some 20 ms; the loop keeps one.
+_PASSWORDS_AT_ONCE = 2
+
+ANONYMOUS = Login(NOBODY, LoginMethod.ANONYMOUS)
+
+
+@dataclass(frozen=True, slots=True)
+class Methods:
+    """The configured ways to log in."""
+
+    keys: KeySource | None = None
+    rules: TokenRules = field(default_factory=TokenRules)
+    users: WatchedFile[Users] | None = None
+    places: Places = field(default_factory=Places)
+    allows_anonymous: bool = False
+
+
+class Authenticator:
+    """Tries the configured methods; the first credentials of a client that are found decide."""
+
+    def __init__(self, methods: Methods) -> None:
+        self._methods = methods
+        self._hashing = asyncio.Semaphore(_PASSWORDS_AT_ONCE)
+
+    async def authenticate(
+        self, handshake: Json, caller: Caller, may_guess: Callable[[], bool]
+    ) -> Login:
+        """Return the login of a new client. Raises `LoginFailed`.
+
+        A password is tried only if the client may guess; tokens cannot be guessed.
+        """
+        login = await self._prove(handshake, caller, may_guess)
+        if login is not None:
+            return login
+        if not self._methods.allows_anonymous:
+            raise LoginFailed(Cause.MISSING)
+        return ANONYMOUS
+
+    def renewed(self, message: Json, login: Login) -> Login | None:
+        """Return the login by the token that a message of a living session brings, if it has one.
+
+        Raises `LoginFailed`, also if the token is another subject's.
+        """
+        keys = self._methods.keys
+        if keys is None or login.method is not LoginMethod.TOKEN:
+            return None
+        renewed = verify(token_of(message), keys.keys(), self._methods.rules)
+        if renewed.subject != login.subject:
+            raise LoginFailed(Cause.CONTRADICTION)
+        return renewed
+
+    async def renew_keys(self, key_id: object) -> None:
+        """Get newer keys, if there may be any."""
+        if self._methods.keys is not None:
+            await self._methods.keys.renew(key_id)
+
+    async def _prove(
+        self, handshake: Json, caller: Caller, may_guess: Callable[[], bool]
+    ) -> Login | None:
+        methods = self._methods
+        if methods.keys is not None:
+            tokens = tokens_of(handshake, caller, methods.places.cookie)
+            if tokens:
+                return await self._by_token(tokens, methods.keys)
+        if methods.users is not None:
+            found = password_of(handshake, caller)
+            if found is not None:
+                return await self._by_password(found, methods.users, may_guess)
+        if methods.places.header and caller.is_proxied:
+            login = _by_header(caller, methods.places)
+            if login is not None:
+                return login
+        if methods.places.uses_certificates and caller.tls_subject:
+            return _by_certificate(caller)
+        return None
+
+    async def _by_token(self, tokens: list[str], source: KeySource) -> Login:
+        """Return the login that the tokens prove; several must agree."""
+        logins, failure = [], LoginFailed(Cause.MISSING)
+        for token in tokens:
+            try:
+                await source.renew(key_id_of(token))
+                logins.append(verify(token, source.keys(), self._methods.rules))
+            except LoginFailed as failed:
+                failure = failed
+        if not logins:
+            raise failure
+        if any(each.subject != logins[0].subject for each in logins):
+            raise LoginFailed(Cause.CONTRADICTION)
+        return logins[0]
+
+    async def _by_password(
+        self,
+        given: PasswordCredentials,
+        file: WatchedFile[Users],
+        may_guess: Callable[[], bool],
+    ) -> Login:
+        file.refresh()
+        async with self._hashing:
+            # Others may have guessed meanwhile.
+            if not may_guess():
+                raise LoginFailed(Cause.TOO_MANY)
+            user = await asyncio.to_thread(
+                passwords.verify, file.value, given.subject, given.password
+            )
+        return Login(user.subject, LoginMethod.PASSWORD, frozenset(user.groups))
+
+
+def _by_header(caller: Caller, places: Places) -> Login | None:
+    subjects = _values(caller, places.header)
+    if not subjects:
+        return None
+    # A second one would be the client's own, which the proxy should have removed.
+    if len(subjects) > 1 or not is_subject(subjects[0]):
+        raise LoginFailed(Cause.SUBJECT)
+    listed = _values(caller, places.groups_header) if places.groups_header else []
+    if len(listed) > 1:
+        raise LoginFailed(Cause.SUBJECT)
+    groups = frozenset(each.strip() for value in listed for each in value.split(","))
+    return Login(subjects[0], LoginMethod.HEADER, groups - {""})
+
+
+def _values(caller: Caller, header: str) -> list[str]:
+    name = header.lower()
+    return [value for key, value in caller.headers.items() if key.lower() == name]
+
+
+def _by_certificate(caller: Caller) -> Login:
+    names = [value for name, value in caller.tls_subject if name == "commonName"]
+    if len(names) != 1 or not is_subject(names[0]):
+        raise LoginFailed(Cause.SUBJECT)
+    groups = [value for name, value in caller.tls_subject if name == "organizationalUnitName"]
+    return Login(names[0], LoginMethod.CERTIFICATE, frozenset(groups))

@@ -1,0 +1,80 @@
+"""The credentials that a handshake brings: in the message, its HTTP request, or its connection."""
+
+import base64
+import binascii
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from holdfast.bayeux.caller import Caller
+from holdfast.bayeux.codec import Json
+from holdfast.login.failures import Cause, LoginFailed
+from holdfast.login.tokens import looks_like_token
+
+
+@dataclass(frozen=True, slots=True)
+class PasswordCredentials:
+    """A subject with its password."""
+
+    subject: str
+    password: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where credentials are looked for, beside the handshake and `Authorization`."""
+
+    # Empty: not in a cookie, not in a proxy's header.
+    cookie: str = ""
+    header: str = ""
+    groups_header: str = ""
+    uses_certificates: bool = False
+
+
+def tokens_of(message: Json, caller: Caller, cookie: str) -> list[str]:
+    """Return the tokens to be tried: the message's, else the header's, else the cookies'.
+
+    Raises `LoginFailed` if the message's is unreadable.
+    """
+    if "token" in _authentication(message):
+        return [token_of(message)]
+    scheme, _, value = caller.headers.get("Authorization", "").partition(" ")
+    if scheme.lower() == "bearer":
+        return [value.strip()]
+    # Other hosts of the domain can set a cookie of this name before the right one.
+    return [each for each in caller.cookies(cookie) if looks_like_token(each)] if cookie else []
+
+
+def password_of(message: Json, caller: Caller) -> PasswordCredentials | None:
+    """Return the user and password, if there are any. Raises `LoginFailed`."""
+    asked = _authentication(message)
+    if "password" in asked:
+        subject, password = asked.get("user"), asked["password"]
+        if not isinstance(subject, str) or not isinstance(password, str):
+            raise LoginFailed(Cause.MALFORMED)
+        return PasswordCredentials(subject, password)
+    scheme, _, value = caller.headers.get("Authorization", "").partition(" ")
+    return _basic(value) if scheme.lower() == "basic" else None
+
+
+def _basic(value: str) -> PasswordCredentials:
+    try:
+        text = base64.b64decode(value.strip(), validate=True).decode()
+    except (binascii.Error, UnicodeDecodeError):
+        raise LoginFailed(Cause.MALFORMED) from None
+    subject, colon, password = text.partition(":")
+    if not colon:
+        raise LoginFailed(Cause.MALFORMED)
+    return PasswordCredentials(subject, password)
+
+
+def token_of(message: Json) -> str:
+    """Return the token in the message itself. Raises `LoginFailed` if there is none."""
+    token = _authentication(message).get("token")
+    if not isinstance(token, str):
+        raise LoginFailed(Cause.MALFORMED)
+    return token
+
+
+def _authentication(message: Json) -> Mapping[str, object]:
+    asked = (message.get("ext") or {}).get("authentication")
+    return asked if isinstance(asked, Mapping) else {}

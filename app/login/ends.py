@@ -1,0 +1,40 @@
+"""When the logins of sessions end."""
+
+import heapq
+from collections.abc import Iterator
+
+from holdfast.bayeux.sessions import Session
+
+# Outdated items are removed when there are more than this, and more than others.
+_FEW = 64
+
+
+class Ends:
+    """One moment for each session, at which its login is looked at."""
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[float, int]] = []
+        # The sessions by number, with their moments; other moments in the heap are outdated.
+        self._watched: dict[int, tuple[float, Session]] = {}
+
+    def __len__(self) -> int:
+        return len(self._heap)
+
+    def watch(self, session: Session, at_s: float) -> None:
+        """Set the session's moment."""
+        self._watched[session.number] = (at_s, session)
+        heapq.heappush(self._heap, (at_s, session.number))
+        if len(self._heap) > _FEW + 2 * len(self._watched):
+            self._heap = [(at_s, number) for number, (at_s, _) in self._watched.items()]
+            heapq.heapify(self._heap)
+
+    def due(self, now_s: float) -> Iterator[Session]:
+        """Yield the living sessions whose moment has come; each is then no longer watched."""
+        while self._heap and self._heap[0][0] <= now_s:
+            at_s, number = heapq.heappop(self._heap)
+            watched = self._watched.get(number)
+            if watched is None or watched[0] != at_s:
+                continue
+            del self._watched[number]
+            if not watched[1].is_gone:
+                yield watched[1]

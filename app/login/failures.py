@@ -1,0 +1,35 @@
+"""Failed logins: operators learn the cause, clients do not."""
+
+from enum import Enum
+
+
+class Cause(Enum):
+    """Why a login failed, for the log and the counters."""
+
+    MISSING = "no credentials"
+    MALFORMED = "malformed credentials"
+    ALGORITHM = "an algorithm that no key allows"
+    UNKNOWN_KEY = "an unknown key"
+    NO_KEYS = "no keys to verify with"
+    SIGNATURE = "a wrong signature"
+    EXPIRED = "an expired token"
+    TOO_EARLY = "a token that is not valid yet"
+    AUDIENCE = "a token for another audience"
+    ISSUER = "a token from another issuer"
+    SUBJECT = "no usable subject"
+    REVOKED = "revoked credentials"
+    PASSWORD = "a wrong user name or password"  # noqa: S105 - a text
+    TOO_MANY = "too many wrong passwords before"
+    CONTRADICTION = "another subject than the session's"
+
+
+class LoginFailed(Exception):
+    """The credentials prove nothing."""
+
+    def __init__(self, cause: Cause) -> None:
+        super().__init__(cause.value)
+        self.cause = cause
+
+
+class Unusable(Exception):
+    """A file or URL with keys, passwords or rights is unusable; the text says why."""

@@ -1,0 +1,142 @@
+"""Where the keys come from: a file, or an identity provider's URL."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Protocol
+from urllib.parse import urlsplit
+
+import orjson
+
+from holdfast.login.failures import Unusable
+from holdfast.login.verification_keys import VerificationKeys, read_key_set, read_keys
+from holdfast.login.watched_file import WatchedFile
+
+log = logging.getLogger(__name__)
+
+# Providers announce new keys long before they sign with them.
+_RENEW_AFTER_S = 300.0
+# Tokens with made-up key ids cause no more requests than this.
+_PAUSE_S = 10.0
+# A provider that is away for so long does not vouch for its keys any more.
+_KEPT_S = 24 * 3600.0
+_DISCOVERY = "/.well-known/openid-configuration"
+
+Fetch = Callable[[str], Awaitable[bytes]]
+Clock = Callable[[], float]
+
+
+class KeySource(Protocol):
+    """Keys that may change while the server runs."""
+
+    def keys(self) -> VerificationKeys:
+        """Return the present keys; none if there are none to be trusted."""
+        ...
+
+    async def renew(self, key_id: object) -> None:
+        """Get newer keys if there may be any, at most as often as the source bears."""
+        ...
+
+
+class KeyFile:
+    """Keys from a file, which is read again when it has changed."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises `Unusable`."""
+        self._file = WatchedFile(path, read_keys)
+
+    def keys(self) -> VerificationKeys:
+        return self._file.value
+
+    async def renew(self, key_id: object) -> None:
+        self._file.refresh()
+
+
+class KeyUrl:
+    """Keys from a provider: kept for a while, and fetched anew when a token names another."""
+
+    def __init__(self, find: Callable[[], Awaitable[str]], fetch: Fetch, clock: Clock) -> None:
+        """`find` returns the URL of the JWK Set."""
+        self._find = find
+        self._fetch = fetch
+        self._clock = clock
+        self._keys = VerificationKeys()
+        self._fetched_at = self._tried_at = float("-inf")
+        self._is_failing = False
+        self._one_at_a_time = asyncio.Lock()
+        # The loop itself keeps no task.
+        self._renewing: asyncio.Task[None] | None = None
+
+    def keys(self) -> VerificationKeys:
+        is_kept = self._clock() < self._fetched_at + _KEPT_S
+        return self._keys if is_kept else VerificationKeys()
+
+    async def renew(self, key_id: object) -> None:
+        """Fetch the keys if they are old; only a token with an unknown key waits for that."""
+        if not self.keys().knows(key_id):
+            async with self._one_at_a_time:
+                if not self.keys().knows(key_id) and self._may_try():
+                    await self._renew()
+        elif self._clock() > self._fetched_at + _RENEW_AFTER_S and self._may_try():
+            self._renewing = asyncio.get_running_loop().create_task(self._renew())
+
+    def _may_try(self) -> bool:
+        return self._clock() > self._tried_at + _PAUSE_S
+
+    async def _renew(self) -> None:
+        self._tried_at = self._clock()
+        try:
+            self._keys = read_key_set(await self._fetch(await self._find()))
+        except (Unusable, OSError, ValueError) as error:
+            if not self._is_failing:
+                log.error("keys: %s; tokens are verified with the keys known so far", error)
+            self._is_failing = True
+            return
+        if self._is_failing:
+            log.info("keys: the provider answers again")
+        self._is_failing = False
+        self._fetched_at = self._clock()
+
+
+def at(url: str) -> Callable[[], Awaitable[str]]:
+    """Return what finds a URL that the settings name."""
+
+    async def find() -> str:
+        return url
+
+    return find
+
+
+def discovered(issuer: str, hosts: tuple[str, ...], fetch: Fetch) -> Callable[[], Awaitable[str]]:
+    """Return what asks an OpenID provider where its keys are.
+
+    The answer must name the same issuer, and a host that is the issuer's or one of `hosts`.
+    """
+
+    async def find() -> str:
+        url = issuer.rstrip("/") + _DISCOVERY
+        try:
+            found = orjson.loads(await fetch(url))
+        except orjson.JSONDecodeError:
+            raise Unusable(f"{url}: no JSON") from None
+        if not isinstance(found, dict) or found.get("issuer") != issuer:
+            raise Unusable(f"{url}: the document is another issuer's")
+        keys = found.get("jwks_uri")
+        if not isinstance(keys, str):
+            raise Unusable(f"{url}: the document names no jwks_uri")
+        _check_host(issuer, keys, hosts)
+        return keys
+
+    return find
+
+
+def _check_host(issuer: str, url: str, hosts: tuple[str, ...]) -> None:
+    own, other = urlsplit(issuer), urlsplit(url)
+    if other.scheme != "https" and (other.scheme, other.netloc) != (own.scheme, own.netloc):
+        raise Unusable(f"{issuer}: its keys are not at an https URL")
+    if other.netloc != own.netloc and other.hostname not in hosts:
+        raise Unusable(
+            f"{issuer}: its keys are at {other.hostname}, another host: name it in login_key_host "
+            "if you trust it"
+        )

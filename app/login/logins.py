@@ -1,0 +1,249 @@
+"""The extension that makes clients log in, and keeps their rights and the ends of their logins."""
+
+import asyncio
+import random
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from math import inf
+from typing import Any, ClassVar
+
+from holdfast.bayeux.advice import reconnect_advice
+from holdfast.bayeux.api import ServerApi
+from holdfast.bayeux.buckets import Buckets, Rate
+from holdfast.bayeux.codec import Json
+from holdfast.bayeux.errors import ErrorReply, Refused
+from holdfast.bayeux.extension import ServerExtension, SessionExtension
+from holdfast.bayeux.login import Login, LoginMethod
+from holdfast.bayeux.services import ServiceCall
+from holdfast.bayeux.sessions import Session
+from holdfast.delivery.notices import LOGIN_ENDED, LOGIN_FAILED
+from holdfast.login.authenticator import ANONYMOUS, Authenticator
+from holdfast.login.credentials import token_of
+from holdfast.login.ends import Ends
+from holdfast.login.failures import Cause, LoginFailed
+from holdfast.login.rights_file import EVERYTHING, LOGIN, RightsFile
+from holdfast.login.rules import RuleGrants, Rules
+from holdfast.login.tokens import key_id_of
+from holdfast.login.watched_file import WatchedFile
+
+_HANDSHAKE = "/meta/handshake"
+# Failed logins of an address beyond these are refused without being looked at.
+_FAILURES = Rate(burst=10, per_s=0.2)
+# A failure takes this long at least, and twice as long at most: the time says nothing of its cause.
+_FAILURE_S = 0.3
+_LOOK_S = 1.0
+# So many sessions are reauthorized before others have their turn.
+_AT_ONCE = 200
+
+
+class Logins(ServerExtension):
+    """Makes each client log in, renews its login, and ends it in time.
+
+    Args:
+        rights: The file of rights; None if whoever has logged in may do everything.
+        is_operators: Returns whether a token is an operator's, which is no login.
+        warning_s: How long before its end a client is warned.
+    """
+
+    owns: ClassVar[frozenset[str]] = frozenset({"authentication"})
+
+    def __init__(
+        self,
+        server: ServerApi,
+        authenticator: Authenticator,
+        *,
+        rights: WatchedFile[RightsFile] | None,
+        is_operators: Callable[[str], bool],
+        warning_s: float,
+        wall_s: Callable[[], float] = time.time,
+    ) -> None:
+        self._server = server
+        self._file = rights
+        self._rules = Rules(self.rights.rules)
+        self._authenticator = authenticator
+        self._is_operators = is_operators
+        self._warning_s = warning_s
+        self._wall_s = wall_s
+        self._failures = Buckets(_FAILURES)
+        self._ends = Ends()
+        self._of_session = _LoginOfSession(self)
+        self._fetching: asyncio.Task[None] | None = None
+        server.rights.require_login()
+        server.services.add(LOGIN, _do_nothing)
+
+    @property
+    def rights(self) -> RightsFile:
+        """Return the rights of the moment."""
+        return EVERYTHING if self._file is None else self._file.value
+
+    async def negotiate(
+        self, session: Session, handshake: Json, reply: Json, now: float
+    ) -> SessionExtension:
+        network = session.caller.network
+        if self._is_of_operator(handshake):
+            login = ANONYMOUS
+        else:
+            try:
+                login = await self._authenticator.authenticate(
+                    handshake,
+                    session.caller,
+                    lambda: not network or self._failures.wait_s(network, now) == 0.0,
+                )
+                self._check_revoked(login)
+            except LoginFailed as failed:
+                raise await self._refused(failed, session, network, now) from None
+        self._server.count_login(login.method)
+        self._set(session, login)
+        if login is not ANONYMOUS:
+            session.go_by(f"{login.subject}/-{session.number}")
+            reply.setdefault("ext", {})["authentication"] = _outline(login)
+        return self._of_session
+
+    def resume(self, session: Session, now: float) -> SessionExtension:
+        login = session.login
+        if login is None:
+            # From a time when nobody had to log in: its client must do so now.
+            login = Login(session.subject, LoginMethod.ANONYMOUS, expires_s=0.0)
+        self._set(session, login)
+        self.watch(session)
+        self._server.reauthorize(session)
+        return self._of_session
+
+    def renew(self, session: Session, message: Json) -> None:
+        """Renew the login of a session by a message's token. Raises `Refused`."""
+        login = session.login
+        if login is None:
+            return
+        try:
+            renewed = self._authenticator.renewed(message, login)
+            if renewed is None:
+                return
+            self._check_revoked(renewed)
+        except LoginFailed as failed:
+            raise self._not_renewed(failed, session, message) from None
+        # Both tokens prove the subject, so the later end counts.
+        renewed = replace(renewed, expires_s=max(renewed.expires_s, login.expires_s))
+        self._server.count_login(LoginMethod.TOKEN)
+        self._set(session, renewed)
+        self.watch(session)
+        if renewed.groups != login.groups:
+            self._server.reauthorize(session)
+
+    async def run(self) -> None:
+        """End logins in time, and follow changes of the files, until cancelled."""
+        while True:
+            await asyncio.sleep(_LOOK_S)
+            self.end_due(self._wall_s())
+            if self._file is not None and self._file.refresh():
+                await self._review()
+
+    def end_due(self, now_s: float) -> None:
+        """Warn clients whose login ends soon, and log out those whose login has ended."""
+        for session in self._ends.due(now_s):
+            expires_s = inf if session.login is None else session.login.expires_s
+            if expires_s <= now_s:
+                self._log_out(session, "it has expired")
+                continue
+            left_s = expires_s - now_s
+            if left_s <= self._warning_s:
+                data = {"expiresIn": round(left_s * 1000)}
+                self._server.deliver_event(session, {"channel": LOGIN, "data": data})
+            self._ends.watch(
+                session, expires_s if left_s <= self._warning_s else expires_s - self._warning_s
+            )
+
+    def watch(self, session: Session) -> None:
+        """Look at the session again before its login ends."""
+        if session.login is not None and session.login.expires_s < inf:
+            self._ends.watch(session, session.login.expires_s - self._warning_s)
+
+    def _log_out(self, session: Session, why: str) -> None:
+        if not session.has_left:
+            self._server.notice(LOGIN_ENDED, session.key, why)
+            self._server.log_out(session)
+
+    async def _review(self) -> None:
+        """Ask again for all rights, because the file has changed."""
+        self._rules.in_force = self.rights.rules
+        revoked = self.rights.revoked
+        for place, session in enumerate(list(self._server.sessions)):
+            if session.login is not None and revoked.includes(session.login):
+                self._log_out(session, "it was revoked")
+            self._server.reauthorize(session)
+            if place % _AT_ONCE == _AT_ONCE - 1:
+                await asyncio.sleep(0)
+
+    def _set(self, session: Session, login: Login) -> None:
+        session.login = login
+        session.grants = RuleGrants(self._rules, login)
+
+    def _check_revoked(self, login: Login) -> None:
+        if self.rights.revoked.includes(login):
+            raise LoginFailed(Cause.REVOKED)
+
+    def _is_of_operator(self, handshake: Json) -> bool:
+        try:
+            return self._is_operators(token_of(handshake))
+        except LoginFailed:
+            return False
+
+    async def _refused(
+        self, failed: LoginFailed, session: Session, network: str, now: float
+    ) -> Refused:
+        """Count the failure, and return the refusal after a pause."""
+        self._note(failed, session)
+        wait_s = self._failures.take(network, now) if network else 0.0
+        await asyncio.sleep(_FAILURE_S * (1 + random.random()))  # noqa: S311 - no secret
+        if wait_s:
+            advice = reconnect_advice(self._server.options, "handshake", wait_s)
+            return Refused(ErrorReply.BUDGET_EXCEEDED, "logins", advice=advice)
+        return Refused(ErrorReply.HANDSHAKE_DENIED)
+
+    def _not_renewed(self, failed: LoginFailed, session: Session, message: Json) -> Refused:
+        self._note(failed, session)
+        if failed.cause in (Cause.UNKNOWN_KEY, Cause.NO_KEYS):
+            # The provider may have new keys: they are there when the client tries again.
+            self._fetch_keys(token_of(message))
+            advice = reconnect_advice(self._server.options, "retry", _LOOK_S)
+            return Refused(ErrorReply.SERVER_BUSY, advice=advice)
+        return Refused(ErrorReply.LOGIN_DENIED)
+
+    def _note(self, failed: LoginFailed, session: Session) -> None:
+        self._server.count_login(None)
+        self._server.notice(LOGIN_FAILED, session.caller.address or "this machine", str(failed))
+
+    def _fetch_keys(self, token: str) -> None:
+        """Fetch newer keys; one attempt at a time."""
+        if self._fetching is None or self._fetching.done():
+            work = self._authenticator.renew_keys(key_id_of(token))
+            self._fetching = asyncio.get_running_loop().create_task(work)
+
+
+class _LoginOfSession(SessionExtension):
+    """Stateless: the login is the session's."""
+
+    def __init__(self, logins: Logins) -> None:
+        self._logins = logins
+
+    def incoming(self, session: Session, message: Json, now: float) -> bool:
+        if "authentication" in (message.get("ext") or {}):
+            self._logins.renew(session, message)
+        return True
+
+    def outgoing(self, session: Session, reply: Json, asked: Mapping[str, Any], now: float) -> None:
+        # Only now is it known which session the client has: perhaps one that it took over.
+        if reply["channel"] == _HANDSHAKE:
+            self._logins.watch(session)
+
+
+def _do_nothing(call: ServiceCall) -> None:
+    """Serve a message that a client sends only to renew its login, which is done before."""
+
+
+def _outline(login: Login) -> Json:
+    """Return what the client learns of its login."""
+    outline: Json = {"subject": login.subject, "method": login.method.value}
+    if login.expires_s < inf:
+        outline["expires"] = round(login.expires_s * 1000)
+    return outline

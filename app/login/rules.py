@@ -1,0 +1,109 @@
+"""Rules: who may do what on which channels."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from holdfast.bayeux.login import Login, LoginMethod
+from holdfast.bayeux.operation import Operation
+from holdfast.delivery.channels import covers, overlaps
+from holdfast.delivery.receivers import NOBODY
+
+# The most channels for which a session's answers are kept, of each operation.
+_MOST_ANSWERS = 100
+EVERYBODY = "*"
+GROUP = "@"
+PLACEHOLDER = "{subject}"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Allows some operations on some channels to some subjects, or denies them."""
+
+    # Its place in the file, from 1.
+    number: int
+    who: frozenset[str]
+    operations: frozenset[Operation]
+    channels: tuple[str, ...]
+    denies: bool = False
+
+    def concerns(self, login: Login) -> bool:
+        """Return whether the rule is about this login."""
+        who = self.who
+        if login.method is LoginMethod.ANONYMOUS:
+            return NOBODY in who
+        return (
+            EVERYBODY in who
+            or login.subject in who
+            or any(GROUP + group in who for group in login.groups)
+        )
+
+    def patterns(self, subject: str) -> list[str]:
+        """Return the channels, with the subject in its place."""
+        return [each.replace(PLACEHOLDER, subject) for each in self.channels]
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Whether it is allowed, and the rule that decided; none if no rule allows it."""
+
+    is_allowed: bool
+    rule: Rule | None = None
+
+
+class LoginRules:
+    """The rules that concern one login."""
+
+    def __init__(self, rules: Iterable[Rule], login: Login) -> None:
+        concerning = [
+            (rule, rule.patterns(login.subject)) for rule in rules if rule.concerns(login)
+        ]
+        self._of = {
+            operation: [each for each in concerning if operation in each[0].operations]
+            for operation in Operation
+        }
+
+    def decide(self, operation: Operation, channel: str) -> Decision:
+        """Decide: a rule that denies a part of the channel is enough, one must allow all of it."""
+        allowing: Rule | None = None
+        for rule, patterns in self._of[operation]:
+            if rule.denies:
+                if any(overlaps(pattern, channel) for pattern in patterns):
+                    return Decision(is_allowed=False, rule=rule)
+            elif allowing is None and any(covers(pattern, channel) for pattern in patterns):
+                allowing = rule
+        return Decision(is_allowed=allowing is not None, rule=allowing)
+
+
+class Rules:
+    """The rules in force, which may be replaced."""
+
+    def __init__(self, rules: Sequence[Rule]) -> None:
+        self.in_force = rules
+
+
+class RuleGrants:
+    """What one login may do, with the answers given since the rules changed last."""
+
+    __slots__ = ("_answers", "_known", "_login", "_login_rules", "_rules")
+
+    def __init__(self, rules: Rules, login: Login) -> None:
+        self._rules = rules
+        self._login = login
+        self._begin()
+
+    def _begin(self) -> None:
+        self._known = self._rules.in_force
+        self._login_rules = LoginRules(self._known, self._login)
+        self._answers: dict[Operation, dict[str, bool]] = {each: {} for each in Operation}
+
+    def allows(self, operation: Operation, channel: str) -> bool:
+        """Return whether the login may do it on the channel, or on all of a pattern."""
+        if self._known is not self._rules.in_force:
+            self._begin()
+        answers = self._answers[operation]
+        answer = answers.get(channel)
+        if answer is None:
+            if len(answers) >= _MOST_ANSWERS:
+                answers.clear()
+            answer = answers[channel] = self._login_rules.decide(operation, channel).is_allowed
+        return answer

@@ -1,0 +1,139 @@
+"""Verification of JSON Web Tokens (RFC 7519)."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jwt
+
+from holdfast.bayeux.login import Login, LoginMethod
+from holdfast.bayeux.terms import is_subject
+from holdfast.login.failures import Cause, LoginFailed
+from holdfast.login.verification_keys import VerificationKey, VerificationKeys
+
+# A token in a header is at most this long with any proxy.
+_LONGEST = 16 * 1024
+_FORM = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+")
+_MOST_GROUPS = 1000
+_LONGEST_ID = 256
+# The latest time that tokens may name: 9999-12-31.
+_LATEST_S = 253_402_300_799
+_CAUSES = (
+    (jwt.ExpiredSignatureError, Cause.EXPIRED),
+    (jwt.ImmatureSignatureError, Cause.TOO_EARLY),
+    (jwt.InvalidAudienceError, Cause.AUDIENCE),
+    (jwt.InvalidIssuerError, Cause.ISSUER),
+    (jwt.InvalidSignatureError, Cause.SIGNATURE),
+    (jwt.InvalidAlgorithmError, Cause.ALGORITHM),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TokenRules:
+    """What a token must say, and where it says who its subject is."""
+
+    # Empty: tokens for any audience are accepted, and any issuer's.
+    audiences: tuple[str, ...] = ()
+    issuer: str = ""
+    leeway_s: float = 30.0
+    # Paths of claims: names, separated by dots.
+    subject_claim: str = "sub"
+    groups_claim: str = "groups"
+
+
+def looks_like_token(text: object) -> bool:
+    """Return whether the text has the form of a token; other extensions have other tokens."""
+    return isinstance(text, str) and len(text) <= _LONGEST and _FORM.fullmatch(text) is not None
+
+
+def key_id_of(token: str) -> object:
+    """Return the id of the key that the token names, unverified. Raises `LoginFailed`."""
+    return _header(token).get("kid")
+
+
+def verify(token: str, keys: VerificationKeys, rules: TokenRules) -> Login:
+    """Return the login that the token proves. Raises `LoginFailed`."""
+    header = _header(token)
+    if not keys.keys:
+        raise LoginFailed(Cause.NO_KEYS)
+    key_id, algorithm = header.get("kid"), header.get("alg")
+    if not keys.knows(key_id):
+        raise LoginFailed(Cause.UNKNOWN_KEY)
+    candidates = keys.matching(key_id, algorithm)
+    if not candidates:
+        raise LoginFailed(Cause.ALGORITHM)
+    failure = LoginFailed(Cause.SIGNATURE)
+    for key in candidates:
+        try:
+            return _login(_claims(token, key, rules), rules)
+        except LoginFailed as failed:
+            if failed.cause is not Cause.SIGNATURE:
+                raise
+            failure = failed
+    raise failure
+
+
+def _header(token: str) -> Mapping[str, Any]:
+    if not looks_like_token(token):
+        raise LoginFailed(Cause.MALFORMED)
+    try:
+        return jwt.get_unverified_header(token)
+    except jwt.PyJWTError:
+        raise LoginFailed(Cause.MALFORMED) from None
+
+
+def _claims(token: str, key: VerificationKey, rules: TokenRules) -> Mapping[str, Any]:
+    try:
+        return jwt.decode(
+            token,
+            key.key,
+            algorithms=list(key.algorithms),
+            audience=rules.audiences or None,
+            issuer=rules.issuer or None,
+            leeway=rules.leeway_s,
+            # A token without end could not be withdrawn by waiting.
+            options={"require": ["exp"], "verify_aud": bool(rules.audiences)},
+        )
+    except jwt.PyJWTError as error:
+        cause = next((each for kind, each in _CAUSES if isinstance(error, kind)), Cause.MALFORMED)
+        raise LoginFailed(cause) from None
+    except (ValueError, TypeError, OverflowError):
+        raise LoginFailed(Cause.MALFORMED) from None
+
+
+def _login(claims: Mapping[str, Any], rules: TokenRules) -> Login:
+    subject = _claim(claims, rules.subject_claim)
+    if not is_subject(subject):
+        raise LoginFailed(Cause.SUBJECT)
+    token_id, issued = claims.get("jti", ""), claims.get("iat", 0)
+    if not isinstance(token_id, str) or len(token_id) > _LONGEST_ID:
+        raise LoginFailed(Cause.MALFORMED)
+    return Login(
+        subject=str(subject),
+        method=LoginMethod.TOKEN,
+        groups=_groups(_claim(claims, rules.groups_claim)),
+        expires_s=min(int(claims["exp"]), _LATEST_S) + rules.leeway_s,
+        issued_s=float(min(int(issued), _LATEST_S)),
+        token_id=token_id,
+    )
+
+
+def _claim(claims: Mapping[str, Any], path: str) -> object:
+    """Return the claim at the path, whose own name may contain dots."""
+    if path in claims:
+        return claims[path]
+    value: object = claims
+    for name in path.split("."):
+        if not isinstance(value, Mapping):
+            return None
+        value = value.get(name)
+    return value
+
+
+def _groups(given: object) -> frozenset[str]:
+    """Return the groups: a list of names, or a string of names separated by spaces (OAuth)."""
+    names = given.split() if isinstance(given, str) else given
+    if not isinstance(names, list):
+        return frozenset()
+    return frozenset(each for each in names[:_MOST_GROUPS] if isinstance(each, str) and each)

@@ -1,0 +1,347 @@
+"""The store link: calls are answered in order, and repeated in order until they are."""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, cast
+
+from hiredis import ReplyError
+
+from holdfast.store.address import Address
+from holdfast.store.connection import StoreUnavailable
+from holdfast.store.refusals import LinkClosed, StoreBusy, StoreRefused, refusal
+from holdfast.store.resp import RespConnection, Unusable, Word, pack
+from holdfast.store.script import Script
+
+log = logging.getLogger(__name__)
+
+# Called with the reply, or with an exception as a value.
+Answer = Callable[[object], None]
+
+_SHORTEST_PAUSE_S = 0.05
+_LONGEST_PAUSE_S = 1.0
+# A check this late means that this process was frozen: first read answers that have arrived.
+_LATE_S = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class LinkLimits:
+    """Limits at which the link counts as full, or a silent store as lost."""
+
+    calls: int = 100_000
+    bytes: int = 64 * 1024**2
+    timeout_s: float = 5.0
+
+
+class _Call(NamedTuple):
+    packed: bytes
+    done: Answer
+    # False: a full or failing store is asked again until it accepts.
+    may_be_refused: bool
+
+
+class StoreLink:
+    """A connection to the store that is restored whenever it is lost.
+
+    On a new connection the oldest unanswered call is sent alone: the reply shows whether the store
+    is usable, and nothing overtakes a call that it refuses.
+    """
+
+    def __init__(
+        self,
+        address: Address,
+        *,
+        on_state: Callable[[bool, str], None],
+        random: Callable[[], float],
+        scripts: Sequence[Script] = (),
+        limits: LinkLimits | None = None,
+        name: str = "holdfast",
+    ) -> None:
+        self._address = address
+        self._on_state = on_state
+        self._random = random
+        self._scripts = tuple(scripts)
+        self._limits = limits or LinkLimits()
+        self._loop = asyncio.get_running_loop()
+        self._name = name
+        # Calls sent and unanswered, then calls to be sent, oldest first.
+        self._sent: deque[_Call] = deque()
+        self._queued: list[_Call] = []
+        self._bytes = 0
+        # Whether it exceeds its limits; cached, because it is read far more often than it changes.
+        self.is_full = False
+        self._wire: RespConnection | None = None
+        # Whether the store is usable, and whether its failure was reported.
+        self._is_up = False
+        self._is_missed = False
+        self._is_flush_due = False
+        self._pause_s = _SHORTEST_PAUSE_S
+        self._watch: asyncio.TimerHandle | None = None
+        self._look_at = 0.0
+        self._keeping: asyncio.Task[None] | None = None
+        self._is_closed = False
+        # Why the store must not be used although it may be available; empty if it may.
+        self._suspended = ""
+
+    @property
+    def is_up(self) -> bool:
+        """Whether the store is available and takes calls."""
+        return self._is_up and self._wire is not None and not self._wire.lost.done()
+
+    @property
+    def unanswered(self) -> int:
+        """The number of unanswered calls."""
+        return len(self._sent) + len(self._queued)
+
+    @property
+    def has_room(self) -> bool:
+        """Whether the store is available and the link is not full."""
+        wire = self._wire
+        return self._is_up and wire is not None and not wire.lost.done() and not self.is_full
+
+    @property
+    def silence_s(self) -> float:
+        """How long the store has been silent with a call unanswered."""
+        wire = self._wire
+        return self._loop.time() - wire.heard_at if wire is not None and self._sent else 0.0
+
+    def _exceeds(self) -> bool:
+        """Return whether the link exceeds its limits."""
+        waiting = len(self._sent) + len(self._queued)
+        return self._bytes > self._limits.bytes or waiting > self._limits.calls
+
+    async def open(self) -> None:
+        """Connect for the first time; waits for a store that is loading its data."""
+        wire = await self._first()
+        self._begin(wire)
+        self._keeping = self._loop.create_task(self._keep_up(wire))
+
+    async def _first(self) -> RespConnection:
+        is_logged = False
+        while True:
+            try:
+                return await self._connect()
+            except Unusable as error:
+                if not error.is_passing:
+                    raise StoreUnavailable(f"redis at {self._address}: {error}") from error
+                if not is_logged:
+                    log.info("the store at %s is not ready: %s", self._address, error)
+                    is_logged = True
+            await asyncio.sleep(_LONGEST_PAUSE_S)
+
+    async def close(self) -> None:
+        """Close without waiting; unanswered calls fail."""
+        self._is_closed = True
+        if self._keeping is not None:
+            self._keeping.cancel()
+            await asyncio.wait([self._keeping])
+        self._leave("closed")
+        waiting = [*self._sent, *self._queued]
+        self._sent.clear()
+        self._queued.clear()
+        self._bytes = 0
+        self.is_full = False
+        for call in waiting:
+            self._tell(call.done, LinkClosed())
+
+    def suspend(self, why: str) -> None:
+        """Do not use the store until `resume`: it may lose what it confirms."""
+        self._suspended = why
+        self._leave(why)
+
+    def resume(self) -> None:
+        """Use the store again."""
+        self._suspended = ""
+
+    # Calls
+
+    def call(self, parts: Sequence[Word], done: Answer, *, may_be_refused: bool = True) -> None:
+        """Queue a command, to be sent at the end of the turn; it is answered in a later one."""
+        self._queue(parts, done, may_be_refused)
+        if not self._is_flush_due:
+            self._is_flush_due = True
+            self._loop.call_soon(self._flush_at_end_of_turn)
+
+    def script(
+        self,
+        script: Script,
+        keys: Sequence[Word],
+        args: Sequence[Word],
+        done: Answer,
+        *,
+        may_be_refused: bool = False,
+    ) -> None:
+        """Queue a script call, to be sent with the next `flush`.
+
+        Unless it may be refused, it is repeated until it succeeds.
+        """
+        self._queue(("EVALSHA", script.sha, len(keys), *keys, *args), done, may_be_refused)
+
+    def _queue(self, parts: Sequence[Word], done: Answer, may_be_refused: bool) -> None:
+        if self._is_closed:
+            self._loop.call_soon(self._tell, done, LinkClosed())
+            return
+        packed = pack(parts)
+        self._queued.append(_Call(packed, done, may_be_refused))
+        self._bytes += len(packed)
+        self.is_full = self._exceeds()
+
+    async def ask(self, *parts: Word) -> object:
+        """Run a command and return the answer."""
+        answer: asyncio.Future[object] = self._loop.create_future()
+
+        def done(reply: object) -> None:
+            if not answer.done():
+                answer.set_result(reply)
+
+        self.call(parts, done)
+        reply = await answer
+        if isinstance(reply, Exception):
+            raise reply
+        return reply
+
+    def flush(self) -> None:
+        """Send what is queued in one write, if connected."""
+        if self._is_up and self._queued:
+            queued, self._queued = self._queued, []
+            self._send(queued)
+
+    def _send(self, calls: Sequence[_Call]) -> None:
+        wire = cast("RespConnection", self._wire)
+        if not self._sent:
+            # The store's silence is measured from here.
+            wire.heard_at = self._loop.time()
+        self._sent.extend(calls)
+        wire.write(b"".join([call.packed for call in calls]))
+
+    def _flush_at_end_of_turn(self) -> None:
+        self._is_flush_due = False
+        self.flush()
+
+    # Answers
+
+    def _answer(self, reply: object) -> None:
+        if not self._sent:
+            self._leave("sent an answer without a call")
+            return
+        packed, done, may_be_refused = self._sent[0]
+        if isinstance(reply, ReplyError):
+            reply = refusal(reply)
+            if isinstance(reply, StoreBusy if may_be_refused else (StoreBusy, StoreRefused)):
+                self._leave(str(reply))
+                return
+        self._sent.popleft()
+        self._bytes -= len(packed)
+        if self.is_full:
+            self.is_full = self._exceeds()
+        self._pause_s = _SHORTEST_PAUSE_S
+        if not self._is_up:
+            self._rise()
+        self._tell(done, reply)
+
+    def _tell(self, done: Answer, reply: object) -> None:
+        try:
+            done(reply)
+        except Exception:
+            log.exception("an answer of the store could not be processed")
+
+    # Connections
+
+    async def _keep_up(self, wire: RespConnection) -> None:
+        while True:
+            why = await wire.lost
+            self._leave(why)
+            if not self._is_missed:
+                self._is_missed = True
+                self._say(is_up=False, why=why)
+            wire = await self._reconnect()
+            self._begin(wire)
+
+    async def _reconnect(self) -> RespConnection:
+        while True:
+            await asyncio.sleep(self._pause_s * (0.5 + self._random() / 2))
+            self._pause_s = min(2 * self._pause_s, _LONGEST_PAUSE_S)
+            if self._suspended:
+                continue
+            try:
+                wire = await self._connect()
+                if not self._suspended:
+                    return wire
+                wire.abort(self._suspended)
+            except Unusable as error:
+                log.debug("the store at %s cannot be used: %s", self._address, error)
+
+    async def _connect(self) -> RespConnection:
+        sources = [script.source for script in self._scripts]
+        try:
+            async with asyncio.timeout(self._limits.timeout_s):
+                return await RespConnection.connect(self._address, self._name, sources)
+        except TimeoutError as error:
+            raise Unusable("does not answer") from error
+
+    def _begin(self, wire: RespConnection) -> None:
+        self._wire = wire
+        wire.listen(self._answer)
+        self._look_in(self._limits.timeout_s)
+        # These may have been carried out, so a refusal now would prove nothing.
+        repeated = [call._replace(may_be_refused=False) for call in self._sent]
+        self._queued = [*repeated, *self._queued]
+        self._sent.clear()
+        if self._queued:
+            self._send([self._queued.pop(0)])
+        else:
+            self._rise()
+
+    def _rise(self) -> None:
+        """The store is usable: send everything that waits, in order."""
+        self._is_up = True
+        if self._is_missed:
+            self._is_missed = False
+            self._say(is_up=True, why="")
+        self.flush()
+
+    def _leave(self, why: str) -> None:
+        """Close this connection; the next one repeats what is unanswered."""
+        wire, self._wire = self._wire, None
+        self._is_up = False
+        if wire is not None:
+            wire.abort(why)
+        if self._watch is not None:
+            self._watch.cancel()
+
+    def _look_in(self, wait_s: float) -> None:
+        self._look_at = self._loop.time() + wait_s
+        self._watch = self._loop.call_later(wait_s, self.look)
+
+    def look(self) -> None:
+        """Close a connection that does not answer; ping an idle one."""
+        wire = self._wire
+        if wire is None:
+            return
+        now = self._loop.time()
+        wait_s = wire.heard_at + self._limits.timeout_s - now
+        if now > self._look_at + _LATE_S:
+            wait_s = _LATE_S
+        elif wait_s <= 0:
+            if self._sent:
+                self._leave("does not answer")
+                return
+            self.call(["PING"], ignore_answer)
+            wait_s = self._limits.timeout_s
+        self._look_in(wait_s)
+
+    def _say(self, *, is_up: bool, why: str) -> None:
+        if is_up:
+            log.info("the store at %s is available again", self._address)
+        else:
+            log.warning("the store at %s is unavailable: %s", self._address, why)
+        try:
+            self._on_state(is_up, why)
+        except Exception:
+            log.exception("a listener for the store's state failed")
+
+
+def ignore_answer(_: object) -> None:
+    """Nobody waits for this answer."""

@@ -1,0 +1,45 @@
+#!lua flags=allow-oom
+-- Turns entries into dead letters: removes the entry, adds the record and its indexes, in one step.
+-- KEYS   1 meta   2 bodies   3 dead   4 prints, then receivers of messages, marks and indexes
+-- ARGV   1 epoch   2 id of the newest letter, then for each letter: id, record, fingerprint,
+--        positions of the six indexes in KEYS, the one of the fingerprint last; id of the message,
+--        name of the session, positions of the message's receivers (0: it had no entry) and of the
+--        session's marks
+-- Reply  how many letters are new
+-- Cost   O(letters x log(letters in the store))
+-- Repeat removes an entry that a repeated keep brought back. But one that a replay of the letter
+--        brought back stays, because the letter is no longer new then.
+local dead, prints, indexes = KEYS[3], KEYS[4], 6
+local newest = redis.call('HGET', KEYS[1], 'newest')
+if not newest or newest < ARGV[2] then
+    redis.call('HSET', KEYS[1], 'newest', ARGV[2])
+end
+
+-- Removes the entry that ARGV describes from here on.
+local function leave(at)
+    local id, receivers = ARGV[at], KEYS[tonumber(ARGV[at + 2])]
+    if redis.call('SREM', receivers, ARGV[at + 1]) == 1 then
+        release(id, receivers)
+    end
+    redis.call('HDEL', KEYS[tonumber(ARGV[at + 3])], id)
+end
+
+local new = 0
+for at = 3, last, 7 + indexes do
+    local letter, entry = ARGV[at], at + 3 + indexes
+    local is_first = redis.call('HSETNX', dead, letter, ARGV[at + 1]) == 1
+    if ARGV[entry + 2] ~= '0'
+        and (is_first or string.sub(redis.call('HGET', dead, letter), 1, 4) == 'new ') then
+        leave(entry)
+    end
+    if is_first then
+        new = new + 1
+        for i = at + 3, at + 2 + indexes do
+            redis.call('ZADD', KEYS[tonumber(ARGV[i])], 0, letter)
+        end
+        local alike = redis.call('ZCARD', KEYS[tonumber(ARGV[at + 2 + indexes])])
+        redis.call('ZADD', prints, alike, ARGV[at + 2])
+    end
+end
+journal()
+return new

@@ -1,0 +1,60 @@
+"""Publish keys: which messages are repeats, and which keys to forget."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, cast
+
+from holdfast.delivery.messages import Message
+from holdfast.delivery.persist_outcome import PersistOutcome
+
+if TYPE_CHECKING:
+    from holdfast.delivery.publish_keys import PublishKey
+
+# A publish key, and the message that has it.
+Claim = tuple[str, int]
+
+
+class PublishKeys:
+    """What this process knows about publish keys.
+
+    Args:
+        disown: Makes the store forget keys; calls back when everything before is answered.
+    """
+
+    def __init__(self, disown: Callable[[Sequence[Claim], Callable[[], None]], None]) -> None:
+        self._disown = disown
+        # Refused messages that the store may have, until it has forgotten their keys.
+        self._refused: set[int] = set()
+        self.dropped = 0
+
+    def hear(self, messages: Iterable[Message], reply: Sequence[object]) -> None:
+        """Record the store's answer in the messages' keys."""
+        dropped, *firsts = reply
+        self.dropped += cast("int", dropped)
+        for message, first in zip(messages, firsts, strict=True):
+            key = cast("PublishKey", message.key)
+            key.first = int(cast("bytes", first) or 0)
+            if key.first:
+                # A repeat of a refused message is refused too.
+                was_refused = key.first in self._refused
+                key.meaning = PersistOutcome.REFUSED if was_refused else PersistOutcome.REPEATED
+
+    def refuse(self, messages: Iterable[Message]) -> None:
+        """They may have been stored before the answer was lost: the next attempt counts as new."""
+        claims = [(each.key.digest, each.id) for each in messages if each.key is not None]
+        if claims:
+            ids = {id for _, id in claims}
+            self._refused |= ids
+            self._disown(claims, lambda: self._refused.difference_update(ids))
+
+
+def meaning(message: Message, kept: PersistOutcome) -> PersistOutcome:
+    """Return the outcome for a message, given that of its call."""
+    if kept is PersistOutcome.KEPT and message.key is not None:
+        return message.key.meaning
+    return kept
+
+
+def witness(message: Message) -> int | str:
+    """What the store has if the message, or the one that it repeats, is stored."""
+    key = message.key
+    return message.id if key is None else f"{key.digest}:{key.first or message.id}"

@@ -1,0 +1,560 @@
+"""Implements `StorePort`: sends the changes of each turn together, once and in order."""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from enum import Enum
+from functools import partial
+from itertools import chain
+from time import perf_counter
+
+from holdfast.delivery.deaths import UnwrittenLetter
+from holdfast.delivery.delivery_journal import NO_JOURNAL, DeliveryJournal
+from holdfast.delivery.guard import ChannelHold
+from holdfast.delivery.letter_quota import LetterQuota
+from holdfast.delivery.marks import BatchMark, Marked
+from holdfast.delivery.messages import Message
+from holdfast.delivery.outcomes import NEVER_KEPT, Outcome
+from holdfast.delivery.persist_outcome import PersistOutcome
+from holdfast.delivery.session_record import Recorded
+from holdfast.store import scripts
+from holdfast.store.connection import StoreUnavailable
+from holdfast.store.eviction import refuse_eviction
+from holdfast.store.journaling import Journaling
+from holdfast.store.keys import RedisKeys
+from holdfast.store.link import StoreLink, ignore_answer
+from holdfast.store.loading import LoadedSession, Loading, Orphaned
+from holdfast.store.publish_keys import Claim, PublishKeys
+from holdfast.store.refusals import ScriptFailed, StoreRefused
+from holdfast.store.scripts import ScriptCall, Take
+from holdfast.store.turn_writes import PendingCall, PendingPublish, TurnBuffer
+from holdfast.store.waiting import Confirm, Waiting, hear, report
+from holdfast.store.write_refusals import WriteRefusals
+
+log = logging.getLogger(__name__)
+
+_TIMEOUT_S, _PAUSE_S = 5.0, 1.0
+# The longest time for making calls in one turn of the event loop.
+_TURN_S = 0.005
+# How long acks wait for others before they are sent.
+_LAZY_S = 0.05
+# A store that has not answered a call for this long may be about to fail.
+_PROMPT_S = 0.05
+# The most publish keys that are remembered.
+_MOST_KEYS = 1_000_000
+# The most writes that may wait while a store that lost its state is opened again.
+_MAX_WAITING = 100_000
+
+
+class StoreState(Enum):
+    """The relation of this process to the store."""
+
+    NEW = "new"
+    OPEN = "open"
+    # The store was emptied.
+    LOST = "lost"
+    # Another process has opened it since.
+    FENCED = "fenced"
+
+
+_OPEN = StoreState.OPEN
+
+
+class Store:
+    """Stores everything that must survive this process, over one link; a `StorePort`.
+
+    Args:
+        line: An open link with `scripts.SCRIPTS`, for this store alone.
+        node: The name of this node, for people who look into the store.
+        seed: Returns random text, for an empty store.
+        on_flushed: Called when the store was emptied in use: save and keep everything again.
+        on_fenced: Called when another process has opened the store: stop, nothing is stored now.
+        confirm: Reports whether replicas have the stored messages; None if they need not.
+        most_keys: The most publish keys; beyond them the oldest are removed.
+        journal: Returns the notes of calls.
+        letter_quota: The quota of the dead letters in this store.
+    """
+
+    def __init__(
+        self,
+        line: StoreLink,
+        keys: RedisKeys,
+        *,
+        node: str,
+        seed: Callable[[], str],
+        on_flushed: Callable[[], None],
+        on_fenced: Callable[[], None],
+        confirm: Confirm | None = None,
+        most_keys: int = _MOST_KEYS,
+        journal: DeliveryJournal = NO_JOURNAL,
+        letter_quota: LetterQuota | None = None,
+    ) -> None:
+        self.letter_quota = letter_quota or LetterQuota()
+        self.line = line
+        self.keys = keys
+        self._node = node
+        self._seed = seed
+        self._on_flushed = on_flushed
+        self._on_fenced = on_fenced
+        self._most_keys = most_keys
+        self._journal = journal
+        self._journaling = Journaling(keys, node)
+        self._loop = asyncio.get_running_loop()
+        self._state = StoreState.NEW
+        self.epoch = ""
+        self._turns = TurnBuffer()
+        self._is_due = False
+        self._end_turn_soon: Callable[[], None] = self._end_turn_soon_alone
+        # Calls `_leave` for acks, which wait for others.
+        self._lazy: asyncio.TimerHandle | None = None
+        self._afters: list[Callable[[], None]] = []
+        # The rest of a very large turn, which later turns send, and the callbacks that wait for it.
+        self._rest: Iterator[PendingCall] | None = None
+        self._rest_afters: list[Callable[[], None]] = []
+        # Set once the rest is sent.
+        self._rest_gone: asyncio.Event | None = None
+        self._waiting = Waiting(self._loop, confirm)
+        self._keyed = PublishKeys(self._disown)
+        self._refusing = WriteRefusals(self._loop.time)
+        self._is_probing = False
+        # The answer's callback and the note's number of each call, in the order of the answers.
+        self._sent: deque[tuple[Callable[[object], None], int]] = deque()
+        self._answers = 0
+        # Callbacks, each with the number of answers that it waits for.
+        self._followers: deque[tuple[int, Callable[[], None]]] = deque()
+
+    async def open(self) -> int:
+        """Become the only writer; return the id of the newest message ever stored, or 0."""
+        await refuse_eviction(self.line)
+        call = scripts.open_store(self.keys, seed=self._seed(), node=self._node)
+        answer: asyncio.Future[object] = self._loop.create_future()
+        self.line.script(call.script, call.keys, call.args, partial(hear, answer))
+        self.line.flush()
+        reply = await answer
+        if isinstance(reply, ScriptFailed) and reply.code == "VERSION":
+            raise StoreUnavailable(
+                f"the store was written by another version of holdfast ({reply}): "
+                "start that one, or use an empty store"
+            )
+        if not isinstance(reply, list):
+            raise StoreUnavailable(f"the store cannot be opened: {reply}")
+        self._opened(reply)
+        self._leave()
+        return int(reply[1] or 0)
+
+    def load(self, orphaned: Orphaned) -> AsyncIterator[LoadedSession]:
+        """Yield all sessions with their entries, unordered. Call once, before anything else.
+
+        Args:
+            orphaned: Settles what is stored for sessions that have ended.
+        """
+        return Loading(self.line, self.keys).sessions(self._turns.marked, orphaned)
+
+    def marked(self, key: str, ids: Collection[int]) -> None:
+        """Note that a script put these entries back into a session's queue, with marks."""
+        self._turns.marked(key, ids)
+
+    async def held_channels(self) -> dict[str, ChannelHold]:
+        """Return the stored channel holds."""
+        return await Loading(self.line, self.keys).held_channels()
+
+    async def answered(self) -> None:
+        """Wait until everything so far has been answered."""
+        is_answered = asyncio.Event()
+        self.after(is_answered.set)
+        await is_answered.wait()
+
+    async def close(self, timeout_s: float) -> None:
+        """Close after giving open calls some time to be answered."""
+        if self._state is StoreState.OPEN:
+            try:
+                await asyncio.wait_for(self.answered(), timeout_s)
+            except TimeoutError:
+                if self._sent:
+                    log.warning("%d calls to the store were not answered", len(self._sent))
+        self._waiting.close()
+
+    # The port
+
+    @property
+    def is_available(self) -> bool:
+        return self._state is _OPEN and self.line.has_room
+
+    @property
+    def takes_messages(self) -> bool:
+        return self.is_available and not self._refusing.reason
+
+    @property
+    def complaint(self) -> str | None:
+        """Return why no message can be stored now; None if messages can."""
+        if not self.is_available:
+            return "the store cannot be reached"
+        reason = self._refusing.reason
+        return f"the store accepts no messages: {reason}" if reason else None
+
+    @property
+    def is_prompt(self) -> bool:
+        return self._rest is None and self.line.silence_s < _PROMPT_S
+
+    @property
+    def is_full(self) -> bool:
+        return self.line.is_full if self._state is _OPEN else len(self._turns) > _MAX_WAITING
+
+    @property
+    def keys_dropped(self) -> int:
+        return self._keyed.dropped
+
+    def keep(
+        self, message: Message, keys: Sequence[str], done: Callable[[PersistOutcome], None]
+    ) -> None:
+        if self.is_available:
+            self._turns.keep(message, keys, done)
+            self._flush_soon()
+        else:
+            self._loop.call_soon(done, PersistOutcome.REFUSED)
+
+    def mark(self, key: str, marked: Collection[Marked]) -> None:
+        self._turns.mark(key, marked)
+        self._flush_soon()
+
+    def hand_over(self, key: str, batch: BatchMark) -> None:
+        self._turns.hand_over(key, batch)
+        self._flush_soon()
+
+    def settle(self, key: str, ids: Sequence[int], outcome: Outcome) -> None:
+        self._turns.settle(key, ids, outcome)
+        # Not urgent: the acks of several turns are combined into one call.
+        if self._lazy is None:
+            self._lazy = self._loop.call_later(_LAZY_S, self._leave_with_company)
+
+    def dead_letter(
+        self,
+        dead: Sequence[UnwrittenLetter],
+        key: str | None,
+        done: Callable[[], None] | None = None,
+    ) -> None:
+        self._turns.dead_letter(dead, key)
+        if done is not None:
+            self._afters.append(done)
+        self._flush_soon()
+
+    def save(self, session: Recorded) -> None:
+        self._turns.save(session)
+        self._flush_soon()
+
+    def forget(self, key: str, ids: Sequence[int]) -> None:
+        self._turns.forget(key, ids)
+        self._flush_soon()
+
+    def save_channel_hold(self, channel: str, held: ChannelHold) -> None:
+        self.post(lambda epoch: scripts.save_channel_holds(self.keys, epoch, {channel: held}))
+
+    def release(self, channel: str) -> None:
+        self.post(lambda epoch: scripts.save_channel_holds(self.keys, epoch, {channel: None}))
+
+    def after(self, done: Callable[[], None]) -> None:
+        self._afters.append(done)
+        self._flush_soon()
+
+    def flush(self) -> None:
+        if self._is_due and self._rest is None:
+            self._is_due = False
+            self._send_turns(everything=bool(self._afters))
+
+    def flush_by(self, end_turn_soon: Callable[[], None]) -> None:
+        """Set the callback that makes the end of the turn call `flush`."""
+        self._end_turn_soon = end_turn_soon
+
+    def _flush_soon(self) -> None:
+        if not self._is_due:
+            self._is_due = True
+            self._end_turn_soon()
+
+    def _end_turn_soon_alone(self) -> None:
+        self._loop.call_soon(self.flush)
+
+    def _leave_with_company(self) -> None:
+        """Send the acks, which have waited long enough; the rest of a large turn goes first."""
+        if self._rest is None:
+            self._send_turns(everything=True)
+        else:
+            self._lazy = self._loop.call_later(_LAZY_S, self._leave_with_company)
+
+    def _leave(self) -> None:
+        """Send everything collected, including acks that wait for others."""
+        self._send_rest()
+        self._send_turns(everything=True)
+        self._send_rest()
+
+    def _send_turns(self, *, everything: bool) -> None:
+        if everything and self._lazy is not None:
+            self._lazy.cancel()
+            self._lazy = None
+        if self._state is StoreState.FENCED:
+            self._turns, self._afters = TurnBuffer(), []
+        if self._state is not StoreState.OPEN:
+            return
+        if not self.line.is_up:
+            self._refuse_messages()
+        *turns, last = self._turns.take() if everything else self._turns.take_urgent()
+        for turn in turns:
+            for outgoing in turn.calls(self.keys, self.epoch, self._most_keys, self._journal):
+                self._send(outgoing)
+        self._rest = last.calls(self.keys, self.epoch, self._most_keys, self._journal)
+        self._rest_afters, self._afters = self._afters, []
+        self._send_some()
+
+    def _send_some(self) -> None:
+        """Send as much as this turn of the event loop has time for."""
+        rest = self._rest
+        if rest is None:
+            return
+        ends_at, has_sent = perf_counter() + _TURN_S, False
+        for outgoing in rest:
+            if has_sent and outgoing.is_patient and perf_counter() > ends_at:
+                self._rest = chain((outgoing,), rest)
+                # Two turns later, so that requests read meanwhile are answered between two calls.
+                self._loop.call_soon(self._loop.call_soon, self._send_some)
+                self.line.flush()
+                return
+            self._send(outgoing)
+            has_sent = True
+        self._end_rest()
+
+    def _send_rest(self) -> None:
+        """Send the rest first: later changes must not overtake it."""
+        if self._rest is not None:
+            for outgoing in self._rest:
+                self._send(outgoing)
+            self._end_rest()
+
+    def _end_rest(self) -> None:
+        self._rest = None
+        if self._rest_gone is not None:
+            self._rest_gone.set()
+            self._rest_gone = None
+        afters, self._rest_afters = self._rest_afters, []
+        for done in afters:
+            if self._sent:
+                self._followers.append((self._answers + len(self._sent), done))
+            else:
+                self._loop.call_soon(done)
+        self.line.flush()
+        self._open_if_lost()
+        # Sends what was collected meanwhile.
+        self.flush()
+
+    async def run(
+        self, call: Callable[[str], ScriptCall], *, timeout_s: float | None = _TIMEOUT_S
+    ) -> object:
+        """Make a call for the present epoch, after all earlier ones; return its answer."""
+        if self._rest is not None:
+            # Sending all of the rest now would keep others waiting.
+            self._rest_gone = self._rest_gone or asyncio.Event()
+            await self._rest_gone.wait()
+        self._leave()
+        if not self.is_available:
+            raise StoreUnavailable("the store is unavailable")
+        answer: asyncio.Future[object] = self._loop.create_future()
+        self._call(call(self.epoch), partial(hear, answer), may_be_refused=True)
+        self.line.flush()
+        try:
+            reply = await asyncio.wait_for(answer, timeout_s)
+        except TimeoutError as error:
+            raise StoreUnavailable(
+                "the store does not answer; the change may still take effect"
+            ) from error
+        if isinstance(reply, Exception):
+            raise StoreUnavailable(f"the store refused the change: {reply}") from reply
+        return reply
+
+    def post(self, call: Callable[[str], ScriptCall]) -> None:
+        """Make a call after all earlier ones, without waiting for its answer."""
+        self._leave()
+        if self._state is StoreState.OPEN:
+            self._call(call(self.epoch), ignore_answer)
+            self.line.flush()
+
+    def note_for(self, journal: DeliveryJournal) -> None:
+        """Attach this journal's notes to calls from now on."""
+        self._journal = journal
+
+    async def left_notes(self) -> dict[int, bytes]:
+        """Return the notes that the former process left, by number."""
+        return await self._journaling.left_notes(self.line)
+
+    async def remove_reported(self, left: Mapping[str, Collection[int]]) -> None:
+        """Remove what these ended sessions left; the journal reports it afterwards."""
+        for key in await Loading(self.line, self.keys).gone(left):
+            self._turns.leave(key, left[key])
+        self._leave()
+
+    def replay_take(
+        self, epoch: str, job: str, takes: Sequence[Take]
+    ) -> tuple[ScriptCall, int | None]:
+        """Return the call that makes letters messages, and the number of its note, if any."""
+        call = scripts.replay_take(self.keys, epoch, job, takes)
+        note = self._journal.note_replayed([(take.letter, take.key) for take in takes])
+        return self._journaling.annotate(call, note) if note else (call, None)
+
+    def skip_notes(self, notes: Iterable[int]) -> None:
+        """Skip these notes in the journal; their events were reported live."""
+        for number in notes:
+            self._journal.skip_note(number)
+
+    def write_frame(
+        self, frame: bytes, notes: Sequence[int] = (), refused: Callable[[], None] | None = None
+    ) -> None:
+        """Write a frame of the journal, which replaces these notes; call `refused` if it was."""
+        if self._rest is None:
+            # A frame must not report calls that are not made yet.
+            self._leave()
+        if self._state is StoreState.OPEN:
+            call = self._journaling.frame(self.epoch, frame, notes)
+            self._call(call, partial(_note_refusal, refused), may_be_refused=True)
+            self.line.flush()
+
+    # Calls and answers
+
+    def _send(self, outgoing: PendingCall) -> None:
+        call, kept, dead, note, _ = outgoing
+        done: Callable[[object], None] = ignore_answer
+        if kept:
+            done = partial(self._kept, kept, self._waiting.begin(kept))
+        elif dead:
+            done = partial(self._buried, dead)
+        number = 0
+        if note:
+            call, number = self._carry(call, note)
+        self._call(call, done, note=number, may_be_refused=bool(kept))
+
+    def _carry(self, call: ScriptCall, note: bytes) -> tuple[ScriptCall, int]:
+        """Return the call with its note, and the note's number if the journal needs it."""
+        carrying, number = self._journaling.annotate(call, note)
+        if call.script is not scripts.FORGET:
+            return carrying, number
+        # All frames that report these events follow this call.
+        self.skip_notes((number,))
+        return carrying, 0
+
+    def _call(
+        self,
+        call: ScriptCall,
+        done: Callable[[object], None],
+        *,
+        note: int = 0,
+        may_be_refused: bool = False,
+    ) -> None:
+        self._sent.append((done, note))
+        script, keys, args = call
+        self.line.script(script, keys, args, self._answered, may_be_refused=may_be_refused)
+
+    def _answered(self, reply: object) -> None:
+        done, note = self._sent.popleft()
+        self._answers += 1
+        if isinstance(reply, ScriptFailed) and reply.code == "EPOCH":
+            self._lose(str(reply))
+        elif isinstance(reply, ScriptFailed):
+            log.error("the store did not do what it was told: %s", reply)
+        if note:
+            # A repeated message leaves no note either.
+            is_repeated = isinstance(reply, list) and bool(reply[1])
+            is_there = not (is_repeated or isinstance(reply, Exception))
+            self._journal.answered(note, is_there=is_there)
+        done(reply)
+        while self._followers and self._followers[0][0] <= self._answers:
+            self._loop.call_soon(self._followers.popleft()[1])
+        self._open_if_lost()
+
+    def _open_if_lost(self) -> None:
+        """Reopen a lost store once all earlier calls are answered; later ones would seem fenced."""
+        if self._state is StoreState.LOST and self._rest is None and not self._sent:
+            self._open_again()
+
+    def _kept(
+        self, messages: Sequence[PendingPublish], then: Callable[[object], None], reply: object
+    ) -> None:
+        if isinstance(reply, StoreRefused):
+            self._refusing.hear(str(reply), len(messages))
+            # The message may have been stored before the answer was lost and the call repeated.
+            for keeping in messages:
+                for key in keeping.keys:
+                    self.settle(key, (keeping.message.id,), NEVER_KEPT)
+            self._keyed.refuse(keeping.message for keeping in messages)
+        elif isinstance(reply, list):
+            self._keyed.hear((keeping.message for keeping in messages), reply)
+        if not isinstance(reply, Exception):
+            self._refusing.end()
+        then(reply)
+
+    def probe(self) -> None:
+        """Ask whether the store would accept a message: it may be reachable but out of memory."""
+        if self.is_available and not self._is_probing:
+            self._is_probing = True
+            self._call(scripts.probe(self.keys, self.epoch), self._probed, may_be_refused=True)
+            self.line.flush()
+
+    def _probed(self, reply: object) -> None:
+        self._is_probing = False
+        if isinstance(reply, StoreRefused):
+            self._refusing.hear(str(reply), 0)
+        elif not isinstance(reply, Exception):
+            self._refusing.end()
+
+    def _disown(self, claims: Sequence[Claim], done: Callable[[], None]) -> None:
+        self._turns.disown(claims)
+        self.after(done)
+
+    def _buried(self, dead: Sequence[UnwrittenLetter], reply: object) -> None:
+        if self._state is StoreState.LOST and isinstance(reply, ScriptFailed):
+            self.dead_letter(dead, None)
+
+    def _refuse_messages(self) -> None:
+        self._loop.call_soon(report, self._turns.drop_messages(), PersistOutcome.REFUSED)
+
+    # The right to write
+
+    def _opened(self, reply: list[bytes]) -> None:
+        self.epoch = reply[0].decode()
+        self._state = StoreState.OPEN
+
+    def _lose(self, text: str) -> None:
+        if self._state is not StoreState.OPEN:
+            return
+        is_gone = text.endswith("gone")
+        self._state = StoreState.LOST if is_gone else StoreState.FENCED
+        self._refuse_messages()
+        if not is_gone:
+            log.error("another process has opened the store: nothing is kept any more")
+            self._loop.call_soon(self._on_fenced)
+
+    def _open_again(self) -> None:
+        """Reopen the store once all earlier calls are answered; repeated ones would seem fenced."""
+        log.error("the store has lost everything: it is told again")
+        call = scripts.open_store(self.keys, seed=self._seed(), node=self._node)
+        self.line.script(call.script, call.keys, call.args, self._opened_again)
+        self.line.flush()
+
+    def _opened_again(self, reply: object) -> None:
+        if not isinstance(reply, list):
+            log.error("the store cannot be opened: %s", reply)
+            self._loop.call_later(_PAUSE_S, self._open_again)
+            return
+        self._opened(reply)
+        self.letter_quota.forget()
+        self._on_flushed()
+        self._leave()
+
+
+def _note_refusal(refused: Callable[[], None] | None, reply: object) -> None:
+    if refused is not None and isinstance(reply, StoreRefused):
+        refused()

@@ -1,0 +1,432 @@
+"""The writes of one turn of the event loop, combined into few calls."""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import islice, repeat
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from holdfast.delivery.deaths import UnwrittenLetter
+from holdfast.delivery.delivery_journal import DeliveryJournal
+from holdfast.delivery.marks import BatchMark, Mark, Marked
+from holdfast.delivery.messages import Message
+from holdfast.delivery.outcomes import Outcome
+from holdfast.delivery.persist_outcome import PersistOutcome
+from holdfast.store import scripts
+from holdfast.store.keys import RedisKeys
+from holdfast.store.publish_keys import Claim
+from holdfast.store.scripts import ScriptCall
+
+if TYPE_CHECKING:
+    from holdfast.delivery.session_record import Recorded
+
+# The id of a message, and the number of this attempt to deliver it.
+HandOver = tuple[int, int]
+K = TypeVar("K")
+T = TypeVar("T")
+
+# The most entries of one call, about 1 us each: the store serves nobody else meanwhile.
+_MOST = 5000
+_SESSION = 10
+_MARK = 4
+_MESSAGE = 3
+_KEY = 5
+_LETTER = 20
+_BYTES = 1024
+# Longer batches are stored entry by entry, because a batch stays in the store until the next one.
+_MOST_OF_BATCH = 50
+
+
+class PendingPublish(NamedTuple):
+    """A message to be stored, and the callback for the outcome."""
+
+    message: Message
+    keys: Sequence[str]
+    done: Callable[[PersistOutcome], None]
+
+
+class PendingCall(NamedTuple):
+    """A call, and what to do with its answer."""
+
+    call: ScriptCall
+    kept: Sequence[PendingPublish] = ()
+    dead: Sequence[UnwrittenLetter] = ()
+    # The call's note for the journal.
+    note: bytes = b""
+    # Whether the call may be sent later: no hand-over depends on it.
+    is_patient: bool = False
+
+
+class TurnWrites:
+    """Writes that are sent together: from disown and save to settle, dead-letter and forget."""
+
+    __slots__ = (
+        "acking",
+        "batches",
+        "dead",
+        "disowned",
+        "forgotten",
+        "gone",
+        "hand_overs",
+        "keyed",
+        "left",
+        "marks",
+        "messages",
+        "sessions",
+        "settled",
+        "unmarked",
+    )
+
+    def __init__(self) -> None:
+        self.disowned: list[Claim] = []
+        self.sessions: dict[str, Recorded] = {}
+        self.messages: list[PendingPublish] = []
+        self.keyed: list[PendingPublish] = []
+        self.batches: dict[str, BatchMark] = {}
+        # Changed entries, with marks; for entries in flight also each hand-over by its number, with
+        # the message and the attempt.
+        self.marks: dict[str, dict[int, Marked]] = {}
+        self.hand_overs: dict[str, dict[int, HandOver]] = {}
+        # By outcome, the messages with the sessions that settled them; the set of all these; those
+        # of them that had marks.
+        self.settled: dict[Outcome, dict[int, list[str]]] = {}
+        self.acking: set[str] = set()
+        self.unmarked: dict[str, list[int]] = {}
+        # Their letters are made with the calls.
+        self.dead: list[tuple[UnwrittenLetter, str | None]] = []
+        # Ended sessions with the rest of their queues, and the same by message.
+        self.forgotten: dict[str, Sequence[int]] = {}
+        self.left: dict[int, list[str]] = {}
+        # Messages that leave a queue in this turn without being settled.
+        self.gone: set[int] = set()
+
+    def __len__(self) -> int:
+        """An estimate of the number of writes."""
+        return (
+            len(self.disowned)
+            + len(self.sessions)
+            + len(self.messages)
+            + len(self.keyed)
+            + len(self.batches)
+            + len(self.marks)
+            + sum(map(len, self.settled.values()))
+            + len(self.gone)
+            + len(self.dead)
+            + len(self.forgotten)
+        )
+
+    @property
+    def may_leave_acks(self) -> bool:
+        """Return whether acks may follow later.
+
+        A new batch replaces the one before. So the store must first learn what the receiver of a
+        new batch has acknowledged; otherwise that would be delivered again as new.
+        """
+        others = self.marks or self.dead or self.forgotten or self.left
+        return not others and self.acking.isdisjoint(self.batches)
+
+    def calls(
+        self, keys: RedisKeys, epoch: str, most_keys: int, journal: DeliveryJournal
+    ) -> Iterator[PendingCall]:
+        """Yield one call of each kind with its note, or several if one would take too long."""
+        # Most turns have only one or two kinds.
+        if self.disowned or self.sessions:
+            yield from self._first(keys, epoch)
+        if self.messages:
+            yield from self._coming(keys, epoch, journal)
+        if self.keyed:
+            yield from self._coming_keyed(keys, epoch, most_keys, journal)
+        if self.batches or self.marks:
+            yield from self._handed(keys, epoch, journal)
+        if self.settled:
+            yield from self._settled(keys, epoch, journal)
+        if self.unmarked or self.dead:
+            yield from self._leaving(keys, epoch, journal)
+        if self.forgotten or self.left:
+            yield from self._forgotten(keys, epoch, journal)
+
+    def _first(self, keys: RedisKeys, epoch: str) -> Iterator[PendingCall]:
+        for claims in _parts(self.disowned, repeat(_KEY)):
+            yield PendingCall(scripts.disown(keys, epoch, claims))
+        for sessions in _parts(self.sessions.values(), repeat(_SESSION)):
+            records = [session.record() for session in sessions]
+            yield PendingCall(scripts.save(keys, epoch, records))
+
+    def _coming(
+        self, keys: RedisKeys, epoch: str, journal: DeliveryJournal
+    ) -> Iterator[PendingCall]:
+        for messages in _parts(self.messages, map(_cost_of_message, self.messages)):
+            pairs = [(keeping.message, keeping.keys) for keeping in messages]
+            call = scripts.keep(keys, epoch, pairs)
+            yield PendingCall(call, kept=messages, note=journal.note_kept(pairs))
+
+    def _coming_keyed(
+        self, keys: RedisKeys, epoch: str, most_keys: int, journal: DeliveryJournal
+    ) -> Iterator[PendingCall]:
+        # A repeat leaves no note.
+        alone = _MOST if journal.is_writing else 0
+        costs = [_KEY + _cost_of_message(each) + alone for each in self.keyed]
+        for messages in _parts(self.keyed, costs):
+            pairs = [(keeping.message, keeping.keys) for keeping in messages]
+            call = scripts.keep_keyed(keys, epoch, pairs, most_keys)
+            yield PendingCall(call, kept=messages, note=journal.note_kept(pairs))
+
+    def _handed(
+        self, keys: RedisKeys, epoch: str, journal: DeliveryJournal
+    ) -> Iterator[PendingCall]:
+        for batches in _shares(self.batches, [_SESSION] * len(self.batches)):
+            call = scripts.hand_over(keys, epoch, batches)
+            yield PendingCall(call, note=journal.note_handed_over(batches))
+        is_patient = not any(map(_has_first, self.hand_overs.values()))
+        for marks in _shares_of_marks(self.marks):
+            call = scripts.mark(keys, epoch, marks)
+            note = journal.note_marked(_part_of(self.hand_overs, marks))
+            yield PendingCall(call, note=note, is_patient=is_patient)
+
+    def _settled(
+        self, keys: RedisKeys, epoch: str, journal: DeliveryJournal
+    ) -> Iterator[PendingCall]:
+        for outcome, entries in self.settled.items():
+            for settled in _shares(entries, _costs_of_leaving(entries)):
+                call = scripts.settle(keys, epoch, settled)
+                note = journal.note_settled(settled, outcome)
+                yield PendingCall(call, note=note, is_patient=True)
+
+    def _leaving(
+        self, keys: RedisKeys, epoch: str, journal: DeliveryJournal
+    ) -> Iterator[PendingCall]:
+        for unmarked in _shares(self.unmarked, map(len, self.unmarked.values())):
+            yield PendingCall(scripts.unmark(keys, epoch, unmarked))
+        for part in _parts(self.dead, map(_cost_of_letter, self.dead)):
+            letters = [(dead.letter(), key) for dead, key in part]
+            call = scripts.dead_letter(keys, epoch, letters)
+            dead = [each for each, _ in part]
+            yield PendingCall(call, dead=dead, note=journal.note_dead(letters), is_patient=True)
+
+    def _forgotten(
+        self, keys: RedisKeys, epoch: str, journal: DeliveryJournal
+    ) -> Iterator[PendingCall]:
+        for forgotten in _shares(self.forgotten, map(_cost_of_session, self.forgotten.values())):
+            yield PendingCall(
+                scripts.forget(keys, epoch, forgotten), note=journal.note_left(forgotten)
+            )
+        # Reported with its session; after a kill, the next process to load the store removes the
+        # rest.
+        for left in _shares(self.left, _costs_of_leaving(self.left)):
+            yield PendingCall(scripts.settle(keys, epoch, left), is_patient=True)
+
+
+class TurnBuffer:
+    """Collects writes in the order of events, and returns them in the order of turns.
+
+    A write that must follow another one that its turn would send later begins a new turn.
+    """
+
+    def __init__(self) -> None:
+        self._turns = [TurnWrites()]
+        # Entries that have marks of their own in the store, or will have.
+        self._marked: dict[str, set[int]] = {}
+
+    def __len__(self) -> int:
+        return sum(map(len, self._turns))
+
+    def take(self) -> list[TurnWrites]:
+        """Return and clear what was collected."""
+        turns, self._turns = self._turns, [TurnWrites()]
+        return turns
+
+    def take_urgent(self) -> list[TurnWrites]:
+        """Return and clear what was collected, but leave acks that may wait for others."""
+        turns = self.take()
+        if len(turns) == 1 and turns[0].may_leave_acks:
+            turn, rest = turns[0], self._turns[0]
+            rest.acking, turn.acking = turn.acking, rest.acking
+            rest.settled, turn.settled = turn.settled, rest.settled
+            rest.unmarked, turn.unmarked = turn.unmarked, rest.unmarked
+        return turns
+
+    def drop_messages(self) -> list[PendingPublish]:
+        """Remove and return the messages, which are no longer to be stored."""
+        taken: list[PendingPublish] = []
+        for turn in self._turns:
+            taken += turn.messages + turn.keyed
+            turn.messages, turn.keyed = [], []
+        return taken
+
+    def save(self, session: "Recorded") -> None:
+        """Save a session; its last record wins."""
+        turn = self._turns[-1]
+        if session.key in turn.forgotten:
+            turn = self._next()
+        turn.sessions[session.key] = session
+
+    def keep(
+        self, message: Message, keys: Sequence[str], done: Callable[[PersistOutcome], None]
+    ) -> None:
+        """Add a message, which may have left these queues before."""
+        turn = self._turns[-1]
+        if (
+            message.id in turn.gone
+            or any(message.id in settled for settled in turn.settled.values())
+            or (turn.forgotten and not turn.forgotten.keys().isdisjoint(keys))
+        ):
+            turn = self._next()
+        kind = turn.messages if message.key is None else turn.keyed
+        kind.append(PendingPublish(message, keys, done))
+        if message.generation:
+            for key in keys:
+                self.marked(key, (message.id,))
+
+    def disown(self, claims: Iterable[Claim]) -> None:
+        """Free the keys of messages that are not stored after all."""
+        self._turns[-1].disowned += claims
+
+    def hand_over(self, key: str, batch: BatchMark) -> None:
+        """Add a batch; the last one of a session counts, except for entries that have marks."""
+        if key in self._marked or len(batch.ids) > _MOST_OF_BATCH:
+            self.mark(key, batch.marks())
+            return
+        turn = self._turns[-1]
+        if key in turn.batches:
+            # The journal reports each hand-over.
+            turn = self._next()
+        turn.batches[key] = batch
+
+    def mark(self, key: str, marked: Collection[Marked]) -> None:
+        """Mark entries: one mark each, made when sent; the journal reports each hand-over."""
+        turn = self._turns[-1]
+        entries = turn.marks.setdefault(key, {})
+        for entry in marked:
+            entries[entry.id] = entry
+            if entry.is_in_flight:
+                turn.hand_overs.setdefault(key, {})[entry.seq] = (entry.id, entry.attempts)
+        self.marked(key, [entry.id for entry in marked])
+
+    def marked(self, key: str, ids: Collection[int]) -> None:
+        """Note that these entries have marks in the store."""
+        if ids:
+            self._marked.setdefault(key, set()).update(ids)
+
+    def settle(self, key: str, ids: Sequence[int], outcome: Outcome) -> None:
+        """Remove entries."""
+        turn = self._turns[-1]
+        turn.acking.add(key)
+        settled = turn.settled.get(outcome)
+        if settled is None:
+            settled = turn.settled[outcome] = {}
+        for id in ids:
+            if id in settled:
+                settled[id].append(key)
+            else:
+                settled[id] = [key]
+        if key in self._marked:
+            turn.unmarked.setdefault(key, []).extend(self._unmark(key, ids))
+
+    def _unmark(self, key: str, ids: Iterable[int]) -> Collection[int]:
+        """Return those of these entries that had marks."""
+        marked = self._marked[key]
+        found = marked.intersection(ids)
+        marked -= found
+        if not marked:
+            del self._marked[key]
+        return found
+
+    def dead_letter(self, dead: Sequence[UnwrittenLetter], key: str | None) -> None:
+        """Dead-letter entries; their marks are removed too."""
+        turn = self._turns[-1]
+        ids = [each.message for each in dead]
+        turn.dead += [(each, key) for each in dead]
+        turn.gone.update(ids)
+        if key is not None and key in self._marked:
+            self._unmark(key, ids)
+
+    def forget(self, key: str, ids: Sequence[int]) -> None:
+        """Remove a session; its marks are removed too."""
+        turn = self._turns[-1]
+        turn.sessions.pop(key, None)
+        turn.forgotten[key] = ids
+        turn.gone.update(ids)
+        self.leave(key, ids)
+        self._marked.pop(key, None)
+
+    def leave(self, key: str, ids: Iterable[int]) -> None:
+        """Remove entries together with their session, which reports them."""
+        left = self._turns[-1].left
+        for id in ids:
+            left.setdefault(id, []).append(key)
+
+    def _next(self) -> TurnWrites:
+        self._turns.append(TurnWrites())
+        return self._turns[-1]
+
+
+def _has_first(hand_overs: Mapping[int, HandOver]) -> bool:
+    """Return whether any is a first hand-over; repeats wait until they are stored."""
+    return any(attempt <= 1 for _, attempt in hand_overs.values())
+
+
+def _part_of(
+    hand_overs: Mapping[str, Mapping[int, HandOver]], marks: Mapping[str, Mapping[int, Mark]]
+) -> Mapping[str, list[HandOver]]:
+    """Return the hand-overs of the entries that are marked in one call."""
+    return {
+        key: [each for each in known.values() if each[0] in marks[key]]
+        for key, known in hand_overs.items()
+        if key in marks
+    }
+
+
+def _cost_of_message(keeping: PendingPublish) -> int:
+    return _MESSAGE + len(keeping.keys) + len(keeping.message.wire) // _BYTES
+
+
+def _costs_of_leaving(entries: Mapping[int, Sequence[str]]) -> list[int]:
+    return [_MESSAGE + len(keys) for keys in entries.values()]
+
+
+def _cost_of_session(ids: Sequence[int]) -> int:
+    # The note lists them.
+    return _SESSION + len(ids)
+
+
+def _cost_of_letter(pair: tuple[UnwrittenLetter, str | None]) -> int:
+    return _LETTER + pair[0].size // _BYTES
+
+
+def _shares(entries: Mapping[K, T], costs: Iterable[int]) -> Iterator[Mapping[K, T]]:
+    """Divide a table into calls as `_parts` does; usually one is enough."""
+    known = list(costs)
+    if sum(known) > _MOST:
+        yield from map(dict, _parts(entries.items(), known))
+    elif entries:
+        yield entries
+
+
+def _shares_of_marks(
+    marked: Mapping[str, Mapping[int, Marked]],
+) -> Iterator[Mapping[str, Mapping[int, Mark]]]:
+    """Divide the marks into calls; one session may have more than a call has room for."""
+    marks = [(key, entry.mark()) for key, entries in marked.items() for entry in entries.values()]
+    for part in _parts(marks, repeat(_MARK)):
+        share: dict[str, dict[int, Mark]] = {}
+        for key, mark in part:
+            share.setdefault(key, {})[mark.id] = mark
+        yield share
+
+
+def _parts(items: Collection[T], costs: Iterable[int]) -> Iterator[list[T]]:
+    """Divide the items in order; each part fits into one call, or has one item."""
+    if not items:
+        return
+    known = list(islice(costs, len(items)))
+    if sum(known) <= _MOST:
+        yield list(items)
+        return
+    part: list[T] = []
+    total = 0
+    for item, more in zip(items, known, strict=True):
+        if part and total + more > _MOST:
+            yield part
+            part, total = [], 0
+        part.append(item)
+        total += more
+    if part:
+        yield part

@@ -1,0 +1,39 @@
+"""A store that is available but takes no new messages, mostly for lack of memory."""
+
+import logging
+from collections.abc import Callable
+
+log = logging.getLogger(__name__)
+
+_LOG_EVERY_S = 60.0
+
+
+class WriteRefusals:
+    """Tracks whether the store refuses messages, and logs it once a minute.
+
+    Args:
+        time: Seconds of a monotonic clock.
+    """
+
+    def __init__(self, time: Callable[[], float]) -> None:
+        self._time = time
+        # The store's reason; empty while it takes messages.
+        self.reason = ""
+        # Refused messages since the last log line.
+        self._count = 0
+        self._log_at = 0.0
+
+    def hear(self, reason: str, messages: int) -> None:
+        """The store has refused this many messages; zero for a probe."""
+        self._count += messages
+        now = self._time()
+        if not self.reason or now >= self._log_at:
+            log.error("the store accepts no messages; %d were refused: %s", self._count, reason)
+            self._count, self._log_at = 0, now + _LOG_EVERY_S
+        self.reason = reason
+
+    def end(self) -> None:
+        """The store has taken a message, or would."""
+        if self.reason:
+            log.warning("the store accepts messages again; %d more were refused", self._count)
+            self.reason, self._count = "", 0

@@ -1,0 +1,86 @@
+"""Types of request fields besides filters and options, with their limits."""
+
+import json
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field
+
+from holdfast.bayeux.codec import RequestLimits, decode
+from holdfast.bayeux.errors import RequestRefused
+from holdfast.bayeux.unfit import Unfit
+from holdfast.delivery.json_text import to_json
+from holdfast.store.fields import Ms
+from holdfast.store.replay_options import ReplayOptions
+
+# What an edited letter may have, in bytes.
+MAX_EDIT = 64 * 1024
+
+Prefix = Annotated[
+    str,
+    Field(
+        max_length=1024,
+        pattern=r"^[^\x00-\x1f\x7f]*$",
+        title="Begins with",
+        description="Beginning of the name.",
+        examples=["/orders"],
+    ),
+]
+Text = Annotated[str, Field(max_length=1024, pattern=r"^[^\x00-\x08\x0b-\x1f\x7f]*$")]
+Assignee = Annotated[str, Field(max_length=64, pattern=r"^[^\x00-\x1f\x7f]*$", title="Who")]
+SessionNumber = Annotated[str, Field(pattern=r"^-?[1-9][0-9]{0,19}$")]
+MessageId = Annotated[
+    str,
+    Field(
+        pattern=r"^[a-z0-9\-]{1,32}-[0-9]{19}$",
+        title="Message id",
+        examples=["holdfast-1763000000000000000"],
+    ),
+]
+ReplayId = Annotated[str, Field(pattern=r"^[A-Za-z0-9\-]{1,64}$")]
+CommandText = Annotated[
+    str,
+    Field(min_length=1, max_length=4096, description="Like `client/joe/1/?dispatcherActive`."),
+]
+HoldEnd = Annotated[
+    Ms | None, Field(title="Until (optional)", description="Delivery resumes by itself then.")
+]
+ResultName = Literal["dead", "latency", "poison", "holdback-advice"]
+
+_FROM_THE_PART_BEFORE = "Cursor of the previous part."
+Cursor = Annotated[
+    Annotated[str, Field(max_length=256, pattern=r"^[!-~]+$")] | None,
+    Field(description=_FROM_THE_PART_BEFORE),
+]
+FrameCursor = Annotated[
+    Annotated[str, Field(pattern=r"^[0-9]{1,19}-[0-9]{1,19}$")] | None,
+    Field(description=_FROM_THE_PART_BEFORE),
+]
+Limit = Annotated[int, Field(ge=1, le=500, description="Items at most.")]
+EntryLimit = Annotated[int, Field(ge=1, le=100, description="Entries at most.")]
+SessionLimit = Annotated[int, Field(ge=1, le=5000, description="Sessions to end at most.")]
+All = Annotated[bool, Field(description="Confirms a filter that everything passes.")]
+DryRun = Annotated[bool, Field(description="Count only; change nothing.")]
+
+
+def _with_publishable_data(options: ReplayOptions) -> ReplayOptions:
+    """Refuse data for a letter that no client could publish."""
+    if options.edit is not None:
+        _check_data(options.edit.data)
+    return options
+
+
+def _check_data(data: Any) -> None:  # noqa: ANN401 - whatever JSON has
+    # A number beyond JSON must not become null.
+    json.dumps(data, allow_nan=False)
+    written = to_json(data)
+    if len(written) > MAX_EDIT:
+        raise ValueError(f"edit.data has more than {MAX_EDIT} bytes")
+    try:
+        (message,) = decode(b'{"data":' + written + b"}", RequestLimits())
+    except RequestRefused as refused:
+        raise ValueError("edit.data cannot be published") from refused
+    if isinstance(message, Unfit):
+        raise ValueError(f"edit.data cannot be published: {message.fault.wire()}")
+
+
+PublishableOptions = Annotated[ReplayOptions, AfterValidator(_with_publishable_data)]

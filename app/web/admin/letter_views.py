@@ -1,0 +1,211 @@
+"""Views of dead letters, of groups of them and of replays."""
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+import orjson
+from pydantic import Field
+
+from holdfast.delivery import attempts
+from holdfast.delivery.dead_letters import DeadLetter
+from holdfast.delivery.json_text import part
+from holdfast.store.fields import Count, LetterStateName, Ms
+from holdfast.store.letter_search import LetterGroup
+from holdfast.store.remarks import Remark
+from holdfast.store.replay_jobs import Job, JobState
+from holdfast.web.admin.views import view_of
+
+_NS_PER_MS = 1_000_000
+ReplayState = Literal["planned", "canary", "running", "done", "stopped", "cancelled", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One hand-over and what became of it."""
+
+    n: Annotated[int, Field(ge=1)]
+    time: Ms
+    node: str
+    transport: str | None
+    outcome: str
+    latency_ms: Count | None
+    code: str | None
+    text: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LetterSummary:
+    """One dead letter."""
+
+    id: Annotated[str, Field(pattern="^[0-9]{19}$")]
+    message: Annotated[str, Field(description="The message: `<node>-<ns>`.")]
+    channel: str
+    receiver: Annotated[str, Field(description="Name of the session that the letter was for.")]
+    subject: Annotated[str, Field(description="Subject of the receiver.")]
+    sender: Annotated[str, Field(description="Absolute name of the publisher, or empty.")]
+    code: Annotated[str, Field(description="Why: an xmlBlaster error code.")]
+    reason: str
+    fingerprint: Annotated[
+        str, Field(description="The same for all letters with this channel and code.")
+    ]
+    state: LetterStateName
+    published: Ms
+    died: Ms
+    expires: Annotated[int, Field(description="When the record will be removed at the latest.")]
+    attempts: Count
+    redelivered: Count
+    generation: Annotated[int, Field(ge=0, description="Of the message, when it died.")]
+    replays: Annotated[int, Field(ge=0, description="Replays of this letter.")]
+    replay: Annotated[str | None, Field(description="Id of the one that took it.")]
+    bytes: Count
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Letter(LetterSummary):
+    """One dead letter with content and history."""
+
+    data: Any
+    properties: dict[str, Any] | None
+    priority: Annotated[int, Field(ge=0, le=9)]
+    durable: bool
+    history: list[Attempt]
+    policy: Annotated[dict[str, Any] | None, Field(description="Options that were in force.")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """Dead letters of one fingerprint."""
+
+    fingerprint: str
+    channel: str
+    code: str
+    reason: Annotated[str, Field(description="Of the sample.")]
+    count: Count
+    receivers: Count
+    first: Ms
+    last: Ms
+    sample: Annotated[str, Field(description="Id of the latest letter.")]
+    hours: Annotated[
+        tuple[int, ...], Field(description="Deaths in each of 24 hours, the present last.")
+    ]
+    days: Annotated[
+        tuple[int, ...], Field(description="The same of 30 days, which end with that hour.")
+    ]
+    remark: Remark | None
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """A part of the groups, the largest first."""
+
+    items: list[Group]
+    cursor: Annotated[str | None, Field(description="Asks for the next part; null at the end.")]
+    total: Annotated[int, Field(ge=0, description="Dead letters in all groups.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Purge:
+    """What a purge removed, or would remove."""
+
+    matched: Count
+    purged: Count
+    dry_run: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replay:
+    """A replay: planned by a dry run, under way, or over."""
+
+    id: Annotated[str | None, Field(description="Null for a dry run.")]
+    state: ReplayState
+    who: str
+    started: Ms | None
+    finished: Ms | None
+    filter: dict[str, Any]
+    options: dict[str, Any]
+    total: Annotated[int, Field(ge=0, description="Letters that match.")]
+    sent: Annotated[int, Field(ge=0, description="Put into their receivers' queues again.")]
+    acked: Count
+    failed: Annotated[int, Field(ge=0, description="Died again.")]
+    skipped: Annotated[
+        int, Field(ge=0, description="Receiver gone, replayed already or too often, or the like.")
+    ]
+    skips: Annotated[
+        dict[str, int],
+        Field(
+            description="The same by reason: `receiver` (not there), `replayed` (already), "
+            "`generation` (too often), `waiting` (in the queue), `repeated` (same message), `gone`."
+        ),
+    ]
+    channels: Annotated[dict[str, int], Field(description="Letters by channel, 20 at most.")]
+    receivers: Annotated[dict[str, int], Field(description="Letters by receiver, 20 at most.")]
+    reason: Annotated[str | None, Field(description="Why it stopped.")]
+
+
+def letter_summary(node: str, letter: DeadLetter, age_ms: int) -> LetterSummary:
+    """Return a dead letter as lists show it; letters are kept for `age_ms`."""
+    died = int(letter.id) // _NS_PER_MS
+    return view_of(
+        LetterSummary,
+        letter,
+        message=f"{node}-{letter.message}",
+        receiver=letter.key,
+        sender=letter.publisher,
+        state=letter.state.value,
+        published=letter.message // _NS_PER_MS,
+        died=died,
+        expires=died + age_ms,
+        attempts=letter.attempt_count,
+        replay=letter.job or None,
+        bytes=letter.size,
+    )
+
+
+def whole_letter(node: str, letter: DeadLetter, age_ms: int) -> Letter:
+    """Return a dead letter with content and history."""
+    return view_of(
+        Letter,
+        letter_summary(node, letter, age_ms),
+        letter,
+        data=part(orjson.loads(letter.wire).get("data")),
+        properties=None if letter.properties is None else part(dict(letter.properties)),
+        durable=letter.is_durable,
+        history=[_attempt(attempt) for attempt in letter.attempts],
+        policy=None if letter.policy is None else part(dict(letter.policy)),
+    )
+
+
+def _attempt(attempt: attempts.Attempt) -> Attempt:
+    return view_of(
+        Attempt,
+        attempt,
+        transport=attempt.transport or None,
+        latency_ms=attempt.latency,
+        code=attempt.code or None,
+        text=attempt.text or None,
+    )
+
+
+def group(found: LetterGroup, remark: Remark | None) -> Group:
+    """Return a group of dead letters with its remark."""
+    return view_of(Group, found, found.sample, sample=found.sample.id, remark=remark)
+
+
+def replay(job: Job) -> Replay:
+    """Return a replay, planned or begun."""
+    is_planned = job.state is JobState.PLANNED
+    edit = job.options.edit
+    options = job.options.model_dump(exclude={"edit"})
+    options["edit"] = None if edit is None else {"data": part(edit.data)}
+    return view_of(
+        Replay,
+        job,
+        id=None if is_planned else job.id,
+        state=job.state.value,
+        started=None if is_planned else job.started,
+        filter=job.which.model_dump(),
+        options=options,
+        skipped=sum(job.skipped.values()),
+        skips=dict(job.skipped),
+        reason=job.reason or None,
+    )

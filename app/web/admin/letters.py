@@ -1,0 +1,209 @@
+"""The service for dead letters and replays."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from dataclasses import asdict
+
+from holdfast.store.audit import Audit
+from holdfast.store.connection import StoreUnavailable
+from holdfast.store.fields import Fingerprint, LetterId
+from holdfast.store.letter_filter import ALL_LETTERS, LetterFilter
+from holdfast.store.letters import Import
+from holdfast.store.letters import Letters as StoredLetters
+from holdfast.store.remarks import Remark
+from holdfast.store.replay_options import USUAL_OPTIONS, ReplayOptions
+from holdfast.store.replays import JobNotRunning, Replays
+from holdfast.web.admin import letter_views as views
+from holdfast.web.admin.changes import asking, change, check_cursor, check_sweep
+from holdfast.web.admin.faults import CONFLICT, STORE_AWAY, UNKNOWN, RequestFailed, illegal
+from holdfast.web.admin.fields import (
+    All,
+    Assignee,
+    Cursor,
+    DryRun,
+    Limit,
+    PublishableOptions,
+    ReplayId,
+    Text,
+)
+from holdfast.web.admin.route import route
+from holdfast.web.admin.views import Page
+
+_CURSOR = re.compile(r"[0-9]{19}")
+# Groups go by their size, so that a part of them begins at a number.
+_PLACE = re.compile(r"[0-9]{1,9}")
+
+
+class Letters:
+    """Answers requests about dead letters; every change is audited."""
+
+    def __init__(
+        self, node: str, letters: StoredLetters, age_ms: int, replays: Replays, audit: Audit
+    ) -> None:
+        self._node = node
+        self._letters = letters
+        self._age_ms = age_ms
+        self._replays = replays
+        self._audit = audit
+        # Replays that are being begun, whether or not somebody still waits for that.
+        self._starting: set[asyncio.Task[views.Replay]] = set()
+
+    @route("GET", "/dead-letters")
+    async def letters(
+        self, filter: LetterFilter, cursor: Cursor = None, limit: Limit = 100
+    ) -> Page[views.LetterSummary]:
+        """List dead letters, the latest first."""
+        check_cursor(_CURSOR, cursor)
+        with asking():
+            page = await self._letters.search.query(filter, cursor, limit)
+        items = [views.letter_summary(self._node, each, self._age_ms) for each in page.letters]
+        return Page(items, page.cursor)
+
+    @route("GET", "/dead-letters/groups")
+    async def groups(
+        self, fingerprint: Fingerprint | None = None, cursor: Cursor = None, limit: Limit = 50
+    ) -> views.Groups:
+        """List groups of dead letters with the same cause, the largest first; or one group."""
+        check_cursor(_PLACE, cursor)
+        with asking():
+            found = await self._letters.groups(fingerprint, limit, start=int(cursor or 0))
+            prints = [each.sample.fingerprint for each in found.groups]
+            remarks = await self._letters.remarks.of(prints)
+        items = [views.group(*each) for each in zip(found.groups, remarks, strict=True)]
+        following = None if found.following is None else str(found.following)
+        return views.Groups(items, following, found.total)
+
+    @route("PUT", "/dead-letters/groups/{fingerprint}/remark")
+    async def remark(
+        self, fingerprint: Fingerprint, assignee: Assignee = "", note: Text = "", *, who: str
+    ) -> Remark:
+        """Set the remark on a group of dead letters: its assignee and a note."""
+        given = {"assignee": assignee, "note": note}
+        with change(self._audit, who, "dead.remark", fingerprint, **given):
+            if not await self._letters.search.count(LetterFilter(fingerprint=fingerprint)):
+                text = f"there is no dead letter with the fingerprint {fingerprint}"
+                raise RequestFailed(UNKNOWN, text)
+            return await self._letters.remarks.put(fingerprint, assignee, note, who)
+
+    @route("GET", "/dead-letters/export")
+    async def export(self, filter: LetterFilter, who: str) -> AsyncIterator[bytes]:
+        """Export complete dead letters, one per line."""
+        given = _given(filter)
+        with change(self._audit, who, "dead.export", "", filter=given, exported=0) as detail:
+            async for line in self._letters.export(filter):
+                detail["exported"] += 1
+                yield line
+
+    @route("POST", "/dead-letters/import")
+    async def import_(self, lines: AsyncIterator[bytes], who: str) -> Import:
+        """Import exported dead letters; existing ones stay unchanged."""
+        with change(self._audit, who, "dead.import", "") as detail:
+            done = await self._letters.import_(lines)
+            detail |= {each: count for each, count in asdict(done).items() if each != "refusals"}
+        return done
+
+    @route("POST", "/dead-letters/purge")
+    async def purge(
+        self,
+        filter: LetterFilter = ALL_LETTERS,
+        *,
+        all: All = False,
+        dry_run: DryRun,
+        who: str,
+    ) -> views.Purge:
+        """Remove dead letters for good."""
+        check_sweep(filter, all=all)
+        if dry_run:
+            with asking():
+                return views.Purge(await self._letters.search.count(filter), 0, True)
+        given = _given(filter)
+        with change(self._audit, who, "dead.purge", "", filter=given, purged=0) as detail:
+
+            def note(removed: int) -> None:
+                detail["purged"] = removed
+
+            purged = await self._letters.purge(filter, note)
+        return views.Purge(purged, purged, False)
+
+    @route("GET", "/dead-letters/{id}")
+    async def letter(self, id: LetterId) -> views.Letter:
+        """Show one dead letter with its content and history."""
+        with asking():
+            letter = await self._letters.search.get(id)
+        if letter is None:
+            raise RequestFailed(UNKNOWN, f"there is no dead letter {id}")
+        return views.whole_letter(self._node, letter, self._age_ms)
+
+    @route("GET", "/replays")
+    async def replays(self) -> list[views.Replay]:
+        """List replays, the latest first, at most 100."""
+        with asking():
+            return [views.replay(job) for job in await self._replays.latest()]
+
+    @route("POST", "/replays")
+    async def replay_start(
+        self,
+        filter: LetterFilter = ALL_LETTERS,
+        options: PublishableOptions = USUAL_OPTIONS,
+        *,
+        all: All = False,
+        dry_run: DryRun,
+        who: str,
+    ) -> views.Replay:
+        """Replay dead letters; a dry run only counts, and has no id."""
+        check_sweep(filter, all=all)
+        check_edit(filter, options)
+        if dry_run:
+            with asking():
+                return views.replay(await self._replays.plan(filter, options, who))
+        # A replay that is half begun must not be left to nobody.
+        starting = asyncio.create_task(self._start(filter, options, who))
+        self._starting.add(starting)
+        starting.add_done_callback(self._starting.discard)
+        return await asyncio.shield(starting)
+
+    async def _start(self, filter: LetterFilter, options: ReplayOptions, who: str) -> views.Replay:
+        try:
+            # Its beginning and its end stand in the audit by themselves.
+            return views.replay(await self._replays.start(filter, options, who))
+        except StoreUnavailable as error:
+            self._audit.note(who, "replay.start", "", outcome=STORE_AWAY)
+            raise RequestFailed(STORE_AWAY, str(error)) from error
+
+    @route("GET", "/replays/{id}")
+    async def replay(self, id: ReplayId) -> views.Replay:
+        """Show the progress of a replay."""
+        with asking():
+            job = await self._replays.get(id)
+        if job is None:
+            raise _no_replay(id)
+        return views.replay(job)
+
+    @route("DELETE", "/replays/{id}")
+    async def replay_cancel(self, id: ReplayId, who: str) -> views.Replay:
+        """Cancel a replay; messages already sent stay sent."""
+        with change(self._audit, who, "replay.cancel", id):
+            try:
+                job = await self._replays.cancel(id, who)
+            except JobNotRunning:
+                raise RequestFailed(CONFLICT, "this replay is over") from None
+            if job is None:
+                raise _no_replay(id)
+        return views.replay(job)
+
+
+def check_edit(filter: LetterFilter, options: ReplayOptions) -> None:
+    """Refuse new data for more than one letter."""
+    if options.edit is not None and len(filter.ids) != 1:
+        raise illegal("edit: name exactly one letter in filter.ids")
+
+
+def _no_replay(id: str) -> RequestFailed:
+    return RequestFailed(UNKNOWN, f"there is no replay {id}")
+
+
+def _given(filter: LetterFilter) -> dict[str, object]:
+    """Return the given conditions for the audit; of single letters, only their number."""
+    given = filter.model_dump(exclude_defaults=True)
+    return {**given, "ids": len(filter.ids)} if filter.ids else given

@@ -1,0 +1,60 @@
+"""Views of where a message is, and of what happened to it."""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from holdfast.journal.schema import Event
+from holdfast.store.fields import Count
+from holdfast.web.admin.letter_views import LetterSummary
+from holdfast.web.admin.views import view_of
+
+
+@dataclass(frozen=True, slots=True)
+class TraceQueue:
+    """A message in the queue of one session."""
+
+    receiver: str
+    state: Literal["waiting", "handed"]
+    held: Annotated[bool, Field(description="The session is held back.")]
+    attempts: Count
+    redelivered: Count
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceStep:
+    """One line of the journal about a message."""
+
+    at_us: Annotated[int, Field(ge=0, description="Microseconds since 1970.")]
+    node: str
+    kind: Annotated[str, Field(description="Like `published`, `handed`, `acked`, `dead`.")]
+    receiver: str | None
+    channel: str | None
+    attempt: int | None
+    code: str | None
+    letter: str | None
+    copies: int | None
+    sender: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trace:
+    """Where a message is. The first part has what is known now, all parts what happened."""
+
+    id: Annotated[str, Field(description="The message: `<node>-<ns>`.")]
+    published: Annotated[
+        int | None, Field(description="Null if this part knows nothing of such a message.")
+    ]
+    journal: Annotated[bool, Field(description="Whether it is written down what happens.")]
+    queues: Annotated[list[TraceQueue], Field(description="Where it is, the first 1000.")]
+    letters: Annotated[list[LetterSummary], Field(description="Where it died, the first 100.")]
+    is_cut: Annotated[bool, Field(description="Not all queues and letters were looked at.")]
+    happenings: list[TraceStep]
+    cursor: Annotated[str | None, Field(description="Reads on; null at the end of the journal.")]
+
+
+def happening(event: Event) -> TraceStep:
+    """One event of the journal."""
+    letter = None if event.letter is None else f"{event.letter:019d}"
+    return view_of(TraceStep, event, at_us=event.ts, letter=letter)

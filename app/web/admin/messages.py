@@ -1,0 +1,127 @@
+"""The service that finds one message and its history."""
+
+import asyncio
+from collections.abc import Iterator
+from itertools import islice
+
+from holdfast.bayeux.session_status import hold_of
+from holdfast.bayeux.sessions import Session
+from holdfast.journal.tracing import events_of
+from holdfast.store.journal_frames import JournalFrames
+from holdfast.store.letter_filter import LetterFilter
+from holdfast.store.letter_search import LetterSearch
+from holdfast.web.admin.changes import RunningServer, asking
+from holdfast.web.admin.fields import FrameCursor, MessageId
+from holdfast.web.admin.letter_views import LetterSummary, letter_summary
+from holdfast.web.admin.message_views import Trace, TraceQueue, happening
+from holdfast.web.admin.route import route
+
+_NS_PER_MS = 1_000_000
+# Entries looked at before others may go on.
+_STRETCH = 20_000
+_MOST_QUEUES = 1000
+_MOST_LETTERS = 100
+# Steps of letters, and frames of the journal, that one request looks at.
+_LETTER_STEPS = 20
+_FRAMES = 100
+
+
+class Messages:
+    """Finds a message in queues, among dead letters and in the journal, all of it bounded."""
+
+    def __init__(
+        self,
+        server: RunningServer,
+        letters: LetterSearch,
+        age_ms: int,
+        frames: JournalFrames,
+        *,
+        keeps_journal: bool,
+    ) -> None:
+        self._state = server.state
+        self._node = server.state.node.name
+        self._letters = letters
+        self._age_ms = age_ms
+        self._frames = frames
+        self._keeps_journal = keeps_journal
+
+    @route("GET", "/messages/{id}")
+    async def trace(self, id: MessageId, cursor: FrameCursor = None) -> Trace:
+        """Show where a message is, and what happened to it."""
+        node, _, number = id.rpartition("-")
+        ns = int(number)
+        with asking():
+            frames = await self._frames.since(node, ns // _NS_PER_MS, cursor, _FRAMES)
+        events = await asyncio.to_thread(events_of, ns, [frame for _, frame in frames])
+        is_first = cursor is None
+        queues = await self._queues(ns) if is_first and node == self._node else []
+        letters, is_cut = await self._letters_of(ns) if is_first else ([], False)
+        is_known = bool(queues or letters or events)
+        return Trace(
+            id=id,
+            published=ns // _NS_PER_MS if is_known else None,
+            journal=self._keeps_journal,
+            queues=queues[:_MOST_QUEUES],
+            letters=letters[:_MOST_LETTERS],
+            is_cut=is_cut or len(queues) > _MOST_QUEUES,
+            happenings=[happening(event) for event in events],
+            cursor=frames[-1][0] if len(frames) == _FRAMES else None,
+        )
+
+    async def _queues(self, ns: int) -> list[TraceQueue]:
+        """Whose queue has it, one more than are shown at most.
+
+        A queue is searched at one moment, all of them are not.
+        """
+        found: list[TraceQueue] = []
+        looked_at = 0
+        for session in list(self._state.sessions):
+            found += islice(_places(session, ns), 1)
+            looked_at += session.queue.count + 1
+            if len(found) > _MOST_QUEUES:
+                break
+            if looked_at > _STRETCH:
+                looked_at = 0
+                await asyncio.sleep(0)
+        return found
+
+    async def _letters_of(self, ns: int) -> tuple[list[LetterSummary], bool]:
+        """Its dead letters, and whether there may be others.
+
+        Nothing dies before it was published: a bounded number of the letters since then.
+        """
+        found: list[LetterSummary] = []
+        steps = 0
+        with asking():
+            async for letters, _ in self._letters.scan(LetterFilter(since=ns // _NS_PER_MS)):
+                if steps == _LETTER_STEPS or len(found) > _MOST_LETTERS:
+                    return found, True
+                found += [
+                    letter_summary(self._node, letter, self._age_ms)
+                    for letter in letters
+                    if letter.message == ns
+                ]
+                steps += 1
+        return found, len(found) > _MOST_LETTERS
+
+
+def _places(session: Session, ns: int) -> Iterator[TraceQueue]:
+    queue = session.queue
+    if not queue.count:
+        return
+    is_held = hold_of(session) is not None
+    waiting, in_flight = queue.waiting, queue.in_flight()
+    if any(message.id == ns for message in waiting):
+        yield TraceQueue(session.key, "waiting", is_held, attempts=0, redelivered=0)
+        return
+    if queue.count == len(waiting):
+        return
+    for entry in (*in_flight.values(), *queue.returned.values()):
+        if entry.message.id == ns:
+            yield TraceQueue(
+                session.key,
+                "handed" if entry.seq in in_flight else "waiting",
+                is_held,
+                entry.attempts,
+                entry.redelivered,
+            )

@@ -1,0 +1,46 @@
+"""Commands that wait until there is something in a queue."""
+
+import asyncio
+from collections.abc import Callable
+
+from holdfast.bayeux.commands import LONGEST_WAIT_MS, Command
+from holdfast.bayeux.properties import QueueQuery
+from holdfast.bayeux.server_state import ServerState
+from holdfast.bayeux.session_status import find
+from holdfast.web.tasks import Tasks
+
+# How often a queue is looked at that something is awaited in.
+_LOOK_S = 0.1
+
+
+class QueueWaits:
+    """Waits as long as commands say, if there is less in a queue than they ask for.
+
+    Args:
+        clock: Monotonic seconds, as the server counts them.
+    """
+
+    def __init__(self, state: ServerState, clock: Callable[[], float]) -> None:
+        self._state = state
+        self._clock = clock
+        self._tasks = Tasks(clock, limit_s=LONGEST_WAIT_MS / 1000 + 1)
+
+    def wait(self, command: Command, done: Callable[[float], None]) -> None:
+        """The same for whoever cannot await; `done` gets the time."""
+        self._tasks(self.entries(command), lambda _, now: done(now))
+
+    async def entries(self, command: Command) -> None:
+        """Return when they are there, their session is gone, or the time is over."""
+        query = command.argument
+        if not isinstance(query, QueueQuery) or not query.waiting_delay_ms:
+            return
+        deadline = self._clock() + query.waiting_delay_ms / 1000
+        session = find(self._state, command.target.key)
+        while session is not None and not session.is_gone and self._clock() < deadline:
+            if session.queue.count >= query.max_entries:
+                return
+            await asyncio.sleep(min(_LOOK_S, query.waiting_delay_ms / 1000))
+
+    async def close(self) -> None:
+        """End all waits without an answer."""
+        await self._tasks.close()

@@ -1,0 +1,63 @@
+"""The session filter, shared by REST and the command line."""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from holdfast.store.fields import Channel, Ms
+
+DispatcherStateName = Literal["UNDEF", "ALIVE", "POLLING", "DEAD"]
+
+
+class SessionFilter(BaseModel):
+    """Conditions on sessions. All of them hold together; none means all sessions."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    prefix: Annotated[str, Field(max_length=256, pattern=r"^[^\x00-\x1f\x7f]*$")] = Field(
+        default="",
+        title="Begins with",
+        description="Beginning of the session name.",
+        examples=["joe/"],
+    )
+    state: DispatcherStateName | None = Field(
+        default=None,
+        description="State of the dispatcher: UNDEF, ALIVE, POLLING or DEAD.",
+        json_schema_extra={
+            "x-words": {
+                "ALIVE": "alive",
+                "POLLING": "reconnecting",
+                "UNDEF": "never connected",
+                "DEAD": "dead",
+            }
+        },
+    )
+    held: bool | None = Field(
+        default=None,
+        title="Delivery",
+        description="Held back, or not.",
+        json_schema_extra={"x-words": {"true": "held back", "false": "active"}},
+    )
+    channel: Channel | None = Field(
+        default=None,
+        title="Subscribed to",
+        description="Subscribed to exactly this channel or pattern.",
+        examples=["/orders"],
+    )
+    unconnected: bool | None = Field(
+        default=None,
+        title="Client",
+        description="Without a client: it has not connected yet, or is away; or not.",
+        json_schema_extra={"x-words": {"true": "away", "false": "connected"}},
+    )
+    seen_before: Ms | None = Field(
+        default=None,
+        title="Not seen since",
+        description="Its client was last seen before this time.",
+    )
+    begun_before: Ms | None = Field(
+        default=None, title="Begun before", description="It began before this time."
+    )
+
+
+ALL_SESSIONS = SessionFilter()

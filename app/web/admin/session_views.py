@@ -1,0 +1,230 @@
+"""Views of sessions, of what is in their queues, and of channels that are held back."""
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, cast
+
+import orjson
+from pydantic import Field
+
+from holdfast.bayeux import sessions
+from holdfast.bayeux.server_state import ServerState
+from holdfast.bayeux.session_status import (
+    created_ms,
+    expires_ms,
+    first_entries,
+    hold_of,
+    is_connected,
+    last_seen_ms,
+    limits,
+    wall_ms,
+)
+from holdfast.delivery import entries
+from holdfast.delivery.dead_letters import DeadLetter
+from holdfast.delivery.dispatcher import DEFAULT_POLICY, DispatcherState
+from holdfast.delivery.json_text import part
+from holdfast.delivery.queue import CallbackQueue
+from holdfast.store.fields import Count, Ms
+from holdfast.web.admin.session_filter import DispatcherStateName
+from holdfast.web.admin.views import view_of
+
+_NS_PER_MS = 1_000_000
+# Larger events are not shown in lists.
+_LARGEST = 64 * 1024
+_CHANNELS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """A session's delivery is held back."""
+
+    reason: str
+    who: Annotated[str, Field(description="A role and perhaps a name, or the session itself.")]
+    since: Ms
+    until: Ms | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionSummary:
+    """One receiver."""
+
+    key: Annotated[str, Field(description="Subject and number: `joe/1`.")]
+    name: Annotated[str, Field(description="Absolute name: `client/joe/1`.")]
+    subject: str
+    number: int
+    node: str
+    state: DispatcherStateName
+    active: Annotated[bool, Field(description="False while it is held back.")]
+    hold: Hold | None
+    connected: Annotated[bool, Field(description="A connect is held, or a socket is open.")]
+    transport: Annotated[str | None, Field(description="What carried its latest connect.")]
+    durable: Annotated[bool, Field(description="Survives a restart.")]
+    waiting: Annotated[int, Field(ge=0, description="Entries in nobody's hands.")]
+    handed: Annotated[int, Field(ge=0, description="Entries handed over and not settled.")]
+    bytes: Annotated[int, Field(ge=0, description="Size of all these entries.")]
+    max_entries: Count
+    max_bytes: Count
+    attempts: Annotated[int, Field(ge=0, description="Hand-overs of the entry at the head.")]
+    subscriptions: Count
+    created: Ms
+    last_seen: Ms
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session(SessionSummary):
+    """One receiver with all that is known of it."""
+
+    channels: Annotated[list[str], Field(description="Subscribed channels, the first 1000.")]
+    acknowledges: Annotated[bool, Field(description="It negotiated batches.")]
+    gives_verdicts: Annotated[bool, Field(description="It negotiated verdicts.")]
+    expires: Annotated[int | None, Field(description="When it ends if it is not seen again.")]
+    retries: int
+    delay_ms: Count
+    retry: Annotated[int, Field(ge=0, description="Attempts since contact was lost.")]
+    next_attempt: Ms | None
+    redelivered: Count
+    published: Annotated[int, Field(ge=0, description="Publishes since the server began.")]
+    acked: Count
+    dead: Count
+    last_failure: Annotated[str | None, Field(description="Code of its latest failure.")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One message in the queue of one session."""
+
+    id: Annotated[str, Field(description="The message: `<node>-<ns>`.")]
+    channel: str
+    sender: str
+    state: Literal["waiting", "handed"]
+    priority: Annotated[int, Field(ge=0, le=9)]
+    published: Ms
+    expires: Ms | None
+    durable: bool
+    seq: Annotated[int, Field(ge=0, description="Of its latest hand-over; 0: never handed over.")]
+    batch: Count
+    attempts: Count
+    redelivered: Count
+    generation: Annotated[int, Field(ge=0, description="How often it was replayed.")]
+    bytes: Count
+    data: Annotated[Any, Field(description="Null if `is_cut`.")]
+    is_cut: Annotated[bool, Field(description="`data` is beyond 64 KiB and left out.")]
+
+
+@dataclass(frozen=True, slots=True)
+class EndedSessions:
+    """Which sessions were ended, or would be."""
+
+    matched: Annotated[int, Field(ge=0, description="As many there were of them before.")]
+    entries: Annotated[int, Field(ge=0, description="What was in all their queues.")]
+    ended: Annotated[int, Field(ge=0, description="If fewer than `matched`, ask again.")]
+    dry_run: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ClearedQueue:
+    """What was discarded."""
+
+    discarded: Count
+
+
+@dataclass(frozen=True, slots=True)
+class HeldChannel:
+    """A held channel, whose receivers refused its messages."""
+
+    channel: str
+    reason: str
+    since: Ms
+    attempts: Annotated[Count, Field(description="Number of probes without success.")]
+    next_attempt: Annotated[Ms | None, Field(description="Null while one is under way.")]
+
+
+def state_of(session: sessions.Session) -> DispatcherStateName:
+    """What is known of contact with its receiver."""
+    return cast("DispatcherStateName", session.connection_state.name)
+
+
+def session_summary(state: ServerState, session: sessions.Session, now: float) -> SessionSummary:
+    """Return a session as lists show it."""
+    queue, hold, limit = session.queue, hold_of(session), limits(state, session)
+    head = next(first_entries(queue, 1), None)
+    return view_of(
+        SessionSummary,
+        session,
+        number=int(session.key.rpartition("/")[2]),
+        node=state.node.name,
+        state=state_of(session),
+        active=hold is None,
+        hold=None if hold is None else view_of(Hold, hold),
+        connected=is_connected(session),
+        transport=session.transport or None,
+        durable=session.is_durable,
+        waiting=queue.count - queue.in_flight_count,
+        handed=queue.in_flight_count,
+        bytes=queue.size,
+        max_entries=limit.entries,
+        max_bytes=limit.bytes,
+        attempts=0 if head is None else head.attempts,
+        subscriptions=len(session.subscriptions),
+        created=created_ms(session),
+        last_seen=last_seen_ms(state, session, now),
+    )
+
+
+def whole_session(
+    state: ServerState,
+    session: sessions.Session,
+    dead: int,
+    last_letter: DeadLetter | None,
+    now: float,
+) -> Session:
+    """All that is known of a session."""
+    terms, dispatcher = session.terms, session.dispatcher
+    policy = DEFAULT_POLICY if dispatcher is None else dispatcher.policy
+    is_polling = dispatcher is not None and dispatcher.state is DispatcherState.POLLING
+    deadline = dispatcher.deadline if dispatcher is not None and is_polling else None
+    queue = session.queue
+    return view_of(
+        Session,
+        session_summary(state, session, now),
+        session,
+        channels=sorted(session.subscriptions)[:_CHANNELS],
+        acknowledges=queue.settling is entries.SettledBy.BATCH,
+        gives_verdicts=terms is not None and queue.settling is not entries.SettledBy.WRITTEN,
+        expires=expires_ms(state, session, now),
+        retries=policy.retries,
+        delay_ms=round(policy.delay_s * 1000),
+        retry=0 if dispatcher is None else dispatcher.attempt,
+        next_attempt=None if deadline is None else wall_ms(state, deadline, now),
+        redelivered=sum(entry.redelivered for entry in first_entries(queue, queue.count)),
+        dead=dead,
+        last_failure=_last_failure(queue, last_letter),
+    )
+
+
+def _last_failure(queue: CallbackQueue, letter: DeadLetter | None) -> str | None:
+    """Code of the latest failure of anything that is in the queue or died."""
+    tried = [attempt for each in first_entries(queue, queue.count) for attempt in each.trail]
+    # A lost reply is no failure of the receiver's.
+    failures = [(each.time, each.code) for each in tried if each.code == each.outcome]
+    if letter is not None:
+        failures.append((int(letter.id) // _NS_PER_MS, letter.code))
+    return max(failures)[1] if failures else None
+
+
+def entry(state: ServerState, session: sessions.Session, entry: entries.Entry) -> Entry:
+    """One message in the queue of one session."""
+    message = entry.message
+    is_cut = len(message.wire) > _LARGEST
+    return view_of(
+        Entry,
+        entry,
+        message,
+        id=f"{state.node.name}-{message.id}",
+        state="handed" if entry.seq in session.queue.in_flight() else "waiting",
+        published=message.id // _NS_PER_MS,
+        expires=message.expires_ms or None,
+        durable=message.is_durable,
+        bytes=len(message.wire),
+        data=None if is_cut else part(orjson.loads(message.wire).get("data")),
+        is_cut=is_cut,
+    )

@@ -1,0 +1,196 @@
+"""The service for sessions: show them, hold them back, end them."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Iterable
+from heapq import nsmallest
+from itertools import chain, islice
+from operator import itemgetter
+
+from holdfast.bayeux.interventions import kill
+from holdfast.bayeux.session_life import SessionLife
+from holdfast.bayeux.session_status import created_ms, find, first_entries, hold_of, last_seen_ms
+from holdfast.bayeux.sessions import Session
+from holdfast.delivery.dead_letters import DeadLetter
+from holdfast.store.connection import StoreUnavailable
+from holdfast.store.letter_filter import LetterFilter
+from holdfast.store.letter_search import LetterSearch
+from holdfast.web.admin import session_views as views
+from holdfast.web.admin.changes import RunningServer, check_sweep
+from holdfast.web.admin.faults import UNKNOWN_SESSION, RequestFailed, illegal
+from holdfast.web.admin.fields import (
+    All,
+    Cursor,
+    DryRun,
+    EntryLimit,
+    HoldEnd,
+    Limit,
+    SessionLimit,
+    Text,
+)
+from holdfast.web.admin.route import route
+from holdfast.web.admin.session_filter import ALL_SESSIONS, SessionFilter
+from holdfast.web.admin.views import Page
+
+log = logging.getLogger(__name__)
+
+# Sessions looked at before others may go on.
+_STRETCH = 2000
+_SESSION = "/sessions/{subject}/{number}"
+
+
+class Sessions:
+    """Answers requests about sessions; every change is audited."""
+
+    def __init__(self, server: RunningServer, letters: LetterSearch) -> None:
+        self._server = server
+        self._life, self._state = server.life, server.state
+        self._letters = letters
+
+    @route("GET", "/sessions")
+    async def sessions(
+        self, filter: SessionFilter, cursor: Cursor = None, limit: Limit = 100
+    ) -> Page[views.SessionSummary]:
+        """List sessions, by name."""
+        after = cursor or ""
+        found: list[tuple[str, Session]] = []
+        async for stretch in self._matching(filter):
+            fit = ((each.key, each) for each in stretch if each.key > after)
+            found = nsmallest(limit + 1, chain(found, fit), key=itemgetter(0))
+        items = [
+            views.session_summary(self._state, session, self._server.clock())
+            for _, session in found[:limit]
+            if not session.is_gone
+        ]
+        return Page(items, found[limit - 1][0] if len(found) > limit else None)
+
+    @route("POST", "/sessions/end")
+    async def end_sessions(
+        self,
+        filter: SessionFilter = ALL_SESSIONS,
+        limit: SessionLimit = 500,
+        *,
+        all: All = False,
+        dry_run: DryRun,
+        who: str,
+    ) -> views.EndedSessions:
+        """End matching sessions; their queues become dead letters."""
+        check_sweep(filter, all=all)
+        found = [session async for stretch in self._matching(filter) for session in stretch]
+        entries = sum(session.queue.count for session in found)
+        if dry_run:
+            return views.EndedSessions(len(found), entries, 0, True)
+        given = filter.model_dump(exclude_defaults=True)
+        async with self._server.change(who, "sessions.end", "", filter=given, ended=0) as detail:
+            async for session in self._in_turns(found):
+                if detail["ended"] == limit:
+                    break
+                if _fits(self._life, session, filter, self._server.clock()):
+                    kill(self._life, session, who, self._server.clock())
+                    detail["ended"] += 1
+        return views.EndedSessions(len(found), entries, detail["ended"], False)
+
+    @route("GET", _SESSION)
+    async def session(self, key: str) -> views.Session:
+        """Show one session."""
+        return await self._view(self._find(key))
+
+    @route("DELETE", _SESSION)
+    async def kill(self, key: str, who: str) -> None:
+        """End a session; its queue becomes dead letters."""
+        async with self._server.change(who, "session.kill", key):
+            kill(self._life, self._find(key), who, self._server.clock())
+
+    @route("GET", _SESSION + "/queue")
+    async def peek(self, key: str, limit: EntryLimit = 20) -> list[views.Entry]:
+        """Show the first entries of a session's queue, in order of delivery."""
+        session = self._find(key)
+        entries = first_entries(session.queue, limit)
+        return [views.entry(self._state, session, entry) for entry in entries]
+
+    @route("DELETE", _SESSION + "/queue")
+    async def clear(self, key: str, who: str) -> views.ClearedQueue:
+        """Discard all entries of a session's queue."""
+        async with self._server.change(who, "session.clear", key) as detail:
+            detail["discarded"] = discarded = self._life.clear(self._find(key))
+        return views.ClearedQueue(discarded)
+
+    @route("PUT", _SESSION + "/hold")
+    async def hold(
+        self, key: str, reason: Text = "", until: HoldEnd = None, *, who: str
+    ) -> views.Session:
+        """Hold back a session's delivery until the given time, or until it is resumed."""
+        async with self._server.change(who, "session.hold", key, reason=reason, until=until):
+            session = self._find(key)
+            if until is not None and until <= self._state.node.now_ms():
+                raise illegal("until: this time is in the past")
+            self._life.hold_back(session, reason, who, self._server.clock(), until)
+        return await self._view(session)
+
+    @route("DELETE", _SESSION + "/hold")
+    async def resume(self, key: str, who: str) -> views.Session:
+        """Resume a session's delivery."""
+        async with self._server.change(who, "session.resume", key):
+            session = self._find(key)
+            self._life.resume(session, self._server.clock())
+        return await self._view(session)
+
+    async def _matching(self, filter: SessionFilter) -> AsyncIterator[list[Session]]:
+        """The sessions that are meant, in parts; others may go on between them."""
+        sessions = iter(list(self._state.sessions))
+        while stretch := list(islice(sessions, _STRETCH)):
+            yield [
+                session
+                for session in stretch
+                if _fits(self._life, session, filter, self._server.clock())
+            ]
+            await asyncio.sleep(0)
+
+    async def _in_turns(self, sessions: Iterable[Session]) -> AsyncIterator[Session]:
+        """One after the other, as long as what they leave can be written down."""
+        for session in sessions:
+            if self._life.undelivered.is_congested:
+                await self._server.kept()
+                if self._life.undelivered.is_congested:
+                    return
+            yield session
+            if self._state.is_turn_over():
+                await asyncio.sleep(0)
+
+    def _find(self, key: str) -> Session:
+        session = find(self._state, key)
+        if session is None:
+            raise RequestFailed(UNKNOWN_SESSION, f"there is no session {key}")
+        return session
+
+    async def _view(self, session: Session) -> views.Session:
+        dead, last = 0, None
+        try:
+            dead, last = await self._letters_of(session.key)
+        except StoreUnavailable as error:
+            # A change has been made by now, and the server itself knows most of what is asked.
+            log.warning("cannot read the dead letters of session %s: %s", session.key, error)
+        return views.whole_session(self._state, session, dead, last, self._server.clock())
+
+    async def _letters_of(self, key: str) -> tuple[int, DeadLetter | None]:
+        """How many there are, and the last one."""
+        filter = LetterFilter(receiver=key)
+        page = await self._letters.query(filter, None, 1)
+        return await self._letters.count(filter), next(iter(page.letters), None)
+
+
+def _fits(life: SessionLife, session: Session, filter: SessionFilter, now: float) -> bool:
+    """Return whether all conditions hold, the cheap ones first."""
+    return (
+        not session.is_gone
+        and session.key.startswith(filter.prefix)
+        and filter.state in (None, views.state_of(session))
+        and filter.held in (None, hold_of(session) is not None)
+        and filter.unconnected in (None, session in life.unconnected)
+        and (filter.channel is None or filter.channel in session.subscriptions)
+        and (filter.begun_before is None or created_ms(session) < filter.begun_before)
+        and (
+            filter.seen_before is None
+            or last_seen_ms(life.state, session, now) < filter.seen_before
+        )
+    )

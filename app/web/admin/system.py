@@ -1,0 +1,170 @@
+"""The server itself: its figures and channels, commands and the audit."""
+
+import re
+from heapq import nsmallest
+from typing import Annotated, Literal, cast
+
+from pydantic import Field
+
+from holdfast.bayeux.channel_holds import release_channel
+from holdfast.bayeux.command_scope import CommandScope
+from holdfast.bayeux.commands import Command, Result, carry_out, understand
+from holdfast.bayeux.grammar import Verb
+from holdfast.bayeux.session_status import wall_ms
+from holdfast.delivery.guard import ChannelHold
+from holdfast.store.audit import AuditEntry
+from holdfast.store.fields import Channel
+from holdfast.store.pipeline_results import PipelineResults
+from holdfast.web.admin import system_views as views
+from holdfast.web.admin.changes import RunningServer, asking, check_cursor
+from holdfast.web.admin.faults import UNKNOWN, RequestFailed, illegal
+from holdfast.web.admin.fields import CommandText, Cursor, Limit, Prefix, ResultName, Text
+from holdfast.web.admin.figures import LiveFigures
+from holdfast.web.admin.queue_waits import QueueWaits
+from holdfast.web.admin.route import route
+from holdfast.web.admin.session_views import HeldChannel
+from holdfast.web.admin.views import Page
+
+# Nothing is before 0-0, and Redis will not be asked for it.
+_CURSOR = re.compile(r"(?!0+-0+$)[0-9]{1,19}-[0-9]{1,19}")
+
+
+class System:
+    """Answers what is asked about the server; every change leaves an entry in the audit.
+
+    Args:
+        scope: What commands are about, and what the process says of itself.
+        queue_waits: Waits as long as a command says until there is something in a queue.
+    """
+
+    def __init__(
+        self,
+        server: RunningServer,
+        scope: CommandScope,
+        *,
+        figures: LiveFigures,
+        results: PipelineResults,
+        queue_waits: QueueWaits,
+        keeps_journal: bool,
+    ) -> None:
+        self._server = server
+        self._state = server.state
+        self._audit = server.audit
+        self._scope = scope
+        self._figures = figures
+        self._results = results
+        self._queue_waits = queue_waits
+        self._keeps_journal = keeps_journal
+        self._started = server.state.node.now_ms()
+
+    @route("GET", "/about")
+    async def about(self, who: str) -> views.About:
+        """Describe this server and the caller's role."""
+        return views.About(
+            role=cast("Literal['reader', 'operator']", who.partition("/")[0]),
+            who=who,
+            node=self._state.node.name,
+            version=self._scope.process.version,
+            started=self._started,
+            now=self._state.node.now_ms(),
+            journal=self._keeps_journal,
+        )
+
+    @route("GET", "/figures")
+    async def figures(self) -> views.Figures:
+        """Show the live figures."""
+        return await self._figures.read()
+
+    @route("GET", "/pipeline/{result}")
+    async def pipeline_result(self, result: ResultName) -> views.PipelineResult:
+        """Show the latest result of the pipeline with this name."""
+        with asking():
+            found = await self._results.get(result)
+        if found is None:
+            text = f"the pipeline has not written {result} yet: run holdfast pipeline ingest"
+            raise RequestFailed(UNKNOWN, text)
+        return views.PipelineResult(**found)
+
+    # Channels
+
+    @route("GET", "/channels")
+    async def channels(
+        self, prefix: Prefix = "", cursor: Cursor = None, limit: Limit = 100
+    ) -> Page[views.ChannelSummary]:
+        """List channels and patterns with subscribers or messages, by name."""
+        hub, held = self._state.hub, self._state.guard.held
+        rates = None if hub.watch is None else hub.watch.rates
+        sizes = dict(hub.routes.sizes())
+        names = sizes.keys() | (rates or {}).keys() | held.keys()
+        after = cursor or ""
+        fit = (name for name in names if name > after and name.startswith(prefix))
+        found = nsmallest(limit + 1, fit)
+        items = [
+            views.ChannelSummary(
+                name,
+                sizes.get(name, 0),
+                None if rates is None else round(rates.get(name, 0.0), 2),
+                name in held,
+            )
+            for name in found[:limit]
+        ]
+        return Page(items, found[limit - 1] if len(found) > limit else None)
+
+    @route("GET", "/held-channels")
+    async def held_channels(self) -> list[HeldChannel]:
+        """List held channels."""
+        held = self._state.guard.held
+        return [self._held_channel(channel, held[channel]) for channel in sorted(held)]
+
+    def _held_channel(self, channel: str, held: ChannelHold) -> HeldChannel:
+        retrial = self._state.guard.retrials[channel]
+        next_attempt = (
+            None
+            if retrial.is_under_way
+            else wall_ms(self._state, retrial.due, self._server.clock())
+        )
+        return HeldChannel(channel, held.reason, held.since, retrial.failures, next_attempt)
+
+    @route("DELETE", "/held-channels")
+    async def release(self, channel: Channel, who: str) -> None:
+        """Release a held channel."""
+        async with self._server.change(who, "channel.release", channel):
+            if not release_channel(self._server.life.state, channel):
+                raise RequestFailed(UNKNOWN, f"{channel} is not held back")
+
+    # Commands and the audit
+
+    @route("GET", "/commands")
+    async def question(self, command: CommandText, who: str) -> Result:
+        """Run a command of the administrative grammar that only reads."""
+        understood = understand(command, verb=Verb.GET)
+        if understood.changes:
+            raise illegal("this command changes something: POST it")
+        return await self._run(understood, who)
+
+    @route("POST", "/commands")
+    async def command(
+        self,
+        command: CommandText,
+        value: Annotated[
+            Text | None, Field(description="What to set, if the command does not say it.")
+        ] = None,
+        *,
+        who: str,
+    ) -> Result:
+        """Run a command of the administrative grammar."""
+        return await self._run(understand(command, value), who)
+
+    async def _run(self, command: Command, who: str) -> Result:
+        await self._queue_waits.entries(command)
+        result = carry_out(command, self._scope, who, self._audit.note)
+        if command.changes:
+            await self._server.kept()
+        return result
+
+    @route("GET", "/audit")
+    async def audit(self, cursor: Cursor = None, limit: Limit = 100) -> Page[AuditEntry]:
+        """List changes and who made them, the latest first."""
+        check_cursor(_CURSOR, cursor)
+        with asking():
+            return Page(*await self._audit.read(cursor, limit))

@@ -1,0 +1,40 @@
+"""Parts of lists and whole lists of views.
+
+A view is what the administration shows of something: the answer in JSON, and the source of its
+schema. Times are milliseconds since 1970, sizes bytes. What is unknown is null, never left out.
+"""
+
+from dataclasses import dataclass, fields
+from typing import Annotated, Any, Generic, TypeVar
+
+from pydantic import Field
+
+Item = TypeVar("Item")
+View = TypeVar("View")
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[Item]):
+    """A part of a long list."""
+
+    items: list[Item]
+    cursor: Annotated[str | None, Field(description="Asks for the next part; null at the end.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Items(Generic[Item]):
+    """A whole list."""
+
+    items: list[Item]
+
+
+def view_of(kind: type[View], *sources: object, **others: Any) -> View:  # noqa: ANN401 - any field
+    """Return a view of something.
+
+    A field that the others do not name is the attribute of this name of the first source with one.
+    """
+    names = [each.name for each in fields(kind) if each.name not in others]  # type: ignore[arg-type]
+    found = {
+        name: getattr(next(each for each in sources if hasattr(each, name)), name) for name in names
+    }
+    return kind(**found, **others)

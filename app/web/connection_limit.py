@@ -1,0 +1,84 @@
+"""Limits the connections of a listener, and chooses which one to close at the limit."""
+
+from collections.abc import Callable, Hashable
+
+_ENDLESS = 2**30
+
+
+def _ignore() -> None:
+    pass
+
+
+class ConnectionLimit:
+    """A bounded set of connections.
+
+    At the limit, a new connection evicts the oldest that has no claim to its place; if there is
+    none, the new connection is turned away. A request is a claim; `for_operators`, only a valid
+    token is.
+    """
+
+    def __init__(
+        self,
+        limit: int,
+        report: Callable[[], None] = _ignore,
+        *,
+        for_operators: bool = False,
+    ) -> None:
+        self._limit = limit
+        self._for_operators = for_operators
+        self._report = report
+        # Connections that were refused or evicted.
+        self.turned_away = 0
+        self._present: set[Hashable] = set()
+        # Connections without a claim, oldest first, with the function that closes each.
+        self._evictable: dict[Hashable, Callable[[], None]] = {}
+
+    def __len__(self) -> int:
+        return len(self._present)
+
+    @property
+    def free(self) -> int:
+        """The number of connections that may be added without an eviction."""
+        return self._limit - len(self._present)
+
+    def has_place(self) -> bool:
+        """Make room for one more connection, evicting one if necessary; False if there is none."""
+        if self.free > 0:
+            return True
+        self.turned_away += 1
+        self._report()
+        if not self._evictable:
+            return False
+        oldest, send_away = next(iter(self._evictable.items()))
+        self.leave(oldest)
+        send_away()
+        return True
+
+    def enter(self, guest: Hashable, send_away: Callable[[], None]) -> None:
+        """Add a connection that has no claim yet."""
+        self._present.add(guest)
+        self._evictable[guest] = send_away
+
+    def hear(self, guest: Hashable) -> None:
+        """The connection has sent a request."""
+        if not self._for_operators:
+            self.keep(guest)
+
+    def keep(self, guest: Hashable) -> None:
+        """The connection has a claim to its place, such as a valid token: never evict it."""
+        self._evictable.pop(guest, None)
+
+    def leave(self, guest: Hashable) -> None:
+        """Remove a connection that is closed or closing."""
+        self._present.discard(guest)
+        self._evictable.pop(guest, None)
+
+
+class NoConnectionLimit(ConnectionLimit):
+    """Admits every connection and does not track them."""
+
+    def __init__(self) -> None:
+        super().__init__(limit=_ENDLESS)
+
+    def enter(self, guest: Hashable, send_away: Callable[[], None]) -> None:
+        """Not tracked: `leave` may never be called for it."""

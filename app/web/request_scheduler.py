@@ -1,0 +1,182 @@
+"""Schedules large requests over several turns of the event loop.
+
+Decoding a request cannot be interrupted, and many may arrive in one turn. When the turn budget is
+spent, larger requests wait as bytes for a later turn. After a long turn, others get as much time
+before the next large request continues: large requests take at most half of the time.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import thread_time
+
+from holdfast.bayeux.dispatch import RemainingMessages, Unread, receive
+from holdfast.bayeux.errors import ErrorReply, RequestRefused
+from holdfast.bayeux.server import Bayeux
+from holdfast.bayeux.sessions import Exchange
+from holdfast.web.intake import SMALL, Intake
+
+log = logging.getLogger(__name__)
+
+# A step that takes longer than this has overrun its turn.
+_LONG_S = 0.007
+# Decoded requests take many times the memory of their bytes; this limits large ones.
+_MOST_LARGE = 16
+
+# Called when a request has been handled, with an error if it failed.
+Done = Callable[[ErrorReply | None], None]
+
+
+def _ignore(error: ErrorReply | None) -> None:
+    pass
+
+
+@dataclass(slots=True)
+class UnfinishedRequest:
+    """A request that is not completely handled yet."""
+
+    exchange: Exchange
+    # Bytes that it uses of the intake; 0 if it is small.
+    size: int
+    body: bytes = b""
+    # Set once its decoding has begun.
+    rest: RemainingMessages | Unread | None = None
+    # Called at the end, but never in the turn in which the request arrived.
+    done: Done = _ignore
+
+
+class RequestScheduler:
+    """Handles requests at once if there is time, else in later turns in order of arrival."""
+
+    def __init__(self, bayeux: Bayeux, clock: Callable[[], float], intake: Intake) -> None:
+        self._bayeux = bayeux
+        self._clock = clock
+        self._intake = intake
+        self._waiting: deque[UnfinishedRequest] = deque()
+        # Decoded requests, handled in rotation.
+        self._going: deque[UnfinishedRequest] = deque()
+        self._large = 0
+        self._is_due = False
+        # Others are compensated for a long step; until it fires, no large request continues.
+        self._pause: asyncio.TimerHandle | None = None
+
+    def receive(self, body: bytes, exchange: Exchange) -> UnfinishedRequest | None:
+        """Handle a request; returns it if it is unfinished, and then continues by itself.
+
+        Raises `RequestRefused`, without effects, if the body is not messages or there is no room.
+        """
+        if len(body) > SMALL:
+            return self._receive_large(body, exchange)
+        rest = receive(self._bayeux, body, exchange, self._clock())
+        return None if rest is None else self._go_on_with(UnfinishedRequest(exchange, 0, rest=rest))
+
+    def _receive_large(self, body: bytes, exchange: Exchange) -> UnfinishedRequest | None:
+        request = UnfinishedRequest(exchange, len(body), body)
+        self._intake.take(request.size, exchange.caller.network)
+        # Always call it: the first call of a turn starts the budget.
+        is_turn_over = self._bayeux.state.is_turn_over() or self._pause is not None
+        if is_turn_over or self._waiting or self._large == _MOST_LARGE:
+            self._waiting.append(request)
+            self._go_on_soon()
+            return request
+        self._large += 1
+        is_over = True
+        try:
+            is_over = self._is_over(request)
+        finally:
+            if is_over:
+                self._leave(request)
+        return None if is_over else self._go_on_with(request)
+
+    def _go_on_with(self, request: UnfinishedRequest) -> UnfinishedRequest:
+        self._going.append(request)
+        self._go_on_soon()
+        return request
+
+    def give_up(self, exchange: Exchange) -> ErrorReply:
+        """Abort an exchange after a server fault; call in `except`. Returns the error to send."""
+        log.exception("a request failed")
+        self._bayeux.abort(exchange, self._clock())
+        return ErrorReply.SERVER_BUSY
+
+    def _go_on_soon(self) -> None:
+        if not self._is_due:
+            self._is_due = True
+            loop = asyncio.get_running_loop()
+            # What is read in this turn is answered at its end, one callback behind the next.
+            loop.call_soon(loop.call_soon, self._go_on)
+
+    def _go_on(self) -> None:
+        """Handle steps of requests in rotation, at least one, until the budget is spent."""
+        self._is_due = False
+        # The time of a turn begins when it is asked for.
+        self._bayeux.state.is_turn_over()
+        for _ in range(len(self._going) + len(self._waiting)):
+            request = self._next()
+            if request is None:
+                return
+            if not self._handle_some(request):
+                self._going.append(request)
+            if self._bayeux.state.is_turn_over():
+                break
+        if self._going or self._waiting:
+            self._go_on_soon()
+
+    def _next(self) -> UnfinishedRequest | None:
+        """Return the next request; during a pause, no large one."""
+        if self._pause is None:
+            if self._waiting and self._large < _MOST_LARGE:
+                self._going.append(self._waiting.popleft())
+                self._large += 1
+            return self._going.popleft()
+        for _ in range(len(self._going)):
+            request = self._going.popleft()
+            if not request.size:
+                return request
+            self._going.append(request)
+        return None
+
+    def _pause_for(self, pause_s: float) -> None:
+        if self._pause is not None:
+            self._pause.cancel()
+        self._pause = asyncio.get_running_loop().call_later(pause_s, self._resume)
+
+    def _resume(self) -> None:
+        self._pause = None
+        self._go_on_soon()
+
+    def _handle_some(self, request: UnfinishedRequest) -> bool:
+        """Handle a step; returns whether the request is done."""
+        error = None
+        try:
+            if not self._is_over(request):
+                return False
+        except RequestRefused as refused:
+            error = refused.error
+        except BaseException:
+            error = self.give_up(request.exchange)
+        self._leave(request)
+        request.done(error)
+        return True
+
+    def _leave(self, request: UnfinishedRequest) -> None:
+        if request.size:
+            self._large -= 1
+            self._intake.give_back(request.size, request.exchange.caller.network)
+
+    def _is_over(self, request: UnfinishedRequest) -> bool:
+        began_s = thread_time()
+        try:
+            return self._handle(request)
+        finally:
+            if (took_s := thread_time() - began_s) > _LONG_S:
+                self._pause_for(took_s)
+
+    def _handle(self, request: UnfinishedRequest) -> bool:
+        if request.rest is not None:
+            return request.rest.go_on(self._bayeux, self._clock())
+        body, request.body = request.body, b""
+        request.rest = receive(self._bayeux, body, request.exchange, self._clock())
+        return request.rest is None

@@ -1,0 +1,110 @@
+"""Serves the files of the pages from memory.
+
+A response that is read from an open file would hold a descriptor until a slow client has received
+all of it.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+
+from aiohttp import web
+from aiohttp.helpers import ETAG_ANY
+
+_TYPES = {
+    ".css": "text/css; charset=utf-8",
+    ".gz": "application/gzip",
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".json": "application/json",
+    ".svg": "image/svg+xml",
+}
+_OTHER = "text/plain; charset=utf-8"
+_PACKED = ".gz"
+# The folder where npm installs cometd.js.
+_NOT_SERVED = "npm"
+
+
+class Content(NamedTuple):
+    """What a file contains, and a tag that differs for other content."""
+
+    body: bytes
+    tag: str
+
+
+class StaticFile:
+    """A file in memory; an edited file is read again."""
+
+    __slots__ = ("_changed_ns", "_content", "_place")
+
+    def __init__(self, place: Path) -> None:
+        self._place = place
+        self._changed_ns = place.stat().st_mtime_ns
+        self._content = self._read()
+
+    def content(self) -> Content:
+        """Return the current content, or the last one if the file can no longer be read."""
+        try:
+            changed_ns = self._place.stat().st_mtime_ns
+            if changed_ns != self._changed_ns:
+                self._content = self._read()
+                self._changed_ns = changed_ns
+        except OSError:
+            pass
+        return self._content
+
+    def _read(self) -> Content:
+        body = self._place.read_bytes()
+        return Content(body, hashlib.sha256(body).hexdigest()[:16])
+
+
+StaticFiles = Mapping[str, StaticFile]
+
+
+def read_files(pages: Path) -> StaticFiles:
+    """Read all files of the pages; their names are paths such as `chat/main.js`."""
+    return {
+        place.relative_to(pages).as_posix(): StaticFile(place)
+        for folder in (pages, *_served(pages))
+        for place in _served(folder)
+        if place.is_file()
+    }
+
+
+def _served(folder: Path) -> Iterator[Path]:
+    """What the folder contains; nothing if it is a file."""
+    if folder.is_dir():
+        for place in folder.iterdir():
+            if place.name != _NOT_SERVED and not place.name.startswith("."):
+                yield place
+
+
+def add_files(application: web.Application, files: StaticFiles) -> None:
+    """Serve these files below `/static/`, and nothing else there."""
+
+    async def serve(request: web.Request) -> web.StreamResponse:
+        name = request.match_info["name"]
+        if name not in files:
+            raise web.HTTPNotFound
+        headers = {"Content-Type": _TYPES.get(PurePosixPath(name).suffix, _OTHER)}
+        file, packed = files[name], files.get(name + _PACKED)
+        if packed is not None:
+            headers["Vary"] = "Accept-Encoding"
+            if "gzip" in request.headers.get("Accept-Encoding", "").lower():
+                file, headers["Content-Encoding"] = packed, "gzip"
+        # In a thread, because asking for the time of the last change may wait for the disk.
+        content = await asyncio.to_thread(file.content)
+        response = web.Response(body=content.body, headers=headers)
+        if _has(request, content.tag):
+            response = web.Response(status=web.HTTPNotModified.status_code)
+        response.etag = content.tag
+        return response
+
+    application.router.add_get("/static/{name:.*}", serve)
+
+
+def _has(request: web.Request, tag: str) -> bool:
+    """Return whether the client already has this content."""
+    return any(each.value in (tag, ETAG_ANY) for each in request.if_none_match or ())

@@ -1,0 +1,85 @@
+"""Drives the core: the end of each turn of the event loop, and ten ticks a second."""
+
+import asyncio
+
+from holdfast.bayeux.server import Bayeux
+from holdfast.web.collector import Collector
+from holdfast.web.heads import Heads
+from holdfast.web.running_time import LONGEST_GAP_S, RunningTime
+from holdfast.web.turn_budget import TurnBudget
+from holdfast.web.write_coalescer import WriteCoalescer
+
+_BEAT_S = 0.1
+_BEATS_PER_SECOND = 10
+# A loop this late means overload: new clients are told to come back later.
+_CONGESTED_S = 1.0
+
+
+class Ticker:
+    """Ends turns that have something to send, and calls `Bayeux.tick` ten times a second."""
+
+    def __init__(self, heads: Heads) -> None:
+        self._heads = heads
+        self._loop = asyncio.get_running_loop()
+        # The core's only clock.
+        self.clock = RunningTime(self._loop.time)
+        self.allowance = TurnBudget()
+        self.burst = WriteCoalescer(self.end_turn_soon, self._record_hand_overs)
+        self.collector = Collector()
+        self._bayeux: Bayeux | None = None
+        self._beat: asyncio.TimerHandle | None = None
+        self._beats = 0
+        self._is_turn_ending = False
+
+    def end_turn_soon(self) -> None:
+        """Schedule the end of the turn, after everything that has arrived is read."""
+        if not self._is_turn_ending:
+            self._is_turn_ending = True
+            self._loop.call_soon(self._end_turn)
+
+    def start(self, bayeux: Bayeux) -> None:
+        """Start ticking."""
+        self._bayeux = bayeux
+        self._wind(self._loop.time() + _BEAT_S)
+        # Extensions may have sent something while the store was loaded.
+        self.end_turn_soon()
+
+    def stop(self) -> None:
+        """Stop ticking."""
+        if self._beat is not None:
+            self._beat.cancel()
+
+    def _wind(self, due: float) -> None:
+        self._beat = self._loop.call_at(due, self._strike, due)
+
+    def _strike(self, due: float) -> None:
+        now, running = self._loop.time(), self.clock()
+        late_s = now - due
+        is_after_gap = late_s > LONGEST_GAP_S
+        self._wind(now + _BEAT_S if is_after_gap else max(due + _BEAT_S, now))
+        self._beats += 1
+        if self._beats % _BEATS_PER_SECOND == 0:
+            self._heads.refresh()
+        if self._bayeux is not None:
+            self._bayeux.state.admission.is_congested = late_s > _CONGESTED_S
+            # After a gap, first read what clients sent meanwhile: no timeout may end before.
+            if not is_after_gap:
+                self._bayeux.tick(running)
+        self.collector.beat()
+
+    def _record_hand_overs(self) -> None:
+        """Record hand-overs in the store first, so that a process that dies has counted them."""
+        if self._bayeux is not None:
+            self._bayeux.state.hub.store.flush()
+
+    def _end_turn(self) -> None:
+        # True after a fault too: nobody knows what it left.
+        has_more = self._bayeux is not None
+        try:
+            if self._bayeux is not None:
+                has_more = self._bayeux.flush(self.clock())
+        finally:
+            self._is_turn_ending = False
+            self.burst.send()
+            if has_more:
+                self.end_turn_soon()

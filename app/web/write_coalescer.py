@@ -1,0 +1,46 @@
+"""Collects small writes and makes them at the end of the turn of the event loop.
+
+A write wakes its reader through the kernel. Writing all responses in one go, without other work in
+between, saves up to a third of a turn.
+"""
+
+import asyncio
+from collections.abc import Callable
+
+# Larger data are written at once: only small writes can be collected without flow control.
+_SMALL = 16 * 1024
+# Write early at this number, so that the first need not wait for thousands.
+_MOST = 64
+
+
+class WriteCoalescer:
+    """Collects small writes until the turn ends; calls `on_first` when there is something to write.
+
+    `ahead` is called before anything is written.
+    """
+
+    def __init__(self, on_first: Callable[[], None], ahead: Callable[[], None]) -> None:
+        self._on_first = on_first
+        self._ahead = ahead
+        self._waiting: list[tuple[asyncio.WriteTransport, bytes]] = []
+
+    def write(self, transport: asyncio.WriteTransport, data: bytes) -> None:
+        """Write these bytes after all earlier ones of the transport."""
+        if len(data) > _SMALL or transport.get_write_buffer_size():
+            self.send()
+            transport.write(data)
+            return
+        if not self._waiting:
+            self._on_first()
+        self._waiting.append((transport, data))
+        if len(self._waiting) >= _MOST:
+            self.send()
+
+    def send(self) -> None:
+        """Write everything now: at the end of the turn, or before a connection closes."""
+        self._ahead()
+        waiting, self._waiting = self._waiting, []
+        for transport, data in waiting:
+            # A transport that has been closed since must not fail the others' writes.
+            if not transport.is_closing():
+                transport.write(data)

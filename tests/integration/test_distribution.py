@@ -1,0 +1,150 @@
+"""What is given to others: a source distribution, and the wheel that it makes, run alone."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tarfile
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+
+from tests.serving import ROOT, Server, environment
+
+COMETD = ROOT / "static" / "cometd" / "cometd.js"
+# Whether it can be compiled is asked of the installed copy, by all of `make test`.
+INTERPRETED = {"COMPILE_CORE": "never"}
+# A user's extension, in a project that has an `app` of its own.
+EXTENSION = """
+from app import NAME
+from holdfast import Json, ServerApi, ServerExtension, Session
+
+
+class Greeter(ServerExtension):
+    def negotiate(self, session: Session, handshake: Json, reply: Json, now: float) -> None:
+        reply.setdefault("ext", {})["greeting"] = NAME
+
+
+def install(server: ServerApi) -> None:
+    server.extend(Greeter())
+"""
+
+
+def build(target: str, root: Path, home: Path) -> Path:
+    command = [sys.executable, "-m", "hatchling", "build", "--target", target, "-d", str(home)]
+    subprocess.run(command, cwd=root, env={**environment(), **INTERPRETED}, check=True, timeout=60)
+    (built,) = (path for path in home.iterdir() if path.is_file())
+    return built
+
+
+def own_files() -> Iterator[Path]:
+    """What lies in the folders of the package, but for what tools put there."""
+    for folder in ("app", "extensions", "pipeline", "static"):
+        for place, folders, names in os.walk(ROOT / folder):
+            folders[:] = {*folders} - {"__pycache__", "cometd", "node_modules"}
+            for path in (Path(place, name) for name in names):
+                yield path.relative_to(ROOT)
+
+
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The source distribution, unpacked."""
+    if not COMETD.exists():
+        pytest.skip("npm is missing: there is no cometd.js to put into it")
+    home = tmp_path_factory.mktemp("sources")
+    with tarfile.open(build("sdist", ROOT, home)) as archive:
+        # Before 3.11.4 there are no filters; this says nothing to those.
+        archive.extraction_filter = getattr(tarfile, "data_filter", None)
+        archive.extractall(home)
+    (unpacked,) = (path for path in home.iterdir() if path.is_dir())
+    return unpacked
+
+
+@pytest.fixture(scope="module")
+def wheel(sources: Path, tmp_path_factory: pytest.TempPathFactory) -> ZipFile:
+    """The wheel that is made of the source distribution."""
+    return ZipFile(build("wheel", sources, tmp_path_factory.mktemp("wheel")))
+
+
+@pytest.fixture(scope="module")
+def server(wheel: ZipFile, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server of the wheel, where the sources are out of reach."""
+    place = tmp_path_factory.mktemp("installed")
+    wheel.extractall(place)
+    (place / "app").mkdir()
+    (place / "app" / "__init__.py").write_text('NAME = "hello from app"\n')
+    (place / "greeter.py").write_text(EXTENSION)
+    running = Server({"extension": ["greeter:install"]}, place)
+    yield running
+    assert running.stop() == 0
+
+
+def test_a_source_distribution_has_what_a_wheel_is_made_of_and_no_strays(sources: Path) -> None:
+    assert {path.name for path in sources.iterdir()} == {
+        *(".gitignore", "CHANGELOG.md", "LICENSE", "PKG-INFO", "README.md"),
+        *("app", "extensions", "hatch_build.py", "pipeline", "pyproject.toml", "static"),
+    }
+    packed = {path.relative_to(sources) for path in sources.rglob("*/*") if path.is_file()}
+    pages = {path.relative_to(ROOT) for path in COMETD.parent.iterdir() if path.suffix}
+    assert packed == {*own_files(), *pages, COMETD.relative_to(ROOT).with_name("LICENSE")}
+
+
+def test_there_is_no_source_distribution_without_cometd_js(sources: Path, tmp_path: Path) -> None:
+    bare = tmp_path / "bare"
+    bare.mkdir()
+    for path in sources.iterdir():
+        if path.name != "static":
+            (bare / path.name).symlink_to(path)
+    command = [sys.executable, "-m", "hatchling", "build", "--target", "sdist", "-d", str(tmp_path)]
+    built = subprocess.run(command, cwd=bare, env=environment(), capture_output=True, text=True)
+    assert built.returncode != 0
+    assert "make setup-pages" in built.stderr
+
+
+def test_a_wheel_has_one_name_at_its_top(wheel: ZipFile) -> None:
+    names = wheel.namelist()
+    tops = {name.partition("/")[0] for name in names}
+    assert {re.sub(r"-[\d.]+\.dist-info$", ".dist-info", top) for top in tops} == {
+        "holdfast",
+        "holdfast.dist-info",
+    }
+    assert len(names) == len({*names})
+
+
+def test_a_wheel_has_all_that_the_server_reads(wheel: ZipFile) -> None:
+    names = {*wheel.namelist()}
+    assert names >= {f"holdfast/{name}" for name in ("py.typed", "static/cometd/cometd.js")}
+    assert names >= {f"holdfast/{path.relative_to(ROOT)}" for path in ROOT.glob("static/**/*.css")}
+    scripts = {path.relative_to(ROOT / "app") for path in ROOT.glob("app/store/lua/*.lua")}
+    assert names >= {f"holdfast/{path}" for path in scripts}
+    assert not [name for name in names if "/npm/" in name or "__pycache__" in name]
+
+
+def test_a_wheel_is_of_the_version_that_the_changelog_dates(wheel: ZipFile) -> None:
+    version = Path(str(wheel.filename)).name.split("-")[1]
+    changes = (ROOT / "CHANGELOG.md").read_text()
+    assert re.findall(r"^## ([\d.]+) - \d{4}-\d\d-\d\d$", changes, re.MULTILINE)[0] == version
+
+
+def test_what_was_installed_runs_the_extension_of_a_project_with_an_app_of_its_own(
+    server: Server,
+) -> None:
+    hello = {"channel": "/meta/handshake", "version": "1.0"}
+    body = json.dumps({**hello, "supportedConnectionTypes": ["long-polling"]}).encode()
+    headers = {"Content-Type": "application/json"}
+    request = urllib.request.Request(f"{server.url}/cometd", body, headers)
+    with urllib.request.urlopen(request, timeout=10) as answer:
+        [reply] = json.load(answer)
+    assert reply["successful"]
+    assert reply["ext"]["greeting"] == "hello from app"
+
+
+@pytest.mark.parametrize("path", ["/", "/chat/", "/static/cometd/cometd.js"])
+def test_what_was_installed_has_its_pages(server: Server, path: str) -> None:
+    with urllib.request.urlopen(f"{server.url}{path}", timeout=10) as answer:
+        assert answer.status == 200
+        assert answer.read()

@@ -1,0 +1,350 @@
+"""Messages with keys: of those with the same key the store keeps one, whatever happens to it."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from redis import Redis
+
+from holdfast.delivery.messages import Message
+from holdfast.delivery.outcomes import ACKED
+from holdfast.delivery.persist_outcome import PersistOutcome
+from holdfast.delivery.publish_keys import LIFE_NS
+from holdfast.store import scripts
+from holdfast.store.connection import StoreUnavailable
+from tests.store.desk import BASE, KEYS, Desk, desk, message, until
+from tests.store.model import EPOCH, Room
+from tests.store.servers import ValkeyServer
+
+
+def keyed(at: Desk) -> dict[str, int]:
+    """The keys that are remembered, and whose they are."""
+    return {key: int(id) - BASE for key, id in at.hash(KEYS.keyed).items()}
+
+
+def first_of(again: Message) -> int:
+    assert again.key is not None
+    return again.key.first - BASE
+
+
+async def test_the_first_is_kept_alone_and_every_other_is_told_which_it_was(at: Desk) -> None:
+    again = message(2, key="k")
+    at.keep(message(1, key="k"), "joe/1", "ann/1")
+    at.keep(again, "joe/1", "eve/1")
+    await at.answered()
+    at.keep(later := message(3, key="k"), "joe/1")
+    at.keep(message(4, key="l"), "joe/1")
+    await at.answered()
+    assert at.kept == {
+        1: [PersistOutcome.KEPT],
+        2: [PersistOutcome.REPEATED],
+        3: [PersistOutcome.REPEATED],
+        4: [PersistOutcome.KEPT],
+    }
+    assert (first_of(again), first_of(later)) == (1, 1)
+    assert (at.queue("joe/1"), at.queue("ann/1"), at.queue("eve/1")) == (
+        {1: "", 4: ""},
+        {1: ""},
+        {},
+    )
+    assert (at.bodies(), keyed(at)) == ({1, 4}, {"k": 1, "l": 4})
+
+
+async def test_a_key_is_kept_though_its_message_is_not(at: Desk) -> None:
+    at.keep(message(1, key="k"))
+    await at.answered()
+    assert (at.bodies(), keyed(at)) == (set(), {"k": 1})
+    at.keep(message(2, key="k"), "joe/1")
+    await at.answered()
+    assert (at.kept[2], at.queue("joe/1")) == ([PersistOutcome.REPEATED], {})
+
+
+async def test_a_key_outlives_its_message_and_its_process(shared_valkey: ValkeyServer) -> None:
+    async with desk(shared_valkey) as at:
+        at.keep(message(1, key="k"), "joe/1")
+        await at.answered()
+        at.store.settle("joe/1", [BASE + 1], ACKED)
+        await at.answered()
+    async with desk(shared_valkey) as other:
+        other.keep(message(2, key="k"), "joe/1")
+        await other.answered()
+        assert (other.kept[2], other.bodies()) == ([PersistOutcome.REPEATED], set())
+
+
+async def test_a_key_outlives_a_killed_store_with_its_message_or_not_at_all() -> None:
+    with ValkeyServer(appendonly="yes", appendfsync="always") as valkey:
+        async with desk(valkey) as at:
+            for n in range(200):
+                at.keep(message(n, key=f"k{n}"), "joe/1")
+                at.store.flush()
+            await asyncio.sleep(0)
+            valkey.kill()
+            valkey.start()
+            await at.answered()
+            kept = {n for n, answers in at.kept.items() if answers == [PersistOutcome.KEPT]}
+            assert set(at.queue("joe/1")) == set(keyed(at).values()) == kept
+
+
+async def test_what_was_carried_out_but_not_answered_is_no_repeat_of_itself(at: Desk) -> None:
+    for n in range(200):
+        at.keep(message(2 * n, key=f"k{n}"), "joe/1")
+        at.keep(message(2 * n + 1, key=f"k{n}"), "ann/1")
+        if n % 10 == 0:
+            at.store.flush()
+        if n % 50 == 20:
+            at.server.ask("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+            await asyncio.sleep(0)
+    await at.answered()
+    even = {n for n, answers in at.kept.items() if answers == [PersistOutcome.KEPT]}
+    # While the connection is away both of a pair may be refused, and then neither is kept.
+    assert even == set(at.queue("joe/1")) == set(keyed(at).values())
+    assert all(n % 2 == 0 for n in even)
+    assert at.queue("ann/1") == {}
+
+
+async def test_a_store_that_is_full_has_not_taken_the_key(valkey: ValkeyServer) -> None:
+    async with desk(valkey) as at:
+        valkey.set(maxmemory="1", maxmemory_policy="noeviction")
+        at.keep(message(1, key="k"), "joe/1")
+        await at.answered()
+        valkey.set(maxmemory="0")
+        at.keep(message(2, key="k"), "joe/1")
+        await at.answered()
+        assert at.kept == {1: [PersistOutcome.REFUSED], 2: [PersistOutcome.KEPT]}
+
+
+async def test_what_was_kept_and_then_refused_gives_its_key_up(valkey: ValkeyServer) -> None:
+    """The answer was lost, and when the call was repeated there was no room."""
+    async with desk(valkey) as at:
+        lost = message(1, key="k")
+        await at.line.ask(*_words(scripts.keep_keyed(KEYS, at.store.epoch, [(lost, ["joe/1"])], 9)))
+        valkey.set(maxmemory="1", maxmemory_policy="noeviction")
+        at.keep(lost, "joe/1")
+        await at.answered()
+        valkey.set(maxmemory="0")
+        await at.answered()
+        at.keep(message(2, key="k"), "joe/1")
+        await at.answered()
+        assert at.kept == {1: [PersistOutcome.REFUSED], 2: [PersistOutcome.KEPT]}
+        assert (at.queue("joe/1"), keyed(at)) == ({2: ""}, {"k": 2})
+
+
+async def test_what_repeats_a_message_that_is_given_up_is_refused_too(at: Desk) -> None:
+    """It was on its way to the store before that could be told."""
+    first, again = message(1, key="k"), message(2, key="k")
+    book = at.store._keyed
+    at.keep(first, "joe/1")
+    await at.answered()
+    at.keep(again, "joe/1")
+    at.store.flush()
+    book.refuse([first])
+    await at.answered()
+    assert at.kept[2] == [PersistOutcome.REFUSED]
+    at.keep(third := message(3, key="k"), "joe/1")
+    await at.answered()
+    assert (at.kept[3], first_of(third), keyed(at)) == ([PersistOutcome.KEPT], -BASE, {"k": 3})
+
+
+def _words(call: scripts.ScriptCall) -> list[Any]:
+    return ["EVALSHA", call.script.sha, len(call.keys), *call.keys, *call.args]
+
+
+async def test_nobody_knows_until_the_answer_comes_but_then_it_is_known(
+    valkey: ValkeyServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.store.waiting._PATIENCE_S", 0.1)
+    async with desk(valkey) as at:
+        valkey.freeze()
+        at.keep(message(1, key="k"), "joe/1")
+        at.store.flush()
+        at.keep(message(2, key="k"), "joe/1")
+        await asyncio.sleep(0.3)
+        valkey.thaw()
+        await at.answered()
+        assert at.kept == {
+            1: [PersistOutcome.UNKNOWN, PersistOutcome.KEPT],
+            2: [PersistOutcome.UNKNOWN, PersistOutcome.REPEATED],
+        }
+
+
+async def test_an_emptied_store_is_told_the_keys_of_what_is_still_there(at: Desk) -> None:
+    at.keep(kept := message(1, key="k"), "joe/1")
+    await at.answered()
+    at.server.ask("FLUSHALL")
+    at.keep(message(2, key="k"), "joe/1")
+    await at.answered()
+    await until(lambda: at.events == ["flushed"])
+    assert at.kept[2] == [PersistOutcome.REFUSED]
+    at.keep(kept, "joe/1")
+    at.keep(kept, "ann/1")
+    at.keep(message(3, key="k"), "joe/1")
+    await at.answered()
+    assert (at.kept[3], at.queue("joe/1"), at.queue("ann/1")) == (
+        [PersistOutcome.REPEATED],
+        {1: ""},
+        {1: ""},
+    )
+
+
+async def test_messages_without_keys_know_nothing_of_it(at: Desk) -> None:
+    at.keep(message(1), "joe/1")
+    at.keep(message(2, key="k"), "joe/1")
+    at.keep(message(3), "joe/1")
+    await at.answered()
+    assert (at.queue("joe/1"), keyed(at)) == ({1: "", 2: "", 3: ""}, {"k": 2})
+
+
+async def test_a_process_that_was_fenced_out_takes_no_key(shared_valkey: ValkeyServer) -> None:
+    async with desk(shared_valkey) as old, desk(shared_valkey) as new:
+        old.keep(message(1, key="k"), "joe/1")
+        await asyncio.sleep(0.05)
+        new.keep(message(2, key="k"), "joe/1")
+        await new.answered()
+        assert (old.kept[1], new.kept[2]) == ([PersistOutcome.REFUSED], [PersistOutcome.KEPT])
+        with pytest.raises(StoreUnavailable):
+            await old.store.run(lambda epoch: scripts.disown(KEYS, epoch, []))
+
+
+# How long and how many
+
+
+@pytest.fixture
+def room(shared_valkey: ValkeyServer) -> Room:
+    room = Room(Redis.from_url(shared_valkey.url))
+    room.open()
+    return room
+
+
+def keep(room: Room, *pairs: tuple[int, str], most: int = 1000) -> list[Any]:
+    """Keep messages, received so many ns from the beginning; what each is told."""
+    messages = [(message(n, key=key), ["joe/1"]) for n, key in pairs]
+    return list(room.call(scripts.keep_keyed(KEYS, EPOCH, messages, most)))
+
+
+def remembered(room: Room) -> dict[str, int]:
+    return {key: int(id) - BASE for key, id in room.hash(KEYS.keyed).items()}
+
+
+def order(room: Room) -> list[str]:
+    found: Any = room.redis.lrange(KEYS.keyed_order, 0, -1)
+    return [each.decode().partition(":")[2] for each in found]
+
+
+def test_a_key_is_remembered_for_a_day(room: Room) -> None:
+    first = str(BASE).encode()
+    assert keep(room, (0, "k")) == [0, b""]
+    assert keep(room, (LIFE_NS - 1000, "k")) == [0, first]
+    assert keep(room, (LIFE_NS + 1000, "k")) == [0, b""]
+    assert keep(room, (LIFE_NS + 2000, "k")) == [0, str(BASE + LIFE_NS + 1000).encode()]
+    assert remembered(room) == {"k": LIFE_NS + 1000}
+    assert order(room) == ["k"]
+
+
+def test_keys_that_are_too_old_go_when_others_come(room: Room) -> None:
+    keep(room, *((n, f"k{n}") for n in range(50)))
+    assert keep(room, (LIFE_NS + 49, "new")) == [0, b""]
+    assert (remembered(room), order(room)) == ({"new": LIFE_NS + 49}, ["new"])
+
+
+def test_of_too_many_keys_the_oldest_go_and_are_counted(room: Room) -> None:
+    assert keep(room, (1, "a"), (2, "b"), (3, "c"), most=2) == [1, b"", b"", b""]
+    assert remembered(room) == {"b": 2, "c": 3}
+    assert keep(room, (4, "b"), (5, "a"), most=2) == [1, str(BASE + 2).encode(), b""]
+    assert remembered(room) == {"c": 3, "a": 5}
+
+
+def test_a_limit_that_was_lowered_is_kept_step_by_step(room: Room) -> None:
+    keep(room, *((n, f"k{n}") for n in range(1000)))
+    dropped = sum(keep(room, (2000 + n, f"n{n}"), most=10)[0] for n in range(20))
+    assert len(remembered(room)) == len(order(room)) == 10
+    assert dropped == 1010
+
+
+def test_a_key_takes_little_room(room: Room) -> None:
+    def used() -> int:
+        sizes: Any = [
+            room.redis.memory_usage(key, samples=0) for key in (KEYS.keyed, KEYS.keyed_order)
+        ]
+        return sum(size or 0 for size in sizes)
+
+    count = 10_000
+    for start in range(0, count, 1000):
+        room.call(
+            scripts.keep_keyed(
+                KEYS,
+                EPOCH,
+                [(message(n, key=f"{n:020}"), []) for n in range(start, start + 1000)],
+                count,
+            )
+        )
+    assert used() / count < 150
+
+
+def test_keys_are_not_what_a_store_may_throw_away(room: Room) -> None:
+    keep(room, (1, "k"))
+    assert room.redis.ttl(KEYS.keyed) == room.redis.ttl(KEYS.keyed_order) == -1
+
+
+def test_only_who_has_a_key_gives_it_up(room: Room) -> None:
+    keep(room, (1000, "k"), (2000, "l"))
+    for _ in range(2):
+        room.call(scripts.disown(KEYS, EPOCH, [("k", BASE + 1000), ("l", BASE + 1000), ("m", 1)]))
+    assert remembered(room) == {"l": 2000}
+    # What is left in the order of a key that was given up takes nothing from its next owner.
+    keep(room, (3000, "k"), (LIFE_NS + 2000, "new"))
+    assert remembered(room) == {"k": 3000, "new": LIFE_NS + 2000}
+
+
+def expected_again(call: list[tuple[int, str]], model: dict[str, int]) -> list[bytes]:
+    found = [(model.get(key), id) for id, key in call]
+    return [b"" if first == id else str(BASE + (first or 0)).encode() for first, id in found]
+
+
+sends = st.lists(
+    st.tuples(st.integers(0, 6), st.sampled_from([1000, 1_000_000, LIFE_NS // 3])),
+    min_size=1,
+    max_size=6,
+)
+# Calls, and how often each is repeated because its answer was lost.
+calls = st.lists(st.tuples(sends, st.integers(0, 2)), max_size=12)
+
+
+@pytest.mark.slow
+@settings(
+    max_examples=100,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(calls, st.integers(1, 8))
+def test_the_script_decides_like_a_dictionary(
+    shared_valkey: ValkeyServer, given_calls: list[tuple[Any, int]], most: int
+) -> None:
+    with Redis.from_url(shared_valkey.url) as redis:
+        room = Room(redis)
+        room.open()
+        model: dict[str, int] = {}
+        queue: set[int] = set()
+        now = 0
+        for pairs, repeats in given_calls:
+            expected, call = [], []
+            for number, pause in pairs:
+                now += pause
+                key = f"k{number}"
+                call.append((now, key))
+                first = model.get(key)
+                if first is not None and first + LIFE_NS > now:
+                    expected.append(str(BASE + first).encode())
+                else:
+                    model[key] = now
+                    queue.add(now)
+                    expected.append(b"")
+            newest = dict(sorted(model.items(), key=lambda item: item[1])[-most:])
+            model = {key: id for key, id in newest.items() if id + LIFE_NS > now}
+            assert keep(room, *call, most=most)[1:] == expected
+            if expected_again(call, model) == expected:
+                # Nothing that it goes by was forgotten meanwhile.
+                for _ in range(repeats):
+                    assert keep(room, *call, most=most)[1:] == expected
+            assert remembered(room) == model
+            assert {id - BASE for id in room.queue("joe/1")} == queue

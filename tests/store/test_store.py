@@ -1,0 +1,562 @@
+"""The store as a keeper: what it is told it knows again, whatever happens to the connection."""
+
+import asyncio
+import random
+from unittest.mock import Mock
+
+import pytest
+from redis import Redis
+
+from holdfast.delivery.dead_letters import DeadLetter
+from holdfast.delivery.outcomes import ACKED
+from holdfast.delivery.persist_outcome import PersistOutcome
+from holdfast.store import scripts, store, waiting
+from holdfast.store.turn_writes import PendingPublish
+from holdfast.store.waiting import Waiting
+from tests.store.desk import (
+    BASE,
+    KEYS,
+    Desk,
+    batch,
+    desk,
+    ids,
+    letter,
+    mark,
+    message,
+    session,
+    until,
+)
+from tests.store.model import SESSIONS, Both, Room
+from tests.store.servers import ValkeyServer
+
+# Keeping
+
+
+async def test_a_message_is_kept_once_with_an_entry_for_each_receiver(at: Desk) -> None:
+    at.keep(message(1), "joe/1", "ann/1")
+    await at.answered()
+    assert at.kept == {1: [PersistOutcome.KEPT]}
+    assert (at.queue("joe/1"), at.queue("ann/1")) == ({1: ""}, {1: ""})
+    assert (at.bodies(), at.receivers(1)) == ({1}, {"joe/1", "ann/1"})
+
+
+async def test_answers_never_come_before_the_next_turn(at: Desk) -> None:
+    at.keep(message(1), "joe/1")
+    at.store.flush()
+    assert at.kept == {1: []}
+
+
+async def test_what_one_turn_brings_is_one_call_of_each_kind(at: Desk) -> None:
+    calls = await at.line.ask("INFO", "commandstats")
+    for n in range(10):
+        at.store.save(session("joe/1"))
+        at.keep(message(n), "joe/1", "ann/1")
+        at.store.mark("joe/1", [mark(n, n + 1)])
+        at.store.settle("ann/1", ids(n), ACKED)
+        at.store.dead_letter([letter(100 + n, of=n)], "joe/1")
+    at.store.forget("ann/1", [])
+    await at.answered()
+    after = await at.line.ask("INFO", "commandstats")
+    assert count_of_scripts(after) - count_of_scripts(calls) == 6
+    assert (at.queue("joe/1"), at.queue("ann/1"), at.bodies()) == ({}, {}, set())
+    assert at.dead() == [*range(100, 110)]
+
+
+def count_of_scripts(stats: object) -> int:
+    assert isinstance(stats, bytes)
+    lines = [line for line in stats.decode().splitlines() if line.startswith("cmdstat_evalsha:")]
+    return int(lines[0].split("calls=")[1].split(",")[0]) if lines else 0
+
+
+async def test_what_leaves_queues_in_a_very_large_turn_leaves_others_their_turns(
+    at: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "_TURN_S", 0.0)
+    for n in range(1000):
+        at.keep(message(n), "joe/1")
+    at.store.save(session("joe/1"))
+    await at.answered()
+    done: list[str] = []
+    at.store.dead_letter([letter(2000 + n, of=n) for n in range(1000)], "joe/1")
+    at.store.forget("joe/1", [])
+    at.store.after(lambda: done.append("of the turn"))
+    at.store.flush()
+    assert at.line.unanswered == 1
+    # Who is handed something now must not see it before the store knows.
+    assert not at.store.is_prompt
+    at.keep(message(5000), "ann/1")
+    at.store.after(lambda: done.append("of a later turn"))
+    at.store.flush()
+    await until(lambda: len(done) == 2)
+    assert done == ["of the turn", "of a later turn"]
+    assert at.store.is_prompt
+    assert len(at.dead()) == 1000
+    assert (at.queue("joe/1"), at.queue("ann/1")) == ({}, {5000: ""})
+
+
+class Unmade:
+    """A letter that is not made yet."""
+
+    def __init__(self, n: int, made: list[int]) -> None:
+        self._n, self._made = n, made
+        self.message, self.size = letter(n).message, letter(n).size
+
+    def letter(self) -> DeadLetter:
+        self._made.append(self._n)
+        return letter(self._n)
+
+
+def bury_a_thousand(at: Desk, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Letters for a store whose turns are over at once; which of them have been made."""
+    monkeypatch.setattr(store, "_TURN_S", 0.0)
+    made: list[int] = []
+    at.store.dead_letter([Unmade(n, made) for n in range(1000)], None)
+    return made
+
+
+async def test_letters_are_made_with_the_calls_that_carry_them(
+    at: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = bury_a_thousand(at, monkeypatch)
+    assert made == []
+    at.store.flush()
+    # What the first call carries, and what the next one will.
+    assert 0 < len(made) <= 500
+    await at.answered()
+    assert made == [*range(1000)]
+    assert at.dead() == [*range(1000)]
+
+
+async def test_others_are_answered_before_a_large_turn_goes_on(
+    at: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = bury_a_thousand(at, monkeypatch)
+    at.store.flush()
+    before, then = len(made), list[int]()
+    asyncio.get_running_loop().call_soon(lambda: then.append(len(made)))
+    await until(lambda: bool(then))
+    assert then == [before]
+    await at.answered()
+    assert at.dead() == [*range(1000)]
+
+
+async def test_very_much_that_comes_back_to_a_queue_leaves_others_their_turns(
+    at: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "_TURN_S", 0.0)
+    for n in range(3000):
+        at.keep(message(n), "joe/1")
+    await at.answered()
+    at.store.mark("joe/1", [mark(n, -1 - n, position=1 + n) for n in range(3000)])
+    at.store.flush()
+    assert at.line.unanswered == 1
+    assert not at.store.is_prompt
+    await at.answered()
+    assert at.store.is_prompt
+    assert at.queue("joe/1") == {n: f"{n + 1} {-1 - n} 0 1 0" for n in range(3000)}
+
+
+async def test_of_very_much_that_is_handed_over_the_store_hears_in_the_same_turn(
+    at: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "_TURN_S", 0.0)
+    for n in range(3000):
+        at.keep(message(n), "joe/1")
+    await at.answered()
+    at.store.mark("joe/1", [mark(n, 1 + n, batch=1, position=1 + n) for n in range(3000)])
+    at.store.flush()
+    assert at.line.unanswered == 3
+    assert at.store.is_prompt
+    again = [mark(n, 4000 + n, batch=2, position=1 + n) for n in range(3000)]
+    at.store.mark("joe/1", [each._replace(attempts=2) for each in again])
+    at.store.flush()
+    # Nobody gets what came before until the store knows.
+    assert at.line.unanswered == 4
+    assert not at.store.is_prompt
+
+
+async def test_what_must_not_overtake_the_rest_of_a_turn_takes_it_along(
+    at: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "_TURN_S", 0.0)
+    at.store.dead_letter([letter(2000 + n, of=n) for n in range(1000)], None)
+    at.store.flush()
+    at.store.release("/a")
+    assert at.line.unanswered == 5
+    await at.answered()
+    assert len(at.dead()) == 1000
+
+
+async def test_who_can_wait_for_the_rest_of_a_turn_leaves_others_their_turns(
+    at: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = bury_a_thousand(at, monkeypatch)
+    at.store.flush()
+    running = asyncio.create_task(
+        at.store.run(lambda epoch: scripts.save_channel_holds(KEYS, epoch, {}))
+    )
+    await asyncio.sleep(0)
+    assert len(made) < 1000
+    await running
+    assert len(at.dead()) == 1000
+
+
+async def test_a_large_turn_is_several_calls_in_order(at: Desk) -> None:
+    for n in range(12_000):
+        at.keep(message(n), "joe/1")
+    at.store.settle("joe/1", ids(*range(11_999)), ACKED)
+    await at.answered()
+    assert all(answers == [PersistOutcome.KEPT] for answers in at.kept.values())
+    assert (at.queue("joe/1"), at.bodies()) == ({11_999: ""}, {11_999})
+
+
+async def test_the_body_goes_with_the_last_entry(at: Desk) -> None:
+    at.keep(message(1), "joe/1", "ann/1", "eve/1")
+    at.store.settle("joe/1", ids(1), ACKED)
+    await at.answered()
+    assert (at.bodies(), at.receivers(1)) == ({1}, {"ann/1", "eve/1"})
+    at.store.settle("ann/1", ids(1), ACKED)
+    await at.answered()
+    assert (at.bodies(), at.receivers(1)) == ({1}, {"eve/1"})
+    at.store.settle("eve/1", ids(1), ACKED)
+    await at.answered()
+    assert (at.bodies(), at.receivers(1)) == (set(), set())
+
+
+async def test_a_settled_entry_cannot_be_settled_again(at: Desk) -> None:
+    at.keep(message(1), "joe/1", "ann/1")
+    for _ in range(3):
+        at.store.settle("joe/1", ids(1), ACKED)
+        await at.answered()
+    assert (at.queue("ann/1"), at.bodies()) == ({1: ""}, {1})
+
+
+async def test_the_last_mark_wins(at: Desk) -> None:
+    at.keep(message(1), "joe/1")
+    at.store.mark("joe/1", [mark(1, 5, batch=2)])
+    at.store.mark("joe/1", [mark(1, 6, batch=3, position=4)])
+    await at.answered()
+    assert at.queue("joe/1") == {1: "4 6 3 1 0"}
+
+
+async def test_a_batch_is_remembered_in_the_place_of_the_one_before(at: Desk) -> None:
+    for n in (1, 2, 3):
+        at.keep(message(n), "joe/1")
+    at.store.hand_over("joe/1", batch(1, 2, number=4, seq=7))
+    await at.answered()
+    assert at.queue("joe/1") == {1: "7 7 4 1 0", 2: "8 8 4 1 0", 3: ""}
+    at.store.settle("joe/1", ids(1, 2), ACKED)
+    at.store.hand_over("joe/1", batch(3, number=5, seq=9))
+    await at.answered()
+    assert at.queue("joe/1") == {3: "9 9 5 1 0"}
+    assert KEYS.marks("joe/1") not in at.names()
+
+
+async def test_acks_wait_but_for_those_of_who_is_handed_more(
+    at: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "_LAZY_S", 60.0)
+    for n in (1, 2):
+        at.keep(message(n), "joe/1", "ann/1")
+    at.store.hand_over("joe/1", batch(1))
+    await at.answered()
+    at.store.settle("joe/1", ids(1), ACKED)
+    at.store.hand_over("ann/1", batch(1))
+    at.store.flush()
+    await at.answered_line()
+    assert (at.queue("joe/1"), at.queue("ann/1")) == (
+        {1: "1 1 1 1 0", 2: ""},
+        {1: "1 1 1 1 0", 2: ""},
+    )
+    # Its batch takes the place of the one that tells of the first.
+    at.store.hand_over("joe/1", batch(2, number=2, seq=2))
+    at.store.flush()
+    await at.answered_line()
+    assert at.queue("joe/1") == {2: "2 2 2 1 0"}
+
+
+async def test_what_one_entry_says_of_itself_is_truer_than_its_batch(at: Desk) -> None:
+    at.keep(message(1), "joe/1")
+    at.keep(message(2), "joe/1")
+    at.store.hand_over("joe/1", batch(1, 2))
+    at.store.mark("joe/1", [mark(2, 0, position=2)])
+    await at.answered()
+    assert at.queue("joe/1") == {1: "1 1 1 1 0", 2: "2 0 0 1 0"}
+
+
+async def test_who_has_entries_with_marks_is_handed_more_of_them(at: Desk) -> None:
+    for n in (1, 2, 3):
+        at.keep(message(n), "joe/1")
+    at.store.mark("joe/1", [mark(1, 0, position=5)])
+    at.store.hand_over("joe/1", batch(2))
+    await at.answered()
+    assert set(at.hash(KEYS.marks("joe/1"))) == {str(id) for id in ids(1, 2)}
+    at.store.settle("joe/1", ids(1, 2), ACKED)
+    at.store.hand_over("joe/1", batch(3))
+    await at.answered()
+    assert (at.queue("joe/1"), at.hash(KEYS.marks("joe/1"))) == ({3: "1 1 1 1 0"}, {})
+
+
+async def test_a_long_batch_does_not_stay_behind_its_entries(at: Desk) -> None:
+    numbers = range(1, 61)
+    for n in numbers:
+        at.keep(message(n), "joe/1")
+    at.store.hand_over("joe/1", batch(*numbers))
+    await at.answered()
+    assert at.queue("joe/1") == {n: f"{n} {n} 1 1 0" for n in numbers}
+    at.store.settle("joe/1", ids(*numbers), ACKED)
+    await at.answered()
+    assert at.names() == {KEYS.meta, KEYS.handed}
+    assert set(at.hash(KEYS.handed)) == {""}
+
+
+async def test_an_entry_that_is_gone_is_not_marked(at: Desk) -> None:
+    at.store.mark("joe/1", [mark(1, 5)])
+    await at.answered()
+    assert at.queue("joe/1") == {}
+
+
+async def test_a_dead_letter_takes_the_place_of_the_entry(at: Desk) -> None:
+    at.keep(message(1), "joe/1", "ann/1")
+    at.store.dead_letter([letter(7, of=1)], "joe/1")
+    await at.answered()
+    assert (at.queue("joe/1"), at.queue("ann/1")) == ({}, {1: ""})
+    assert (at.bodies(), at.dead()) == ({1}, [7])
+
+
+async def test_a_letter_of_a_queue_that_is_not_durable_is_only_recorded(at: Desk) -> None:
+    at.keep(message(1), "joe/1")
+    at.store.dead_letter([letter(7, of=1)], None)
+    await at.answered()
+    assert (at.queue("joe/1"), at.dead()) == ({1: ""}, [7])
+
+
+async def test_a_forgotten_session_leaves_nothing(at: Desk) -> None:
+    at.store.save(session("joe/1"))
+    at.keep(message(1), "joe/1", "ann/1")
+    at.keep(message(2), "joe/1")
+    await at.answered()
+    at.store.hand_over("joe/1", batch(1, 2))
+    at.store.mark("joe/1", [mark(1, 3)])
+    at.store.forget("joe/1", ids(1, 2))
+    await at.answered()
+    assert (at.bodies(), at.receivers(1)) == ({1}, {"ann/1"})
+    assert at.names() == {KEYS.meta, KEYS.handed, KEYS.bodies, KEYS.receivers(BASE + 1)}
+    assert set(at.hash(KEYS.handed)) == {""}
+
+
+async def test_calls_of_one_turn_take_effect_in_the_order_of_events(at: Desk) -> None:
+    at.keep(message(1), "joe/1")
+    at.store.settle("joe/1", ids(1), ACKED)
+    at.keep(message(1), "joe/1")
+    at.store.forget("ann/1", [])
+    at.store.save(session("ann/1"))
+    at.keep(message(2), "ann/1")
+    await at.answered()
+    assert (at.queue("joe/1"), at.queue("ann/1")) == ({1: ""}, {2: ""})
+    assert set(await at.loaded()) == {"ann/1"}
+
+
+async def test_after_waits_for_everything_before_it(at: Desk) -> None:
+    seen: list[str] = []
+    at.store.keep(message(1), ["joe/1"], lambda kept: seen.append(kept.value))
+    at.store.after(lambda: seen.append("after"))
+    await at.answered()
+    assert seen == ["kept", "after"]
+
+
+async def test_after_nothing_is_called_too(at: Desk) -> None:
+    await at.answered()
+    await at.answered()
+
+
+async def test_a_receiver_of_the_answer_that_fails_harms_nobody_else(at: Desk) -> None:
+    def fail(kept: PersistOutcome) -> None:
+        raise RuntimeError(kept)
+
+    at.store.keep(message(1), ["joe/1"], fail)
+    at.keep(message(2), "joe/1")
+    await at.answered()
+    assert at.kept == {2: [PersistOutcome.KEPT]}
+
+
+# The store away, full, emptied
+
+
+async def test_calls_wait_for_the_return_of_the_store_but_keeping_does_not() -> None:
+    with ValkeyServer(appendonly="yes", appendfsync="always") as valkey:
+        async with desk(valkey) as at:
+            at.keep(message(1), "joe/1")
+            at.keep(message(2), "joe/1")
+            await at.answered()
+            valkey.kill()
+            await until(lambda: not at.store.is_available)
+            at.keep(message(3), "joe/1")
+            at.store.settle("joe/1", ids(1), ACKED)
+            at.store.mark("joe/1", [mark(2, 1)])
+            await asyncio.sleep(0.02)
+            assert at.kept[3] == [PersistOutcome.REFUSED]
+            valkey.start()
+            await at.answered()
+            assert at.queue("joe/1") == {2: "0 1 0 1 0"}
+            assert at.events == []
+
+
+async def test_a_store_that_owes_an_answer_and_says_nothing_is_not_prompt(
+    shared_valkey: ValkeyServer,
+) -> None:
+    async with desk(shared_valkey) as at:
+        await at.answered()
+        assert at.store.is_prompt
+        at.server.ask("CLIENT", "PAUSE", 300, "ALL")
+        at.store.save(session("joe/1"))
+        at.store.flush()
+        await until(lambda: not at.store.is_prompt)
+        assert at.store.is_available
+        await at.answered()
+        assert at.store.is_prompt
+
+
+async def test_nobody_knows_until_the_answer_comes(
+    valkey: ValkeyServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waiting, "_PATIENCE_S", 0.1)
+    async with desk(valkey) as at:
+        valkey.freeze()
+        at.keep(message(1), "joe/1")
+        await asyncio.sleep(0.3)
+        assert at.kept == {1: [PersistOutcome.UNKNOWN]}
+        valkey.thaw()
+        await at.answered()
+        assert at.kept == {1: [PersistOutcome.UNKNOWN, PersistOutcome.KEPT]}
+
+
+async def test_a_process_that_did_not_run_reads_answers_before_it_says_that_nobody_knows() -> None:
+    loop = Mock()
+    loop.time.return_value = 100.0
+    heard: list[PersistOutcome] = []
+    waiting = Waiting(loop, None)
+    answered = waiting.begin([PendingPublish(message(1), ("joe/1",), heard.append)])
+    (_, ring), _ = loop.call_at.call_args
+    loop.time.return_value = 130.0
+    ring()
+    assert heard == []
+    answered(b"OK")
+    assert heard == [PersistOutcome.KEPT]
+
+
+async def test_a_full_store_refuses_messages_and_nothing_else(valkey: ValkeyServer) -> None:
+    async with desk(valkey) as at:
+        at.store.save(session("joe/1"))
+        at.keep(message(1), "joe/1")
+        at.keep(message(2), "joe/1")
+        await at.answered()
+        valkey.set(maxmemory="1", maxmemory_policy="noeviction")
+        at.keep(message(3), "joe/1", "ann/1")
+        await at.answered()
+        assert at.kept[3] == [PersistOutcome.REFUSED]
+        at.store.save(session("eve/1"))
+        at.store.mark("joe/1", [mark(1, 1)])
+        at.store.dead_letter([letter(7, of=2)], "joe/1")
+        await at.answered()
+        assert (at.queue("joe/1"), at.dead()) == ({1: "0 1 0 1 0"}, [7])
+        assert at.states == []
+
+
+async def test_an_emptied_store_is_opened_again_and_told_everything(at: Desk) -> None:
+    at.store.save(session("joe/1"))
+    at.keep(message(1), "joe/1")
+    await at.answered()
+    at.server.ask("FLUSHALL")
+    at.keep(message(2), "joe/1")
+    at.store.dead_letter([letter(7, of=1)], "joe/1")
+    await at.answered()
+    await until(lambda: at.events == ["flushed"])
+    assert at.kept[2] == [PersistOutcome.REFUSED]
+    assert at.store.is_available
+    at.store.save(session("joe/1"))
+    at.keep(message(3), "joe/1")
+    await at.answered()
+    assert (at.queue("joe/1"), at.dead()) == ({3: ""}, [7])
+
+
+async def test_what_waits_for_an_emptied_store_is_bounded(
+    at: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "_MAX_WAITING", 2)
+    at.server.ask("FLUSHALL")
+    at.store.settle("joe/1", ids(1), ACKED)
+    while at.store.is_available:  # noqa: ASYNC110 - it is away for a few turns only
+        await asyncio.sleep(0)
+    at.store.settle("joe/1", ids(1, 2, 3), ACKED)
+    assert at.store.is_full
+    await at.answered()
+    assert not at.store.is_full
+
+
+async def test_a_store_that_comes_back_empty_is_told_everything(valkey: ValkeyServer) -> None:
+    async with desk(valkey) as at:
+        at.keep(message(1), "joe/1")
+        await at.answered()
+        valkey.restart()
+        at.store.settle("joe/1", ids(1), ACKED)
+        await until(lambda: at.events == ["flushed"])
+        await until(lambda: at.store.is_available)
+
+
+async def test_a_lost_connection_repeats_what_was_not_answered(at: Desk) -> None:
+    for n in range(200):
+        at.keep(message(n), "joe/1", "ann/1")
+        at.store.settle("ann/1", ids(n - 3), ACKED)
+        if n % 10 == 0:
+            at.store.flush()
+        if n % 50 == 20:
+            at.server.ask("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+            await asyncio.sleep(0)
+    await at.answered()
+    kept = {n for n, answers in at.kept.items() if answers == [PersistOutcome.KEPT]}
+    assert kept == set(at.queue("joe/1"))
+    assert at.bodies() == kept
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(4))
+async def test_a_bad_connection_changes_nothing(at: Desk, seed: int) -> None:
+    dice = random.Random(seed)
+    both = Both(at.store)
+    for _ in range(400):
+        key, n = dice.choice(SESSIONS), dice.randrange(8)
+        match dice.randrange(12):
+            case 0 | 1:
+                both.save(key)
+            case 2 | 3 | 4:
+                await until(lambda: at.store.is_available)
+                both.keep(n, dice.sample(SESSIONS, dice.randint(1, 3)))
+                # Sent before the connection is known to be lost: from here on it must succeed.
+                at.store.flush()
+            case 5 if dice.random() < 0.5:
+                both.hand_over(key, dice.randint(1, 9))
+            case 5:
+                both.mark(n, key, dice.randint(1, 9))
+            case 6 | 7:
+                both.settle(n, key)
+            case 8:
+                both.dead_letter(n, key, is_durable=dice.random() < 0.8)
+            case 9:
+                both.forget(key)
+            case 10:
+                at.store.flush()
+                await asyncio.sleep(0)
+            case _:
+                at.store.flush()
+                at.server.ask("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+                await asyncio.sleep(0)
+    await at.answered()
+    with Redis.from_url(at.server.url) as redis:
+        both.model.check(Room(redis))
+
+
+async def test_closing_waits_for_what_is_under_way(at: Desk) -> None:
+    at.keep(message(1), "joe/1")
+    await at.store.close(5)
+    assert at.kept == {1: [PersistOutcome.KEPT]}

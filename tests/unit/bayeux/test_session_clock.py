@@ -1,0 +1,182 @@
+"""What time does to sessions that are held back, owe a verdict, or that nobody comes back to."""
+
+import pytest
+
+from holdfast.bayeux.session_status import expires_ms
+from holdfast.delivery.dispatcher import DispatcherState as Contact
+from tests.unit.bayeux.second_lives import (
+    KeptHouse,
+    codes,
+    connect,
+    drain,
+    named,
+    no,
+    ok,
+    publish,
+    seqs,
+)
+
+
+def test_a_holdback_without_an_end_takes_the_place_of_one_that_ends() -> None:
+    house = KeptHouse()
+    client = named(house)
+    publish(house, 1)
+    (seq,) = seqs(connect(client, 1))
+    until_ms = house.bayeux.state.node.now_ms() + 1000
+    house.bayeux.life.hold_back(client.session, "lunch", "operator", house.now, until_ms)
+    connect(client, 1, no(seq, message="disk full"))
+    house.advance(3.0)
+    dispatcher = client.session.dispatcher
+    assert dispatcher is not None
+    assert dispatcher.hold_record is not None
+    assert dispatcher.hold_record.reason == "disk full"
+
+
+def test_a_holdback_that_is_ended_early_does_not_end_a_second_time() -> None:
+    house = KeptHouse()
+    client = named(house)
+    until_ms = house.bayeux.state.node.now_ms() + 1000
+    house.bayeux.life.hold_back(client.session, "lunch", "operator", house.now, until_ms)
+    house.bayeux.life.resume(client.session, house.now)
+    assert client.session.hold_ends_at == 0.0
+    house.bayeux.life.hold_back(client.session, "maintenance", "operator", house.now)
+    house.advance(3.0)
+    assert not client.session.flows(house.now)
+
+
+def test_a_holdback_ends_by_the_wall_clock_also_if_the_server_did_not_run_meanwhile() -> None:
+    house = KeptHouse()
+    client = named(house)
+    until_ms = house.bayeux.state.node.now_ms() + 60_000
+    house.bayeux.life.hold_back(client.session, "lunch", "operator", house.now, until_ms)
+    publish(house, 1)
+    asked = client.connect(ext={"ack": 1})
+    house.advance(1.0)
+    assert asked.is_held
+    house.sleep(60.0)
+    house.advance(0.3)
+    assert asked.data == [1]
+
+
+def test_a_holdback_whose_end_is_past_ends_at_once() -> None:
+    house = KeptHouse()
+    client = named(house)
+    publish(house, 1)
+    asked = client.connect(ext={"ack": 1})
+    house.bayeux.life.hold_back(client.session, "lunch", "operator", house.now, 1)
+    house.advance(0.2)
+    assert asked.data == [1]
+
+
+@pytest.mark.parametrize("retries", [0, 2])
+def test_who_owes_a_verdict_for_too_long_has_failed(retries: int) -> None:
+    house = KeptHouse()
+    client = house.client(
+        ext={"ack": True, "delivery": {"retries": retries, "delay": 1000, "responseTimeout": 1000}}
+    )
+    connect(client, 0)
+    client.subscribe("/a")
+    publish(house, 1, 2)
+    first, second = seqs(connect(client, 1))
+    connect(client, 2, pending=[first, second])
+    house.advance(0.9)
+    assert codes(house) == []
+    house.advance(0.3)
+    if not retries:
+        assert codes(house) == ["communication.responseTimeout"] * 2
+        return
+    house.advance(0.5)
+    assert drain(client, 3) == ([1, 2], [1, 0])
+
+
+def test_a_verdict_that_comes_in_time_is_in_time() -> None:
+    house = KeptHouse()
+    client = named(house, ack=False, responseTimeout=1000)
+    publish(house, 1, 2)
+    first, second = seqs(connect(client, None))
+    house.advance(0.8)
+    connect(client, None, ok(first))
+    house.advance(0.1)
+    connect(client, None, ok(second))
+    house.advance(3.0)
+    assert (codes(house), client.session.queue.count) == ([], 0)
+
+
+def test_who_is_lost_while_held_back_is_waited_for_until_its_session_is_over() -> None:
+    house = KeptHouse()
+    session = {"name": "joe/1", "timeout": 60_000}
+    client = house.guest()
+    client.handshake(ext={"ack": True, "delivery": {"session": session, "retries": 0}})
+    connect(client, 0)
+    client.subscribe("/a")
+    house.turn()
+    house.bayeux.life.hold_back(client.session, "maintenance", "operator", house.now)
+    publish(house, 1)
+    house.advance(60.0)
+    assert not client.session.is_gone
+    house.advance(15.0)
+    assert client.session.is_gone
+    assert codes(house) == ["communication.noConnection"]
+
+
+def test_who_is_resumed_while_away_has_a_moment_to_come_back() -> None:
+    house = KeptHouse()
+    client = named(house, retries=0)
+    house.bayeux.life.hold_back(client.session, "maintenance", "operator", house.now)
+    house.advance(15.0)
+    house.bayeux.life.resume(client.session, house.now)
+    assert client.session.dispatcher is not None
+    assert client.session.dispatcher.state is Contact.POLLING
+    publish(house, 1)
+    house.advance(0.3)
+    assert connect(client, 1).data == [1]
+
+
+def test_a_lazy_message_that_has_gone_elsewhere_is_not_waited_for() -> None:
+    house = KeptHouse()
+    client = house.connected()
+    client.subscribe("/a")
+    house.server.publish("/a", 1, lazy_s=1.0)
+    house.bayeux.life.clear(client.session)
+    asked = client.connect()
+    house.advance(2.0)
+    assert asked.is_held
+    assert client.session.lazy_due == 0.0
+
+
+def test_a_held_back_session_without_terms_ends_when_nobody_has_come_for_a_day() -> None:
+    house = KeptHouse()
+    client = house.client(ext={"ack": True})
+    client.connect()
+    client.subscribe("/a")
+    publish(house, 1)
+    seen_ms = house.bayeux.state.node.now_ms()
+    house.bayeux.life.hold_back(client.session, "maintenance", "operator", house.now)
+    house.advance(11.0)
+    assert client.session.dispatcher is not None
+    assert client.session.dispatcher.state is Contact.POLLING
+    ends_ms = expires_ms(house.bayeux.state, client.session, house.now)
+    assert ends_ms is not None
+    assert ends_ms - seen_ms == pytest.approx(24 * 3600_000 + 10_000, abs=200)
+    house.now += 24 * 3600 - 2.0
+    house.advance(0.1)
+    assert not client.session.is_gone
+    house.advance(2.0)
+    assert client.session.is_gone
+    assert codes(house) == ["communication.noConnection"]
+    assert house.balances()
+
+
+def test_a_held_back_session_without_terms_goes_on_when_its_client_comes_back_in_time() -> None:
+    house = KeptHouse()
+    client = house.client(ext={"ack": True})
+    client.connect()
+    client.subscribe("/a")
+    publish(house, 1)
+    house.bayeux.life.hold_back(client.session, "maintenance", "operator", house.now)
+    house.advance(11.0)
+    house.now += 12 * 3600
+    connect(client, 0)
+    assert client.session.ends_at == 0.0
+    house.bayeux.life.resume(client.session, house.now)
+    assert connect(client, 0).data == [1]

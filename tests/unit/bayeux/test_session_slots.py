@@ -1,0 +1,339 @@
+"""Places at the server: what absent clients left behind gives way to those who come."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.bayeux.interventions import set_timeout
+from holdfast.delivery.life import SessionState
+from tests.unit.bayeux.harness import Asked, Client
+from tests.unit.bayeux.newcomers import assert_turned_away
+from tests.unit.bayeux.second_lives import KeptHouse, codes, connect, named, publish, take
+
+BUSY = "503::server_busy"
+MOST = 8
+
+
+def keys(house: KeptHouse) -> list[str]:
+    return sorted(session.key for session in house.bayeux.state.sessions)
+
+
+def left(house: KeptHouse, *names: str) -> None:
+    """Named sessions that their clients have left, one after the other."""
+    for name in names:
+        named(house, name=name).disconnect()
+        house.turn()
+
+
+def come(house: KeptHouse) -> Asked:
+    asked = house.guest().handshake()
+    house.turn()
+    return asked
+
+
+# Who gives way
+
+
+def test_the_session_that_was_left_first_gives_way_to_a_newcomer() -> None:
+    house = KeptHouse(max_sessions=4, unconnected_share=0.5)
+    left(house, "ann/1", "bob/1", "cid/1", "dan/1")
+    named(house, name="bob/1").disconnect()
+    named(house, name="ann/1").disconnect()
+    assert come(house).reply["successful"]
+    assert {"ann/1", "bob/1", "dan/1"} < set(keys(house))
+    assert house.bayeux.slots.evicted == 1
+    assert house.balances()
+
+
+def test_what_waited_for_it_becomes_dead_letters_and_its_client_begins_anew() -> None:
+    house = KeptHouse(max_sessions=2, unconnected_share=0.0)
+    client = named(house)
+    publish(house, 1, 2)
+    house.advance(11)
+    house.connected()
+    assert come(house).reply["successful"]
+    assert codes(house) == ["resource.exhaust"] * 2
+    assert all("its place was needed" in letter.reason for letter in house.store.letters)
+    assert house.store.sessions == {}
+    refused = connect(client, 1).reply
+    assert refused["error"] == "402::session_unknown"
+    assert refused["advice"]["reconnect"] == "handshake"
+    assert house.balances()
+
+
+def test_nobody_gives_way_while_there_are_places() -> None:
+    house = KeptHouse(max_sessions=5, unconnected_share=0.0)
+    left(house, "ann/1", "bob/1", "cid/1")
+    come(house)
+    house.advance(1)
+    assert {"ann/1", "bob/1", "cid/1"} < set(keys(house))
+    assert house.bayeux.slots.evicted == 0
+
+
+def test_sessions_that_wait_keep_their_share_whoever_comes() -> None:
+    house = KeptHouse(max_sessions=4, unconnected_share=0.5)
+    left(house, "ann/1", "bob/1")
+    guests = [house.connected(), house.connected()]
+    assert_turned_away(come(house), 3000)
+    assert {"ann/1", "bob/1"} <= set(keys(house))
+    assert not any(guest.session.is_gone for guest in guests)
+
+
+def test_who_is_connected_gives_way_to_nobody() -> None:
+    house = KeptHouse(max_sessions=2, unconnected_share=0.0)
+    clients = [named(house, name="ann/1"), house.connected()]
+    assert come(house).reply["error"] == BUSY
+    assert not any(client.session.is_gone for client in clients)
+
+
+def test_a_session_that_was_taken_over_was_heard_of_then() -> None:
+    house = KeptHouse(max_sessions=2, unconnected_share=0.0)
+    left(house, "ann/1", "bob/1")
+    take(house.guest(), name="ann/1")
+    house.turn()
+    assert come(house).reply["successful"]
+    assert "ann/1" in keys(house)
+    assert "bob/1" not in keys(house)
+
+
+def test_of_those_who_never_connect_few_are_left_when_places_run_out() -> None:
+    house = KeptHouse(max_sessions=64)
+    strangers = [house.client().session for _ in range(64)]
+    newcomers = [house.client() for _ in range(8)]
+    assert [each.is_gone for each in strangers] == [True] * 8 + [False] * 56
+    assert all(each.connect().reply["successful"] for each in newcomers)
+
+
+def test_who_says_something_is_no_idler() -> None:
+    house = KeptHouse(max_sessions=64)
+    first = house.client()
+    strangers = [house.client().session for _ in range(63)]
+    first.publish("/a", 1)
+    house.client()
+    assert not first.session.is_gone
+    assert strangers[0].is_gone
+
+
+def test_who_comes_back_to_its_session_needs_no_place() -> None:
+    house = KeptHouse(max_sessions=2, unconnected_share=0.0)
+    client = named(house, name="ann/1")
+    publish(house, 1)
+    client.disconnect()
+    house.connected()
+    asked = take(house.guest(), name="ann/1")
+    assert asked.reply["ext"]["delivery"]["waiting"] == 1
+    assert take(house.guest(), name="bob/1").reply["successful"], "ann did not connect"
+    assert house.bayeux.slots.evicted == 1
+
+
+def test_nobody_gives_way_to_who_is_not_let_in() -> None:
+    house = KeptHouse(max_sessions=2, unconnected_share=0.0, max_sessions_per_subject=1)
+    left(house, "ann/1")
+    named(house, name="joe/1")
+    error = take(house.guest(), name="joe/2").reply["error"]
+    assert error == "403:user.configuration.maxSession:sessions_exceeded"
+    assert keys(house) == ["ann/1", "joe/1"]
+
+
+def test_a_long_queue_is_buried_in_a_tick_not_in_a_newcomers_handshake() -> None:
+    house = KeptHouse(max_sessions=1, unconnected_share=0.0)
+    named(house).disconnect()
+    publish(house, *range(100))
+    assert come(house).reply["error"] == BUSY
+    house.advance(0.1)
+    assert codes(house) == ["resource.exhaust"] * 100
+    assert come(house).reply["successful"]
+
+
+def test_places_are_freed_before_they_are_needed() -> None:
+    house = KeptHouse(max_sessions=64, unconnected_share=0.5, max_sessions_per_subject=100)
+    left(house, *(f"joe/{number + 1}" for number in range(62)))
+    house.advance(0.1)
+    assert len(house.bayeux.state.sessions) == 60, "a sixteenth is free"
+    house.advance(1)
+    assert len(house.bayeux.state.sessions) == 60
+
+
+def test_while_no_letter_can_be_written_nobody_gives_way() -> None:
+    house = KeptHouse(max_sessions=1, unconnected_share=0.0)
+    named(house).disconnect()
+    publish(house, 1)
+    house.store.is_full = True
+    assert come(house).reply["error"] == BUSY
+    house.advance(1)
+    house.store.is_full = False
+    assert keys(house) == ["joe/1"]
+    assert come(house).reply["successful"]
+    assert codes(house) == ["resource.exhaust"]
+
+
+# For how long
+
+
+@pytest.mark.parametrize(("wish_ms", "given_ms"), [(7_200_000, 60_000), (0, 60_000), (1000, 1000)])
+def test_a_client_that_wants_to_be_awaited_for_longer_is_told_how_long_it_is(
+    wish_ms: int, given_ms: int
+) -> None:
+    house = KeptHouse(max_session_timeout_s=60.0)
+    client = house.guest()
+    asked = take(client, name={"name": "joe/1", "timeout": wish_ms})  # type: ignore[arg-type]
+    assert asked.reply["ext"]["delivery"]["session"]["timeout"] == given_ms
+    client.disconnect()
+    house.advance(given_ms / 1000 + 0.5)
+    assert keys(house) == []
+
+
+def test_a_session_without_a_name_is_not_awaited_for_longer_either() -> None:
+    house = KeptHouse(max_session_timeout_s=60.0)
+    house.client(ext={"delivery": {"retries": -1, "delay": 10_000_000}})
+    house.advance(80)
+    assert keys(house) == []
+
+
+def test_what_the_store_kept_is_awaited_no_longer_than_others() -> None:
+    house = KeptHouse(max_session_timeout_s=10 * 365 * 86_400.0)
+    left(house, "joe/1")
+    after = house.reborn(max_session_timeout_s=60.0)
+    after.advance(61)
+    assert keys(after) == []
+
+
+def test_an_operator_grants_more_also_over_a_restart() -> None:
+    house = KeptHouse(max_session_timeout_s=60.0)
+    client = named(house)
+    set_timeout(house.bayeux.life, client.session, 600_000, house.now)
+    client.disconnect()
+    house.turn()
+    after = house.reborn()
+    after.advance(500)
+    assert keys(after) == ["joe/1"]
+    after.advance(101)
+    assert keys(after) == []
+
+
+# Over a restart
+
+
+def test_those_that_the_store_kept_give_way_in_the_order_in_which_they_were_left() -> None:
+    house = KeptHouse(max_sessions=8, unconnected_share=0.5)
+    names = ["eve/1", "ann/1", "dan/1", "bob/1", "cid/1"]
+    for name in names:
+        left(house, name)
+        house.advance(1)
+    after = house.reborn(max_sessions=5, unconnected_share=0.4)
+    after.bayeux.life.unconnected.sort()
+    for gone in names[:3]:
+        assert gone in keys(after)
+        after.connected()
+        assert gone not in keys(after)
+    assert come(after).reply["error"] == BUSY
+
+
+def test_a_store_that_was_filled_before_there_were_limits_keeps_nobody_out_for_long() -> None:
+    house = KeptHouse(max_sessions=100, max_session_timeout_s=1e9)
+    for number in range(100):
+        assert take(house.guest(), name=f"thief{number}/1").reply["successful"]
+    after = house.reborn(max_sessions=20, max_session_timeout_s=60.0)
+    after.advance(11)
+    assert len(after.bayeux.state.sessions) < 20
+    assert come(after).reply["successful"]
+    after.advance(61)
+    assert keys(after) == []
+
+
+# Against a naive model
+
+
+class Model:
+    """Sessions by the moment at which they were last heard of, searched from end to end."""
+
+    def __init__(self) -> None:
+        self.moment = 0
+        self.heard: dict[str, int] = {}
+        self.connected: set[str] = set()
+        self.arriving: set[str] = set()
+
+    def hear(self, name: str) -> None:
+        self.moment += 1
+        self.heard[name] = self.moment
+
+    def forget(self, name: str) -> None:
+        del self.heard[name]
+        self.connected.discard(name)
+        self.arriving.discard(name)
+
+    def make_room(self, left_alone: int) -> bool:
+        if len(self.heard) < MOST:
+            return True
+        deserted = self.heard.keys() - self.connected - self.arriving
+        for group, most in ((self.arriving, 1), (deserted, left_alone)):
+            if len(group) > most:
+                self.forget(min(group, key=self.heard.__getitem__))
+                return True
+        return False
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["handshake", "connect", "leave", "publish", "end"]), st.integers(0, 11)
+    ),
+    max_size=80,
+)
+
+
+@pytest.mark.slow
+@given(STEPS, st.integers(0, MOST))
+def test_the_idlest_gives_way_as_in_a_list_that_is_searched(
+    steps: list[tuple[str, int]], left_alone: int
+) -> None:
+    house = KeptHouse(
+        max_sessions=MOST, unconnected_share=left_alone / MOST, max_interval_s=1e6, timeout_s=1e6
+    )
+    model = Model()
+    clients: dict[str, Client] = {}
+    for step, number in steps:
+        name = f"joe{number}/1"
+        client = clients.get(name)
+        is_there = name in model.heard
+        if step == "handshake":
+            _handshake(house, model, clients, name, left_alone)
+        elif client is not None and is_there and client.session.state is not SessionState.AWAY:
+            _say(house, model, client, step, name)
+        assert keys(house) == sorted(model.heard)
+        assert len(house.bayeux.life.unconnected) == len(model.heard.keys() - model.connected)
+    assert house.balances()
+
+
+def _handshake(
+    house: KeptHouse, model: Model, clients: dict[str, Client], name: str, left_alone: int
+) -> None:
+    clients[name] = house.guest()
+    asked = take(clients[name], name=name)
+    if name not in model.heard and not model.make_room(left_alone):
+        assert asked.reply["error"] == BUSY
+        return
+    assert asked.reply["successful"]
+    if name not in model.heard:
+        model.arriving.add(name)
+    model.connected.discard(name)
+    model.hear(name)
+
+
+def _say(house: KeptHouse, model: Model, client: Client, step: str, name: str) -> None:
+    if step == "connect":
+        connect(client, 0)
+        model.connected.add(name)
+        model.arriving.discard(name)
+    elif step == "leave":
+        client.disconnect()
+        model.connected.discard(name)
+        model.arriving.discard(name)
+    elif step == "publish":
+        client.publish("/b", 1)
+    else:
+        client.send({"channel": "/meta/disconnect", "ext": {"delivery": {"end": True}}})
+        house.turn()
+        model.forget(name)
+        return
+    house.turn()
+    model.hear(name)

@@ -1,0 +1,134 @@
+"""Deadlines in buckets of a tenth of a second."""
+
+import tracemalloc
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdfast.bayeux.timers import Timers
+
+
+class Item:
+    def __init__(self) -> None:
+        self.alarm = 0
+
+
+def test_nothing_rings_when_nothing_was_set() -> None:
+    assert Timers[Item]().ring(100.0) == []
+
+
+def test_an_item_rings_at_its_time_or_a_tenth_of_a_second_later_and_not_before() -> None:
+    timers, item = Timers[Item](), Item()
+    timers.ring_by(item, 5.0)
+    assert timers.ring(4.9) == []
+    assert timers.ring(5.0) == []
+    assert timers.ring(5.1) == [item]
+
+
+def test_an_item_rings_once() -> None:
+    timers, item = Timers[Item](), Item()
+    timers.ring_by(item, 5.0)
+    assert timers.ring(6.0) == [item]
+    assert item.alarm == 0
+    assert timers.ring(7.0) == []
+
+
+def test_an_item_can_be_put_back() -> None:
+    timers, item = Timers[Item](), Item()
+    timers.ring_by(item, 5.0)
+    timers.ring(6.0)
+    timers.ring_by(item, 7.0)
+    assert timers.ring(7.1) == [item]
+
+
+def test_a_deadline_that_moves_away_leaves_the_item_where_it_is() -> None:
+    timers, item = Timers[Item](), Item()
+    timers.ring_by(item, 5.0)
+    timers.ring_by(item, 50.0)
+    assert timers.ring(5.1) == [item]
+    assert timers.ring(51.0) == []
+
+
+def test_a_deadline_that_comes_nearer_moves_the_item() -> None:
+    timers, item = Timers[Item](), Item()
+    timers.ring_by(item, 50.0)
+    timers.ring_by(item, 5.0)
+    assert timers.ring(5.1) == [item]
+    assert timers.ring(51.0) == []
+
+
+def test_an_item_that_is_dropped_does_not_ring() -> None:
+    timers, item, other = Timers[Item](), Item(), Item()
+    timers.ring_by(item, 5.0)
+    timers.ring_by(other, 5.0)
+    timers.drop(item)
+    assert timers.ring(6.0) == [other]
+
+
+def test_dropping_an_item_without_a_deadline_changes_nothing() -> None:
+    timers, item = Timers[Item](), Item()
+    timers.drop(item)
+    assert item.alarm == 0
+    assert timers.ring(6.0) == []
+
+
+def test_a_deadline_in_the_past_rings_next() -> None:
+    timers, item = Timers[Item](), Item()
+    timers.ring(100.0)
+    timers.ring_by(item, 5.0)
+    assert timers.ring(100.1) == [item]
+
+
+def test_no_more_ring_than_are_asked_for_and_the_others_ring_then() -> None:
+    timers, items = Timers[Item](), [Item() for _ in range(5)]
+    for number, item in enumerate(items):
+        timers.ring_by(item, 5.0 + number % 2)
+    rung = timers.ring(9.0, most=2) + timers.ring(9.0, most=2)
+    assert len(rung) == 4
+    assert timers.ring(9.0, most=0) == []
+    rung += timers.ring(9.0, most=2)
+    assert set(rung) == set(items)
+    assert len(rung) == 5
+
+
+def test_what_is_left_of_a_bucket_can_be_moved_and_dropped() -> None:
+    timers, items = Timers[Item](), [Item() for _ in range(3)]
+    for item in items:
+        timers.ring_by(item, 5.0)
+    (rung,) = timers.ring(6.0, most=1)
+    first, second = (item for item in items if item is not rung)
+    timers.ring_by(first, 1.0)
+    timers.drop(second)
+    assert timers.ring(6.0) == [first]
+
+
+def test_deadlines_that_move_about_leave_nothing_behind() -> None:
+    timers, item, other = Timers[Item](), Item(), Item()
+    timers.ring_by(other, 10**9)
+    tracemalloc.start()
+    before, _ = tracemalloc.get_traced_memory()
+    for second in range(10_000):
+        timers.ring_by(item, float(10**8 - second))
+    after, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert after - before < 20_000
+    timers.drop(item)
+    assert timers.ring(10**10) == [other]
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 40)), max_size=30))
+@settings(max_examples=50)
+def test_every_item_rings_soon_after_the_earliest_deadline_it_was_given(
+    calls: list[tuple[int, int]],
+) -> None:
+    timers, items = Timers[Item](), [Item() for _ in range(5)]
+    earliest: dict[int, int] = {}
+    for number, due in calls:
+        timers.ring_by(items[number], due / 10)
+        earliest[number] = min(due, earliest.get(number, due))
+    for tenth in range(45):
+        rung = {items.index(item) for item in timers.ring(tenth / 10)}
+        due_now = {number for number, due in earliest.items() if due < tenth}
+        assert rung == due_now
+        for number in rung:
+            del earliest[number]

@@ -1,0 +1,77 @@
+"""REST, the command line and the pipeline take the same filters and options, field by field."""
+
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from holdfast.cli.main import load
+from holdfast.store.letter_filter import LetterFilter
+from holdfast.store.replay_options import ReplayOptions
+from holdfast.web.admin.routes import ROUTES
+from holdfast.web.admin.session_filter import SessionFilter
+
+PAGE = {"cursor", "limit"}
+
+
+def parameters(path: str) -> set[str]:
+    (route,) = [each for each in ROUTES if (each.method, each.path) == ("GET", path)]
+    return set(route.params.model_fields)
+
+
+def options(*words: str) -> set[str]:
+    command: Any = load(words[0])
+    for word in words[1:]:
+        command = command.commands[word]
+    return {each.name for each in command.params}
+
+
+@pytest.mark.parametrize(
+    ("path", "filter"),
+    [
+        ("/dead-letters", LetterFilter),
+        ("/dead-letters/export", LetterFilter),
+        ("/sessions", SessionFilter),
+    ],
+)
+def test_a_query_has_the_fields_of_its_filter(path: str, filter: type[BaseModel]) -> None:
+    # Single letters are named in bodies: a query has no lists.
+    assert parameters(path) - PAGE == filter.model_fields.keys() - {"ids"}
+
+
+@pytest.mark.parametrize("command", ["list", "purge", "export", "replay"])
+def test_commands_about_letters_have_the_fields_of_the_filter(command: str) -> None:
+    assert LetterFilter.model_fields.keys() - {"ids"} <= options("dead", command)
+
+
+def test_a_plan_of_the_pipeline_is_made_by_the_same_filter() -> None:
+    # What became of a letter is known by the server alone.
+    wanted = LetterFilter.model_fields.keys() - {"ids", "state"}
+    assert wanted <= options("pipeline", "replay")
+
+
+@pytest.mark.parametrize("words", [("dead", "replay"), ("pipeline", "replay")])
+def test_a_replay_has_the_same_options_wherever_it_begins(words: tuple[str, ...]) -> None:
+    assert ReplayOptions.model_fields.keys() - {"edit"} <= options(*words)
+
+
+@pytest.mark.parametrize("command", ["list", "end"])
+def test_commands_about_sessions_have_the_fields_of_the_filter(command: str) -> None:
+    # Commands set by themselves that what begins later is not meant.
+    assert SessionFilter.model_fields.keys() - {"begun_before"} <= options("session", command)
+
+
+@pytest.mark.parametrize(
+    ("path", "name", "kind"),
+    [
+        ("/dead-letters/purge", "filter", LetterFilter),
+        ("/replays", "filter", LetterFilter),
+        ("/replays", "options", ReplayOptions),
+        ("/sessions/end", "filter", SessionFilter),
+    ],
+)
+def test_a_body_has_the_same_models(path: str, name: str, kind: type[BaseModel]) -> None:
+    (route,) = [each for each in ROUTES if (each.method, each.path) == ("POST", path)]
+    assert issubclass(route.body or BaseModel, BaseModel)
+    body: Any = route.body
+    assert body.model_fields[name].annotation is kind

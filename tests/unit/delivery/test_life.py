@@ -1,0 +1,152 @@
+"""The life of a session, row by row, and the picture of it in the documentation."""
+
+from pathlib import Path
+
+import pytest
+
+from holdfast.delivery.counters import Counters
+from holdfast.delivery.dispatcher import Dispatcher, DispatcherState
+from holdfast.delivery.life import (
+    COUNTED_AS,
+    NEXT,
+    IllegalTransition,
+    SessionInput,
+    SessionState,
+    step,
+)
+from holdfast.delivery.queue import CallbackQueue, QueueLimits
+from holdfast.delivery.receivers import Receiver
+
+PAGE = Path(__file__).parents[3] / "docs" / "sessions.md"
+
+# Columns: connect, leave, resume, stop, disconnect, end, expire, lapse, fail, expel.
+TABLE = """
+HANDSHAKEN    CONNECTED  AWAY          HANDSHAKEN  STOPPED       ENDED  DEAD  ENDED  DEAD  FAILED  DEAD
+CONNECTED     CONNECTED  AWAY          HANDSHAKEN  STOPPED       ENDED  DEAD  ENDED  DEAD  FAILED  DEAD
+AWAY          -          -             HANDSHAKEN  STOPPED_AWAY  ENDED  DEAD  ENDED  DEAD  FAILED  DEAD
+STOPPED       STOPPED    STOPPED_AWAY  HANDSHAKEN  STOPPED       DEAD   DEAD  DEAD   DEAD  FAILED  DEAD
+STOPPED_AWAY  -          -             HANDSHAKEN  STOPPED_AWAY  DEAD   DEAD  DEAD   DEAD  FAILED  DEAD
+ENDED         -          -             -           -             -      -     -      -     -       -
+DEAD          -          -             -           -             -      -     -      -     -       -
+FAILED        -          -             -           -             -      -     -      -     -       -
+"""  # noqa: E501 - a row is a row
+
+# Columns: takes messages, leaves letters, is gone, has left, may return.
+ANSWERS = """
+HANDSHAKEN    yes  no   no   no   no
+CONNECTED     yes  no   no   no   no
+AWAY          yes  no   no   yes  no
+STOPPED       no   yes  no   no   no
+STOPPED_AWAY  no   yes  no   yes  no
+ENDED         no   no   yes  yes  no
+DEAD          no   yes  yes  yes  no
+FAILED        no   yes  yes  yes  yes
+"""
+
+# How a session comes into each state.
+WAYS = {
+    SessionState.HANDSHAKEN: [],
+    SessionState.CONNECTED: [SessionInput.CONNECT],
+    SessionState.AWAY: [SessionInput.LEAVE],
+    SessionState.STOPPED: [SessionInput.STOP],
+    SessionState.STOPPED_AWAY: [SessionInput.STOP, SessionInput.LEAVE],
+    SessionState.ENDED: [SessionInput.DISCONNECT],
+    SessionState.DEAD: [SessionInput.END],
+    SessionState.FAILED: [SessionInput.FAIL],
+}
+
+
+def rows(table: str) -> list[list[str]]:
+    return [line.split() for line in table.strip().split("\n")]
+
+
+def receiver(*seen: SessionInput) -> Receiver:
+    found = Receiver(CallbackQueue(QueueLimits(), Counters()), 1)
+    found.dispatcher = Dispatcher()
+    found.dispatcher.contact(0.0)
+    for each in seen:
+        found.advance(each)
+    return found
+
+
+@pytest.mark.parametrize("row", rows(TABLE), ids=[row[0] for row in rows(TABLE)])
+def test_a_session_takes_what_can_happen_to_it_and_nothing_else(row: list[str]) -> None:
+    state, *after = row
+    for seen, expected in zip(SessionInput, after, strict=True):
+        if expected == "-":
+            with pytest.raises(IllegalTransition, match=f"{seen.name} while {state}"):
+                step(SessionState[state], seen)
+        else:
+            assert step(SessionState[state], seen) is SessionState[expected]
+
+
+@pytest.mark.parametrize("row", rows(ANSWERS), ids=[row[0] for row in rows(ANSWERS)])
+def test_the_state_answers_every_question_about_the_end(row: list[str]) -> None:
+    state, *expected = row
+    found = receiver(*WAYS[SessionState[state]])
+    assert found.state is SessionState[state]
+    answers = (
+        found.takes_messages,
+        found.leaves_letters,
+        found.is_gone,
+        found.has_left,
+        found.may_return,
+    )
+    assert answers == tuple(each == "yes" for each in expected)
+
+
+@pytest.mark.parametrize("state", SessionState, ids=[state.name for state in SessionState])
+def test_a_dispatcher_is_dead_in_exactly_those_states_that_take_nothing(
+    state: SessionState,
+) -> None:
+    found = receiver(*WAYS[state])
+    assert found.dispatcher is not None
+    assert found.dispatcher.is_dead is not found.takes_messages
+    assert (found.connection_state is DispatcherState.DEAD) is not found.takes_messages
+
+
+def test_the_next_client_of_a_stopped_session_brings_a_dispatcher_of_its_own() -> None:
+    found = receiver(SessionInput.STOP, SessionInput.RESUME)
+    assert found.dispatcher is None
+    assert found.connection_state is DispatcherState.ALIVE
+
+
+def test_every_end_is_counted_as_one_of_three() -> None:
+    ends = [seen for seen in SessionInput if NEXT[step(SessionState.CONNECTED, seen)] == {}]
+    three = {SessionInput.DISCONNECT, SessionInput.EXPIRE, SessionInput.FAIL}
+    assert {COUNTED_AS.get(seen, seen) for seen in ends} == three
+
+
+# The picture
+
+GROUPS = {
+    "delivering": (SessionState.HANDSHAKEN, SessionState.CONNECTED, SessionState.AWAY),
+    "refusing": (SessionState.STOPPED, SessionState.STOPPED_AWAY),
+}
+
+
+def diagram() -> str:
+    """The table as a Mermaid state diagram; what a whole group has in common is one arrow."""
+    arrows: dict[tuple[str, str], list[str]] = {}
+    for group, states in GROUPS.items():
+        for seen in SessionInput:
+            after = {state: NEXT[state].get(seen) for state in states}
+            if len(set(after.values())) == 1:
+                after = {states[0]: after[states[0]]}
+            for state, new in after.items():
+                if new is not None:
+                    old = state.value if len(after) > 1 else group
+                    arrows.setdefault((old, new.value), []).append(seen.value)
+    lines = ["stateDiagram-v2", "    [*] --> handshaken: handshake"]
+    for group, states in GROUPS.items():
+        lines.append(f"    state {group} {{")
+        lines += [f"        {state.value}" for state in states]
+        lines.append("    }")
+    lines += [f"    {old} --> {new}: {', '.join(seen)}" for (old, new), seen in arrows.items()]
+    lines += [f"    {state.value} --> [*]" for state in SessionState if not NEXT[state]]
+    return "\n".join(lines)
+
+
+def test_the_documentation_shows_the_table() -> None:
+    picture = f"```mermaid\n{diagram()}\n```\n"
+    assert picture in PAGE.read_text("utf-8"), f"{PAGE.name} should contain:\n{picture}"

@@ -1,0 +1,168 @@
+"""Crowds: what happens to many become rows that unfold into each of them."""
+
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.delivery.counters import Counters
+from holdfast.delivery.messages import Message
+from holdfast.delivery.queue import CallbackQueue, QueueLimits
+from holdfast.delivery.receivers import Receiver
+from holdfast.journal.builder import FrameBuilder
+from holdfast.journal.crowds import Crowds
+from holdfast.journal.frame import decode
+from holdfast.journal.journal_clock import JournalClock
+from holdfast.journal.schema import Event, Kind
+from holdfast.journal.unfold import unfold
+
+NOW = 1_763_600_000_000_000
+MESSAGES = [Message(b"{}", id=NOW * 1000 + n, channel="/a", sender="") for n in range(4)]
+RECEIVERS = [Receiver(CallbackQueue(QueueLimits(), Counters()), n) for n in range(1, 6)]
+
+
+class Times:
+    now = NOW
+    turn = 0.0
+
+    def __call__(self) -> int:
+        return self.now * 1000
+
+    def end_turn(self) -> None:
+        self.now += 100
+        self.turn += 0.0001
+
+
+happenings = st.lists(
+    st.tuples(
+        st.sampled_from(RECEIVERS),
+        st.lists(st.sampled_from(MESSAGES), min_size=1, max_size=3),
+        st.booleans(),
+    ),
+    max_size=40,
+)
+
+
+def events_of(builder: FrameBuilder) -> list[Event]:
+    frame = builder.frame()
+    return unfold(decode(frame)) if frame else []
+
+
+def told(builder: FrameBuilder) -> Counter[tuple[object, ...]]:
+    return Counter((e.msg, e.receiver, e.ts, e.kind, e.attempt) for e in events_of(builder))
+
+
+@pytest.mark.slow
+@given(happenings)
+def test_what_is_given_out_turn_by_turn_is_read_again(
+    happened: list[tuple[Receiver, list[Message], bool]],
+) -> None:
+    times, builder = Times(), FrameBuilder("here")
+    notes = Crowds(builder, JournalClock(times), Kind.HANDED, 1)
+    expected: Counter[tuple[object, ...]] = Counter()
+    for receiver, messages, ends in happened:
+        notes.add(receiver, messages, times.turn)
+        expected.update((m.id, receiver.key, times.now, "handed", 1) for m in messages)
+        if ends:
+            times.end_turn()
+            notes.end()
+    notes.end()
+    assert builder.count == sum(expected.values())
+    assert told(builder) == expected
+    assert told(builder) == Counter()
+
+
+def test_who_gets_the_same_in_a_later_turn_gets_it_later_though_nobody_ended_the_first() -> None:
+    times, builder = Times(), FrameBuilder("here")
+    notes = Crowds(builder, JournalClock(times), Kind.HANDED, 1)
+    notes.add(RECEIVERS[0], MESSAGES[:1], times.turn)
+    times.end_turn()
+    notes.add(RECEIVERS[1], MESSAGES[:1], times.turn)
+    notes.end()
+    assert [(event.receiver, event.ts) for event in events_of(builder)] == [
+        (RECEIVERS[0].key, NOW),
+        (RECEIVERS[1].key, NOW + 100),
+    ]
+
+
+@pytest.mark.slow
+@given(st.lists(st.tuples(st.sampled_from(RECEIVERS), st.sampled_from(MESSAGES))))
+def test_nothing_is_acknowledged_before_it_was_given_out(
+    happened: list[tuple[Receiver, Message]],
+) -> None:
+    # All in one turn, as the loop's clock has it.
+    times, builder = Times(), FrameBuilder("here")
+    watch = JournalClock(times)
+    handed = Crowds(builder, watch, Kind.HANDED, 1)
+    acked = Crowds(builder, watch, Kind.ACKED)
+    in_hands: set[tuple[Receiver, Message]] = set()
+    for receiver, message in happened:
+        times.now += 100
+        if (receiver, message) in in_hands:
+            in_hands.remove((receiver, message))
+            acked.add(receiver, [message], 1.0)
+        else:
+            in_hands.add((receiver, message))
+            handed.add(receiver, [message], 1.0)
+    handed.end()
+    acked.end()
+    copies: dict[tuple[object, ...], dict[str, list[int]]] = {}
+    for event in events_of(builder):
+        copy = copies.setdefault((event.msg, event.receiver), {"handed": [], "acked": []})
+        copy[event.kind].append(event.ts)
+    for copy in copies.values():
+        assert all(a <= b for a, b in zip(copy["handed"], copy["acked"], strict=False))
+
+
+def test_those_who_acknowledge_the_same_share_a_row_until_something_is_given_out() -> None:
+    times, builder = Times(), FrameBuilder("here")
+    watch = JournalClock(times)
+    handed = Crowds(builder, watch, Kind.HANDED, 1)
+    acked = Crowds(builder, watch, Kind.ACKED)
+    for receiver in RECEIVERS:
+        handed.add(receiver, MESSAGES[:1], times.turn)
+    handed.end()
+    times.end_turn()
+    for receiver in RECEIVERS[:3]:
+        acked.add(receiver, MESSAGES[:1], times.turn)
+    handed.add(RECEIVERS[0], MESSAGES[1:2], times.turn)
+    for receiver in RECEIVERS[3:]:
+        acked.add(receiver, MESSAGES[:1], times.turn)
+    acked.end()
+    block = decode(builder.frame()).body["delivered"]
+    assert (block["kind"], block["t"]) == (["handed", "acked", "acked"], [0, 100, 100])
+
+
+def test_a_crowd_that_gets_something_again_is_named_once_even_if_others_did_meanwhile() -> None:
+    builder = FrameBuilder("here")
+    notes = Crowds(builder, JournalClock(Times()), Kind.WRITTEN, 1)
+    crowds = RECEIVERS[:3], RECEIVERS[3:]
+    for n, message in enumerate(MESSAGES):
+        for receiver in crowds[n % 2]:
+            notes.add(receiver, [message], 1.0)
+    notes.end()
+    body = decode(builder.frame()).body
+    assert body["groups"] == [[0, 1, 2], [3, 4]]
+    assert body["delivered"]["receivers"] == [0, 1, 0, 1]
+
+
+def test_each_frame_names_its_crowds() -> None:
+    builder = FrameBuilder("here")
+    notes = Crowds(builder, JournalClock(Times()), Kind.WRITTEN, 1)
+    for _ in range(2):
+        for receiver in RECEIVERS:
+            notes.add(receiver, MESSAGES[:1], 1.0)
+        notes.end()
+        assert {receiver for _, receiver, *_ in told(builder)} == {
+            receiver.key for receiver in RECEIVERS
+        }
+
+
+def test_receivers_of_the_same_messages_share_a_row() -> None:
+    builder = FrameBuilder("here")
+    notes = Crowds(builder, JournalClock(Times()), Kind.WRITTEN, 1)
+    for receiver in RECEIVERS:
+        notes.add(receiver, list(MESSAGES), 1.0)
+    notes.end()
+    assert (builder.count, builder.weight) == (20, 1)

@@ -1,0 +1,64 @@
+"""What became of entries is said once, and the journal has it once: live, or by a note."""
+
+from holdfast.delivery.counters import Counters, Reason
+from holdfast.delivery.delivery_journal import DeliveryJournal
+from holdfast.delivery.messages import Message
+from holdfast.delivery.outcomes import ACKED, DISCARDED, EXPIRED, NEVER_KEPT, Outcome
+from holdfast.delivery.queue import CallbackQueue, QueueLimits
+from holdfast.delivery.receivers import Receiver
+from holdfast.journal.frame import decode
+from holdfast.journal.journal_writer import JournalWriter
+from holdfast.journal.schema import SETTLED
+from holdfast.journal.unfold import unfold
+from tests.unit.journal.ledger import Shelf
+
+WALL_US = 1_763_600_000_000_000
+ID = WALL_US * 1000
+OUTCOMES = (ACKED, EXPIRED, *DISCARDED.values())
+
+
+def writer_and_shelf() -> tuple[JournalWriter, Shelf]:
+    shelf = Shelf()
+    return JournalWriter("here", shelf, now=0.0, now_ns=lambda: ID), shelf
+
+
+def told(
+    writer: JournalWriter, shelf: Shelf
+) -> list[tuple[str, int | None, str | None, str | None]]:
+    writer.flush(0.0)
+    events = [event for frame in shelf.frames for event in unfold(decode(frame))]
+    return [(event.kind, event.msg, event.receiver, event.code) for event in events]
+
+
+def expected(outcome: Outcome, key: str) -> list[tuple[str, int, str, str | None]]:
+    reason = None if outcome.reason is None else outcome.reason.value
+    return [(outcome.way.value, ID, key, reason)]
+
+
+def test_a_note_of_a_settlement_tells_its_outcome_and_reason() -> None:
+    for outcome in OUTCOMES:
+        writer, shelf = writer_and_shelf()
+        assert writer.note_settled({ID: ["joe/1"]}, outcome)
+        assert told(writer, shelf) == []
+        writer.answered(1, is_there=True)
+        assert told(writer, shelf) == expected(outcome, "joe/1")
+        assert outcome.way.value in SETTLED
+
+
+def test_what_is_settled_without_the_store_is_told_in_the_same_words() -> None:
+    receiver = Receiver(CallbackQueue(QueueLimits(), Counters()), 1)
+    for outcome in (EXPIRED, DISCARDED[Reason.CLEARED]):
+        writer, shelf = writer_and_shelf()
+        writer.settled(receiver, [Message(b"{}", id=ID, channel="/a")], outcome)
+        assert told(writer, shelf) == expected(outcome, receiver.key)
+
+
+def test_what_was_never_kept_is_settled_without_a_word() -> None:
+    writer, _ = writer_and_shelf()
+    assert writer.note_settled({ID: ["joe/1"]}, NEVER_KEPT) == b""
+
+
+def test_a_writer_leaves_nothing_to_the_port_that_writes_nothing() -> None:
+    methods = {name for name in vars(DeliveryJournal) if not name.startswith("_")} - {"unread"}
+    assert methods
+    assert methods <= vars(JournalWriter).keys()

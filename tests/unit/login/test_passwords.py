@@ -1,0 +1,55 @@
+"""The file of passwords."""
+
+from pathlib import Path
+
+import pytest
+
+from holdfast.login.failures import LoginFailed, Unusable
+from holdfast.login.passwords import PasswordFile, User, hashed, read_users, verify
+
+
+def test_a_user_logs_in_with_the_password_alone(tmp_path: Path) -> None:
+    file = PasswordFile(tmp_path / "passwords")
+    file.put(User("ada", hashed("correct horse"), ("staff",)))
+    users = read_users((tmp_path / "passwords").read_bytes())
+
+    assert verify(users, "ada", "correct horse").groups == ("staff",)
+    for subject, password in (("ada", "battery"), ("bob", "correct horse"), ("ada", "")):
+        with pytest.raises(LoginFailed):
+            verify(users, subject, password)
+
+
+def test_the_file_is_its_owners_and_has_no_password_in_it(tmp_path: Path) -> None:
+    path = tmp_path / "passwords"
+    PasswordFile(path).put(User("ada", hashed("correct horse")))
+
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert b"horse" not in path.read_bytes()
+    assert [each.name for each in tmp_path.iterdir()] == ["passwords"]
+
+
+def test_a_user_is_changed_and_removed(tmp_path: Path) -> None:
+    file = PasswordFile(tmp_path / "passwords")
+    file.put(User("ada", "$argon2id$1"))
+    file.put(User("bob", "$argon2id$2", ("a", "b")))
+    file.put(User("ada", "$argon2id$3"))
+
+    assert {name: user.hash for name, user in file.users().items()} == {
+        "ada": "$argon2id$3",
+        "bob": "$argon2id$2",
+    }
+    assert file.remove("ada")
+    assert not file.remove("ada")
+    assert list(file.users()) == ["bob"]
+    assert file.users()["bob"].groups == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [b"ada", b"ada:secret", b"a b:$argon2id$x", b"ada:$argon2id$x:no group", b"x:$argon2id$y"],
+)
+def test_a_faulty_line_is_told_by_its_number(text: bytes) -> None:
+    with pytest.raises(Unusable, match=r"line 3|a group"):
+        read_users(b"# users\n\n" + text)
+    with pytest.raises(Unusable):
+        read_users(b"ada:$argon2id$x\nada:$argon2id$y\n")

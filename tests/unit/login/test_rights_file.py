@@ -1,0 +1,175 @@
+"""The file of rights, and what its rules decide."""
+
+from math import inf
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.bayeux.login import Login, LoginMethod
+from holdfast.bayeux.operation import Operation
+from holdfast.delivery.channels import covers
+from holdfast.login.failures import Unusable
+from holdfast.login.rights_file import EVERYTHING, Revoked, RightsFile, read_rights
+from holdfast.login.rules import LoginRules, Rule, RuleGrants, Rules
+
+FILE = b"""
+[[rule]]
+who = ["*"]
+may = ["subscribe", "publish", "create"]
+channels = ["/rooms/**", "/users/{subject}/**"]
+
+[[rule]]
+who = ["@staff"]
+may = ["all"]
+channels = ["/**"]
+
+[[rule]]
+who = ["*"]
+may_not = ["publish"]
+channels = ["/rooms/news"]
+
+[[rule]]
+who = ["anonymous"]
+may = ["subscribe"]
+channels = ["/rooms/news"]
+"""
+RIGHTS = read_rights(FILE)
+ADA = Login("ada", LoginMethod.TOKEN)
+BOSS = Login("bo", LoginMethod.TOKEN, frozenset({"staff"}))
+GUEST = Login("anonymous", LoginMethod.ANONYMOUS)
+
+
+def may(login: Login, operation: str, channel: str) -> bool:
+    decision = LoginRules(RIGHTS.rules, login).decide(Operation(operation), channel)
+    return decision.is_allowed
+
+
+@pytest.mark.parametrize(
+    ("login", "operation", "channel", "expected"),
+    [
+        (ADA, "subscribe", "/rooms/1", True),
+        (ADA, "subscribe", "/rooms/**", True),
+        (ADA, "subscribe", "/**", False),
+        (ADA, "subscribe", "/users/ada/inbox", True),
+        (ADA, "subscribe", "/users/bo/inbox", False),
+        (ADA, "subscribe", "/users/**", False),
+        (ADA, "subscribe", "/users/*", False),
+        (ADA, "publish", "/rooms/news", False),
+        (ADA, "publish", "/rooms/other", True),
+        (ADA, "subscribe", "/sys/alert", False),
+        (BOSS, "subscribe", "/**", True),
+        (BOSS, "publish", "/rooms/news", False),
+        (BOSS, "publish", "/anything", True),
+        (BOSS, "subscribe", "/sys/alert", False),
+        (GUEST, "subscribe", "/rooms/news", True),
+        (GUEST, "subscribe", "/rooms/*", False),
+        (GUEST, "publish", "/rooms/1", False),
+    ],
+)
+def test_what_the_rules_decide(login: Login, operation: str, channel: str, expected: bool) -> None:
+    assert may(login, operation, channel) is expected
+
+
+def test_the_decision_names_its_rule() -> None:
+    decided = LoginRules(RIGHTS.rules, BOSS).decide(Operation.PUBLISH, "/rooms/news")
+
+    assert decided.rule is not None
+    assert decided.rule.number == 3
+    assert LoginRules(RIGHTS.rules, ADA).decide(Operation.CREATE, "/x").rule is None
+
+
+def test_without_a_file_everybody_who_is_in_may_everything() -> None:
+    for login in (ADA, GUEST):
+        mine = LoginRules(EVERYTHING.rules, login)
+        assert all(mine.decide(each, "/**").is_allowed for each in Operation)
+
+
+def test_changed_rules_count_at_once() -> None:
+    rules = Rules(RIGHTS.rules)
+    grants = RuleGrants(rules, ADA)
+    assert grants.allows(Operation.PUBLISH, "/rooms/1")
+
+    rules.in_force = ()
+
+    assert not grants.allows(Operation.PUBLISH, "/rooms/1")
+
+
+def test_answers_are_kept_for_a_bounded_number_of_channels() -> None:
+    grants = RuleGrants(Rules(RIGHTS.rules), ADA)
+
+    for number in range(1000):
+        assert grants.allows(Operation.PUBLISH, f"/rooms/{number}")
+        assert not grants.allows(Operation.PUBLISH, f"/other/{number}")
+
+    assert all(len(answers) <= 100 for answers in grants._answers.values())
+
+
+NAMES = st.sampled_from(["a", "b", "ada"])
+CHANNELS = st.lists(NAMES, min_size=1, max_size=3).map(lambda names: "/" + "/".join(names))
+PATTERNS = st.builds(
+    lambda channel, last: channel + last, CHANNELS, st.sampled_from(["", "/*", "/**"])
+)
+RULES = st.lists(
+    st.builds(
+        Rule,
+        number=st.just(1),
+        who=st.frozensets(st.sampled_from(["*", "ada", "bo"]), min_size=1),
+        operations=st.just(frozenset(Operation)),
+        channels=st.lists(PATTERNS, min_size=1, max_size=2).map(tuple),
+        denies=st.booleans(),
+    ),
+    max_size=5,
+)
+
+
+@given(RULES, PATTERNS, CHANNELS)
+def test_a_pattern_is_allowed_only_if_each_of_its_channels_is(
+    rules: list[Rule], pattern: str, channel: str
+) -> None:
+    mine = LoginRules(rules, ADA)
+
+    if mine.decide(Operation.SUBSCRIBE, pattern).is_allowed and covers(pattern, channel):
+        assert mine.decide(Operation.SUBSCRIBE, channel).is_allowed
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        (b"rule = 5", "rule"),
+        (b"[[rule]]\nwho=['*']\nchannels=['/a']", "rule.1"),
+        (b"[[rule]]\nwho=['*']\nmay=['all']\nmay_not=['all']\nchannels=['/a']", "rule.1"),
+        (b"[[rule]]\nwho=['*']\nmay=['fly']\nchannels=['/a']", "rule.1.may"),
+        (b"[[rule]]\nwho=['a b']\nmay=['all']\nchannels=['/a']", "rule.1.who"),
+        (b"[[rule]]\nwho=['*']\nmay=['all']\nchannels=['a']", "rule.1.channels"),
+        (b"[[rule]]\nwho=[]\nmay=['all']\nchannels=['/a']", "rule.1.who"),
+        (b"[[rule]]\nwho=['*']\nmay=['all']\nchanels=['/a']", "rule.1"),
+        (b"[[rules]]", "rules"),
+        (b"[revoked]\nissued_before='soon'", "revoked"),
+        (b"[[", "TOML"),
+        (b"\xff", "UTF-8"),
+    ],
+)
+def test_a_fault_is_told_with_its_place(text: bytes, place: str) -> None:
+    with pytest.raises(Unusable, match=place):
+        read_rights(text)
+
+
+def test_revoked_are_subjects_tokens_and_all_issued_before() -> None:
+    rights: RightsFile = read_rights(
+        b"[revoked]\nsubjects=['bo']\ntokens=['7']\nissued_before=2026-01-01T00:00:00Z"
+    )
+    start = 1767225600.0
+
+    assert rights.revoked.includes(BOSS)
+    assert rights.revoked.includes(Login("ada", LoginMethod.TOKEN, token_id="7"))
+    assert rights.revoked.includes(Login("ada", LoginMethod.TOKEN, issued_s=start - 1))
+    assert not rights.revoked.includes(Login("ada", LoginMethod.TOKEN, issued_s=start))
+    assert not rights.revoked.includes(ADA)
+    assert not Revoked(tokens=frozenset()).includes(ADA)
+
+
+def test_a_login_survives_the_store() -> None:
+    for login in (ADA, BOSS, Login("x1", LoginMethod.PASSWORD, frozenset("ab"), 7.5, 3.0, "id")):
+        assert Login.of_json(login.to_json()) == login
+    assert ADA.expires_s == inf

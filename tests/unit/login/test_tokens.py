@@ -1,0 +1,198 @@
+"""Tokens: who signed them, and what they say."""
+
+import base64
+import time
+from math import inf
+from typing import Any
+
+import orjson
+import pytest
+
+from holdfast.bayeux.login import LoginMethod
+from holdfast.login.failures import Cause, LoginFailed, Unusable
+from holdfast.login.tokens import TokenRules, verify
+from holdfast.login.verification_keys import VerificationKeys, read_key_set, read_keys
+from tests.unit.login.signing import SECRET, ec_key, ed_key, jwk, pem, rsa_key, token
+
+BY_SECRET = read_keys(SECRET)
+BY_RSA = read_keys(pem(rsa_key()))
+
+
+def cause(text: str, keys: VerificationKeys = BY_SECRET, **rules: Any) -> Cause:
+    with pytest.raises(LoginFailed) as failed:
+        verify(text, keys, TokenRules(**rules))
+    return failed.value.cause
+
+
+def unsigned(header: dict[str, Any], claims: dict[str, Any], signature: bytes = b"x") -> str:
+    parts = (orjson.dumps(header), orjson.dumps(claims), signature)
+    return ".".join(base64.urlsafe_b64encode(each).rstrip(b"=").decode() for each in parts)
+
+
+def test_a_signed_token_names_its_subject() -> None:
+    login = verify(token(groups=["staff"], jti="7"), BY_SECRET, TokenRules())
+
+    assert (login.subject, login.method) == ("ada", LoginMethod.TOKEN)
+    assert (login.groups, login.token_id) == (frozenset({"staff"}), "7")
+    assert time.time() + 3500 < login.expires_s < inf
+
+
+@pytest.mark.parametrize(
+    ("key", "algorithm"),
+    [
+        (rsa_key(), "RS256"),
+        (rsa_key(), "RS512"),
+        (rsa_key(), "PS256"),
+        (ec_key(), "ES256"),
+        (ed_key(), "EdDSA"),
+    ],
+)
+def test_public_keys_of_each_kind_verify(key: Any, algorithm: str) -> None:
+    text = token(key, algorithm, kid="mine")
+    key_set = orjson.dumps({"keys": [jwk(key, kid="mine")]})
+
+    assert verify(text, read_keys(pem(key)), TokenRules()).subject == "ada"
+    assert verify(text, read_key_set(key_set), TokenRules()).subject == "ada"
+
+
+def test_a_token_without_signature_is_refused() -> None:
+    claims = {"sub": "ada", "exp": int(time.time()) + 60}
+
+    for name in ("none", "None", "NONE", "", None):
+        assert cause(unsigned({"alg": name}, claims)) is Cause.ALGORITHM
+    assert cause(token(None, "none")) is Cause.MALFORMED
+
+
+def test_a_public_key_is_no_secret() -> None:
+    """Key confusion: the attacker signs with the text of the public key, as if it were a secret."""
+    import hashlib
+    import hmac
+
+    text = unsigned({"alg": "HS256"}, {"sub": "ada", "exp": int(time.time()) + 60})
+    signed = text.rpartition(".")[0]
+    mac = hmac.digest(pem(rsa_key()), signed.encode(), hashlib.sha256)
+    forged = f"{signed}.{base64.urlsafe_b64encode(mac).rstrip(b'=').decode()}"
+
+    assert cause(forged, BY_RSA) is Cause.ALGORITHM
+
+
+def test_the_key_allows_the_algorithm_not_the_token() -> None:
+    assert cause(token(ec_key(), "ES256"), BY_RSA) is Cause.ALGORITHM
+    only = read_key_set(orjson.dumps({"keys": [jwk(rsa_key(), alg="RS256")]}))
+    assert cause(token(rsa_key(), "RS512"), only) is Cause.ALGORITHM
+
+
+def test_a_key_in_the_token_is_not_looked_at() -> None:
+    import jwt
+
+    mine = ec_key()
+    headers = {"jwk": jwk(mine), "jku": "https://evil.example/keys", "x5u": "http://127.0.0.1/"}
+    claims = {"sub": "ada", "exp": int(time.time()) + 60}
+    forged = jwt.encode(claims, mine, "ES256", headers=headers)
+    other = read_keys(pem(rsa_key()))
+
+    assert cause(forged, other) is Cause.ALGORITHM
+
+
+@pytest.mark.parametrize(
+    ("claims", "why"),
+    [
+        ({"exp": 1}, Cause.EXPIRED),
+        ({"exp": None}, Cause.MALFORMED),
+        ({"exp": "soon"}, Cause.MALFORMED),
+        ({"exp": True}, Cause.EXPIRED),
+        ({"exp": []}, Cause.MALFORMED),
+        ({"iat": []}, Cause.MALFORMED),
+        ({"nbf": int(time.time()) + 3600}, Cause.TOO_EARLY),
+        ({"iat": int(time.time()) + 3600}, Cause.TOO_EARLY),
+        ({"sub": None}, Cause.SUBJECT),
+        ({"sub": "a/b"}, Cause.SUBJECT),
+        ({"sub": "anonymous"}, Cause.SUBJECT),
+        ({"sub": "*"}, Cause.SUBJECT),
+        ({"jti": "x" * 300}, Cause.MALFORMED),
+    ],
+)
+def test_what_a_token_must_say(claims: dict[str, Any], why: Cause) -> None:
+    assert cause(token(**claims)) is why
+
+
+def test_a_token_may_end_after_all_times() -> None:
+    for ends in (10**18, 10**400):
+        login = verify(token(exp=ends), BY_SECRET, TokenRules(leeway_s=0))
+        assert login.expires_s == 253_402_300_799
+
+
+def test_clocks_may_differ_by_the_leeway() -> None:
+    late = token(exp=int(time.time()) - 20)
+
+    assert verify(late, BY_SECRET, TokenRules(leeway_s=30)).subject == "ada"
+    assert cause(late, leeway_s=5) is Cause.EXPIRED
+
+
+def test_audience_and_issuer_are_compared() -> None:
+    mine: dict[str, Any] = {"audiences": ("push", "chat"), "issuer": "https://id.example"}
+    good = token(aud=["push", "other"], iss="https://id.example")
+
+    assert verify(good, BY_SECRET, TokenRules(**mine)).subject == "ada"
+    assert cause(token(aud="shop", iss="https://id.example"), **mine) is Cause.AUDIENCE
+    assert cause(token(iss="https://id.example"), **mine) in (Cause.AUDIENCE, Cause.MALFORMED)
+    assert cause(token(aud="push", iss="https://evil.example"), **mine) is Cause.ISSUER
+
+
+def test_claims_within_claims_name_subject_and_groups() -> None:
+    rules = TokenRules(subject_claim="preferred_username", groups_claim="realm_access.roles")
+    text = token(preferred_username="ada.l", realm_access={"roles": ["user", 5, "", "admin"]})
+
+    login = verify(text, BY_SECRET, rules)
+
+    assert login.subject == "ada.l"
+    assert login.groups == {"user", "admin"}
+    assert verify(token(groups="a b"), BY_SECRET, TokenRules()).groups == {"a", "b"}
+    assert verify(token(groups={"a": 1}), BY_SECRET, TokenRules()).groups == frozenset()
+
+
+def test_a_token_of_another_key_is_told_from_a_wrong_signature() -> None:
+    keys = read_key_set(orjson.dumps({"keys": [jwk(ec_key(), kid="one")]}))
+
+    assert cause(token(ec_key(), "ES256", kid="two"), keys) is Cause.UNKNOWN_KEY
+    assert cause(token(b"x" * 40)) is Cause.SIGNATURE
+    assert cause(token(), VerificationKeys()) is Cause.NO_KEYS
+
+
+@pytest.mark.parametrize(
+    "text", ["", "a.b", "a.b.c.d", "é.b.c", "a" * 20_000, "!.!.!", "e30.e30.e30"]
+)
+def test_what_is_no_token_is_malformed(text: str) -> None:
+    assert cause(text) in (Cause.MALFORMED, Cause.ALGORITHM)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"too short",
+        b"{}",
+        b'{"keys": 5}',
+        b'{"keys": []}',
+        b"{nonsense",
+        b"-----BEGIN PRIVATE KEY-----\nMC4CAQAw\n-----END PRIVATE KEY-----\n",
+        b"-----BEGIN PUBLIC KEY-----\nbm8=\n-----END PUBLIC KEY-----\n",
+    ],
+)
+def test_a_file_without_usable_keys_says_so(text: bytes) -> None:
+    with pytest.raises(Unusable):
+        read_keys(text)
+
+
+def test_a_published_key_set_has_no_secrets() -> None:
+    """Whoever can read a secret can sign with it; so can readers of a private key."""
+    secret = {"kty": "oct", "kid": "s", "k": base64.urlsafe_b64encode(SECRET).decode()}
+    keys = {"keys": [secret, {**jwk(ec_key(), kid="p"), "d": "AAAA"}, jwk(rsa_key(), kid="r")]}
+
+    assert [key.id for key in read_key_set(orjson.dumps(keys)).keys] == ["r"]
+    assert [key.id for key in read_keys(orjson.dumps(keys)).keys] == ["s", "r"]
+
+
+def test_keys_for_encryption_and_of_unknown_kinds_are_left_out() -> None:
+    keys = [jwk(rsa_key(), use="enc"), {"kty": "new"}, 5, jwk(ec_key(), kid="good")]
+
+    assert [key.id for key in read_key_set(orjson.dumps({"keys": keys})).keys] == ["good"]

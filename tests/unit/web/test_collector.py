@@ -1,0 +1,154 @@
+"""Garbage that only holds itself is found: soon if it is new, else in a quiet moment."""
+
+import gc
+import weakref
+from collections.abc import Iterator
+
+import pytest
+
+from holdfast.web.collector import Collector
+
+pytestmark = pytest.mark.slow
+
+
+class Loop:
+    """Something that nobody else holds when its name is gone."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+
+class Work:
+    """How long the thread has worked; a collection takes `collection_s`."""
+
+    def __init__(self) -> None:
+        self.s = 0.0
+        self.collection_s = 0.0
+
+    def __call__(self) -> float:
+        return self.s
+
+    def collected(self, phase: str, info: dict[str, int]) -> None:
+        if phase == "stop" and info["generation"] == 2:
+            self.s += self.collection_s
+
+
+@pytest.fixture(autouse=True)
+def _as_before() -> Iterator[None]:
+    thresholds = gc.get_threshold()
+    yield
+    gc.set_threshold(*thresholds)
+    gc.enable()
+    gc.unfreeze()
+
+
+@pytest.fixture
+def work() -> Iterator[Work]:
+    work = Work()
+    gc.callbacks.append(work.collected)
+    yield work
+    gc.callbacks.remove(work.collected)
+
+
+def begun(work: Work) -> Collector:
+    collector = Collector(work)
+    collector.begin()
+    # No collections but those of the test.
+    gc.disable()
+    return collector
+
+
+def look_at_new(times: int) -> None:
+    for _ in range(times):
+        gc.collect(0)
+
+
+def beat(collector: Collector, work: Work, times: int, *, worked_s: float) -> None:
+    for _ in range(times):
+        work.s += worked_s
+        collector.beat()
+
+
+def left_when_no_longer_new() -> "weakref.ref[Loop]":
+    loop = Loop()
+    look_at_new(1)
+    return weakref.ref(loop)
+
+
+def left_when_exempt(collector: Collector, work: Work) -> "weakref.ref[Loop]":
+    """It survives a long collection before it is left."""
+    loop = Loop()
+    work.collection_s = 0.1
+    look_at_new(1)
+    beat(collector, work, 10, worked_s=0.001)
+    work.collection_s = 0.0
+    return weakref.ref(loop)
+
+
+def test_new_garbage_is_found_while_the_server_works() -> None:
+    Collector().begin()
+    lost = weakref.ref(Loop())
+    assert [[] for _ in range(50_000)]
+    assert lost() is None
+
+
+def test_older_garbage_is_found_in_a_quiet_second(work: Work) -> None:
+    collector = begun(work)
+    lost = left_when_no_longer_new()
+    beat(collector, work, 20, worked_s=0.02)
+    beat(collector, work, 9, worked_s=0.001)
+    assert lost() is not None
+    beat(collector, work, 1, worked_s=0.001)
+    assert lost() is None
+
+
+def test_a_server_that_is_never_quiet_finds_older_garbage_too(work: Work) -> None:
+    collector = begun(work)
+    lost = left_when_no_longer_new()
+    look_at_new(1)
+    beat(collector, work, 1, worked_s=0.02)
+    assert lost() is not None
+    look_at_new(1)
+    beat(collector, work, 1, worked_s=0.02)
+    assert lost() is None
+
+
+def test_a_quiet_server_that_made_little_is_left_alone(work: Work) -> None:
+    collector = begun(work)
+    lost = weakref.ref(Loop())
+    beat(collector, work, 1_000, worked_s=0.001)
+    assert lost() is not None
+
+
+def test_what_survives_a_long_collection_is_not_looked_at_again(work: Work) -> None:
+    collector = begun(work)
+    assert gc.get_freeze_count() > 0
+    gc.unfreeze()
+    look_at_new(1)
+    beat(collector, work, 10, worked_s=0.001)
+    assert gc.get_freeze_count() == 0, "it was short"
+    work.collection_s = 0.1
+    look_at_new(1)
+    beat(collector, work, 10, worked_s=0.001)
+    assert gc.get_freeze_count() > 0
+
+
+def test_garbage_that_was_exempt_when_it_was_left_is_found_in_a_quiet_minute(work: Work) -> None:
+    collector = begun(work)
+    lost = left_when_exempt(collector, work)
+    look_at_new(1)
+    beat(collector, work, 500, worked_s=0.001)
+    assert lost() is not None
+    beat(collector, work, 100, worked_s=0.001)
+    assert lost() is None
+
+
+def test_garbage_that_was_exempt_is_found_after_very_many_new_objects(work: Work) -> None:
+    collector = begun(work)
+    lost = left_when_exempt(collector, work)
+    look_at_new(498)
+    beat(collector, work, 1, worked_s=0.02)
+    assert lost() is not None
+    look_at_new(1)
+    beat(collector, work, 1, worked_s=0.02)
+    assert lost() is None

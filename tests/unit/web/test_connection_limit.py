@@ -1,0 +1,105 @@
+"""Who is in a listener's room, who makes room, and who is turned away."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.compose.connection_limits import share
+from holdfast.web.connection_limit import ConnectionLimit, NoConnectionLimit
+
+
+class Crowd:
+    """Guests by number; who was sent away, in this order."""
+
+    def __init__(self, limit: int, *, for_operators: bool = False) -> None:
+        self.told = 0
+        self.room = ConnectionLimit(limit, self._count, for_operators=for_operators)
+        self.sent_away: list[int] = []
+
+    def _count(self) -> None:
+        self.told += 1
+
+    def arrive(self, guest: int) -> bool:
+        if not self.room.has_place():
+            return False
+        self.room.enter(guest, lambda: self.sent_away.append(guest))
+        return True
+
+
+def test_the_oldest_that_has_asked_for_nothing_makes_room() -> None:
+    crowd = Crowd(3)
+    assert all(crowd.arrive(guest) for guest in (1, 2, 3))
+    crowd.room.hear(1)
+    assert crowd.arrive(4)
+    assert crowd.arrive(5)
+    assert crowd.sent_away == [2, 3]
+    assert len(crowd.room) == 3
+
+
+def test_where_everybody_has_asked_for_something_nobody_else_gets_in() -> None:
+    crowd = Crowd(2)
+    for guest in (1, 2):
+        crowd.arrive(guest)
+        crowd.room.hear(guest)
+    assert not crowd.arrive(3)
+    assert (crowd.sent_away, crowd.room.turned_away, crowd.told) == ([], 1, 1)
+    crowd.room.leave(1)
+    assert crowd.arrive(4)
+
+
+def test_operators_have_shown_a_token_and_not_only_asked_for_something() -> None:
+    crowd = Crowd(2, for_operators=True)
+    for guest in (1, 2):
+        crowd.arrive(guest)
+        crowd.room.hear(guest)
+    crowd.room.keep(1)
+    assert crowd.arrive(3)
+    crowd.room.keep(3)
+    assert not crowd.arrive(4)
+    assert crowd.sent_away == [2]
+
+
+def test_who_was_sent_away_may_say_again_that_it_leaves() -> None:
+    crowd = Crowd(1)
+    crowd.arrive(1)
+    crowd.arrive(2)
+    crowd.room.leave(1)
+    assert len(crowd.room) == 1
+
+
+@pytest.mark.slow
+@given(st.lists(st.tuples(st.sampled_from(["arrive", "hear", "leave"]), st.integers(0, 9))))
+def test_there_are_never_more_than_may_be_and_nobody_who_asked_is_sent_away(
+    steps: list[tuple[str, int]],
+) -> None:
+    crowd = Crowd(4)
+    arrived: set[int] = set()
+    heard: set[int] = set()
+    for number, (what, guest) in enumerate(steps, start=100):
+        if what == "arrive":
+            if crowd.arrive(number):
+                arrived.add(number)
+        elif what == "hear":
+            crowd.room.hear(100 + guest)
+            heard |= {100 + guest} & arrived - {*crowd.sent_away}
+        else:
+            crowd.room.leave(100 + guest)
+        assert len(crowd.room) <= 4
+        assert not heard & {*crowd.sent_away}
+
+
+def test_who_never_says_that_it_leaves_is_not_counted() -> None:
+    room = NoConnectionLimit()
+    for guest in range(10):
+        assert room.has_place()
+        room.enter(guest, lambda: None)
+    assert (len(room), room.turned_away) == (0, 0)
+
+
+@given(st.integers(0, 2**30), st.booleans())
+def test_descriptors_are_left_for_the_store_and_for_operators(limit: int, apart: bool) -> None:
+    main, admin = share(limit, has_admin_apart=apart)
+    left = limit - main - (admin if apart else 0)
+    assert left == min(128, limit // 4)
+    assert main >= limit // 2
+    assert 0 <= admin <= 128

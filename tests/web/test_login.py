@@ -1,0 +1,571 @@
+"""Clients log in: with tokens, passwords, and what a proxy says of them."""
+
+import asyncio
+import base64
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import orjson
+import pytest
+from aiohttp import web
+
+from holdfast.bayeux.buckets import Rate
+from holdfast.compose import serving
+from holdfast.compose.cannot_start import CannotStart
+from holdfast.login.passwords import PasswordFile, User, hashed
+from holdfast.settings import Settings
+from tests.store.servers import ValkeyServer
+from tests.unit.login.signing import SECRET, ec_key, jwk, rsa_key, token
+
+Json = dict[str, Any]
+
+DENIED = "403::handshake_denied"
+RIGHTS = """
+[[rule]]
+who = ["*"]
+may = ["all"]
+channels = ["/rooms/**", "/users/{subject}/**"]
+"""
+
+
+class Person:
+    """A client with a cookie jar of its own."""
+
+    def __init__(self, url: str, **headers: str) -> None:
+        jar = aiohttp.CookieJar(unsafe=True)
+        self.http = aiohttp.ClientSession(url, cookie_jar=jar, headers=headers)
+        self.client_id = ""
+
+    async def ask(self, channel: str, **fields: Any) -> list[Json]:
+        message = {"channel": channel, "clientId": self.client_id, **fields}
+        async with self.http.post("/cometd", json=[message]) as response:
+            assert response.status == 200
+            messages: list[Json] = await response.json()
+            return messages
+
+    async def reply(self, channel: str, **fields: Any) -> Json:
+        return next(
+            each for each in await self.ask(channel, **fields) if each["channel"] == channel
+        )
+
+    async def handshake(self, session: str | None = None, **authentication: Any) -> Json:
+        ext: Json = {"ack": True, "delivery": {"session": session} if session else True}
+        if authentication:
+            ext["authentication"] = authentication
+        reply = await self.reply(
+            "/meta/handshake", supportedConnectionTypes=["long-polling"], ext=ext
+        )
+        self.client_id = reply.get("clientId", "")
+        return reply
+
+    async def connect(self, timeout_ms: int = 0, **ext: Any) -> list[Json]:
+        return await self.ask(
+            "/meta/connect",
+            connectionType="long-polling",
+            advice={"timeout": timeout_ms},
+            **({"ext": ext} if ext else {}),
+        )
+
+    async def is_out(self) -> bool:
+        return not (await self.connect())[-1]["successful"]
+
+
+async def until(is_so: Callable[[], Awaitable[bool]]) -> None:
+    """Ask until the answer is yes."""
+    for _ in range(200):
+        if await is_so():
+            return
+        await asyncio.sleep(0.1)
+    raise AssertionError("it never was")
+
+
+class House:
+    """A server, and the people at its doors."""
+
+    def __init__(self, url: str, home: Path) -> None:
+        self.url, self.home = url, home
+        self.people: list[Person] = []
+
+    def person(self, **headers: str) -> Person:
+        person = Person(self.url, **headers)
+        self.people.append(person)
+        return person
+
+
+def settings(home: Path, **more: Any) -> Settings:
+    given: Json = {"port": 0, "data": home / "data", "journal": False, **more}
+    return Settings(**given)
+
+
+@asynccontextmanager
+async def house(home: Path, **given: Any) -> AsyncIterator[House]:
+    """A server whose clients log in with tokens, unless it is told otherwise."""
+    if not any(name.startswith("login_") for name in given):
+        (home / "key").write_bytes(SECRET)
+        given |= {"login_keys": str(home / "key"), "login_leeway": 0}
+    if "rights" in given:
+        (home / "rights.toml").write_text(given["rights"])
+        given["rights"] = home / "rights.toml"
+    async with serving(settings(home, **given)) as url:
+        made = House(url, home)
+        try:
+            yield made
+        finally:
+            for person in made.people:
+                await person.http.close()
+
+
+async def test_a_token_says_who_the_client_is(tmp_path: Path) -> None:
+    async with house(tmp_path) as home:
+        ada = home.person()
+
+        reply = await ada.handshake(session="ada/1", token=token(groups=["staff"]))
+
+        assert reply["successful"]
+        told = reply["ext"]["authentication"]
+        assert (told["subject"], told["method"]) == ("ada", "token")
+        assert reply["ext"]["delivery"]["session"]["name"] == "client/ada/1"
+
+
+async def test_the_token_may_come_in_a_header_or_a_cookie(tmp_path: Path) -> None:
+    (tmp_path / "key").write_bytes(SECRET)
+    given = {"login_keys": str(tmp_path / "key"), "login_cookie": "login"}
+    async with house(tmp_path, **given) as home:
+        by_header = home.person(Authorization=f"Bearer {token()}")
+        by_cookie = home.person(Cookie=f"login=other; login={token()}")
+        of_two = home.person(Cookie=f"login={token()}; login={token(sub='eve')}")
+
+        assert (await by_header.handshake("ada/1"))["successful"]
+        assert (await by_cookie.handshake("ada/2"))["successful"]
+        assert (await of_two.handshake())["error"] == DENIED
+
+
+async def test_whatever_is_wrong_the_reply_is_the_same_and_slow(tmp_path: Path) -> None:
+    async with house(tmp_path) as home:
+        wrong: list[Json] = [
+            {},
+            {"token": "x.y.z"},
+            {"token": token(b"k" * 40)},
+            {"token": token(exp=5)},
+            {"token": 7},
+            {"user": "ada", "password": "x"},
+        ]
+        begun = time.monotonic()
+        replies = await asyncio.gather(*(home.person().handshake(**each) for each in wrong))
+
+        assert time.monotonic() - begun >= 0.3
+        assert {reply["error"] for reply in replies} == {DENIED}
+        assert {reply["advice"]["reconnect"] for reply in replies} == {"none"}
+        assert all(set(reply) == set(replies[0]) for reply in replies)
+
+
+async def test_nobody_is_somebody_else(tmp_path: Path) -> None:
+    """Guessed names, a user's cookie with another's token, and ids without credentials."""
+    async with house(tmp_path) as home:
+        ada, eve = home.person(), home.person()
+        await ada.handshake("ada/1", token=token())
+        await eve.handshake("eve/1", token=token(sub="eve"))
+        eves, hers = eve.client_id, ada.client_id
+
+        stolen = await eve.handshake("ada/1", token=token(sub="eve"))
+        assert stolen["error"] == "403:denied_by_security_policy:session_name_denied"
+        # Her browser, perhaps at a public place, but another's token.
+        shared = await ada.handshake("ada/1", token=token(sub="eve"))
+        assert shared["error"] == stolen["error"]
+        unproved = await ada.handshake("ada/1")
+        assert unproved["error"] == DENIED
+
+        ada.client_id, eve.client_id = hers, hers
+        assert (await ada.reply("/meta/subscribe", subscription="/x"))["successful"]
+        assert (await eve.reply("/meta/subscribe", subscription="/x"))["error"].startswith("402")
+        eve.client_id = eves
+        assert (await eve.reply("/meta/subscribe", subscription="/x"))["successful"]
+
+
+async def test_rights_are_by_rule_and_change_at_once(tmp_path: Path) -> None:
+    async with house(tmp_path, rights=RIGHTS) as home:
+        ada, bob = home.person(), home.person()
+        await ada.handshake(token=token())
+        await bob.handshake(token=token(sub="bob"))
+
+        for channel in ("/rooms/1", "/users/ada/mail", "/rooms/**"):
+            assert (await ada.reply("/meta/subscribe", subscription=channel))["successful"]
+        for channel in ("/**", "/users/bob/mail", "/users/**", "/other"):
+            denied = await ada.reply("/meta/subscribe", subscription=channel)
+            assert denied["error"] == "403:denied_by_rights:create_denied"
+        published = await bob.reply("/users/ada/mail", data="hello")
+        assert published["error"] == "403:denied_by_rights:publish_denied"
+        await ada.connect()
+        assert (await bob.reply("/rooms/1", data="waits"))["successful"]
+
+        (home.home / "rights.toml").write_text(RIGHTS.replace("/rooms/**", "/halls/**"))
+
+        async def is_denied() -> bool:
+            return "error" in await bob.reply("/rooms/1", data="more")
+
+        await until(is_denied)
+
+        # What waited for her is not hers any more, and her subscriptions are gone.
+        assert [each["channel"] for each in await ada.connect()] == ["/meta/connect"]
+        assert (await ada.reply("/meta/subscribe", subscription="/halls/1"))["successful"]
+
+
+async def test_a_file_of_rights_that_breaks_changes_nothing(tmp_path: Path) -> None:
+    async with house(tmp_path, rights=RIGHTS) as home:
+        ada = home.person()
+        await ada.handshake(token=token())
+        (home.home / "rights.toml").write_text("[[rule]]\nwho = 5")
+        await asyncio.sleep(1.5)
+
+        assert (await ada.reply("/meta/subscribe", subscription="/rooms/1"))["successful"]
+        assert "error" in await ada.reply("/meta/subscribe", subscription="/other")
+
+
+async def test_a_login_ends_in_time_and_its_client_is_warned(tmp_path: Path) -> None:
+    async with house(tmp_path) as home:
+        ada = home.person()
+        await ada.handshake("ada/1", token=token(exp=int(time.time()) + 4))
+        await ada.reply("/meta/subscribe", subscription="/x")
+        told: list[Json] = []
+
+        async with asyncio.timeout(15):
+            while "error" not in (messages := await ada.connect(500))[-1]:
+                told += messages[:-1]
+
+        assert messages[-1]["error"].startswith("402")
+        assert messages[-1]["advice"]["reconnect"] == "handshake"
+        # It comes again as long as she does not acknowledge it.
+        assert {each["channel"] for each in told} == {"/service/login"}
+        assert 0 < told[0]["data"]["expiresIn"] <= 4000
+        # The queue of the session waits for who proves it anew.
+        back = await ada.handshake("ada/1", token=token())
+        assert back["ext"]["delivery"]["resumed"]
+
+
+async def test_a_login_is_renewed_within_its_session(tmp_path: Path) -> None:
+    async with house(tmp_path, rights=RIGHTS) as home:
+        ada = home.person()
+        ends = int(time.time()) + 2
+        await ada.handshake("ada/1", token=token(exp=ends))
+
+        others = await ada.reply(
+            "/meta/connect",
+            connectionType="long-polling",
+            advice={"timeout": 0},
+            ext={"authentication": {"token": token(sub="eve")}},
+        )
+        assert others["error"] == "403::login_denied"
+        renewed = await ada.reply(
+            "/service/login", data={}, ext={"authentication": {"token": token()}}
+        )
+        assert renewed["successful"]
+        await asyncio.sleep(max(0.0, ends + 2 - time.time()))
+
+        assert (await ada.reply("/meta/subscribe", subscription="/rooms/1"))["successful"]
+
+
+@pytest.mark.parametrize("given", ["x", [], 7, True, {}, {"token": 5}, {"token": "a.b.c"}])
+async def test_what_renews_nothing_is_refused_and_changes_nothing(
+    tmp_path: Path, given: object
+) -> None:
+    async with house(tmp_path) as home:
+        ada = home.person()
+        await ada.handshake(token=token())
+
+        reply = await ada.reply("/meta/subscribe", subscription="/x", ext={"authentication": given})
+
+        assert reply["error"] == "403::login_denied"
+        assert (await ada.reply("/meta/subscribe", subscription="/x"))["successful"]
+
+
+async def test_revoked_logins_end_at_once(tmp_path: Path) -> None:
+    async with house(tmp_path, rights=RIGHTS) as home:
+        ada, bob = home.person(), home.person()
+        await ada.handshake(token=token(jti="7"))
+        await bob.handshake("bob/1", token=token(sub="bob"))
+
+        (home.home / "rights.toml").write_text(RIGHTS + "[revoked]\ntokens=['7']\nsubjects=['bob']")
+        await until(ada.is_out)
+        await until(bob.is_out)
+
+        assert (await ada.handshake(token=token(jti="7")))["error"] == DENIED
+        assert (await ada.handshake(token=token(jti="8")))["successful"]
+        assert (await bob.handshake(token=token(sub="bob")))["error"] == DENIED
+
+
+async def test_logins_survive_a_restart(tmp_path: Path) -> None:
+    with ValkeyServer() as valkey:
+        ends = int(time.time()) + 3
+        async with house(tmp_path, redis=valkey.url, rights=RIGHTS) as home:
+            ada, bob = home.person(), home.person()
+            await ada.handshake("ada/1", token=token())
+            await bob.handshake("bob/1", token=token(sub="bob", exp=ends))
+            for person in (ada, bob):
+                await person.connect()
+                assert (await person.reply("/meta/subscribe", subscription="/rooms/1"))[
+                    "successful"
+                ]
+            jars = [person.http.cookie_jar for person in (ada, bob)]
+        await asyncio.sleep(max(0.0, ends - time.time()))
+        async with house(tmp_path, redis=valkey.url, rights=RIGHTS) as home:
+            for old, jar, is_in in ((ada, jars[0], True), (bob, jars[1], False)):
+                person = home.person()
+                person.http.cookie_jar.update_cookies({each.key: each.value for each in jar})
+                person.client_id = old.client_id
+                if not is_in:
+                    await until(person.is_out)
+                else:
+                    assert not await person.is_out()
+                    denied = await person.reply("/meta/subscribe", subscription="/other")
+                    assert denied["error"] == "403:denied_by_rights:create_denied"
+
+
+async def test_sessions_from_before_there_was_a_login_must_prove_themselves(tmp_path: Path) -> None:
+    with ValkeyServer() as valkey:
+        async with house(tmp_path, redis=valkey.url, login_passwords=_passwords(tmp_path)) as home:
+            pass
+        async with serving(settings(tmp_path, redis=valkey.url)) as url:
+            ada = Person(url)
+            await ada.handshake("ada/1")
+            await ada.connect()
+            jar = ada.http.cookie_jar
+            await ada.http.close()
+        async with house(tmp_path, redis=valkey.url) as home:
+            person = home.person()
+            person.http.cookie_jar.update_cookies({each.key: each.value for each in jar})
+            person.client_id = ada.client_id
+            await until(person.is_out)
+            assert (await person.handshake("ada/1"))["error"] == DENIED
+            back = await person.handshake("ada/1", token=token())
+            assert back["ext"]["delivery"]["resumed"]
+
+
+def _passwords(home: Path) -> Path:
+    PasswordFile(home / "passwords").put(User("ada", hashed("correct horse"), ("staff",)))
+    return home / "passwords"
+
+
+async def test_passwords_log_in_and_are_not_guessed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.login.logins._FAILURES", Rate(burst=10, per_s=0.001))
+    given = {"login_passwords": _passwords(tmp_path), "trusted_proxies": ["127.0.0.1"]}
+    async with house(tmp_path, **given) as home:
+        ada = home.person()
+        assert (await ada.handshake("ada/1", user="ada", password="correct horse"))["successful"]
+        basic = "Basic " + base64.b64encode(b"ada:correct horse").decode()
+        assert (await home.person(Authorization=basic).handshake("ada/2"))["successful"]
+
+        far = {"X-Forwarded-For": "203.0.113.7"}
+        guesses = [
+            home.person(**far).handshake(user="ada", password=f"guess {n}") for n in range(14)
+        ]
+        errors = [reply["error"] for reply in await asyncio.gather(*guesses)]
+        assert DENIED in errors
+        assert "429:logins:budget_exceeded" in errors
+        # Not even the right one, from there; from elsewhere it still opens.
+        late = await home.person(**far).handshake(user="ada", password="correct horse")
+        assert late["error"] == "429:logins:budget_exceeded"
+        near = home.person(**{"X-Forwarded-For": "198.51.100.1"})
+        assert (await near.handshake(user="ada", password="correct horse"))["successful"]
+
+
+async def test_a_proxy_is_believed_and_nobody_else(tmp_path: Path) -> None:
+    header = {"X-Remote-User": "ada", "X-Remote-Groups": "staff, users"}
+    given: Json = {"login_header": "X-Remote-User", "login_groups_header": "X-Remote-Groups"}
+    async with house(tmp_path, **given, trusted_proxies=["127.0.0.1"]) as home:
+        assert (await home.person(**header).handshake("ada/1"))["successful"]
+        assert (await home.person(**{"X-Remote-User": "a b"}).handshake())["error"] == DENIED
+    async with house(tmp_path, **given, trusted_proxies=["192.0.2.1"]) as home:
+        assert (await home.person(**header).handshake())["error"] == DENIED
+
+
+async def test_two_headers_are_one_too_many(tmp_path: Path) -> None:
+    given: Json = {"login_header": "X-Remote-User", "trusted_proxies": ["127.0.0.1"]}
+    body = orjson.dumps(
+        [{"channel": "/meta/handshake", "supportedConnectionTypes": ["long-polling"]}]
+    )
+    async with house(tmp_path, **given) as home:
+        place = home.url.removeprefix("http://").rstrip("/")
+        host, _, port = place.rpartition(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        writer.write(
+            b"POST /cometd HTTP/1.1\r\nHost: %b\r\nContent-Type: application/json\r\n"
+            b"X-Remote-User: eve\r\nX-Remote-User: ada\r\nContent-Length: %d\r\n"
+            b"Connection: close\r\n\r\n%b" % (place.encode(), len(body), body)
+        )
+        answer = await reader.read()
+        writer.close()
+        assert DENIED.encode() in answer
+
+
+async def test_anonymous_clients_are_let_in_where_that_is_set(tmp_path: Path) -> None:
+    (tmp_path / "key").write_bytes(SECRET)
+    rights = (
+        RIGHTS + '[[rule]]\nwho=["anonymous"]\nmay=["subscribe", "create"]\nchannels=["/news"]\n'
+    )
+    given = {"login_keys": str(tmp_path / "key"), "login_anonymous": True, "rights": rights}
+    async with house(tmp_path, **given) as home:
+        guest = home.person()
+        assert (await guest.handshake())["successful"]
+        assert (await guest.reply("/meta/subscribe", subscription="/news"))["successful"]
+        assert "error" in await guest.reply("/meta/subscribe", subscription="/rooms/1")
+        assert "error" in await guest.reply("/news", data="lies")
+        assert "error" in await guest.handshake("ada/1")
+        # Credentials that are wrong do not make anybody anonymous.
+        assert (await guest.handshake(token=token(exp=5)))["error"] == DENIED
+
+
+async def test_operators_need_no_login(tmp_path: Path) -> None:
+    async with house(tmp_path, rights=RIGHTS) as home:
+        shown = (home.home / "data" / "admin-token").read_text().strip()
+        operator = home.person()
+        assert (await operator.handshake(token=shown))["successful"]
+        assert (await operator.reply("/meta/subscribe", subscription="/sys/alert"))["successful"]
+        asked = await operator.reply("/service/admin", data={"cmd": "?nodeId"})
+        assert asked["successful"]
+
+
+async def test_a_role_opens_no_channels_but_the_systems(tmp_path: Path) -> None:
+    """The reader's token is for reading figures: it does not let anybody write to the users."""
+    async with house(tmp_path, rights=RIGHTS) as home:
+        for name in ("reader-token", "admin-token"):
+            shown = (home.home / "data" / name).read_text().strip()
+            operator = home.person()
+            assert (await operator.handshake(token=shown))["successful"]
+            assert (await operator.reply("/meta/subscribe", subscription="/sys/alert"))[
+                "successful"
+            ]
+            for channel in ("/rooms/1", "/users/ada/mail", "/sys/alert"):
+                assert (await operator.reply(channel, data="lies"))["error"].startswith("403:")
+            assert "error" in await operator.reply("/meta/subscribe", subscription="/rooms/**")
+        ada = home.person()
+        await ada.handshake(token=token())
+        assert "error" in await ada.reply("/service/admin", data={"cmd": "?nodeId"})
+        assert "error" in await ada.reply("/meta/subscribe", subscription="/sys/alert")
+
+
+class Provider:
+    """An identity provider that publishes its keys."""
+
+    def __init__(self) -> None:
+        self.keys: list[Json] = []
+        self.fetches = 0
+        self.delay_s = 0.0
+        self.document: Json = {}
+        self.url = ""
+
+    async def run(self, home: Any) -> str:
+        app = web.Application()
+        app.router.add_get("/keys", self._keys)
+        app.router.add_get("/.well-known/openid-configuration", self._discover)
+        server = await home(app)
+        self.url = f"http://127.0.0.1:{server.port}"
+        self.document = {"issuer": self.url, "jwks_uri": f"{self.url}/keys"}
+        return self.url
+
+    async def _keys(self, _: web.Request) -> web.Response:
+        self.fetches += 1
+        await asyncio.sleep(self.delay_s)
+        return web.json_response({"keys": self.keys})
+
+    async def _discover(self, _: web.Request) -> web.Response:
+        return web.json_response(self.document)
+
+
+async def test_keys_of_a_provider_rotate(
+    tmp_path: Path, aiohttp_server: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.login.key_sources._PAUSE_S", 0.5)
+    provider = Provider()
+    issuer = await provider.run(aiohttp_server)
+    provider.keys = [jwk(ec_key(), kid="1")]
+    async with house(tmp_path, login_issuer=issuer) as home:
+        first = token(ec_key(), "ES256", kid="1", iss=issuer)
+        assert (await home.person().handshake(token=first))["successful"]
+        await asyncio.gather(*(home.person().handshake(token=first) for _ in range(5)))
+        assert provider.fetches == 1
+
+        provider.keys = [jwk(ec_key(), kid="1"), jwk(rsa_key(), kid="2")]
+        await asyncio.sleep(0.6)
+        second = token(rsa_key(), "RS256", kid="2", iss=issuer)
+        assert (await home.person().handshake(token=second))["successful"]
+        assert provider.fetches == 2
+
+        # Invented ids cost the provider nothing.
+        made_up = [token(ec_key(), "ES256", kid=f"x{n}", iss=issuer) for n in range(20)]
+        await asyncio.gather(*(home.person().handshake(token=each) for each in made_up))
+        assert provider.fetches <= 4
+
+        # A key that was withdrawn is not believed any longer.
+        provider.keys = [jwk(rsa_key(), kid="2")]
+        await asyncio.sleep(0.6)
+        await home.person().handshake(token=token(ec_key(), "ES256", kid="new", iss=issuer))
+        assert (await home.person().handshake(token=first))["error"] == DENIED
+
+
+async def test_a_provider_that_is_slow_holds_nobody_up_whose_key_is_known(
+    tmp_path: Path, aiohttp_server: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.login.key_sources._PAUSE_S", 0.0)
+    monkeypatch.setattr("holdfast.login.key_sources._RENEW_AFTER_S", 0.0)
+    provider = Provider()
+    issuer = await provider.run(aiohttp_server)
+    provider.keys = [jwk(ec_key(), kid="1")]
+    async with house(tmp_path, login_issuer=issuer) as home:
+        mine = token(ec_key(), "ES256", kid="1", iss=issuer)
+        await home.person().handshake(token=mine)
+        provider.delay_s = 3600.0
+
+        async with asyncio.timeout(3):
+            assert (await home.person().handshake(token=mine))["successful"]
+            assert (await home.person().handshake(token=mine))["successful"]
+
+
+@pytest.mark.parametrize("lie", ["another issuer", "keys elsewhere", "keys inside", "no keys"])
+async def test_a_provider_that_points_elsewhere_is_not_followed(
+    tmp_path: Path, aiohttp_server: Any, lie: str
+) -> None:
+    provider, other = Provider(), Provider()
+    issuer, elsewhere = await provider.run(aiohttp_server), await other.run(aiohttp_server)
+    provider.keys = other.keys = [jwk(ec_key(), kid="1")]
+    lies: dict[str, Json] = {
+        "another issuer": {"issuer": elsewhere},
+        "keys elsewhere": {"jwks_uri": f"{elsewhere}/keys"},
+        "keys inside": {"jwks_uri": "http://127.0.0.1:1/keys"},
+        "no keys": {"jwks_uri": None},
+    }
+    provider.document |= lies[lie]
+    async with house(tmp_path, login_issuer=issuer) as home:
+        reply = await home.person().handshake(token=token(ec_key(), "ES256", kid="1", iss=issuer))
+
+        assert reply["error"] == DENIED
+        assert provider.fetches == other.fetches == 0
+
+
+async def test_a_server_with_a_login_may_be_reached_by_all(tmp_path: Path) -> None:
+    (tmp_path / "key").write_bytes(SECRET)
+    async with serving(settings(tmp_path, host="0.0.0.0", login_keys=str(tmp_path / "key"))):
+        pass
+    with pytest.raises(CannotStart, match="configure a login"):
+        async with serving(settings(tmp_path, host="0.0.0.0")):
+            pass
+
+
+async def test_a_fault_in_a_file_is_told_at_start(tmp_path: Path) -> None:
+    (tmp_path / "short").write_bytes(b"secret")
+    (tmp_path / "rights").write_text("[[rule]]\nwho=['*']")
+    faults: list[Json] = [
+        {"login_keys": str(tmp_path / "short")},
+        {"login_keys": str(tmp_path / "missing")},
+        {"login_passwords": tmp_path / "missing"},
+        {"login_passwords": tmp_path / "short", "rights": tmp_path / "rights"},
+    ]
+    for given in faults:
+        with pytest.raises(CannotStart, match=str(tmp_path)):
+            async with serving(settings(tmp_path, **given)):
+                pass

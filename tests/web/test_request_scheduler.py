@@ -1,0 +1,284 @@
+"""What is said in a turn leaves when the turn ends, and nothing overtakes it."""
+
+import asyncio
+import json
+from itertools import chain, count, pairwise, repeat
+from unittest.mock import Mock
+
+import pytest
+
+from holdfast.bayeux.dispatch import RemainingMessages
+from holdfast.bayeux.server import Bayeux
+from holdfast.web import request_scheduler
+from holdfast.web.fast_lane import FastLane
+from holdfast.web.intake import SMALL, Intake
+from tests.abuse.attacker import frame
+from tests.web.requests import COOKIE, HANDSHAKE, PUBLISH, encode, post, post_messages
+from tests.web.rig import Door, Rig, without_faults
+from tests.web.test_faults import UPGRADE
+
+pytestmark = pytest.mark.usefixtures("nothing_blocks")
+
+MANY = [{**PUBLISH, "id": str(number)} for number in range(5)]
+HELLO, SAY = post_messages(HANDSHAKE, cookie=""), post_messages(PUBLISH)
+GOODBYE = frame(b"\x03\xe8", opcode=8)
+
+
+async def test_answers_of_a_turn_leave_together_when_it_ends() -> None:
+    async with Rig() as rig:
+        one, other = rig.connect(), rig.connect()
+        await one.send(HELLO)
+        before = bytes(one.transport.written)
+        one.send_now(SAY)
+        other.send_now(SAY)
+        assert bytes(one.transport.written) == before
+        await one.settle()
+        assert [len(each.heard().responses) for each in (one, other)] == [2, 1]
+
+
+@pytest.mark.parametrize(
+    "behind", [b"nonsense\r\n\r\n", b"GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n"]
+)
+async def test_an_answer_precedes_those_to_what_came_behind_in_the_same_turn(behind: bytes) -> None:
+    async with Rig() as rig:
+        client = rig.connect()
+        await client.send(HELLO)
+        client.send_now(SAY)
+        client.send_now(behind)
+        await client.settle()
+        said, after = client.heard().responses[1:]
+        assert b'"successful":true' in said.body
+        assert after.status == (400 if behind.startswith(b"nonsense") else 200)
+
+
+async def test_a_connection_that_is_closed_for_what_it_sends_gets_its_answers_first() -> None:
+    async with Rig() as rig:
+        client = rig.connect()
+        await client.send(HELLO)
+        client.send_now(SAY)
+        assert isinstance(client.protocol, FastLane)
+        client.protocol.force_close()
+        assert len(client.heard().responses) == 2
+
+
+async def test_a_socket_that_says_something_and_goodbye_is_answered_both() -> None:
+    async with Rig() as rig:
+        client = rig.connect()
+        await client.send(UPGRADE, frame(encode(HANDSHAKE)) + GOODBYE)
+        _, _, frames = bytes(client.transport.written).partition(b"\r\n\r\n")
+        assert b'"successful":true' in frames
+        assert frames.endswith(b"\x88\x02\x03\xe8")
+
+
+@pytest.mark.parametrize("door", Door)
+async def test_a_request_of_many_messages_lets_others_have_their_turn(door: Door) -> None:
+    with without_faults():
+        async with Rig(door=door, is_turn_over=lambda: True) as rig:
+            one, other = rig.connect(), rig.connect()
+            await one.send(HELLO)
+            one.send_now(post_messages(*MANY))
+            other.send_now(HELLO)
+            while not other.heard().responses:
+                await one.settle(1)
+            if door is Door.FAST_LANE:
+                assert len(one.heard().responses) == 1
+            await one.settle()
+            [answer] = one.heard().responses[1:]
+            assert answer.body.count(b'"successful":true') == len(MANY)
+
+
+async def test_what_comes_next_on_a_socket_waits_for_what_came_before() -> None:
+    async with Rig(is_turn_over=lambda: True) as rig:
+        client = rig.connect()
+        await client.send(UPGRADE, frame(encode(HANDSHAKE)))
+        client.send_now(frame(encode(*MANY)) + frame(encode({**PUBLISH, "id": "last"})))
+        await client.settle()
+        written = bytes(client.transport.written)
+        assert 0 < written.rindex(b'"id":"4"') < written.index(b'"id":"last"')
+
+
+@pytest.mark.parametrize("door", Door)
+async def test_a_fault_in_the_middle_of_a_request_is_its_answer(
+    door: Door, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with Rig(door=door, is_turn_over=lambda: True) as rig:
+        client = rig.connect()
+        await client.send(HELLO)
+        monkeypatch.setattr(
+            RemainingMessages, "go_on", Mock(side_effect=RuntimeError("a fault of ours"))
+        )
+        await client.send(post_messages(*MANY))
+        assert [each.status for each in client.heard().responses] == [200, 503]
+
+
+# Of a size that takes long to decode.
+LARGE = {**PUBLISH, "data": "x" * 5000}
+
+
+def test_requests_are_large_where_these_are() -> None:
+    assert len(encode(PUBLISH)) < SMALL < len(encode(LARGE))
+
+
+@pytest.mark.parametrize("door", Door)
+async def test_of_many_large_requests_that_come_at_once_one_is_decoded_in_a_turn(
+    door: Door,
+) -> None:
+    with without_faults():
+        async with Rig(door=door, is_turn_over=lambda: True) as rig:
+            first, *clients = [rig.connect() for _ in range(20)]
+            await first.send(HELLO)
+            for client in clients:
+                client.send_now(post_messages(LARGE))
+            first.send_now(SAY)
+            published = [rig.bayeux.state.hub.counters.published]
+            while published[-1] < 1 + len(clients):
+                await first.settle(1)
+                published.append(rig.bayeux.state.hub.counters.published)
+            # The small one does not wait; in its turn one of the large ones may be handled, too.
+            steps = [after - before for before, after in pairwise(published)]
+            assert max(steps) <= 2
+            assert steps.count(2) <= 1
+            await first.settle()
+            assert all(len(each.heard().responses) == 1 for each in clients)
+            assert rig.endpoint.intake.used == 0
+
+
+@pytest.mark.parametrize("door", Door)
+async def test_after_a_large_request_that_took_long_others_have_as_much_time(
+    door: Door, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Each request takes a fifth of a second of the processor.
+    monkeypatch.setattr(request_scheduler, "thread_time", count(0.0, 0.2).__next__)
+    async with Rig(door=door) as rig:
+        large, other = rig.connect(), rig.connect()
+        await other.send(HELLO)
+        loop = asyncio.get_running_loop()
+        began_at = loop.time()
+        await large.send(post_messages(LARGE))
+        await large.send(post_messages(LARGE))
+        assert len(large.heard().responses) == 1
+        await other.send(SAY)
+        assert len(other.heard().responses) == 2
+        for _ in range(1000):
+            if len(large.heard().responses) == 2:
+                break
+            await asyncio.sleep(0.01)
+        assert len(large.heard().responses) == 2
+        assert loop.time() - began_at >= 0.2
+
+
+async def test_small_requests_go_on_while_large_ones_wait_for_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Each step takes a minute of the processor.
+    monkeypatch.setattr(request_scheduler, "thread_time", count(0.0, 60.0).__next__)
+    async with Rig(is_turn_over=lambda: True) as rig:
+        large, waiting, small = rig.connect(), rig.connect(), rig.connect()
+        await small.send(HELLO)
+        await large.send(post_messages(LARGE))
+        waiting.send_now(post_messages(LARGE))
+        small.send_now(post_messages(*MANY))
+        await small.settle()
+        assert [len(each.heard().responses) for each in (large, waiting, small)] == [1, 0, 2]
+
+
+async def test_large_requests_that_are_due_wait_when_another_took_long_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # The first is interrupted after one of its messages; the second takes a minute.
+    is_over = iter((False,))
+    monkeypatch.setattr(
+        request_scheduler, "thread_time", chain([0.0, 0.0, 0.0], repeat(60.0)).__next__
+    )
+    async with Rig(is_turn_over=lambda: next(is_over, False)) as rig:
+        first, second = rig.connect(), rig.connect()
+        await first.send(HELLO)
+        is_over = iter((False, True))
+        first.send_now(post_messages(LARGE, LARGE))
+        second.send_now(post_messages({**LARGE, "clientId": "another"}))
+        await first.settle()
+        assert [len(each.heard().responses) for each in (first, second)] == [1, 1]
+
+
+@pytest.mark.parametrize("door", Door)
+async def test_an_unfit_message_is_refused_alone_over_many_turns(door: Door) -> None:
+    with without_faults():
+        async with Rig(door=door, is_turn_over=lambda: True) as rig:
+            client = rig.connect()
+            await client.send(HELLO)
+            messages = [LARGE, {**LARGE, "data": "\ud800"}, LARGE]
+            await client.send(post(json.dumps(messages).encode(), [f"Cookie: {COOKIE}"]))
+            [answer] = client.heard().responses[1:]
+            found = [reply["successful"] for reply in json.loads(answer.body)]
+            assert found == [True, False, True]
+            await client.send(post(b'[{"data":"\\ud800%b"},NaN]' % (b"x" * SMALL)))
+            assert client.heard().responses[-1].status == 400
+            assert rig.endpoint.intake.used == 0
+
+
+async def test_a_socket_is_closed_when_a_later_turn_finds_no_json() -> None:
+    async with Rig(is_turn_over=lambda: True) as rig:
+        client = rig.connect()
+        await client.send(UPGRADE, frame(encode(HANDSHAKE)))
+        await client.send(frame(b'[{"data":"\\ud800"},NaN]'))
+        assert b"\x03\xef400::request_malformed" in bytes(client.transport.written)
+
+
+@pytest.mark.parametrize("door", Door)
+async def test_large_requests_have_a_place_while_they_wait_or_are_refused(door: Door) -> None:
+    async with Rig(door=door, is_turn_over=lambda: True) as rig:
+        one, other = rig.connect(), rig.connect()
+        await one.send(HELLO)
+        request = post_messages(LARGE)
+        most = Intake().limit
+        rig.endpoint.intake.take(most - len(encode(LARGE)))
+        one.send_now(request)
+        other.send_now(request)
+        await one.settle()
+        assert [each.heard().responses[-1].status for each in (one, other)] == [200, 503]
+        await other.send(request)
+        assert other.heard().responses[-1].status == 200
+
+
+async def test_a_socket_whose_message_finds_no_place_is_closed_to_come_again() -> None:
+    async with Rig() as rig:
+        client = rig.connect()
+        await client.send(UPGRADE, frame(encode(HANDSHAKE)))
+        rig.endpoint.intake.take(Intake().limit)
+        await client.send(frame(encode(LARGE)))
+        assert b"\x03\xf3503::server_busy" in bytes(client.transport.written)
+
+
+async def test_a_large_request_that_is_refused_or_fails_in_its_turn_gives_its_place_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with Rig(is_turn_over=lambda: True) as rig:
+        client = rig.connect()
+        await client.send(HELLO, post(b"[" + b" " * 5000))
+        monkeypatch.setattr(
+            request_scheduler, "receive", Mock(side_effect=RuntimeError("a fault of ours"))
+        )
+        await client.send(post_messages(LARGE))
+        assert [each.status for each in client.heard().responses] == [200, 400, 503]
+        assert rig.endpoint.intake.used == 0
+
+
+async def test_between_two_parts_of_a_request_others_are_answered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with Rig(is_turn_over=lambda: True) as rig:
+        busy, other = rig.connect(), rig.connect()
+        await busy.send(HELLO)
+        answered: list[int] = []
+        go_on = RemainingMessages.go_on
+
+        def note(rest: RemainingMessages, bayeux: Bayeux, now: float) -> bool:
+            answered.append(len(other.heard().responses))
+            return go_on(rest, bayeux, now)
+
+        monkeypatch.setattr(RemainingMessages, "go_on", note)
+        busy.send_now(post_messages(*MANY))
+        other.send_now(HELLO)
+        await busy.settle()
+        assert answered[0] == 1
+        assert len(busy.heard().responses) == 2

@@ -1,0 +1,34 @@
+"""Turns end whenever somebody is to be told something, and time passes in beats."""
+
+import asyncio
+import time
+from unittest.mock import Mock
+
+from holdfast.web.ticker import Ticker
+
+
+async def test_what_was_said_before_the_start_is_told_when_it_starts() -> None:
+    server = Mock()
+    clockwork = Ticker(Mock())
+    clockwork.end_turn_soon()
+    await asyncio.sleep(0)
+    clockwork.start(server)
+    await asyncio.sleep(0)
+    assert server.flush.call_count == 1
+    clockwork.stop()
+
+
+async def test_after_a_time_without_a_beat_clients_are_heard_before_anybody_is_given_up() -> None:
+    server = Mock()
+    clockwork = Ticker(Mock())
+    clockwork.start(server)
+    before = clockwork.clock()
+    time.sleep(0.8)  # noqa: ASYNC251 - the process does not run
+    # What came meanwhile is read now, and there may be several rounds of it.
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert server.tick.call_count == 0
+    await asyncio.sleep(0.2)
+    clockwork.stop()
+    assert server.tick.call_count > 0
+    assert server.tick.call_args.args[0] - before < 0.7, "the time is nobody's silence"
