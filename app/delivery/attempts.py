@@ -1,7 +1,7 @@
 """The history of an entry: every hand-over that failed."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import orjson
@@ -37,16 +37,7 @@ class Attempt:
 
     def to_json(self) -> dict[str, Any]:
         """Return the attempt as a JSON object."""
-        return {
-            "n": self.n,
-            "time": self.time,
-            "node": self.node,
-            "transport": self.transport,
-            "outcome": self.outcome,
-            "latency": self.latency,
-            "code": self.code,
-            "text": self.text,
-        }
+        return {each.name: getattr(self, each.name) for each in fields(self)}
 
 
 # Immutable, because entries that were handed over together share it.

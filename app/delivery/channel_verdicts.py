@@ -30,106 +30,88 @@ class GuardLimits:
     longest_pause_s: float = 300.0
 
 
-class _ReceiverVerdicts:
-    """The verdicts of one receiver in this half of the window and in the half before."""
+class _Tally:
+    """Messages taken and refused in this half of the window, and in the half before."""
 
-    __slots__ = (
-        "is_counted",
-        "knew",
-        "knew_before",
-        "refused",
-        "refused_before",
-        "taken",
-        "taken_before",
-    )
+    __slots__ = ("_refused", "_refused_before", "_taken", "_taken_before")
 
     def __init__(self) -> None:
-        self.taken = self.taken_before = 0
-        self.refused = self.refused_before = 0
+        self._taken = self._taken_before = 0
+        self._refused = self._refused_before = 0
+
+    def turn(self, *, keeps: bool) -> bool:
+        """Begin a new half; return whether any counts are left."""
+        self._taken_before = self._taken if keeps else 0
+        self._refused_before = self._refused if keeps else 0
+        self._taken = self._refused = 0
+        return self._taken_before + self._refused_before > 0
+
+    @property
+    def taken(self) -> int:
+        return self._taken + self._taken_before
+
+    @property
+    def refused(self) -> int:
+        return self._refused + self._refused_before
+
+
+class _ReceiverVerdicts(_Tally):
+    """The verdicts of one receiver."""
+
+    __slots__ = ("_knew", "_knew_before", "is_counted")
+
+    def __init__(self) -> None:
+        super().__init__()
         # Whether it refused a publisher whose messages it had accepted lately.
-        self.knew = self.knew_before = False
+        self._knew = self._knew_before = False
         # Whether it is counted in `broken`.
         self.is_counted = False
 
     def turn(self, *, keeps: bool) -> bool:
-        """Begin a new half; return whether any counts are left."""
-        self.taken_before = self.taken if keeps else 0
-        self.refused_before = self.refused if keeps else 0
-        self.knew_before = self.knew and keeps
-        self.taken = self.refused = 0
-        self.knew = False
-        return self.taken_before + self.refused_before > 0
+        self._knew_before, self._knew = self._knew and keeps, False
+        return super().turn(keeps=keeps)
+
+    def takes(self) -> None:
+        self._taken += 1
+
+    def refuses(self, *, knew: bool) -> None:
+        self._refused += 1
+        self._knew |= knew
 
     @property
     def is_broken(self) -> bool:
         """Whether it accepted messages of a publisher before, and refuses most now."""
-        refused = self.refused + self.refused_before
-        return (self.knew or self.knew_before) and refused > self.taken + self.taken_before
+        return (self._knew or self._knew_before) and self.refused > self.taken
 
 
-class _Publisher:
-    """How many messages of one publisher were taken by a receiver, and how many refused."""
+class _Publisher(_Tally):
+    """The messages of one publisher that any receiver took, and those that any refused."""
 
-    __slots__ = (
-        "_last_passed",
-        "_last_refused",
-        "passed",
-        "passed_before",
-        "refused",
-        "refused_before",
-    )
+    __slots__ = ("_last_refused", "_last_taken")
 
     def __init__(self) -> None:
-        self.passed = self.passed_before = 0
-        self.refused = self.refused_before = 0
+        super().__init__()
         # The same message has verdicts of many receivers; ids ascend, so each message counts once.
-        self._last_passed = self._last_refused = 0
-
-    def turn(self, *, keeps: bool) -> bool:
-        """Begin a new half; return whether any counts are left."""
-        self.passed_before = self.passed if keeps else 0
-        self.refused_before = self.refused if keeps else 0
-        self.passed = self.refused = 0
-        return self.passed_before + self.refused_before > 0
+        self._last_taken = self._last_refused = 0
 
     def takes(self, message: int) -> None:
-        if message > self._last_passed:
-            self._last_passed = message
-            self.passed += 1
+        if message > self._last_taken:
+            self._last_taken = message
+            self._taken += 1
 
     def refuses(self, message: int) -> None:
         if message > self._last_refused:
             self._last_refused = message
-            self.refused += 1
-
-    @property
-    def count(self) -> int:
-        """The number of refused messages."""
-        return self.refused + self.refused_before
+            self._refused += 1
 
     @property
     def passes(self) -> bool:
         """Whether receivers took at least half as many messages as they refused."""
-        passed = self.passed + self.passed_before
-        return passed > 0 and passed * 2 >= self.count
+        return self.taken > 0 and self.taken * 2 >= self.refused
 
 
 class ChannelVerdicts:
     """The verdicts of a channel's receivers in this half of the window and in the half before."""
-
-    __slots__ = (
-        "_heard_from",
-        "_heard_until",
-        "_limits",
-        "_most_asked",
-        "_patient_until",
-        "_publishers",
-        "_share",
-        "_suspected_at",
-        "broken",
-        "people",
-        "since",
-    )
 
     def __init__(self, limits: GuardLimits, now: float) -> None:
         self._limits = limits
@@ -168,7 +150,7 @@ class ChannelVerdicts:
         self._publisher(publisher).takes(message)
         verdicts = self.people.get(person) or self._of(person)
         if verdicts is not None:
-            verdicts.taken += 1
+            verdicts.takes()
             if verdicts.is_counted and not verdicts.is_broken:
                 verdicts.is_counted = False
                 self.broken -= 1
@@ -184,8 +166,7 @@ class ChannelVerdicts:
             self._publisher(publisher).refuses(message)
         verdicts = self._of(person)
         if verdicts is not None:
-            verdicts.refused += 1
-            verdicts.knew |= knew
+            verdicts.refuses(knew=knew)
             if verdicts.is_broken and not verdicts.is_counted:
                 verdicts.is_counted = True
                 self.broken += 1
@@ -196,7 +177,7 @@ class ChannelVerdicts:
             self.broken * self._share >= self._limits.min_receivers
             and self.broken * 2 > len(self.people)
             and not any(each.passes for each in self._publishers.values())
-            and sum(each.count for each in self._publishers.values()) >= self._limits.min_messages
+            and sum(each.refused for each in self._publishers.values()) >= self._limits.min_messages
         )
         if not is_bad:
             self._suspected_at = -1.0
@@ -222,13 +203,11 @@ class ChannelVerdicts:
     @property
     def refused_publishers(self) -> set[str]:
         """The publishers with refused messages."""
-        return {who for who, each in self._publishers.items() if each.count}
+        return {who for who, each in self._publishers.items() if each.refused}
 
     def _reason(self, total: int) -> str:
-        refused = sum(
-            verdicts.refused + verdicts.refused_before for verdicts in self.people.values()
-        )
-        taken = sum(verdicts.taken + verdicts.taken_before for verdicts in self.people.values())
+        refused = sum(verdicts.refused for verdicts in self.people.values())
+        taken = sum(verdicts.taken for verdicts in self.people.values())
         about = "" if self._share == 1 else "about "
         return (
             f"{about}{self.broken * self._share} of {total * self._share} receivers refused "

@@ -32,23 +32,6 @@ class Reason(Enum):
 class Counters:
     """Plain integers: a count costs the hot path one addition."""
 
-    __slots__ = (
-        "accepted",
-        "acked",
-        "acks_out_of_range",
-        "dead",
-        "discarded",
-        "expired",
-        "logins",
-        "published",
-        "redelivered",
-        "refused",
-        "repeated",
-        "restored",
-        "subscriptions_refused",
-        "verdicts_unknown",
-    )
-
     def __init__(self) -> None:
         self.published = 0
         # Publishes whose key was seen before.

@@ -42,8 +42,6 @@ class QueueLook(NamedTuple):
 class LatencySampler:
     """Samples publishes, and queues before and after their hand-over."""
 
-    __slots__ = ("_counts", "_excused", "_read_at", "_times", "rates")
-
     def __init__(self, now: float) -> None:
         self._times: list[int] = []
         # Numbers of receivers whose queues were held back until now.

@@ -52,6 +52,47 @@ class LetterUsage:
         self.count = 0
         self.bytes = 0
 
+    def grow(self, letters: int, more: int) -> None:
+        """Add letters of this size, or remove them if the numbers are negative."""
+        self.count += letters
+        self.bytes += more
+
+    def lacks_room(self, more: int, limit: int) -> bool:
+        """Return whether not even the slack has room; a single letter always has room."""
+        return self.bytes > 0 and self.bytes + more > limit + limit // _SLACK
+
+    def average(self) -> int:
+        """Return the average size of the letters."""
+        return self.bytes // max(self.count, 1)
+
+
+class _Shares:
+    """The letters of each channel, or of each subject."""
+
+    def __init__(self) -> None:
+        self._usage: dict[str, LetterUsage] = {}
+        # Those beyond their share.
+        self.large: dict[str, LetterUsage] = {}
+
+    def lacks_room(self, name: str, more: int, share: int) -> bool:
+        usage = self._usage.get(name)
+        return usage is not None and usage.lacks_room(more, share)
+
+    def grow(self, name: str, letters: int, more: int, share: int) -> None:
+        """Add letters of this size, or remove them if the numbers are negative."""
+        usage = self._usage.get(name)
+        if usage is None:
+            if letters < 0:
+                return
+            usage = self._usage[name] = LetterUsage()
+        usage.grow(letters, more)
+        if usage.count <= 0:
+            del self._usage[name]
+        if usage.count > 0 and usage.bytes > share:
+            self.large[name] = usage
+        else:
+            self.large.pop(name, None)
+
 
 class LetterQuota:
     """The account of the dead letters that are in the store or about to be.
@@ -68,25 +109,26 @@ class LetterQuota:
         self.limits = limits or LetterLimits()
         # Called repeatedly while there are too many letters, or while their number is unknown.
         self.on_excess = on_excess
-        self.all = LetterUsage()
-        self._channels: dict[str, LetterUsage] = {}
-        self._subjects: dict[str, LetterUsage] = {}
-        # The channels beyond their share.
-        self._large_channels: dict[str, None] = {}
-        self._large_subjects: dict[str, None] = {}
+        self.begin()
         # The number of letters removed for lack of room or for their age.
         self.removed = dict.fromkeys(Removal, 0)
         # Whether the account includes the letters of former processes.
         self.is_known = False
 
+    def begin(self) -> None:
+        """Restart the account; the caller then calls `add` for every letter in the store."""
+        self.all = LetterUsage()
+        self._channels = _Shares()
+        self._subjects = _Shares()
+
     def take(self, channel: str, subject: str, size: int) -> bool:
         """Take room for a letter of an event of this size; False if there is none."""
-        taken, share = size + OVERHEAD, self.limits.share
+        taken, limits = size + OVERHEAD, self.limits
         if (
-            _is_beyond(self.all, taken, self.limits.bytes)
-            or _is_beyond(self._channels.get(channel), taken, share)
-            or _is_beyond(self._subjects.get(subject), taken, share)
-            or self.all.count > self.limits.count + self.limits.count // _SLACK
+            self.all.lacks_room(taken, limits.bytes)
+            or self._channels.lacks_room(channel, taken, limits.share)
+            or self._subjects.lacks_room(subject, taken, limits.share)
+            or self.all.count > limits.count + limits.count // _SLACK
         ):
             return False
         self.add(channel, subject, size)
@@ -94,99 +136,46 @@ class LetterQuota:
 
     def add(self, channel: str, subject: str, size: int) -> None:
         """Add a letter that is in the store or will be, whether or not there is room."""
-        taken, share = size + OVERHEAD, self.limits.share
-        self.all.count += 1
-        self.all.bytes += taken
-        if _grow(self._channels, channel, taken) > share:
-            self._large_channels[channel] = None
-        if _grow(self._subjects, subject, taken) > share:
-            self._large_subjects[subject] = None
-        if self._is_excessive():
+        self._grow(channel, subject, 1, size + OVERHEAD)
+        if (
+            self.all.bytes > self.limits.bytes
+            or self.all.count > self.limits.count
+            or self._channels.large
+            or self._subjects.large
+        ):
             self._call()
 
     def free(self, channel: str, subject: str, size: int) -> None:
         """Note that a letter has left the store."""
-        taken, share = size + OVERHEAD, self.limits.share
-        self.all.count -= 1
-        self.all.bytes -= taken
-        if _shrink(self._channels, channel, taken) <= share:
-            self._large_channels.pop(channel, None)
-        if _shrink(self._subjects, subject, taken) <= share:
-            self._large_subjects.pop(subject, None)
+        self._grow(channel, subject, -1, -size - OVERHEAD)
+
+    def _grow(self, channel: str, subject: str, letters: int, more: int) -> None:
+        self.all.grow(letters, more)
+        self._channels.grow(channel, letters, more, self.limits.share)
+        self._subjects.grow(subject, letters, more, self.limits.share)
 
     def excess(self) -> Excess | None:
         """Return what to remove next: first from groups beyond their share, then from all."""
-        limits = self.limits
+        limits, usage = self.limits, self.all
         if not self.is_known:
             return None
-        for channel in self._large_channels:
-            return _excess(Removal.SHARE, self._channels[channel], limits.share, channel=channel)
-        for subject in self._large_subjects:
-            return _excess(Removal.SHARE, self._subjects[subject], limits.share, subject=subject)
-        if self.all.bytes > limits.bytes:
-            return _excess(Removal.BYTES, self.all, limits.bytes)
-        if self.all.count > limits.count:
-            average = self.all.bytes // self.all.count
-            return Excess(Removal.COUNT, self.all.count - limits.count, 0, average)
+        for channel, its in self._channels.large.items():
+            over = its.bytes - limits.share
+            return Excess(Removal.SHARE, 0, over, its.average(), channel=channel)
+        for subject, its in self._subjects.large.items():
+            over = its.bytes - limits.share
+            return Excess(Removal.SHARE, 0, over, its.average(), subject=subject)
+        if usage.bytes > limits.bytes:
+            return Excess(Removal.BYTES, 0, usage.bytes - limits.bytes, usage.average())
+        if usage.count > limits.count:
+            return Excess(Removal.COUNT, usage.count - limits.count, 0, usage.average())
         return None
-
-    def _is_excessive(self) -> bool:
-        limits = self.limits
-        return (
-            self.all.bytes > limits.bytes
-            or self.all.count > limits.count
-            or bool(self._large_channels or self._large_subjects)
-        )
 
     def forget(self) -> None:
         """Declare the account wrong: all letters must be counted again."""
         self.is_known = False
         self._call()
 
-    def begin(self) -> None:
-        """Restart the account; the caller then calls `add` for every letter in the store."""
-        self.all = LetterUsage()
-        self._channels, self._subjects = {}, {}
-        self._large_channels, self._large_subjects = {}, {}
-
     def _call(self) -> None:
         if self.on_excess is not None:
             self.on_excess()
-
-
-def _is_beyond(before: LetterUsage | None, more: int, limit: int) -> bool:
-    """Return whether not even the slack has room; a single letter always has room."""
-    return before is not None and before.bytes > 0 and before.bytes + more > limit + limit // _SLACK
-
-
-def _grow(table: dict[str, LetterUsage], name: str, more: int) -> int:
-    found = table.get(name)
-    if found is None:
-        found = table[name] = LetterUsage()
-    found.count += 1
-    found.bytes += more
-    return found.bytes
-
-
-def _shrink(table: dict[str, LetterUsage], name: str, less: int) -> int:
-    found = table.get(name)
-    if found is None:
-        return 0
-    found.count -= 1
-    found.bytes -= less
-    if found.count <= 0:
-        del table[name]
-        return 0
-    return found.bytes
-
-
-def _excess(
-    why: Removal,
-    taken: LetterUsage,
-    limit: int,
-    *,
-    channel: str | None = None,
-    subject: str | None = None,
-) -> Excess:
-    average = taken.bytes // max(taken.count, 1)
-    return Excess(why, 0, taken.bytes - limit, average, channel, subject)

@@ -18,55 +18,40 @@ class NoticeKind:
     text: str
 
 
-REFUSED = NoticeKind(logging.INFO, "session %s refused a message: %s")
-FAILED = NoticeKind(logging.INFO, "a delivery to session %s failed: %s")
-HELD = NoticeKind(logging.INFO, "session %s is held back by %s")
-RESUMED = NoticeKind(logging.INFO, "session %s is resumed by %s")
-CHANNEL_HELD = NoticeKind(logging.WARNING, "channel %s is held back: %s")
-CHANNEL_TRIED = NoticeKind(logging.WARNING, "channel %s was probed without success: %s")
-CHANNEL_FREE = NoticeKind(logging.WARNING, "channel %s flows again: %s")
-DEAD = NoticeKind(logging.WARNING, "a message for session %s is a dead letter: %s")
-LOST = NoticeKind(logging.ERROR, "a dead letter of session %s was lost: %s")
-NOT_KEPT = NoticeKind(
+NOTICE_KINDS: list[NoticeKind] = []
+
+
+def _kind(level: int, text: str) -> NoticeKind:
+    kind = NoticeKind(level, text)
+    NOTICE_KINDS.append(kind)
+    return kind
+
+
+REFUSED = _kind(logging.INFO, "session %s refused a message: %s")
+FAILED = _kind(logging.INFO, "a delivery to session %s failed: %s")
+HELD = _kind(logging.INFO, "session %s is held back by %s")
+RESUMED = _kind(logging.INFO, "session %s is resumed by %s")
+CHANNEL_HELD = _kind(logging.WARNING, "channel %s is held back: %s")
+CHANNEL_TRIED = _kind(logging.WARNING, "channel %s was probed without success: %s")
+CHANNEL_FREE = _kind(logging.WARNING, "channel %s flows again: %s")
+DEAD = _kind(logging.WARNING, "a message for session %s is a dead letter: %s")
+LOST = _kind(logging.ERROR, "a dead letter of session %s was lost: %s")
+NOT_KEPT = _kind(
     logging.WARNING, "a dead letter of session %s was discarded, there are too many: %s"
 )
-FULL = NoticeKind(logging.WARNING, "the queue of session %s is full: %s")
-GIVEN_UP = NoticeKind(logging.WARNING, "session %s was ended: %s")
-ENDED = NoticeKind(logging.INFO, "session %s was ended by %s")
-CLOSED = NoticeKind(logging.INFO, "the socket of session %s was closed with %s")
-CUT = NoticeKind(logging.INFO, "a connection of session %s was closed: %s")
-DROPPED = NoticeKind(logging.INFO, "a message of session %s was dropped by %s")
-TURNED_AWAY = NoticeKind(logging.WARNING, "a connection to the %s listener was closed: %s")
-OVERSPENT = NoticeKind(logging.WARNING, "%s is over its budget of %s")
-WRONG_TOKEN = NoticeKind(logging.WARNING, "a wrong token came from %s to %s")
-LOGIN_FAILED = NoticeKind(logging.WARNING, "a login from %s failed: %s")
-LOGIN_ENDED = NoticeKind(logging.INFO, "the login of session %s ended: %s")
-MISDIRECTED = NoticeKind(logging.INFO, "a request for the host %s was refused: %s")
+FULL = _kind(logging.WARNING, "the queue of session %s is full: %s")
+GIVEN_UP = _kind(logging.WARNING, "session %s was ended: %s")
+ENDED = _kind(logging.INFO, "session %s was ended by %s")
+CLOSED = _kind(logging.INFO, "the socket of session %s was closed with %s")
+CUT = _kind(logging.INFO, "a connection of session %s was closed: %s")
+DROPPED = _kind(logging.INFO, "a message of session %s was dropped by %s")
+TURNED_AWAY = _kind(logging.WARNING, "a connection to the %s listener was closed: %s")
+OVERSPENT = _kind(logging.WARNING, "%s is over its budget of %s")
+WRONG_TOKEN = _kind(logging.WARNING, "a wrong token came from %s to %s")
+LOGIN_FAILED = _kind(logging.WARNING, "a login from %s failed: %s")
+LOGIN_ENDED = _kind(logging.INFO, "the login of session %s ended: %s")
+MISDIRECTED = _kind(logging.INFO, "a request for the host %s was refused: %s")
 
-NOTICE_KINDS = (
-    REFUSED,
-    FAILED,
-    HELD,
-    RESUMED,
-    CHANNEL_HELD,
-    CHANNEL_TRIED,
-    CHANNEL_FREE,
-    DEAD,
-    LOST,
-    NOT_KEPT,
-    FULL,
-    GIVEN_UP,
-    ENDED,
-    CLOSED,
-    CUT,
-    DROPPED,
-    TURNED_AWAY,
-    OVERSPENT,
-    WRONG_TOKEN,
-    LOGIN_FAILED,
-    LOGIN_ENDED,
-    MISDIRECTED,
-)
 _OTHERS = "(others)"
 
 

@@ -20,18 +20,6 @@ _MOST_KNOWN = 300
 class Probe:
     """When a held channel is probed, with which message and receiver, and the result."""
 
-    __slots__ = (
-        "_limits",
-        "_pause_s",
-        "_receiver",
-        "_refusals",
-        "_tried_at",
-        "due",
-        "failures",
-        "message",
-        "searches",
-    )
-
     def __init__(self, limits: GuardLimits, now: float, publishers: Iterable[str] = ()) -> None:
         self._limits = limits
         # How often messages of a publisher were refused, the latest refusal last.

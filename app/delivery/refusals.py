@@ -8,8 +8,6 @@ from holdfast.delivery.verdicts import Verdict
 class Refusals:
     """The refusals of one message, ordered; some may have to wait for a later turn."""
 
-    __slots__ = ("_place", "_refusals", "refused_any")
-
     def __init__(self, refusals: Sequence[Verdict]) -> None:
         self._refusals = refusals
         self._place = 0

@@ -18,8 +18,6 @@ class FrameBuilder:
     ids and channels are kept.
     """
 
-    __slots__ = ("_latest", "_waiting_notes", "columns", "node", "waiting_rows")
-
     def __init__(self, node: str) -> None:
         self.node = node
         # Events of notes that are in no column yet.

@@ -35,27 +35,6 @@ class Columns:
     first one.
     """
 
-    __slots__ = (
-        "_attempts",
-        "_begun",
-        "_by",
-        "_changed",
-        "_copies",
-        "_groups",
-        "_kept",
-        "_kinds",
-        "_messages",
-        "_priorities",
-        "_published",
-        "_sizes",
-        "_times",
-        "_why",
-        "count",
-        "first",
-        "last",
-        "places",
-    )
-
     def __init__(self) -> None:
         self.places = Interning()
         # The number of events, and the times of the earliest and the latest.

@@ -25,20 +25,6 @@ class Crowds:
         attempt: The number of the hand-over; None for acknowledgements.
     """
 
-    __slots__ = (
-        "_at",
-        "_attempt",
-        "_builder",
-        "_clock",
-        "_columns",
-        "_groups",
-        "_kind",
-        "_messages",
-        "_receivers",
-        "_seen",
-        "_turn",
-    )
-
     def __init__(
         self,
         builder: "FrameBuilder",

@@ -19,21 +19,6 @@ _numbers = count(1)
 class Interning:
     """Gives each new item the next place."""
 
-    __slots__ = (
-        "_crowds",
-        "_found",
-        "_looked_at",
-        "_nameless",
-        "_number",
-        "_senders",
-        "_singles",
-        "channels",
-        "channels_of",
-        "groups",
-        "ids",
-        "names",
-    )
-
     def __init__(self) -> None:
         self.names: dict[str, Place] = {}
         self.channels: dict[str, Place] = {}

@@ -46,19 +46,6 @@ class Journal(FrameBuilder):
         most_bytes: The most bytes of frames that may wait.
     """
 
-    __slots__ = (
-        "_bytes",
-        "_dropped_at",
-        "_due",
-        "_most_bytes",
-        "_notes",
-        "_outlet",
-        "_waiting",
-        "clock",
-        "dropped",
-        "dropped_unreported",
-    )
-
     def __init__(
         self,
         node: str,

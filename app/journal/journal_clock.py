@@ -12,8 +12,6 @@ class JournalClock:
         now_ns: Nanoseconds since 1970.
     """
 
-    __slots__ = ("_now_ns", "us")
-
     def __init__(self, now_ns: Callable[[], int]) -> None:
         self._now_ns = now_ns
         self.us = 0

@@ -10,8 +10,6 @@ class Script:
         with_note: The variant for calls that carry a journal note.
     """
 
-    __slots__ = ("name", "sha", "source", "with_note")
-
     def __init__(self, name: str, source: str, with_note: "Script | None" = None) -> None:
         self.name = name
         self.source = source

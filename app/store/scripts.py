@@ -29,55 +29,43 @@ def _source(name: str, *preludes: str) -> str:
     return "\n".join((first, *parts, rest))
 
 
+# The scripts that the store link loads.
+SCRIPTS: list[Script] = []
+
+
+def _script(name: str, *preludes: str, with_note: Script | None = None) -> Script:
+    script = Script(name, _source(name, *preludes), with_note)
+    SCRIPTS.append(script)
+    return script
+
+
 def _journalled(name: str, *preludes: str) -> Script:
     """Return a script that stores its call's journal note, if there is one, in the same step."""
     with_note = Script(f"{name} with a note", _source(name, "fence", "note", *preludes))
-    return Script(name, _source(name, "fence", "no_note", *preludes), with_note)
+    SCRIPTS.append(with_note)
+    return _script(name, "fence", "no_note", *preludes, with_note=with_note)
 
 
-OPEN = Script("open", _source("open"))
-SAVE = Script("save", _source("save", "fence"))
+OPEN = _script("open")
+SAVE = _script("save", "fence")
 KEEP = _journalled("keep", "arrays", "enter")
 KEEP_KEYED = _journalled("keep_keyed", "arrays", "enter")
-DISOWN = Script("disown", _source("disown", "fence"))
+DISOWN = _script("disown", "fence")
 HAND_OVER = _journalled("hand_over", "arrays")
 MARK = _journalled("mark")
 SETTLE = _journalled("settle", "arrays", "bodies")
-UNMARK = Script("unmark", _source("unmark", "fence", "arrays"))
+UNMARK = _script("unmark", "fence", "arrays")
 DEAD_LETTER = _journalled("dead_letter", "bodies")
 FORGET = _journalled("forget")
-FRAME = Script("frame", _source("frame", "fence", "arrays"))
-TRIM = Script("trim", _source("trim", "fence"))
-HOLD = Script("hold", _source("hold", "fence"))
-LETTERS_REMOVE = Script("letters_remove", _source("letters_remove", "fence"))
-REMARK = Script("remark", _source("remark", "fence"))
+FRAME = _script("frame", "fence", "arrays")
+TRIM = _script("trim", "fence")
+HOLD = _script("hold", "fence")
+LETTERS_REMOVE = _script("letters_remove", "fence")
+REMARK = _script("remark", "fence")
 REPLAY_TAKE = _journalled("replay_take")
-REPLAY_NOTE = Script("replay_note", _source("replay_note", "fence"))
-REPLAY_FORGET = Script("replay_forget", _source("replay_forget", "fence"))
+REPLAY_NOTE = _script("replay_note", "fence")
+REPLAY_FORGET = _script("replay_forget", "fence")
 
-# The scripts that the store link loads.
-_CALLED = (
-    OPEN,
-    SAVE,
-    KEEP,
-    KEEP_KEYED,
-    DISOWN,
-    HAND_OVER,
-    MARK,
-    SETTLE,
-    UNMARK,
-    DEAD_LETTER,
-    FORGET,
-    FRAME,
-    TRIM,
-    HOLD,
-    LETTERS_REMOVE,
-    REMARK,
-    REPLAY_TAKE,
-    REPLAY_NOTE,
-    REPLAY_FORGET,
-)
-SCRIPTS = (*_CALLED, *(each.with_note for each in _CALLED if each.with_note is not None))
 # Read-only, for any connection.
 LETTERS_COUNT = Script("letters_count", _source("letters_count"))
 LETTERS_PAGE = Script("letters_page", _source("letters_page"))

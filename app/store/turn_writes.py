@@ -58,23 +58,6 @@ class PendingCall(NamedTuple):
 class TurnWrites:
     """Writes that are sent together: from disown and save to settle, dead-letter and forget."""
 
-    __slots__ = (
-        "acking",
-        "batches",
-        "dead",
-        "disowned",
-        "forgotten",
-        "gone",
-        "hand_overs",
-        "keyed",
-        "left",
-        "marks",
-        "messages",
-        "sessions",
-        "settled",
-        "unmarked",
-    )
-
     def __init__(self) -> None:
         self.disowned: list[Claim] = []
         self.sessions: dict[str, Recorded] = {}
