@@ -280,6 +280,11 @@ class Settings(BaseSettings):
     login_groups_claim: str = Field(
         "groups", min_length=1, description="Claim with the groups, as a.b within another claim."
     )
+    login_rights_claim: str | None = Field(
+        None,
+        min_length=1,
+        description="Claim with rights of the token's own, as a.b within another claim.",
+    )
     login_key_host: list[str] = Field(
         [],
         description="Host, besides the issuer's own, from which the provider's keys may come.",
@@ -574,7 +579,7 @@ class Settings(BaseSettings):
             _check_url("login_issuer", self.login_issuer)
         if self.login_keys is not None and "://" in self.login_keys:
             _check_url("login_keys", self.login_keys)
-        for name in ("login_audience", "login_cookie", "login_key_host"):
+        for name in ("login_audience", "login_cookie", "login_key_host", "login_rights_claim"):
             if getattr(self, name) and not self.takes_tokens:
                 raise ValueError(f"{name} needs login_keys or login_issuer")
         for name in ("login_anonymous", "rights"):

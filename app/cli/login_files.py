@@ -24,15 +24,14 @@ PasswordsPath = Annotated[
         help="File of users and passwords, the server's login_passwords.",
     ),
 ]
-RightsPath = Annotated[
-    Path,
-    typer.Option(
-        "--file",
-        metavar="FILE",
-        envvar="HOLDFAST_RIGHTS",
-        help="File that says who may do what, the server's rights.",
-    ),
-]
+_RIGHTS = typer.Option(
+    "--file",
+    metavar="FILE",
+    envvar="HOLDFAST_RIGHTS",
+    help="File that says who may do what, the server's rights.",
+)
+RightsPath = Annotated[Path, _RIGHTS]
+OptionalRightsPath = Annotated[Path | None, _RIGHTS]
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from holdfast.login.failures import Unusable
 from holdfast.login.key_sources import KeyFile, KeySource, KeyUrl, at, discovered
 from holdfast.login.logins import Logins
 from holdfast.login.passwords import read_users
-from holdfast.login.rights_file import read_rights
+from holdfast.login.rights_file import read_rights, without_file
 from holdfast.login.tokens import TokenRules
 from holdfast.login.watched_file import WatchedFile
 from holdfast.settings import Settings
@@ -40,6 +40,7 @@ def make_logins(
         server,
         Authenticator(methods),
         rights=rights,
+        otherwise=without_file(has_claims=settings.login_rights_claim is not None),
         is_operators=is_operators,
         warning_s=settings.login_warning / 1000,
     )
@@ -58,6 +59,7 @@ def _methods(settings: Settings, stack: AsyncExitStack) -> Methods:
             leeway_s=settings.login_leeway / 1000,
             subject_claim=settings.login_subject_claim,
             groups_claim=settings.login_groups_claim,
+            rights_claim=settings.login_rights_claim or "",
         ),
         users=None if passwords is None else WatchedFile(passwords, read_users),
         places=Places(

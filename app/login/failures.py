@@ -17,6 +17,7 @@ class Cause(Enum):
     AUDIENCE = "a token for another audience"
     ISSUER = "a token from another issuer"
     SUBJECT = "no usable subject"
+    RIGHTS = "unusable rights in its claim"
     REVOKED = "revoked credentials"
     PASSWORD = "a wrong user name or password"  # noqa: S105 - a text
     TOO_MANY = "too many wrong passwords before"
@@ -26,8 +27,8 @@ class Cause(Enum):
 class LoginFailed(Exception):
     """The credentials prove nothing."""
 
-    def __init__(self, cause: Cause) -> None:
-        super().__init__(cause.value)
+    def __init__(self, cause: Cause, more: str = "") -> None:
+        super().__init__(f"{cause.value}: {more}" if more else cause.value)
         self.cause = cause
 
 

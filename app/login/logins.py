@@ -4,7 +4,6 @@ import asyncio
 import random
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from math import inf
 from typing import Any, ClassVar
 
@@ -22,7 +21,7 @@ from holdfast.login.authenticator import ANONYMOUS, Authenticator
 from holdfast.login.credentials import token_of
 from holdfast.login.ends import Ends
 from holdfast.login.failures import Cause, LoginFailed
-from holdfast.login.rights_file import EVERYTHING, LOGIN, RightsFile
+from holdfast.login.rights_file import LOGIN, RightsFile
 from holdfast.login.rules import RuleGrants, Rules
 from holdfast.login.tokens import key_id_of
 from holdfast.login.watched_file import WatchedFile
@@ -41,7 +40,8 @@ class Logins(ServerExtension):
     """Makes each client log in, renews its login, and ends it in time.
 
     Args:
-        rights: The file of rights; None if whoever has logged in may do everything.
+        rights: The file of rights, if there is one.
+        otherwise: The rights that hold without a file.
         is_operators: Returns whether a token is an operator's, which is no login.
         warning_s: How long before its end a client is warned.
     """
@@ -54,12 +54,14 @@ class Logins(ServerExtension):
         authenticator: Authenticator,
         *,
         rights: WatchedFile[RightsFile] | None,
+        otherwise: RightsFile,
         is_operators: Callable[[str], bool],
         warning_s: float,
         wall_s: Callable[[], float] = time.time,
     ) -> None:
         self._server = server
         self._file = rights
+        self._otherwise = otherwise
         self._rules = Rules(self.rights.rules)
         self._authenticator = authenticator
         self._is_operators = is_operators
@@ -75,7 +77,7 @@ class Logins(ServerExtension):
     @property
     def rights(self) -> RightsFile:
         """Return the rights of the moment."""
-        return EVERYTHING if self._file is None else self._file.value
+        return self._otherwise if self._file is None else self._file.value
 
     async def negotiate(
         self, session: Session, handshake: Json, reply: Json, now: float
@@ -122,12 +124,10 @@ class Logins(ServerExtension):
             self._check_revoked(renewed)
         except LoginFailed as failed:
             raise self._not_renewed(failed, session, message) from None
-        # Both tokens prove the subject, so the later end counts.
-        renewed = replace(renewed, expires_s=max(renewed.expires_s, login.expires_s))
         self._server.count_login(LoginMethod.TOKEN)
         self._set(session, renewed)
         self.watch(session)
-        if renewed.groups != login.groups:
+        if (renewed.groups, renewed.rights) != (login.groups, login.rights):
             self._server.reauthorize(session)
 
     async def run(self) -> None:

@@ -1,32 +1,45 @@
-"""The file of rights: `[[rule]]` says who may do what, `[revoked]` whose logins are void."""
+"""Rights as operators write them: in a file, and in a claim of tokens.
+
+In the file, `[[rule]]` says who may do what, and `[revoked]` whose logins are void.
+"""
 
 import tomllib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from holdfast.bayeux.login import Login
+from holdfast.bayeux.login import Login, Right
 from holdfast.bayeux.operation import Operation
 from holdfast.bayeux.terms import is_subject
 from holdfast.delivery.channels import Channels
 from holdfast.delivery.receivers import NOBODY
 from holdfast.login.failures import Unusable
-from holdfast.login.rules import EVERYBODY, GROUP, PLACEHOLDER, Rule
+from holdfast.login.rules import EVERYBODY, GROUP, PLACEHOLDER, Rule, RuleSource
 
 _MOST_RULES = 10_000
+# In the claim of one token.
+_MOST_CLAIMED = 100
 # A subject that may stand in a channel, in the place of `{subject}`.
 _SOMEBODY = "somebody"
+_ALL = "all"
 
 
-class _RuleGiven(BaseModel):
+class _RightGiven(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    who: list[str] = Field(min_length=1)
-    may: list[Operation | Literal["all"]] = []
-    may_not: list[Operation | Literal["all"]] = []
+    may: list[str] = []
+    may_not: list[str] = []
     channels: list[str] = Field(min_length=1)
+
+
+class _RuleGiven(_RightGiven):
+    who: list[str] = Field(min_length=1)
+
+
+_CLAIM = TypeAdapter(Annotated[list[_RightGiven], Field(max_length=_MOST_CLAIMED)])
 
 
 class _RevokedGiven(BaseModel):
@@ -69,17 +82,22 @@ class RightsFile:
     revoked: Revoked = Revoked()
 
 
+def _built_in(operations: Iterable[Operation], *channels: str) -> Rule:
+    everybody = frozenset({EVERYBODY, NOBODY})
+    return Rule(everybody, Right(frozenset(operations), channels), RuleSource.BUILT_IN)
+
+
 # Warnings before the end of a login, and its renewals.
 LOGIN = "/service/login"
+ADMIN = "/service/admin"
 # These services are for every client, or decide themselves for whom they are.
-_ALWAYS = Rule(
-    0,
-    frozenset({EVERYBODY, NOBODY}),
-    frozenset({Operation.PUBLISH, Operation.CREATE}),
-    ("/service/delivery", LOGIN, "/service/admin"),
-)
-# Without a file, whoever has logged in may do everything, and nobody is revoked.
-EVERYTHING = RightsFile((Rule(0, frozenset({EVERYBODY, NOBODY}), frozenset(Operation), ("/**",)),))
+_ALWAYS = _built_in({Operation.PUBLISH, Operation.CREATE}, "/service/delivery", LOGIN, ADMIN)
+EVERYTHING = RightsFile((_built_in(Operation, "/**"),))
+
+
+def without_file(*, has_claims: bool) -> RightsFile:
+    """Return what holds without a file: everything is allowed, unless tokens bring their rights."""
+    return RightsFile((_ALWAYS,)) if has_claims else EVERYTHING
 
 
 def read_rights(text: bytes) -> RightsFile:
@@ -96,6 +114,15 @@ def read_rights(text: bytes) -> RightsFile:
     return RightsFile((_ALWAYS, *rules), _revoked(given.revoked))
 
 
+def read_claim(given: object) -> tuple[Right, ...]:
+    """Read the rights that a token brings. Raises `Unusable`, with the place of the fault."""
+    try:
+        found = _CLAIM.validate_python(given)
+    except ValidationError as error:
+        raise Unusable(_first(error)) from None
+    return tuple(_right(str(number), each) for number, each in enumerate(found, 1))
+
+
 def _first(error: ValidationError) -> str:
     found = error.errors()[0]
     place = ".".join(str(each + 1 if isinstance(each, int) else each) for each in found["loc"])
@@ -103,23 +130,32 @@ def _first(error: ValidationError) -> str:
 
 
 def _rule(number: int, given: _RuleGiven) -> Rule:
-    if bool(given.may) == bool(given.may_not):
-        raise Unusable(f"rule.{number}: it needs either may or may_not")
-    named = given.may or given.may_not
-    operations = frozenset(Operation) if "all" in named else frozenset(map(Operation, named))
+    place = f"rule.{number}"
     for name in given.who:
         is_known = name in (EVERYBODY, NOBODY) or name.startswith(GROUP)
         if not is_known and not is_subject(name):
-            raise Unusable(f"rule.{number}.who: {name!r} is no subject, no @group, not *")
+            raise Unusable(f"{place}.who: {name!r} is no subject, no @group, not *")
+    return Rule(frozenset(given.who), _right(place, given), number=number)
+
+
+def _right(place: str, given: _RightGiven) -> Right:
+    if bool(given.may) == bool(given.may_not):
+        raise Unusable(f"{place}: it needs either may or may_not")
     for pattern in given.channels:
-        _check_pattern(f"rule.{number}.channels", pattern)
-    return Rule(
-        number,
-        frozenset(given.who),
-        operations,
+        _check_pattern(f"{place}.channels", pattern)
+    return Right(
+        _operations(place, given.may or given.may_not),
         tuple(given.channels),
         denies=bool(given.may_not),
     )
+
+
+def _operations(place: str, names: list[str]) -> frozenset[Operation]:
+    known = {each.value: {each} for each in Operation} | {_ALL: set(Operation)}
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise Unusable(f"{place}: {unknown[0]!r} is no right; there are {', '.join(known)}")
+    return frozenset().union(*(known[name] for name in names))
 
 
 def _check_pattern(place: str, pattern: str) -> None:

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from enum import Enum
 
-from holdfast.bayeux.login import Login, LoginMethod
+from holdfast.bayeux.login import Login, LoginMethod, Right
 from holdfast.bayeux.operation import Operation
 from holdfast.delivery.channels import covers, overlaps
 from holdfast.delivery.receivers import NOBODY
@@ -15,16 +16,23 @@ GROUP = "@"
 PLACEHOLDER = "{subject}"
 
 
+class RuleSource(Enum):
+    """Where a rule comes from."""
+
+    BUILT_IN = "the built-in rule"
+    FILE = "rule"
+    CLAIM = "claim"
+
+
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Allows some operations on some channels to some subjects, or denies them."""
+    """Gives a right to some subjects."""
 
-    # Its place in the file, from 1.
-    number: int
     who: frozenset[str]
-    operations: frozenset[Operation]
-    channels: tuple[str, ...]
-    denies: bool = False
+    right: Right
+    source: RuleSource = RuleSource.FILE
+    # Its place in the file or in the claim, from 1.
+    number: int = 1
 
     def concerns(self, login: Login) -> bool:
         """Return whether the rule is about this login."""
@@ -39,7 +47,7 @@ class Rule:
 
     def patterns(self, subject: str) -> list[str]:
         """Return the channels, with the subject in its place."""
-        return [each.replace(PLACEHOLDER, subject) for each in self.channels]
+        return [each.replace(PLACEHOLDER, subject) for each in self.right.channels]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +59,20 @@ class Decision:
 
 
 class LoginRules:
-    """The rules that concern one login."""
+    """The rules that concern one login: those for everybody, then those of its own token."""
 
     def __init__(self, rules: Iterable[Rule], login: Login) -> None:
-        concerning = [
-            (rule, rule.patterns(login.subject)) for rule in rules if rule.concerns(login)
+        concerning = [rule for rule in rules if rule.concerns(login)]
+        concerning += [
+            Rule(frozenset({login.subject}), right, RuleSource.CLAIM, number)
+            for number, right in enumerate(login.rights, 1)
         ]
         self._of = {
-            operation: [each for each in concerning if operation in each[0].operations]
+            operation: [
+                (rule, rule.patterns(login.subject))
+                for rule in concerning
+                if operation in rule.right.operations
+            ]
             for operation in Operation
         }
 
@@ -66,7 +80,7 @@ class LoginRules:
         """Decide: a rule that denies a part of the channel is enough, one must allow all of it."""
         allowing: Rule | None = None
         for rule, patterns in self._of[operation]:
-            if rule.denies:
+            if rule.right.denies:
                 if any(overlaps(pattern, channel) for pattern in patterns):
                     return Decision(is_allowed=False, rule=rule)
             elif allowing is None and any(covers(pattern, channel) for pattern in patterns):

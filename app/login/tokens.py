@@ -7,9 +7,10 @@ from typing import Any
 
 import jwt
 
-from holdfast.bayeux.login import Login, LoginMethod
+from holdfast.bayeux.login import Login, LoginMethod, Right
 from holdfast.bayeux.terms import is_subject
-from holdfast.login.failures import Cause, LoginFailed
+from holdfast.login.failures import Cause, LoginFailed, Unusable
+from holdfast.login.rights_file import read_claim
 from holdfast.login.verification_keys import VerificationKey, VerificationKeys
 
 # A token in a header is at most this long with any proxy.
@@ -40,6 +41,8 @@ class TokenRules:
     # Paths of claims: names, separated by dots.
     subject_claim: str = "sub"
     groups_claim: str = "groups"
+    # Empty: tokens bring no rights.
+    rights_claim: str = ""
 
 
 def looks_like_token(text: object) -> bool:
@@ -116,7 +119,19 @@ def _login(claims: Mapping[str, Any], rules: TokenRules) -> Login:
         expires_s=min(int(claims["exp"]), _LATEST_S) + rules.leeway_s,
         issued_s=float(min(int(issued), _LATEST_S)),
         token_id=token_id,
+        rights=_rights(claims, rules.rights_claim),
     )
+
+
+def _rights(claims: Mapping[str, Any], path: str) -> tuple[Right, ...]:
+    """Return the token's rights. One that is unusable could be a denial, so the login fails."""
+    given = _claim(claims, path) if path else None
+    if given is None:
+        return ()
+    try:
+        return read_claim(given)
+    except Unusable as unusable:
+        raise LoginFailed(Cause.RIGHTS, str(unusable)) from None
 
 
 def _claim(claims: Mapping[str, Any], path: str) -> object:

@@ -119,6 +119,12 @@ async def house(home: Path, **given: Any) -> AsyncIterator[House]:
                 await person.http.close()
 
 
+def keys(home: Path, **more: Any) -> Json:
+    """Settings for tokens, and further ones for the login."""
+    (home / "key").write_bytes(SECRET)
+    return {"login_keys": str(home / "key"), **more}
+
+
 async def test_a_token_says_who_the_client_is(tmp_path: Path) -> None:
     async with house(tmp_path) as home:
         ada = home.person()
@@ -212,6 +218,81 @@ async def test_rights_are_by_rule_and_change_at_once(tmp_path: Path) -> None:
         # What waited for her is not hers any more, and her subscriptions are gone.
         assert [each["channel"] for each in await ada.connect()] == ["/meta/connect"]
         assert (await ada.reply("/meta/subscribe", subscription="/halls/1"))["successful"]
+
+
+CLAIMED = [
+    {"may": ["subscribe", "create"], "channels": ["/own/{subject}/**"]},
+    {"may_not": ["publish"], "channels": ["/rooms/quiet"]},
+]
+
+
+async def test_a_token_brings_rights_of_its_own(tmp_path: Path) -> None:
+    async with house(tmp_path, rights=RIGHTS, **keys(tmp_path, login_rights_claim="may")) as home:
+        ada, bob = home.person(), home.person()
+        await ada.handshake(token=token(may=CLAIMED))
+        await bob.handshake(token=token(sub="bob"))
+
+        assert (await ada.reply("/meta/subscribe", subscription="/own/ada/**"))["successful"]
+        for person, channel in ((ada, "/own/bob/x"), (ada, "/own/**"), (bob, "/own/bob/x")):
+            denied = await person.reply("/meta/subscribe", subscription=channel)
+            assert denied["error"] == "403:denied_by_rights:create_denied"
+        # The file allows it, and the token denies it.
+        assert "error" in await ada.reply("/rooms/quiet", data="psst")
+        assert (await bob.reply("/rooms/quiet", data="psst"))["successful"]
+
+
+async def test_where_tokens_bring_the_rights_there_are_no_others(tmp_path: Path) -> None:
+    async with house(tmp_path, **keys(tmp_path, login_rights_claim="may")) as home:
+        ada, bob = home.person(), home.person()
+        await ada.handshake(token=token(may=CLAIMED))
+        await bob.handshake(token=token(sub="bob"))
+
+        assert (await ada.reply("/meta/subscribe", subscription="/own/ada/1"))["successful"]
+        assert "error" in await bob.reply("/meta/subscribe", subscription="/own/bob/1")
+        unusable = await home.person().handshake(token=token(may=[{"may": ["fly"]}]))
+        assert unusable["error"] == DENIED
+
+
+async def test_a_newer_token_takes_the_place_of_the_one_before(tmp_path: Path) -> None:
+    """Its rights, its end and its id: a token that is gone for good keeps nothing open."""
+    given = keys(tmp_path, login_rights_claim="may", login_leeway=0)
+    async with house(tmp_path, rights=RIGHTS, **given) as home:
+        ada, bob = home.person(), home.person()
+        await ada.handshake("ada/1", token=token(may=CLAIMED, jti="1"))
+        await bob.handshake(token=token(sub="bob", jti="2"))
+        await ada.reply("/meta/subscribe", subscription="/own/ada/1")
+        await ada.connect()
+        ends = int(time.time()) + 3
+
+        newer = {"token": token(exp=ends, jti="3")}
+        renewed = await ada.reply("/service/login", data={}, ext={"authentication": newer})
+        assert renewed["successful"]
+        newer = {"token": token(sub="bob", jti="4")}
+        await bob.reply("/service/login", data={}, ext={"authentication": newer})
+
+        # What only the older token allowed is gone.
+        gone = await ada.reply("/meta/subscribe", subscription="/own/ada/1")
+        assert gone["error"] == "403:denied_by_rights:create_denied"
+        (home.home / "rights.toml").write_text(RIGHTS + "[revoked]\ntokens=['4']")
+        await until(bob.is_out)
+        await until(ada.is_out)
+        assert ends <= time.time() < ends + 8
+
+
+async def test_rights_of_a_token_survive_a_restart(tmp_path: Path) -> None:
+    given = keys(tmp_path, login_rights_claim="may")
+    with ValkeyServer() as valkey:
+        async with house(tmp_path, redis=valkey.url, rights=RIGHTS, **given) as home:
+            ada = home.person()
+            await ada.handshake("ada/1", token=token(may=CLAIMED))
+            await ada.connect()
+            jar = ada.http.cookie_jar
+        async with house(tmp_path, redis=valkey.url, rights=RIGHTS, **given) as home:
+            person = home.person()
+            person.http.cookie_jar.update_cookies({each.key: each.value for each in jar})
+            person.client_id = ada.client_id
+            assert (await person.reply("/meta/subscribe", subscription="/own/ada/1"))["successful"]
+            assert "error" in await person.reply("/rooms/quiet", data="psst")
 
 
 async def test_a_file_of_rights_that_breaks_changes_nothing(tmp_path: Path) -> None:

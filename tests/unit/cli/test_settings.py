@@ -79,6 +79,7 @@ SAMPLES: dict[str, tuple[Any, list[str]]] = {
     "login_leeway": (7, ["7"]),
     "login_subject_claim": ("name", ["name"]),
     "login_groups_claim": ("roles", ["roles"]),
+    "login_rights_claim": ("holdfast.rights", ["holdfast.rights"]),
     "login_key_host": (["keys.example"], ["keys.example"]),
     "login_cookie": ("token", ["token"]),
     "login_passwords": (Path("users"), ["users"]),
@@ -139,6 +140,7 @@ COMPANIONS = {
     "login_audience": ["--login-keys", "key.pem"],
     "login_cookie": ["--login-keys", "key.pem"],
     "login_key_host": ["--login-issuer", "https://id.example"],
+    "login_rights_claim": ["--login-issuer", "https://id.example"],
     "login_header": ["--trusted-proxies", "127.0.0.1"],
     "login_groups_header": ["--login-header", "X-User", "--trusted-proxies", "127.0.0.1"],
     "login_certificate": [

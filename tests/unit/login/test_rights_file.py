@@ -1,17 +1,26 @@
 """The file of rights, and what its rules decide."""
 
+from dataclasses import replace
 from math import inf
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.bayeux.login import Login, LoginMethod
+from holdfast.bayeux.login import Login, LoginMethod, Right
 from holdfast.bayeux.operation import Operation
 from holdfast.delivery.channels import covers
 from holdfast.login.failures import Unusable
-from holdfast.login.rights_file import EVERYTHING, Revoked, RightsFile, read_rights
-from holdfast.login.rules import LoginRules, Rule, RuleGrants, Rules
+from holdfast.login.rights_file import (
+    EVERYTHING,
+    Revoked,
+    RightsFile,
+    read_claim,
+    read_rights,
+    without_file,
+)
+from holdfast.login.rules import LoginRules, Rule, RuleGrants, Rules, RuleSource
 
 FILE = b"""
 [[rule]]
@@ -110,24 +119,27 @@ CHANNELS = st.lists(NAMES, min_size=1, max_size=3).map(lambda names: "/" + "/".j
 PATTERNS = st.builds(
     lambda channel, last: channel + last, CHANNELS, st.sampled_from(["", "/*", "/**"])
 )
+CLAIMED = st.builds(
+    Right,
+    operations=st.just(frozenset(Operation)),
+    channels=st.lists(PATTERNS, min_size=1, max_size=2).map(tuple),
+    denies=st.booleans(),
+)
 RULES = st.lists(
     st.builds(
         Rule,
-        number=st.just(1),
         who=st.frozensets(st.sampled_from(["*", "ada", "bo"]), min_size=1),
-        operations=st.just(frozenset(Operation)),
-        channels=st.lists(PATTERNS, min_size=1, max_size=2).map(tuple),
-        denies=st.booleans(),
+        right=CLAIMED,
     ),
     max_size=5,
 )
 
 
-@given(RULES, PATTERNS, CHANNELS)
+@given(RULES, st.lists(CLAIMED, max_size=3), PATTERNS, CHANNELS)
 def test_a_pattern_is_allowed_only_if_each_of_its_channels_is(
-    rules: list[Rule], pattern: str, channel: str
+    rules: list[Rule], claimed: list[Right], pattern: str, channel: str
 ) -> None:
-    mine = LoginRules(rules, ADA)
+    mine = LoginRules(rules, replace(ADA, rights=tuple(claimed)))
 
     if mine.decide(Operation.SUBSCRIBE, pattern).is_allowed and covers(pattern, channel):
         assert mine.decide(Operation.SUBSCRIBE, channel).is_allowed
@@ -139,7 +151,7 @@ def test_a_pattern_is_allowed_only_if_each_of_its_channels_is(
         (b"rule = 5", "rule"),
         (b"[[rule]]\nwho=['*']\nchannels=['/a']", "rule.1"),
         (b"[[rule]]\nwho=['*']\nmay=['all']\nmay_not=['all']\nchannels=['/a']", "rule.1"),
-        (b"[[rule]]\nwho=['*']\nmay=['fly']\nchannels=['/a']", "rule.1.may"),
+        (b"[[rule]]\nwho=['*']\nmay=['fly']\nchannels=['/a']", "rule.1: 'fly' is no right"),
         (b"[[rule]]\nwho=['a b']\nmay=['all']\nchannels=['/a']", "rule.1.who"),
         (b"[[rule]]\nwho=['*']\nmay=['all']\nchannels=['a']", "rule.1.channels"),
         (b"[[rule]]\nwho=[]\nmay=['all']\nchannels=['/a']", "rule.1.who"),
@@ -170,6 +182,91 @@ def test_revoked_are_subjects_tokens_and_all_issued_before() -> None:
 
 
 def test_a_login_survives_the_store() -> None:
-    for login in (ADA, BOSS, Login("x1", LoginMethod.PASSWORD, frozenset("ab"), 7.5, 3.0, "id")):
+    brings = replace(ADA, rights=read_claim([{"may_not": ["all"], "channels": ["/a", "/b/*"]}]))
+    for login in (
+        ADA,
+        BOSS,
+        brings,
+        Login("x1", LoginMethod.PASSWORD, frozenset("ab"), 7.5, 3.0, "id"),
+    ):
         assert Login.of_json(login.to_json()) == login
     assert ADA.expires_s == inf
+    assert Login.of_json({n: v for n, v in ADA.to_json().items() if n != "rights"}) == ADA
+
+
+def claims(*rights: dict[str, Any], login: Login = ADA) -> Login:
+    return replace(login, rights=read_claim(list(rights)))
+
+
+READS = {"may": ["subscribe"], "channels": ["/own/{subject}/**"]}
+SHUTS = {"may_not": ["publish"], "channels": ["/rooms/1"]}
+
+
+def test_a_token_adds_to_what_the_file_allows() -> None:
+    ada = claims(READS)
+
+    assert may(ada, "subscribe", "/own/ada/**")
+    assert not may(ada, "subscribe", "/own/bo/x")
+    assert not may(ada, "publish", "/own/ada/x")
+    assert may(ada, "publish", "/rooms/1")
+    assert not may(ADA, "subscribe", "/own/ada/x")
+
+
+def test_whoever_denies_wins_the_file_or_the_token() -> None:
+    assert not may(claims(SHUTS), "publish", "/rooms/1")
+    assert may(claims(SHUTS), "publish", "/rooms/2")
+    everything = {"may": ["all"], "channels": ["/**"]}
+    assert not may(claims(everything), "publish", "/rooms/news")
+    assert may(claims(everything), "publish", "/elsewhere")
+
+
+def test_a_decision_says_whether_the_file_or_the_token_made_it() -> None:
+    mine = LoginRules(RIGHTS.rules, claims(READS, SHUTS))
+
+    def decided(operation: Operation, channel: str) -> tuple[RuleSource, int] | None:
+        rule = mine.decide(operation, channel).rule
+        return None if rule is None else (rule.source, rule.number)
+
+    assert decided(Operation.SUBSCRIBE, "/own/ada/x") == (RuleSource.CLAIM, 1)
+    assert decided(Operation.PUBLISH, "/rooms/1") == (RuleSource.CLAIM, 2)
+    assert decided(Operation.PUBLISH, "/rooms/2") == (RuleSource.FILE, 1)
+    assert decided(Operation.PUBLISH, "/service/login") == (RuleSource.BUILT_IN, 1)
+    assert decided(Operation.PUBLISH, "/nowhere") is None
+
+
+def test_where_tokens_bring_the_rights_nobody_has_others() -> None:
+    rules = without_file(has_claims=True).rules
+
+    assert not LoginRules(rules, ADA).decide(Operation.SUBSCRIBE, "/a").is_allowed
+    brings = claims({"may": ["subscribe"], "channels": ["/a"]})
+    assert LoginRules(rules, brings).decide(Operation.SUBSCRIBE, "/a").is_allowed
+    assert LoginRules(rules, ADA).decide(Operation.PUBLISH, "/service/login").is_allowed
+
+
+@pytest.mark.parametrize(
+    ("claim", "place"),
+    [
+        ("all", "list"),
+        ({"may": ["all"]}, "list"),
+        (["subscribe"], "1"),
+        ([{"may": ["all"]}], "1.channels"),
+        ([READS, {"may": ["fly"], "channels": ["/a"]}], "2: 'fly' is no right"),
+        ([{**READS, "may_not": ["publish"]}], "1: it needs either"),
+        ([{**READS, "who": ["*"]}], "1.who"),
+        ([{"may": ["all"], "channels": ["rooms"]}], "1.channels"),
+        ([READS] * 101, "100"),
+    ],
+)
+def test_a_fault_in_a_claim_is_told_with_its_place(claim: object, place: str) -> None:
+    with pytest.raises(Unusable, match=place):
+        read_claim(claim)
+
+
+@pytest.mark.parametrize("name", ["ptp", "request", "replay", "history"])
+def test_a_right_to_what_the_server_does_not_have_is_no_right(name: str) -> None:
+    if name in {each.value for each in Operation}:
+        pytest.skip("the server has it")
+    with pytest.raises(
+        Unusable, match=f"rule.1: '{name}' is no right; there are create, subscribe"
+    ):
+        read_rights(f"[[rule]]\nwho=['*']\nmay=['{name}']\nchannels=['/a']".encode())

@@ -151,6 +151,24 @@ def test_claims_within_claims_name_subject_and_groups() -> None:
     assert verify(token(groups={"a": 1}), BY_SECRET, TokenRules()).groups == frozenset()
 
 
+def test_a_claim_with_rights_counts_only_if_it_is_named() -> None:
+    rules = TokenRules(rights_claim="https://push.example/rights")
+    mine = [{"may": ["subscribe"], "channels": ["/a"]}]
+    said: dict[str, Any] = {"https://push.example/rights": mine}
+    text = token(**said)
+
+    assert verify(text, BY_SECRET, TokenRules()).rights == ()
+    (right,) = verify(text, BY_SECRET, rules).rights
+    assert (right.channels, right.denies) == (("/a",), False)
+    assert verify(token(), BY_SECRET, rules).rights == ()
+
+
+@pytest.mark.parametrize("given", ["all", {}, [5], [{"may": ["fly"], "channels": ["/a"]}], 0])
+def test_rights_that_are_unusable_refuse_the_token(given: object) -> None:
+    """What the server does not understand could have been a denial."""
+    assert cause(token(rights=given), rights_claim="rights") is Cause.RIGHTS
+
+
 def test_a_token_of_another_key_is_told_from_a_wrong_signature() -> None:
     keys = read_key_set(orjson.dumps({"keys": [jwk(ec_key(), kid="one")]}))
 
