@@ -270,7 +270,8 @@ class Town:
             self.last[session] = session.state
 
 
-@settings(max_examples=40, deadline=None)
+@pytest.mark.slow
+@settings(max_examples=40)
 @given(st.lists(steps, min_size=10, max_size=30))
 @example([("judge", "ann", ERROR), ("disconnect", "ann", "leave"), ("restart",)])
 @example([("judge", "ann", ERROR), ("restart",), ("pass", 12.0), ("handshake", "ann")])

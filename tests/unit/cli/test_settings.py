@@ -389,6 +389,7 @@ def test_a_named_file_stands_in_for_the_usual_one(command: Command) -> None:
     assert (found.timeout, found.interval) == (2, 0)
 
 
+@pytest.mark.slow
 def test_a_wrong_flag_stops_the_start_and_is_named(command: Command) -> None:
     for name, text in WRONG:
         result = command.run(f"--{name.replace('_', '-')}", text)
