@@ -22,14 +22,6 @@ R = TypeVar("R", bound=Receiver)
 R_contra = TypeVar("R_contra", bound=Receiver, contravariant=True)
 
 
-class OverflowPolicy(Protocol[R_contra]):
-    """Settles a message that the queues of some receivers refuse."""
-
-    def __call__(
-        self, receivers: Sequence[R_contra], message: Message, reason: Reason, /
-    ) -> None: ...
-
-
 class ExpiryPort(Protocol[R_contra]):
     """Ends the lifetime of messages."""
 
@@ -67,7 +59,8 @@ class Hub(Generic[R]):
         self.watch: LatencySampler | None = None
         # Number of durable receivers; most deployments have none.
         self.durables = 0
-        self.turned_away: OverflowPolicy[R] = self._discard
+        # Settles a message that the queues of some receivers refuse.
+        self.turned_away: Callable[[Sequence[R], Message, Reason], None] = self._discard
         self.expiry: ExpiryPort[R] | None = None
         # Messages with lower ids were accepted before rights changed: `recheck` is called for the
         # receivers of each.
@@ -124,21 +117,16 @@ class Hub(Generic[R]):
         self, message: Message, receivers: Sequence[R], leave_out: R | None, kept: int
     ) -> None:
         self.counters.published += 1
-        self._show(message, receivers, leave_out, kept)
-        if message.id < self.recheck_before and self.recheck is not None:
-            self.recheck(message, receivers)
-
-    def _show(
-        self, message: Message, receivers: Sequence[R], leave_out: R | None, kept: int
-    ) -> None:
         if leave_out is not None:
             receivers = [each for each in receivers if each is not leave_out]
         # The others are in the store, and so is the note of them.
         self._journal.published(message, len(receivers) - kept)
         self._give(message, receivers)
+        if message.id < self.recheck_before and self.recheck is not None:
+            self.recheck(message, receivers)
 
     def _give(self, message: Message, receivers: Sequence[R]) -> None:
-        is_lazy = message.linger_s is not None
+        is_lazy, expiry = message.linger_s is not None, self.expiry
         self.counters.accepted += len(receivers)
         # Overflows are reported once per message, not once per receiver.
         refusing: dict[Reason, list[R]] = {}
@@ -147,7 +135,7 @@ class Hub(Generic[R]):
                 refusing.setdefault(Reason.SESSION_ENDED, []).append(receiver)
                 continue
             reason = receiver.queue.offer(message)
-            if reason is not None and not self._finds_room(receiver, message):
+            if reason is not None and (expiry is None or not expiry.finds_room(receiver, message)):
                 self._note_overflow(receiver, reason)
                 refusing.setdefault(reason, []).append(receiver)
             elif is_lazy:
@@ -160,9 +148,9 @@ class Hub(Generic[R]):
                 self._ready.append(receiver)
         for reason, those in refusing.items():
             self.turned_away(those, message, reason)
-        if message.expires_ms and self.expiry is not None:
+        if message.expires_ms and expiry is not None:
             for receiver in receivers:
-                self.expiry.watch(receiver)
+                expiry.watch(receiver)
 
     def publish_to(self, receivers: Sequence[R], message: Message) -> None:
         """Publish a passing message to these receivers only."""
@@ -171,7 +159,8 @@ class Hub(Generic[R]):
     def deliver(self, receiver: R, message: Message) -> None:
         """Add the message to one receiver's queue, whatever it subscribed to."""
         message.is_direct = True
-        self._show(message, (receiver,), None, 0)
+        self._journal.published(message, 1)
+        self._give(message, (receiver,))
 
     def replay(self, receiver: R, message: Message, letter: int) -> None:
         """Queue a replayed dead letter; if it is durable, the store already has it."""
@@ -216,9 +205,6 @@ class Hub(Generic[R]):
         for pattern in receiver.subscriptions:
             self.routes.remove(pattern, receiver)
         receiver.subscriptions.clear()
-
-    def _finds_room(self, receiver: R, message: Message) -> bool:
-        return self.expiry is not None and self.expiry.finds_room(receiver, message)
 
     def _note_overflow(self, receiver: R, reason: Reason) -> None:
         """Log an overflow once per queue, until the queue has been emptied."""

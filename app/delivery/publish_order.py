@@ -3,27 +3,13 @@
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 from holdfast.delivery.messages import Message
 from holdfast.delivery.persist_outcome import PersistOutcome
 from holdfast.delivery.receivers import Receiver
 
 R = TypeVar("R", bound=Receiver)
-R_contra = TypeVar("R_contra", bound=Receiver, contravariant=True)
-
-
-class Deliver(Protocol[R_contra]):
-    """Gives a message to the receivers that it had when it was accepted."""
-
-    def __call__(
-        self,
-        message: Message,
-        receivers: Sequence[R_contra],
-        leave_out: R_contra | None,
-        kept: int,
-        /,
-    ) -> None: ...
 
 
 class AcceptedPublish(Generic[R]):
@@ -49,9 +35,14 @@ class AcceptedPublish(Generic[R]):
 
 
 class PublishOrder(Generic[R]):
-    """A queue for each channel that waits for the store; most channels have none."""
+    """A queue for each channel that waits for the store; most channels have none.
 
-    def __init__(self, show: Deliver[R]) -> None:
+    Args:
+        show: Gives a message to these receivers, except the third argument; the fourth is how many
+            of them have it in the store.
+    """
+
+    def __init__(self, show: Callable[[Message, Sequence[R], R | None, int], None]) -> None:
         self._show = show
         # By channel, while a message of it waits.
         self.open: dict[str, deque[AcceptedPublish[R]]] = {}
@@ -60,7 +51,7 @@ class PublishOrder(Generic[R]):
         """Deliver an unstored message, now or after those that wait on its channel."""
         lane = self.open.get(channel)
         if lane is None:
-            self._show(publication.message, publication.receivers, publication.leave_out, 0)
+            self._deliver(publication)
             return PersistOutcome.KEPT
         publication.outcome = PersistOutcome.KEPT
         lane.append(publication)
@@ -89,7 +80,7 @@ class PublishOrder(Generic[R]):
         while lane and (known := lane[0].outcome) is not None:
             first = lane.popleft()
             if known is PersistOutcome.KEPT:
-                self._show(first.message, first.receivers, first.leave_out, first.kept)
+                self._deliver(first)
             if first.done is not None:
                 first.done(known)
         if not lane:
@@ -101,6 +92,9 @@ class PublishOrder(Generic[R]):
         publication.message.is_late = True
         for receiver in publication.receivers:
             receiver.queue.is_mixed = True
+        self._deliver(publication)
+
+    def _deliver(self, publication: AcceptedPublish[R]) -> None:
         self._show(
             publication.message, publication.receivers, publication.leave_out, publication.kept
         )
