@@ -4,24 +4,17 @@ from collections.abc import Callable, Collection
 from typing import Generic, TypeVar
 
 from holdfast.delivery import attempts, error_codes, notices
-from holdfast.delivery.counters import Counters
-from holdfast.delivery.delivery_journal import DeliveryJournal
+from holdfast.delivery.delivery_parts import DeliveryParts
 from holdfast.delivery.dispatcher import Dispatcher, DispatcherInput, QueueHold, least_pause_s
 from holdfast.delivery.entries import Entry
 from holdfast.delivery.error_codes import ErrorCode
-from holdfast.delivery.guard import Guard
 from holdfast.delivery.hand_overs import HandOvers
-from holdfast.delivery.history import History
 from holdfast.delivery.life import SessionInput
 from holdfast.delivery.messages import Message
-from holdfast.delivery.node import Node
-from holdfast.delivery.notices import Notices
-from holdfast.delivery.owner import Owner
 from holdfast.delivery.queue import CallbackQueue
 from holdfast.delivery.reactions import Failure, ForMessage, ForRest, Reaction
 from holdfast.delivery.receivers import Receiver
 from holdfast.delivery.refusals import Refusals
-from holdfast.delivery.store_port import StorePort
 from holdfast.delivery.undelivered import Undelivered
 from holdfast.delivery.verdicts import Verdict
 
@@ -32,26 +25,16 @@ class Failures(Generic[R]):
     """Carries out the reaction to each failure."""
 
     def __init__(
-        self,
-        owner: Owner[R],
-        store: StorePort,
-        counters: Counters,
-        node: Node,
-        guard: Guard,
-        journal: DeliveryJournal,
-        notices: Notices,
-        history: History,
-        undelivered: Undelivered[R],
-        hand_overs: HandOvers[R],
+        self, parts: DeliveryParts[R], undelivered: Undelivered[R], hand_overs: HandOvers[R]
     ) -> None:
-        self._owner = owner
-        self._store = store
-        self._counters = counters
-        self._node = node
-        self._guard = guard
-        self._journal = journal
-        self._notices = notices
-        self._history = history
+        self._owner = parts.owner
+        self._store = parts.store
+        self._counters = parts.counters
+        self._node = parts.node
+        self._guard = parts.guard
+        self._journal = parts.journal
+        self._notices = parts.notices
+        self._history = parts.history
         self._undelivered = undelivered
         self._hand_overs = hand_overs
         # Set while refusals are carried out: entries from this number on were put back already;

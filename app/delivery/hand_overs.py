@@ -5,14 +5,10 @@ from typing import Generic, TypeVar
 
 from holdfast.delivery import attempts, error_codes
 from holdfast.delivery.batch import Batch
-from holdfast.delivery.delivery_journal import DeliveryJournal
+from holdfast.delivery.delivery_parts import DeliveryParts
 from holdfast.delivery.entries import Entry, SettledBy
-from holdfast.delivery.guard import Guard
-from holdfast.delivery.history import History
-from holdfast.delivery.owner import Owner
 from holdfast.delivery.queue import CallbackQueue
 from holdfast.delivery.receivers import Receiver
-from holdfast.delivery.store_port import StorePort
 from holdfast.delivery.undelivered import Undelivered
 
 R = TypeVar("R", bound=Receiver)
@@ -23,20 +19,12 @@ _WORN = "handed over as often as it may be, and never answered"
 class HandOvers(Generic[R]):
     """Hands entries over, and puts those back that did not arrive."""
 
-    def __init__(
-        self,
-        owner: Owner[R],
-        store: StorePort,
-        guard: Guard,
-        journal: DeliveryJournal,
-        history: History,
-        undelivered: Undelivered[R],
-    ) -> None:
-        self._owner = owner
-        self._store = store
-        self._guard = guard
-        self._journal = journal
-        self._history = history
+    def __init__(self, parts: DeliveryParts[R], undelivered: Undelivered[R]) -> None:
+        self._owner = parts.owner
+        self._store = parts.store
+        self._guard = parts.guard
+        self._journal = parts.journal
+        self._history = parts.history
         self._undelivered = undelivered
 
     def hand_over(self, receiver: R, limit: int, now: float) -> Batch:

@@ -1,10 +1,10 @@
 """The entries that are in flight to one receiver, and those that were returned."""
 
-from bisect import bisect_left, insort
 from collections.abc import Collection, Iterable, Sequence
 from operator import attrgetter
 from typing import Final
 
+from holdfast.delivery import lifetimes
 from holdfast.delivery.batch import Batch
 from holdfast.delivery.counters import Counters
 from holdfast.delivery.entries import Entry, SettledBy
@@ -20,7 +20,6 @@ _BATCH: Final = SettledBy.BATCH
 _WRITTEN: Final = SettledBy.WRITTEN
 by_seq = attrgetter("seq")
 by_place = attrgetter("place")
-by_end = attrgetter("expires_ms")
 
 
 class InFlight:
@@ -126,17 +125,6 @@ class InFlight:
         if self.settling is not _BATCH:
             return []
         return [entry for entry in self.in_flight().values() if not entry.is_pending]
-
-    def _take_unacknowledged(self) -> list[Entry]:
-        """Remove the unanswered entries: the reply that carried them was lost."""
-        lost = self.unanswered()
-        if lost:
-            self._lose(lost)
-            for entry in lost:
-                del self._handed[entry.seq]
-                if entry.message.expires_ms:
-                    self.add_mortal(entry.message)
-        return lost
 
     def _lose(self, lost: Sequence[Entry]) -> None:
         """Count these entries as lost with their reply."""
@@ -387,19 +375,12 @@ class InFlight:
         """Track the lifetime of a message that waits, or waits again."""
         if self.mortals is None:
             self.mortals = []
-        insort(self.mortals, message, key=by_end)
+        lifetimes.add(self.mortals, message)
 
     def _drop_mortals(self, messages: Iterable[Message]) -> None:
         """Stop tracking the lifetimes of these messages."""
-        mortals = self.mortals
-        if mortals:
-            for message in messages:
-                place = bisect_left(mortals, message.expires_ms, key=by_end)
-                while place < len(mortals) and mortals[place].expires_ms == message.expires_ms:
-                    if mortals[place] is message:
-                        del mortals[place]
-                        break
-                    place += 1
+        if self.mortals:
+            lifetimes.remove(self.mortals, messages)
 
     def _leave(self, messages: Sequence[Message]) -> None:
         if len(messages) == self.count:

@@ -1,14 +1,15 @@
 """The callback queue: one receiver's entries, those in flight first."""
 
-from bisect import bisect_left, bisect_right, insort
+from bisect import bisect_left, insort
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from holdfast.delivery import lifetimes
 from holdfast.delivery.batch import Batch
 from holdfast.delivery.counters import Counters, Reason
 from holdfast.delivery.entries import Entry, SettledBy
-from holdfast.delivery.in_flight import InFlight, by_end, by_place
+from holdfast.delivery.in_flight import InFlight
 from holdfast.delivery.messages import ORDINARY_PRIORITY, Message
 
 
@@ -161,9 +162,10 @@ class CallbackQueue(InFlight):
 
     def _take_tried(self, limit: int, held: Collection[str]) -> tuple[list[Entry], Sequence[Entry]]:
         """Take the entries that go again, and return which unacked entries must wait instead."""
-        going = self._take_unacknowledged()
-        if self.returned:
-            going = sorted([*going, *self.returned.values()], key=by_place)
+        going, lost = self.coming_again(), self.unanswered()
+        if lost:
+            self._lose(lost)
+            self._put_back(lost)
         staying: list[Entry] = []
         if held:
             staying = [entry for entry in going if not self._is_free(entry.message, held)]
@@ -211,8 +213,7 @@ class CallbackQueue(InFlight):
         mortals = self.mortals
         if not mortals or mortals[0].expires_ms > now_ms:
             return []
-        over = mortals[: bisect_right(mortals, now_ms, key=by_end)][:most]
-        del mortals[: len(over)]
+        over = lifetimes.take_over(mortals, now_ms, most)
         if len(over) > _FEW or not all(map(self._remove, over)):
             gone = set(map(id, over))
             self.waiting = [m for m in self.waiting if id(m) not in gone]

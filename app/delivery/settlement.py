@@ -6,6 +6,7 @@ from typing import Generic, TypeVar
 from holdfast.delivery import error_codes
 from holdfast.delivery.counters import Counters
 from holdfast.delivery.delivery_journal import NO_JOURNAL, DeliveryJournal
+from holdfast.delivery.delivery_parts import DeliveryParts
 from holdfast.delivery.failures import Failures
 from holdfast.delivery.guard import Guard
 from holdfast.delivery.hand_overs import HandOvers
@@ -42,26 +43,12 @@ class Settlement(Generic[R]):
         self._counters = counters
         self._guard = guard
         self._journal = journal
-        notices = notices or Notices()
-        history = History(node)
-        self.undelivered: Undelivered[R] = Undelivered(
-            owner, store, counters, node, history, notices, journal
+        parts = DeliveryParts(
+            owner, store, journal, counters, node, guard, notices or Notices(), History(node)
         )
-        self.hand_overs: HandOvers[R] = HandOvers(
-            owner, store, guard, journal, history, self.undelivered
-        )
-        self.failures: Failures[R] = Failures(
-            owner,
-            store,
-            counters,
-            node,
-            guard,
-            journal,
-            notices,
-            history,
-            self.undelivered,
-            self.hand_overs,
-        )
+        self.undelivered: Undelivered[R] = Undelivered(parts)
+        self.hand_overs: HandOvers[R] = HandOvers(parts, self.undelivered)
+        self.failures: Failures[R] = Failures(parts, self.undelivered, self.hand_overs)
 
     def acknowledge(self, receiver: R, batch: int, now: float) -> None:
         """Settle all batches up to this one."""

@@ -5,19 +5,14 @@ from functools import partial
 from typing import Generic, TypeVar
 
 from holdfast.delivery import error_codes, notices
-from holdfast.delivery.counters import Counters, Reason
+from holdfast.delivery.counters import Reason
 from holdfast.delivery.deaths import DeadEntry, DeathCause
-from holdfast.delivery.delivery_journal import DeliveryJournal
+from holdfast.delivery.delivery_parts import DeliveryParts
 from holdfast.delivery.entries import Entry
 from holdfast.delivery.error_codes import CODES, ErrorCode
-from holdfast.delivery.history import History
 from holdfast.delivery.messages import Message
-from holdfast.delivery.node import Node
-from holdfast.delivery.notices import Notices
 from holdfast.delivery.outcomes import DISCARDED, EXPIRED, Outcome
-from holdfast.delivery.owner import Owner
 from holdfast.delivery.receivers import Receiver
-from holdfast.delivery.store_port import StorePort
 
 R = TypeVar("R", bound=Receiver)
 
@@ -27,23 +22,14 @@ _MOST_UNSTORED = 4 * 1024 * 1024
 class Undelivered(Generic[R]):
     """Counts everything that leaves a queue undelivered, and dead-letters what should be kept."""
 
-    def __init__(
-        self,
-        owner: Owner[R],
-        store: StorePort,
-        counters: Counters,
-        node: Node,
-        history: History,
-        notices: Notices,
-        journal: DeliveryJournal,
-    ) -> None:
-        self._owner = owner
-        self._store = store
-        self._counters = counters
-        self._node = node
-        self._history = history
-        self._notices = notices
-        self._journal = journal
+    def __init__(self, parts: DeliveryParts[R]) -> None:
+        self._owner = parts.owner
+        self._store = parts.store
+        self._counters = parts.counters
+        self._node = parts.node
+        self._history = parts.history
+        self._notices = parts.notices
+        self._journal = parts.journal
         # The size of the letters that are not stored yet, or not published to listeners yet.
         self._unstored_bytes = 0
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from holdfast.bayeux import connect, qos, records
 from holdfast.bayeux.publish_keys import key_of
 from holdfast.bayeux.sessions import Session
-from holdfast.delivery import in_flight, queue
+from holdfast.delivery import in_flight
 from holdfast.delivery.deaths import UnwrittenLetter
 from holdfast.delivery.dispatcher import Dispatcher
 from holdfast.delivery.messages import Message
@@ -109,8 +109,7 @@ def redeliveries_do_not_say_so() -> None:
 
 
 def what_returns_comes_reversed() -> None:
-    for module in (in_flight, queue):
-        _replace(module, "by_place", lambda entry: -entry.place)
+    _replace(in_flight, "by_place", lambda entry: -entry.place)
 
 
 def lost_replies_are_not_looked_for() -> None:
