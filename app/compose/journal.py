@@ -78,10 +78,8 @@ async def _close_books(
     writer: JournalWriter, state: ServerState, store: Store, clock: Callable[[], float]
 ) -> None:
     # The totals cover everything recorded before, including the store's notes.
-    answered = asyncio.Event()
-    store.after(answered.set)
     try:
-        await asyncio.wait_for(answered.wait(), _PATIENCE_S)
+        await asyncio.wait_for(store.answered(), _PATIENCE_S)
     except TimeoutError:
         return
     writer.flush(clock())

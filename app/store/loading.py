@@ -171,7 +171,7 @@ def _readable(found: dict[bytes, bytes]) -> list[SessionRecord]:
     readable = []
     for key, record in found.items():
         try:
-            readable.append(records.unpack_session(record))
+            readable.append(SessionRecord.of_json(orjson.loads(record)))
         except (RecordUnreadable, orjson.JSONDecodeError) as error:
             log.error("session %s was left in the store: %s", key.decode(errors="replace"), error)
     return readable

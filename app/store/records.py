@@ -1,4 +1,4 @@
-"""The stored form of messages, dead letters and sessions; each record has a version."""
+"""The stored form of messages, dead letters and channel holds; each record has a version."""
 
 import re
 from sys import intern
@@ -12,7 +12,7 @@ from holdfast.delivery.guard import ChannelHold
 from holdfast.delivery.json_text import part, to_json
 from holdfast.delivery.marks import BatchMark, Mark
 from holdfast.delivery.messages import ORDINARY_PRIORITY, Message
-from holdfast.delivery.session_record import RecordUnreadable, SessionRecord
+from holdfast.delivery.session_record import RecordUnreadable
 
 VERSION = 1
 LETTER_VERSION = 2
@@ -240,19 +240,6 @@ def _letter(
         replays=replays,
         job=job,
     )
-
-
-# Sessions
-
-
-def pack_session(record: SessionRecord) -> bytes:
-    """Return the record of a session."""
-    return orjson.dumps(record.to_json())
-
-
-def unpack_session(record: bytes) -> SessionRecord:
-    """Undo `pack_session`."""
-    return SessionRecord.of_json(orjson.loads(record))
 
 
 # Channel holds

@@ -2,7 +2,9 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from importlib.resources import files
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
+
+import orjson
 
 from holdfast.delivery.dead_letters import DeadLetter
 from holdfast.delivery.guard import ChannelHold
@@ -14,9 +16,6 @@ from holdfast.store import records
 from holdfast.store.keys import LAYOUT, RedisKeys
 from holdfast.store.resp import Word
 from holdfast.store.script import Script
-
-if TYPE_CHECKING:
-    from orjson import Fragment
 
 _FOLDER = files("holdfast.store") / "lua"
 _ID = "%019d"
@@ -115,7 +114,7 @@ def save(keys: RedisKeys, epoch: str, sessions: Iterable[SessionRecord]) -> Scri
     """Create or replace sessions."""
     args: list[Word] = [epoch]
     for record in sessions:
-        args += (record.key, records.pack_session(record))
+        args += (record.key, orjson.dumps(record.to_json()))
     return ScriptCall(SAVE, [keys.meta, keys.sessions], args)
 
 
@@ -221,7 +220,7 @@ def dead_letter(
     """Make entries dead letters; without a session key there is no entry to remove."""
     positions = _Positions(keys.meta, keys.bodies, keys.dead, keys.prints)
     args: list[Word] = [epoch, max(letter.id for letter, _ in letters)]
-    parts: dict[int, Fragment] = {}
+    parts: dict[int, orjson.Fragment] = {}
     for letter, key in letters:
         args += (letter.id, records.pack_letter(letter, parts), letter.fingerprint)
         args += [positions.of(index) for index in keys.indexes(letter)]

@@ -426,7 +426,7 @@ class Store:
     # Calls and answers
 
     def _send(self, outgoing: PendingCall) -> None:
-        call, kept, dead, note, _ = outgoing
+        call, kept, dead, note, _, is_reported = outgoing
         done: Callable[[object], None] = ignore_answer
         if kept:
             done = partial(self._kept, kept, self._waiting.begin(kept))
@@ -434,17 +434,12 @@ class Store:
             done = partial(self._buried, dead)
         number = 0
         if note:
-            call, number = self._carry(call, note)
+            call, number = self._journaling.annotate(call, note)
+            if is_reported:
+                # All frames that report these events follow this call.
+                self._journal.skip_note(number)
+                number = 0
         self._call(call, done, note=number, may_be_refused=bool(kept))
-
-    def _carry(self, call: ScriptCall, note: bytes) -> tuple[ScriptCall, int]:
-        """Return the call with its note, and the note's number if the journal needs it."""
-        carrying, number = self._journaling.annotate(call, note)
-        if call.script is not scripts.FORGET:
-            return carrying, number
-        # All frames that report these events follow this call.
-        self.skip_notes((number,))
-        return carrying, 0
 
     def _call(
         self,

@@ -1,8 +1,8 @@
 """The writes of one turn of the event loop, combined into few calls."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import islice, repeat
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from itertools import repeat
+from typing import TYPE_CHECKING, NamedTuple
 
 from holdfast.delivery.deaths import UnwrittenLetter
 from holdfast.delivery.delivery_journal import DeliveryJournal
@@ -11,6 +11,17 @@ from holdfast.delivery.messages import Message
 from holdfast.delivery.outcomes import Outcome
 from holdfast.delivery.persist_outcome import PersistOutcome
 from holdfast.store import scripts
+from holdfast.store.call_sizes import (
+    BYTES,
+    KEY,
+    LETTER,
+    MARK,
+    MESSAGE,
+    MOST,
+    SESSION,
+    parts,
+    shares,
+)
 from holdfast.store.keys import RedisKeys
 from holdfast.store.publish_keys import Claim
 from holdfast.store.scripts import ScriptCall
@@ -20,17 +31,7 @@ if TYPE_CHECKING:
 
 # The id of a message, and the number of this attempt to deliver it.
 HandOver = tuple[int, int]
-K = TypeVar("K")
-T = TypeVar("T")
 
-# The most entries of one call, about 1 us each: the store serves nobody else meanwhile.
-_MOST = 5000
-_SESSION = 10
-_MARK = 4
-_MESSAGE = 3
-_KEY = 5
-_LETTER = 20
-_BYTES = 1024
 # Longer batches are stored entry by entry, because a batch stays in the store until the next one.
 _MOST_OF_BATCH = 50
 
@@ -53,6 +54,8 @@ class PendingCall(NamedTuple):
     note: bytes = b""
     # Whether the call may be sent later: no hand-over depends on it.
     is_patient: bool = False
+    # Whether the core reports the note's events live: then it only matters after a kill.
+    is_reported: bool = False
 
 
 class TurnWrites:
@@ -113,10 +116,8 @@ class TurnWrites:
         # Most turns have only one or two kinds.
         if self.disowned or self.sessions:
             yield from self._first(keys, epoch)
-        if self.messages:
-            yield from self._coming(keys, epoch, journal)
-        if self.keyed:
-            yield from self._coming_keyed(keys, epoch, most_keys, journal)
+        if self.messages or self.keyed:
+            yield from self._coming(keys, epoch, most_keys, journal)
         if self.batches or self.marks:
             yield from self._handed(keys, epoch, journal)
         if self.settled:
@@ -127,27 +128,22 @@ class TurnWrites:
             yield from self._forgotten(keys, epoch, journal)
 
     def _first(self, keys: RedisKeys, epoch: str) -> Iterator[PendingCall]:
-        for claims in _parts(self.disowned, repeat(_KEY)):
+        for claims in parts(self.disowned, repeat(KEY)):
             yield PendingCall(scripts.disown(keys, epoch, claims))
-        for sessions in _parts(self.sessions.values(), repeat(_SESSION)):
+        for sessions in parts(self.sessions.values(), repeat(SESSION)):
             records = [session.record() for session in sessions]
             yield PendingCall(scripts.save(keys, epoch, records))
 
     def _coming(
-        self, keys: RedisKeys, epoch: str, journal: DeliveryJournal
+        self, keys: RedisKeys, epoch: str, most_keys: int, journal: DeliveryJournal
     ) -> Iterator[PendingCall]:
-        for messages in _parts(self.messages, map(_cost_of_message, self.messages)):
+        for messages in parts(self.messages, map(_cost_of_message, self.messages)):
             pairs = [(keeping.message, keeping.keys) for keeping in messages]
             call = scripts.keep(keys, epoch, pairs)
             yield PendingCall(call, kept=messages, note=journal.note_kept(pairs))
-
-    def _coming_keyed(
-        self, keys: RedisKeys, epoch: str, most_keys: int, journal: DeliveryJournal
-    ) -> Iterator[PendingCall]:
-        # A repeat leaves no note.
-        alone = _MOST if journal.is_writing else 0
-        costs = [_KEY + _cost_of_message(each) + alone for each in self.keyed]
-        for messages in _parts(self.keyed, costs):
+        # A repeat leaves no note, so with a journal each message has a call of its own.
+        more = MOST if journal.is_writing else KEY
+        for messages in parts(self.keyed, [more + _cost_of_message(each) for each in self.keyed]):
             pairs = [(keeping.message, keeping.keys) for keeping in messages]
             call = scripts.keep_keyed(keys, epoch, pairs, most_keys)
             yield PendingCall(call, kept=messages, note=journal.note_kept(pairs))
@@ -155,7 +151,7 @@ class TurnWrites:
     def _handed(
         self, keys: RedisKeys, epoch: str, journal: DeliveryJournal
     ) -> Iterator[PendingCall]:
-        for batches in _shares(self.batches, [_SESSION] * len(self.batches)):
+        for batches in shares(self.batches, [SESSION] * len(self.batches)):
             call = scripts.hand_over(keys, epoch, batches)
             yield PendingCall(call, note=journal.note_handed_over(batches))
         is_patient = not any(map(_has_first, self.hand_overs.values()))
@@ -168,7 +164,7 @@ class TurnWrites:
         self, keys: RedisKeys, epoch: str, journal: DeliveryJournal
     ) -> Iterator[PendingCall]:
         for outcome, entries in self.settled.items():
-            for settled in _shares(entries, _costs_of_leaving(entries)):
+            for settled in shares(entries, _costs_of_leaving(entries)):
                 call = scripts.settle(keys, epoch, settled)
                 note = journal.note_settled(settled, outcome)
                 yield PendingCall(call, note=note, is_patient=True)
@@ -176,9 +172,9 @@ class TurnWrites:
     def _leaving(
         self, keys: RedisKeys, epoch: str, journal: DeliveryJournal
     ) -> Iterator[PendingCall]:
-        for unmarked in _shares(self.unmarked, map(len, self.unmarked.values())):
+        for unmarked in shares(self.unmarked, map(len, self.unmarked.values())):
             yield PendingCall(scripts.unmark(keys, epoch, unmarked))
-        for part in _parts(self.dead, map(_cost_of_letter, self.dead)):
+        for part in parts(self.dead, map(_cost_of_letter, self.dead)):
             letters = [(dead.letter(), key) for dead, key in part]
             call = scripts.dead_letter(keys, epoch, letters)
             dead = [each for each, _ in part]
@@ -187,13 +183,14 @@ class TurnWrites:
     def _forgotten(
         self, keys: RedisKeys, epoch: str, journal: DeliveryJournal
     ) -> Iterator[PendingCall]:
-        for forgotten in _shares(self.forgotten, map(_cost_of_session, self.forgotten.values())):
-            yield PendingCall(
-                scripts.forget(keys, epoch, forgotten), note=journal.note_left(forgotten)
-            )
+        # The note lists what the sessions leave.
+        costs = [SESSION + len(ids) for ids in self.forgotten.values()]
+        for forgotten in shares(self.forgotten, costs):
+            call = scripts.forget(keys, epoch, forgotten)
+            yield PendingCall(call, note=journal.note_left(forgotten), is_reported=True)
         # Reported with its session; after a kill, the next process to load the store removes the
         # rest.
-        for left in _shares(self.left, _costs_of_leaving(self.left)):
+        for left in shares(self.left, _costs_of_leaving(self.left)):
             yield PendingCall(scripts.settle(keys, epoch, left), is_patient=True)
 
 
@@ -358,29 +355,15 @@ def _part_of(
 
 
 def _cost_of_message(keeping: PendingPublish) -> int:
-    return _MESSAGE + len(keeping.keys) + len(keeping.message.wire) // _BYTES
-
-
-def _costs_of_leaving(entries: Mapping[int, Sequence[str]]) -> list[int]:
-    return [_MESSAGE + len(keys) for keys in entries.values()]
-
-
-def _cost_of_session(ids: Sequence[int]) -> int:
-    # The note lists them.
-    return _SESSION + len(ids)
+    return MESSAGE + len(keeping.keys) + len(keeping.message.wire) // BYTES
 
 
 def _cost_of_letter(pair: tuple[UnwrittenLetter, str | None]) -> int:
-    return _LETTER + pair[0].size // _BYTES
+    return LETTER + pair[0].size // BYTES
 
 
-def _shares(entries: Mapping[K, T], costs: Iterable[int]) -> Iterator[Mapping[K, T]]:
-    """Divide a table into calls as `_parts` does; usually one is enough."""
-    known = list(costs)
-    if sum(known) > _MOST:
-        yield from map(dict, _parts(entries.items(), known))
-    elif entries:
-        yield entries
+def _costs_of_leaving(entries: Mapping[int, Sequence[str]]) -> list[int]:
+    return [MESSAGE + len(keys) for keys in entries.values()]
 
 
 def _shares_of_marks(
@@ -388,28 +371,8 @@ def _shares_of_marks(
 ) -> Iterator[Mapping[str, Mapping[int, Mark]]]:
     """Divide the marks into calls; one session may have more than a call has room for."""
     marks = [(key, entry.mark()) for key, entries in marked.items() for entry in entries.values()]
-    for part in _parts(marks, repeat(_MARK)):
+    for part in parts(marks, repeat(MARK)):
         share: dict[str, dict[int, Mark]] = {}
         for key, mark in part:
             share.setdefault(key, {})[mark.id] = mark
         yield share
-
-
-def _parts(items: Collection[T], costs: Iterable[int]) -> Iterator[list[T]]:
-    """Divide the items in order; each part fits into one call, or has one item."""
-    if not items:
-        return
-    known = list(islice(costs, len(items)))
-    if sum(known) <= _MOST:
-        yield list(items)
-        return
-    part: list[T] = []
-    total = 0
-    for item, more in zip(items, known, strict=True):
-        if part and total + more > _MOST:
-            yield part
-            part, total = [], 0
-        part.append(item)
-        total += more
-    if part:
-        yield part
