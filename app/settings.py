@@ -392,6 +392,12 @@ class Settings(BaseSettings):
         "as two.",
     )
     max_subscriptions: Limit = Field(10_000, description="Maximum subscriptions of one session.")
+    max_session_filters: Limit = Field(
+        100, description="Maximum subscriptions of one session that have a filter."
+    )
+    max_filters: Limit = Field(
+        1_000, description="Maximum different filters of all subscriptions together."
+    )
     max_total_subscriptions: Limit = Field(
         2_000_000,
         description="Maximum subscriptions of all sessions together. Beyond it, each session "

@@ -90,7 +90,8 @@ MEANINGS = {
     ErrorReply.MESSAGE_TOO_LARGE: "The message is larger than `max_message_size`",
     ErrorReply.REQUEST_TOO_LARGE: "The request exceeds `max_request_size` (inflated), `max_batch` "
     "or `max_values`",
-    ErrorReply.SUBSCRIPTIONS_EXCEEDED: "The session would have more than `max_subscriptions`",
+    ErrorReply.SUBSCRIPTIONS_EXCEEDED: "The session would have more than `max_subscriptions` or, "
+    "with `filter`, `max_session_filters`",
     ErrorReply.HOST_UNKNOWN: "The server does not serve the name in `Host`; see `host_name`",
     ErrorReply.MEDIA_TYPE_UNSUPPORTED: "The request is multipart, or has an unknown charset or "
     "content encoding",
@@ -102,7 +103,7 @@ MEANINGS = {
     ErrorReply.WEBSOCKET_VERSION_UNSUPPORTED: "The upgrade asks for a version other than 13",
     ErrorReply.TRANSFER_CODING_UNSUPPORTED: "`Transfer-Encoding` is not `chunked` alone",
     ErrorReply.SUBSCRIPTIONS_USED_UP: "All sessions together would have more than "
-    "`max_total_subscriptions`",
+    "`max_total_subscriptions`, or with `filter`, `max_filters`",
     ErrorReply.PUBLISHES_EXCEEDED: "Too many publishes of the session wait for the store",
     ErrorReply.CHANNEL_HELD_BACK: "The channel is held back, and the publish has `refuseHeld`",
     ErrorReply.STORE_UNAVAILABLE: "The store is unavailable or refused the message. With "

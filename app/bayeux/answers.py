@@ -1,5 +1,6 @@
 """Sends replies, the messages that travel with them, and pushes."""
 
+from collections.abc import Mapping
 from functools import partial
 
 from holdfast.bayeux.advice import reconnect_advice
@@ -10,6 +11,7 @@ from holdfast.bayeux.extension_chain import run_outgoing
 from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.session_clock import SessionClock
 from holdfast.bayeux.sessions import Exchange, Pipe, Session
+from holdfast.bayeux.subscribe_qos import PLAIN, SubscribeQos
 from holdfast.bayeux.transports import ConnectionType
 from holdfast.delivery.batch import NO_BATCH, Batch
 from holdfast.delivery.counters import Reason
@@ -255,17 +257,18 @@ class Answers:
         session.lazy_due = 0.0
         if not session.can_refuse:
             self._settlement.took(session, session.queue.written(batch), now)
-        if session.oneway:
-            oneway = self._oneway(session, session.oneway, batch)
+        if session.subscription_qos:
+            oneway = self._oneway(session, session.subscription_qos, batch)
             self._settlement.took(session, session.queue.settle(oneway), now)
 
-    def _oneway(self, session: Session, oneway: set[str], batch: Batch) -> list[int]:
+    def _oneway(self, session: Session, qos: Mapping[str, SubscribeQos], batch: Batch) -> list[int]:
         """Return the numbers of entries with a oneway subscription: being written settles them."""
         handed = session.queue.in_flight()
         return [
             seq
             for seq in batch.numbers
-            if seq in handed and session.subscription(handed[seq].message.channel) in oneway
+            if seq in handed
+            and qos.get(session.subscription(handed[seq].message.channel) or "", PLAIN).oneway
         ]
 
     def _not_written(self, session: Session, batch: Batch, now: float) -> None:

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from enum import Enum
 
 from holdfast.bayeux.codec import Json
+from holdfast.bayeux.delivery_options import SAID_BY_RECEIVERS, QosInvalid, refuse_others
 from holdfast.bayeux.errors import ErrorReply, Refused
 from holdfast.bayeux.pending_replies import begin_pending
-from holdfast.bayeux.qos import SAID_BY_RECEIVERS, QosInvalid, refuse_others
 from holdfast.bayeux.session_life import SessionLife
 from holdfast.bayeux.sessions import Exchange, Session
 from holdfast.bayeux.takeover import leave

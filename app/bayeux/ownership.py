@@ -114,7 +114,7 @@ class SessionOwner:
         message = Message(to_json(event), id=self._state.node.stamp(), channel=channel.name)
         # A dead letter for one of these events would only cause another such event.
         message.leaves_no_letter = True
-        self._state.hub.publish(channel, message)
+        self._state.hub.publish(channel, message, event)
 
     def note(self, session: Session, now: float) -> None:
         if session.state in GONE:

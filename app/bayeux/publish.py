@@ -2,11 +2,12 @@
 
 from holdfast.bayeux.answers import Answers
 from holdfast.bayeux.codec import Json
+from holdfast.bayeux.delivery_options import QosInvalid
 from holdfast.bayeux.errors import ErrorReply, Refused
 from holdfast.bayeux.hooks import check_outcome
 from holdfast.bayeux.pending_replies import begin_pending
 from holdfast.bayeux.publishing import Publishing
-from holdfast.bayeux.qos import Qos, QosInvalid
+from holdfast.bayeux.qos import Qos
 from holdfast.bayeux.reserved import refuse_replies, refuse_service
 from holdfast.bayeux.rights import BY_POLICY
 from holdfast.bayeux.server_state import ServerState

@@ -59,7 +59,7 @@ class Publishing:
             persistent = rule.durable if qos.persistent is None else qos.persistent
         leave_out = None if sender is None or self._echoes(rule, sender) else sender
         return state.hub.publish(
-            channel, message, leave_out=leave_out, persistent=persistent, done=done
+            channel, message, event, leave_out=leave_out, persistent=persistent, done=done
         )
 
     def _write(self, event: Json, sender: Session | None) -> bytes:

@@ -1,17 +1,15 @@
 """The QoS of a publish: its `ext.delivery`."""
 
-import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
+from holdfast.bayeux.delivery_options import SAID_BY_RECEIVERS, QosInvalid, refuse_others
 from holdfast.bayeux.publish_keys import key_of
 from holdfast.bayeux.sessions import Session
 from holdfast.delivery.messages import ORDINARY_PRIORITY, Message
 from holdfast.delivery.numbers import whole
 
-# Verdicts may come with any message of a receiver.
-SAID_BY_RECEIVERS = frozenset({"verdicts", "pending"})
 _OPTIONS = SAID_BY_RECEIVERS | {
     "priority",
     "persistent",
@@ -28,24 +26,8 @@ _NOT_OFFERED = {
     "subscribable": True,
     "administrative": False,
 }
-# Only names of this form are repeated in errors.
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 _LONGEST_KEY = 255
 _LONGEST_LIFE_MS = 10 * 365 * 24 * 3600 * 1000
-
-
-class QosInvalid(Exception):
-    """An option is unknown or has a value that makes no sense; the text names the option."""
-
-
-def refuse_others(
-    asked: Mapping[str, Any], known: Collection[str], not_offered: Mapping[str, object]
-) -> None:
-    """Refuse unknown options: ignoring one could send a private message to everybody."""
-    for name, value in asked.items():
-        is_idle = name in not_offered and (value is None or value is not_offered[name])
-        if not is_idle and name not in known:
-            raise QosInvalid(name if _NAME.fullmatch(name) else "delivery")
 
 
 @dataclass(slots=True)

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 
 from holdfast.bayeux.budgets import Budgets
 from holdfast.bayeux.codec import Json
+from holdfast.bayeux.delivery_options import SAID_BY_RECEIVERS, QosInvalid, refuse_others
 from holdfast.bayeux.disconnect import parting_of
 from holdfast.bayeux.errors import ErrorReply, Refused
 from holdfast.bayeux.options import Options
 from holdfast.bayeux.publish import publish_qos
-from holdfast.bayeux.qos import SAID_BY_RECEIVERS, QosInvalid, refuse_others
 from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.sessions import Session
 from holdfast.bayeux.subscribe import subscribe_qos

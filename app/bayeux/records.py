@@ -39,7 +39,9 @@ def record_of(session: Session, now_ms: int) -> SessionRecord:
         warrant=session.warrant,
         login=None if session.login is None else session.login.to_json(),
         subscriptions=sorted(session.subscriptions),
-        oneway=sorted(session.oneway or ()),
+        subscription_qos={
+            name: qos.to_json() for name, qos in (session.subscription_qos or {}).items()
+        },
         batch=session.queue.batch,
         seq=session.queue.seq,
         hold=HoldRecord()

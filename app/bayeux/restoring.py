@@ -3,10 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from holdfast.bayeux.delivery_options import QosInvalid
 from holdfast.bayeux.login import Login
 from holdfast.bayeux.rights import Rights
 from holdfast.bayeux.session_life import SessionLife
 from holdfast.bayeux.sessions import Session
+from holdfast.bayeux.subscribe_qos import SubscribeQos
+from holdfast.bayeux.subscriptions import add
 from holdfast.bayeux.terms import Terms
 from holdfast.bayeux.transports import ConnectionType
 from holdfast.delivery.channels import SYSTEM
@@ -99,12 +102,17 @@ def _terms_of(record: SessionRecord, longest_s: float) -> Terms | None:
 
 def _subscribe(life: SessionLife, session: Session, record: SessionRecord) -> None:
     state = life.state
-    session.oneway = set(record.oneway) or None
     for name in record.subscriptions:
         pattern = state.channels.get(name)
-        if pattern is not None and _may_have(session, pattern.name):
-            state.hub.routes.add(pattern, session)
-            session.subscriptions.add(pattern.name)
+        if pattern is None or not _may_have(session, pattern.name):
+            continue
+        try:
+            qos = SubscribeQos.of(record.subscription_qos.get(name, {}), is_kept=True)
+        except QosInvalid as invalid:
+            # Without its filter, the subscription would bring what the client does not expect.
+            state.log.warning("%s has lost its subscription to %s: %s", session.name, name, invalid)
+        else:
+            add(state, session, pattern, qos)
 
 
 def discard_orphans(life: SessionLife, key: str, messages: Sequence[Message]) -> None:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from holdfast.bayeux.login import Login
     from holdfast.bayeux.operation import Operation
     from holdfast.bayeux.session_hooks import SessionHooks
+    from holdfast.bayeux.subscribe_qos import SubscribeQos
     from holdfast.bayeux.terms import Terms
 
 _WRITTEN: Final = SettledBy.WRITTEN
@@ -224,7 +225,6 @@ class Session(Receiver):
         "login",
         "needs_cookie",
         "newcomer_since",
-        "oneway",
         "pending_publishes",
         "pipe",
         "published",
@@ -234,6 +234,7 @@ class Session(Receiver):
         "rest_interval_s",
         "role",
         "seen_ms",
+        "subscription_qos",
         "terms",
         "timeout_s",
         "unfinished",
@@ -291,8 +292,8 @@ class Session(Receiver):
         # When the held connect is answered at the latest or, without one, when the session expires.
         self.deadline = 0.0
         self.lazy_due = self.quiet_until = 0.0
-        # Subscriptions whose messages are settled when written; created when first needed.
-        self.oneway: set[str] | None = None
+        # The QoS of subscriptions that have one; created when first needed.
+        self.subscription_qos: dict[str, SubscribeQos] | None = None
         # When a named session ends without a client, and when its queue hold ends; zero if never.
         self.ends_at = self.hold_ends_at = 0.0
         # When it was created, in nanoseconds since 1970; and when its client was last connected to

@@ -1,12 +1,11 @@
 """`/meta/subscribe` and `/meta/unsubscribe`: all channels of a message, or none."""
 
-from collections.abc import Iterable
 from itertools import islice
 
 from holdfast.bayeux.codec import Json
+from holdfast.bayeux.delivery_options import QosInvalid
 from holdfast.bayeux.errors import ErrorReply, Refused
 from holdfast.bayeux.pending_replies import begin_pending
-from holdfast.bayeux.qos import QosInvalid
 from holdfast.bayeux.reserved import refuse_replies
 from holdfast.bayeux.session_life import SessionLife
 from holdfast.bayeux.sessions import Exchange, Session
@@ -37,9 +36,7 @@ def subscribe(
             raise Refused(error, _BY_POLICY)
     # Subscribing to a service succeeds without effect: services answer their caller anyway.
     patterns = {channel.name: channel for channel in channels if channel.kind is Kind.BROADCAST}
-    join(life.state, session, patterns, message)
-    if session.terms is not None:
-        _note_oneway(session, patterns, qos)
+    join(life.state, session, patterns, message, qos)
     reply["successful"] = True
     return _is_noted(life, exchange, session, message, reply)
 
@@ -61,7 +58,7 @@ def unsubscribe(
 
 
 def subscribe_qos(session: Session, message: Json) -> SubscribeQos:
-    """Return the subscription's options, if any. Raises `Refused`."""
+    """Return the QoS of the subscriptions. Raises `Refused`."""
     asked = message["ext"].get("delivery")
     if asked is None:
         return PLAIN
@@ -70,16 +67,6 @@ def subscribe_qos(session: Session, message: Json) -> SubscribeQos:
     except QosInvalid as invalid:
         error = ErrorReply.DELIVERY_INVALID
         raise Refused(error, "user.illegalArgument", str(invalid)) from invalid
-
-
-def _note_oneway(session: Session, patterns: Iterable[str], qos: SubscribeQos) -> None:
-    """Record oneway subscriptions; a later subscription replaces an earlier one's options."""
-    oneway = session.oneway or set()
-    if qos.oneway:
-        oneway |= set(patterns)
-    else:
-        oneway -= set(patterns)
-    session.oneway = oneway or None
 
 
 def _is_noted(

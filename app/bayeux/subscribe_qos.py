@@ -1,18 +1,18 @@
-"""The QoS of a subscribe: its `ext.delivery`."""
+"""The QoS of a subscription: `ext.delivery` of its subscribe."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
-from holdfast.bayeux.qos import SAID_BY_RECEIVERS, QosInvalid, refuse_others
+from holdfast.bayeux.delivery_options import SAID_BY_RECEIVERS, QosInvalid, refuse_others
+from holdfast.delivery.filter_language import FilterInvalid
+from holdfast.delivery.filters import Filter
 
-_OPTIONS = SAID_BY_RECEIVERS | {"oneway", "persistent", "notify"}
+_OPTIONS = SAID_BY_RECEIVERS | {"filter", "local", "oneway", "persistent", "notify"}
 # Options that are not supported are accepted with the value that describes the usual behaviour.
 _NOT_OFFERED = {
     "history": None,
-    "filter": None,
     "initialUpdate": False,
-    "local": True,
     "newestOnly": False,
 }
 
@@ -21,7 +21,11 @@ _NOT_OFFERED = {
 class SubscribeQos:
     """The QoS of all subscriptions of one message."""
 
+    # Messages are settled when written.
     oneway: bool = False
+    # Whether the session receives its own messages.
+    local: bool = True
+    filter: Filter | None = None
 
     @classmethod
     def of(cls, asked: object, *, is_kept: bool) -> Self:
@@ -33,12 +37,27 @@ class SubscribeQos:
             raise QosInvalid("delivery")
         refuse_others(asked, _OPTIONS, _NOT_OFFERED)
         # Nothing is erased, so there is nothing to notify of.
-        for name in ("oneway", "notify", "persistent"):
+        for name in ("oneway", "local", "notify", "persistent"):
             if not isinstance(asked.get(name), bool | None):
                 raise QosInvalid(name)
         if asked.get("persistent") not in (None, is_kept):
             raise QosInvalid("persistent")
-        return cls(asked.get("oneway") is True)
+        text = asked.get("filter")
+        if not isinstance(text, str | None):
+            raise QosInvalid("filter")
+        try:
+            return cls(
+                asked.get("oneway") is True,
+                asked.get("local") is not False,
+                None if text is None else Filter(text),
+            )
+        except FilterInvalid as invalid:
+            raise QosInvalid(f"filter ({invalid})") from invalid
+
+    def to_json(self) -> Mapping[str, Any]:
+        """Return the options as they are stored."""
+        text = None if self.filter is None else self.filter.text
+        return {"oneway": self.oneway, "local": self.local, "filter": text}
 
 
 PLAIN = SubscribeQos()

@@ -1,18 +1,30 @@
-"""Adding and removing of subscriptions, for clients and operators."""
+"""Adding and removing of subscriptions, for clients, operators and restarts."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from holdfast.bayeux.codec import Json
 from holdfast.bayeux.errors import ErrorReply, Refused
 from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.sessions import Session
+from holdfast.bayeux.subscribe_qos import PLAIN, SubscribeQos
 from holdfast.delivery.channels import Channel
+from holdfast.delivery.filters import Filter, Selection
 
 
 def join(
-    state: ServerState, session: Session, patterns: Mapping[str, Channel], message: Json
+    state: ServerState,
+    session: Session,
+    patterns: Mapping[str, Channel],
+    message: Json,
+    qos: SubscribeQos = PLAIN,
 ) -> None:
-    """Subscribe the session to all of the patterns that it may have; raises `Refused`."""
+    """Subscribe the session to all of the patterns, or to none.
+
+    The QoS replaces that of existing subscriptions. Raises `Refused`.
+    """
+    if qos.filter is not None:
+        _check_filters(state, session, qos.filter, patterns)
     more = sum(name not in session.subscriptions for name in patterns)
     if more:
         _check_room(state, session, more)
@@ -22,9 +34,40 @@ def join(
     if not state.rights.are_open:
         for name, channel in patterns.items():
             state.rights.check_subscribe(session, channel, message, exists=name in routes)
-    for name, channel in patterns.items():
-        routes.add(channel, session)
-        session.subscriptions.add(name)
+    for channel in patterns.values():
+        add(state, session, channel, qos)
+
+
+def add(state: ServerState, session: Session, channel: Channel, qos: SubscribeQos) -> None:
+    """Add a subscription, or replace the QoS of an existing one."""
+    routes = state.hub.routes
+    if qos.filter is not None:
+        qos = replace(qos, filter=routes.filters.shared(qos.filter))
+    selection = None
+    if qos.filter is not None or not qos.local:
+        selection = Selection(qos.filter, "" if qos.local else session.name)
+    routes.add(channel, session, selection)
+    session.subscriptions.add(channel.name)
+    if qos != PLAIN:
+        if session.subscription_qos is None:
+            session.subscription_qos = {}
+        session.subscription_qos[channel.name] = qos
+    elif session.subscription_qos is not None:
+        session.subscription_qos.pop(channel.name, None)
+
+
+def _check_filters(
+    state: ServerState, session: Session, filter: Filter, patterns: Mapping[str, Channel]
+) -> None:
+    """Check that subscriptions to these patterns may have the filter; raises `Refused`."""
+    options, filters = state.options, state.hub.routes.filters
+    known = session.subscription_qos or {}
+    others = sum(qos.filter is not None for name, qos in known.items() if name not in patterns)
+    if others + len(patterns) > options.max_session_filters:
+        most = str(options.max_session_filters)
+        raise Refused(ErrorReply.SUBSCRIPTIONS_EXCEEDED, "filter", most)
+    if len(filters) >= options.max_filters and not filters.shared(filter).uses:
+        raise Refused(ErrorReply.SUBSCRIPTIONS_USED_UP, "filter")
 
 
 def _check_room(state: ServerState, session: Session, more: int) -> None:
@@ -46,8 +89,8 @@ def part(state: ServerState, session: Session, pattern: str) -> None:
     state.hub.routes.remove(pattern, session)
     session.subscriptions.remove(pattern)
     session.unsubscribed += 1
-    if session.oneway is not None:
-        session.oneway.discard(pattern)
+    if session.subscription_qos is not None:
+        session.subscription_qos.pop(pattern, None)
 
 
 def too_many(state: ServerState) -> Refused:

@@ -38,6 +38,8 @@ def options_of(settings: Settings) -> Options:
         unconnected_share=settings.unconnected_share / 100,
         durable=Durable(settings.durable),
         max_subscriptions=settings.max_subscriptions,
+        max_session_filters=settings.max_session_filters,
+        max_filters=settings.max_filters,
         max_total_subscriptions=settings.max_total_subscriptions,
         max_message_size=settings.max_message_size,
         handshake_rate=float(settings.handshake_rate),

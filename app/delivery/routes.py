@@ -1,9 +1,11 @@
 """Routes: the receivers of each channel."""
 
-from collections.abc import Hashable, Iterator
-from typing import Generic, TypeVar
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from typing import Any, Generic, TypeVar
 
 from holdfast.delivery.channels import Channel
+from holdfast.delivery.filters import Candidate, Filters, Selection
+from holdfast.delivery.messages import Message
 
 R = TypeVar("R", bound=Hashable)
 
@@ -16,11 +18,15 @@ class Routes(Generic[R]):
     """Subscriptions by pattern; returns each receiver of a channel once, however many match."""
 
     def __init__(self) -> None:
-        self._subscribers: dict[str, dict[R, None]] = {}
+        # None: the subscription selects all messages.
+        self._subscribers: dict[str, dict[R, Selection | None]] = {}
         self._cache: dict[str, tuple[R, ...]] = {}
         self._cached = 0
-        # The subscriptions of all receivers.
-        self.count = 0
+        # Of the channels in the cache: receivers that do not select all messages.
+        self._selective: dict[str, dict[R, list[Selection]]] = {}
+        # The subscriptions of all receivers, and how many of them select messages.
+        self.count = self.selecting = 0
+        self.filters = Filters()
 
     def __contains__(self, pattern: str) -> bool:
         return pattern in self._subscribers
@@ -32,18 +38,26 @@ class Routes(Generic[R]):
         """Return each pattern with the number of its subscribers."""
         return ((pattern, len(each)) for pattern, each in self._subscribers.items())
 
-    def add(self, pattern: Channel, receiver: R) -> None:
+    def add(self, pattern: Channel, receiver: R, selection: Selection | None = None) -> None:
+        """Add a subscription, or replace what an existing one selects."""
         subscribers = self._subscribers.setdefault(pattern.name, {})
         if receiver not in subscribers:
-            subscribers[receiver] = None
             self.count += 1
+        self._select(subscribers.get(receiver), selection)
+        subscribers[receiver] = selection
         self._forget(pattern.name)
+
+    def _select(self, before: Selection | None, after: Selection | None) -> None:
+        """Count what a subscription selects."""
+        self.filters.take(after)
+        self.filters.release(before)
+        self.selecting += (after is not None) - (before is not None)
 
     def remove(self, pattern: str, receiver: R) -> None:
         subscribers = self._subscribers.get(pattern)
         if subscribers is None or receiver not in subscribers:
             return
-        del subscribers[receiver]
+        self._select(subscribers.pop(receiver), None)
         self.count -= 1
         if not subscribers:
             del self._subscribers[pattern]
@@ -56,8 +70,23 @@ class Routes(Generic[R]):
         except KeyError:
             return self._look_up(channel)
 
+    def selecting_receivers(
+        self, channel: Channel, message: Message, event: Mapping[str, Any]
+    ) -> Sequence[R]:
+        """Return the receivers of the channel with a subscription that selects this message."""
+        receivers = self.receivers(channel)
+        selective = self._selective.get(channel.name)
+        if selective is None:
+            return receivers
+        candidate = Candidate(message, event)
+        return [
+            each
+            for each in receivers
+            if each not in selective or any(map(candidate.suits, selective[each]))
+        ]
+
     def _look_up(self, channel: Channel) -> tuple[R, ...]:
-        found: dict[R, None] = {}
+        found: dict[R, Selection | None] = {}
         for name in channel.lookups:
             if name in self._subscribers:
                 found |= self._subscribers[name]
@@ -66,14 +95,33 @@ class Routes(Generic[R]):
             self._clear()
         self._cache[channel.name] = receivers
         self._cached += len(receivers)
+        if self.selecting:
+            self._note_selective(channel)
         return receivers
+
+    def _note_selective(self, channel: Channel) -> None:
+        """Note the receivers none of whose matching subscriptions selects all messages."""
+        selective: dict[R, list[Selection]] = {}
+        unselective: set[R] = set()
+        for name in channel.lookups:
+            for receiver, selection in self._subscribers.get(name, {}).items():
+                if selection is None:
+                    unselective.add(receiver)
+                else:
+                    selective.setdefault(receiver, []).append(selection)
+        for receiver in unselective & selective.keys():
+            del selective[receiver]
+        if selective:
+            self._selective[channel.name] = selective
 
     def _forget(self, pattern: str) -> None:
         if pattern.endswith("*"):
             self._clear()
         else:
             self._cached -= len(self._cache.pop(pattern, ()))
+            self._selective.pop(pattern, None)
 
     def _clear(self) -> None:
         self._cache.clear()
+        self._selective.clear()
         self._cached = 0

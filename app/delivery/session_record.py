@@ -53,8 +53,8 @@ class SessionRecord:
     # Who its client has proved to be; None if nobody had to log in.
     login: dict[str, Any] | None = None
     subscriptions: list[str] = field(default_factory=list)
-    # The subscriptions whose messages are settled by being written.
-    oneway: list[str] = field(default_factory=list)
+    # The QoS of subscriptions that have one.
+    subscription_qos: dict[str, Any] = field(default_factory=dict)
     batch: int = 0
     seq: int = 0
     hold: HoldRecord = field(default_factory=HoldRecord)

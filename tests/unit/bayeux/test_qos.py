@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.bayeux.qos import Qos, QosInvalid
+from holdfast.bayeux.delivery_options import QosInvalid
+from holdfast.bayeux.qos import Qos
 from holdfast.delivery.messages import Message
 
 LONGEST_MS = 10 * 365 * 24 * 3600 * 1000

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.bayeux.qos import QosInvalid
+from holdfast.bayeux.delivery_options import QosInvalid
 from holdfast.bayeux.subscribe_qos import PLAIN, SubscribeQos
 from holdfast.extensions.delivery import Delivery
 from tests.unit.bayeux.harness import Client, House, Json
@@ -34,9 +34,10 @@ def test_nothing_asked_for_is_an_ordinary_subscription() -> None:
         ({"notify": 1}, "notify"),
         ({"persistent": "yes"}, "persistent"),
         ({"history": {"numEntries": 5}}, "history"),
-        ({"filter": "a > 5"}, "filter"),
+        ({"filter": 5}, "filter"),
+        ({"filter": ["data > 5"]}, "filter"),
         ({"initialUpdate": True}, "initialUpdate"),
-        ({"local": False}, "local"),
+        ({"local": 1}, "local"),
         ({"newestOnly": True}, "newestOnly"),
         ({"destinations": []}, "destinations"),
         ({"priority": 1}, "priority"),
@@ -72,8 +73,8 @@ def test_a_subscription_lasts_as_long_as_its_session_and_not_otherwise(is_kept: 
 def test_a_refused_option_subscribes_nothing() -> None:
     house = House(Delivery)
     client = house.client()
-    reply = ask(client, "/a", "/b", filter="a > 5")
-    assert reply["error"] == "400:user.illegalArgument,filter:delivery_invalid"
+    reply = ask(client, "/a", "/b", history={"numEntries": 5})
+    assert reply["error"] == "400:user.illegalArgument,history:delivery_invalid"
     assert client.session.subscriptions == set()
     assert client.publish("/a", 1).data == []
 
@@ -82,8 +83,8 @@ def test_a_refused_option_leaves_earlier_subscriptions_as_they_were() -> None:
     house = House(Delivery)
     client = house.client(ext={"delivery": True})
     assert ask(client, "/a", oneway=True)["successful"]
-    assert not ask(client, "/a", oneway=False, local=False)["successful"]
-    assert client.session.oneway == {"/a"}
+    assert not ask(client, "/a", oneway=False, newestOnly=True)["successful"]
+    assert client.session.subscription_qos == {"/a": SubscribeQos(oneway=True)}
 
 
 def test_subscriptions_of_a_named_session_are_kept_as_is_asked() -> None:

@@ -1,9 +1,13 @@
 """From a channel to its receivers, with an answer remembered until it is no longer true."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from holdfast.delivery import routes as module
-from holdfast.delivery.channels import Channel, Channels
+from holdfast.delivery.channels import Channel, Channels, covers
+from holdfast.delivery.filters import Filter, Selection
+from holdfast.delivery.messages import Message
 from holdfast.delivery.routes import Routes
 
 CHANNELS = Channels()
@@ -135,3 +139,63 @@ def test_subscriptions_are_counted_once_each() -> None:
     for receiver in ("alice", "alice", "eve"):
         routes.remove("/a", receiver)
     assert routes.count == 2
+
+
+# Subscriptions that select messages
+
+
+def selecting(routes: Routes[str], name: str, data: object) -> list[str]:
+    message = Message(b"{}", channel=name)
+    return list(routes.selecting_receivers(channel(name), message, {"data": data}))
+
+
+PATTERNS = st.sampled_from(["/a/b", "/a/*", "/**", "/a/c"])
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["add", "remove"]),
+        PATTERNS,
+        st.sampled_from(["alice", "bob", "carol"]),
+        st.sampled_from([None, 0, 1, 2]),
+    ),
+    max_size=20,
+)
+
+
+@given(steps=STEPS)
+def test_a_message_reaches_whoever_has_a_subscription_that_selects_it(
+    steps: list[tuple[str, str, str, int | None]],
+) -> None:
+    routes: Routes[str] = Routes()
+    # What the subscribers of each pattern ask for at least; None: nothing.
+    model: dict[tuple[str, str], int | None] = {}
+    for verb, pattern, who, least in steps:
+        if verb == "add":
+            model[pattern, who] = least
+            filter = None if least is None else Filter(f"data >= {least}")
+            selection = None if filter is None else Selection(routes.filters.shared(filter), "")
+            routes.add(channel(pattern), who, selection)
+        else:
+            model.pop((pattern, who), None)
+            routes.remove(pattern, who)
+        for name in ("/a/b", "/a/c"):
+            for data in (0, 1):
+                wanted = {
+                    who
+                    for (pattern, who), least in model.items()
+                    if covers(pattern, name) and (least is None or data >= least)
+                }
+                found = selecting(routes, name, data)
+                assert set(found) == wanted
+                assert len(found) == len(wanted)
+        bounds = [least for least in model.values() if least is not None]
+        assert (len(routes.filters), routes.selecting) == (len(set(bounds)), len(bounds))
+
+
+def test_receivers_with_the_same_filter_share_it() -> None:
+    routes: Routes[str] = Routes()
+    shared = [routes.filters.shared(Filter("data > 5"))]
+    for who in ("alice", "bob", "carol"):
+        routes.add(channel("/a"), who, Selection(shared[-1], ""))
+        shared.append(routes.filters.shared(Filter("data > 5")))
+    assert len(set(map(id, shared))) == 1
+    assert shared[0].uses == 3

@@ -1,0 +1,121 @@
+"""Conditions on a message, built from terms: what a filter consists of.
+
+Each is a function of the message's fields and never fails. As in SQL, a value that is missing, null
+or of the wrong type is unknown (None), and so is what depends on it.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from operator import eq, ne
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    import re2
+
+Fields = Mapping[str, Any]
+Term = Callable[[Fields], Any]
+Condition = Callable[[Fields], bool | None]
+
+# Longer texts are not searched, so that no message takes long.
+LONGEST_TEXT = 4096
+# A number is no truth value: in Python, True is 1.
+_NUMBERS: Final = (int, float)
+_ORDERED: Final = (str, int, float)
+
+
+def constant(value: object) -> Term:
+    return lambda fields: value
+
+
+def field(names: tuple[str, ...]) -> Term:
+    def read(fields: Fields) -> Any:  # noqa: ANN401 - whatever the message has
+        found: Any = fields
+        for name in names:
+            if not isinstance(found, dict):
+                return None
+            found = found.get(name)
+        return found
+
+    return read
+
+
+def length(term: Term) -> Term:
+    def read(fields: Fields) -> int | None:
+        found = term(fields)
+        return len(found) if isinstance(found, str | list) else None
+
+    return read
+
+
+def calculation(operator: Callable[[Any, Any], Any], left: Term, right: Term) -> Term:
+    def read(fields: Fields) -> Any:  # noqa: ANN401 - a number
+        one, other = left(fields), right(fields)
+        if type(one) not in _NUMBERS or type(other) not in _NUMBERS:
+            return None
+        try:
+            return operator(one, other)
+        except ArithmeticError:
+            return None
+
+    return read
+
+
+def comparison(operator: Callable[[Any, Any], bool], left: Term, right: Term) -> Condition:
+    def test(fields: Fields) -> bool | None:
+        one, other = left(fields), right(fields)
+        kind = type(one)
+        if kind is type(other):
+            # Truth values have no order.
+            is_known = kind in _ORDERED or (kind is bool and (operator is eq or operator is ne))
+        else:
+            is_known = kind in _NUMBERS and type(other) in _NUMBERS
+        return operator(one, other) if is_known else None
+
+    return test
+
+
+def is_known(term: Term) -> Condition:
+    return lambda fields: term(fields) is not None
+
+
+def flag(term: Term) -> Condition:
+    def test(fields: Fields) -> bool | None:
+        found = term(fields)
+        return found if type(found) is bool else None
+
+    return test
+
+
+def search(term: Term, pattern: "re2.Set") -> Condition:
+    def test(fields: Fields) -> bool | None:
+        text = term(fields)
+        if type(text) is not str or len(text) > LONGEST_TEXT:
+            return None
+        return pattern.Match(text) is not None
+
+    return test
+
+
+def negation(condition: Condition) -> Condition:
+    def test(fields: Fields) -> bool | None:
+        found = condition(fields)
+        return None if found is None else not found
+
+    return test
+
+
+def first_of(conditions: Sequence[Condition], *, wanted: bool) -> Condition:
+    """Return OR if True is wanted, AND if False: the first such answer is the answer."""
+    if len(conditions) == 1:
+        return conditions[0]
+
+    def test(fields: Fields) -> bool | None:
+        answer: bool | None = not wanted
+        for condition in conditions:
+            found = condition(fields)
+            if found is wanted:
+                return wanted
+            if found is None:
+                answer = None
+        return answer
+
+    return test

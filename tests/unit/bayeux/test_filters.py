@@ -1,0 +1,168 @@
+"""Subscriptions that select messages: by a filter, or by their publisher."""
+
+from typing import Any
+
+import pytest
+
+from holdfast.extensions.delivery import Delivery
+from tests.unit.bayeux.harness import Client, House, Json
+from tests.unit.bayeux.second_lives import KeptHouse, again, connect, named
+
+
+def subscribe(client: Client, *channels: str, **options: Any) -> Json:
+    message = {"channel": "/meta/subscribe", "subscription": list(channels)}
+    asked = client.send({**message, "ext": {"delivery": options}})
+    client.house.turn()
+    return asked.reply
+
+
+def received(house: House, client: Client) -> list[Any]:
+    house.turn()
+    return client.connect(advice={"timeout": 0}).data
+
+
+def test_a_filter_lets_pass_what_it_describes() -> None:
+    house = House(Delivery)
+    client, other = house.connected(), house.client()
+    assert subscribe(client, "/a", filter="data > 5")["successful"]
+    for number in (4, 5, 6, "7", None):
+        other.publish("/a", number)
+    assert received(house, client) == [6]
+
+
+def test_receivers_without_a_filter_get_everything() -> None:
+    house = House(Delivery)
+    choosy, other = house.connected(), house.connected()
+    subscribe(choosy, "/a", filter="data > 5")
+    other.subscribe("/a")
+    house.server.publish("/a", 1)
+    assert (received(house, choosy), received(house, other)) == ([], [1])
+
+
+def test_properties_and_the_publisher_can_be_asked_about() -> None:
+    house = House(Delivery)
+    client, other = house.connected(), house.client(ext={"delivery": True})
+    subscribe(client, "/a", filter="properties.kind = 'bid' AND sender LIKE 'client/%'")
+    for kind in ("bid", "ask"):
+        other.publish("/a", kind, ext={"delivery": {"properties": {"kind": kind}}})
+    other.publish("/a", "none")
+    assert received(house, client) == ["bid"]
+
+
+def test_one_copy_comes_if_any_matching_subscription_selects_the_message() -> None:
+    house = House(Delivery)
+    client = house.connected()
+    subscribe(client, "/a/b", filter="data = 1")
+    subscribe(client, "/a/*", filter="data < 3")
+    for number in (1, 2, 3):
+        house.server.publish("/a/b", number)
+    assert received(house, client) == [1, 2]
+    client.subscribe("/a/**")
+    house.server.publish("/a/b", 3)
+    assert received(house, client) == [3]
+
+
+def test_a_later_subscription_replaces_the_filter() -> None:
+    house = House(Delivery)
+    client = house.connected()
+    seen = []
+    for text in ("data LIKE '12%3'", "data LIKE '1XX%3'", "data LIKE '12%3'", None):
+        subscribe(client, "/a", filter=text)
+        house.server.publish("/a", "1203")
+        seen.append(received(house, client))
+    assert seen == [["1203"], [], ["1203"], ["1203"]]
+    assert len(house.bayeux.state.hub.routes.filters) == 0
+
+
+def test_a_filter_goes_with_its_last_subscription() -> None:
+    house = House(Delivery)
+    one, other = house.client(), house.client()
+    subscribe(one, "/a", "/b", filter="data > 5")
+    subscribe(other, "/a", filter="data > 5")
+    routes = house.bayeux.state.hub.routes
+    assert (len(routes.filters), routes.selecting) == (1, 3)
+    one.unsubscribe("/a")
+    one.disconnect()
+    house.turn()
+    assert (len(routes.filters), routes.selecting) == (1, 1)
+    other.disconnect()
+    house.turn()
+    assert (len(routes.filters), routes.selecting) == (0, 0)
+
+
+def test_a_text_that_is_no_filter_is_refused_with_the_reason() -> None:
+    house = House(Delivery)
+    client = house.client()
+    reply = subscribe(client, "/a", filter="price > 5")
+    begin = "400:user.illegalArgument,filter (a field begins with "
+    assert reply["error"].startswith(begin)
+    assert reply["error"].endswith(" at character 1 of the filter):delivery_invalid")
+    assert client.session.subscriptions == set()
+
+
+def test_a_refused_filter_leaves_the_verdicts_beside_it_without_effect() -> None:
+    house = House(Delivery)
+    client = house.connected(ext={"delivery": True})
+    client.subscribe("/a")
+    house.server.publish("/a", 1)
+    (event,) = client.connect().events
+    verdicts = [{"seq": event["ext"]["delivery"]["seq"], "state": "OK"}]
+    assert not subscribe(client, "/b", filter="(", verdicts=verdicts)["successful"]
+    assert client.session.queue.count == 1
+
+
+def test_the_filters_of_a_session_are_limited() -> None:
+    house = House(Delivery, max_session_filters=2)
+    client = house.client()
+    assert subscribe(client, "/a", "/b", filter="data > 5")["successful"]
+    assert subscribe(client, "/b", filter="data > 6")["successful"]
+    assert subscribe(client, "/c", filter="data > 5")["error"] == (
+        "413:filter,2:subscriptions_exceeded"
+    )
+    assert subscribe(client, "/c")["successful"]
+
+
+def test_the_different_filters_of_all_sessions_are_limited() -> None:
+    house = House(Delivery, max_filters=1)
+    client, other = house.client(), house.client()
+    assert subscribe(client, "/a", filter="data > 5")["successful"]
+    assert subscribe(other, "/a", filter="data > 6")["error"] == (
+        "503:filter:subscriptions_used_up"
+    )
+    assert subscribe(other, "/a", filter="data > 5")["successful"]
+
+
+@pytest.mark.parametrize("local", [True, False])
+def test_a_subscription_may_leave_out_what_its_session_publishes(local: bool) -> None:
+    house = House(Delivery)
+    client, other = house.connected(), house.client()
+    subscribe(client, "/a", local=local)
+    own = client.publish("/a", "own").data
+    other.publish("/a", "another's")
+    assert [*own, *received(house, client)] == (["own", "another's"] if local else ["another's"])
+
+
+def test_what_a_filter_stops_is_not_accepted_and_leaves_no_letter() -> None:
+    house = KeptHouse()
+    client = named(house)
+    assert subscribe(client, "/f", filter="data > 5", persistent=True)["successful"]
+    house.server.publish("/f", 1)
+    house.server.publish("/f", 6)
+    house.turn()
+    assert connect(client, 1).data == [6]
+    assert house.bayeux.state.hub.counters.accepted == 1
+    assert house.balances()
+
+
+def test_filters_survive_a_restart_and_a_takeover() -> None:
+    before = KeptHouse()
+    client = named(before)
+    subscribe(client, "/f", filter="data > 5", local=False)
+    house = before.reborn()
+    client = again(client, house)
+    assert len(house.bayeux.state.hub.routes.filters) == 1
+    house.server.publish("/f", 5)
+    house.server.publish("/f", 6)
+    client.publish("/f", 7)
+    house.turn()
+    assert connect(client, 1).data == [6]
