@@ -44,6 +44,7 @@ class Kind(Enum):
     RESET = "reset connections"
     REFUSE = "refuse connections"
     EAT_RESPONSES = "eat responses"
+    EAT_EVENTS = "eat events"
     BLACK_HOLE = "black hole"
     DEAF_SERVER = "nothing reaches the server"
     DEAF_CLIENTS = "nothing reaches the clients"
@@ -118,6 +119,7 @@ class Nemesis:
             Kind.RESET: proxy.reset,
             Kind.REFUSE: proxy.refuse,
             Kind.EAT_RESPONSES: lambda: proxy.eat_responses(3),
+            Kind.EAT_EVENTS: proxy.eat_events,
             Kind.BLACK_HOLE: proxy.black_hole,
             Kind.DEAF_SERVER: lambda: proxy.one_way(Way.UP),
             Kind.DEAF_CLIENTS: lambda: proxy.one_way(Way.DOWN),

@@ -10,6 +10,8 @@ from types import TracebackType
 from typing import Self
 
 _CHUNK = 65536
+# What only a published message has in it.
+_EVENT = b'"data":'
 
 
 class Way(Enum):
@@ -37,6 +39,8 @@ class _Link:
         self.writers = {Way.UP: server, Way.DOWN: client}
         # A byte was swallowed: nothing sensible can follow on this connection.
         self.is_spoilt = False
+        # Its next response that carries published messages is eaten.
+        self.loses_events = False
 
     def reset(self) -> None:
         for writer in self.writers.values():
@@ -105,6 +109,11 @@ class Proxy:
         """The next so many responses vanish after the server wrote them, and their connections."""
         self._to_eat += count
 
+    def eat_events(self) -> None:
+        """Every connection of now loses its next response that carries published messages."""
+        for link in self._links:
+            link.loses_events = True
+
     def black_hole(self) -> None:
         """The cable is pulled: both sides believe that the other one is there."""
         self._swallowed = frozenset(Way)
@@ -121,6 +130,7 @@ class Proxy:
         self._to_eat = 0
         self._is_refusing = False
         for link in self._links:
+            link.loses_events = False
             if link.is_spoilt:
                 link.reset()
 
@@ -172,8 +182,8 @@ class Proxy:
     async def _pass_on(self, link: _Link, way: Way, data: bytes) -> None:
         if self.latency_s:
             await asyncio.sleep(self.latency_s)
-        if way is Way.DOWN and self._to_eat:
-            self._to_eat -= 1
+        if way is Way.DOWN and (self._to_eat or (link.loses_events and _EVENT in data)):
+            self._to_eat = max(0, self._to_eat - 1)
             self.eaten += 1
             link.reset()
             return

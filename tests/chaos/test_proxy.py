@@ -182,6 +182,20 @@ async def test_an_eaten_response_was_written_and_never_arrives(
     again[1].close()
 
 
+async def test_each_connection_loses_its_next_events_and_nothing_else(
+    client: Streams, proxy: Proxy
+) -> None:
+    other = await asyncio.open_connection("127.0.0.1", proxy.port)
+    await ask(other, b"a")
+    proxy.eat_events()
+    for each in (client, other):
+        assert await ask(each, b"[]") == b"[][]"
+        each[1].write(b'[{"data":1}]')
+        assert await is_cut(each)
+    assert proxy.eaten == 2
+    other[1].close()
+
+
 async def test_a_black_hole_swallows_everything_and_cuts_nothing(
     client: Streams, echo: Echo, proxy: Proxy
 ) -> None:
@@ -240,9 +254,10 @@ async def test_a_healed_proxy_has_no_faults(client: Streams, proxy: Proxy) -> No
     proxy.bytes_per_s = 1.0
     proxy.refuse()
     proxy.eat_responses(5)
+    proxy.eat_events()
     proxy.black_hole()
     proxy.heal()
-    assert await ask(client, b"a" * 100) == b"a" * 200
+    assert await ask(client, b'"data":' * 100) == b'"data":' * 200
     again = await asyncio.open_connection("127.0.0.1", proxy.port)
     assert await ask(again, b"b") == b"bb"
     again[1].close()

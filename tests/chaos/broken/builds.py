@@ -42,7 +42,7 @@ class Build:
 _KILL = (Step(0.7, (Kind.KILL_SERVER,), 0.1),)
 _KILL_OFTEN = (Step(0.7, (Kind.KILL_SERVER,), 0.1), Step(0.6, (Kind.KILL_SERVER,), 0.1))
 _LOSE_POWER = (Step(0.7, (Kind.LOSE_POWER,), 0.1),)
-_EAT = (Step(0.3, (Kind.EAT_RESPONSES,), 0.2), Step(0.3, (Kind.EAT_RESPONSES,), 0.2))
+_EAT = (Step(0.3, (Kind.EAT_EVENTS,), 0.5), Step(0.3, (Kind.EAT_EVENTS,), 0.5))
 
 
 def publishers_are_answered_before_the_store() -> None:
