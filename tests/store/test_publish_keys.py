@@ -160,7 +160,7 @@ async def test_nobody_knows_until_the_answer_comes_but_then_it_is_known(
         at.keep(message(1, key="k"), "joe/1")
         at.store.flush()
         at.keep(message(2, key="k"), "joe/1")
-        await asyncio.sleep(0.3)
+        await until(lambda: at.kept == dict.fromkeys((1, 2), [PersistOutcome.UNKNOWN]))
         valkey.thaw()
         await at.answered()
         assert at.kept == {
@@ -199,7 +199,7 @@ async def test_messages_without_keys_know_nothing_of_it(at: Desk) -> None:
 async def test_a_process_that_was_fenced_out_takes_no_key(shared_valkey: ValkeyServer) -> None:
     async with desk(shared_valkey) as old, desk(shared_valkey) as new:
         old.keep(message(1, key="k"), "joe/1")
-        await asyncio.sleep(0.05)
+        await until(lambda: bool(old.kept.get(1)))
         new.keep(message(2, key="k"), "joe/1")
         await new.answered()
         assert (old.kept[1], new.kept[2]) == ([PersistOutcome.REFUSED], [PersistOutcome.KEPT])

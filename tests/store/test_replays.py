@@ -204,11 +204,10 @@ async def test_too_many_failures_stop_it_later(scene: Scene) -> None:
 async def test_a_replay_keeps_to_its_rate(scene: Scene) -> None:
     at, hall, jobs = scene
     await prepare(at, *(letter(n, of=n) for n in range(100)))
-    job = await jobs.start(ALL, ReplayOptions(rate=40, canary=0), "operator")
     began = time.monotonic()
-    await asyncio.sleep(0.5)
-    wanted = 40 * (time.monotonic() - began)
-    assert wanted * 0.5 < len(hall.delivered) < wanted * 1.5
+    job = await jobs.start(ALL, ReplayOptions(rate=40, canary=0), "operator")
+    await until(lambda: len(hall.delivered) >= 20)
+    assert len(hall.delivered) < 40 * (time.monotonic() - began) * 1.5
     await jobs.cancel(job.id, "operator")
 
 
@@ -243,7 +242,8 @@ async def test_another_process_goes_on_without_repeating_anything(
         await prepare(at, *(letter(n, of=n) for n in range(60)))
         job = await jobs.start(ALL, ReplayOptions(rate=200, canary=5), "operator")
         await until(lambda: len(hall.delivered) > 20)
-        first = list(hall.delivered)
+    # It may have delivered more until its end.
+    first = list(hall.delivered)
     async with stage(shared_valkey) as (at, hall, jobs):
         again = await jobs.get(job.id)
         assert again is not None

@@ -394,8 +394,7 @@ async def test_calls_wait_for_the_return_of_the_store_but_keeping_does_not() -> 
             at.keep(message(3), "joe/1")
             at.store.settle("joe/1", ids(1), ACKED)
             at.store.mark("joe/1", [mark(2, 1)])
-            await asyncio.sleep(0.02)
-            assert at.kept[3] == [PersistOutcome.REFUSED]
+            await until(lambda: at.kept.get(3) == [PersistOutcome.REFUSED])
             valkey.start()
             await at.answered()
             assert at.queue("joe/1") == {2: "0 1 0 1 0"}
@@ -408,11 +407,12 @@ async def test_a_store_that_owes_an_answer_and_says_nothing_is_not_prompt(
     async with desk(shared_valkey) as at:
         await at.answered()
         assert at.store.is_prompt
-        at.server.ask("CLIENT", "PAUSE", 300, "ALL")
+        at.server.ask("CLIENT", "PAUSE", 5000, "WRITE")
         at.store.save(session("joe/1"))
         at.store.flush()
         await until(lambda: not at.store.is_prompt)
         assert at.store.is_available
+        at.server.ask("CLIENT", "UNPAUSE")
         await at.answered()
         assert at.store.is_prompt
 
@@ -424,8 +424,7 @@ async def test_nobody_knows_until_the_answer_comes(
     async with desk(valkey) as at:
         valkey.freeze()
         at.keep(message(1), "joe/1")
-        await asyncio.sleep(0.3)
-        assert at.kept == {1: [PersistOutcome.UNKNOWN]}
+        await until(lambda: at.kept == {1: [PersistOutcome.UNKNOWN]})
         valkey.thaw()
         await at.answered()
         assert at.kept == {1: [PersistOutcome.UNKNOWN, PersistOutcome.KEPT]}

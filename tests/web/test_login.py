@@ -579,8 +579,9 @@ async def test_keys_of_a_provider_rotate(
 
         # Invented ids cost the provider nothing.
         made_up = [token(ec_key(), "ES256", kid=f"x{n}", iss=issuer) for n in range(20)]
+        began = time.monotonic()
         await asyncio.gather(*(home.person().handshake(token=each) for each in made_up))
-        assert provider.fetches <= 4
+        assert provider.fetches <= 4 + (time.monotonic() - began) / 0.5
 
         # A key that was withdrawn is not believed any longer.
         provider.keys = [jwk(rsa_key(), kid="2")]
