@@ -15,7 +15,6 @@ from holdfast.bayeux.subscribe_qos import PLAIN, SubscribeQos
 from holdfast.bayeux.transports import ConnectionType
 from holdfast.delivery.batch import NO_BATCH, Batch
 from holdfast.delivery.counters import Reason
-from holdfast.delivery.life import AWAY, GONE
 from holdfast.delivery.settlement import Settlement
 
 # The most messages that one reply carries to a durable session: the store must have each hand-over
@@ -87,7 +86,7 @@ class Answers:
                 run_outgoing(session, reply, ext, now)
             exchange.replies.insert(slot, encode_reply(reply, session.extensions))
         client_id = exchange.client_id
-        if session.state in AWAY or (client_id is not None and client_id != session.client_id):
+        if session.is_away or (client_id is not None and client_id != session.client_id):
             # While it waited, the session was taken over or ended.
             self._send_replies(exchange)
             return
@@ -134,7 +133,7 @@ class Answers:
         if session.held_connect is None:
             # The timeout must not run while the store is slow.
             self._clock.await_return(session, now)
-        if session.state in GONE:
+        if session.is_gone:
             # A reply after the end carries no messages; the rest of the queue is discarded.
             self._undelivered.discard(session, Reason.SESSION_ENDED)
 
@@ -174,7 +173,7 @@ class Answers:
         """Start the session's timeout, because the client has its reply."""
         if exchange.carrier.is_draining():
             self._state.sessions.timers.ring_by(session, now)
-        if session.state in GONE:
+        if session.is_gone:
             self._undelivered.discard(session, Reason.SESSION_ENDED)
         elif session.held_connect is None and (
             exchange.connect is not None or exchange.is_handshake
@@ -189,7 +188,7 @@ class Answers:
         if exchange.is_handshake:
             allowed = self._state.options.allow_message_delivery_during_handshake
             return allowed and self.carries_all(session)
-        if session.state in GONE:
+        if session.is_gone:
             return True
         if session.deliver_only:
             return False

@@ -83,7 +83,7 @@ class Budgets:
 
         Returns None, or the refusal for each of the request's messages.
         """
-        network, session = exchange.caller.network, exchange.session
+        network, session = exchange.speaker.caller.network, exchange.session
         subject = NOBODY if session is None else session.subject
         of_address = "" if exchange.pipe is None else network
         if not of_address and subject == NOBODY:

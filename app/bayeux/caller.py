@@ -2,10 +2,13 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Final
+
+from holdfast.bayeux.transports import Source
 
 # White space around a cookie's name. Other white space belongs to the name: any host of the domain
 # can set a cookie with such a character before `__Host-...`.
-_SPACE = " \t"
+_SPACE: Final = " \t"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,4 +49,21 @@ def cookie_values(lines: Iterable[str], name: str) -> Iterator[str]:
 
 
 # For messages that did not come over HTTP, and for sessions without a request so far.
-UNKNOWN = Caller()
+UNKNOWN: Final = Caller()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Speaker:
+    """The client and the browser that the head of an HTTP request names."""
+
+    caller: Caller = UNKNOWN
+    # The browser's identities: from its cookies, or given to its socket. Other hosts of the domain
+    # can set such cookies too: of several, the one that matches the session counts.
+    browsers: tuple[str, ...] = ()
+    # Whether it is a program, not a browser, without any cookie.
+    is_cookieless: bool = False
+    source: Source = Source.PROGRAM
+
+
+# Of requests that did not come over HTTP.
+NO_SPEAKER: Final = Speaker()

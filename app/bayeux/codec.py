@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
@@ -18,8 +18,8 @@ log = logging.getLogger(__name__)
 
 # The number of these bytes approximates the number of values, with arrays and objects counted
 # twice: the best cheap estimate of the time that decoding and checking take.
-_STRUCTURE = b"[]{},"
-_CONTENT = bytes(set(range(256)).difference(_STRUCTURE, b'"'))
+_STRUCTURE: Final = b"[]{},"
+_CONTENT: Final = bytes(set(range(256)).difference(_STRUCTURE, b'"'))
 
 
 @dataclass(frozen=True, slots=True)

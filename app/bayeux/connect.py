@@ -1,5 +1,7 @@
 """`/meta/connect`: waits for messages, or is answered at once."""
 
+from typing import Final
+
 from holdfast.bayeux.advice import multiple_clients_advice, reconnect_advice, session_advice
 from holdfast.bayeux.codec import Json
 from holdfast.bayeux.errors import ErrorReply, Refused
@@ -10,8 +12,8 @@ from holdfast.bayeux.transports import ConnectionType
 from holdfast.delivery.entries import SettledBy
 from holdfast.delivery.life import SessionInput, SessionState
 
-_HANDSHAKEN = SessionState.HANDSHAKEN
-_VERDICT = SettledBy.VERDICT
+_HANDSHAKEN: Final = SessionState.HANDSHAKEN
+_VERDICT: Final = SettledBy.VERDICT
 
 
 def connect(
@@ -39,10 +41,10 @@ def connect(
     session.rest_interval_s = session.interval_s
     advice = message.get("advice")
     timeout_s = _heed(advice, session) if advice else session.timeout_s
-    transport = exchange.carrier.connection_type.value
+    transport = exchange.carrier.connection_type
     if transport != session.transport or not session.is_advised or "advice" in message:
         # Asked for, or different from what the client assumes.
-        session.transport, session.is_advised = transport, True
+        session.transport, session.is_advised = transport.value, True
         reply["advice"] = session_advice(session, state.options)
     session.pipe = exchange.pipe
     reply["successful"] = True

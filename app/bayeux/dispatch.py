@@ -1,7 +1,7 @@
 """Handles requests: checks, carries out and answers their messages in order."""
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 from holdfast.bayeux.advice import milliseconds, session_advice
 from holdfast.bayeux.codec import Json, encode_reply, read
@@ -22,19 +22,18 @@ from holdfast.bayeux.turn_over import TurnOver
 from holdfast.bayeux.unfit import Salvage, Unfit
 from holdfast.delivery.channels import Channel, Kind
 from holdfast.delivery.error_codes import NO_CONNECTION
-from holdfast.delivery.life import GONE, WITHOUT_CLIENT
 from holdfast.delivery.verdicts import SILENT
 
-_HANDSHAKE = "/meta/handshake"
-_CONNECT = "/meta/connect"
-_META = Kind.META
-_UNKNOWN = Source.UNKNOWN
-_NUMBER = (int, float)
+_HANDSHAKE: Final = "/meta/handshake"
+_CONNECT: Final = "/meta/connect"
+_META: Final = Kind.META
+_UNKNOWN: Final = Source.UNKNOWN
+_NUMBER: Final = (int, float)
 # In bytes; decoding less takes a small part of a turn.
-_LONG = 65_536
-_OBJECT_OR_NULL = (dict, type(None))
+_LONG: Final = 65_536
+_OBJECT_OR_NULL: Final = (dict, type(None))
 # Marks a message that has been handled, where otherwise an extension's place is returned.
-_DONE = -1
+_DONE: Final = -1
 
 
 class MetaHandler(Protocol):
@@ -55,7 +54,7 @@ class MetaHandler(Protocol):
 
 
 # An explicit table: handlers are never looked up by a name that a client made up.
-_HANDLERS: dict[str, MetaHandler] = {
+_HANDLERS: Final[dict[str, MetaHandler]] = {
     _CONNECT: connect,
     "/meta/subscribe": subscribe,
     "/meta/unsubscribe": unsubscribe,
@@ -188,7 +187,7 @@ def receive(
 def _carry_out_all(
     bayeux: Bayeux, messages: Sequence[Json], exchange: Exchange, size: int, now: float
 ) -> RemainingMessages | None:
-    if exchange.source is _UNKNOWN:
+    if exchange.speaker.source is _UNKNOWN:
         _check_source(bayeux, messages)
     # Handling takes nearly as long as decoding did, so it gets a turn of its own.
     is_late = size > _LONG and bayeux.state.is_turn_over()
@@ -199,7 +198,7 @@ def _carry_out_all(
             messages = _handshake_first(messages)
     exchange.session = _find_session(bayeux, messages[0], exchange)
     rest = None
-    if not exchange.caller.network or _is_within_budget(bayeux, messages, exchange, size):
+    if not exchange.speaker.caller.network or _is_within_budget(bayeux, messages, exchange, size):
         _begin_request(exchange)
         try:
             rest = _begin(bayeux, messages, exchange, is_late)
@@ -289,7 +288,7 @@ def _find_session_of_pipe(
 ) -> Session | None:
     """A pipe keeps its session until that ends, or until a connect names another."""
     bound, client_id = pipe.session, first.get("clientId")
-    if bound is not None and bound.state not in GONE:
+    if bound is not None and not bound.is_gone:
         if client_id == bound.client_id:
             # A late message on an old connection must not take the session from a newer one.
             if bound.pipe is None:
@@ -386,7 +385,7 @@ def _validate(bayeux: Bayeux, message: Json) -> Channel:
 def _handshake(bayeux: Bayeux, message: Json, exchange: Exchange, reply: Json) -> bool:
     """Returns whether the reply is complete; asynchronous extensions may still work on it."""
     # First, because one caller must not use up what is for all.
-    bayeux.budgets.spend_handshake(exchange.caller, exchange.now)
+    bayeux.budgets.spend_handshake(exchange.speaker.caller, exchange.now)
     check_capacity(bayeux.state, bayeux.slots, message, exchange.now)
     handshake = Handshake(bayeux.life, bayeux.slots, bayeux.budgets, exchange, message, reply)
     if handshake.start(exchange.now):
@@ -406,13 +405,9 @@ def _carry_out(
 ) -> bool:
     """Returns whether the reply is complete; a connect's is when its messages are known."""
     session = exchange.session
-    if (
-        session is None
-        or message.get("clientId") != session.client_id
-        or session.state in WITHOUT_CLIENT
-    ):
+    if session is None or message.get("clientId") != session.client_id or session.has_left:
         raise _unknown(bayeux, message, exchange)
-    caller = session.caller = exchange.caller
+    caller = session.caller = exchange.speaker.caller
     if exchange.progress is None:
         if caller.network and channel.kind is not _META:
             bayeux.budgets.spend_publish(session, exchange.now)
@@ -428,7 +423,7 @@ def _carry_out(
         )
     if session.extensions:
         run_incoming(session, message, exchange.now, begin, notices=bayeux.state.notices)
-        if session.state in WITHOUT_CLIENT:
+        if session.has_left:
             raise _unknown(bayeux, message, exchange)
     if channel.kind is not _META:
         return publish(

@@ -10,7 +10,7 @@ from holdfast.delivery import error_codes
 from holdfast.delivery.counters import Reason
 from holdfast.delivery.dispatcher import Dispatcher
 from holdfast.delivery.entries import SettledBy
-from holdfast.delivery.life import GONE, SessionInput
+from holdfast.delivery.life import SessionInput
 from holdfast.delivery.reactions import Failure
 
 _WRITTEN = SettledBy.WRITTEN
@@ -43,19 +43,19 @@ class DueSessions:
             self.look_at(session, now)
         except BaseException:
             self._state.log_fault(session)
-        if session.state not in GONE:
+        if not session.is_gone:
             self._life.clock.schedule(session)
         return bool(self._due)
 
     def look_at(self, session: Session, now: float) -> None:
         """Handle what is due for the session."""
-        if session.state in GONE:
+        if session.is_gone:
             # The work for another session has ended this one.
             return
         self._look_at_messages(session, now)
         if session.terms is not None or session.dispatcher is not None:
             self._look_at_dispatcher(session, now)
-            if session.state in GONE:
+            if session.is_gone:
                 return
         self._look_at_contact(session, now)
 
@@ -76,7 +76,7 @@ class DueSessions:
         first_due = session.queue.first_due()
         if first_due and first_due <= now:
             self._miss_verdict(session, now)
-        if session.state in GONE:
+        if session.is_gone:
             return
         if session.ends_at and session.ends_at <= now and session.held_connect is None:
             self._life.ends.give_up(

@@ -2,9 +2,8 @@
 
 from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.sessions import ExpiryTimer, Session
-from holdfast.bayeux.timers import Timers
-from holdfast.delivery.life import OPEN
 from holdfast.delivery.messages import Message
+from holdfast.delivery.timers import Timers
 from holdfast.delivery.undelivered import Undelivered
 
 # Entries that one tick looks at, about 3 us each. The others follow in the next tick.
@@ -26,7 +25,7 @@ class Expiry:
     def watch(self, session: Session) -> None:
         """Watch the session: a message with a lifetime waits in its queue."""
         mortals = session.queue.mortals
-        if mortals and session.state in OPEN:
+        if mortals and session.takes_messages:
             if session.fuse is None:
                 session.fuse = ExpiryTimer(session)
             self._timers.ring_by(session.fuse, mortals[0].expires_ms / 1000)

@@ -62,7 +62,7 @@ class Handshake:
         options = self._state.options
         queue = CallbackQueue(options.queue_limits, self._state.hub.counters)
         session = self._state.sessions.draft(queue)
-        session.caller = self._exchange.caller
+        session.caller = self._exchange.speaker.caller
         session.timeout_s = options.timeout_s
         session.interval_s = session.rest_interval_s = options.interval_s
         session.deliver_only = options.meta_connect_deliver_only
@@ -150,8 +150,8 @@ class Handshake:
         session = self._settle_in(draft, browser, now)
         if exchange.new_browser is not None:
             session.newcomer_since = now
-        session.needs_cookie = not exchange.is_cookieless
-        session.is_of_page = exchange.source is Source.PAGE
+        session.needs_cookie = not exchange.speaker.is_cookieless
+        session.is_of_page = exchange.speaker.source is Source.PAGE
         session.transport = exchange.carrier.connection_type.value
         exchange.session = session
         exchange.is_handshake = True

@@ -2,16 +2,16 @@
 
 from collections import OrderedDict
 from math import inf
+from typing import Final
 
 from holdfast.bayeux.ownership import SessionOwner
 from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.sessions import Exchange, Session
-from holdfast.delivery.life import AWAY
 
 # The number of remembered identities of sockets.
-_NEWCOMERS = 10_000
+_NEWCOMERS: Final = 10_000
 # The seconds within which a newcomer opens its socket, handshakes and uses the socket.
-JOIN_S = 5.0
+JOIN_S: Final = 5.0
 
 
 class Identities:
@@ -31,15 +31,15 @@ class Identities:
     def find(self, client_id: object, exchange: Exchange) -> Session | None:
         """Return the session with this id, if the request comes from its client."""
         session = self.by_id(client_id)
-        if session is None or session.state in AWAY:
+        if session is None or session.is_away:
             return None
-        if len(exchange.browsers) > 1:
+        if len(exchange.speaker.browsers) > 1:
             _choose_browser(exchange, session)
         browser = exchange.browser
         if browser is not None and (
             browser == session.browser or browser == session.browser_of_socket
         ):
-            if not (session.needs_cookie or exchange.is_cookieless):
+            if not (session.needs_cookie or exchange.speaker.is_cookieless):
                 self._require_cookie(session, exchange.now)
             return session
         if self._trusting or self._join(session, exchange) or _is_resumed(session, exchange):
@@ -75,7 +75,7 @@ class Identities:
         # A socket opened before the handshake could not have its cookie; the client's next socket
         # will. Simultaneous events may count in either order.
         was_opened_before = opened_at < since
-        if not session.needs_cookie and (was_opened_before or not exchange.is_cookieless):
+        if not session.needs_cookie and (was_opened_before or not exchange.speaker.is_cookieless):
             self._require_cookie(session, exchange.now)
         return True
 
@@ -87,7 +87,7 @@ class Identities:
 
 def _choose_browser(exchange: Exchange, session: Session) -> None:
     """Choose the session's own identity, if the request has it among several."""
-    for browser in exchange.browsers:
+    for browser in exchange.speaker.browsers:
         if browser == session.browser or browser == session.browser_of_socket:
             exchange.browser = browser
 
@@ -95,6 +95,6 @@ def _choose_browser(exchange: Exchange, session: Session) -> None:
 def _is_resumed(session: Session, exchange: Exchange) -> bool:
     """Return whether the id is enough: only for a socket's first session, and never over HTTP."""
     pipe = exchange.pipe
-    if session.needs_cookie or not exchange.is_cookieless:
+    if session.needs_cookie or not exchange.speaker.is_cookieless:
         return False
     return pipe is not None and pipe.session is None

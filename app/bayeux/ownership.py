@@ -17,7 +17,6 @@ from holdfast.delivery.deaths import UnwrittenLetter
 from holdfast.delivery.entries import SettledBy
 from holdfast.delivery.error_codes import ErrorCode
 from holdfast.delivery.json_text import to_json
-from holdfast.delivery.life import GONE, WITHOUT_CLIENT
 from holdfast.delivery.messages import Message
 from holdfast.delivery.notices import CHANNEL_FREE, CHANNEL_HELD
 from holdfast.delivery.reactions import (
@@ -93,7 +92,7 @@ class SessionOwner:
         found = self._state.channels.get(channel)
         for session in () if found is None else self._state.hub.routes.receivers(found):
             # Holds change nothing for sessions that do not flow, or that cannot refuse.
-            if session.can_refuse and session.state not in WITHOUT_CLIENT and session.flows(now):
+            if session.can_refuse and not session.has_left and session.flows(now):
                 yield session.person
 
     def alert(self, channel: str, reason: str) -> None:
@@ -117,7 +116,7 @@ class SessionOwner:
         self._state.hub.publish(channel, message, event)
 
     def note(self, session: Session, now: float) -> None:
-        if session.state in GONE:
+        if session.is_gone:
             return
         self._clock.schedule_hold_end(session, now)
         if self._state.hub.expiry is not None:

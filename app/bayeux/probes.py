@@ -5,7 +5,6 @@ from itertools import chain, islice
 
 from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.sessions import Session
-from holdfast.delivery.life import WITHOUT_CLIENT
 from holdfast.delivery.messages import Message
 from holdfast.delivery.probe import Probe
 
@@ -70,7 +69,7 @@ class Probes:
         first = int(searches * _SPREAD % 1.0 * len(receivers))
         for place in range(first, first + min(len(receivers), _LOOKS)):
             session = receivers[place % len(receivers)]
-            if session.can_refuse and session.state not in WITHOUT_CLIENT and session.flows(now):
+            if session.can_refuse and not session.has_left and session.flows(now):
                 yield session
 
 

@@ -1,5 +1,7 @@
 """Publishing to subscribers or to a service."""
 
+from typing import Final
+
 from holdfast.bayeux.answers import Answers
 from holdfast.bayeux.codec import Json
 from holdfast.bayeux.delivery_options import QosInvalid
@@ -19,7 +21,7 @@ from holdfast.delivery.persist_outcome import PersistOutcome
 
 # Fields with a meaning to receivers. A publisher that could set `advice` could disconnect every
 # subscriber; `clientId` would reveal the publisher's session.
-PROTOCOL_FIELDS = frozenset(
+PROTOCOL_FIELDS: Final = frozenset(
     {
         "advice",
         "clientId",
@@ -35,7 +37,7 @@ PROTOCOL_FIELDS = frozenset(
 
 
 # Limit on publishes of one session that wait for the store.
-_MOST_PENDING = 256
+_MOST_PENDING: Final = 256
 
 
 def publish(

@@ -2,7 +2,6 @@
 
 from holdfast.bayeux.sessions import Session
 from holdfast.delivery.entries import SettledBy
-from holdfast.delivery.life import AWAY, OPEN
 from holdfast.delivery.node import Node
 from holdfast.delivery.session_record import HoldRecord, SessionRecord
 
@@ -27,7 +26,7 @@ def record_of(session: Session, now_ms: int) -> SessionRecord:
     hold = None if session.dispatcher is None else session.dispatcher.hold_record
     return SessionRecord(
         key=session.key,
-        client_id="" if session.state in AWAY else session.client_id,
+        client_id="" if session.is_away else session.client_id,
         browser=session.browser or "",
         needs_cookie=session.needs_cookie,
         is_of_page=session.is_of_page,
@@ -53,7 +52,7 @@ def record_of(session: Session, now_ms: int) -> SessionRecord:
             who=hold.who,
             since_ms=hold.since,
         ),
-        is_given_up=session.state not in OPEN,
+        is_given_up=not session.takes_messages,
         timeout_s=0.0 if terms is None else terms.timeout / 1000,
         is_granted=terms is not None and terms.is_granted,
         created_ms=session.created // 1_000_000,

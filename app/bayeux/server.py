@@ -1,5 +1,7 @@
 """One Bayeux server, assembled from its parts for the web layer. No I/O, no clock."""
 
+from typing import Final
+
 from holdfast.bayeux.budgets import Budgets
 from holdfast.bayeux.due_sessions import DueSessions
 from holdfast.bayeux.identities import Identities
@@ -12,7 +14,7 @@ from holdfast.bayeux.session_slots import SessionSlots
 from holdfast.bayeux.sessions import Exchange, Pipe, Session
 
 # After this many sessions, `_send_news` checks whether the turn is over.
-_TOLD = 16
+_TOLD: Final = 16
 
 
 class Bayeux:

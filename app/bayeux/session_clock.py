@@ -1,16 +1,17 @@
 """The deadlines of sessions, and what moves them."""
 
 from math import inf
+from typing import Final
 
 from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.sessions import Session
 from holdfast.bayeux.terms import session_timeout_s
 from holdfast.bayeux.unconnected import UnconnectedSessions
-from holdfast.delivery.life import GONE, SessionState
+from holdfast.delivery.life import SessionState
 
-_HANDSHAKEN = SessionState.HANDSHAKEN
+_HANDSHAKEN: Final = SessionState.HANDSHAKEN
 # A larger difference between the clocks counts as a jump of the wall clock.
-_JUMP_MS = 1000
+_JUMP_MS: Final = 1000
 
 
 class SessionClock:
@@ -25,7 +26,7 @@ class SessionClock:
     def touch(self, session: Session, now: float) -> None:
         """Restart the client's timeout, because it has sent something."""
         due = now + self._state.options.max_interval_s
-        if session.held_connect is None and session.deadline < due and session.state not in GONE:
+        if session.held_connect is None and session.deadline < due and not session.is_gone:
             session.deadline = due
         if session.state is _HANDSHAKEN or session.deadline == inf:
             self._unconnected.hear(session)

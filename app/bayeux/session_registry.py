@@ -6,9 +6,9 @@ from math import inf
 
 from holdfast.bayeux.names import Names
 from holdfast.bayeux.sessions import Exchange, Session
-from holdfast.bayeux.timers import Timers
 from holdfast.delivery.life import SessionInput
 from holdfast.delivery.queue import CallbackQueue
+from holdfast.delivery.timers import Timers
 
 # How many replaced client ids are remembered.
 _REPLACED = 10_000

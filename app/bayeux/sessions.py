@@ -8,14 +8,15 @@ from collections.abc import Callable, Mapping, Sequence
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from holdfast.bayeux.caller import UNKNOWN, Caller
-from holdfast.bayeux.transports import ConnectionType, Source
+from holdfast.bayeux.caller import UNKNOWN, Caller, Speaker
+from holdfast.bayeux.transports import ConnectionType
 from holdfast.delivery.batch import Batch
 from holdfast.delivery.channels import covers
 from holdfast.delivery.entries import SettledBy
 from holdfast.delivery.messages import Event
 from holdfast.delivery.queue import CallbackQueue
 from holdfast.delivery.receivers import NOBODY, Receiver
+from holdfast.delivery.timers import Timed
 from holdfast.delivery.verdicts import SILENT
 
 if TYPE_CHECKING:
@@ -97,15 +98,12 @@ class Exchange:
 
     __slots__ = (
         "browser",
-        "browsers",
-        "caller",
         "carrier",
         "client_id",
         "client_verdicts",
         "connect",
         "is_aborted",
         "is_alone",
-        "is_cookieless",
         "is_handshake",
         "is_superseded",
         "new_browser",
@@ -115,32 +113,17 @@ class Exchange:
         "progress",
         "replies",
         "session",
-        "source",
+        "speaker",
         "waits_for_store",
     )
 
-    def __init__(
-        self,
-        carrier: Carrier,
-        browsers: tuple[str, ...],
-        pipe: Pipe | None = None,
-        *,
-        is_cookieless: bool = False,
-        caller: Caller = UNKNOWN,
-        source: Source = Source.PROGRAM,
-    ) -> None:
+    def __init__(self, carrier: Carrier, speaker: Speaker, pipe: Pipe | None = None) -> None:
         self.carrier = carrier
-        self.source = source
         # The sender, according to HTTP.
-        self.caller = caller
-        # The browser's identities: from its cookies, or given to its socket. Other hosts of the
-        # domain can set such cookies too: of several, the one that matches the session counts.
-        # `new_browser` is to be set as cookie.
-        self.browsers = browsers
-        self.browser = browsers[0] if browsers else None
+        self.speaker = speaker
+        # The identity that counts, of several; `new_browser` is to be set as cookie.
+        self.browser = speaker.browsers[0] if speaker.browsers else None
         self.new_browser: str | None = None
-        # Whether it comes from a program, not a browser, without any cookie.
-        self.is_cookieless = is_cookieless
         # Set if the request came over a pipe.
         self.pipe = pipe
         self.session: Session | None = None
@@ -176,14 +159,14 @@ class Exchange:
         self.waits_for_store -= 1
 
 
-class ExpiryTimer:
+class ExpiryTimer(Timed):
     """The timers' entry for the expiring messages of one session."""
 
-    __slots__ = ("alarm", "session")
+    __slots__ = ("session",)
 
     def __init__(self, session: "Session") -> None:
+        super().__init__()
         self.session = session
-        self.alarm = 0
 
 
 class RightsReview(ABC):
@@ -198,7 +181,6 @@ class Session(Receiver):
     """One client: a receiver with an identity, a state and perhaps a held connect."""
 
     __slots__ = (
-        "alarm",
         "attributes",
         "broadcast_to_publisher",
         "browser",
@@ -303,7 +285,6 @@ class Session(Receiver):
         self.pending_publishes = self.published = self.unsubscribed = 0
         # What waits for the publishes that wait for the store.
         self.when_published: Callable[[float], None] | None = None
-        self.alarm = 0
         # Created when a message with a lifetime first waits.
         self.fuse: ExpiryTimer | None = None
 

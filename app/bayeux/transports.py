@@ -1,9 +1,9 @@
 """Transports of requests, and what is known about the pages behind them."""
 
-from enum import Enum
+from enum import Enum, StrEnum
 
 
-class ConnectionType(Enum):
+class ConnectionType(StrEnum):
     """The transports, by Bayeux's names."""
 
     LONG_POLLING = "long-polling"

@@ -4,19 +4,20 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
+from typing import Final
 
 # Events of the server itself.
-SYSTEM = "/sys/"
-SERVICES = "/service/"
+SYSTEM: Final = "/sys/"
+SERVICES: Final = "/service/"
 # Reserved for replies to requests.
-REPLIES = "/ret/"
+REPLIES: Final = "/ret/"
 
 # Bayeux 1.0 allows less; CometD's clients use these characters.
-_LEGAL = re.compile(r"/[A-Za-z0-9 !#$()*+\-./@_{~}]+")
+_LEGAL: Final = re.compile(r"/[A-Za-z0-9 !#$()*+\-./@_{~}]+")
 
 # Lookups of channels with more segments are computed on demand: subscribing does not need them, and
 # for ten thousand of the longest names they would take half a second.
-_FEW_SEGMENTS = 8
+_FEW_SEGMENTS: Final = 8
 
 # A cache is dropped when it holds more names, or more characters in total, than this.
 _CACHED_NAMES = 20_000

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 from holdfast.delivery.channels import Channel
 from holdfast.delivery.counters import Counters, Reason
 from holdfast.delivery.delivery_journal import NO_JOURNAL, DeliveryJournal
-from holdfast.delivery.life import OPEN
 from holdfast.delivery.messages import Message
 from holdfast.delivery.notices import FULL, Notices
 from holdfast.delivery.persist_outcome import PersistOutcome
@@ -136,7 +135,7 @@ class Hub(Generic[R]):
         # Overflows are reported once per message, not once per receiver.
         refusing: dict[Reason, list[R]] = {}
         for receiver in receivers:
-            if receiver.state not in OPEN:
+            if not receiver.takes_messages:
                 refusing.setdefault(Reason.SESSION_ENDED, []).append(receiver)
                 continue
             reason = receiver.queue.offer(message)

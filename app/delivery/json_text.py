@@ -12,18 +12,18 @@ may wait for long, and in thousands, so they are copied to buffers of their size
 import json
 from collections.abc import Collection
 from dataclasses import fields, is_dataclass
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
 # The smallest value seen to do harm has eight.
-_LEVELS = 5
+_LEVELS: Final = 5
 # A part of another value has more levels around it.
-_LEVELS_OF_PART = 2
-_FEW = 32
-_NULL = b"null"
-_SURE: frozenset[type] = frozenset({str, int, bool, type(None)})
-_SCALARS: frozenset[type] = _SURE | {float}
+_LEVELS_OF_PART: Final = 2
+_FEW: Final = 32
+_NULL: Final = b"null"
+_SURE: Final[frozenset[type]] = frozenset({str, int, bool, type(None)})
+_SCALARS: Final[frozenset[type]] = _SURE | {float}
 
 
 def is_deeper(value: object, levels: int) -> bool:
@@ -80,8 +80,8 @@ class NoNumber(ValueError):
 def to_strict_json(value: Any) -> bytes:  # noqa: ANN401 - whatever was made
     """Encode a value that an extension made; raise `NoNumber` for NaN and infinity."""
     text = to_json(value)
-    # Every NaN or infinity leaves a null in the text.
-    if _NULL in text and has_no_number(value):
+    # Every NaN or infinity leaves a null in the text. (`in` would first try the bytes as a number.)
+    if text.find(_NULL) >= 0 and has_no_number(value):
         raise NoNumber("NaN and infinity have no form in JSON")
     return text
 

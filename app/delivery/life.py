@@ -1,7 +1,6 @@
 """The table of session states; docs/sessions.md shows it.
 
-All questions about the end of a session are answered by its state: see the properties of
-`Receiver`.
+All questions about the end of a session are answered by its state: see `Receiver`.
 """
 
 from enum import Enum

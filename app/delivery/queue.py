@@ -23,7 +23,7 @@ class QueueLimits:
 
 _WRITTEN: Final = SettledBy.WRITTEN
 # Up to this number, messages are removed one by one; for more the queue is rebuilt.
-_FEW = 16
+_FEW: Final = 16
 
 
 def _precedence(message: Message) -> int:

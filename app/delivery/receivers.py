@@ -14,14 +14,15 @@ from holdfast.delivery.life import (
     step,
 )
 from holdfast.delivery.queue import CallbackQueue
+from holdfast.delivery.timers import Timed
 
 _WRITTEN: Final = SettledBy.WRITTEN
-NOBODY = "anonymous"
+NOBODY: Final = "anonymous"
 # A name that no publisher has; the server's own messages have an empty one.
-_NOBODY_YET = "/"
+_NOBODY_YET: Final = "/"
 
 
-class Receiver:
+class Receiver(Timed):
     """One receiver: its queue, its dispatcher and its subscriptions."""
 
     __slots__ = (
@@ -29,7 +30,9 @@ class Receiver:
         "authorized_at",
         "dispatcher",
         "exceptions",
+        "has_left",
         "is_durable",
+        "is_gone",
         "is_ready",
         "key",
         "last_exception",
@@ -39,20 +42,24 @@ class Receiver:
         "state",
         "subject",
         "subscriptions",
+        "takes_messages",
         "took_before",
         "took_from",
         "transport",
     )
 
     def __init__(self, queue: CallbackQueue, number: int) -> None:
+        super().__init__()
         self.queue = queue
         # Unique within this process; names receivers that have no other name.
         self.number = number
         self.subscriptions: set[str] = set()
         # How the receiver is connected, or was last; empty if it never was.
         self.transport = ""
-        # Changed by `advance` only.
+        # Changed by `advance` only, and what follows from it: it is asked for with every message.
         self.state = SessionState.HANDSHAKEN
+        # Whether messages may enter the queue, whether it has ended, and whether it has no client.
+        self.takes_messages, self.is_gone, self.has_left = True, False, False
         # Most receivers never need one: it would be ALIVE and active all the time. It is DEAD if
         # and only if the receiver takes no messages.
         self.dispatcher: Dispatcher | None = None
@@ -81,7 +88,10 @@ class Receiver:
 
     def advance(self, seen: SessionInput) -> None:
         """Change the state. Raises `IllegalTransition`."""
-        self.state = step(self.state, seen)
+        self.state = state = step(self.state, seen)
+        self.takes_messages = state in OPEN
+        self.is_gone = state in GONE
+        self.has_left = state in WITHOUT_CLIENT
         dispatcher = self.dispatcher
         if dispatcher is not None:
             if not self.takes_messages:
@@ -91,24 +101,14 @@ class Receiver:
                 self.dispatcher = None
 
     @property
-    def takes_messages(self) -> bool:
-        """Whether messages may enter the queue."""
-        return self.state in OPEN
-
-    @property
     def leaves_letters(self) -> bool:
         """Whether messages that it no longer takes become dead letters."""
         return not self.takes_messages and self.state is not SessionState.ENDED
 
     @property
-    def is_gone(self) -> bool:
-        """Whether it has ended."""
-        return self.state in GONE
-
-    @property
-    def has_left(self) -> bool:
-        """Whether it has no client."""
-        return self.state in WITHOUT_CLIENT
+    def is_away(self) -> bool:
+        """Whether its client has left and may come back."""
+        return self.has_left and not self.is_gone
 
     @property
     def may_return(self) -> bool:

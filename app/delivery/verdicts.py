@@ -2,18 +2,18 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from holdfast.delivery.error_codes import INTERNAL_ERROR, ErrorCode, find
 from holdfast.delivery.numbers import whole
 
 # The longest text of a receiver, in characters ...
-_LONGEST_TEXT = 1000
+_LONGEST_TEXT: Final = 1000
 # ... and the longest pause that it may ask for.
-_LONGEST_DELAY_MS = 24 * 3_600_000
-_MEMBERS = frozenset(["seq", "state", "errorCode", "message", "delay"])
+_LONGEST_DELAY_MS: Final = 24 * 3_600_000
+_MEMBERS: Final = frozenset(["seq", "state", "errorCode", "message", "delay"])
 # Errors do not repeat other names.
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
+_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 
 
 class Verdict(NamedTuple):
@@ -34,7 +34,7 @@ class ClientVerdicts(NamedTuple):
     pending: frozenset[int] = frozenset()
 
 
-SILENT = ClientVerdicts()
+SILENT: Final = ClientVerdicts()
 
 
 class Unreadable(Exception):

@@ -29,8 +29,9 @@ async def callback_poll(request: web.Request, endpoint: Endpoint) -> web.Respons
         texts = request.query.getall("message", [])
         if sum(len(text) for text in texts) > endpoint.options.max_request_size:
             raise RequestRefused(ErrorReply.REQUEST_TOO_LARGE)
+        speaker = endpoint.speaker(request.headers, caller, source)
         exchange, answer = await exchange_over_http(
-            request, endpoint, caller, ConnectionType.CALLBACK_POLLING, concatenate(texts), source
+            request, endpoint, speaker, ConnectionType.CALLBACK_POLLING, concatenate(texts)
         )
     except RequestRefused as refused:
         return refusal(request, refused.error, endpoint, refused.wait_s)
@@ -39,7 +40,7 @@ async def callback_poll(request: web.Request, endpoint: Endpoint) -> web.Respons
     headers = {
         "Content-Type": "text/javascript;charset=UTF-8",
         **FIXED_HEADERS,
-        **endpoint.headers(exchange, None, None),
+        **endpoint.headers(exchange, {}),
     }
     # The comment prevents callback names that imitate the first bytes of another file format.
     body = b"/**/" + callback.encode() + b"([" + answer + b"])"
@@ -48,7 +49,7 @@ async def callback_poll(request: web.Request, endpoint: Endpoint) -> web.Respons
 
 def _source(request: web.Request, endpoint: Endpoint) -> Source:
     """Return which page sent the request, if its browser shows it. Raises `RequestRefused`."""
-    if ConnectionType.CALLBACK_POLLING.value not in endpoint.options.transports:
+    if ConnectionType.CALLBACK_POLLING not in endpoint.options.transports:
         raise RequestRefused(ErrorReply.TRANSPORT_UNKNOWN)
     is_known = endpoint.check_origin(request.headers) is not OriginTrust.UNKNOWN
     # Anyone can put an image or a link into a page: such requests do not speak for the page.

@@ -1,6 +1,6 @@
 """What all transports share: callers, budgets, origins, statuses and headers."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil
 from operator import attrgetter
@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from holdfast.bayeux.caller import Caller
+from holdfast.bayeux.caller import Caller, Speaker
 from holdfast.bayeux.errors import ErrorReply, RequestRefused
 from holdfast.bayeux.server import Bayeux
 from holdfast.bayeux.sessions import Exchange
+from holdfast.bayeux.transports import Source
 from holdfast.delivery.messages import Event
-from holdfast.web.cookies import BrowserCookie
+from holdfast.web.cookies import BrowserCookie, is_cookieless
 from holdfast.web.hosts import Hosts
 from holdfast.web.intake import Intake
-from holdfast.web.origins import Origins, OriginTrust
+from holdfast.web.origins import Origins, OriginTrust, only_value
 from holdfast.web.peers import Peers
 from holdfast.web.request_scheduler import RequestScheduler
 from holdfast.web.write_coalescer import WriteCoalescer
@@ -102,16 +103,29 @@ class Endpoint:
         if caller.network:
             self.bayeux.budgets.admit_bytes(caller, len(body), self.clock())
 
+    def speaker(self, headers: "Headers", caller: Caller, source: Source) -> Speaker:
+        """Identify the browser, or the program, behind a request."""
+        is_program = source is Source.PROGRAM
+        return Speaker(
+            caller,
+            self.options.cookie.find(headers.getall("Cookie", ())),
+            is_cookieless=is_program and is_cookieless(headers),
+            source=source,
+        )
+
+    def cors(self, headers: "Headers") -> dict[str, str]:
+        """Return the CORS headers of responses to a request with these headers."""
+        return self.options.origins.headers(only_value(headers, "Origin"), headers.get("Host"))
+
     def status(self, exchange: Exchange) -> int:
         """Return the HTTP status of a response; error replies of Bayeux have status 200."""
         return self.options.superseded_status if exchange.is_superseded else 200
 
-    def headers(self, exchange: Exchange, origin: str | None, host: str | None) -> dict[str, str]:
+    def headers(self, exchange: Exchange, cors: Mapping[str, str]) -> Mapping[str, str]:
         """Return the headers that depend on the exchange."""
-        headers = self.options.origins.headers(origin, host) if origin is not None else {}
-        if exchange.new_browser is not None:
-            headers["Set-Cookie"] = self.options.cookie.header(exchange.new_browser)
-        return headers
+        if exchange.new_browser is None:
+            return cors
+        return {**cors, "Set-Cookie": self.options.cookie.header(exchange.new_browser)}
 
 
 def hsts_headers(seconds: int | None) -> dict[str, str]:

@@ -12,7 +12,7 @@ bytes are set aside unparsed. Reading never stops, so the end of the stream is a
 
 import asyncio
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, cast
 
@@ -23,6 +23,7 @@ from aiohttp.http_exceptions import BadHttpMessage, HttpProcessingError
 from aiohttp.streams import EMPTY_PAYLOAD, StreamReader
 from aiohttp.web_protocol import RequestHandler
 
+from holdfast.bayeux.caller import NO_SPEAKER
 from holdfast.bayeux.errors import ErrorReply, RequestRefused
 from holdfast.bayeux.sessions import Exchange
 from holdfast.bayeux.transports import ConnectionType
@@ -30,7 +31,6 @@ from holdfast.delivery.messages import Event
 from holdfast.delivery.notices import CUT
 from holdfast.web.client_frames import ClientFrames
 from holdfast.web.connection_limit import ConnectionLimit
-from holdfast.web.cookies import is_cookieless
 from holdfast.web.endpoint import (
     FIXED_HEADERS,
     JSON_TYPE,
@@ -41,9 +41,9 @@ from holdfast.web.endpoint import (
     retry_headers,
 )
 from holdfast.web.heads import Heads
-from holdfast.web.known_head import KnownHead, Speaker, learn
+from holdfast.web.known_head import KnownHead, learn
 from holdfast.web.odd_heads import is_odd
-from holdfast.web.origins import OriginTrust, only_value, source_of
+from holdfast.web.origins import OriginTrust, source_of
 
 _SUPPORTED = "3.14."
 # The private parts of aiohttp's connection handler that this module uses.
@@ -91,9 +91,6 @@ def is_supported() -> bool:
     )
 
 
-_NOBODY = Speaker((), None, None, is_foreign=False)
-
-
 def _checked(message: Any) -> Any:
     """Return the message, or the parser's error for one with an odd head."""
     if type(message) is _ErrInfo or not is_odd(message):
@@ -106,6 +103,7 @@ class FastLane(RequestHandler):
 
     __slots__ = (
         "_body",
+        "_cors",
         "_deadline",
         "_endpoint",
         "_exchange",
@@ -153,8 +151,9 @@ class FastLane(RequestHandler):
         self.began_at: float | None = None
         self._deadline: asyncio.TimerHandle | None = None
         self._stall: asyncio.TimerHandle | None = None
-        # The speaker of the last head, and the last two heads, to recognise if they repeat.
-        self._speaker = _NOBODY
+        # What the last head says, and the last two heads, to recognise if they repeat.
+        self._speaker = NO_SPEAKER
+        self._cors: Mapping[str, str] = {}
         self._known: KnownHead | None = None
         self._known_before: KnownHead | None = None
         # Whether the parser is between two requests; heads are recognised only then.
@@ -184,13 +183,13 @@ class FastLane(RequestHandler):
     def _body_behind_known_head(self, data: bytes) -> bytes | None:
         known = self._known
         if known is not None and (body := known.body_of(data)) is not None:
-            self._speaker = known.speaker
+            self._speaker, self._cors = known.speaker, known.cors
             return body
         other = self._known_before
         if other is not None and (body := other.body_of(data)) is not None:
             # Two kinds of requests on one connection mostly alternate.
             self._known, self._known_before = other, known
-            self._speaker = other.speaker
+            self._speaker, self._cors = other.speaker, other.cors
             return body
         return None
 
@@ -233,12 +232,11 @@ class FastLane(RequestHandler):
                 self._finish_reading()
                 self._parser.message_consumed()
                 body = payload._buffer[0]
-                self._speaker = self._heard(message.headers)
-                if self._speaker.is_foreign:
+                if not self._hear_speaker(message.headers):
                     self._refuse(ErrorReply.ORIGIN_DENIED)
                     return
                 if was_between:
-                    self._remember(learn(data, body, self._speaker))
+                    self._remember(learn(data, body, self._speaker, self._cors))
                 self._receive(body)
                 return
         if messages or upgraded:
@@ -263,21 +261,14 @@ class FastLane(RequestHandler):
             return False
         return "Expect" not in headers and "Content-Encoding" not in headers
 
-    def _heard(self, headers: Any) -> Speaker:
-        options = self._endpoint.options
-        caller = options.peers.caller(headers, self.transport)
-        browsers = options.cookie.find(headers.getall("Cookie", ()))
-        standing = options.origins.standing_of(headers)
-        origin, host = only_value(headers, "Origin"), headers.get("Host")
-        return Speaker(
-            browsers,
-            origin,
-            host,
-            is_foreign=standing is OriginTrust.FOREIGN,
-            is_cookieless=is_cookieless(headers),
-            caller=caller,
-            source=source_of(standing),
-        )
+    def _hear_speaker(self, headers: Any) -> bool:
+        """Note whom a head names; returns whether its page may use this server."""
+        endpoint = self._endpoint
+        standing = endpoint.options.origins.standing_of(headers)
+        caller = endpoint.options.peers.caller(headers, self.transport)
+        self._speaker = endpoint.speaker(headers, caller, source_of(standing))
+        self._cors = endpoint.cors(headers)
+        return standing is not OriginTrust.FOREIGN
 
     def _remember(self, head: KnownHead | None) -> None:
         """Store a head; the parser is now right behind its request."""
@@ -287,13 +278,7 @@ class FastLane(RequestHandler):
 
     def _receive(self, body: bytes) -> None:
         speaker = self._speaker
-        self._exchange = exchange = Exchange(
-            self,
-            speaker.browsers,
-            is_cookieless=speaker.is_cookieless,
-            caller=speaker.caller,
-            source=speaker.source,
-        )
+        self._exchange = exchange = Exchange(self, speaker)
         if self.unused_since is not None:
             self.unused_since = None
             self._room.hear(self)
@@ -456,11 +441,10 @@ class FastLane(RequestHandler):
         if transport is None or transport.is_closing():
             return False
         body = join(exchange, messages)
-        speaker = self._speaker
-        if speaker.origin is None and exchange.new_browser is None and not exchange.is_superseded:
+        if not (self._cors or exchange.is_superseded or exchange.new_browser is not None):
             head = self._heads.ok
         else:
-            headers = self._endpoint.headers(exchange, speaker.origin, speaker.host)
+            headers = self._endpoint.headers(exchange, self._cors)
             head = self._heads.build(self._endpoint.status(exchange), headers)
         answer = b"%b%d\r\n\r\n[%b]" % (head, len(body) + 2, body)
         self._endpoint.burst.write(transport, answer)
@@ -470,8 +454,7 @@ class FastLane(RequestHandler):
     def _refuse(self, error: ErrorReply, wait_s: float = 0.0) -> None:
         if self.transport is None:
             return
-        headers = self._endpoint.options.origins.headers(self._speaker.origin, self._speaker.host)
-        headers |= retry_headers(wait_s)
+        headers = {**self._cors, **retry_headers(wait_s)}
         if error is ErrorReply.REQUEST_TIMEOUT:
             headers["Connection"] = "close"
         body = error_body(error)
@@ -559,7 +542,7 @@ class FastLaneFactory:
         self.heads = heads
         self.room = room
         options = endpoint.options
-        is_open = options.fast_lane and ConnectionType.LONG_POLLING.value in options.transports
+        is_open = options.fast_lane and ConnectionType.LONG_POLLING in options.transports
         paths = options.paths if is_open and has_bayeux else ()
         # Other paths take the aiohttp front end, with the same timeouts and limits.
         self.paths = frozenset(path + suffix for path in paths for suffix in _SUFFIXES)

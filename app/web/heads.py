@@ -1,5 +1,6 @@
 """Heads of HTTP responses as bytes, rebuilt only when the date changes."""
 
+from collections.abc import Mapping
 from email.utils import formatdate
 from functools import cache
 from http import HTTPStatus
@@ -22,7 +23,7 @@ class Heads:
         self._common = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
         self.ok = self.build(200, {})
 
-    def build(self, status: int, headers: dict[str, str]) -> bytes:
+    def build(self, status: int, headers: Mapping[str, str]) -> bytes:
         """Return a head with this status and these further headers."""
         further = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
         head = f"{_status_line(status)}{self._common}{further}Content-Length: "

@@ -6,10 +6,9 @@ that the parser has accepted are ever recognised.
 """
 
 import re
-from typing import NamedTuple
+from collections.abc import Mapping
 
-from holdfast.bayeux.caller import UNKNOWN, Caller
-from holdfast.bayeux.transports import Source
+from holdfast.bayeux.caller import Speaker
 
 _LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]{1,9})(?=\r\n)", re.IGNORECASE)
 _END = b"\r\n\r\n"
@@ -17,28 +16,25 @@ _END = b"\r\n\r\n"
 _LONGEST = 2048
 
 
-class Speaker(NamedTuple):
-    """Identifies the client and browser that a head names."""
-
-    browsers: tuple[str, ...]
-    origin: str | None
-    host: str | None
-    is_foreign: bool
-    is_cookieless: bool = False
-    caller: Caller = UNKNOWN
-    source: Source = Source.PROGRAM
-
-
 class KnownHead:
-    """A head in two parts, before and after the length of the body."""
+    """A head in two parts, before and after the length of the body, and what it says.
 
-    __slots__ = ("_after", "_before", "_length", "_size", "_size_of_last", "_whole", "speaker")
+    Args:
+        cors: The headers of responses that follow from its origin.
+    """
 
-    def __init__(self, before: bytes, after: bytes, speaker: Speaker) -> None:
+    __slots__ = (
+        *("_after", "_before", "_length", "_size", "_size_of_last", "_whole"),
+        *("cors", "speaker"),
+    )
+
+    def __init__(
+        self, before: bytes, after: bytes, speaker: Speaker, cors: Mapping[str, str]
+    ) -> None:
         self._before = before
         self._after = after
         self._size = len(before) + len(after)
-        self.speaker = speaker
+        self.speaker, self.cors = speaker, cors
         # Most requests of a connection are as long as the one before.
         self._size_of_last = -1
         self._length = 0
@@ -61,7 +57,7 @@ class KnownHead:
         return data[-length:]
 
 
-def learn(data: bytes, body: bytes, speaker: Speaker) -> KnownHead | None:
+def learn(data: bytes, body: bytes, speaker: Speaker, cors: Mapping[str, str]) -> KnownHead | None:
     """Learn the head of a request that the parser found in these data, with this body.
 
     None if the data have more than that request: the parser has then begun another one.
@@ -73,4 +69,4 @@ def learn(data: bytes, body: bytes, speaker: Speaker) -> KnownHead | None:
     found = _LENGTH.search(head)
     if found is None or int(found[1]) != len(body) or _LENGTH.search(head, found.end()):
         return None
-    return KnownHead(head[: found.start(1)], head[found.end(1) :], speaker)
+    return KnownHead(head[: found.start(1)], head[found.end(1) :], speaker, cors)

@@ -6,13 +6,12 @@ from collections.abc import Sequence
 
 from aiohttp import web
 
-from holdfast.bayeux.caller import Caller
+from holdfast.bayeux.caller import Speaker
 from holdfast.bayeux.errors import ErrorReply, RequestRefused
 from holdfast.bayeux.sessions import Exchange
-from holdfast.bayeux.transports import ConnectionType, Source
+from holdfast.bayeux.transports import ConnectionType
 from holdfast.delivery.messages import Event
 from holdfast.web.bodies import read_body
-from holdfast.web.cookies import is_cookieless
 from holdfast.web.endpoint import (
     FIXED_HEADERS,
     JSON_TYPE,
@@ -21,7 +20,7 @@ from holdfast.web.endpoint import (
     join,
     retry_headers,
 )
-from holdfast.web.origins import only_value, source_of
+from holdfast.web.origins import source_of
 
 log = logging.getLogger(__name__)
 
@@ -62,17 +61,14 @@ class Waiting:
 async def exchange_over_http(
     request: web.Request,
     endpoint: Endpoint,
-    caller: Caller,
+    speaker: Speaker,
     connection_type: ConnectionType,
     body: bytes,
-    source: Source,
 ) -> tuple[Exchange, bytes]:
     """Run one exchange; returns when it is answered, however long that takes."""
-    endpoint.admit_body(caller, body)
+    endpoint.admit_body(speaker.caller, body)
     carrier = Waiting(request, connection_type)
-    browsers = endpoint.options.cookie.find(request.headers.getall("Cookie", ()))
-    is_program = connection_type is ConnectionType.LONG_POLLING and is_cookieless(request.headers)
-    exchange = Exchange(carrier, browsers, is_cookieless=is_program, caller=caller, source=source)
+    exchange = Exchange(carrier, speaker)
     try:
         rest = endpoint.turns.receive(body, exchange)
     except RequestRefused:
@@ -94,21 +90,18 @@ async def long_poll(request: web.Request, endpoint: Endpoint) -> web.Response:
     """Handle a POST to a Bayeux path."""
     try:
         source = source_of(endpoint.check_origin(request.headers))
-        if ConnectionType.LONG_POLLING.value not in endpoint.options.transports:
+        if ConnectionType.LONG_POLLING not in endpoint.options.transports:
             raise RequestRefused(ErrorReply.TRANSPORT_UNKNOWN)
         caller = endpoint.caller(request)
         body = await read_body(request, endpoint, caller.network)
+        speaker = endpoint.speaker(request.headers, caller, source)
         exchange, answer = await exchange_over_http(
-            request, endpoint, caller, ConnectionType.LONG_POLLING, body, source
+            request, endpoint, speaker, ConnectionType.LONG_POLLING, body
         )
     except RequestRefused as refused:
         return refusal(request, refused.error, endpoint, refused.wait_s)
-    origin, host = only_value(request.headers, "Origin"), request.headers.get("Host")
-    headers = {
-        "Content-Type": JSON_TYPE,
-        **FIXED_HEADERS,
-        **endpoint.headers(exchange, origin, host),
-    }
+    own = endpoint.headers(exchange, endpoint.cors(request.headers))
+    headers = {"Content-Type": JSON_TYPE, **FIXED_HEADERS, **own}
     status = endpoint.status(exchange)
     return web.Response(status=status, body=b"[" + answer + b"]", headers=headers)
 
@@ -117,8 +110,7 @@ def refusal(
     request: web.Request, error: ErrorReply, endpoint: Endpoint, wait_s: float = 0.0
 ) -> web.Response:
     """The response to a request that is refused as a whole."""
-    origin, host = only_value(request.headers, "Origin"), request.headers.get("Host")
-    cors = endpoint.options.origins.headers(origin, host)
+    cors = endpoint.cors(request.headers)
     headers = {"Content-Type": JSON_TYPE, **FIXED_HEADERS, **cors, **retry_headers(wait_s)}
     response = web.Response(status=error.code, body=error_body(error), headers=headers)
     if not request.content.is_eof():

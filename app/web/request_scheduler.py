@@ -74,7 +74,7 @@ class RequestScheduler:
 
     def _receive_large(self, body: bytes, exchange: Exchange) -> UnfinishedRequest | None:
         request = UnfinishedRequest(exchange, len(body), body)
-        self._intake.take(request.size, exchange.caller.network)
+        self._intake.take(request.size, exchange.speaker.caller.network)
         # Always call it: the first call of a turn starts the budget.
         is_turn_over = self._bayeux.state.is_turn_over() or self._pause is not None
         if is_turn_over or self._waiting or self._large == _MOST_LARGE:
@@ -164,7 +164,7 @@ class RequestScheduler:
     def _leave(self, request: UnfinishedRequest) -> None:
         if request.size:
             self._large -= 1
-            self._intake.give_back(request.size, request.exchange.caller.network)
+            self._intake.give_back(request.size, request.exchange.speaker.caller.network)
 
     def _is_over(self, request: UnfinishedRequest) -> bool:
         began_s = thread_time()

@@ -5,19 +5,19 @@ import logging
 import struct
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from aiohttp import HttpVersion11, WebSocketError, WSCloseCode, WSMsgType, web
 
-from holdfast.bayeux.caller import Caller
+from holdfast.bayeux.caller import Speaker
 from holdfast.bayeux.errors import ErrorReply, RequestRefused
 from holdfast.bayeux.sessions import Exchange
-from holdfast.bayeux.transports import ConnectionType, Source
+from holdfast.bayeux.transports import ConnectionType
 from holdfast.delivery.messages import Event
 from holdfast.delivery.notices import CLOSED
 from holdfast.web.client_frames import NO_ROOM, TOO_LARGE
-from holdfast.web.cookies import is_cookieless
 from holdfast.web.endpoint import Endpoint
 from holdfast.web.long_polling import refusal
 from holdfast.web.origins import source_of
@@ -80,12 +80,9 @@ class Socket:
         "_hang_up",
         "_messages_per_frame",
         "_protocol",
-        "browsers",
-        "caller",
         "heard",
-        "is_cookieless",
         "session",
-        "source",
+        "speaker",
     )
 
     connection_type = ConnectionType.WEBSOCKET
@@ -94,16 +91,12 @@ class Socket:
         self,
         request: web.Request,
         endpoint: Endpoint,
-        browsers: tuple[str, ...],
-        caller: Caller,
-        source: Source,
+        speaker: Speaker,
         *,
         flush: Callable[[], Awaitable[None]],
         hang_up: Callable[["Socket"], Awaitable[object]],
     ) -> None:
-        self.browsers, self.source = browsers, source
-        self.caller = caller
-        self.is_cookieless = is_cookieless(request.headers)
+        self.speaker = speaker
         self.session: Session | None = None
         self.heard = endpoint.clock()
         # Needed for every message, and two attribute lookups away in the request.
@@ -287,17 +280,16 @@ class WebSocketFrontEnd:
         if request.headers.get("Sec-WebSocket-Version", "").strip() != _VERSION:
             return _refused_version(request, self._endpoint)
         response = _Response(self._endpoint)
-        browsers = options.cookie.find(request.headers.getall("Cookie", ()))
-        if not browsers:
-            browsers = (self._welcome(request),)
-            response.headers["Set-Cookie"] = options.cookie.header(browsers[0])
+        speaker = self._endpoint.speaker(request.headers, caller, source)
+        if not speaker.browsers:
+            browser = self._welcome(request)
+            speaker = replace(speaker, browsers=(browser,))
+            response.headers["Set-Cookie"] = options.cookie.header(browser)
         writer = await response.prepare(request)
         socket = Socket(
             request,
             self._endpoint,
-            browsers,
-            caller,
-            source,
+            speaker,
             flush=writer.drain,
             hang_up=partial(_close, response, code=WSCloseCode.OK, reason="the session is over"),
         )
@@ -370,14 +362,7 @@ class WebSocketFrontEnd:
                 await _end(response, socket, received)
                 return
             socket.note_heard(len(received.data))
-            exchange = Exchange(
-                socket,
-                socket.browsers,
-                socket,
-                is_cookieless=socket.is_cookieless,
-                caller=socket.caller,
-                source=socket.source,
-            )
+            exchange = Exchange(socket, socket.speaker, socket)
             error = await self._handle(received.data, exchange)
             if error is not None:
                 await _refuse(response, socket, error)

@@ -11,7 +11,7 @@ from itertools import count
 from typing import Any, cast
 
 from holdfast.bayeux.api import ServerApi
-from holdfast.bayeux.caller import UNKNOWN, Caller
+from holdfast.bayeux.caller import UNKNOWN, Caller, Speaker
 from holdfast.bayeux.dispatch import RemainingMessages, Unread, receive
 from holdfast.bayeux.extension import ServerExtension
 from holdfast.bayeux.for_extensions import ForExtensions
@@ -217,7 +217,7 @@ class House:
         caller: Caller = UNKNOWN,
     ) -> Asked:
         wire = wire or Wire()
-        exchange = Exchange(wire, _cookies(browser), is_cookieless=is_cookieless, caller=caller)
+        exchange = Exchange(wire, Speaker(caller, _cookies(browser), is_cookieless))
         asked = Asked(exchange, wire)
         self._hear(body, asked.exchange)
         return asked
@@ -236,9 +236,7 @@ class House:
         is_cookieless: bool = False,
         caller: Caller = UNKNOWN,
     ) -> Exchange:
-        exchange = Exchange(
-            socket, _cookies(browser), socket, is_cookieless=is_cookieless, caller=caller
-        )
+        exchange = Exchange(socket, Speaker(caller, _cookies(browser), is_cookieless), socket)
         self._hear(body, exchange)
         return exchange
 

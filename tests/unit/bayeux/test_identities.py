@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from orjson import dumps, loads
 
+from holdfast.bayeux.caller import Speaker
 from holdfast.bayeux.dispatch import receive
 from holdfast.bayeux.errors import RequestRefused
 from holdfast.bayeux.sessions import Exchange
@@ -262,10 +263,10 @@ def test_any_of_several_cookies_opens_the_session_and_is_the_one_that_counts_the
     assert own is not None
     find = client.house.bayeux.identities.find
     for cookies in ((own, "tossed"), ("tossed", own), ("a", "b", own, "c")):
-        exchange = Exchange(Wire(), cookies)
+        exchange = Exchange(Wire(), Speaker(browsers=cookies))
         assert find(client.client_id, exchange) is client.session
         assert exchange.browser == own
-    exchange = Exchange(Wire(), ("tossed", "a", "b"))
+    exchange = Exchange(Wire(), Speaker(browsers=("tossed", "a", "b")))
     assert find(client.client_id, exchange) is None
     assert exchange.browser == "tossed"
 
@@ -273,7 +274,8 @@ def test_any_of_several_cookies_opens_the_session_and_is_the_one_that_counts_the
 def asked_by_script(client: Client, *messages: Mapping[str, object], source: Source) -> list[Any]:
     """The answer to a GET with these messages, with the cookie of that client."""
     assert client.browser is not None
-    exchange = Exchange(Wire(ConnectionType.CALLBACK_POLLING), (client.browser,), source=source)
+    speaker = Speaker(browsers=(client.browser,), source=source)
+    exchange = Exchange(Wire(ConnectionType.CALLBACK_POLLING), speaker)
     receive(client.house.bayeux, dumps(messages), exchange, client.house.now)
     client.house.turn()
     return [loads(reply) for reply in exchange.replies]

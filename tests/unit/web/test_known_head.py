@@ -4,9 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.web.known_head import KnownHead, Speaker, learn
-
-NOBODY = Speaker((), None, None, is_foreign=False)
+from holdfast.bayeux.caller import NO_SPEAKER
+from holdfast.web.known_head import KnownHead, learn
 
 BEFORE = b"POST /cometd HTTP/1.1\r\nHost: h\r\nContent-Length: "
 AFTER = b"\r\nCookie: a=b\r\n\r\n"
@@ -17,7 +16,7 @@ def request(body: bytes, length: bytes | None = None) -> bytes:
 
 
 def known(body: bytes = b"hello") -> KnownHead:
-    head = learn(request(body), body, NOBODY)
+    head = learn(request(body), body, NO_SPEAKER, {})
     assert head is not None
     return head
 
@@ -84,19 +83,19 @@ def test_a_request_that_holds_a_request_is_recognised_as_the_outer_one() -> None
     ],
 )
 def test_a_head_that_could_mean_something_else_is_not_learnt(data: bytes) -> None:
-    assert learn(data, b"hello", NOBODY) is None
+    assert learn(data, b"hello", NO_SPEAKER, {}) is None
 
 
 @pytest.mark.parametrize("name", [b"Content-Length: ", b"content-length:", b"CONTENT-LENGTH:\t "])
 def test_the_length_is_found_however_it_is_spelt(name: bytes) -> None:
     data = request(b"hello").replace(b"Content-Length: ", name)
-    head = learn(data, b"hello", NOBODY)
+    head = learn(data, b"hello", NO_SPEAKER, {})
     assert head is not None
     assert head.body_of(data) == b"hello"
 
 
 def test_the_length_may_stand_last() -> None:
     data = b"POST / HTTP/1.1\r\nContent-Length: 5\r\n\r\nhello"
-    head = learn(data, b"hello", NOBODY)
+    head = learn(data, b"hello", NO_SPEAKER, {})
     assert head is not None
     assert head.body_of(data.replace(b"5\r", b"7\r") + b"o!") == b"helloo!"

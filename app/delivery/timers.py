@@ -1,20 +1,22 @@
 """Thousands of deadlines without a timer each: buckets of a tenth of a second."""
 
 from heapq import heapify, heappop, heappush
-from typing import Generic, Protocol, TypeVar
+from typing import Final, Generic, TypeVar
 
-_PER_SECOND = 10
-_NEVER = float("inf")
+_PER_SECOND: Final = 10
+_NEVER: Final = float("inf")
 # Up to this many numbers of removed buckets stay in the heap until their time comes.
-_FEW = 64
+_FEW: Final = 64
 
 
-class Timed(Protocol):
-    """An item with a deadline; `alarm` is its bucket, 0 for none."""
+class Timed:
+    """An item with a deadline."""
 
-    alarm: int
+    __slots__ = ("alarm",)
 
-    def __hash__(self) -> int: ...
+    def __init__(self) -> None:
+        # Its bucket in the timers, 0 for none.
+        self.alarm = 0
 
 
 T = TypeVar("T", bound=Timed)

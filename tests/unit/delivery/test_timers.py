@@ -5,20 +5,15 @@ import tracemalloc
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.bayeux.timers import Timers
-
-
-class Item:
-    def __init__(self) -> None:
-        self.alarm = 0
+from holdfast.delivery.timers import Timed, Timers
 
 
 def test_nothing_rings_when_nothing_was_set() -> None:
-    assert Timers[Item]().ring(100.0) == []
+    assert Timers[Timed]().ring(100.0) == []
 
 
 def test_an_item_rings_at_its_time_or_a_tenth_of_a_second_later_and_not_before() -> None:
-    timers, item = Timers[Item](), Item()
+    timers, item = Timers[Timed](), Timed()
     timers.ring_by(item, 5.0)
     assert timers.ring(4.9) == []
     assert timers.ring(5.0) == []
@@ -26,7 +21,7 @@ def test_an_item_rings_at_its_time_or_a_tenth_of_a_second_later_and_not_before()
 
 
 def test_an_item_rings_once() -> None:
-    timers, item = Timers[Item](), Item()
+    timers, item = Timers[Timed](), Timed()
     timers.ring_by(item, 5.0)
     assert timers.ring(6.0) == [item]
     assert item.alarm == 0
@@ -34,7 +29,7 @@ def test_an_item_rings_once() -> None:
 
 
 def test_an_item_can_be_put_back() -> None:
-    timers, item = Timers[Item](), Item()
+    timers, item = Timers[Timed](), Timed()
     timers.ring_by(item, 5.0)
     timers.ring(6.0)
     timers.ring_by(item, 7.0)
@@ -42,7 +37,7 @@ def test_an_item_can_be_put_back() -> None:
 
 
 def test_a_deadline_that_moves_away_leaves_the_item_where_it_is() -> None:
-    timers, item = Timers[Item](), Item()
+    timers, item = Timers[Timed](), Timed()
     timers.ring_by(item, 5.0)
     timers.ring_by(item, 50.0)
     assert timers.ring(5.1) == [item]
@@ -50,7 +45,7 @@ def test_a_deadline_that_moves_away_leaves_the_item_where_it_is() -> None:
 
 
 def test_a_deadline_that_comes_nearer_moves_the_item() -> None:
-    timers, item = Timers[Item](), Item()
+    timers, item = Timers[Timed](), Timed()
     timers.ring_by(item, 50.0)
     timers.ring_by(item, 5.0)
     assert timers.ring(5.1) == [item]
@@ -58,7 +53,7 @@ def test_a_deadline_that_comes_nearer_moves_the_item() -> None:
 
 
 def test_an_item_that_is_dropped_does_not_ring() -> None:
-    timers, item, other = Timers[Item](), Item(), Item()
+    timers, item, other = Timers[Timed](), Timed(), Timed()
     timers.ring_by(item, 5.0)
     timers.ring_by(other, 5.0)
     timers.drop(item)
@@ -66,21 +61,21 @@ def test_an_item_that_is_dropped_does_not_ring() -> None:
 
 
 def test_dropping_an_item_without_a_deadline_changes_nothing() -> None:
-    timers, item = Timers[Item](), Item()
+    timers, item = Timers[Timed](), Timed()
     timers.drop(item)
     assert item.alarm == 0
     assert timers.ring(6.0) == []
 
 
 def test_a_deadline_in_the_past_rings_next() -> None:
-    timers, item = Timers[Item](), Item()
+    timers, item = Timers[Timed](), Timed()
     timers.ring(100.0)
     timers.ring_by(item, 5.0)
     assert timers.ring(100.1) == [item]
 
 
 def test_no_more_ring_than_are_asked_for_and_the_others_ring_then() -> None:
-    timers, items = Timers[Item](), [Item() for _ in range(5)]
+    timers, items = Timers[Timed](), [Timed() for _ in range(5)]
     for number, item in enumerate(items):
         timers.ring_by(item, 5.0 + number % 2)
     rung = timers.ring(9.0, most=2) + timers.ring(9.0, most=2)
@@ -92,7 +87,7 @@ def test_no_more_ring_than_are_asked_for_and_the_others_ring_then() -> None:
 
 
 def test_what_is_left_of_a_bucket_can_be_moved_and_dropped() -> None:
-    timers, items = Timers[Item](), [Item() for _ in range(3)]
+    timers, items = Timers[Timed](), [Timed() for _ in range(3)]
     for item in items:
         timers.ring_by(item, 5.0)
     (rung,) = timers.ring(6.0, most=1)
@@ -103,7 +98,7 @@ def test_what_is_left_of_a_bucket_can_be_moved_and_dropped() -> None:
 
 
 def test_deadlines_that_move_about_leave_nothing_behind() -> None:
-    timers, item, other = Timers[Item](), Item(), Item()
+    timers, item, other = Timers[Timed](), Timed(), Timed()
     timers.ring_by(other, 10**9)
     tracemalloc.start()
     before, _ = tracemalloc.get_traced_memory()
@@ -121,7 +116,7 @@ def test_deadlines_that_move_about_leave_nothing_behind() -> None:
 def test_every_item_rings_soon_after_the_earliest_deadline_it_was_given(
     calls: list[tuple[int, int]],
 ) -> None:
-    timers, items = Timers[Item](), [Item() for _ in range(5)]
+    timers, items = Timers[Timed](), [Timed() for _ in range(5)]
     earliest: dict[int, int] = {}
     for number, due in calls:
         timers.ring_by(items[number], due / 10)
