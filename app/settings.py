@@ -396,7 +396,7 @@ class Settings(BaseSettings):
         100, description="Maximum subscriptions of one session that have a filter."
     )
     max_filters: Limit = Field(
-        1_000, description="Maximum different filters of all subscriptions together."
+        250, description="Maximum different filters of all subscriptions together."
     )
     max_total_subscriptions: Limit = Field(
         2_000_000,

@@ -80,7 +80,7 @@ class Options:
     max_total_subscriptions: int = 2_000_000
     # Filters of one session's subscriptions, and different filters of all sessions.
     max_session_filters: int = 100
-    max_filters: int = 1000
+    max_filters: int = 250
     max_message_size: int = 2 * 1024 * 1024
     durable: Durable = Durable.NAMED
     handshake_rate: float = 20_000.0

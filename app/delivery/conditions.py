@@ -15,11 +15,12 @@ Fields = Mapping[str, Any]
 Term = Callable[[Fields], Any]
 Condition = Callable[[Fields], bool | None]
 
-# Longer texts are not searched, so that no message takes long.
+# What longer texts contain is unknown, so that no message takes long: to patterns, which take up to
+# 50 ns for a character, and to all other conditions.
+LONGEST_FOR_PATTERN = 1024
 LONGEST_TEXT = 4096
 # A number is no truth value: in Python, True is 1.
 _NUMBERS: Final = (int, float)
-_ORDERED: Final = (str, int, float)
 
 
 def constant(value: object) -> Term:
@@ -64,8 +65,11 @@ def comparison(operator: Callable[[Any, Any], bool], left: Term, right: Term) ->
         one, other = left(fields), right(fields)
         kind = type(one)
         if kind is type(other):
-            # Truth values have no order.
-            is_known = kind in _ORDERED or (kind is bool and (operator is eq or operator is ne))
+            if kind is str:
+                is_known = len(one) <= LONGEST_TEXT and len(other) <= LONGEST_TEXT
+            else:
+                # Truth values have no order.
+                is_known = kind in _NUMBERS or (kind is bool and (operator is eq or operator is ne))
         else:
             is_known = kind in _NUMBERS and type(other) in _NUMBERS
         return operator(one, other) if is_known else None
@@ -88,9 +92,30 @@ def flag(term: Term) -> Condition:
 def search(term: Term, pattern: "re2.Set") -> Condition:
     def test(fields: Fields) -> bool | None:
         text = term(fields)
-        if type(text) is not str or len(text) > LONGEST_TEXT:
+        if type(text) is not str or len(text) > LONGEST_FOR_PATTERN:
             return None
         return pattern.Match(text) is not None
+
+    return test
+
+
+def sequence(term: Term, parts: Sequence[str]) -> Condition:
+    """Return whether a text consists of these parts, with anything between them."""
+    first, *inner, last = parts
+
+    def test(fields: Fields) -> bool | None:
+        text = term(fields)
+        if type(text) is not str or len(text) > LONGEST_TEXT:
+            return None
+        if not (text.startswith(first) and text.endswith(last)):
+            return False
+        place, end = len(first), len(text) - len(last)
+        for part in inner:
+            place = text.find(part, place, end)
+            if place < 0:
+                return False
+            place += len(part)
+        return place <= end
 
     return test
 

@@ -25,6 +25,7 @@ from holdfast.delivery.conditions import (
     length,
     negation,
     search,
+    sequence,
 )
 
 # What a message has.
@@ -33,6 +34,7 @@ ROOTS: Final = ("channel", "data", "priority", "properties", "sender")
 _LONGEST_FILTER = 1000
 _MOST_TERMS = 100
 _DEEPEST = 20
+_MOST_PATTERNS = 2
 _PATTERN_MEMORY = 128 * 1024
 
 _TOKEN = re.compile(
@@ -83,6 +85,7 @@ class _Parser:
         self._text = text
         self._end = 0
         self._terms = 0
+        self._patterns = 0
         self._depth = 0
         self._kind: str | None = ""
         # The token that comes next: keywords and signs as they are compared, texts unquoted.
@@ -209,7 +212,7 @@ class _Parser:
         if self._takes("IN"):
             return self._list(term)
         if self._takes("LIKE"):
-            return search(term, self._like())
+            return self._like(term)
         if self._takes("MATCHES"):
             return search(term, self._pattern(self._constant("text", "a pattern")))
         return None
@@ -222,24 +225,38 @@ class _Parser:
         self._expect(")")
         return first_of(parts, wanted=True)
 
-    def _like(self) -> "re2.Set":
+    def _like(self, term: Term) -> Condition:
         """Read the pattern of LIKE: % stands for any characters, _ for one."""
         text = str(self._constant("text", "a pattern"))
         escape = str(self._constant("text", "a character")) if self._takes("ESCAPE") else ""
         if len(escape) > 1:
             raise self._error("ESCAPE takes one character")
-        pattern, is_escaped = "", False
+        parts, pattern, needs_pattern, is_escaped = [""], "", False, False
         for character in text:
             if not is_escaped and character == escape:
                 is_escaped = True
                 continue
-            plain = is_escaped or character not in "%_"
-            pattern += re2.escape(character) if plain else {"%": ".*", "_": "."}[character]
+            if is_escaped or character not in "%_":
+                parts[-1] += character
+                pattern += re2.escape(character)
+            elif character == "%":
+                parts.append("")
+                pattern += ".*"
+            else:
+                needs_pattern = True
+                pattern += "."
             is_escaped = False
-        return self._pattern(f"(?s)^{pattern}$")
+        if needs_pattern:
+            return search(term, self._pattern(f"(?s)^{pattern}$"))
+        if len(parts) == 1:
+            return comparison(eq, term, constant(parts[0]))
+        return sequence(term, parts)
 
     def _pattern(self, pattern: str) -> "re2.Set":
         """Compile a pattern, which is then found in time proportional to the text searched."""
+        self._patterns += 1
+        if self._patterns > _MOST_PATTERNS:
+            raise FilterInvalid(f"a filter has at most {_MOST_PATTERNS} patterns with MATCHES or _")
         options = re2.Options()
         options.log_errors = False
         options.max_mem = _PATTERN_MEMORY
