@@ -168,7 +168,7 @@ class Dispatcher:
         if not self._has_refused:
             self.attempt = 0
         if self.state is not DispatcherState.ALIVE:
-            self._flow(DispatcherInput.CONTACT, now)
+            self._step(DispatcherInput.CONTACT, now)
         self.is_calm = (
             self.state is DispatcherState.ALIVE
             and self.hold_record is None
@@ -183,9 +183,9 @@ class Dispatcher:
         if self._awaited is not None:
             self._lose_waiting()
         elif self.hold_record is not None:
-            self._await(DispatcherInput.LOSS, WaitReason.CLIENT, now, None)
+            self._step(DispatcherInput.LOSS, now, WaitReason.CLIENT)
         else:
-            self._fail(DispatcherInput.LOSS, WaitReason.CLIENT, now, None)
+            self._fail(DispatcherInput.LOSS, WaitReason.CLIENT, now)
 
     def refused(self, now: float, delay_s: float | None = None, attempts: int = 1) -> None:
         """The receiver refused a message, or gave no verdict in time.
@@ -208,9 +208,9 @@ class Dispatcher:
         if self.deadline is None or now < self.deadline:
             return
         if self._awaited in (WaitReason.CLIENT, WaitReason.CLIENT_AND_TIME):
-            self._fail(DispatcherInput.LOSS, WaitReason.CLIENT, now, None)
+            self._fail(DispatcherInput.LOSS, WaitReason.CLIENT, now)
         else:
-            self._flow(DispatcherInput.ATTEMPT, now)
+            self._step(DispatcherInput.ATTEMPT, now)
 
     def pause(self, now: float, pause_s: float) -> None:
         """Hand nothing over for a while; this is not a failure."""
@@ -239,7 +239,7 @@ class Dispatcher:
 
     def end(self, why: DispatcherInput = DispatcherInput.END) -> None:
         """Hand nothing over any more."""
-        self._flow(why)
+        self._step(why)
 
     def _lose_waiting(self) -> None:
         if self.hold_record is not None:
@@ -253,15 +253,16 @@ class Dispatcher:
         seen: DispatcherInput,
         awaited: WaitReason,
         now: float,
-        delay_s: float | None,
+        delay_s: float | None = None,
         least_s: float = 0.0,
     ) -> None:
+        """Wait for the next attempt, or give up if this was the last."""
         if self._is_exhausted():
-            self._flow(DispatcherInput.GIVE_UP)
+            self._step(DispatcherInput.GIVE_UP)
             return
         self.attempt += 1
         pause_s = self._pause_s() if delay_s is None else delay_s
-        self._await(seen, awaited, now, now + max(pause_s, least_s))
+        self._step(seen, now, awaited, now + max(pause_s, least_s))
 
     def _is_exhausted(self) -> bool:
         return self.policy.delay_s == 0 or 0 <= self.policy.retries <= self.attempt
@@ -269,20 +270,17 @@ class Dispatcher:
     def _pause_s(self) -> float:
         return FIRST_ATTEMPT_S if self.attempt <= 1 else self.policy.delay_s
 
-    def _await(
-        self, seen: DispatcherInput, awaited: WaitReason, now: float, deadline: float | None
+    def _step(
+        self,
+        seen: DispatcherInput,
+        now: float | None = None,
+        awaited: WaitReason | None = None,
+        deadline: float | None = None,
     ) -> None:
-        self._enter(step(self.state, seen), now)
-        self._awaited = awaited
-        self.deadline = deadline
-
-    def _flow(self, seen: DispatcherInput, now: float | None = None) -> None:
-        """Clear attempt and deadline, because all is well or over."""
-        self._enter(step(self.state, seen), now)
-        self._awaited = None
-        self.deadline = None
-
-    def _enter(self, state: DispatcherState, now: float | None) -> None:
+        """Change the state; if nothing is awaited, all is well or over."""
+        state = step(self.state, seen)
         if state is not self.state:
             self.state, self.since = state, now
             self.is_calm = False
+        self._awaited = awaited
+        self.deadline = deadline

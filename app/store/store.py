@@ -15,6 +15,7 @@ from collections.abc import (
 from enum import Enum
 from functools import partial
 from itertools import chain
+from math import inf
 from time import perf_counter
 
 from holdfast.delivery.deaths import UnwrittenLetter
@@ -113,7 +114,7 @@ class Store:
         self.epoch = ""
         self._turns = TurnBuffer()
         self._is_due = False
-        self._end_turn_soon: Callable[[], None] = self._end_turn_soon_alone
+        self._end_turn_soon: Callable[[], object] = partial(self._loop.call_soon, self.flush)
         # Calls `_leave` for acks, which wait for others.
         self._lazy: asyncio.TimerHandle | None = None
         self._afters: list[Callable[[], None]] = []
@@ -279,9 +280,6 @@ class Store:
             self._is_due = True
             self._end_turn_soon()
 
-    def _end_turn_soon_alone(self) -> None:
-        self._loop.call_soon(self.flush)
-
     def _leave_with_company(self) -> None:
         """Send the acks, which have waited long enough; the rest of a large turn goes first."""
         if self._rest is None:
@@ -291,9 +289,9 @@ class Store:
 
     def _leave(self) -> None:
         """Send everything collected, including acks that wait for others."""
-        self._send_rest()
+        self._send_some(inf)
         self._send_turns(everything=True)
-        self._send_rest()
+        self._send_some(inf)
 
     def _send_turns(self, *, everything: bool) -> None:
         if everything and self._lazy is not None:
@@ -311,31 +309,27 @@ class Store:
                 self._send(outgoing)
         self._rest = last.calls(self.keys, self.epoch, self._most_keys, self._journal)
         self._rest_afters, self._afters = self._afters, []
-        self._send_some()
+        self._send_some(_TURN_S)
 
-    def _send_some(self) -> None:
-        """Send as much as this turn of the event loop has time for."""
+    def _send_some(self, limit_s: float) -> None:
+        """Send the rest, or as much as this turn of the event loop has time for.
+
+        Later changes must not overtake it.
+        """
         rest = self._rest
         if rest is None:
             return
-        ends_at, has_sent = perf_counter() + _TURN_S, False
+        ends_at, has_sent = perf_counter() + limit_s, False
         for outgoing in rest:
             if has_sent and outgoing.is_patient and perf_counter() > ends_at:
                 self._rest = chain((outgoing,), rest)
                 # Two turns later, so that requests read meanwhile are answered between two calls.
-                self._loop.call_soon(self._loop.call_soon, self._send_some)
+                self._loop.call_soon(self._loop.call_soon, self._send_some, _TURN_S)
                 self.line.flush()
                 return
             self._send(outgoing)
             has_sent = True
         self._end_rest()
-
-    def _send_rest(self) -> None:
-        """Send the rest first: later changes must not overtake it."""
-        if self._rest is not None:
-            for outgoing in self._rest:
-                self._send(outgoing)
-            self._end_rest()
 
     def _end_rest(self) -> None:
         self._rest = None
