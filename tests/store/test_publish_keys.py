@@ -160,7 +160,7 @@ async def test_nobody_knows_until_the_answer_comes_but_then_it_is_known(
         at.keep(message(1, key="k"), "joe/1")
         at.store.flush()
         at.keep(message(2, key="k"), "joe/1")
-        await until(lambda: at.kept == dict.fromkeys((1, 2), [PersistOutcome.UNKNOWN]))
+        await until(lambda: at.kept == {key: [PersistOutcome.UNKNOWN] for key in (1, 2)})
         valkey.thaw()
         await at.answered()
         assert at.kept == {
