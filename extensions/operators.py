@@ -78,7 +78,7 @@ class Operators(ServerExtension):
         token = shown["token"]
         role = self._role_of(token) if isinstance(token, str) else None
         if role is not None:
-            session.role, session.warrant = role, self._warrant_of(role)
+            session.identity.role, session.identity.warrant = role, self._warrant_of(role)
         elif not self._may_be_anothers():
             self._refuse(session.caller.address, now)
 
@@ -107,7 +107,7 @@ class Operators(ServerExtension):
 
     def _serve(self, call: ServiceCall) -> None:
         session = call.session
-        if not session.is_operator:
+        if not session.identity.is_operator:
             raise Refused(ErrorReply.PUBLISH_DENIED, "denied_by_security_policy")
         try:
             command = _understand(call.data)
@@ -115,7 +115,7 @@ class Operators(ServerExtension):
             _fail(call, refused)
             return
         # A command that will be refused is refused at once.
-        if command.waits and (session.role == OPERATOR or not command.changes):
+        if command.waits and (session.identity.role == OPERATOR or not command.changes):
             self._serve_later(call, command)
         else:
             self._answer(call, command)
@@ -136,8 +136,8 @@ class Operators(ServerExtension):
 
     def _answer(self, call: ServiceCall, command: Command) -> None:
         try:
-            session, is_allowed = call.session, call.session.role == OPERATOR
-            who = f"{session.role} {session.name}"
+            session, is_allowed = call.session, call.session.identity.role == OPERATOR
+            who = f"{session.identity.role} {session.name}"
             result = carry_out(command, self._scope, who, self._note, is_allowed=is_allowed)
         except CommandRefused as refused:
             _fail(call, refused)

@@ -20,7 +20,6 @@ def claim(
     draft: Session,
     terms: Terms,
     handshake: Json,
-    browser: str,
     now: float,
 ) -> Session | None:
     """Return the existing session of this name, if any; end others if the client asks for it.
@@ -35,7 +34,7 @@ def claim(
     if not terms.clear_sessions and known is None and len(others) >= terms.max_sessions:
         raise Refused(ErrorReply.SESSIONS_EXCEEDED, _TOO_MANY)
     if known is None and not state.rights.judges_handshakes:
-        _check_names(state, browser, draft.caller.network)
+        _check_names(state, draft)
     for other in ending:
         # A client that may not take a session over may not end it either.
         number = 0 if other.terms is None else other.terms.number
@@ -47,10 +46,11 @@ def claim(
     return known
 
 
-def _check_names(state: ServerState, browser: str, network: str) -> None:
+def _check_names(state: ServerState, draft: Session) -> None:
     """Limit names per browser and address: anybody may use any subject, so limit more than that."""
     names, options = state.sessions.names, state.options
-    if names.of_browser[browser] >= options.max_names_per_browser:
+    browser, network = draft.identity.browser, draft.caller.network
+    if browser is not None and names.of_browser[browser] >= options.max_names_per_browser:
         raise Refused(ErrorReply.SESSIONS_EXCEEDED, _TOO_MANY, "browser")
     if names.of_network[network] >= options.max_names_per_address:
         raise Refused(ErrorReply.SESSIONS_EXCEEDED, _TOO_MANY, "address")
@@ -58,5 +58,5 @@ def _check_names(state: ServerState, browser: str, network: str) -> None:
 
 def _check_operators(draft: Session, wanted: list[Session]) -> None:
     """Protect sessions of operators: their queues may contain system events."""
-    if not draft.is_operator and any(each.is_operator for each in wanted):
+    if not draft.identity.is_operator and any(each.identity.is_operator for each in wanted):
         raise Refused(ErrorReply.SESSION_NAME_DENIED, _NOT_AUTHORISED)

@@ -30,7 +30,7 @@ def connect(
     is_first = session.state is _HANDSHAKEN
     if is_first:
         session.advance(SessionInput.CONNECT)
-        session.first_connect = now
+        session.identity.first_connect = now
     dispatcher = session.dispatcher
     if dispatcher is not None and not dispatcher.is_calm:
         before = dispatcher.state

@@ -229,7 +229,7 @@ def _check_source(bayeux: Bayeux, messages: Sequence[Json]) -> None:
     Another page cannot know the id of such a session; a handshake would need no id.
     """
     session = bayeux.identities.by_id(messages[0].get("clientId"))
-    is_vouched_for = session is not None and session.is_of_page
+    is_vouched_for = session is not None and session.identity.is_of_page
     if not is_vouched_for or any(message.get("channel") == _HANDSHAKE for message in messages):
         raise RequestRefused(ErrorReply.ORIGIN_DENIED)
 

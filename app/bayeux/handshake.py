@@ -15,7 +15,6 @@ from holdfast.bayeux.session_life import SessionLife
 from holdfast.bayeux.session_slots import SessionSlots, busy, later
 from holdfast.bayeux.sessions import Exchange, Session
 from holdfast.bayeux.takeover import take_over
-from holdfast.bayeux.transports import Source
 from holdfast.delivery.counters import Reason
 from holdfast.delivery.entries import SettledBy
 from holdfast.delivery.json_text import NoNumber, has_no_number
@@ -147,11 +146,9 @@ class Handshake:
         browser, pipe = exchange.browser, exchange.pipe
         if browser is None:
             browser = exchange.new_browser = self._state.new_id()
-        session = self._settle_in(draft, browser, now)
-        if exchange.new_browser is not None:
-            session.newcomer_since = now
-        session.needs_cookie = not exchange.speaker.is_cookieless
-        session.is_of_page = exchange.speaker.source is Source.PAGE
+        is_new = exchange.new_browser is not None
+        draft.identity.shakes_hands(exchange.speaker, browser, is_new=is_new, now=now)
+        session = self._settle_in(draft, now)
         session.transport = exchange.carrier.connection_type.value
         exchange.session = session
         exchange.is_handshake = True
@@ -173,26 +170,24 @@ class Handshake:
             self._keep(session, now)
         return not is_durable
 
-    def _settle_in(self, draft: Session, browser: str, now: float) -> Session:
+    def _settle_in(self, draft: Session, now: float) -> Session:
         """Turn the draft into a session, or into the client of an existing one."""
         terms = draft.terms
         self._budgets.spend_claim(draft, now)
         if terms is None or not terms.is_named:
             self._slots.give(now)
-            self._open(draft, browser)
+            self._open(draft)
             return draft
-        known = claim(
-            self._state, self._life.ends, self._slots, draft, terms, self._message, browser, now
-        )
+        known = claim(self._state, self._life.ends, self._slots, draft, terms, self._message, now)
         if known is not None:
-            take_over(self._life, known, draft, browser, now)
+            take_over(self._life, known, draft, now)
             return known
-        self._open(draft, browser)
+        self._open(draft)
         self._state.sessions.name(draft, terms.key)
         return draft
 
-    def _open(self, session: Session, browser: str) -> None:
-        self._state.sessions.add(session, browser)
+    def _open(self, session: Session) -> None:
+        self._state.sessions.add(session)
         self._life.unconnected.arrive(session)
         self._state.journal.session(session, "opened")
         if session.dispatcher is not None and session.dispatcher.hold_record is not None:

@@ -33,13 +33,12 @@ class Identities:
         session = self.by_id(client_id)
         if session is None or session.is_away:
             return None
-        if len(exchange.speaker.browsers) > 1:
-            _choose_browser(exchange, session)
-        browser = exchange.browser
-        if browser is not None and (
-            browser == session.browser or browser == session.browser_of_socket
-        ):
-            if not (session.needs_cookie or exchange.speaker.is_cookieless):
+        identity, speaker = session.identity, exchange.speaker
+        if len(speaker.browsers) > 1:
+            for browser in filter(identity.has, speaker.browsers):
+                exchange.browser = browser
+        if identity.has(exchange.browser):
+            if not (identity.needs_cookie or speaker.is_cookieless):
                 self._require_cookie(session, exchange.now)
             return session
         if self._trusting or self._join(session, exchange) or _is_resumed(session, exchange):
@@ -55,7 +54,7 @@ class Identities:
     def is_missed_by(self, exchange: Exchange, client_id: object) -> bool:
         """Return whether a newcomer's session is named by a newcomer that may not join it."""
         session = self.by_id(client_id)
-        is_newcomers = session is not None and session.newcomer_since > -inf
+        is_newcomers = session is not None and session.identity.newcomer_since > -inf
         return is_newcomers and exchange.browser in self._newcomers
 
     def by_id(self, client_id: object) -> Session | None:
@@ -64,37 +63,32 @@ class Identities:
 
     def _join(self, session: Session, exchange: Exchange) -> bool:
         """Let a newcomer's second identity join the session of its handshake, once."""
-        browser, since = exchange.browser, session.newcomer_since
+        identity, browser = session.identity, exchange.browser
+        since = identity.newcomer_since
         opened_at = None if browser is None else self._newcomers.get(browser)
         if opened_at is None or exchange.now > since + JOIN_S:
             return False
-        if not since - JOIN_S <= opened_at < session.first_connect:
+        if not since - JOIN_S <= opened_at < identity.first_connect:
             return False
-        session.newcomer_since = -inf
-        session.browser_of_socket = browser
+        identity.newcomer_since = -inf
+        identity.browser_of_socket = browser
         # A socket opened before the handshake could not have its cookie; the client's next socket
         # will. Simultaneous events may count in either order.
         was_opened_before = opened_at < since
-        if not session.needs_cookie and (was_opened_before or not exchange.speaker.is_cookieless):
+        is_cookieless = exchange.speaker.is_cookieless
+        if not identity.needs_cookie and (was_opened_before or not is_cookieless):
             self._require_cookie(session, exchange.now)
         return True
 
     def _require_cookie(self, session: Session, now: float) -> None:
         """Require the cookie from now on, also after a restart."""
-        session.needs_cookie = True
+        session.identity.needs_cookie = True
         self._owner.note(session, now)
-
-
-def _choose_browser(exchange: Exchange, session: Session) -> None:
-    """Choose the session's own identity, if the request has it among several."""
-    for browser in exchange.speaker.browsers:
-        if browser == session.browser or browser == session.browser_of_socket:
-            exchange.browser = browser
 
 
 def _is_resumed(session: Session, exchange: Exchange) -> bool:
     """Return whether the id is enough: only for a socket's first session, and never over HTTP."""
     pipe = exchange.pipe
-    if session.needs_cookie or not exchange.speaker.is_cookieless:
+    if session.identity.needs_cookie or not exchange.speaker.is_cookieless:
         return False
     return pipe is not None and pipe.session is None

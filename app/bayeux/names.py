@@ -41,7 +41,7 @@ class Names:
     def claim(self, session: Session) -> None:
         """Count the session's name for its present client."""
         self._release(session.key)
-        holder = NameOwner(session.browser, session.caller.network)
+        holder = NameOwner(session.identity.browser, session.caller.network)
         self._holders[session.key] = holder
         if holder.browser is not None:
             self.of_browser[holder.browser] += 1

@@ -25,4 +25,4 @@ def _owner(session: Session) -> str:
     """
     if session.subject != NOBODY:
         return f"subject {session.subject}"
-    return f"browser {session.browser or session.client_id}"
+    return f"browser {session.identity.browser or session.client_id}"

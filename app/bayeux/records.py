@@ -22,21 +22,21 @@ class ChangedSession:
 
 def record_of(session: Session, now_ms: int) -> SessionRecord:
     """Return the session's record for the store."""
-    terms = session.terms
+    terms, identity = session.terms, session.identity
     hold = None if session.dispatcher is None else session.dispatcher.hold_record
     return SessionRecord(
         key=session.key,
         client_id="" if session.is_away else session.client_id,
-        browser=session.browser or "",
-        needs_cookie=session.needs_cookie,
-        is_of_page=session.is_of_page,
+        browser=identity.browser or "",
+        needs_cookie=identity.needs_cookie,
+        is_of_page=identity.is_of_page,
         subject=session.subject,
         number=0 if terms is None else terms.number,
         name=session.name,
         delivery={} if terms is None else terms.to_json(),
         acks=session.queue.settling is SettledBy.BATCH,
-        warrant=session.warrant,
-        login=None if session.login is None else session.login.to_json(),
+        warrant=identity.warrant,
+        login=None if identity.login is None else identity.login.to_json(),
         subscriptions=sorted(session.subscriptions),
         subscription_qos={
             name: qos.to_json() for name, qos in (session.subscription_qos or {}).items()

@@ -51,8 +51,7 @@ def restore(
     queue.seq = max(record.seq, state.node.stamp() // _NS_PER_US)
     queue.is_restored = True
     _refill(life, session, [each for each in entries if _may_have(session, each[1].channel)], now)
-    state.sessions.add(session, record.browser)
-    session.needs_cookie, session.is_of_page = record.needs_cookie, record.is_of_page
+    state.sessions.add(session)
     if terms is not None and terms.is_named:
         state.sessions.name(session, record.key)
     session.is_durable = session.is_resumed = True
@@ -86,9 +85,12 @@ def _await_client(life: SessionLife, session: Session, record: SessionRecord, no
 
 def _identify(session: Session, record: SessionRecord, rights: Rights) -> None:
     """Restore who the session's client is."""
-    session.role = rights.role_of(record.warrant)
-    session.warrant = record.warrant if session.is_operator else ""
-    session.login = None if record.login is None else Login.of_json(record.login)
+    identity = session.identity
+    identity.browser = record.browser
+    identity.needs_cookie, identity.is_of_page = record.needs_cookie, record.is_of_page
+    identity.role = rights.role_of(record.warrant)
+    identity.warrant = record.warrant if identity.is_operator else ""
+    identity.login = None if record.login is None else Login.of_json(record.login)
 
 
 def _terms_of(record: SessionRecord, longest_s: float) -> Terms | None:
@@ -127,7 +129,7 @@ def discard_orphans(life: SessionLife, key: str, messages: Sequence[Message]) ->
 
 def _may_have(session: Session, channel: str) -> bool:
     """Return whether the session may receive the channel: system events need a valid warrant."""
-    return session.is_operator or not channel.startswith(SYSTEM)
+    return session.identity.is_operator or not channel.startswith(SYSTEM)
 
 
 def _withhold(life: SessionLife, session: Session, messages: list[Message]) -> None:

@@ -147,7 +147,9 @@ class Rights:
             raise Refused(ErrorReply.HANDSHAKE_DENIED, advice=denial.advice, ext=denial.ext)
 
     def check_name(self, session: Session, subject: str, number: int, handshake: Json) -> None:
-        if self._requires_login and (session.login is None or session.login.subject != subject):
+        if self._requires_login and (
+            session.identity.login is None or session.identity.login.subject != subject
+        ):
             raise Refused(ErrorReply.SESSION_NAME_DENIED, BY_POLICY)
         denial = self.policy.can_claim(session, subject, number, handshake)
         if denial is not None:
@@ -161,7 +163,7 @@ class Rights:
 
     def check_system(self, session: Session, channel: Channel) -> None:
         """Refuse the system's own channels to sessions without a role."""
-        if channel.is_system and not session.is_operator:
+        if channel.is_system and not session.identity.is_operator:
             raise Refused(ErrorReply.SUBSCRIBE_DENIED, BY_POLICY)
 
     def check_publish(
@@ -186,7 +188,7 @@ class Rights:
         channel: Channel,
         message: Json,
     ) -> None:
-        grants = session.grants
+        grants = session.identity.grants
         # The system's own channels are a matter of roles.
         if (
             grants is not None

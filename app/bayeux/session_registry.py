@@ -2,7 +2,6 @@
 
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator
-from math import inf
 
 from holdfast.bayeux.names import Names
 from holdfast.bayeux.sessions import Exchange, Session
@@ -42,9 +41,8 @@ class Sessions:
         self._drafted += 1
         return Session(self._new_id(), self._drafted, queue)
 
-    def add(self, session: Session, browser: str) -> None:
-        """Register a session for this browser."""
-        session.browser = browser
+    def add(self, session: Session) -> None:
+        """Register a session."""
         self._by_id[session.client_id] = session
         self.created += 1
 
@@ -61,15 +59,13 @@ class Sessions:
         session.go_by(key)
         self.names.add(session)
 
-    def rename(self, session: Session, client_id: str, browser: str | None) -> None:
+    def rename(self, session: Session, client_id: str) -> None:
         """Give the session a new client id; the old client will be told not to return."""
         del self._by_id[session.client_id]
         self._replaced[session.client_id] = None
         if len(self._replaced) > _REPLACED:
             self._replaced.popitem(last=False)
         session.client_id = client_id
-        session.browser, session.browser_of_socket = browser, None
-        session.newcomer_since, session.first_connect = -inf, inf
         self._by_id[client_id] = session
 
     def was_replaced(self, client_id: object) -> bool:

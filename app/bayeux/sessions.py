@@ -5,10 +5,10 @@ They refer to each other, so they share a module.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from math import inf
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from holdfast.bayeux.caller import UNKNOWN, Caller, Speaker
+from holdfast.bayeux.identity import Identity
 from holdfast.bayeux.transports import ConnectionType
 from holdfast.delivery.batch import Batch
 from holdfast.delivery.channels import covers
@@ -20,8 +20,6 @@ from holdfast.delivery.timers import Timed
 from holdfast.delivery.verdicts import SILENT
 
 if TYPE_CHECKING:
-    from holdfast.bayeux.login import Login
-    from holdfast.bayeux.operation import Operation
     from holdfast.bayeux.session_hooks import SessionHooks
     from holdfast.bayeux.subscribe_qos import SubscribeQos
     from holdfast.bayeux.terms import Terms
@@ -34,14 +32,6 @@ class EventDecorator(Protocol):
 
     def decorate(self, session: "Session", batch: Batch, /) -> Sequence[Event]:
         """Return the events of the batch, in order."""
-        ...
-
-
-class Grants(Protocol):
-    """What the login of a session may do; changes of the rules show at once."""
-
-    def allows(self, operation: "Operation", channel: str, /) -> bool:
-        """Return whether the operation is allowed on the channel, or on all of a pattern."""
         ...
 
 
@@ -183,8 +173,6 @@ class Session(Receiver):
     __slots__ = (
         "attributes",
         "broadcast_to_publisher",
-        "browser",
-        "browser_of_socket",
         "caller",
         "carrier",
         "client_id",
@@ -194,19 +182,14 @@ class Session(Receiver):
         "deliver_only",
         "ends_at",
         "extensions",
-        "first_connect",
         "fuse",
-        "grants",
         "held_connect",
         "hold_ends_at",
+        "identity",
         "interval_s",
         "is_advised",
-        "is_of_page",
         "is_resumed",
         "lazy_due",
-        "login",
-        "needs_cookie",
-        "newcomer_since",
         "pending_publishes",
         "pipe",
         "published",
@@ -214,42 +197,25 @@ class Session(Receiver):
         "reauthorization",
         "request",
         "rest_interval_s",
-        "role",
         "seen_ms",
         "subscription_qos",
         "terms",
         "timeout_s",
         "unfinished",
         "unsubscribed",
-        "warrant",
         "when_published",
     )
 
     def __init__(self, client_id: str, number: int, queue: CallbackQueue) -> None:
         super().__init__(queue, number)
         self.client_id = client_id
-        self.browser: str | None = None
+        self.identity = Identity()
         # The sender of the session's latest message.
         self.caller: Caller = UNKNOWN
-        # False while its client, a program, has sent no cookie: its sockets then need only the id.
-        self.needs_cookie = True
-        # Whether a page with a known origin made it.
-        self.is_of_page = False
-        # When a new browser shook hands without a cookie, otherwise -inf. If it opens a socket at
-        # the same time, the socket gets an identity too, and the browser keeps the later one.
-        self.newcomer_since = -inf
-        self.first_connect = inf
-        self.browser_of_socket: str | None = None
         self.extensions: tuple[SessionHooks, ...] = ()
         self.broadcast_to_publisher = True
         # Messages travel with connect replies only (CometD's metaConnectDeliverOnly).
         self.deliver_only = False
-        # Who its client has proved to be, and what that allows; None if nobody has to log in.
-        self.login: Login | None = None
-        self.grants: Grants | None = None
-        # The administrative role (reader, operator or none), and the warrant that proves to a
-        # restarted server that the token was right.
-        self.role = self.warrant = ""
         # While its rights are checked again, nothing is handed over.
         self.reauthorization: RightsReview | None = None
         # The terms that the handshake agreed on, if any.
@@ -303,14 +269,9 @@ class Session(Receiver):
         )
 
     @property
-    def is_operator(self) -> bool:
-        """Whether it may watch the system channels."""
-        return self.role != ""
-
-    @property
     def person(self) -> str:
         """The subject; without one the cookie, which many sessions may share."""
-        return self.subject if self.subject != NOBODY else self.browser or self.key
+        return self.subject if self.subject != NOBODY else self.identity.browser or self.key
 
     def subscription(self, channel: str) -> str | None:
         """The most specific subscription that matches a channel; None if there is none."""

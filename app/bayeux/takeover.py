@@ -9,26 +9,22 @@ from holdfast.delivery.error_codes import GIVEN_UP
 from holdfast.delivery.life import SessionInput
 
 
-def take_over(
-    life: SessionLife, session: Session, draft: Session, browser: str, now: float
-) -> None:
+def take_over(life: SessionLife, session: Session, draft: Session, now: float) -> None:
     """Make the client that handshook with `draft` the session's client."""
     state = life.state
     before = None if session.dispatcher is None else session.dispatcher.state
     _dismiss_client(life, session)
-    state.sessions.rename(session, draft.client_id, browser)
+    state.sessions.rename(session, draft.client_id)
     session.advance(SessionInput.RESUME)
     session.extensions = draft.extensions
     session.attributes = draft.attributes
-    session.caller = draft.caller
+    session.caller, session.identity = draft.caller, draft.identity
     session.timeout_s = draft.timeout_s
     session.interval_s = session.rest_interval_s = draft.interval_s
     session.deliver_only = draft.deliver_only
     session.decorator = draft.decorator
     session.terms = draft.terms
     state.sessions.names.claim(session)
-    session.role, session.warrant = draft.role, draft.warrant
-    session.login, session.grants = draft.login, draft.grants
     session.is_advised = session.is_resumed = True
     session.ends_at = 0.0
     life.unconnected.desert(session)

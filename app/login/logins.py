@@ -103,7 +103,7 @@ class Logins(ServerExtension):
         return self._of_session
 
     def resume(self, session: Session, now: float) -> SessionExtension:
-        login = session.login
+        login = session.identity.login
         if login is None:
             # From a time when nobody had to log in: its client must do so now.
             login = Login(session.subject, LoginMethod.ANONYMOUS, expires_s=0.0)
@@ -114,7 +114,7 @@ class Logins(ServerExtension):
 
     def renew(self, session: Session, message: Json) -> None:
         """Renew the login of a session by a message's token. Raises `Refused`."""
-        login = session.login
+        login = session.identity.login
         if login is None:
             return
         try:
@@ -141,7 +141,7 @@ class Logins(ServerExtension):
     def end_due(self, now_s: float) -> None:
         """Warn clients whose login ends soon, and log out those whose login has ended."""
         for session in self._ends.due(now_s):
-            expires_s = inf if session.login is None else session.login.expires_s
+            expires_s = inf if session.identity.login is None else session.identity.login.expires_s
             if expires_s <= now_s:
                 self._log_out(session, "it has expired")
                 continue
@@ -155,8 +155,8 @@ class Logins(ServerExtension):
 
     def watch(self, session: Session) -> None:
         """Look at the session again before its login ends."""
-        if session.login is not None and session.login.expires_s < inf:
-            self._ends.watch(session, session.login.expires_s - self._warning_s)
+        if session.identity.login is not None and session.identity.login.expires_s < inf:
+            self._ends.watch(session, session.identity.login.expires_s - self._warning_s)
 
     def _log_out(self, session: Session, why: str) -> None:
         if not session.has_left:
@@ -168,15 +168,15 @@ class Logins(ServerExtension):
         self._rules.in_force = self.rights.rules
         revoked = self.rights.revoked
         for place, session in enumerate(list(self._server.sessions)):
-            if session.login is not None and revoked.includes(session.login):
+            if session.identity.login is not None and revoked.includes(session.identity.login):
                 self._log_out(session, "it was revoked")
             self._server.reauthorize(session)
             if place % _AT_ONCE == _AT_ONCE - 1:
                 await asyncio.sleep(0)
 
     def _set(self, session: Session, login: Login) -> None:
-        session.login = login
-        session.grants = RuleGrants(self._rules, login)
+        session.identity.login = login
+        session.identity.grants = RuleGrants(self._rules, login)
 
     def _check_revoked(self, login: Login) -> None:
         if self.rights.revoked.includes(login):

@@ -106,7 +106,7 @@ class Told:
         self.feed = Feed(house.bayeux.state, self.desk, lambda: house.now)
         self.client = house.guest()
         self.client.learn(self.client.handshake(ext={"ack": True, "delivery": True}))
-        self.client.session.role = "reader"
+        self.client.session.identity.role = "reader"
         self.client.connect()
         assert self.client.subscribe(CHANNEL).reply["successful"]
 

@@ -31,7 +31,7 @@ class Badge(ServerExtension):
     """Makes an operator of who says so."""
 
     def negotiate(self, session: Session, handshake: Json, reply: Json, now: float) -> None:
-        session.role = handshake.get("ext", {}).get("badge", "")
+        session.identity.role = handshake.get("ext", {}).get("badge", "")
 
 
 def alone(house: KeptHouse, name: str = "joe/2", **ext: object) -> Asked:

@@ -48,7 +48,7 @@ def test_a_browser_that_has_a_cookie_keeps_it() -> None:
     client = House().guest(browser="mine")
     asked = client.handshake()
     assert asked.exchange.new_browser is None
-    assert client.session.browser == "mine"
+    assert client.session.identity.browser == "mine"
 
 
 def test_the_max_interval_is_told_if_clients_shall_handshake_by_themselves() -> None:

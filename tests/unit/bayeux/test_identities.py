@@ -115,7 +115,7 @@ def test_who_has_sent_its_cookie_once_needs_it_for_ever(
 ) -> None:
     house = House()
     client = program(house)
-    cookie = client.session.browser
+    cookie = client.session.identity.browser
     assert cookie is not None
     assert is_let_in(ask(client, cookie).publish("/a", 1))
     assert is_unknown(on_new_socket(house, client.client_id).connect())
@@ -161,7 +161,7 @@ def test_a_program_that_handshook_over_http_goes_on_over_sockets(later_s: float)
 def test_one_that_keeps_the_cookie_of_its_handshake_needs_it() -> None:
     house = House()
     client = handshaken_over_http(house, is_cookieless=True)
-    cookie = client.session.browser
+    cookie = client.session.identity.browser
     over_http(client, cookie).connect()
     assert is_unknown(on_new_socket(house, client.client_id).connect())
 
@@ -190,7 +190,7 @@ def test_a_socket_that_was_there_before_the_handshake_says_nothing_of_the_next_o
     beside.client_id = client.client_id
     assert is_let_in(beside.connect())
     assert is_unknown(on_new_socket(house, client.client_id).connect())
-    assert is_let_in(over_http(client, client.session.browser).connect())
+    assert is_let_in(over_http(client, client.session.identity.browser).connect())
 
 
 # Named sessions, and other lives of the server
@@ -215,7 +215,7 @@ def test_after_a_restart_the_id_is_enough_for_who_had_sent_no_cookie() -> None:
 def test_after_a_restart_the_cookie_is_needed_by_who_had_sent_it() -> None:
     before = KeptHouse()
     client = named_program(before)
-    cookie = client.session.browser
+    cookie = client.session.identity.browser
     over_http(client, cookie).connect(advice={"timeout": 0})
     before.turn()
     house = before.reborn()
@@ -325,9 +325,9 @@ def test_after_a_restart_a_page_is_known_by_its_session_still() -> None:
     before = KeptHouse()
     client = before.guest(browser="mine")
     take(client)
-    client.session.is_of_page = True
+    client.session.identity.is_of_page = True
     client.subscribe("/a")
     before.turn()
     house = before.reborn()
     (session,) = house.bayeux.state.sessions
-    assert session.is_of_page
+    assert session.identity.is_of_page

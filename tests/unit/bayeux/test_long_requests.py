@@ -270,7 +270,7 @@ def test_what_falls_due_while_others_are_looked_at_waits_for_its_turn() -> None:
 def test_very_many_letters_are_told_of_in_several_turns_in_order() -> None:
     house = KeptHouse(is_turn_over=lambda: True)
     listener = house.client(ext={"ack": True})
-    listener.session.role = "operator"
+    listener.session.identity.role = "operator"
     listener.subscribe("/sys/deadMessage")
     client = named(house)
     publish(house, *range(10))

@@ -129,10 +129,10 @@ def test_authorizers_are_asked_too() -> None:
 def test_who_is_no_operator_any_more_hears_no_more_of_the_system() -> None:
     house = House()
     client = house.connected()
-    client.session.role = "operator"
+    client.session.identity.role = "operator"
     client.subscribe("/sys/alert", "/a")
     house.bayeux.life.ownership.alert("/a", "trouble")
-    client.session.role = ""
+    client.session.identity.role = ""
     take_back(house, client.session)
     assert client.session.subscriptions == {"/a"}
     assert heard(client) == []

@@ -134,7 +134,7 @@ def newcomer(opened_s_before: float = 0.0, **fields: Any) -> tuple[House, Client
 def connect_over_http(client: Client) -> None:
     """With the cookie of the handshake."""
     browser, socket = client.browser, client.socket
-    client.browser, client.socket = client.session.browser, None
+    client.browser, client.socket = client.session.identity.browser, None
     client.connect(advice={"timeout": 0})
     client.browser, client.socket = browser, socket
 
@@ -164,7 +164,7 @@ def test_a_newcomer_may_talk_over_http_with_the_cookie_of_its_socket() -> None:
 
 def test_afterwards_both_identities_are_the_browsers() -> None:
     house, client = newcomer()
-    of_handshake = client.session.browser
+    of_handshake = client.session.identity.browser
     client.connect()
     house.advance(2 * JOIN_S)
     client.socket = None

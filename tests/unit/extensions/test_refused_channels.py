@@ -87,7 +87,7 @@ def is_held(house: House) -> bool:
 def test_a_channel_whose_receivers_all_break_down_is_held_back() -> None:
     house = house_of()
     watcher = house.connected()
-    watcher.session.role = "operator"
+    watcher.session.identity.role = "operator"
     watcher.subscribe("/sys/alert")
     clients = [receiver(house) for _ in range(3)]
     settle_in(house, *clients)
@@ -287,7 +287,7 @@ def test_one_message_goes_to_one_receiver_after_pauses_that_grow() -> None:
 def test_who_takes_it_opens_the_channel_for_all() -> None:
     house, clients = held_house()
     watcher = house.connected()
-    watcher.session.role = "operator"
+    watcher.session.identity.role = "operator"
     watcher.subscribe("/sys/alert")
     held = [connect(client, advice={"timeout": 60_000}) for client in clients]
     publish(house, "first", "second")

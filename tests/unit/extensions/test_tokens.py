@@ -62,7 +62,7 @@ def test_a_token_that_may_be_somebody_elses_gives_no_rights_and_is_refused_by_th
     else:
         house.bayeux.state.rights.policy = other()
     clients = [signed_in(house, "a ticket") for _ in range(MOST_GUESSES + 1)]
-    assert not any(client.session.is_operator for client in clients)
+    assert not any(client.session.identity.is_operator for client in clients)
     assert clients[-1].subscribe("/sys/deadMessage").reply["error"].startswith("403")
     assert caplog.messages == []
 
@@ -86,7 +86,7 @@ def test_whoever_goes_on_guessing_is_told_to_wait_and_keeps_no_right_token_out(
     assert errors == ["403::handshake_denied"] * MOST_GUESSES + ["503::server_busy"] * 20
     advice = replies[-1]["advice"]
     assert (advice["reconnect"], advice["interval"]) == ("handshake", 4000)
-    assert signed_in(house).session.role == OPERATOR
+    assert signed_in(house).session.identity.role == OPERATOR
     # The first at once, the others when the window ends.
     house.bayeux.state.notices.end_window()
     assert caplog.messages == [
@@ -111,7 +111,7 @@ def test_the_address_that_a_wrong_token_came_from_is_told(caplog: pytest.LogCapt
 @pytest.mark.parametrize("ext", [None, {}, {"authentication": None}, {"authentication": "basic"}])
 def test_without_a_token_a_client_is_nobody_special(ext: Any) -> None:
     client = house_of().connected(ext=ext)
-    assert not client.session.is_operator
+    assert not client.session.identity.is_operator
     assert client.subscribe("/sys/deadMessage").reply["error"].startswith("403")
     asked = command(client, "?uptime")
     assert asked.reply["error"] == "403:denied_by_security_policy:publish_denied"
@@ -119,7 +119,7 @@ def test_without_a_token_a_client_is_nobody_special(ext: Any) -> None:
 
 def test_credentials_of_another_kind_are_left_to_whoever_knows_them() -> None:
     ext = {"authentication": {"user": "joe", "password": "secret"}}
-    assert not house_of().connected(ext=ext).session.is_operator
+    assert not house_of().connected(ext=ext).session.identity.is_operator
 
 
 @pytest.mark.parametrize("token", ROLES)
@@ -185,7 +185,7 @@ def test_an_operator_stays_one_after_a_restart_while_the_token_is_the_same() -> 
     assert sorted(heard(client)) == ["/a"] * 3 + ["/sys/alert"] * 3
     assert command(client, "?nodeId").reply["successful"]
     house = house_of(before=house)
-    assert again(client, house).session.role == OPERATOR
+    assert again(client, house).session.identity.role == OPERATOR
 
 
 def test_who_had_a_token_that_is_no_more_is_nobody_special_after_a_restart() -> None:
@@ -193,7 +193,7 @@ def test_who_had_a_token_that_is_no_more_is_nobody_special_after_a_restart() -> 
     client = watching(before)
     house = house_of(before=before, seal="new")
     client = again(client, house)
-    assert client.session.role == ""
+    assert client.session.identity.role == ""
     assert client.session.subscriptions == {"/a"}
     tell(house, 3)
     assert heard(client) == ["/a"] * 3, "what it was not told before it is not told any more"
@@ -214,7 +214,7 @@ def test_what_a_session_lost_with_its_token_does_not_come_back_with_its_next_cli
     stranger.learn(asked)
     assert heard(stranger) == ["/a"] * 2
     house = house_of(before=house)
-    assert again(stranger, house).session.role == ""
+    assert again(stranger, house).session.identity.role == ""
 
 
 def test_where_there_are_no_operators_nobody_is_one() -> None:
@@ -223,4 +223,4 @@ def test_where_there_are_no_operators_nobody_is_one() -> None:
     house = House(Delivery, keeper=before.keeper, after=before)
     (record,) = house.keeper.sessions.values()
     session = restore(house.bayeux.life, record, house.keeper.waiting(record.key), house.now)
-    assert session.role == ""
+    assert session.identity.role == ""

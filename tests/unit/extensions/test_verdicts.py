@@ -153,7 +153,7 @@ def test_dead_letters_are_told_to_those_who_listen_and_never_become_dead_letters
     watcher = house.client(ext={"ack": True, "delivery": True})
     connect(watcher)
     assert watcher.subscribe("/sys/deadMessage").reply["error"].startswith("403")
-    watcher.session.role = "operator"
+    watcher.session.identity.role = "operator"
     watcher.subscribe("/sys/deadMessage")
     client = receiver(house)
     publish(house, {"x": 1})

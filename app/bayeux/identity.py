@@ -1,0 +1,72 @@
+"""Who a session's client is, and what proves it."""
+
+from math import inf
+from typing import TYPE_CHECKING, Protocol
+
+from holdfast.bayeux.caller import Speaker
+from holdfast.bayeux.transports import Source
+
+if TYPE_CHECKING:
+    from holdfast.bayeux.login import Login
+    from holdfast.bayeux.operation import Operation
+
+
+class Grants(Protocol):
+    """What the login of a session may do; changes of the rules show at once."""
+
+    def allows(self, operation: "Operation", channel: str, /) -> bool:
+        """Return whether the operation is allowed on the channel, or on all of a pattern."""
+        ...
+
+
+class Identity:
+    """The client of a session. A client that takes the session over brings its own identity."""
+
+    __slots__ = (
+        "browser",
+        "browser_of_socket",
+        "first_connect",
+        "grants",
+        "is_of_page",
+        "login",
+        "needs_cookie",
+        "newcomer_since",
+        "role",
+        "warrant",
+    )
+
+    def __init__(self) -> None:
+        self.browser: str | None = None
+        # False while its client, a program, has sent no cookie: its sockets then need only the id.
+        self.needs_cookie = True
+        # Whether a page with a known origin made the session.
+        self.is_of_page = False
+        # When a new browser shook hands without a cookie, otherwise -inf. If it opens a socket at
+        # the same time, the socket gets an identity too, and the browser keeps the later one.
+        self.newcomer_since = -inf
+        self.first_connect = inf
+        self.browser_of_socket: str | None = None
+        # Who the client has proved to be, and what that allows; None if nobody has to log in.
+        self.login: Login | None = None
+        self.grants: Grants | None = None
+        # The administrative role (reader, operator or none), and the warrant that proves to a
+        # restarted server that the token was right.
+        self.role = self.warrant = ""
+
+    @property
+    def is_operator(self) -> bool:
+        """Whether it may watch the system channels."""
+        return self.role != ""
+
+    def shakes_hands(self, speaker: Speaker, browser: str, *, is_new: bool, now: float) -> None:
+        """Note who sent the handshake; the browser is new if it had no cookie."""
+        self.browser = browser
+        self.newcomer_since = now if is_new else -inf
+        self.needs_cookie = not speaker.is_cookieless
+        self.is_of_page = speaker.source is Source.PAGE
+
+    def has(self, browser: str | None) -> bool:
+        """Return whether this is the client's browser."""
+        return browser is not None and (
+            browser == self.browser or browser == self.browser_of_socket
+        )
