@@ -21,8 +21,10 @@ export interface Entry {
 }
 
 export interface OutboxOptions {
-    /** People who share a browser need outboxes with different names. */
+    /** Without a login, people who share a browser need outboxes with different names. */
     name?: string;
+    /** Whose page it is, if that is known before the handshake. */
+    subject?: string;
     /** Without one, publishes last only as long as the page. */
     storage?: Storage;
 }

@@ -1,68 +1,55 @@
 // Publishes that survive the page and the network: kept until the server has answered them.
+import {isRefusal, PublishRefused} from "./refusal.js";
 import {Shelf} from "./shelf.js";
 import {storageOf} from "./storage.js";
 
+export {PublishRefused};
+
 const LONGEST_PAUSE_MS = 30_000;
-// Error codes after which the same publish may succeed; codes of whole requests after which it
-// never will; and close codes of sockets for messages that the server cannot (1007) or will not
-// (1009) read.
-const PASSING = new Set(["402", "408", "429"]);
-const HOPELESS = new Set([400, 413, 1007, 1009]);
-// The server's own code fails on this publish, and would fail again.
-const SERVER_FAULT = "500";
 // Fields added when a message is sent: ids, and those of extensions.
 const ENVELOPE = 500;
-
-/** The server will never accept this publish. */
-export class PublishRefused extends Error {
-    constructor(reply) {
-        super(reply.error ?? reply.failure?.reason ?? "refused");
-        Object.assign(this, {name: "PublishRefused", reply});
-    }
-}
 
 /** An unguessable value; pages loaded without TLS have no `randomUUID`. */
 export const newKey = () =>
     Array.from(crypto.getRandomValues(new Uint32Array(4)), (word) => word.toString(36)).join("-");
 
-/** No error at all means that the connection failed: the outcome of the publish is unknown. */
-function isRefusal({error, failure}) {
-    const number = String(error ?? "").slice(0, 3);
-    const code = failure?.websocketCode ?? failure?.httpCode;
-    const isFinal = number.startsWith("4") ? !PASSING.has(number) : number === SERVER_FAULT;
-    return isFinal || HOPELESS.has(code);
-}
-
 /**
  * Sends publishes one after the other, in order, and repeats each until it is answered. Each has
  * a key by which the server recognises repeats, from all sessions of one name or of one browser:
- * people who share a browser need outboxes with different names.
+ * people who share a browser without a login need outboxes with different names. With a login, the
+ * publishes of a subject wait until that subject is back, and are never sent as another's.
  * Dispatches "change" when a publish was added or answered, also by another page.
  */
 export class Outbox extends EventTarget {
     #cometd;
     #shelf;
-    #listener;
+    #listeners;
+    // Whom the server takes this page for: undefined before the handshake, null without a login.
+    #subject;
     #isSending = false;
     #isClosed = false;
     #failures = 0;
     #timer;
 
-    constructor(cometd, {name = "default", storage = storageOf("localStorage")} = {}) {
+    constructor(cometd, {name = "default", subject, storage = storageOf("localStorage")} = {}) {
         super();
         this.#cometd = cometd;
+        this.#subject = subject;
         this.#shelf = new Shelf(
             storage,
             `holdfast.outbox.${name}.`,
             () => this.dispatchEvent(new Event("change")),
             (...settled) => this.#settled(...settled),
         );
-        this.#listener = cometd.addListener("/meta/connect", ({successful}) => {
-            if (successful) {
-                this.#failures = 0;
-                this.#send();
-            }
-        });
+        this.#listeners = [
+            cometd.addListener("/meta/handshake", (reply) => reply.successful && this.#greet(reply)),
+            cometd.addListener("/meta/connect", ({successful}) => {
+                if (successful) {
+                    this.#failures = 0;
+                    this.#send();
+                }
+            }),
+        ];
     }
 
     /** The unanswered publishes, in order. */
@@ -83,7 +70,8 @@ export class Outbox extends EventTarget {
         const key = newKey();
         // Publishes to services have no key: services recognise repeats by their data, if at all.
         const delivery = channel.startsWith("/service/") ? {} : {delivery: {...ext.delivery, key}};
-        const entry = {key, channel, data, props: {...props, ext: {...ext, ...delivery}}};
+        const sent = {...props, ext: {...ext, ...delivery}};
+        const entry = {key, channel, data, props: sent, subject: this.#subject};
         const most = this.#cometd.getConfiguration().maxSendBayeuxMessageSize;
         if (JSON.stringify(entry).length + ENVELOPE > most) {
             throw new RangeError(`longer than cometd.js sends (maxSendBayeuxMessageSize, ${most})`);
@@ -99,16 +87,32 @@ export class Outbox extends EventTarget {
 
     /** Stops sending; the next outbox of this name continues. */
     close() {
-        this.#cometd.removeListener(this.#listener);
+        this.#listeners.forEach((each) => this.#cometd.removeListener(each));
         this.#shelf.close();
         clearTimeout(this.#timer);
         this.#isClosed = true;
     }
 
+    #greet({ext}) {
+        const subject = ext?.authentication?.subject ?? null;
+        if (this.#subject === undefined) {
+            // This page published these before it knew its subject.
+            this.#shelf.changeOwn((entry) => ({...entry, subject}));
+        }
+        this.#subject = subject;
+    }
+
+    /** Between two sessions nobody knows whose the next one is: cometd.js would keep it for that. */
+    get #mayPublish() {
+        const isAway = this.#cometd.isDisconnected() || this.#cometd.getStatus() === "handshaking";
+        return !this.#isSending && !this.#isClosed && !isAway;
+    }
+
     #send() {
         clearTimeout(this.#timer);
-        const isBusy = this.#isSending || this.#isClosed || this.#cometd.isDisconnected();
-        const next = isBusy ? undefined : this.#shelf.first;
+        const subject = this.#subject ?? null;
+        const isMine = (entry) => (entry.subject ?? null) === subject;
+        const next = this.#mayPublish ? this.#shelf.find(isMine) : undefined;
         if (next === undefined) {
             return;
         }

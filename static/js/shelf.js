@@ -31,9 +31,23 @@ export class Shelf {
         return this.#storage !== undefined && [...this.#own.values()].every(({isKept}) => isKept);
     }
 
-    get first() {
-        const name = this.#names().find((each) => this.#read(each));
-        return name && {...this.#read(name), name};
+    /** The first entry that passes the test, with its name. */
+    find(test) {
+        for (const name of this.#names()) {
+            const entry = this.#read(name);
+            if (entry !== undefined && test(entry)) {
+                return {...entry, name};
+            }
+        }
+        return undefined;
+    }
+
+    /** Replaces the entries of this page. */
+    changeOwn(change) {
+        for (const [name, own] of this.#own) {
+            own.entry = change(own.entry);
+            own.isKept = keep(this.#storage, name, own.entry);
+        }
     }
 
     /** Keeps `{key, channel, ...}`; `more` is passed to `onSettled` if the page still exists. */

@@ -270,3 +270,81 @@ test("a browser that forbids storage is heard out", async () => {
         delete globalThis.localStorage;
     }
 });
+
+const loginOf = (subject) => ({authentication: {subject, method: "token"}});
+
+async function signedIn(subject, storage, options = {}) {
+    const client = new Client();
+    const outbox = new Outbox(client.cometd, {storage, ...options});
+    await client.arrive(loginOf(subject));
+    return {client, outbox};
+}
+
+test("what one subject published is not sent as another's, and waits", async () => {
+    const storage = new FakeStorage();
+    const ada = await signedIn("ada", storage);
+    ada.outbox.publish("/orders", "ada's");
+    await ada.client.fail("/orders");
+    ada.outbox.close();
+
+    const bob = await signedIn("bob", storage);
+    assert.equal(bob.client.count("/orders"), 0);
+    bob.outbox.publish("/orders", "bob's");
+    assert.equal(bob.client.sent("/orders").data, "bob's");
+    await bob.client.answer("/orders");
+    assert.equal(bob.client.count("/orders"), 1);
+    bob.outbox.close();
+    const nobody = await publisher({storage});
+    assert.equal(nobody.client.count("/orders"), 0);
+    nobody.outbox.close();
+
+    const again = await signedIn("ada", storage);
+    assert.equal(again.client.sent("/orders").data, "ada's");
+    await again.client.answer("/orders");
+    assert.equal(storage.length, 0);
+});
+
+test("who signs in as somebody else in the same page sends nothing of the one before", async () => {
+    const storage = new FakeStorage();
+    const {client, outbox} = await signedIn("ada", storage);
+    outbox.publish("/orders", "ada's");
+    await client.answer("/orders", {successful: false, error: "402::session_unknown"});
+    await client.answer("/meta/connect", {
+        successful: false,
+        error: "402::session_unknown",
+        advice: {reconnect: "handshake", interval: 0},
+    });
+    // Whose the next session is, is not known yet.
+    outbox.publish("/orders", "also ada's");
+    const sent = client.count("/orders");
+    await client.handshake(loginOf("bob"));
+    await client.batch(1);
+    assert.equal(client.count("/orders"), sent);
+    assert.equal(outbox.entries.length, 2);
+});
+
+test("what a page publishes before it is signed in is its subject's", async () => {
+    const storage = new FakeStorage();
+    const client = new Client();
+    const outbox = new Outbox(client.cometd, {storage});
+    outbox.publish("/orders", 1);
+    await client.arrive(loginOf("ada"));
+    await client.fail("/orders");
+    outbox.close();
+
+    const bob = await signedIn("bob", storage);
+    assert.equal(bob.client.count("/orders"), 0);
+    bob.outbox.close();
+    const ada = await signedIn("ada", storage);
+    assert.equal(ada.client.count("/orders"), 1);
+});
+
+test("a page that knows its subject says so, and nobody else sends what it left", async () => {
+    const storage = new FakeStorage();
+    const outbox = new Outbox(new Client().cometd, {storage, subject: "ada"});
+    outbox.publish("/orders", 1);
+    outbox.close();
+
+    assert.equal((await signedIn("bob", storage)).client.count("/orders"), 0);
+    assert.equal((await signedIn("ada", storage)).client.count("/orders"), 1);
+});
