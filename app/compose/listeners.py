@@ -57,10 +57,23 @@ async def open_listeners(
         *(endpoint, offer.door, Metrics(endpoint.bayeux, rooms.named()), offer.readiness, files),
         offer.admin if places.has_admin_on_main else None,
         chat=settings.chat,
+        login=_sign_in(settings),
     )
     main = Listener(served, places.main, rooms.main, shutdown_timeout_s=timeout_s)
     with _naming(f"cannot listen on {settings.unix or f'{settings.host}:{settings.port}'}"):
         return main, await main.open(endpoint, offer.heads)
+
+
+def _sign_in(settings: Settings) -> list[str]:
+    """Return the parts of the form by which users of the chat sign in."""
+    by_request = settings.login_cookie or settings.login_header or settings.login_certificate
+    parts = {
+        "login": settings.requires_login,
+        "password": settings.login_passwords is not None,
+        "token": settings.takes_tokens,
+        "request": bool(by_request),
+    }
+    return [part for part, is_offered in parts.items() if is_offered]
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """The HTTP routes: Bayeux, pages, metrics and health probes."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from functools import partial
 
 from aiohttp import web
@@ -31,6 +31,7 @@ def make_application(
     admin: web.Application | None = None,
     *,
     chat: bool = True,
+    login: Collection[str] = (),
 ) -> web.Application:
     """Return the application that serves everything except a separate administration."""
     application = _with_probes(endpoint, readiness, endpoint.options.hosts)
@@ -39,7 +40,7 @@ def make_application(
         application.router.add_route("*", path, bayeux)
         application.router.add_route("*", path + "/{suffix:.*}", bayeux)
     _add_metrics(application, metrics)
-    add_pages(application, endpoint, files, chat=chat, console=admin is not None)
+    add_pages(application, endpoint, files, chat=chat, console=admin is not None, login=login)
     if admin is not None:
         application.add_subapp("/admin", admin)
     return application

@@ -2,7 +2,7 @@
 
 import html
 import re
-from collections.abc import Container
+from collections.abc import Collection, Container
 from string import Template
 
 from aiohttp import web
@@ -44,11 +44,15 @@ def add_pages(
     *,
     chat: bool,
     console: bool,
+    login: Collection[str],
 ) -> None:
-    """Serve the welcome page and, if enabled, the chat and the console."""
+    """Serve the welcome page and, if enabled, the chat and the console.
+
+    `login` names the parts of the form by which users of the chat sign in.
+    """
     offers = {"chat": chat, "console": console}
     served = {name for name, is_offered in offers.items() if is_offered}
-    served |= {*endpoint.options.transports}
+    served |= {*endpoint.options.transports, *login}
     for folder in ("", *sorted(served & offers.keys())):
         text = _index(files, folder)
         headers = _CONSOLE_HEADERS if folder == "console" else PAGE_HEADERS

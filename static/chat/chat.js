@@ -10,19 +10,23 @@ import {Wire} from "./wire.js";
 export class Chat {
     #me;
     #onChange;
+    #login;
+    #onLoginEnd;
     #transcript;
     #connection;
     #rooms;
     #controls;
 
-    /** `onChange` is called when `me` has changed and should be stored. */
-    constructor(library, me, {storage, onChange}) {
+    /**
+     * `onChange` is called when `me` has changed and should be stored, `onLoginEnd` when the server
+     * no longer accepts the login, if one is needed.
+     */
+    constructor(library, me, {url, storage, login, onChange, onLoginEnd}) {
         [this.#me, this.#onChange] = [me, onChange];
+        [this.#login, this.#onLoginEnd] = [login, onLoginEnd];
         this.#transcript = new Transcript(storage, me.name);
-        const {content: path} = document.querySelector("meta[name=bayeux]");
-        const url = new URL(`..${path}`, location.href).href;
         const wire = new Wire(document.getElementById("wire"));
-        this.#connection = new Connection(library, me, {show: this, wire, url, storage});
+        this.#connection = new Connection(library, me, {show: this, wire, url, storage, login});
         this.#rooms = new Rooms(
             me,
             this.#transcript,
@@ -38,6 +42,10 @@ export class Chat {
         this.#draw();
         view.showRoom();
         this.#connection.join();
+    }
+
+    get name() {
+        return this.#me.name;
     }
 
     // Events of the connection
@@ -91,6 +99,22 @@ export class Chat {
         });
     }
 
+    loginEnds(afterMs) {
+        if (this.#login.isRenewable) {
+            const seconds = Math.round(afterMs / 1000);
+            view.showRenewal(`Your login ends in ${seconds} seconds. Paste a new token to stay.`);
+        }
+    }
+
+    loginEnded() {
+        view.showState("Signed out", "bad");
+        this.#onLoginEnd();
+    }
+
+    notAllowed(room) {
+        view.showTrouble(`Your rights do not include the room ${room}.`);
+    }
+
     failed(error) {
         view.showTrouble(`The server refused the login: ${error}`);
     }
@@ -120,6 +144,22 @@ export class Chat {
         this.#drawUnsent();
         view.showView("talk");
         view.focusText();
+    }
+
+    async renew(token) {
+        const problem = await this.#connection.renew(token);
+        if (problem) {
+            view.showRenewalProblem(problem);
+        } else {
+            view.showRenewal();
+        }
+    }
+
+    /** Goes on with a new login of the same subject. */
+    comeBack() {
+        view.showTrouble();
+        view.showRoom();
+        this.#connection.again();
     }
 
     leave() {

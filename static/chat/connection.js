@@ -2,6 +2,7 @@
 import {DeliveryExtension, Refuse} from "../js/delivery.js";
 import {newKey, Outbox} from "../js/outbox.js";
 import {Acks, Cable} from "./faults.js";
+import {LOGIN} from "./login.js";
 import {idOf, membersOf, nameOf, roomsOf, wordsOf} from "./said.js";
 
 export const PRIVATE = "/service/chat/private";
@@ -42,6 +43,7 @@ export class Connection {
     #acks;
     #me;
     #show;
+    #login;
     #isLost = false;
     // When the others were last notified that this person is typing.
     #lastTyped = 0;
@@ -50,8 +52,9 @@ export class Connection {
     #missed = new Set();
     #left = new Set();
 
-    constructor(library, me, {show, wire, url, storage}) {
-        [this.#me, this.#show] = [me, show];
+    /** `login` is undefined if the server needs none. */
+    constructor(library, me, {show, wire, url, storage, login}) {
+        [this.#me, this.#show, this.#login] = [me, show, login];
         this.#cometd = new library.CometD();
         if (me.transport) {
             TRANSPORTS.filter((type) => type !== me.transport).forEach((type) =>
@@ -60,6 +63,10 @@ export class Connection {
         }
         this.#cometd.configure({url, logLevel: "error", backoffIncrement: 250, maxBackoff: 2000});
         this.#cable = new Cable(this.#cometd);
+        if (login) {
+            this.#cometd.registerExtension("login", login);
+            this.#cometd.addListener(LOGIN, ({data}) => show.loginEnds(data?.expiresIn));
+        }
         this.#cometd.registerExtension("wire", wire);
         if (me.reliable) {
             this.#makeReliable(library, storage);
@@ -71,7 +78,8 @@ export class Connection {
         this.#listen(roomChannel, (room, message) => this.#hear(room, message));
         this.#listen(membersChannel, (room, {data}) => show.members(room, membersOf(data)));
         this.#listen(typingChannel, (room, message) => this.#hearTyping(room, message));
-        this.outbox = new Outbox(this.#cometd, {name: me.name});
+        const {name} = me;
+        this.outbox = new Outbox(this.#cometd, {name, subject: login && name});
     }
 
     #makeReliable(library, storage) {
@@ -154,6 +162,11 @@ export class Connection {
         }
     }
 
+    /** Resolves with an empty text, or with the reason why the token renews nothing. */
+    renew(token) {
+        return this.#login.renew(this.#cometd, token);
+    }
+
     acknowledge(areGiven) {
         this.#acks.areGiven = areGiven;
     }
@@ -170,6 +183,10 @@ export class Connection {
 
     #onHandshake(reply) {
         if (!reply.successful) {
+            if (this.#login && reply.error?.startsWith("403")) {
+                this.#show.loginEnded();
+                return;
+            }
             this.#show.state("No connection, reconnecting", "warn");
             if (reply.error !== undefined && !reply.error.startsWith("5")) {
                 this.#show.failed(reply.error);
@@ -217,7 +234,13 @@ export class Connection {
         // cometd.js treats a channel with a listener as subscribed.
         this.#entered.get(room)?.forEach((each) => this.#cometd.removeListener(each));
         this.#missed.delete(room);
-        const onReply = ({failure}) => failure && this.#missed.add(room);
+        const onReply = ({failure, error}) => {
+            if (failure) {
+                this.#missed.add(room);
+            } else if (error?.startsWith("403")) {
+                this.#show.notAllowed(room);
+            }
+        };
         const subscribe = (channelOf, props) =>
             this.#cometd.subscribe(channelOf(room), () => undefined, props, onReply);
         this.#entered.set(room, [

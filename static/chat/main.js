@@ -1,12 +1,25 @@
-// The chat page: joining, and continuing after a reload.
+// The chat page: signing in if the server has a login, joining, and continuing after a reload.
 import {keep, recall, storageOf} from "../js/storage.js";
 import {Chat} from "./chat.js";
+import {Login, prove} from "./login.js";
 import * as view from "./view.js";
 
 const ME = "holdfast.chat.me";
+const ENDED =
+    "Your login has ended. Sign in again to go on: messages for you wait on the server, and what " +
+    "you have not sent yet waits in this browser.";
+const EMPTY = "Fill in the form first.";
+const RELOADED = "The page was loaded anew, and passwords are not stored. Sign in again to go on.";
 const library = await import("../cometd/cometd.js").catch(() => null);
 const storage = storageOf("sessionStorage");
 const find = (id) => document.getElementById(id);
+const {content: path} = document.querySelector("meta[name=bayeux]");
+const url = new URL(`..${path}`, location.href).href;
+// A server without a login sends a page without this form.
+const login = find("sign-in") ? new Login(storage) : undefined;
+
+// Whether requests of this browser may prove the user, as by a cookie or a proxy.
+const isByRequest = find("by-request") !== null;
 
 let chat;
 
@@ -14,18 +27,74 @@ function begin(me) {
     const remember = () => keep(storage, ME, me);
     remember();
     view.showTrouble();
-    chat = new Chat(library, me, {storage, onChange: remember});
+    const onLoginEnd = () => view.showSignIn(ENDED);
+    chat = new Chat(library, me, {url, storage, login, onChange: remember, onLoginEnd});
     view.focusText();
 }
 
 function end() {
     chat.leave();
+    login?.use();
     storage?.removeItem(ME);
     // The next person starts with an empty page.
     location.reload();
 }
 
+/** What the form says; nothing if the requests of this browser prove the user. */
+function credentialsIn({user, password, token}) {
+    if (token?.value) {
+        return {token: token.value.trim()};
+    }
+    return user?.value ? {user: user.value, password: password.value} : undefined;
+}
+
+async function signIn(form) {
+    const button = form.querySelector("button");
+    const credentials = credentialsIn(form.elements);
+    if (!credentials && !isByRequest) {
+        view.showProblem(EMPTY);
+        return;
+    }
+    button.disabled = true;
+    view.showProblem("");
+    const {subject, problem} = await prove(library, url, credentials);
+    button.disabled = false;
+    if (problem) {
+        view.showProblem(problem);
+        return;
+    }
+    form.reset();
+    login.use(credentials);
+    comeIn(subject);
+}
+
+/** Goes on with what this tab has of the subject, but with nothing of anybody else's. */
+function comeIn(subject) {
+    const me = recall(storage, ME);
+    if (chat?.name === subject) {
+        view.showJoin(subject);
+        chat.comeBack();
+    } else if (chat !== undefined) {
+        storage?.removeItem(ME);
+        location.reload();
+    } else {
+        view.showJoin(subject);
+        if (me?.name === subject) {
+            begin(me);
+        }
+    }
+}
+
 function listen() {
+    find("sign-in")?.addEventListener("submit", (event) => {
+        event.preventDefault();
+        signIn(event.target);
+    });
+    find("renew")?.addEventListener("submit", (event) => {
+        event.preventDefault();
+        chat.renew(event.target.elements.token.value.trim());
+        event.target.reset();
+    });
     find("join").addEventListener("submit", (event) => {
         event.preventDefault();
         const {name, room, transport, reliable} = event.target.elements;
@@ -49,7 +118,30 @@ function listen() {
     find("text").addEventListener("input", () => chat.type());
     find("leave").addEventListener("click", end);
     view.watchViews();
-    find("join").querySelector("button").disabled = false;
+    for (const button of document.querySelectorAll("#join button, #sign-in button")) {
+        button.disabled = false;
+    }
+}
+
+/** Continues after a reload, if this tab still knows who joined and how the user signed in. */
+async function resume() {
+    const isKnown = recall(storage, ME)?.rooms?.length > 0;
+    if (login === undefined) {
+        if (isKnown) {
+            begin(recall(storage, ME));
+        }
+        return;
+    }
+    const {credentials} = login;
+    const isTried = credentials || isByRequest;
+    const {subject, problem} = isTried ? await prove(library, url, credentials) : {};
+    if (subject) {
+        comeIn(subject);
+    } else if (credentials) {
+        view.showSignIn(problem);
+    } else {
+        view.showSignIn(isKnown ? RELOADED : "");
+    }
 }
 
 if (library === null) {
@@ -57,8 +149,5 @@ if (library === null) {
     find("door").hidden = true;
 } else {
     listen();
-    const me = recall(storage, ME);
-    if (me?.rooms?.length > 0) {
-        begin(me);
-    }
+    resume();
 }

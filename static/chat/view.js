@@ -159,6 +159,43 @@ export function showTrouble(text, action, onAction) {
     }
 }
 
+/** Shows the form to sign in, with the reason for it, if any. */
+export function showSignIn(problem) {
+    showRenewal();
+    find("door").hidden = find("sign-in").hidden = false;
+    find("room").hidden = find("leave").hidden = true;
+    showProblem(problem);
+    find("sign-in").querySelector("input, button").focus();
+}
+
+export function showProblem(problem) {
+    find("sign-in-problem").hidden = !problem;
+    find("sign-in-problem").textContent = problem;
+}
+
+/** Shows the form to join as this subject, who cannot choose another name. */
+export function showJoin(subject) {
+    find("sign-in").hidden = true;
+    const {name, room} = find("join").elements;
+    name.value = subject;
+    name.readOnly = true;
+    room.focus();
+}
+
+/** Asks for a new token while the login lasts; without text the form is hidden. */
+export function showRenewal(text) {
+    const form = find("renew");
+    if (form !== null) {
+        form.hidden = !text;
+        find("renew-title").textContent = text ?? "";
+        find("renew-problem").textContent = "";
+    }
+}
+
+export function showRenewalProblem(text) {
+    find("renew-problem").textContent = text;
+}
+
 export function showRoom() {
     find("door").hidden = true;
     find("room").hidden = false;
