@@ -16,6 +16,7 @@ from holdfast.delivery.dead_letters import CHANNEL
 from holdfast.delivery.deaths import UnwrittenLetter
 from holdfast.delivery.entries import SettledBy
 from holdfast.delivery.error_codes import ErrorCode
+from holdfast.delivery.filters import Candidate
 from holdfast.delivery.json_text import to_json
 from holdfast.delivery.messages import Message
 from holdfast.delivery.notices import CHANNEL_FREE, CHANNEL_HELD
@@ -113,7 +114,8 @@ class SessionOwner:
         message = Message(to_json(event), id=self._state.node.stamp(), channel=channel.name)
         # A dead letter for one of these events would only cause another such event.
         message.leaves_no_letter = True
-        self._state.hub.publish(channel, message, event)
+        candidate = Candidate(channel=channel.name, data=event.get("data"))
+        self._state.hub.publish(channel, message, candidate)
 
     def note(self, session: Session, now: float) -> None:
         if session.is_gone:

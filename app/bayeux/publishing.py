@@ -9,8 +9,9 @@ from holdfast.bayeux.qos import Qos
 from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.sessions import Session
 from holdfast.delivery.channels import Channel, Kind
+from holdfast.delivery.filters import Candidate
 from holdfast.delivery.json_text import NoNumber, to_json, to_strict_json
-from holdfast.delivery.messages import Message
+from holdfast.delivery.messages import ORDINARY_PRIORITY, Message
 from holdfast.delivery.persist_outcome import PersistOutcome
 
 
@@ -29,11 +30,13 @@ class Publishing:
         sender: Session | None = None,
         lazy_s: float | None = None,
         qos: Qos | None = None,
+        candidate: Candidate | None = None,
         done: Callable[[PersistOutcome], None] | None = None,
     ) -> PersistOutcome | None:
         """Publish an event to the subscribers of a channel; a lazy one may be delayed.
 
-        Returns None if the store must have it first: then `done` is called with the outcome.
+        Filters may have been asked about the candidate before. Returns None if the store must have
+        the message first: then `done` is called with the outcome.
         """
         state = self._state
         installed = state.installed
@@ -59,7 +62,26 @@ class Publishing:
             persistent = rule.durable if qos.persistent is None else qos.persistent
         leave_out = None if sender is None or self._echoes(rule, sender) else sender
         return state.hub.publish(
-            channel, message, event, leave_out=leave_out, persistent=persistent, done=done
+            channel,
+            message,
+            candidate or self.candidate(channel, event, sender, qos),
+            leave_out=leave_out,
+            persistent=persistent,
+            done=done,
+        )
+
+    def candidate(
+        self, channel: Channel, event: Json, sender: Session | None, qos: Qos | None
+    ) -> Candidate | None:
+        """Return what subscriptions select by; None if none of them selects messages."""
+        if not self._state.hub.routes.selecting:
+            return None
+        return Candidate(
+            channel=channel.name,
+            data=event.get("data"),
+            sender="" if sender is None else sender.name,
+            priority=ORDINARY_PRIORITY if qos is None else qos.priority,
+            properties=None if qos is None else qos.properties,
         )
 
     def _write(self, event: Json, sender: Session | None) -> bytes:

@@ -5,7 +5,7 @@ from typing import Any
 
 from holdfast.delivery.conditions import Fields
 from holdfast.delivery.filter_language import parse
-from holdfast.delivery.messages import Message
+from holdfast.delivery.messages import ORDINARY_PRIORITY
 
 
 class Filter:
@@ -39,26 +39,38 @@ class Selection:
 class Candidate:
     """A message that selections are asked about; remembers what each filter said."""
 
-    __slots__ = ("_answers", "_fields", "_sender")
+    __slots__ = ("_answers", "_fields")
 
-    def __init__(self, message: Message, event: Mapping[str, Any]) -> None:
-        self._sender = message.sender
+    def __init__(
+        self,
+        *,
+        channel: str,
+        data: object,
+        sender: str = "",
+        priority: int = ORDINARY_PRIORITY,
+        properties: Mapping[str, Any] | None = None,
+    ) -> None:
         self._fields = {
-            "channel": message.channel,
-            "data": event.get("data"),
-            "priority": message.priority,
-            "properties": message.properties,
-            "sender": message.sender,
+            "channel": channel,
+            "data": data,
+            "priority": priority,
+            "properties": properties,
+            "sender": sender,
         }
         self._answers: dict[Filter, bool] = {}
 
     def suits(self, selection: Selection) -> bool:
         """Return whether the subscription selects the message."""
-        if selection.not_from and selection.not_from == self._sender:
+        if selection.not_from and selection.not_from == self._fields["sender"]:
             return False
-        filter = selection.filter
-        if filter is None:
-            return True
+        return selection.filter is None or self.passes(selection.filter)
+
+    def has_asked(self, filter: Filter) -> bool:
+        """Return whether the filter was asked before."""
+        return filter in self._answers
+
+    def passes(self, filter: Filter) -> bool:
+        """Return whether the message passes the filter."""
         answer = self._answers.get(filter)
         if answer is None:
             answer = self._answers[filter] = filter.passes(self._fields)

@@ -1,11 +1,12 @@
 """Routes messages from their publisher into the queues of their receivers."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from holdfast.delivery.channels import Channel
 from holdfast.delivery.counters import Counters, Reason
 from holdfast.delivery.delivery_journal import NO_JOURNAL, DeliveryJournal
+from holdfast.delivery.filters import Candidate
 from holdfast.delivery.messages import Message
 from holdfast.delivery.notices import FULL, Notices
 from holdfast.delivery.persist_outcome import PersistOutcome
@@ -79,22 +80,24 @@ class Hub(Generic[R]):
         self,
         channel: Channel,
         message: Message,
-        event: Mapping[str, Any],
+        candidate: Candidate | None = None,
         *,
         leave_out: R | None = None,
         persistent: bool | None = None,
         done: Callable[[PersistOutcome], None] | None = None,
     ) -> PersistOutcome | None:
-        """Add the message to the queue of every receiver of the channel; `event` is its content.
+        """Add the message to the queue of every receiver of the channel.
+
+        If there is a candidate, subscriptions select by it.
 
         Returns None if `done` will be called with the outcome later. A durable message is stored
         before it is queued, and later messages of its channel wait for it. The same holds for any
         message with a publish key, because only the store knows whether it is a repeat.
         """
         receivers: Sequence[R] = (
-            self.routes.selecting_receivers(channel, message, event)
-            if self.routes.selecting
-            else self.routes.receivers(channel)
+            self.routes.receivers(channel)
+            if candidate is None
+            else self.routes.selecting_receivers(channel, candidate)
         )
         if self.watch is not None:
             self.watch.published(channel.name)

@@ -1,11 +1,10 @@
 """Routes: the receivers of each channel."""
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from typing import Any, Generic, TypeVar
+from collections.abc import Hashable, Iterator, Sequence
+from typing import Generic, TypeVar
 
 from holdfast.delivery.channels import Channel
-from holdfast.delivery.filters import Candidate, Filters, Selection
-from holdfast.delivery.messages import Message
+from holdfast.delivery.filters import Candidate, Filter, Filters, Selection
 
 R = TypeVar("R", bound=Hashable)
 
@@ -70,20 +69,23 @@ class Routes(Generic[R]):
         except KeyError:
             return self._look_up(channel)
 
-    def selecting_receivers(
-        self, channel: Channel, message: Message, event: Mapping[str, Any]
-    ) -> Sequence[R]:
+    def selecting_receivers(self, channel: Channel, candidate: Candidate) -> Sequence[R]:
         """Return the receivers of the channel with a subscription that selects this message."""
         receivers = self.receivers(channel)
         selective = self._selective.get(channel.name)
         if selective is None:
             return receivers
-        candidate = Candidate(message, event)
         return [
             each
             for each in receivers
             if each not in selective or any(map(candidate.suits, selective[each]))
         ]
+
+    def filters_on(self, channel: Channel) -> Iterator[Filter]:
+        """Return the filters of the channel's receivers, some of them repeatedly."""
+        self.receivers(channel)
+        for selections in self._selective.get(channel.name, {}).values():
+            yield from (each.filter for each in selections if each.filter is not None)
 
     def _look_up(self, channel: Channel) -> tuple[R, ...]:
         found: dict[R, Selection | None] = {}

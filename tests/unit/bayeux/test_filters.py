@@ -132,6 +132,23 @@ def test_the_different_filters_of_all_sessions_are_limited() -> None:
     assert subscribe(other, "/a", filter="data > 5")["successful"]
 
 
+def test_a_publish_asks_many_filters_in_as_many_turns_as_that_takes() -> None:
+    house = House(Delivery, is_turn_over=lambda: True)
+    clients = [house.connected() for _ in range(3)]
+    for number, client in enumerate(clients):
+        subscribe(client, "/a", filter=f"data > {number}")
+    other = house.client()
+    asked = other.send({"channel": "/a", "data": 2})
+    turns = 0
+    while asked.wire.elements is None:
+        assert all(client.session.queue.count == 0 for client in clients)
+        house.go_on()
+        turns += 1
+    assert turns == 2
+    assert asked.reply["successful"]
+    assert [received(house, client) for client in clients] == [[2], [2], []]
+
+
 @pytest.mark.parametrize("local", [True, False])
 def test_a_subscription_may_leave_out_what_its_session_publishes(local: bool) -> None:
     house = House(Delivery)

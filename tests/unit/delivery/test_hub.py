@@ -52,7 +52,7 @@ class Town:
         self, text: str, *, linger_s: float | None = None, leave_out: Receiver | None = None
     ) -> Message:
         message = Message(text.encode(), linger_s=linger_s)
-        self.hub.publish(channel("/a"), message, {"data": text}, leave_out=leave_out)
+        self.hub.publish(channel("/a"), message, leave_out=leave_out)
         return message
 
     def waiting(self, name: str) -> list[bytes]:

@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 
 from holdfast.delivery import routes as module
 from holdfast.delivery.channels import Channel, Channels, covers
-from holdfast.delivery.filters import Filter, Selection
-from holdfast.delivery.messages import Message
+from holdfast.delivery.filters import Candidate, Filter, Selection
 from holdfast.delivery.routes import Routes
 
 CHANNELS = Channels()
@@ -145,8 +144,8 @@ def test_subscriptions_are_counted_once_each() -> None:
 
 
 def selecting(routes: Routes[str], name: str, data: object) -> list[str]:
-    message = Message(b"{}", channel=name)
-    return list(routes.selecting_receivers(channel(name), message, {"data": data}))
+    candidate = Candidate(channel=name, data=data)
+    return list(routes.selecting_receivers(channel(name), candidate))
 
 
 PATTERNS = st.sampled_from(["/a/b", "/a/*", "/**", "/a/c"])
