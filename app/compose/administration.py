@@ -14,7 +14,6 @@ from holdfast.bayeux.api import ServerApi
 from holdfast.bayeux.command_scope import CommandScope, Process
 from holdfast.bayeux.replaying import Replaying
 from holdfast.compose.storage import Storage
-from holdfast.compose.tasks import cancel
 from holdfast.extensions.operators import Operators
 from holdfast.settings import Settings
 from holdfast.store.audit import Audit
@@ -37,6 +36,7 @@ from holdfast.web.admin.throttle import STRANGERS, Throttle
 from holdfast.web.admin.tokens import Role, Tokens
 from holdfast.web.cookies import BrowserCookie
 from holdfast.web.endpoint import Endpoint
+from holdfast.web.tasks import cancel
 
 if TYPE_CHECKING:
     from aiohttp import web

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 
 from holdfast.bayeux.server_state import ServerState
-from holdfast.compose.tasks import cancel
 from holdfast.journal.journal_writer import JournalWriter
 from holdfast.journal.schema import Kind
 from holdfast.settings import Settings
 from holdfast.store.connection import StoreUnavailable
 from holdfast.store.store import Store
 from holdfast.store.trimming import trim
+from holdfast.web.tasks import cancel
 
 log = logging.getLogger(__name__)
 

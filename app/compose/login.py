@@ -8,7 +8,6 @@ from time import monotonic
 
 from holdfast.bayeux.api import ServerApi
 from holdfast.compose.cannot_start import CannotStart
-from holdfast.compose.tasks import cancel
 from holdfast.login.authenticator import Authenticator, Methods
 from holdfast.login.credentials import Places
 from holdfast.login.failures import Unusable
@@ -20,6 +19,7 @@ from holdfast.login.tokens import TokenRules
 from holdfast.login.watched_file import WatchedFile
 from holdfast.settings import Settings
 from holdfast.web.fetching import open_fetcher
+from holdfast.web.tasks import cancel
 
 
 def make_logins(

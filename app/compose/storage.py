@@ -15,7 +15,6 @@ from holdfast.bayeux.server import Bayeux
 from holdfast.bayeux.sessions import Session
 from holdfast.compose.data_directory import DataDirectory
 from holdfast.compose.directory_watch import DirectoryWatch
-from holdfast.compose.tasks import cancel
 from holdfast.delivery.letter_quota import LetterLimits, LetterQuota
 from holdfast.delivery.node import TimestampSource
 from holdfast.delivery.persist_outcome import PersistOutcome
@@ -29,6 +28,7 @@ from holdfast.store.reader import open_reader
 from holdfast.store.replicas import Replicas
 from holdfast.store.scripts import SCRIPTS
 from holdfast.store.store import Store
+from holdfast.web.tasks import cancel
 
 log = logging.getLogger(__name__)
 

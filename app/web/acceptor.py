@@ -1,7 +1,6 @@
 """Accepts connections while the listener has room for them."""
 
 import asyncio
-import contextlib
 import logging
 import socket
 import ssl
@@ -18,8 +17,6 @@ _TURN = 64
 _CROWD = 8
 # How long to stop accepting after the system has run out of resources for connections.
 _PAUSE_S = 0.1
-# Attempts to find a port that is free at all addresses of a name.
-_TRIES = 10
 
 _Making = asyncio.Task[tuple[asyncio.Transport, asyncio.Protocol]]
 
@@ -118,27 +115,3 @@ def _send_away(guest: asyncio.Protocol, making: _Making) -> None:
     transport = getattr(guest, "transport", None)
     if transport is not None:
         transport.abort()
-
-
-def listen_at(ips: Sequence[str], port: int, backlog: int) -> list[socket.socket]:
-    """Open a socket at each address, all with the same port; raises `OSError`.
-
-    For port 0 the system chooses a port at the first address. If another address has it in use,
-    another port is tried, a few times.
-    """
-    for _ in range(0 if port else _TRIES - 1):
-        with contextlib.suppress(OSError):
-            return _listen_once(ips, port, backlog)
-    return _listen_once(ips, port, backlog)
-
-
-def _listen_once(ips: Sequence[str], port: int, backlog: int) -> list[socket.socket]:
-    with contextlib.ExitStack() as opened:
-        sockets: list[socket.socket] = []
-        for ip in ips:
-            family = socket.AF_INET6 if ":" in ip else socket.AF_INET
-            listening = socket.create_server((ip, port), family=family, backlog=backlog)
-            sockets.append(opened.enter_context(listening))
-            port = listening.getsockname()[1]
-        opened.pop_all()
-    return sockets

@@ -1,11 +1,19 @@
-"""Addresses to listen at, and whether other machines reach them."""
+"""Addresses to listen at: whether other machines reach them, and their listening sockets."""
 
 import asyncio
+import contextlib
+import errno
 import ipaddress
+import os
 import socket
 import ssl
+import stat
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+# Attempts to find a port that is free at all addresses of a name.
+_TRIES = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +37,19 @@ class Address:
         """The host as it is written in URLs."""
         return f"[{self.host}]" if ":" in self.host else self.host
 
+    def listen(self, backlog: int) -> list[socket.socket]:
+        """Open the listening sockets; raises `OSError`."""
+        if self.unix is not None:
+            return [_listen_at_path(self.unix, backlog)]
+        return listen_at(self.ips or [self.host], self.port, backlog)
+
+    def url(self, listening: socket.socket) -> str:
+        """Return the URL of a server that listens here by this socket."""
+        if self.unix is not None:
+            return f"unix:{self.unix}"
+        port = listening.getsockname()[1]
+        return f"{'https' if self.tls else 'http'}://{self.url_host}:{port}"
+
 
 async def resolve(host: str) -> tuple[str, ...]:
     """Return the distinct addresses of a host; of an empty name, every address of this machine."""
@@ -44,3 +65,75 @@ def _is_loopback(ip: str) -> bool:
         return ipaddress.ip_address(ip).is_loopback
     except ValueError:
         return False
+
+
+def listen_at(ips: Sequence[str], port: int, backlog: int) -> list[socket.socket]:
+    """Open a socket at each address, all with the same port; raises `OSError`.
+
+    For port 0 the system chooses a port at the first address. If another address has it in use,
+    another port is tried, a few times.
+    """
+    for _ in range(0 if port else _TRIES - 1):
+        with contextlib.suppress(OSError):
+            return _listen_once(ips, port, backlog)
+    return _listen_once(ips, port, backlog)
+
+
+def _listen_once(ips: Sequence[str], port: int, backlog: int) -> list[socket.socket]:
+    with contextlib.ExitStack() as opened:
+        sockets: list[socket.socket] = []
+        for ip in ips:
+            family = socket.AF_INET6 if ":" in ip else socket.AF_INET
+            listening = socket.create_server((ip, port), family=family, backlog=backlog)
+            sockets.append(opened.enter_context(listening))
+            port = listening.getsockname()[1]
+        opened.pop_all()
+    return sockets
+
+
+def _listen_at_path(path: Path, backlog: int) -> socket.socket:
+    """Open a Unix socket, replacing a dead one; raises `OSError`."""
+    _check_free(path)
+    with contextlib.suppress(FileNotFoundError):
+        if stat.S_ISSOCK(path.stat().st_mode):
+            path.unlink()
+    listening = socket.socket(socket.AF_UNIX)
+    try:
+        listening.bind(str(path))
+        listening.listen(backlog)
+    except OSError:
+        listening.close()
+        raise
+    return listening
+
+
+def _check_free(path: Path) -> None:
+    """Raise `OSError` if another process listens at the path."""
+    with socket.socket(socket.AF_UNIX) as client:
+        client.setblocking(False)
+        try:
+            client.connect(str(path))
+        except BlockingIOError:
+            # The backlog is full, so somebody listens.
+            pass
+        except OSError:
+            # Nobody listens, or there is no socket; other errors appear when it is created.
+            return
+    raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
+
+
+class SocketFile:
+    """The file of a listening socket."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._number = path.stat().st_ino
+
+    def give_up(self) -> None:
+        """Remove the file, unless another process has replaced it."""
+        try:
+            if self._path.stat().st_ino == self._number:
+                self._path.unlink()
+        except OSError:
+            # It is gone, or may not be removed: the next server to start here can handle both.
+            return

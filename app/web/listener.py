@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, cast
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
-from holdfast.web import unix_socket
-from holdfast.web.acceptor import Acceptor, listen_at
-from holdfast.web.addresses import Address
+from holdfast.web.acceptor import Acceptor
+from holdfast.web.addresses import Address, SocketFile
 from holdfast.web.connection_limit import ConnectionLimit, NoConnectionLimit
 from holdfast.web.endpoint import Endpoint
 from holdfast.web.fast_lane import FastLane, FastLaneFactory, is_supported
@@ -73,7 +72,7 @@ class Listener:
             shutdown_timeout=shutdown_timeout_s,
         )
         self._acceptor: Acceptor | None = None
-        self._place: unix_socket.SocketFile | None = None
+        self._place: SocketFile | None = None
 
     async def open(self, endpoint: Endpoint, heads: Heads, *, has_bayeux: bool = True) -> str:
         """Listen; returns the server's URL."""
@@ -85,11 +84,9 @@ class Listener:
             room = self._room
             factory = FastLaneFactory(endpoint, heads, manager, room, has_bayeux=has_bayeux)
         address = self._address
-        if address.unix is None:
-            sockets = listen_at(address.ips or [address.host], address.port, _BACKLOG)
-        else:
-            sockets = [unix_socket.listen_at(address.unix, _BACKLOG)]
-            self._place = unix_socket.SocketFile(address.unix)
+        sockets = address.listen(_BACKLOG)
+        if address.unix is not None:
+            self._place = SocketFile(address.unix)
         self._acceptor = Acceptor(
             sockets,
             factory,
@@ -97,10 +94,7 @@ class Listener:
             tls=address.tls,
             handshake_timeout_s=endpoint.options.request_timeout_s,
         )
-        if address.unix is not None:
-            return f"unix:{address.unix}"
-        scheme, port = "https" if address.tls else "http", sockets[0].getsockname()[1]
-        return f"{scheme}://{address.url_host}:{port}"
+        return address.url(sockets[0])
 
     def stop_accepting(self) -> None:
         """Accept no new connections; open ones stay."""

@@ -1,4 +1,4 @@
-"""Runs slow work for the core, which never waits."""
+"""Runs slow work for the core, which never waits, and ends tasks."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -42,3 +42,11 @@ class Tasks:
     def _is_ending(self, error: BaseException) -> bool:
         """Return whether our own task is being cancelled, rather than the work."""
         return self._is_closed and isinstance(error, asyncio.CancelledError | GeneratorExit)
+
+
+async def cancel(task: asyncio.Task[None]) -> None:
+    """Cancel the task and wait for its end."""
+    # Repeated, because a library may swallow a cancellation, for example by making it a timeout.
+    while not task.done():
+        task.cancel()
+        await asyncio.wait([task], timeout=0.1)

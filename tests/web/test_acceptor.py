@@ -7,7 +7,8 @@ from contextlib import ExitStack
 
 import pytest
 
-from holdfast.web.acceptor import Acceptor, listen_at
+from holdfast.web.acceptor import Acceptor
+from holdfast.web.addresses import listen_at
 from holdfast.web.connection_limit import ConnectionLimit
 
 LIMIT = 16

@@ -12,7 +12,7 @@ import pytest
 
 from holdfast.compose import serving
 from holdfast.settings import Settings
-from holdfast.web.acceptor import listen_at
+from holdfast.web.addresses import listen_at
 from tests.serving import free_port
 
 ADDRESSES = ["127.0.0.1", "127.0.0.2"]
