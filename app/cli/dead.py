@@ -28,8 +28,8 @@ from holdfast.cli.options import (
     wanted,
 )
 from holdfast.cli.output import (
+    Cell,
     Json,
-    ShortText,
     age,
     answer,
     brief,
@@ -53,11 +53,11 @@ program.command("replays")(replays)
 program.command("remark")(remark)
 
 
-def _reason(item: Json) -> ShortText:
+def _reason(item: Json) -> Cell:
     """Return the receiver's text; the code explains itself."""
     whole, code = str(item["reason"]), find(item["code"])
     meaning = "" if code is None else f"{code.meaning}: "
-    return ShortText(whole.removeprefix(meaning), whole)
+    return Cell(whole.removeprefix(meaning), whole)
 
 
 def _assignee(group: Json) -> object:

@@ -7,7 +7,7 @@ import typer
 
 from holdfast.cli.moments import moment
 from holdfast.cli.options import Key, ToServer, gathered, group_of_commands, path_of
-from holdfast.cli.output import Json, Moment, print_facts, print_json, print_table, when
+from holdfast.cli.output import Json, print_facts, print_json, print_table, since, when
 from holdfast.cli.remote import Remote, Server
 from holdfast.cli.session import hold_of
 
@@ -26,9 +26,9 @@ def _why(channel: Json) -> str:
 def _row(held: Json) -> list[object]:
     """Return a row about a session, or a channel."""
     if "key" not in held:
-        return [held["channel"], "", Moment(held["since"]), _why(held)]
+        return [held["channel"], "", since(held["since"]), _why(held)]
     entries = held["waiting"] + held["handed"]
-    return [held["key"], entries, Moment(held["hold"]["since"]), hold_of(held)]
+    return [held["key"], entries, since(held["hold"]["since"]), hold_of(held)]
 
 
 @program.command("show")

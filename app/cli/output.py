@@ -91,61 +91,44 @@ def answer(value: object, text: str, *, as_json: bool) -> None:
         sys.stdout.write(text + "\n")
 
 
-class Moment(NamedTuple):
-    """A time in a table: relative for people, exact for programs."""
+class Cell(NamedTuple):
+    """A cell of a table: short for people, complete for programs."""
 
-    ms: int | None
-
-
-class ShortText(NamedTuple):
-    """A text in a table: short for people, complete for programs."""
-
-    text: str
-    whole: str
+    short: object
+    whole: object
 
 
 def print_table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Print a table on a terminal; otherwise tab-separated lines without truncation."""
-    rows = list(rows)
-    if console.is_terminal and not rows:
+    cells = [[_cell(each) for each in row] for row in rows]
+    if console.is_terminal and not cells:
         console.print(Text("None.", "dim"))
         return
-    shown = [[_for_people(cell) for cell in row] for row in rows]
+    shown = [[visible(cell.short) for cell in row] for row in cells]
     widths = _widths([head, *shown], console.width) if console.is_terminal else None
     if widths is None:
-        _print_lines([head, *rows])
+        for line in [head, *([visible(cell.whole) for cell in row] for row in cells)]:
+            sys.stdout.write("\t".join(line) + "\n")
         return
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
     for name, width in zip(head, widths, strict=True):
         table.add_column(name, no_wrap=True, width=width)
-    for cells in shown:
-        table.add_row(*(_coloured(name, cell) for name, cell in zip(head, cells, strict=True)))
+    for texts in shown:
+        table.add_row(*(_coloured(name, text) for name, text in zip(head, texts, strict=True)))
     console.print(table)
 
 
-def _print_lines(rows: Iterable[Sequence[object]]) -> None:
+def print_rows(names: Sequence[str], rows: Iterable[Sequence[object]], *, as_json: bool) -> None:
+    """Print rows as a table, or as lines of JSON with these names."""
+    if not as_json:
+        print_table([name.upper() for name in names], rows)
+        return
     for row in rows:
-        sys.stdout.write("\t".join(map(_for_programs, row)) + "\n")
+        print_json(dict(zip(names, row, strict=True)), is_line=True)
 
 
-def _for_people(cell: object) -> str:
-    match cell:
-        case Moment(ms):
-            return _ago(ms)
-        case ShortText(text):
-            return visible(text)
-        case _:
-            return visible(cell)
-
-
-def _for_programs(cell: object) -> str:
-    match cell:
-        case Moment(ms):
-            return when(ms)
-        case ShortText(_, whole):
-            return visible(whole)
-        case _:
-            return visible(cell)
+def _cell(value: object) -> Cell:
+    return value if isinstance(value, Cell) else Cell(value, value)
 
 
 def _widths(rows: Sequence[Sequence[str]], room: int) -> list[int] | None:
@@ -196,7 +179,12 @@ def print_items(columns: Columns, items: Iterable[Json]) -> None:
 
 def age(name: str, head: str = "AGE") -> Column:
     """A column that shows how long ago the time in a field was."""
-    return head, lambda item: Moment(item[name])
+    return head, lambda item: since(item[name])
+
+
+def since(ms: int | None) -> Cell:
+    """A time: how long ago it was, and exactly for programs."""
+    return Cell(_ago(ms), when(ms))
 
 
 def print_facts(facts: Mapping[str, object], times: Collection[str] = ()) -> None:

@@ -13,11 +13,26 @@ from holdfast.cli import spark
 from holdfast.cli.failures import Exit
 from holdfast.cli.journal_place import AtJournal, JournalPlace
 from holdfast.cli.options import AsJson, Limit, gathered, group_of_commands
-from holdfast.cli.output import complain, note, print_json, print_table, progress, spinner
+from holdfast.cli.output import (
+    complain,
+    note,
+    print_json,
+    print_rows,
+    print_table,
+    progress,
+    spinner,
+)
 from holdfast.cli.pipeline_replay import replay
 from holdfast.cli.pipeline_upkeep import backfill, compact, retain
-from holdfast.cli.rows import Parquet, keep, show_result
-from holdfast.cli.spark import ChosenEngine, failing, refuse_remote, silent_ctrl_c, until_ctrl_c
+from holdfast.cli.spark import (
+    ChosenEngine,
+    Parquet,
+    failing,
+    keep,
+    refuse_remote,
+    silent_ctrl_c,
+    until_ctrl_c,
+)
 from holdfast.pipeline.doctor import Sight, examine, prepare, try_out
 from holdfast.pipeline.lake import Lake
 from holdfast.pipeline.source.streams import Journals
@@ -71,8 +86,7 @@ def _show(sights: list[Sight], *, as_json: bool) -> None:
             print_json(sight._asdict(), is_line=True)
         return
     words = {True: "yes", False: "no", None: "-"}
-    rows = [(sight.thing, words[sight.ok], sight.text) for sight in sights]
-    print_table(("WHAT", "OK", "WHICH"), rows)
+    print_table(("WHAT", "OK", "WHICH"), [(each, words[ok], text) for each, ok, text in sights])
 
 
 _ONCE = typer.Option(
@@ -158,32 +172,22 @@ def _print_taken(taken: "Taken", *, as_json: bool) -> None:
 
 
 class Report(StrEnum):
-    """The reports; holdfast.pipeline.reports.catalogue has their queries."""
+    """The reports in reading order; holdfast.pipeline.reports.catalogue has their queries."""
 
+    THROUGHPUT = "throughput"
+    FUNNEL = "funnel"
     LATENCY = "latency"
     DEAD = "dead"
     POISON = "poison"
     REDELIVERY = "redelivery"
-    FUNNEL = "funnel"
     FLAPPING = "flapping"
     HOLDBACK_ADVICE = "holdback-advice"
-    THROUGHPUT = "throughput"
     ALL = "all"
 
 
 # Charts include all rows; nobody reads more of the table.
 _MOST_ON_PAGE = 20_000
-# In reading order.
-_ON_PAGE = (
-    Report.THROUGHPUT,
-    Report.FUNNEL,
-    Report.LATENCY,
-    Report.DEAD,
-    Report.POISON,
-    Report.REDELIVERY,
-    Report.FLAPPING,
-    Report.HOLDBACK_ADVICE,
-)
+_ON_PAGE = [each for each in Report if each is not Report.ALL]
 
 
 @program.command("report")
@@ -209,14 +213,14 @@ def report(
 
         tables = tables_of(lake, session)
         found_by: dict[str, Result] = {}
-        for wanted in bar.track([*_ON_PAGE] if name is Report.ALL else [name]):
+        for wanted in bar.track(_ON_PAGE if name is Report.ALL else [name]):
             found = REPORTS[wanted](tables)
             keep(found, parquet)
             found_by[wanted] = result_of(found, limit if html is None else _MOST_ON_PAGE)
     if html is not None:
         _write_page(found_by, html, journal)
         return
-    show_result(found_by[name], as_json=as_json)
+    print_rows(*found_by[name], as_json=as_json)
     if len(found_by[name].rows) == limit:
         note(f"Showing {limit}; there may be more: use --limit")
 
@@ -256,7 +260,7 @@ def audit(
         result = result_of(found, limit)
         count = found.count()
     if result.rows or as_json:
-        show_result(result, as_json=as_json)
+        print_rows(*result, as_json=as_json)
     if count:
         complain(f"{count} violations" if count > 1 else "1 violation")
         raise typer.Exit(Exit.FAILED)

@@ -19,11 +19,10 @@ from holdfast.cli.options import (
     confirm,
     gathered,
 )
-from holdfast.cli.output import Json, complain, note, spinner
+from holdfast.cli.output import Json, complain, note, print_rows, spinner
 from holdfast.cli.remote import Remote
 from holdfast.cli.replay import HowToReplay, report, watch_job
-from holdfast.cli.rows import Parquet, keep, show_result
-from holdfast.cli.spark import ChosenEngine
+from holdfast.cli.spark import ChosenEngine, Parquet, keep
 from holdfast.store.letter_filter import LetterFilter
 
 # The most ids that the server takes.
@@ -73,7 +72,7 @@ def replay(
         letters = [*parts(planned, _PART)]
     count = sum(map(len, letters))
     if dry_run or not server.as_json:
-        show_result(about, as_json=server.as_json)
+        print_rows(*about, as_json=server.as_json)
     if not count:
         complain("no dead letters match, or all of them were replayed")
         raise typer.Exit(Exit.FAILED)

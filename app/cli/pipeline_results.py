@@ -28,13 +28,7 @@ def results(*, as_json: AsJson = False, journal: AtJournal, engine: ChosenEngine
 
     Ingest does this too. Earlier results are replaced.
     """
-    lake = Lake(journal.lake)
-    with (
-        failing(),
-        reading(lake),
-        journal.store() as url,
-        spark.session(engine(lake.is_small())) as session,
-    ):
+    with spark.tables(journal, engine) as (lake, session), journal.store() as url:
         found = write(session, lake, url, journal.namespace)
     if as_json:
         for value in found.values():

@@ -9,7 +9,7 @@ import typer
 from holdfast.cli import spark
 from holdfast.cli.journal_place import AtJournal
 from holdfast.cli.options import AsJson, DryRun, Yes, confirm, gathered
-from holdfast.cli.output import note, print_json, print_table, progress, spinner
+from holdfast.cli.output import note, print_json, print_rows, progress, spinner
 from holdfast.cli.spark import ChosenEngine, failing, refuse_remote
 from holdfast.pipeline.batches import EVENTS
 from holdfast.pipeline.lake import Lake
@@ -33,13 +33,7 @@ def compact(
     engine: ChosenEngine,
 ) -> None:
     """Merge the batches of a day: a few large files are faster to read than many small ones."""
-    lake = Lake(journal.lake)
-    with (
-        failing(),
-        keeping_up(lake),
-        spark.session(engine(lake.is_small())) as session,
-        progress() as bar,
-    ):
+    with spark.tables(journal, engine, keeping_up) as (lake, session), progress() as bar:
         from holdfast.pipeline.upkeep import compact as take
         from holdfast.pipeline.upkeep import to_compact
 
@@ -101,11 +95,7 @@ def _show(steps: "Sequence[Step]", *, as_json: bool) -> None:
         (step.table, step.day and str(step.day), len(step.folders), step.files, step.bytes)
         for step in steps
     ]
-    if as_json:
-        for row in rows:
-            print_json(dict(zip(_HEAD, row, strict=True)), is_line=True)
-    else:
-        print_table([name.upper() for name in _HEAD], rows)
+    print_rows(_HEAD, rows, as_json=as_json)
 
 
 @gathered

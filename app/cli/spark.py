@@ -1,9 +1,10 @@
-"""The options that say where Spark runs, and errors if it cannot."""
+"""The options that say where Spark runs and writes, and errors if it cannot."""
 
 import logging
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
 from threading import Event
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated
@@ -19,7 +20,7 @@ from holdfast.pipeline.session import LOCAL, Engine, open_session
 from holdfast.pipeline.swap import reading
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 _MASTER = typer.Option(
     "--master", metavar="URL", help="Where Spark runs: local[2], spark://HOST:7077, k8s://URL."
@@ -88,12 +89,35 @@ def session(engine: Engine) -> "Iterator[SparkSession]":
 
 @contextmanager
 def tables(
-    journal: JournalPlace, engine: Callable[[bool], Engine]
+    journal: JournalPlace,
+    engine: Callable[[bool], Engine],
+    lock: Callable[[Lake], AbstractContextManager[None]] = reading,
 ) -> "Iterator[tuple[Lake, SparkSession]]":
-    """The tables of a journal, locked against changes, and Spark to read them."""
+    """The tables of a journal, locked for what is done with them, and Spark to read them."""
     lake = Lake(journal.lake)
-    with failing(), reading(lake), session(engine(lake.is_small())) as spark:
+    with failing(), lock(lake), session(engine(lake.is_small())) as spark:
         yield lake, spark
+
+
+def _new(place: Path | None) -> Path | None:
+    """Check before the work that the folder does not exist."""
+    if place is not None and place.exists():
+        raise typer.BadParameter(f"{place} exists already: name a new folder")
+    return place
+
+
+Parquet = Annotated[
+    Path | None,
+    typer.Option(
+        "--parquet", metavar="DIR", callback=_new, help="Also write all rows to this folder."
+    ),
+]
+
+
+def keep(found: "DataFrame", place: Path | None) -> None:
+    """Write all rows, if requested."""
+    if place is not None:
+        found.write.mode("error").parquet(f"file://{place.resolve()}")
 
 
 @contextmanager
