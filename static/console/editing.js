@@ -44,4 +44,4 @@ export function problem(text) {
 export const difference = (before, after) => lined(differences(before, after));
 
 export const lined = (lines) => h("div", {class: "difference mono", tabindex: 0, role: "region", "aria-label": "Difference"},
-    lines.map(([sign, text]) => h("div", {class: {"+": "added", "-": "removed"}[sign]}, `${sign} ${text}`)));
+    lines.map(([sign, text]) => h("div", {class: {"+": "added tint good", "-": "removed tint bad"}[sign]}, `${sign} ${text}`)));

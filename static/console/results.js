@@ -9,7 +9,7 @@ const CHANNELS = 20;
 const UNKNOWN = "not known";
 const NONE = "None.";
 // A cell is as warm as its time is long: from a millisecond to ten seconds, by powers of ten.
-const WARMEST = 4;
+const WARMTHS = ["good", "good", "mild", "warn", "bad"];
 
 const hours = new Intl.DateTimeFormat(undefined, {hour: "2-digit", hourCycle: "h23"});
 const share = (part) => `${count(part * 100)} %`;
@@ -62,7 +62,7 @@ function heat(rows) {
         const {n, delivery_p50, delivery_p95, delivery_p99, delivery_max} = row;
         const title = `${count(n)} deliveries: p50 ${took(delivery_p50)}, p95 ${took(delivery_p95)}, ` +
             `p99 ${took(delivery_p99)}, maximum ${took(delivery_max)}`;
-        return h("td", {class: `heat-${warmth(delivery_p99)}`, title}, took(delivery_p99));
+        return h("td", {class: `tint ${warmth(delivery_p99)}`, title}, took(delivery_p99));
     };
     return h("table", {class: "heat"},
         h("caption", {class: "faint small"}, "p99 of the deliveries, latest hour first."),
@@ -72,7 +72,7 @@ function heat(rows) {
             h("th", {scope: "row"}, mono(channel ?? UNKNOWN)), columns.map((hour) => cell(known.hours.get(hour)))))));
 }
 
-const warmth = (ms) => Math.min(WARMEST, Math.max(0, Math.ceil(Math.log10(Math.max(ms, 0.001)))));
+const warmth = (ms) => WARMTHS[Math.max(0, Math.ceil(Math.log10(Math.max(ms, 0.001))))] ?? WARMTHS.at(-1);
 
 const POISON = [
     ["Message", ({message}) => h("a", {href: at("messages", message), class: "mono"}, message)],

@@ -85,7 +85,7 @@ const facets = (it) => h("div", {class: "grid"},
         ["seen", when(it.last_seen)],
         ["ends, if not seen again", it.expires && when(it.expires)],
     ])),
-    card(`Subscriptions (${count(it.subscriptions)})`, h("ul", {class: "names mono"},
+    card(`Subscriptions (${count(it.subscriptions)})`, h("ul", {class: "plain mono"},
         it.channels.map((channel) => h("li", {}, channel)))));
 
 function held({reason, who, since, until}) {
