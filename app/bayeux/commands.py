@@ -1,6 +1,7 @@
 """Runs administrative commands, from their text to a result; `properties` lists them all."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -37,7 +38,8 @@ from holdfast.delivery.json_text import to_json
 
 INVALID = "user.admin.invalid"
 NOT_ALLOWED = "user.security.authorization.notAuthorized"
-_OUR_FAULT = "internal.unknown"
+OUR_FAULT = "internal.unknown"
+_INTERRUPTED = "internal.interrupted"
 # The longest wait of a command, also if it asks to wait forever.
 LONGEST_WAIT_MS = 60_000
 
@@ -192,6 +194,25 @@ def _delay(text: str) -> int:
     return min(_number(text), LONGEST_WAIT_MS)
 
 
+@contextmanager
+def audited(
+    note: Note, who: str, action: str, target: str, detail: Mapping[str, Any]
+) -> Iterator[None]:
+    """Write to the audit what the block changes, whatever its outcome."""
+    outcome = _INTERRUPTED
+    try:
+        yield
+        outcome = "ok"
+    except CommandRefused as refused:
+        outcome = refused.code
+        raise
+    except Exception:
+        outcome = OUR_FAULT
+        raise
+    finally:
+        note(who, action, target, outcome=outcome, detail=detail)
+
+
 def carry_out(
     command: Command, scope: CommandScope, who: str, note: Note, *, is_allowed: bool = True
 ) -> Result:
@@ -201,19 +222,11 @@ def carry_out(
     """
     if not command.changes:
         return run(command, scope, who)
-    outcome = _OUR_FAULT
-    try:
+    target = f"{command.target.absolute(scope.node)}?{command.name}"
+    with audited(note, who, "command", target, {"argument": command.argument}):
         if not is_allowed:
             raise CommandRefused(NOT_ALLOWED, "this requires the operator's token")
-        result = run(command, scope, who)
-        outcome = "ok"
-    except CommandRefused as refused:
-        outcome = refused.code
-        raise
-    finally:
-        target = f"{command.target.absolute(scope.node)}?{command.name}"
-        note(who, "command", target, outcome=outcome, detail={"argument": command.argument})
-    return result
+        return run(command, scope, who)
 
 
 def run(command: Command, scope: CommandScope, who: str) -> Result:

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 
 from aiohttp import web
 
+from holdfast.bayeux.commands import NOT_ALLOWED
 from holdfast.bayeux.errors import ErrorReply
 from holdfast.delivery.notices import MISDIRECTED
 from holdfast.web.admin import faults
@@ -44,7 +45,7 @@ def _refusal(path: str, endpoint: Endpoint) -> web.Response:
     """Return the refusal, in the form that suits the path."""
     error = ErrorReply.HOST_UNKNOWN
     if path.startswith("/admin/"):
-        return faults.failure(error.code, faults.NOT_ALLOWED, _TEXT)
+        return faults.failure(error.code, NOT_ALLOWED, _TEXT)
     if any(path == each or path.startswith(f"{each}/") for each in endpoint.options.paths):
         headers = {"Content-Type": JSON_TYPE, **FIXED_HEADERS}
         return web.Response(status=error.code, body=error_body(error, _SETTING), headers=headers)

@@ -13,12 +13,13 @@ from aiohttp import ClientError, web
 from pydantic import BaseModel, ValidationError
 
 from holdfast.bayeux.buckets import Rate
-from holdfast.bayeux.grammar import CommandRefused
+from holdfast.bayeux.commands import NOT_ALLOWED, OUR_FAULT
+from holdfast.bayeux.grammar import ILLEGAL, CommandRefused
 from holdfast.delivery.notices import WRONG_TOKEN, Notices
 from holdfast.store.fields import first_fault
 from holdfast.web.admin import faults, ndjson
 from holdfast.web.admin.address import API, FEED, LINES
-from holdfast.web.admin.faults import ILLEGAL, TOO_LARGE, RequestFailed, illegal
+from holdfast.web.admin.faults import TOO_LARGE, RequestFailed, illegal
 from holdfast.web.admin.route import Lines, Route
 from holdfast.web.admin.routes import ROUTES, Description
 from holdfast.web.admin.throttle import STRANGERS, Throttle
@@ -125,7 +126,7 @@ class _AccessControl:
             return _of_http(error)
         except Exception:
             log.exception("an administrative request failed")
-            return faults.failure(500, faults.OUR_FAULT, "the server failed; see its log")
+            return faults.failure(500, OUR_FAULT, "the server failed; see its log")
 
     def _let_in(self, request: web.Request) -> Caller:
         role = self._role(request)
@@ -160,7 +161,7 @@ def _check_origin(request: web.Request) -> None:
     """Refuse changes requested by pages of other origins."""
     for origin in request.headers.getall("Origin", []):
         if Origins().standing(origin, request.headers.get("Host")) is not OriginTrust.OWN:
-            raise RequestFailed(faults.NOT_ALLOWED, "this page may not change anything")
+            raise RequestFailed(NOT_ALLOWED, "this page may not change anything")
 
 
 def _who(request: web.Request, role: Role) -> str:
@@ -182,7 +183,7 @@ def _handler(route: Route, method: Callable[..., Any]) -> _Handler:
     async def answer(request: web.Request) -> web.StreamResponse:
         caller = request[_CALLER]
         if caller.role < route.role:
-            raise RequestFailed(faults.NOT_ALLOWED, "this requires the operator's token")
+            raise RequestFailed(NOT_ALLOWED, "this requires the operator's token")
         params, body = _params(request, route), await _body(request, route)
         found = method(**route.arguments(params, body, caller.who))
         if isinstance(found, AsyncIterator):

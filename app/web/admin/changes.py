@@ -9,14 +9,13 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from holdfast.bayeux.grammar import CommandRefused
+from holdfast.bayeux.commands import audited
 from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.session_life import SessionLife
 from holdfast.store.audit import Audit
 from holdfast.store.connection import StoreUnavailable
-from holdfast.web.admin.faults import OUR_FAULT, STORE_AWAY, RequestFailed, illegal
+from holdfast.web.admin.faults import STORE_AWAY, RequestFailed, illegal
 
-_INTERRUPTED = "internal.interrupted"
 # How long the answer to a change waits for the store.
 _PATIENCE_S = 5.0
 
@@ -69,19 +68,8 @@ def change(
     audit: Audit, who: str, action: str, target: str, **detail: object
 ) -> Iterator[dict[str, Any]]:
     """Audit a change, whatever its outcome; the block may add to the detail."""
-    outcome = _INTERRUPTED
-    try:
-        with asking():
-            yield detail
-        outcome = "ok"
-    except (RequestFailed, CommandRefused) as error:
-        outcome = error.code
-        raise
-    except Exception:
-        outcome = OUR_FAULT
-        raise
-    finally:
-        audit.note(who, action, target, outcome=outcome, detail=detail)
+    with audited(audit.note, who, action, target, detail), asking():
+        yield detail
 
 
 def check_cursor(form: re.Pattern[str], cursor: str | None) -> None:

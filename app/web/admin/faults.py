@@ -8,21 +8,20 @@ import orjson
 from aiohttp import web
 from pydantic import Field
 
+from holdfast.bayeux.grammar import ILLEGAL, CommandRefused
+
 # The named object does not exist.
 UNKNOWN_SESSION = "user.notConnected"
 UNKNOWN = "user.oid.unknown"
 # The operation is impossible now, such as cancelling a replay that is over.
 CONFLICT = "user.wrongApiUsage"
-ILLEGAL = "user.illegalArgument"
 TOO_LARGE = "user.maxSizeExceed"
 STORE_AWAY = "resource.db.unavailable"
 # No code of xmlBlaster's is exactly about HTTP.
 WRONG_USE = CONFLICT
 NOT_SIGNED_IN = "user.security.authentication.accessDenied"
-NOT_ALLOWED = "user.security.authorization.notAuthorized"
 TOO_OFTEN = "resource.exhaust"
 TOO_SLOW = "communication.timeout"
-OUR_FAULT = "internal.unknown"
 
 # The longest matching prefix of a code decides.
 _STATUSES = {
@@ -40,7 +39,7 @@ _STATUSES = {
 }
 
 
-class RequestFailed(Exception):
+class RequestFailed(CommandRefused):
     """A request cannot be served; the response has the code and the message."""
 
     def __init__(
@@ -51,9 +50,7 @@ class RequestFailed(Exception):
         status: int | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> None:
-        super().__init__(f"{code}: {message}")
-        self.code = code
-        self.message = message
+        super().__init__(code, message)
         self.status = status_of(code) if status is None else status
         self.headers = headers
 
