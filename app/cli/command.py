@@ -38,7 +38,7 @@ def command(
 
     async def conversation(remote: Remote) -> Json:
         if changes or value is not None:
-            return await remote.post("/commands", {"command": text, "value": value})
+            return await remote.ask("POST", "/commands", {"command": text, "value": value})
         return await remote.get("/commands", {"command": text})
 
     result = server.talk(conversation)

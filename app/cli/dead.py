@@ -145,7 +145,7 @@ def purge(
 
 async def _purge(remote: Remote, plan: Json, *, letters: Conditions) -> Json:
     with spinner("Removing"):
-        return await remote.post(_PURGE, {**letters, "dry_run": False})
+        return await remote.ask("POST", _PURGE, {**letters, "dry_run": False})
 
 
 @program.command("export")
@@ -206,7 +206,7 @@ def import_letters(
 
     async def conversation(remote: Remote) -> Json:
         with progress() as bar:
-            return dict(await remote.post_lines("/dead-letters/import", _lines(file, bar)))
+            return dict(await remote.ask("POST", "/dead-letters/import", _lines(file, bar)))
 
     done = server.talk(conversation)
     counts = "{imported} imported, {repeated} already existed, {refused} refused"

@@ -96,7 +96,7 @@ def hold(
     """
     body = {"reason": reason, "until": moment(until, ago=False)}
     path = f"{path_of(key)}/hold"
-    _tell(server, server.talk(lambda remote: remote.put(path, body)), "held back")
+    _tell(server, server.talk(lambda remote: remote.ask("PUT", path, body)), "held back")
 
 
 @program.command("resume")
@@ -116,9 +116,9 @@ def resume(
         raise typer.BadParameter("name a session, or use --channel")
     if key is not None:
         path = f"{path_of(key)}/hold"
-        _tell(server, server.talk(lambda remote: remote.delete(path)), "active")
+        _tell(server, server.talk(lambda remote: remote.ask("DELETE", path)), "active")
         return
-    server.talk(lambda remote: remote.delete("/held-channels", {"channel": channel}))
+    server.talk(lambda remote: remote.ask("DELETE", "/held-channels", params={"channel": channel}))
     if server.as_json:
         print_json({"channel": channel, "active": True})
     else:

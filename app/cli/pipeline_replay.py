@@ -89,7 +89,7 @@ async def _carry_out(remote: Remote, letters: Sequence[list[str]], options: Json
     jobs = []
     for part in letters:
         wanted = {"filter": {"ids": part}, "options": options, "dry_run": False}
-        begun = await remote.post("/replays", wanted)
+        begun = await remote.ask("POST", "/replays", wanted)
         note(f"Replay {begun['id']} has started; Ctrl-C cancels it")
         job = await watch_job(remote, str(begun["id"]))
         # The server does not count letters purged meanwhile.

@@ -40,7 +40,7 @@ def remark(
         if not changed and groups:
             return dict(known)
         wanted = {name: known[name] for name in given} | changed
-        return dict(await remote.put(f"{_GROUPS}/{fingerprint}/remark", wanted))
+        return dict(await remote.ask("PUT", f"{_GROUPS}/{fingerprint}/remark", wanted))
 
     remark = server.talk(conversation)
     text = f"{remark['assignee'] or 'nobody'}: {remark['note'] or 'no note'}"

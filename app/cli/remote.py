@@ -116,23 +116,7 @@ class Remote:
 
     async def get(self, path: str, params: Params | None = None) -> Json:
         """GET a path."""
-        return await self._ask("GET", path, params=params)
-
-    async def delete(self, path: str, params: Params | None = None) -> Json:
-        """DELETE a path."""
-        return await self._ask("DELETE", path, params=params)
-
-    async def put(self, path: str, body: Json) -> Json:
-        """PUT to a path."""
-        return await self._ask("PUT", path, body=to_json(body))
-
-    async def post(self, path: str, body: Json) -> Json:
-        """POST to a path."""
-        return await self._ask("POST", path, body=to_json(body))
-
-    async def post_lines(self, path: str, lines: AsyncIterator[bytes]) -> Json:
-        """POST JSON lines to a path."""
-        return await self._ask("POST", path, body=lines)
+        return await self.ask("GET", path, params=params)
 
     async def items(
         self, path: str, params: Params, limit: int | None = None
@@ -159,15 +143,16 @@ class Remote:
                 for line in whole:
                     yield line
 
-    async def _ask(
+    async def ask(
         self,
         method: str,
         path: str,
+        body: Json | AsyncIterator[bytes] | None = None,
         *,
         params: Params | None = None,
-        body: bytes | AsyncIterator[bytes] | None = None,
     ) -> Json:
-        async with self._answer(method, path, params=params, body=body) as response:
+        """Send a request, with a body of JSON or of lines; return its answer."""
+        async with self._answer(method, path, body, params=params) as response:
             answer: Json = orjson.loads(await response.read() or b"{}")
             return answer
 
@@ -176,18 +161,19 @@ class Remote:
         self,
         method: str,
         path: str,
+        body: Json | AsyncIterator[bytes] | None = None,
         *,
         params: Params | None = None,
-        body: bytes | AsyncIterator[bytes] | None = None,
     ) -> AsyncIterator[ClientResponse]:
         """A successful response, open while it is read."""
-        headers = {} if body is None else _JSON if isinstance(body, bytes) else _LINES
+        is_json = isinstance(body, dict)
+        headers = {} if body is None else _JSON if is_json else _LINES
         try:
             async with self._http.request(
                 method,
                 self._base + path,
                 params=_given(params or {}),
-                data=body,
+                data=to_json(body) if is_json else body,
                 headers=headers,
                 allow_redirects=False,
             ) as response:

@@ -35,19 +35,11 @@ from holdfast.cli.output import (
     spinner,
 )
 from holdfast.cli.remote import Remote
+from holdfast.store.replay_jobs import SKIP_WORDS
 from holdfast.store.replay_options import ReplayOptions
 
 _POLL_S = 0.5
 _OVER = frozenset(["done", "stopped", "cancelled", "failed"])
-# Why letters were skipped.
-_WHY = {
-    "receiver": "without a receiver",
-    "replayed": "replayed already",
-    "generation": "replayed too often",
-    "waiting": "waiting already",
-    "repeated": "of a message that is sent once",
-    "gone": "gone meanwhile",
-}
 _DIED = ("DIED", itemgetter("failed"))
 _SKIPPED = ("LEFT OUT", itemgetter("skipped"))
 _REPLAYS = (
@@ -109,7 +101,7 @@ def _edited(data: str, ids: list[str] | None) -> object:
 
 async def _plan(remote: Remote, letters: Json) -> Json:
     with spinner("Counting"):
-        return await remote.post("/replays", {**letters, "dry_run": True})
+        return await remote.ask("POST", "/replays", {**letters, "dry_run": True})
 
 
 async def _begin(remote: Remote, letters: Json, *, detach: bool, yes: bool, is_quiet: bool) -> Json:
@@ -123,7 +115,7 @@ async def _begin(remote: Remote, letters: Json, *, detach: bool, yes: bool, is_q
     to = letters["options"].get("to")
     whom = f" to {to}" if to else ""
     confirm(f"Deliver {left} dead letters again{whom}?", yes=yes)
-    job = await remote.post("/replays", {**letters, "dry_run": False})
+    job = await remote.ask("POST", "/replays", {**letters, "dry_run": False})
     if detach:
         return job
     if not is_quiet:
@@ -137,7 +129,7 @@ def _known(watch: str | None, cancel: str | None) -> Callable[[Remote], Awaitabl
         raise typer.BadParameter("use either --watch or --cancel")
     id = replay_of(watch or cancel or "")
     if cancel is not None:
-        return lambda remote: remote.delete(f"/replays/{id}")
+        return lambda remote: remote.ask("DELETE", f"/replays/{id}")
     return lambda remote: watch_job(remote, id)
 
 
@@ -180,7 +172,7 @@ def _summary(plan: Json) -> str:
 
 
 def _why(job: Json) -> str:
-    reasons = [f"{count} {_WHY.get(why, why)}" for why, count in job["skips"].items()]
+    reasons = [f"{count} {SKIP_WORDS.get(why, why)}" for why, count in job["skips"].items()]
     return f" ({', '.join(reasons)})" if reasons else ""
 
 
@@ -198,6 +190,6 @@ async def watch_job(remote: Remote, id: str) -> Json:
                     return dict(job)
                 await asyncio.sleep(_POLL_S)
     except asyncio.CancelledError:
-        await remote.delete(f"/replays/{id}")
+        await remote.ask("DELETE", f"/replays/{id}")
         note(f"Replay {id} is cancelled; messages that were sent stay sent")
         raise

@@ -129,7 +129,7 @@ def kill(*, key: Key, yes: Yes = False, server: ToServer) -> None:
         found = await remote.get(path)
         entries = found["waiting"] + found["handed"]
         confirm(f"End {found['key']}? {entries} entries become dead letters.", yes=yes)
-        await remote.delete(path)
+        await remote.ask("DELETE", path)
         return {"key": found["key"], "ended": True, "dead": entries}
 
     done = server.talk(conversation)
@@ -174,7 +174,7 @@ async def _end(remote: Remote, plan: Json, *, wanted: Conditions) -> Json:
     with progress() as bar:
         task = bar.add_task("Ending", total=plan["matched"])
         while True:
-            done = await remote.post(_END, {**wanted, "dry_run": False, "limit": _AT_ONCE})
+            done = await remote.ask("POST", _END, {**wanted, "dry_run": False, "limit": _AT_ONCE})
             ended += done["ended"]
             bar.update(task, completed=min(ended, plan["matched"]))
             if not done["ended"] or done["ended"] >= done["matched"]:

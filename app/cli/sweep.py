@@ -32,7 +32,7 @@ def sweep(
 
     async def conversation(remote: Remote) -> Json:
         with spinner("Counting"):
-            plan = await remote.post(path, {**wanted, "dry_run": True})
+            plan = await remote.ask("POST", path, {**wanted, "dry_run": True})
         if dry_run or not plan["matched"]:
             return plan
         confirm(question.format_map(plan), yes=yes)

@@ -30,12 +30,12 @@ class LetterFilter(BaseModel):
         description="Session that the letter was for: joe/1.",
         examples=["joe/1"],
     )
-    subject: Subject | None = Field(default=None, description="Subject of the receiver.")
     code: Code | None = Field(default=None, description="Died with this error code.")
+    state: LetterStateName | None = Field(default=None, description="new or replayed.")
     fingerprint: Fingerprint | None = Field(
         default=None, description="In the group with this fingerprint; see dead list --groups."
     )
-    state: LetterStateName | None = Field(default=None, description="new or replayed.")
+    subject: Subject | None = Field(default=None, description="Subject of the receiver.")
     since: Ms | None = Field(
         default=None, title="Died since", description="Died at this time or later."
     )

@@ -40,17 +40,25 @@ UNDER_WAY = frozenset({JobState.CANARY, JobState.RUNNING})
 class SkipReason(Enum):
     """Why a letter was skipped."""
 
-    # The receiver does not exist.
     RECEIVER = "receiver"
-    # It has been replayed too often.
+    REPLAYED = "replayed"
     GENERATION = "generation"
-    # Its message is already in the receiver's queue.
+    # In the queue of its receiver.
     WAITING = "waiting"
     # Its message already goes to the target session because of another letter.
     REPEATED = "repeated"
-    # Another job replayed it first.
-    REPLAYED = "replayed"
     GONE = "gone"
+
+
+# How people read them, behind the number of letters.
+SKIP_WORDS = {
+    "receiver": "without a receiver",
+    "replayed": "replayed already",
+    "generation": "replayed too often",
+    "waiting": "waiting already",
+    "repeated": "of a message that is sent once",
+    "gone": "gone meanwhile",
+}
 
 
 class Sent(NamedTuple):

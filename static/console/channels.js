@@ -1,7 +1,7 @@
 // Channels: subscribers, message rates, and channel holds.
 import {at, h, known} from "./dom.js";
 import {ago, count, many, rate} from "./format.js";
-import {actions, badge, card, chooser, live, mono, parts, when} from "./parts.js";
+import {actions, badge, card, filter, live, mono, parts, when} from "./parts.js";
 
 export async function show(app, _, chosen) {
     const look = () => app.api.get("held-channels");
@@ -9,7 +9,7 @@ export async function show(app, _, chosen) {
     return [
         h("h1", {}, "Channels"),
         held,
-        chooser([app.requests.query("/channels").prefix], chosen, (asked) => (location.hash = at("channels", asked))),
+        filter(app, "/channels", ["channels"], chosen),
         found,
         h("p", {class: "faint small"}, "Rates are measured while a console is open. ",
             "A pattern, such as /orders/**, counts the sessions that subscribed to exactly that pattern."),

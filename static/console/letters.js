@@ -2,7 +2,7 @@
 import {bars} from "./charts.js";
 import {at, h, known} from "./dom.js";
 import {count} from "./format.js";
-import {actions, ask, badge, card, chooser, confirmed, facts, live, mono, parts, when} from "./parts.js";
+import {actions, ask, badge, card, confirmed, facts, filter, live, mono, parts, when} from "./parts.js";
 import {bring, take} from "./carrying.js";
 import {remarks} from "./remarks.js";
 import {typed} from "./requests.js";
@@ -17,17 +17,14 @@ export async function letters(app, chosen) {
         ["Attempts", ({attempts}) => count(attempts), "number"],
         ["State", ({state}) => badge(state, state === "new" ? "" : "good")],
     ], (cursor, limit) => app.api.get("dead-letters", known({...chosen, cursor, limit})), "No matching dead letters.");
-    const fields = app.requests.query("/dead-letters");
-    const {channel, receiver, code, state, fingerprint, subject, since, until} = fields;
     const isKind = "fingerprint" in chosen;
-    const filter = typed(fields, chosen);
-    const which = {filter, ...(Object.keys(filter).length === 0 && {all: true})};
+    const conditions = typed(app.requests.query("/dead-letters"), chosen);
+    const which = {filter: conditions, ...(Object.keys(conditions).length === 0 && {all: true})};
     return [
         h("p", {}, h("a", {href: at("dead")}, "Dead letters by cause")),
         h("h1", {}, isKind ? "Letters with the same cause" : "Dead letters"),
         isKind && await kindOf(app, chosen.fingerprint),
-        chooser([channel, receiver, code, state, fingerprint, subject, since, until], chosen,
-            (asked) => (location.hash = at("dead", "letters", asked)), isKind ? 5 : 4),
+        filter(app, "/dead-letters", ["dead", "letters"], chosen, isKind ? 5 : 4),
         actions(app,
             ["Replay these …", () => replay(app, which), "primary"],
             ["Purge these …", () => purge(app, which), "danger"],
@@ -79,7 +76,7 @@ export async function replay(app, which) {
 export async function preview(app, wanted, question, yes, more = null) {
     const plan = await app.api.post("replays", {...wanted, dry_run: true});
     const left = plan.total - plan.skipped;
-    const text = h("div", {class: "plan"}, planned(plan), more);
+    const text = h("div", {class: "plan"}, planned(app, plan), more);
     if (left === 0) {
         await ask({title: "Nothing can be sent", text, yes: "Close", no: null});
     } else if (await ask({title: question(left), text, yes})) {
@@ -88,19 +85,16 @@ export async function preview(app, wanted, question, yes, more = null) {
     }
 }
 
-const REASONS = new Map(Object.entries({
-    receiver: "receiver does not exist", replayed: "already replayed", generation: "replayed too often",
-    waiting: "already in the queue", repeated: "same message", gone: "gone",
-}));
+export const skipped = (app, skips) => {
+    const words = app.requests.words("Replay", "skips");
+    return Object.entries(skips).map(([why, n]) => `${count(n)} ${words[why] ?? why}`).join(", ") || "none";
+};
 
-export const skipped = (skips) =>
-    Object.entries(skips).map(([why, n]) => `${count(n)}: ${REASONS.get(why) ?? why}`).join(", ");
-
-function planned({total, skips, channels, receivers}) {
+function planned(app, {total, skips, channels, receivers}) {
     const all = (counts) => Object.entries(counts).map(([name, n]) => `${name} (${count(n)})`).join(", ") || "–";
     return facts([
         ["matching letters", count(total)],
-        ["left out", skipped(skips) || "none"],
+        ["left out", skipped(app, skips)],
         ["channels", mono(all(channels))],
         ["receivers", mono(all(receivers))],
     ]);

@@ -1,5 +1,5 @@
 // Building blocks of the console's pages.
-import {h, known, say} from "./dom.js";
+import {at, h, known, say} from "./dom.js";
 import {ago, time} from "./format.js";
 import {renewChildren} from "./renew.js";
 
@@ -148,10 +148,13 @@ export async function confirmed(question, run) {
     }
 }
 
-/**
- * A filter form: it opens the same page with the values in its address. The fields after `first` are hidden until
- * the user asks for them or they have values.
- */
+/** The form of a list's filter: it opens the page at `place` with the values in its address. */
+export const filter = (app, path, place, chosen, first) => {
+    const {cursor, limit, ...fields} = app.requests.query(path);
+    return chooser(Object.values(fields), chosen, (asked) => (location.hash = at(...place, asked)), first);
+};
+
+/** A form for finding things. The fields after `first` are hidden until the user asks for them or they have values. */
 export function chooser(fields, chosen, go, first = fields.length) {
     const filled = fields.map((field) => ({...field, value: shownOf(field, chosen[field.name] ?? "")}));
     const [open, folded] = [filled.slice(0, first), filled.slice(first)];

@@ -51,7 +51,7 @@ const drawn = (app, job, path) => [
             ["sent", count(job.sent)],
             ["acknowledged", count(job.acked)],
             ["died again", count(job.failed)],
-            ["left out", skipped(job.skips) || "none"],
+            ["left out", skipped(app, job.skips)],
             ["reason", job.reason],
         ])),
         card("What", facts([

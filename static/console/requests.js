@@ -12,6 +12,9 @@ export class Requests {
             ({name, description, schema}) => [name, field({name, description, ...schema})]));
     }
 
+    /** The words that people read for the values of an answer's field. */
+    words = (name, field) => this.schemas[name].properties[field]["x-words"];
+
     /** The fields of a body, or of one of its parts, by name. */
     body(name) {
         return Object.fromEntries(Object.entries(this.schemas[name].properties).map(

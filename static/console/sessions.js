@@ -2,7 +2,7 @@
 import {path} from "./api.js";
 import {at, h, known} from "./dom.js";
 import {bytes, count, time} from "./format.js";
-import {actions, ask, badge, card, chooser, confirmed, facts, json, live, mono, parts, sheet, when} from "./parts.js";
+import {actions, ask, badge, card, confirmed, facts, filter, json, live, mono, parts, sheet, when} from "./parts.js";
 
 const MOODS = new Map([["ALIVE", "good"], ["POLLING", "warn"], ["DEAD", "bad"]]);
 // The number of queue entries that are shown.
@@ -25,7 +25,6 @@ function standing(app, {state, active}) {
 }
 
 async function list(app, chosen) {
-    const {prefix, state, held, channel, unconnected, seen_before: silent, begun_before: old} = app.requests.query("/sessions");
     const found = await parts(app, "Sessions", [
         ["Session", ({key}) => sessionLink(key)],
         ["State", (each) => standing(app, each)],
@@ -37,8 +36,7 @@ async function list(app, chosen) {
     ], (cursor, limit) => app.api.get("sessions", known({...chosen, cursor, limit})), "No matching sessions.");
     return [
         h("h1", {}, "Sessions"),
-        chooser([prefix, state, held, channel, unconnected, silent, old], chosen,
-            (asked) => (location.hash = at("sessions", asked)), 4),
+        filter(app, "/sessions", ["sessions"], chosen, 4),
         found,
     ];
 }

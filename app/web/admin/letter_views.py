@@ -12,7 +12,7 @@ from holdfast.delivery.json_text import part
 from holdfast.store.fields import Count, LetterStateName, Ms
 from holdfast.store.letter_search import LetterGroup
 from holdfast.store.remarks import Remark
-from holdfast.store.replay_jobs import Job, JobState
+from holdfast.store.replay_jobs import SKIP_WORDS, Job, JobState
 from holdfast.web.admin.views import view_of
 
 _NS_PER_MS = 1_000_000
@@ -127,14 +127,12 @@ class Replay:
     sent: Annotated[int, Field(ge=0, description="Put into their receivers' queues again.")]
     acked: Count
     failed: Annotated[int, Field(ge=0, description="Died again.")]
-    skipped: Annotated[
-        int, Field(ge=0, description="Receiver gone, replayed already or too often, or the like.")
-    ]
+    skipped: Annotated[int, Field(ge=0, description="Left out; `skips` has the reasons.")]
     skips: Annotated[
         dict[str, int],
         Field(
-            description="The same by reason: `receiver` (not there), `replayed` (already), "
-            "`generation` (too often), `waiting` (in the queue), `repeated` (same message), `gone`."
+            description="The same by reason.",
+            json_schema_extra={"x-words": {**SKIP_WORDS}},
         ),
     ]
     channels: Annotated[dict[str, int], Field(description="Letters by channel, 20 at most.")]
