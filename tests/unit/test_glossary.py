@@ -17,6 +17,7 @@ ORDINARY = {
     "builder",
     "busy",
     "cause",
+    "cell",
     "chain",
     "child",
     "cleared",
