@@ -3,7 +3,6 @@
 import sys
 from collections.abc import AsyncIterator
 from contextlib import nullcontext
-from functools import partial
 from operator import itemgetter
 from pathlib import Path
 from typing import IO, Annotated
@@ -39,7 +38,6 @@ from holdfast.cli.output import (
     print_items,
     print_json,
     progress,
-    spinner,
 )
 from holdfast.cli.remark import remark
 from holdfast.cli.remote import Remote
@@ -64,7 +62,6 @@ def _assignee(group: Json) -> object:
     return group["remark"] and group["remark"]["assignee"]
 
 
-_PURGE = "/dead-letters/purge"
 _REASON = ("REASON", _reason)
 _WHOSE = ("WHOSE", _assignee)
 _MS = ("MS", itemgetter("latency_ms"))
@@ -128,24 +125,18 @@ def purge(
     server: ToServer,
 ) -> None:
     """Remove dead letters for good."""
-    letters = wanted(ids, conditions, everything=everything)
     sweep(
         server,
-        _PURGE,
-        letters,
+        "/dead-letters/purge",
+        wanted(ids, conditions, everything=everything),
         question="Remove {matched} dead letters for good?",
         would="{matched} dead letters would be removed",
         did="{purged} dead letters removed",
         counts="purged",
-        carry_out=partial(_purge, letters=letters),
+        doing="Removing",
         dry_run=dry_run,
         yes=yes,
     )
-
-
-async def _purge(remote: Remote, plan: Json, *, letters: Conditions) -> Json:
-    with spinner("Removing"):
-        return await remote.ask("POST", _PURGE, {**letters, "dry_run": False})
 
 
 @program.command("export")

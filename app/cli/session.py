@@ -1,6 +1,5 @@
 """`holdfast session`: lists, shows and ends sessions."""
 
-from functools import partial
 from typing import Annotated
 
 import typer
@@ -27,7 +26,6 @@ from holdfast.cli.output import (
     print_facts,
     print_items,
     print_json,
-    progress,
     when,
 )
 from holdfast.cli.remote import Remote
@@ -37,7 +35,6 @@ from holdfast.web.admin.session_filter import SessionFilter
 program = group_of_commands()
 
 
-_END = "/sessions/end"
 # Sessions that one request ends, so that there is progress to show.
 _AT_ONCE = 2000
 _TIMES = ("created", "last_seen", "expires", "next_attempt")
@@ -153,29 +150,16 @@ def end(
     if bool(meant) is everything:
         raise typer.BadParameter("give conditions, or --all")
     # Later sessions are not included in the number that was confirmed.
-    wanted = {"filter": {**meant, "begun_before": now_ms() + 1}, "all": everything}
+    filter = {**meant, "begun_before": now_ms() + 1}
     sweep(
         server,
-        _END,
-        wanted,
+        "/sessions/end",
+        {"filter": filter, "all": everything, "limit": _AT_ONCE},
         question="End {matched} sessions? {entries} entries become dead letters.",
         would="{matched} sessions would be ended",
         did="{ended} sessions have ended",
         counts="ended",
-        carry_out=partial(_end, wanted=wanted),
+        doing="Ending",
         dry_run=dry_run,
         yes=yes,
     )
-
-
-async def _end(remote: Remote, plan: Json, *, wanted: Conditions) -> Json:
-    """End sessions in parts, until none is left or no more can be ended."""
-    ended: int = 0
-    with progress() as bar:
-        task = bar.add_task("Ending", total=plan["matched"])
-        while True:
-            done = await remote.ask("POST", _END, {**wanted, "dry_run": False, "limit": _AT_ONCE})
-            ended += done["ended"]
-            bar.update(task, completed=min(ended, plan["matched"]))
-            if not done["ended"] or done["ended"] >= done["matched"]:
-                return {"ended": ended}

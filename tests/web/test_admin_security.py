@@ -315,7 +315,6 @@ async def test_a_huge_body_is_not_read_to_its_end(admin: Admin) -> None:
 async def test_a_body_that_does_not_go_on_is_given_up(
     admin: Admin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(application, "_PATIENCE_S", 0.02)
     monkeypatch.setattr(ndjson, "_PATIENCE_S", 0.02)
     stuck = asyncio.Event()
 

@@ -1,6 +1,5 @@
 """The administration over HTTP: access control, and the handling of requests."""
 
-import asyncio
 import logging
 import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -9,7 +8,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 import orjson
-from aiohttp import ClientError, web
+from aiohttp import web
 from pydantic import BaseModel, ValidationError
 
 from holdfast.bayeux.buckets import Rate
@@ -35,7 +34,6 @@ from holdfast.web.peers import Peers
 log = logging.getLogger(__name__)
 
 _MAX_BODY = 256 * 1024
-_PATIENCE_S = 30.0
 _HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
@@ -229,19 +227,11 @@ async def _body(request: web.Request, route: Route) -> BaseModel | AsyncIterator
 
 async def _read(request: web.Request) -> bytes:
     body = bytearray()
-    try:
-        async with asyncio.timeout(_PATIENCE_S):
-            async for part in request.content.iter_any():
-                body += part
-                if len(body) > _MAX_BODY:
-                    message = f"the body has more than {_MAX_BODY} bytes"
-                    raise RequestFailed(TOO_LARGE, message)
-    except TimeoutError:
-        raise RequestFailed(
-            faults.TOO_SLOW, "the body did not arrive in time", status=408
-        ) from None
-    except (web.RequestPayloadError, ClientError):
-        raise illegal("the body is damaged") from None
+    async with ndjson.arriving():
+        async for part in request.content.iter_any():
+            body += part
+            if len(body) > _MAX_BODY:
+                raise RequestFailed(TOO_LARGE, f"the body has more than {_MAX_BODY} bytes")
     return bytes(body)
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 from aiohttp import ClientError, web
 
@@ -35,13 +36,18 @@ async def read_lines(request: web.Request) -> AsyncIterator[bytes]:
 
 
 async def _part(request: web.Request) -> bytes:
+    async with arriving():
+        return await request.content.readany()
+
+
+@asynccontextmanager
+async def arriving() -> AsyncIterator[None]:
+    """Wait for a body, or a part of it, for a limited time; raises `RequestFailed`."""
     try:
         async with asyncio.timeout(_PATIENCE_S):
-            return await request.content.readany()
+            yield
     except TimeoutError:
-        raise RequestFailed(
-            TOO_SLOW, "the rest of the body did not arrive in time", status=408
-        ) from None
+        raise RequestFailed(TOO_SLOW, "the body did not arrive in time", status=408) from None
     except (web.RequestPayloadError, ClientError):
         raise illegal("the body is damaged") from None
 
