@@ -33,6 +33,7 @@ class Answers:
         expiry: Expiry,
     ) -> None:
         self._state = state
+        self._store, self._sessions = state.store, state.sessions
         self._clock = clock
         self._settlement = settlement
         self._hand_overs = settlement.hand_overs
@@ -44,7 +45,7 @@ class Answers:
 
     def begin_round(self) -> None:
         """Begin a round of `send_news` for many sessions."""
-        self._has_store = self._state.hub.store.is_available
+        self._has_store = self._store.is_available
 
     def end_round(self) -> None:
         """End the round."""
@@ -111,7 +112,7 @@ class Answers:
     def _send_replies(self, exchange: Exchange) -> None:
         """Send replies without messages, once the store has the refusals that they confirm."""
         if exchange.waits_for_store:
-            self._state.hub.store.after(partial(self._send_replies, exchange))
+            self._store.after(partial(self._send_replies, exchange))
         else:
             exchange.carrier.answer(exchange, ())
 
@@ -123,7 +124,7 @@ class Answers:
         """
         if not batch.messages:
             return False
-        return batch.has_repeats or not self._state.hub.store.is_prompt
+        return batch.has_repeats or not self._store.is_prompt
 
     def _send_when_known(
         self, exchange: Exchange, session: Session, batch: Batch, now: float
@@ -172,7 +173,7 @@ class Answers:
     def _rest(self, exchange: Exchange, session: Session, now: float) -> None:
         """Start the session's timeout, because the client has its reply."""
         if exchange.carrier.is_draining():
-            self._state.sessions.timers.ring_by(session, now)
+            self._clock.look_soon(session, now)
         if session.is_gone:
             self._undelivered.discard(session, Reason.SESSION_ENDED)
         elif session.held_connect is None and (
@@ -250,7 +251,7 @@ class Answers:
         the wrong entries.
         """
         has_store = self._has_store
-        return not (self._state.hub.store.is_available if has_store is None else has_store)
+        return not (self._store.is_available if has_store is None else has_store)
 
     def _written(self, session: Session, batch: Batch, now: float) -> None:
         session.lazy_due = 0.0
@@ -279,7 +280,7 @@ class Answers:
 
     def release(self, session: Session, exchange: Exchange, now: float) -> None:
         """Answer the held connect."""
-        self._state.sessions.release_connect(session, exchange)
+        self._sessions.release_connect(session, exchange)
         self.complete(exchange, now)
 
     def release_with(self, session: Session, exchange: Exchange, advice: Json, now: float) -> None:
@@ -298,7 +299,7 @@ class Answers:
         """Answer the held connect with an error and without messages."""
         exchange = session.held_connect
         if exchange is not None:
-            self._state.sessions.release_connect(session, exchange)
+            self._sessions.release_connect(session, exchange)
             if exchange.connect is not None:
                 _, reply, _ = exchange.connect
                 refused.fill(reply)

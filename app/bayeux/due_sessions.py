@@ -79,7 +79,7 @@ class DueSessions:
         if session.is_gone:
             return
         if session.ends_at and session.ends_at <= now and session.held_connect is None:
-            self._life.ends.give_up(
+            self._life.ends.end_with_letters(
                 session, error_codes.NO_CONNECTION, "the session's timeout is over", now
             )
             return
@@ -103,7 +103,9 @@ class DueSessions:
         if dispatcher.state is not before:
             self._state.journal.dispatcher(session, dispatcher.state)
         if dispatcher.is_dead:
-            self._life.ends.give_up(session, error_codes.GIVEN_UP, "the last attempt failed", now)
+            self._life.ends.end_with_letters(
+                session, error_codes.GIVEN_UP, "the last attempt failed", now
+            )
         elif dispatcher.flows(now):
             self._state.hub.flow_again(session)
 
@@ -114,7 +116,7 @@ class DueSessions:
         elif session.carrier is not None and session.carrier.is_draining():
             # The session's timeout starts when the reply has left; look again shortly.
             self._life.clock.await_return(session, now)
-            self._state.sessions.timers.ring_by(session, now)
+            self._life.clock.look_soon(session, now)
         elif session.deadline <= now:
             self._lose(session, now)
 

@@ -59,7 +59,7 @@ class ForExtensions(ServerApi):
         log_out(self._life, session, self._clock())
 
     def count_login(self, method: LoginMethod | None) -> None:
-        self._state.hub.counters.logins["failed" if method is None else method.value] += 1
+        self._state.counters.logins["failed" if method is None else method.value] += 1
 
     def reauthorize(self, session: Session) -> None:
         self._reauthorizations.reauthorize(session)
@@ -80,11 +80,11 @@ class ForExtensions(ServerApi):
         judge_by_call(self._life, self._budgets, call, self._clock())
 
     def ignore_verdicts(self, count: int) -> None:
-        self._state.hub.counters.verdicts_unknown += count
+        self._state.counters.verdicts_unknown += count
 
     @property
     def is_store_available(self) -> bool:
-        return self._state.hub.store.is_available
+        return self._state.store.is_available
 
     def when_kept(self, step: Callable[[float], None]) -> None:
         self._state.when_kept(step)

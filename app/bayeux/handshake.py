@@ -59,7 +59,7 @@ class Handshake:
 
     def _draft(self, now: float) -> Session:
         options = self._state.options
-        queue = CallbackQueue(options.queue_limits, self._state.hub.counters)
+        queue = CallbackQueue(options.queue_limits, self._state.counters)
         session = self._state.sessions.draft(queue)
         session.caller = self._exchange.speaker.caller
         session.timeout_s = options.timeout_s
@@ -213,7 +213,7 @@ def _is_durable(state: ServerState, session: Session) -> bool:
 
 def _can_write_down(life: SessionLife, draft: Session, *, is_durable: bool) -> bool:
     """Return whether the store can take the session, and letters of sessions that end for it."""
-    if is_durable and not life.state.hub.store.is_available:
+    if is_durable and not life.state.store.is_available:
         return False
     clears = draft.terms is not None and draft.terms.clear_sessions
     return not (clears and life.undelivered.is_congested)

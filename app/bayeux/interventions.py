@@ -19,7 +19,9 @@ from holdfast.delivery.counters import Reason
 
 def kill(life: SessionLife, session: Session, who: str, now: float) -> None:
     """End the session; its queue becomes dead letters."""
-    life.ends.give_up(session, error_codes.GIVEN_UP, f"its session was ended by {who}", now, by=who)
+    life.ends.end_with_letters(
+        session, error_codes.GIVEN_UP, f"its session was ended by {who}", now, by=who
+    )
 
 
 def kill_all(life: SessionLife, sessions: Sequence[Session], who: str, now: float) -> None:

@@ -61,7 +61,7 @@ def _judge(life: SessionLife, session: Session, verdicts: Sequence[Verdict], now
         raise TurnOver
     if trial.refused_any and session.is_durable and request is not None:
         request.waits_for_store += 1
-        life.state.hub.store.after(request.store_has_it)
+        life.state.store.after(request.store_has_it)
     if session.held_connect is not None and session.queue.count:
         # The verdicts may have settled all that blocked the queue.
         life.state.hub.make_ready(session)

@@ -67,7 +67,7 @@ class SessionOwner:
 
     def announce(self, dead: Sequence[UnwrittenLetter], done: Callable[[], None]) -> bool:
         is_announcing = bool(self._unannounced)
-        if not self._state.hub.routes.receivers(self._channel):
+        if not self._state.routes.receivers(self._channel):
             return False
         last = len(dead) - 1
         for place, each in enumerate(dead):
@@ -91,7 +91,7 @@ class SessionOwner:
 
     def reached(self, channel: str, now: float) -> Iterator[str]:
         found = self._state.channels.get(channel)
-        for session in () if found is None else self._state.hub.routes.receivers(found):
+        for session in () if found is None else self._state.routes.receivers(found):
             # Holds change nothing for sessions that do not flow, or that cannot refuse.
             if session.can_refuse and not session.has_left and session.flows(now):
                 yield session.person
@@ -109,7 +109,7 @@ class SessionOwner:
 
     def _publish(self, event: dict[str, Any]) -> None:
         channel = self._state.channels.named(event["channel"])
-        if not self._state.hub.routes.receivers(channel):
+        if not self._state.routes.receivers(channel):
             return
         message = Message(to_json(event), id=self._state.node.stamp(), channel=channel.name)
         # A dead letter for one of these events would only cause another such event.
@@ -124,7 +124,7 @@ class SessionOwner:
         if self._state.hub.expiry is not None:
             self._state.hub.expiry.watch(session)
         if session.is_durable:
-            self._state.hub.store.save(ChangedSession(session, self._state.node))
+            self._state.store.save(ChangedSession(session, self._state.node))
 
     def handler(self, session: Session, channel: str) -> ErrorHandler:
         choice = "continue" if session.terms is None else session.terms.on_user_exception

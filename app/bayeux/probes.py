@@ -65,7 +65,7 @@ class Probes:
     def _candidates(self, name: str, searches: int, now: float) -> Iterator[Session]:
         """Yield the receivers that may be given a message of the channel now."""
         channel = self._state.channels.get(name)
-        receivers = () if channel is None else self._state.hub.routes.receivers(channel)
+        receivers = () if channel is None else self._state.routes.receivers(channel)
         first = int(searches * _SPREAD % 1.0 * len(receivers))
         for place in range(first, first + min(len(receivers), _LOOKS)):
             session = receivers[place % len(receivers)]

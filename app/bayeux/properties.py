@@ -128,13 +128,13 @@ NODE: Mapping[str, Property[None]] = {
     "nodeList": Reading(lambda at, _: at.node),
     "numClients": Reading(lambda at, _: len(_subjects(at))),
     "numNodes": Reading(lambda _, __: 1),
-    "numPublish": Reading(lambda at, _: at.state.hub.counters.published),
+    "numPublish": Reading(lambda at, _: at.state.counters.published),
     "numSessions": Reading(lambda at, _: len(at.state.sessions)),
     "numSubscriptions": Reading(
         lambda at, _: sum(len(session.subscriptions) for session in at.state.sessions)
     ),
     "numTopics": Reading(lambda at, _: len(_channels(at.state.sessions))),
-    "numUpdate": Reading(lambda at, _: at.state.hub.counters.acked),
+    "numUpdate": Reading(lambda at, _: at.state.counters.acked),
     "port": Reading(lambda at, _: at.process.port),
     "runlevel": Reading(lambda at, _: _STOPPING if at.state.is_stopping else _RUNNING),
     "serverTimestamp": Reading(lambda at, _: _date(at.now_ms)),

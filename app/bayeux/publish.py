@@ -64,7 +64,7 @@ def publish(
         refuse_replies(channel)
         raise Refused(ErrorReply.PUBLISH_DENIED, BY_POLICY)
     if not state.rights.are_open:
-        exists = bool(state.hub.routes.receivers(channel)) or channel.kind is Kind.SERVICE
+        exists = bool(state.routes.receivers(channel)) or channel.kind is Kind.SERVICE
         state.rights.check_publish(session, channel, message, exists=exists)
     qos = publish_qos(channel, message) if message.get("ext") else None
     if channel.kind is Kind.SERVICE:
@@ -183,7 +183,7 @@ class _PendingPublish:
 
     def answered(self, outcome: PersistOutcome) -> None:
         session = self._session
-        self._state.hub.counters.repeated += outcome is PersistOutcome.REPEATED
+        self._state.counters.repeated += outcome is PersistOutcome.REPEATED
         try:
             _fill(session, self._reply, outcome, self._qos)
         except Refused as refused:

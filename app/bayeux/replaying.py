@@ -67,10 +67,10 @@ class Replaying:
             reason=f"{GIVEN_UP.meaning}: the session ended before the replay reached it",
         )
         self._state.journal.replayed(key, message, letter)
-        self._state.hub.counters.accepted += 1
-        self._state.hub.counters.dead += 1
+        self._state.counters.accepted += 1
+        self._state.counters.dead += 1
         self._state.notices.report(DEAD, key, GIVEN_UP.text)
-        self._state.hub.store.dead_letter([another], key if message.is_durable else None)
+        self._state.store.dead_letter([another], key if message.is_durable else None)
 
     def _find(self, key: str) -> Session | None:
         sessions = self._state.sessions

@@ -35,7 +35,7 @@ def restore(
 ) -> Session:
     """Restore the session with its queue and subscriptions; its deadlines start anew."""
     state = life.state
-    queue = CallbackQueue(state.options.queue_limits, state.hub.counters)
+    queue = CallbackQueue(state.options.queue_limits, state.counters)
     session = state.sessions.draft(queue)
     session.client_id = record.client_id or session.client_id
     session.created = record.created_ms * 1_000_000
@@ -120,10 +120,10 @@ def _subscribe(life: SessionLife, session: Session, record: SessionRecord) -> No
 def discard_orphans(life: SessionLife, key: str, messages: Sequence[Message]) -> None:
     """Settle entries that were stored for a session that has ended, as if they came in time."""
     state = life.state
-    session = state.sessions.draft(CallbackQueue(state.options.queue_limits, state.hub.counters))
+    session = state.sessions.draft(CallbackQueue(state.options.queue_limits, state.counters))
     session.go_by(key)
     session.is_durable = True
-    state.hub.counters.restored += len(messages)
+    state.counters.restored += len(messages)
     life.undelivered.discarded(session, messages, Reason.SESSION_ENDED)
 
 
@@ -136,7 +136,7 @@ def _withhold(life: SessionLife, session: Session, messages: list[Message]) -> N
     """Discard messages that the session may no longer receive, before anybody takes it over."""
     withheld = [message for message in messages if not _may_have(session, message.channel)]
     if withheld:
-        life.state.hub.counters.restored += len(withheld)
+        life.state.counters.restored += len(withheld)
         life.undelivered.discarded(session, withheld, Reason.NOT_ALLOWED)
 
 
@@ -190,4 +190,4 @@ def _refill(
         in_hands[0].was_alone = True
     if queue.returned:
         queue.narrow()
-    life.state.hub.counters.restored += len(entries)
+    life.state.counters.restored += len(entries)

@@ -83,6 +83,8 @@ class ServerState:
             journal=journal,
             notices=self.notices,
         )
+        self.store = store
+        self.routes, self.counters = self.hub.routes, self.hub.counters
         self.sessions = Sessions(new_id, first=node.stamp() // 1000)
         self.admission = Admission(options.handshake_rate, random)
         self.rights = Rights(self.channels)
@@ -103,7 +105,7 @@ class ServerState:
 
     def when_kept(self, step: Step) -> None:
         """Run the step at the end of the turn in which the store has answered all earlier calls."""
-        self.hub.store.after(partial(self.backlog.at_turn_end, step))
+        self.store.after(partial(self.backlog.at_turn_end, step))
 
     def log_fault(self, session: Session) -> None:
         """Log that serving a session failed; call it in an `except` clause."""

@@ -19,6 +19,7 @@ class SessionClock:
 
     def __init__(self, state: ServerState, unconnected: UnconnectedSessions) -> None:
         self._state = state
+        self._timers = state.sessions.timers
         self._unconnected = unconnected
         # How far the wall clock is ahead of the core's.
         self._ahead_ms = 0.0
@@ -44,7 +45,11 @@ class SessionClock:
             queue = session.queue
             if queue.count and 0.0 < queue.response_timeout_s < due - now:
                 due = min(due, queue.first_due() or due)
-        self._state.sessions.timers.ring_by(session, due)
+        self._timers.ring_by(session, due)
+
+    def look_soon(self, session: Session, now: float) -> None:
+        """Look at the session with the next tick: the reply may have left by then."""
+        self._timers.ring_by(session, now)
 
     def detach(self, session: Session, now: float) -> None:
         """Start to wait for the return of a client that has left."""
@@ -61,7 +66,7 @@ class SessionClock:
 
     def schedule(self, session: Session) -> None:
         """Schedule the session for its next deadline."""
-        self._state.sessions.timers.ring_by(session, session.next_due())
+        self._timers.ring_by(session, session.next_due())
 
     def schedule_hold_end(self, session: Session, now: float) -> None:
         """Schedule the end of the session's queue hold."""
@@ -95,4 +100,4 @@ class SessionClock:
                 due = now + linger_s
                 if session.queue.count and (not session.lazy_due or due < session.lazy_due):
                     session.lazy_due = due
-                    self._state.sessions.timers.ring_by(session, due)
+                    self._timers.ring_by(session, due)

@@ -74,7 +74,7 @@ class SessionEnds(Endings):
             # Otherwise the rest of the queue goes with the reply.
             self._undelivered.discard(session, Reason.SESSION_ENDED)
 
-    def give_up(
+    def end_with_letters(
         self, session: Session, code: ErrorCode, text: str, now: float, by: str = ""
     ) -> None:
         """End the session and dead-letter its queue; `by` names who ended it, if anybody did."""
@@ -104,7 +104,7 @@ class SessionEnds(Endings):
         self._expiry.forget(session)
         self._state.journal.session(session, _ENDINGS[how])
         if session.is_durable:
-            self._state.hub.store.forget(session.key, session.queue.ids())
+            self._state.store.forget(session.key, session.queue.ids())
             session.is_durable = False
         self._state.sessions.remove(session, how)
         self._unconnected.leave(session)

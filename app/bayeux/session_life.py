@@ -29,8 +29,8 @@ class SessionLife:
         self.ownership = SessionOwner(state, self.clock)
         self.settlement: Settlement[Session] = Settlement(
             self.ownership,
-            state.hub.store,
-            state.hub.counters,
+            state.store,
+            state.counters,
             state.node,
             state.guard,
             state.journal,

@@ -49,7 +49,7 @@ def unsubscribe(
     if any(channel.kind is Kind.META for channel in channels):
         raise Refused(ErrorReply.UNSUBSCRIBE_FAILED)
     patterns = [channel.name for channel in channels if channel.kind is Kind.BROADCAST]
-    if not all(pattern in life.state.hub.routes for pattern in patterns):
+    if not all(pattern in life.state.routes for pattern in patterns):
         raise Refused(ErrorReply.CHANNEL_MISSING)
     for pattern in patterns:
         part(life.state, session, pattern)

@@ -28,7 +28,7 @@ def join(
     more = sum(name not in session.subscriptions for name in patterns)
     if more:
         _check_room(state, session, more)
-    routes = state.hub.routes
+    routes = state.routes
     for channel in patterns.values():
         state.rights.check_system(session, channel)
     if not state.rights.are_open:
@@ -40,7 +40,7 @@ def join(
 
 def add(state: ServerState, session: Session, channel: Channel, qos: SubscribeQos) -> None:
     """Add a subscription, or replace the QoS of an existing one."""
-    routes = state.hub.routes
+    routes = state.routes
     if qos.filter is not None:
         qos = replace(qos, filter=routes.filters.shared(qos.filter))
     selection = None
@@ -60,7 +60,7 @@ def _check_filters(
     state: ServerState, session: Session, filter: Filter, patterns: Mapping[str, Channel]
 ) -> None:
     """Check that subscriptions to these patterns may have the filter; raises `Refused`."""
-    options, filters = state.options, state.hub.routes.filters
+    options, filters = state.options, state.routes.filters
     known = session.subscription_qos or {}
     others = sum(qos.filter is not None for name, qos in known.items() if name not in patterns)
     if others + len(patterns) > options.max_session_filters:
@@ -77,8 +77,8 @@ def _check_room(state: ServerState, session: Session, more: int) -> None:
         raise too_many(state)
     most = options.max_total_subscriptions
     # A session that uses up the total must not keep others from subscribing.
-    if state.hub.routes.count + more > most and wanted > most // options.max_sessions:
-        state.hub.counters.subscriptions_refused += 1
+    if state.routes.count + more > most and wanted > most // options.max_sessions:
+        state.counters.subscriptions_refused += 1
         raise Refused(ErrorReply.SUBSCRIPTIONS_USED_UP)
 
 
@@ -86,7 +86,7 @@ def part(state: ServerState, session: Session, pattern: str) -> None:
     """Remove the subscription, if the session has it."""
     if pattern not in session.subscriptions:
         return
-    state.hub.routes.remove(pattern, session)
+    state.routes.remove(pattern, session)
     session.subscriptions.remove(pattern)
     session.unsubscribed += 1
     if session.subscription_qos is not None:

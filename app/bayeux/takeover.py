@@ -74,7 +74,9 @@ def log_out(life: SessionLife, session: Session, now: float) -> None:
     if session.terms is not None and session.terms.is_named:
         leave(life, session, now, "handshake")
     else:
-        life.ends.give_up(session, GIVEN_UP, "its login has ended", now, by="the end of its login")
+        life.ends.end_with_letters(
+            session, GIVEN_UP, "its login has ended", now, by="the end of its login"
+        )
 
 
 def _dismiss_client(life: SessionLife, session: Session, reconnect: str = "none") -> None:

@@ -46,7 +46,7 @@ def begin_journal(
 ) -> None:
     """Journal what was restored; the stack writes the final totals when the server stops."""
     if writer is not None:
-        writer.changed(Kind.BOOKS, "restored", number=state.hub.counters.restored)
+        writer.changed(Kind.BOOKS, "restored", number=state.counters.restored)
         writer.flush(clock())
         stack.push_async_callback(cancel, asyncio.create_task(_trim(writer, store, settings)))
         stack.push_async_callback(_close_books, writer, state, store, clock)
@@ -90,7 +90,7 @@ async def _close_books(
 
 
 def _books(state: ServerState) -> dict[str, int]:
-    counters = state.hub.counters
+    counters = state.counters
     return {
         "accepted": counters.accepted,
         "acked": counters.acked,

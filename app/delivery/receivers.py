@@ -6,6 +6,7 @@ from typing import Final
 from holdfast.delivery.dispatcher import Dispatcher, DispatcherState
 from holdfast.delivery.entries import SettledBy
 from holdfast.delivery.life import (
+    AWAY,
     GONE,
     OPEN,
     WITHOUT_CLIENT,
@@ -31,6 +32,7 @@ class Receiver(Timed):
         "dispatcher",
         "exceptions",
         "has_left",
+        "is_away",
         "is_durable",
         "is_gone",
         "is_ready",
@@ -58,8 +60,10 @@ class Receiver(Timed):
         self.transport = ""
         # Changed by `advance` only, and what follows from it: it is asked for with every message.
         self.state = SessionState.HANDSHAKEN
-        # Whether messages may enter the queue, whether it has ended, and whether it has no client.
-        self.takes_messages, self.is_gone, self.has_left = True, False, False
+        # Whether messages may enter the queue, whether it has ended, and whether it has no client,
+        # perhaps for a while only.
+        self.takes_messages, self.is_gone = True, False
+        self.has_left = self.is_away = False
         # Most receivers never need one: it would be ALIVE and active all the time. It is DEAD if
         # and only if the receiver takes no messages.
         self.dispatcher: Dispatcher | None = None
@@ -92,6 +96,7 @@ class Receiver(Timed):
         self.takes_messages = state in OPEN
         self.is_gone = state in GONE
         self.has_left = state in WITHOUT_CLIENT
+        self.is_away = state in AWAY
         dispatcher = self.dispatcher
         if dispatcher is not None:
             if not self.takes_messages:
@@ -104,11 +109,6 @@ class Receiver(Timed):
     def leaves_letters(self) -> bool:
         """Whether messages that it no longer takes become dead letters."""
         return not self.takes_messages and self.state is not SessionState.ENDED
-
-    @property
-    def is_away(self) -> bool:
-        """Whether its client has left and may come back."""
-        return self.has_left and not self.is_gone
 
     @property
     def may_return(self) -> bool:

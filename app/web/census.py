@@ -40,7 +40,7 @@ class Census:
         census = cls()
         for session in state.sessions:
             census.count(session, state.guard.held)
-        counters = state.hub.counters
+        counters = state.counters
         here = census.waiting + census.handed
         census.unaccounted = counters.entered() - counters.settled() - here
         return census

@@ -290,7 +290,7 @@ class FastLane(RequestHandler):
         except RequestRefused as refused:
             self._refuse(refused.error, refused.wait_s)
         except BaseException:
-            self._fail(exchange, self._endpoint.turns.give_up(exchange))
+            self._fail(exchange, self._endpoint.turns.fail(exchange))
         else:
             if rest is not None:
                 rest.done = partial(self._fail, exchange)
@@ -411,7 +411,7 @@ class FastLane(RequestHandler):
         if self.began_at is None:
             self.began_at = self._loop.time()
             due = self.began_at + self._endpoint.options.request_timeout_s
-            self._deadline = self._loop.call_at(due, self._give_up)
+            self._deadline = self._loop.call_at(due, self._time_out)
 
     def _finish_reading(self) -> None:
         self.began_at = None
@@ -419,7 +419,7 @@ class FastLane(RequestHandler):
             self._deadline.cancel()
             self._deadline = None
 
-    def _give_up(self) -> None:
+    def _time_out(self) -> None:
         self._deadline = None
         if not self._ordinary:
             # The headers are incomplete. The timeout of a body is its reader's task.

@@ -74,7 +74,7 @@ async def exchange_over_http(
     except RequestRefused:
         raise
     except BaseException:
-        carrier.fail(endpoint.turns.give_up(exchange))
+        carrier.fail(endpoint.turns.fail(exchange))
     else:
         if rest is not None:
             rest.done = carrier.fail

@@ -47,7 +47,7 @@ class BayeuxCollector(Collector):
         yield from self._connections()
 
     def _publishes(self) -> Iterator[Metric]:
-        counters = self._bayeux.state.hub.counters
+        counters = self._bayeux.state.counters
         yield CounterMetricFamily(
             "holdfast_messages_published", "Messages accepted.", value=counters.published
         )
@@ -59,11 +59,11 @@ class BayeuxCollector(Collector):
         yield CounterMetricFamily(
             "holdfast_publish_keys_dropped",
             "Publish keys forgotten early because the limit was reached.",
-            value=self._bayeux.state.hub.store.keys_dropped,
+            value=self._bayeux.state.store.keys_dropped,
         )
 
     def _entries(self) -> Iterator[Metric]:
-        counters = self._bayeux.state.hub.counters
+        counters = self._bayeux.state.counters
         yield CounterMetricFamily(
             "holdfast_entries_accepted",
             "Entries added to queues: one for each receiver of a message.",
@@ -97,7 +97,7 @@ class BayeuxCollector(Collector):
         )
 
     def _failures(self) -> Iterator[Metric]:
-        counters = self._bayeux.state.hub.counters
+        counters = self._bayeux.state.counters
         yield CounterMetricFamily(
             "holdfast_acks_out_of_range",
             "Acks of batches that were never sent.",
@@ -118,7 +118,7 @@ class BayeuxCollector(Collector):
         yield failed
 
     def _letters(self) -> Iterator[Metric]:
-        room = self._bayeux.state.hub.store.letter_quota
+        room = self._bayeux.state.store.letter_quota
         yield GaugeMetricFamily(
             "holdfast_dead_letters", "Dead letters in the store.", value=room.all.count
         )
@@ -148,7 +148,7 @@ class BayeuxCollector(Collector):
         logins = CounterMetricFamily(
             "holdfast_logins", "Logins by method, and failed ones.", labels=["method"]
         )
-        counted = self._bayeux.state.hub.counters.logins
+        counted = self._bayeux.state.counters.logins
         for method in (*(each.value for each in LoginMethod), "failed"):
             logins.add_metric([method], counted[method])
         yield logins
@@ -163,7 +163,7 @@ class BayeuxCollector(Collector):
         yield GaugeMetricFamily(
             "holdfast_store_available",
             "1 if the store accepts durable messages.",
-            value=self._bayeux.state.hub.store.takes_messages,
+            value=self._bayeux.state.store.takes_messages,
         )
 
     def _journal(self) -> Iterator[Metric]:
@@ -205,17 +205,17 @@ class BayeuxCollector(Collector):
         yield GaugeMetricFamily(
             "holdfast_subscribed_channels",
             "Channels and patterns that have subscribers.",
-            value=len(self._bayeux.state.hub.routes),
+            value=len(self._bayeux.state.routes),
         )
         yield GaugeMetricFamily(
             "holdfast_subscriptions",
             "Subscriptions of all sessions; max_total_subscriptions limits them.",
-            value=self._bayeux.state.hub.routes.count,
+            value=self._bayeux.state.routes.count,
         )
         yield CounterMetricFamily(
             "holdfast_subscriptions_refused",
             "Subscribe requests refused because max_total_subscriptions was reached.",
-            value=self._bayeux.state.hub.counters.subscriptions_refused,
+            value=self._bayeux.state.counters.subscriptions_refused,
         )
 
     def _connections(self) -> Iterator[Metric]:

@@ -95,7 +95,7 @@ class RequestScheduler:
         self._go_on_soon()
         return request
 
-    def give_up(self, exchange: Exchange) -> ErrorReply:
+    def fail(self, exchange: Exchange) -> ErrorReply:
         """Abort an exchange after a server fault; call in `except`. Returns the error to send."""
         log.exception("a request failed")
         self._bayeux.abort(exchange, self._clock())
@@ -156,7 +156,7 @@ class RequestScheduler:
         except RequestRefused as refused:
             error = refused.error
         except BaseException:
-            error = self.give_up(request.exchange)
+            error = self.fail(request.exchange)
         self._leave(request)
         request.done(error)
         return True

@@ -70,7 +70,7 @@ class Ticker:
     def _record_hand_overs(self) -> None:
         """Record hand-overs in the store first, so that a process that dies has counted them."""
         if self._bayeux is not None:
-            self._bayeux.state.hub.store.flush()
+            self._bayeux.state.store.flush()
 
     def _end_turn(self) -> None:
         # True after a fault too: nobody knows what it left.

@@ -379,7 +379,7 @@ class WebSocketFrontEnd:
         except RequestRefused as refused:
             return refused.error
         except BaseException:
-            return turns.give_up(exchange)
+            return turns.fail(exchange)
         if rest is None:
             return None
         outcome: asyncio.Future[ErrorReply | None] = asyncio.get_running_loop().create_future()

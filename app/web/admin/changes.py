@@ -47,7 +47,7 @@ class RunningServer:
 
     async def kept(self) -> None:
         """Wait until the store has all changes so far, if it is available."""
-        store, kept = self.state.hub.store, asyncio.Event()
+        store, kept = self.state.store, asyncio.Event()
         if store.is_available:
             store.after(kept.set)
             with suppress(TimeoutError):

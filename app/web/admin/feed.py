@@ -54,7 +54,7 @@ class Feed:
             self._publish(orjson.dumps({"channel": CHANNEL, "data": figures}))
 
     def _subscribers(self) -> Sequence[Session]:
-        return self._state.hub.routes.receivers(self._channel)
+        return self._state.routes.receivers(self._channel)
 
     def _publish(self, wire: bytes) -> None:
         state = self._state

@@ -73,7 +73,7 @@ class LiveFigures:
         self, census: Census, letters: LetterStatistics | None, times: Latencies | None
     ) -> Figures:
         state = self._state
-        hub, counters, sessions = state.hub, state.hub.counters, state.sessions
+        hub, counters, sessions = state.hub, state.counters, state.sessions
         now_ns = state.node.stamp()
         oldest_ms = None if not census.oldest else max(0, now_ns - census.oldest) // _NS_PER_MS
         return view_of(

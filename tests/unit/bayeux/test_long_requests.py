@@ -274,7 +274,7 @@ def test_very_many_letters_are_told_of_in_several_turns_in_order() -> None:
     listener.subscribe("/sys/deadMessage")
     client = named(house)
     publish(house, *range(10))
-    house.bayeux.life.ends.give_up(client.session, GIVEN_UP, "its time is over", house.now)
+    house.bayeux.life.ends.end_with_letters(client.session, GIVEN_UP, "its time is over", house.now)
     house.keeper.turn()
     house.flush()
     assert listener.session.queue.count == 1
