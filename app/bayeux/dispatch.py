@@ -1,7 +1,7 @@
 """Handles requests: checks, carries out and answers their messages in order."""
 
 from collections.abc import Sequence
-from typing import Final, Protocol
+from typing import Final
 
 from holdfast.bayeux.advice import milliseconds, session_advice
 from holdfast.bayeux.codec import Json, encode_reply, read
@@ -13,6 +13,7 @@ from holdfast.bayeux.handshake import Handshake, check_capacity
 from holdfast.bayeux.pending_replies import begin_pending, finish
 from holdfast.bayeux.publish import publish
 from holdfast.bayeux.reading import read_ext
+from holdfast.bayeux.rights import BY_POLICY
 from holdfast.bayeux.server import Bayeux
 from holdfast.bayeux.session_life import SessionLife
 from holdfast.bayeux.sessions import Exchange, Pipe, Session
@@ -34,32 +35,6 @@ _LONG: Final = 65_536
 _OBJECT_OR_NULL: Final = (dict, type(None))
 # Marks a message that has been handled, where otherwise an extension's place is returned.
 _DONE: Final = -1
-
-
-class MetaHandler(Protocol):
-    """Carries out a meta message of a live session, or raises `Refused` and changes nothing.
-
-    Returns whether the reply is complete.
-    """
-
-    def __call__(
-        self,
-        life: SessionLife,
-        exchange: Exchange,
-        session: Session,
-        message: Json,
-        reply: Json,
-        /,
-    ) -> bool: ...
-
-
-# An explicit table: handlers are never looked up by a name that a client made up.
-_HANDLERS: Final[dict[str, MetaHandler]] = {
-    _CONNECT: connect,
-    "/meta/subscribe": subscribe,
-    "/meta/unsubscribe": unsubscribe,
-    "/meta/disconnect": disconnect,
-}
 
 
 class RemainingMessages:
@@ -436,10 +411,25 @@ def _carry_out(
             message,
             reply,
         )
-    handler = _HANDLERS.get(message["channel"])
-    if handler is None:
-        raise Refused(ErrorReply.CHANNEL_CREATE_DENIED, "denied_by_security_policy")
-    return handler(bayeux.life, exchange, session, message, reply)
+    return _carry_out_meta(bayeux.life, exchange, session, message, reply)
+
+
+def _carry_out_meta(
+    life: SessionLife, exchange: Exchange, session: Session, message: Json, reply: Json
+) -> bool:
+    """Returns whether the reply is complete. A refused message changes nothing."""
+    # Handlers are never looked up by a name that a client made up.
+    match message["channel"]:
+        case "/meta/connect":
+            return connect(life, exchange, session, message, reply)
+        case "/meta/subscribe":
+            return subscribe(life.state, life.answers, exchange, session, message, reply)
+        case "/meta/unsubscribe":
+            return unsubscribe(life.state, life.answers, exchange, session, message, reply)
+        case "/meta/disconnect":
+            return disconnect(life, exchange, session, message, reply)
+        case _:
+            raise Refused(ErrorReply.CHANNEL_CREATE_DENIED, BY_POLICY)
 
 
 def _congested(bayeux: Bayeux) -> Refused:

@@ -74,10 +74,10 @@ class ForExtensions(ServerApi):
         return not (session.is_durable and self._life.answers.lacks_store)
 
     def judge_by_message(self, session: Session, message: Json, now: float) -> None:
-        judge_by_message(self._life, session, message, now)
+        judge_by_message(self._state, self._life.settlement, session, message, now)
 
     def judge_by_call(self, call: ServiceCall) -> None:
-        judge_by_call(self._life, self._budgets, call, self._clock())
+        judge_by_call(self._state, self._life.settlement, self._budgets, call, self._clock())
 
     def ignore_verdicts(self, count: int) -> None:
         self._state.counters.verdicts_unknown += count

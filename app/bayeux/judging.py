@@ -6,30 +6,43 @@ from holdfast.bayeux.budgets import Budgets
 from holdfast.bayeux.codec import Json
 from holdfast.bayeux.errors import ErrorReply, Refused
 from holdfast.bayeux.reading import verdicts_of
+from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.services import ServiceCall
-from holdfast.bayeux.session_life import SessionLife
 from holdfast.bayeux.sessions import Session
 from holdfast.bayeux.turn_over import TurnOver
 from holdfast.delivery.refusals import Refusals
+from holdfast.delivery.settlement import Settlement
 from holdfast.delivery.verdicts import SILENT, Verdict
 
 # More verdicts than these are read in one turn; those that confirm take effect in the next.
 _MANY = 1000
 
 
-def judge_by_message(life: SessionLife, session: Session, message: Json, now: float) -> None:
+def judge_by_message(
+    state: ServerState,
+    settlement: Settlement[Session],
+    session: Session,
+    message: Json,
+    now: float,
+) -> None:
     """Apply the verdicts in `ext.delivery` of the handled message. Raises `TurnOver`."""
     request = session.request
     client_verdicts = SILENT if request is None else request.client_verdicts
     if client_verdicts.verdicts:
-        _judge(life, session, client_verdicts.verdicts, now)
+        _judge(state, settlement, session, client_verdicts.verdicts, now)
     if message["channel"] == "/meta/connect" and (
         client_verdicts.pending or session.queue.has_pending
     ):
         session.queue.keep_pending(client_verdicts.pending)
 
 
-def judge_by_call(life: SessionLife, budgets: Budgets, call: ServiceCall, now: float) -> None:
+def judge_by_call(
+    state: ServerState,
+    settlement: Settlement[Session],
+    budgets: Budgets,
+    call: ServiceCall,
+    now: float,
+) -> None:
     """Apply the verdicts in the data of a call. Raises `Refused` and `TurnOver`."""
     session = call.session
     if session.terms is None:
@@ -37,13 +50,19 @@ def judge_by_call(life: SessionLife, budgets: Budgets, call: ServiceCall, now: f
         raise Refused(ErrorReply.DELIVERY_INVALID, "user.illegalArgument", "verdicts")
     request = session.request
     is_new = request is None or request.progress is None
-    verdicts = verdicts_of(life.state.options, call.data) if is_new else ()
+    verdicts = verdicts_of(state.options, call.data) if is_new else ()
     budgets.spend_letters(session, verdicts, now)
     call.is_kept = session.is_durable
-    _judge(life, session, verdicts, now)
+    _judge(state, settlement, session, verdicts, now)
 
 
-def _judge(life: SessionLife, session: Session, verdicts: Sequence[Verdict], now: float) -> None:
+def _judge(
+    state: ServerState,
+    settlement: Settlement[Session],
+    session: Session,
+    verdicts: Sequence[Verdict],
+    now: float,
+) -> None:
     request = session.request
     progress = None if request is None else request.take_progress()
     if progress is None and len(verdicts) > _MANY and request is not None:
@@ -53,15 +72,15 @@ def _judge(life: SessionLife, session: Session, verdicts: Sequence[Verdict], now
     if isinstance(progress, Refusals):
         trial = progress
     else:
-        trial = life.settlement.judge(session, progress or verdicts, now)
+        trial = settlement.judge(session, progress or verdicts, now)
         has_time = progress is None or trial.is_over
-    if not (has_time and life.failures.carry_out(session, trial, now, life.state.is_turn_over)):
+    if not (has_time and settlement.failures.carry_out(session, trial, now, state.is_turn_over)):
         if request is not None:
             request.progress = trial
         raise TurnOver
     if trial.refused_any and session.is_durable and request is not None:
         request.waits_for_store += 1
-        life.state.store.after(request.store_has_it)
+        state.store.after(request.store_has_it)
     if session.held_connect is not None and session.queue.count:
         # The verdicts may have settled all that blocked the queue.
-        life.state.hub.make_ready(session)
+        state.hub.make_ready(session)

@@ -2,12 +2,14 @@
 
 from itertools import islice
 
+from holdfast.bayeux.answers import Answers
 from holdfast.bayeux.codec import Json
 from holdfast.bayeux.delivery_options import QosInvalid
 from holdfast.bayeux.errors import ErrorReply, Refused
 from holdfast.bayeux.pending_replies import begin_pending
+from holdfast.bayeux.records import ChangedSession
 from holdfast.bayeux.reserved import refuse_replies
-from holdfast.bayeux.session_life import SessionLife
+from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.sessions import Exchange, Session
 from holdfast.bayeux.subscribe_qos import PLAIN, SubscribeQos
 from holdfast.bayeux.subscriptions import join, part, too_many
@@ -23,10 +25,15 @@ _NAMES = 64
 
 
 def subscribe(
-    life: SessionLife, exchange: Exchange, session: Session, message: Json, reply: Json
+    state: ServerState,
+    answers: Answers,
+    exchange: Exchange,
+    session: Session,
+    message: Json,
+    reply: Json,
 ) -> bool:
     """Add subscriptions; existing ones are no error."""
-    channels = _channels(life, exchange, message)
+    channels = _channels(state, exchange, message)
     qos = subscribe_qos(session, message) if message.get("ext") else PLAIN
     for channel in channels:
         refuse_replies(channel)
@@ -36,25 +43,30 @@ def subscribe(
             raise Refused(error, _BY_POLICY)
     # Subscribing to a service succeeds without effect: services answer their caller anyway.
     patterns = {channel.name: channel for channel in channels if channel.kind is Kind.BROADCAST}
-    join(life.state, session, patterns, message, qos)
+    join(state, session, patterns, message, qos)
     reply["successful"] = True
-    return _is_noted(life, exchange, session, message, reply)
+    return _is_noted(state, answers, exchange, session, message, reply)
 
 
 def unsubscribe(
-    life: SessionLife, exchange: Exchange, session: Session, message: Json, reply: Json
+    state: ServerState,
+    answers: Answers,
+    exchange: Exchange,
+    session: Session,
+    message: Json,
+    reply: Json,
 ) -> bool:
     """Remove subscriptions; a missing one is no error if the channel exists."""
-    channels = _channels(life, exchange, message)
+    channels = _channels(state, exchange, message)
     if any(channel.kind is Kind.META for channel in channels):
         raise Refused(ErrorReply.UNSUBSCRIBE_FAILED)
     patterns = [channel.name for channel in channels if channel.kind is Kind.BROADCAST]
-    if not all(pattern in life.state.routes for pattern in patterns):
+    if not all(pattern in state.routes for pattern in patterns):
         raise Refused(ErrorReply.CHANNEL_MISSING)
     for pattern in patterns:
-        part(life.state, session, pattern)
+        part(state, session, pattern)
     reply["successful"] = True
-    return _is_noted(life, exchange, session, message, reply)
+    return _is_noted(state, answers, exchange, session, message, reply)
 
 
 def subscribe_qos(session: Session, message: Json) -> SubscribeQos:
@@ -70,31 +82,36 @@ def subscribe_qos(session: Session, message: Json) -> SubscribeQos:
 
 
 def _is_noted(
-    life: SessionLife, exchange: Exchange, session: Session, message: Json, reply: Json
+    state: ServerState,
+    answers: Answers,
+    exchange: Exchange,
+    session: Session,
+    message: Json,
+    reply: Json,
 ) -> bool:
     """Return whether the reply is complete: durable subscriptions are stored first."""
     if not session.is_durable:
         return True
-    life.note(session, exchange.now)
-    life.state.when_kept(begin_pending(life.answers, message, exchange, reply))
+    state.store.save(ChangedSession(session, state.node))
+    state.when_kept(begin_pending(answers, message, exchange, reply))
     return False
 
 
-def _channels(life: SessionLife, exchange: Exchange, message: Json) -> list[Channel]:
+def _channels(state: ServerState, exchange: Exchange, message: Json) -> list[Channel]:
     """Return the channels that the message names, as a string or an array of strings."""
     subscription = message.get("subscription")
     if subscription is None:
         raise Refused(ErrorReply.SUBSCRIPTION_MISSING)
     names = subscription if isinstance(subscription, list) else [subscription]
-    if len(names) > life.state.options.max_subscriptions:
-        raise too_many(life.state)
+    if len(names) > state.options.max_subscriptions:
+        raise too_many(state)
     channels: list[Channel] = exchange.take_progress() or []
     for name in islice(names, len(channels), None):
-        channel = life.state.channels.get(name) if isinstance(name, str) else None
+        channel = state.channels.get(name) if isinstance(name, str) else None
         if channel is None:
             raise Refused(ErrorReply.SUBSCRIPTION_INVALID)
         channels.append(channel)
-        if len(channels) % _NAMES == 0 and life.state.is_turn_over():
+        if len(channels) % _NAMES == 0 and state.is_turn_over():
             exchange.progress = channels
             raise TurnOver
     if not channels:
