@@ -63,14 +63,18 @@ class Model(Answering):
                 self.move(sent.channel)
 
     def store_answers(self, now: float) -> bool:
-        """Everything that it was asked so far."""
+        """Everything that it was asked so far.
+
+        What has to wait for it leaves at the end of the turn: until then it takes room.
+        """
         asked, self.asked = self.asked, []
         for what, subject, *rest in asked:
             if what == "keep":
                 self.kept(subject, rest[0])
             elif what == "refuse":
                 subject.has_refused = False
-            else:
+        for what, subject, *_ in asked:
+            if what == "leave":
                 self.leave(subject, now)
         return bool(asked)
 

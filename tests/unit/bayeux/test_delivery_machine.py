@@ -6,7 +6,9 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
+from tests.unit.bayeux.delivery_people import KINDS
 from tests.unit.bayeux.delivery_rules import DeliveryRules
+from tests.unit.bayeux.delivery_stage import Stage
 from tests.unit.bayeux.delivery_store import Backing, SlowStore
 
 # How much longer than usual this may take.
@@ -33,3 +35,29 @@ def test_everything_is_somewhere_whatever_happens() -> None:
             suppress_health_check=list(HealthCheck),
         ),
     )
+
+
+def test_a_full_queue_has_no_room_until_the_reply_that_waits_for_the_store_has_left() -> None:
+    [kind] = [kind for kind in KINDS if kind.label == "tom"]
+    stage = Stage(SlowStore(), [kind])
+    [tom] = stage.people
+
+    def connect(fate: str) -> None:
+        stage.connect(tom, said=[], pending=[], ack=None, is_patient=False, fate=fate)
+
+    def publish(count: int) -> None:
+        stage.send(0, "/b", count, {})
+        stage.end_turn()
+
+    stage.shake_hands(tom, None)
+    connect("heard")
+    publish(1)
+    connect("cut")
+    publish(kind.most - 1)
+    stage.is_slow = True
+    # One of them goes for the second time, and the store must know that before the client.
+    connect("heard")
+    publish(1)
+    stage.end_turn(is_quick=True)
+    stage.look()
+    assert stage.model.books["dead"] == 1
