@@ -136,7 +136,7 @@ def test_many_empty_batches_are_not_remembered(receiver: Person, target: Target)
     assert target.growth_mib() < 8
 
 
-def test_who_never_acknowledges_is_neither_spun_for_nor_fed_without_end(
+def test_a_client_that_never_acks_is_resent_ever_more_slowly(
     receiver: Person, target: Target
 ) -> None:
     """CVE-2025-53114: connecting for ever with a fixed number."""

@@ -138,7 +138,7 @@ def test_arrays_within_arrays_arrive_and_do_no_harm(arrays: int, either_door: Ta
         assert (refused["successful"], refused["subscription"]) == (False, [data] * 8)
 
 
-def test_what_is_called_the_same_twice_is_called_so_once(target: Target) -> None:
+def test_of_repeated_json_members_the_last_counts(target: Target) -> None:
     body = b'[{"channel":"/meta/handshake","channel":"/meta/connect","clientId":"x"}]'
     with target.wire() as wire:
         wire.send(request(body))
@@ -174,7 +174,7 @@ BOMB = gzip.compress(b" " * 64 * MIB)
         ("compress", BOMB, UNSUPPORTED),
     ],
 )
-def test_a_bomb_does_not_go_off(
+def test_a_decompression_bomb_is_refused_cheaply(
     encoding: str, body: bytes, expected: tuple[int, str], target: Target
 ) -> None:
     with target.bystander():
@@ -188,7 +188,7 @@ def small_bomb(size: int) -> bytes:
     return gzip.compress(b'[{"channel":"/a","data":1' + b" " * size + b"}]", 9)
 
 
-def test_what_shrinks_too_much_is_refused_before_it_is_read(target: Target) -> None:
+def test_a_body_that_inflates_too_much_is_refused_before_it_is_decoded(target: Target) -> None:
     body = small_bomb(2 * MIB)
     assert len(body) < 8 * 1024
     with target.bystander():
@@ -236,7 +236,7 @@ def test_nothing_is_unpacked_behind_a_refusal(path: str, expected: int, target: 
     assert target.processor_s() - before_s < 1.0
 
 
-def test_many_bombs_at_once_do_not_go_off_either(target: Target) -> None:
+def test_many_decompression_bombs_at_once_are_refused_cheaply(target: Target) -> None:
     with target.bystander():
         wires = [target.wire() for _ in range(10)]
         for wire in wires:

@@ -154,7 +154,7 @@ def test_a_flood_of_subscriptions_leaves_nothing_behind(target: Target) -> None:
         "/..;",
     ],
 )
-def test_names_that_are_none_are_refused(name: str, target: Target) -> None:
+def test_malformed_channel_names_are_refused(name: str, target: Target) -> None:
     with target.person() as person:
         assert person.subscribe(name).error() == "403::subscription_invalid"
         assert person.publish(name, 1).error() == "405::channel_invalid"
@@ -174,7 +174,7 @@ def test_names_that_are_none_are_refused(name: str, target: Target) -> None:
         "/meta/x",
     ],
 )
-def test_meta_channels_are_nobodys(name: str, target: Target) -> None:
+def test_nobody_can_use_meta_channels_as_channels(name: str, target: Target) -> None:
     with target.person() as person:
         for names in ([name], ["/fine", name]):
             (reply,) = person.subscribe(*names).messages()

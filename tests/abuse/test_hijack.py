@@ -64,7 +64,7 @@ def test_another_browser_does_not_get_in(
     check_untouched(victim)
 
 
-def test_a_person_of_good_standing_does_not_get_in_either(
+def test_a_client_with_a_session_of_its_own_does_not_get_in_either(
     victim: Person, either_door: Target
 ) -> None:
     with either_door.person() as attacker:

@@ -163,7 +163,7 @@ def call(target: Target, callback: str) -> Answer:
     "callback",
     ["f", "a.b.c", "org.cometd.callback_1", "_", "0", "a-b", "f" * 64, "__proto__.x"],
 )
-def test_a_name_is_called(callback: str, target: Target) -> None:
+def test_the_script_calls_the_named_function(callback: str, target: Target) -> None:
     answer = call(target, callback)
     assert answer.body.startswith(f"/**/{callback}([".encode())
     assert answer.headers["content-type"] == "text/javascript;charset=UTF-8"
@@ -195,7 +195,7 @@ def test_a_name_is_called(callback: str, target: Target) -> None:
         "f/*",
     ],
 )
-def test_what_is_no_name_is_refused(callback: str, target: Target) -> None:
+def test_an_invalid_function_name_is_refused(callback: str, target: Target) -> None:
     answer = call(target, callback)
     assert (answer.status, answer.error()) == INVALID
     assert "x-injected" not in answer.headers

@@ -45,7 +45,7 @@ def test_usual_heads_are_not_odd(either_door: Target) -> None:
     "path",
     ["/static/nothing.js?" + "x" * 1000, "/static/\xff", "/static/%ff", "/static/%00", "/\xff"],
 )
-def test_files_that_cannot_be_are_not_there(path: str, either_door: Target) -> None:
+def test_impossible_file_names_are_refused(path: str, either_door: Target) -> None:
     with either_door.wire() as wire:
         wire.send(request(b"", method=f"GET {path}"))
         assert wire.answer().status in (400, 404)
@@ -68,7 +68,7 @@ def test_a_token_may_stand_where_protocols_do(either_door: Target) -> None:
     ],
     ids=["upgrade", "expectation", "expectation of a publisher", "pings"],
 )
-def test_who_is_gone_at_once_is_no_fault(data: bytes, either_door: Target) -> None:
+def test_a_client_that_leaves_at_once_causes_no_fault(data: bytes, either_door: Target) -> None:
     with either_door.bystander():
         for _ in range(20):
             with either_door.wire() as wire:
@@ -76,7 +76,7 @@ def test_who_is_gone_at_once_is_no_fault(data: bytes, either_door: Target) -> No
                 wire.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
 
-def test_what_is_offered_in_vain_is_not_logged(either_door: Target) -> None:
+def test_refused_sub_protocols_are_not_logged(either_door: Target) -> None:
     with either_door.wire() as wire:
         offer = {**UPGRADE, **KEY, "Sec-WebSocket-Protocol": "chat, superchat"}
         wire.send(request(b"", offer, method="GET /cometd"))

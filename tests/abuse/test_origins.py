@@ -156,7 +156,7 @@ def test_a_form_of_a_foreign_page_has_no_effect(content_type: str, with_a_friend
     assert created(with_a_friend) == before
 
 
-def test_a_form_with_files_is_never_taken(target: Target) -> None:
+def test_multipart_forms_are_never_accepted(target: Target) -> None:
     (content_type,) = (each for each in FORMS if "multipart" in each)
     answer = ask(target, request(FORMS[content_type], {"Content-Type": content_type}))
     assert (answer.status, answer.error()) == (415, "415::media_type_unsupported")
@@ -169,7 +169,7 @@ def test_the_own_pages_are_served(origin: str, with_a_friend: Target) -> None:
     assert not any(name.startswith(CORS) for name in answer.headers)
 
 
-def test_a_friend_is_named_and_nobody_else_is(with_a_friend: Target) -> None:
+def test_only_allowed_origins_are_named_in_cors_headers(with_a_friend: Target) -> None:
     answer = ask(with_a_friend, request(HELLO, {"Origin": FRIEND}))
     assert answer.messages()[0]["successful"]
     assert answer.headers["access-control-allow-origin"] == FRIEND
@@ -177,7 +177,7 @@ def test_a_friend_is_named_and_nobody_else_is(with_a_friend: Target) -> None:
     assert answer.headers["vary"] == "Origin"
 
 
-def test_the_star_gives_no_credentials(target_with: MakeTarget) -> None:
+def test_allowing_every_origin_grants_no_credentials(target_with: MakeTarget) -> None:
     target = target_with(allow_origin=["*"])
     for origin in ("http://evil.test", "null"):
         answer = ask(target, request(HELLO, {"Origin": origin}))
@@ -255,7 +255,7 @@ def test_a_script_tag_is_served_to_our_own_pages_and_friends(
     assert created(with_a_friend) == before + is_served
 
 
-def test_a_friends_page_reads_refusals_too(with_a_friend: Target) -> None:
+def test_pages_of_allowed_origins_can_read_refusals(with_a_friend: Target) -> None:
     answer = ask(with_a_friend, request(b"{", {"Origin": FRIEND}))
     assert (answer.status, answer.error()) == (400, "400::request_malformed")
     assert answer.headers["access-control-allow-origin"] == FRIEND

@@ -54,7 +54,7 @@ def place(
         assert f"a request for the host {EVIL} was refused" in running.errors()
 
 
-def test_a_page_with_a_name_that_is_not_ours_gets_no_session(place: Place) -> None:
+def test_a_page_with_a_foreign_name_gets_no_session(place: Place) -> None:
     answer = place.ask(EVIL, Origin=f"http://{EVIL}")
     assert (answer.status, answer.error()) == (421, "421:host_name:host_unknown")
     assert "set-cookie" not in answer.headers
@@ -66,14 +66,14 @@ def test_a_page_with_a_name_that_is_not_ours_gets_no_session(place: Place) -> No
     assert preflight.status == 421
 
 
-def test_nor_does_it_see_anything_else(place: Place) -> None:
+def test_a_page_with_a_foreign_name_gets_421_everywhere(place: Place) -> None:
     for path in ("/", "/chat/", "/metrics", "/healthz", "/readyz", "/static/welcome.js", "/none"):
         answer = place.ask(EVIL, f"GET {path}", b"")
         assert answer.status == 421
         assert b"--host-name" in answer.body
 
 
-def test_the_administration_is_not_there_for_it_either(place: Place) -> None:
+def test_a_page_with_a_foreign_name_gets_421_from_the_administration(place: Place) -> None:
     for line in ("GET /admin/api/v1/about", "GET /console/", "GET /readyz"):
         assert place.ask(EVIL, line, b"", at=place.admin, **place.bearer).status == 421
     refused = place.ask(EVIL, "POST /admin/feed", at=place.admin, **place.bearer)
@@ -92,7 +92,7 @@ def test_the_administration_is_not_there_for_it_either(place: Place) -> None:
         *("127.0.0.1.", "joe.club.example", "a.b.club.example", "friend.example"),
     ],
 )
-def test_by_an_address_or_a_name_of_ours_it_is_reached(place: Place, host: str) -> None:
+def test_addresses_and_own_names_are_served(place: Place, host: str) -> None:
     assert place.ask(host, Origin=f"http://{host}").messages()[0]["successful"]
 
 
@@ -111,18 +111,18 @@ def test_by_an_address_or_a_name_of_ours_it_is_reached(place: Place, host: str) 
         ),
     ],
 )
-def test_what_only_looks_like_one_is_none(place: Place, host: str) -> None:
+def test_hosts_that_only_resemble_own_names_are_refused(place: Place, host: str) -> None:
     assert place.ask(host).status == 421
 
 
-def test_on_one_connection_each_request_is_looked_at(place: Place) -> None:
+def test_each_request_of_a_connection_is_checked(place: Place) -> None:
     with Wire(place.url) as wire:
         for host, status in [("localhost", 200), (EVIL, 421), ("localhost", 200), (EVIL, 421)] * 2:
             wire.send(request(HELLO, {"Host": host}))
             assert wire.answer().status == status
 
 
-def test_the_rest_of_a_refused_body_is_not_waited_for(place: Place) -> None:
+def test_the_server_does_not_wait_for_the_rest_of_a_refused_body(place: Place) -> None:
     with Wire(place.url) as wire:
         wire.send(request(b"", {"Host": EVIL, "Content-Length": "100000"}))
         assert wire.answer().status == 421

@@ -45,7 +45,7 @@ TRICKLES: dict[str, tuple[bytes, bytes]] = {
 }
 
 
-def test_what_trickles_in_is_given_up(either_door: Target) -> None:
+def test_requests_that_trickle_in_are_given_up(either_door: Target) -> None:
     with either_door.bystander(), many(len(TRICKLES), either_door.url) as wires:
         for wire, (head, _) in zip(wires, TRICKLES.values(), strict=True):
             wire.send(head)
@@ -79,7 +79,7 @@ def test_a_held_connect_has_no_deadline_but_its_own(either_door: Target) -> None
 
 
 @pytest.mark.parametrize("is_websocket", [False, True], ids=["long-polling", "websocket"])
-def test_who_never_reads_costs_no_more_than_a_queue_and_is_thrown_out(
+def test_a_client_that_never_reads_costs_no_more_than_its_queue_and_is_cut_off(
     is_websocket: bool, either_door: Target
 ) -> None:
     target = either_door
@@ -107,7 +107,7 @@ def test_who_never_reads_costs_no_more_than_a_queue_and_is_thrown_out(
 
 
 @pytest.mark.parametrize("fast_lane", DOORS, ids=["fast lane", "ordinary door"])
-def test_who_reads_late_gets_everything_in_order_and_at_once(
+def test_a_client_that_reads_late_gets_everything_in_order(
     fast_lane: bool, target_with: MakeTarget
 ) -> None:
     target = target_with(fast_lane=fast_lane, write_timeout=10_000)

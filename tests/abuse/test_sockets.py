@@ -52,7 +52,7 @@ TOO_BIG = 1009
         (bytes([frame(b"[{}]")[0] | 0x40]) + frame(b"[{}]")[1:], PROTOCOL),
     ],
 )
-def test_what_is_wrong_closes_the_socket_with_the_right_code(
+def test_each_protocol_error_closes_the_socket_with_its_code(
     data: bytes, code: int, either_door: Target
 ) -> None:
     with either_door.socket_person() as person:
@@ -104,7 +104,7 @@ def test_a_frame_without_a_mask_may_come_with_the_upgrade(either_door: Target) -
 
 
 @pytest.mark.parametrize("code", [0, 999, 1004, 1005, 1006, 1015, 1016, 2000, 2999, 5000, 65535])
-def test_a_close_code_that_is_none_is_a_protocol_error(code: int, target: Target) -> None:
+def test_an_invalid_close_code_is_a_protocol_error(code: int, target: Target) -> None:
     with target.socket_person() as person:
         person.send(frame(struct.pack("!H", code), CLOSE))
         assert person.close_code() == PROTOCOL
@@ -145,7 +145,7 @@ def test_the_log_says_why_a_socket_was_closed_and_whose_it_was(target_with: Make
 
 
 @pytest.mark.parametrize("part", [6 * MIB, 100_000])
-def test_who_sends_too_much_learns_so_although_it_is_sent_to_the_end(
+def test_a_client_that_keeps_sending_too_much_still_learns_why_it_is_closed(
     part: int, either_door: Target
 ) -> None:
     whole = (
@@ -159,7 +159,7 @@ def test_who_sends_too_much_learns_so_although_it_is_sent_to_the_end(
     assert either_door.growth_mib() < 40
 
 
-def test_who_is_told_to_go_and_does_not_is_forgotten_all_the_same(target: Target) -> None:
+def test_a_client_that_ignores_the_close_is_forgotten(target: Target) -> None:
     with target.bystander(), target.socket_person() as person:
         person.send(frame(b"x", BINARY))
         assert person.close_code() == UNSUPPORTED
@@ -291,14 +291,14 @@ def test_an_upgrade_to_another_version_is_told_ours(version: str, either_door: T
         assert socket.upgrade.headers["upgrade"] == "websocket"
 
 
-def test_so_is_one_that_says_none(either_door: Target) -> None:
+def test_an_upgrade_without_a_version_is_told_ours(either_door: Target) -> None:
     headers = {"Connection": "Upgrade", "Upgrade": "websocket"}
     with either_door.wire() as wire:
         wire.send(request(b"", headers, method="GET /cometd"))
         assert wire.answer().headers["sec-websocket-version"] == "13"
 
 
-def test_an_upgrade_by_http_1_0_is_none(either_door: Target) -> None:
+def test_an_upgrade_by_http_1_0_is_refused(either_door: Target) -> None:
     key = {"Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==", "Sec-WebSocket-Version": "13"}
     headers = {**key, "Connection": "Upgrade", "Upgrade": "websocket"}
     upgrade = request(b"", headers, method="GET /cometd").replace(b"HTTP/1.1", b"HTTP/1.0")

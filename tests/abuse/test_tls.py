@@ -70,7 +70,7 @@ def test_over_tls_no_other_host_can_set_the_cookie(serve: Serve, tls: Settings) 
     assert rest.split("; ")[1:] == ["Path=/", "Secure", "HttpOnly"]
 
 
-def test_over_tls_what_another_host_has_set_counts_nothing(serve: Serve, tls: Settings) -> None:
+def test_over_tls_cookies_set_by_other_hosts_are_ignored(serve: Serve, tls: Settings) -> None:
     server = serve(**tls)
     tossed = "; ".join(f"{PLAIN_NAME}=tossed{number}" for number in range(100))
     answer = handshaken(server, Cookie=tossed)
@@ -107,24 +107,22 @@ ANSWERS = {
 
 
 @pytest.mark.parametrize("asked", ANSWERS.values(), ids=ANSWERS)
-def test_over_tls_every_answer_says_that_it_stays_so(
-    asked: bytes, serve: Serve, tls: Settings
-) -> None:
+def test_over_tls_every_response_has_hsts(asked: bytes, serve: Serve, tls: Settings) -> None:
     assert ask(serve(**tls), asked).headers[HSTS] == A_YEAR
 
 
 @pytest.mark.parametrize("asked", ANSWERS.values(), ids=ANSWERS)
-def test_without_tls_nothing_is_said_of_it(asked: bytes, serve: Serve) -> None:
+def test_without_tls_no_response_has_hsts(asked: bytes, serve: Serve) -> None:
     assert HSTS not in ask(serve(), asked).headers
 
 
-def test_a_proxy_that_ends_tls_is_told_of_by_a_setting(serve: Serve) -> None:
+def test_a_setting_says_that_a_proxy_terminates_tls(serve: Serve) -> None:
     answer = handshaken(serve(browser_cookie_secure=True))
     assert answer.headers["set-cookie"].startswith(f"{SECURE_NAME}=")
     assert answer.headers[HSTS] == A_YEAR
 
 
-def test_how_long_is_a_setting(serve: Serve, tls: Settings) -> None:
+def test_a_setting_says_how_long_hsts_holds(serve: Serve, tls: Settings) -> None:
     for server in (serve(**tls, hsts=0), serve(hsts=0)):
         assert handshaken(server).headers[HSTS] == "max-age=0"
 
@@ -139,7 +137,7 @@ def test_how_long_is_a_setting(serve: Serve, tls: Settings) -> None:
         ({"browser_cookie_name": "__Secure-own", "browser_cookie_path": "/x"}, "__Secure-own"),
     ],
 )
-def test_a_name_that_a_browser_would_not_take_is_never_given(
+def test_a_cookie_name_that_browsers_would_drop_is_never_used(
     settings: Settings, name: str, serve: Serve, tls: Settings
 ) -> None:
     cookie = handshaken(serve(**tls, **settings)).headers["set-cookie"]

@@ -119,7 +119,7 @@ async def test_every_receiver_asks_for_what_it_needs(scene: Scene) -> None:
     assert scene.talker.last["ext"] == {"ack": True}
 
 
-async def test_a_word_that_may_be_lost_is_repeated(scene: Scene) -> None:
+async def test_verdicts_that_may_be_lost_are_repeated(scene: Scene) -> None:
     scene.talker.answers = [batch(1, event("p-1", 7)), Lost(), batch(2)]
     await steps(scene.receiver(Manner(is_explicit=True)), 4)
     outcomes = [settlement.outcome for settlement in scene.found(What.SETTLE)]
@@ -128,7 +128,7 @@ async def test_a_word_that_may_be_lost_is_repeated(scene: Scene) -> None:
     assert scene.talker.last["ext"] == {"ack": 1, "delivery": {"verdicts": verdicts}}
 
 
-async def test_whoever_hears_that_its_session_is_gone_may_have_been_listened_to_before(
+async def test_verdicts_sent_with_a_lost_session_have_an_unknown_outcome(
     scene: Scene,
 ) -> None:
     scene.talker.answers = [batch(1, event("p-1", 1)), no("/meta/connect", GONE), batch(1)]
@@ -142,7 +142,7 @@ async def test_whoever_hears_that_its_session_is_gone_may_have_been_listened_to_
     assert not scene.found(What.SESSION_LOST)
 
 
-async def test_one_without_a_name_loses_its_session(scene: Scene) -> None:
+async def test_an_unnamed_receiver_records_that_its_session_is_lost(scene: Scene) -> None:
     scene.talker.answers = [no("/meta/connect", GONE)]
     await steps(scene.receiver(Manner(gives_verdicts=False), is_named=False), 2)
     (lost,) = scene.found(What.SESSION_LOST)
@@ -225,7 +225,7 @@ async def test_a_crash_forgets_what_arrived(scene: Scene) -> None:
     assert scene.talker.sessions == 2
 
 
-async def test_a_lie_is_no_word_on_anything(scene: Scene) -> None:
+async def test_a_false_ack_carries_no_verdicts(scene: Scene) -> None:
     scene.talker.answers = [batch(1, event("p-1", 1)), batch(2, event("p-1", 2)), batch(3)]
     await steps(scene.receiver(Manner(lies_after=2)), 4)
     assert [connect.fields["ack"] for connect in scene.found(What.CONNECT)] == [0, 1_000_000, 2]
@@ -271,21 +271,21 @@ async def test_a_careless_publisher_asks_once(
     assert publish.outcome is outcome
 
 
-async def test_a_careful_one_repeats_what_was_refused(scene: Scene) -> None:
+async def test_a_careful_publisher_repeats_what_was_refused(scene: Scene) -> None:
     scene.talker.answers = [no("/a", SURE), NotSent(), no("/a", GONE), [yes("/a")]]
     await scene.publisher().publish("/a", asyncio.Event())
     (publish,) = scene.found(What.PUBLISH)
     assert publish.is_ok
 
 
-async def test_it_does_not_repeat_what_may_be_there(scene: Scene) -> None:
+async def test_a_careful_publisher_does_not_repeat_what_may_be_stored(scene: Scene) -> None:
     scene.talker.answers = [no("/a", SURE), Lost(), [yes("/a")]]
     await scene.publisher().publish("/a", asyncio.Event())
     (publish,) = scene.found(What.PUBLISH)
     assert publish.outcome is Phase.INFO
 
 
-async def test_with_a_key_it_asks_until_it_knows(scene: Scene) -> None:
+async def test_a_publisher_with_keys_repeats_until_it_knows_the_outcome(scene: Scene) -> None:
     answered = yes("/a", ext={"delivery": {"state": "OK", "rcvTimestamp": "7"}})
     scene.talker.answers = [Lost(), no("/a", UNSURE), no("/a", SURE), NotSent(), [answered]]
     await scene.publisher(has_keys=True).publish("/a", asyncio.Event())
@@ -296,7 +296,7 @@ async def test_with_a_key_it_asks_until_it_knows(scene: Scene) -> None:
     assert [each["ext"]["delivery"]["key"] for each in said] == ["p-1"] * 5
 
 
-async def test_what_may_be_there_may_be_there_though_it_was_refused_later(scene: Scene) -> None:
+async def test_a_refusal_after_a_lost_reply_leaves_the_outcome_unknown(scene: Scene) -> None:
     stop = asyncio.Event()
     stop.set()
     publisher = scene.publisher(has_keys=True)
@@ -309,7 +309,7 @@ async def test_what_may_be_there_may_be_there_though_it_was_refused_later(scene:
     assert (first.outcome, second.outcome) == (Phase.FAIL, Phase.INFO)
 
 
-async def test_who_forgets_an_answer_asks_for_it_again(scene: Scene) -> None:
+async def test_a_publisher_that_forgets_a_reply_asks_again(scene: Scene) -> None:
     answered = yes("/a", ext={"delivery": {"state": "OK", "rcvTimestamp": "7"}})
     publisher = scene.publisher(has_keys=True)
     scene.talker.answers = [[answered], [answered], Lost()]

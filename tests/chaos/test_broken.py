@@ -95,19 +95,19 @@ async def play(home: Path, situation: Situation) -> Result:
 
 
 @pytest.mark.parametrize("name", BUILDS)
-def test_a_broken_server_is_found_out(name: str, results: dict[str, Result]) -> None:
+def test_the_checker_finds_each_broken_build(name: str, results: dict[str, Result]) -> None:
     assert is_found_out(name, results[name]), results[name].report()
 
 
-def test_a_whole_one_is_not_accused(results: dict[str, Result]) -> None:
+def test_the_checker_finds_nothing_wrong_with_the_real_server(results: dict[str, Result]) -> None:
     result = results["whole"]
     assert result.is_valid, result.report()
     assert min(result.processed, result.dead, result.duplicated) > 0, result.report()
 
 
-def test_a_store_that_keeps_nothing_loses_something(results: dict[str, Result]) -> None:
+def test_a_store_in_memory_loses_messages(results: dict[str, Result]) -> None:
     assert Invariant.NO_LOSS in results["forgetful"].broken, results["forgetful"].report()
 
 
-def test_ten_ways_to_be_broken_are_tried() -> None:
+def test_there_are_at_least_ten_broken_builds() -> None:
     assert len(BUILDS) >= 10

@@ -30,7 +30,7 @@ def test_every_invariant_has_been_broken() -> None:
 # What it says
 
 
-def test_it_counts() -> None:
+def test_the_result_counts_messages_and_copies() -> None:
     story = told(lambda story: None)
     story.publish("p-1", "p-2", "p-4")
     story.publish("p-3", outcome=Phase.INFO)
@@ -53,14 +53,14 @@ def test_it_counts() -> None:
     ("missing", "part"),
     [({1}, "prefix"), ({2}, "middle"), ({3}, "postfix"), ({1, 2, 3}, "postfix")],
 )
-def test_it_says_where_messages_are_missing(missing: set[int], part: str) -> None:
+def test_the_report_says_where_messages_are_missing(missing: set[int], part: str) -> None:
     story = told(lambda story: None)
     story.publish("p-1", "p-2", "p-3")
     story.get(*(f"p-{serial}" for serial in (1, 2, 3) if serial not in missing))
     assert f"in the {part} of" in story.result().report()
 
 
-def test_its_report_has_the_counts_and_some_examples() -> None:
+def test_the_report_has_the_counts_and_some_examples() -> None:
     story = told(lambda story: None)
     story.publish(*(f"p-{serial}" for serial in range(1, 100)))
     lines = story.result().report().splitlines()

@@ -107,7 +107,9 @@ async def test_a_purge_counts_before_it_removes(admin: Admin) -> None:
 
 
 @pytest.mark.parametrize("path", ["/dead-letters/purge", "/replays"])
-async def test_every_letter_is_meant_only_if_somebody_says_so(admin: Admin, path: str) -> None:
+async def test_an_empty_filter_means_all_letters_only_with_the_option_all(
+    admin: Admin, path: str
+) -> None:
     assert (await admin.ask("POST", path, json={"dry_run": True})).status == 400
     assert (await admin.ask("POST", path, json={"dry_run": True, "filter": {}})).status == 400
     assert (await admin.ask("POST", path, json={"dry_run": True, "all": True})).status == 200
@@ -147,7 +149,7 @@ async def test_an_empty_export_is_an_empty_answer(admin: Admin) -> None:
     assert (exported.status, exported.body) == (200, b"")
 
 
-async def test_lines_may_come_in_any_pieces(admin: Admin) -> None:
+async def test_import_lines_may_arrive_in_any_pieces(admin: Admin) -> None:
     body = b"\n".join(orjson.dumps(a_letter(n)) for n in range(100, 104))
 
     async def pieces() -> AsyncIterator[bytes]:
@@ -158,7 +160,7 @@ async def test_lines_may_come_in_any_pieces(admin: Admin) -> None:
     assert done.json["imported"] == 4
 
 
-async def test_an_export_that_fails_in_its_middle_has_no_end(admin: Admin) -> None:
+async def test_an_export_that_fails_midway_breaks_off(admin: Admin) -> None:
     admin.operations.breaks_after = 3
     with pytest.raises(Exception, match="not completed"):
         await admin.ask("GET", "/dead-letters/export")
@@ -229,7 +231,7 @@ async def test_a_failure_has_a_fitting_status(admin: Admin, code: str, status: i
     assert (failed.status, failed.json["error"]) == (status, {"code": code, "message": "because"})
 
 
-async def test_a_fault_of_ours_is_not_explained_to_the_caller(
+async def test_a_fault_of_the_server_is_not_described_to_the_caller(
     admin: Admin, caplog: pytest.LogCaptureFixture
 ) -> None:
     admin.operations.fault = RuntimeError("password of redis: 12345")
@@ -247,14 +249,14 @@ async def test_a_long_export_goes_in_portions(
     assert len(exported.body.splitlines()) == 30
 
 
-async def test_it_says_which_server_it_is_and_who_asks(admin: Admin) -> None:
+async def test_about_names_the_server_and_the_caller(admin: Admin) -> None:
     name = {"X-Operator": "ann"}
     about = (await admin.ask("GET", "/about", token=READER, headers=name)).json
     assert (about["role"], about["who"]) == ("reader", "reader/ann")
     assert (await admin.ask("GET", "/about")).json["role"] == "operator"
 
 
-async def test_figures_channels_and_messages_are_looked_at(admin: Admin) -> None:
+async def test_figures_channels_and_messages_are_shown(admin: Admin) -> None:
     assert (await admin.ask("GET", "/figures", token=READER)).json["unaccounted"] == 0
     channels = (await admin.ask("GET", "/channels?limit=1", token=READER)).json
     assert [(each["name"], each["held"]) for each in channels["items"]] == [("/news", False)]
@@ -276,7 +278,7 @@ async def test_what_the_pipeline_found_out_is_shown(admin: Admin) -> None:
 @pytest.mark.parametrize(
     "path", ["/messages/17", "/messages/x-17", "/messages/holdfast-1?cursor=x"]
 )
-async def test_ids_of_messages_have_their_form(admin: Admin, path: str) -> None:
+async def test_malformed_message_ids_are_refused(admin: Admin, path: str) -> None:
     assert (await admin.ask("GET", path)).status == 400
 
 
@@ -299,7 +301,7 @@ async def test_one_letter_is_edited_at_a_time_and_its_size_is_bounded(admin: Adm
     assert admin.operations.jobs["r1"].options["data"] == "null"
 
 
-async def test_who_looks_after_a_group_is_said_by_operators_alone(admin: Admin) -> None:
+async def test_only_operators_set_who_looks_after_a_group(admin: Admin) -> None:
     path, said = "/dead-letters/groups/f1/remark", {"assignee": "ann", "note": "known"}
     assert (await admin.ask("PUT", path, json=said, token=READER)).status == 403
     answer = (await admin.ask("PUT", path, json=said)).json

@@ -139,7 +139,7 @@ async def test_every_answer_says_what_browsers_may_do_with_it(admin: Admin) -> N
         ("HEAD", "/sessions", 405),
     ],
 )
-async def test_what_is_not_there_is_refused_as_json(
+async def test_unknown_paths_get_a_refusal_in_json(
     admin: Admin, method: str, path: str, status: int
 ) -> None:
     refused = await admin.ask(method, path)
@@ -151,7 +151,7 @@ async def test_what_is_not_there_is_refused_as_json(
 
 
 @pytest.mark.parametrize("path", ["", "/", "/api", "/api/v2/sessions"])
-async def test_the_whole_place_is_closed(admin: Admin, path: str) -> None:
+async def test_every_path_of_the_administration_needs_a_token(admin: Admin, path: str) -> None:
     async with admin.client.get("/admin" + path) as response:
         assert response.status == 401
 
@@ -209,7 +209,7 @@ async def test_parameters_have_bounds(admin: Admin, path: str) -> None:
 @pytest.mark.parametrize(
     "subject", ["*", "jo*", "j..e", "joe:1", "joe%", "joe';--", "jöe", "[a-z]"]
 )
-async def test_names_are_names_and_nothing_else(admin: Admin, subject: str) -> None:
+async def test_names_in_paths_cannot_lead_elsewhere(admin: Admin, subject: str) -> None:
     admin.operations.by_key[f"{subject}/1"] = a_session(f"{subject}/1")
     quoted = "".join(f"%{byte:02x}" for byte in subject.encode())
     assert (await admin.ask("GET", f"/sessions/{quoted}/1")).json["key"] == f"{subject}/1"
@@ -286,7 +286,7 @@ async def test_bodies_of_another_kind_are_refused(admin: Admin, headers: dict[st
     assert admin.operations.changes == []
 
 
-async def test_a_body_where_none_belongs_is_refused(admin: Admin) -> None:
+async def test_a_body_that_a_route_does_not_take_is_refused(admin: Admin) -> None:
     refused = await admin.ask("DELETE", "/sessions/joe/1", data=b"{}", headers=JSON)
     assert (refused.status, refused.code) == (400, ILLEGAL)
     assert "joe/1" in admin.operations.by_key
@@ -312,9 +312,7 @@ async def test_a_huge_body_is_not_read_to_its_end(admin: Admin) -> None:
     assert admin.operations.changes == []
 
 
-async def test_a_body_that_does_not_go_on_is_given_up(
-    admin: Admin, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_stalled_body_is_given_up(admin: Admin, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ndjson, "_PATIENCE_S", 0.02)
     stuck = asyncio.Event()
 
@@ -333,7 +331,7 @@ async def test_a_line_has_a_limit(admin: Admin, monkeypatch: pytest.MonkeyPatch)
     assert (refused.status, refused.code) == (413, "user.maxSizeExceed")
 
 
-async def test_wrong_tokens_are_soon_too_many(admin: Admin) -> None:
+async def test_an_address_that_sends_wrong_tokens_is_soon_throttled(admin: Admin) -> None:
     statuses = [(await admin.ask("GET", "/sessions", token=f"guess{n}")).status for n in range(15)]
     assert statuses == [401] * 10 + [429] * 5
     refused = await admin.ask("GET", "/sessions", token="guess")
@@ -346,7 +344,7 @@ async def test_wrong_tokens_are_soon_too_many(admin: Admin) -> None:
     assert (await admin.ask("GET", "/sessions", token="guess")).status == 429
 
 
-async def test_operators_have_a_limit_too(admin: Admin) -> None:
+async def test_operators_are_throttled_too(admin: Admin) -> None:
     burst = int(application._SIGNED_IN.burst)
     for _ in range(burst):
         assert (await admin.ask("GET", "/held-channels", token=READER)).status == 200

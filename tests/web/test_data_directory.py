@@ -25,7 +25,9 @@ def refusal(path: Path) -> str:
 
 
 @pytest.mark.parametrize("mode", [0o770, 0o707, 0o777, 0o1777])
-def test_one_that_others_can_write_is_refused_with_what_to_do(mode: int, tmp_path: Path) -> None:
+def test_a_directory_that_others_can_write_is_refused_with_advice(
+    mode: int, tmp_path: Path
+) -> None:
     data = tmp_path / "my data"
     data.mkdir()
     data.chmod(mode)
@@ -38,14 +40,16 @@ def test_one_that_others_can_write_is_refused_with_what_to_do(mode: int, tmp_pat
         assert directory.is_there()
 
 
-def test_one_of_somebody_else_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_directory_of_another_user_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     data = tmp_path / "data"
     data.mkdir(mode=0o700)
     monkeypatch.setattr(os, "geteuid", lambda: SOMEBODY_ELSE)
     assert f"belongs to another user (uid {data.stat().st_uid})" in refusal(data)
 
 
-def test_a_link_of_somebody_else_is_refused_and_an_own_one_is_not(
+def test_a_link_is_refused_only_if_it_belongs_to_another_user(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data, link = tmp_path / "data", tmp_path / "link"
@@ -65,7 +69,7 @@ def test_a_link_of_somebody_else_is_refused_and_an_own_one_is_not(
 
 
 @pytest.mark.parametrize("mode", [0o770, 0o702, 0o1777])
-def test_a_store_in_it_that_others_can_write_is_refused(mode: int, tmp_path: Path) -> None:
+def test_a_store_directory_that_others_can_write_is_refused(mode: int, tmp_path: Path) -> None:
     store = tmp_path / "data" / "store"
     store.mkdir(parents=True, mode=0o700)
     store.parent.chmod(0o700)
@@ -79,7 +83,7 @@ def test_a_store_in_it_that_others_can_write_is_refused(mode: int, tmp_path: Pat
         assert directory.is_there()
 
 
-def test_a_store_in_it_of_somebody_else_is_refused(
+def test_a_store_directory_of_another_user_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = tmp_path / "data" / "store"
@@ -107,7 +111,7 @@ def test_a_lock_that_leads_elsewhere_is_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "precious").exists()
 
 
-def test_one_that_was_replaced_is_not_there(tmp_path: Path) -> None:
+def test_a_replaced_directory_counts_as_missing(tmp_path: Path) -> None:
     data = tmp_path / "data"
     with own_directory(data) as directory:
         data.rename(tmp_path / "elsewhere")
@@ -139,7 +143,7 @@ def publish(person: Person, data: object) -> str:
 
 
 @pytest.mark.parametrize("vanishing", ["data", "data/store"])
-def test_when_it_vanishes_nothing_is_called_kept_until_it_is_back(
+def test_while_the_directory_is_missing_no_publish_is_confirmed(
     vanishing: str, tmp_path: Path
 ) -> None:
     running = Program("--port", "0", home=tmp_path)

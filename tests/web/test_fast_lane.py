@@ -142,7 +142,7 @@ async def test_a_client_that_reads_again_is_not_cut_off(rig: Rig) -> None:
     assert not client.is_over()
 
 
-async def test_a_connection_that_is_closed_while_its_client_does_not_read_is_cut_off_all_the_same(
+async def test_closing_a_connection_whose_client_does_not_read_still_cuts_it_off(
     rig: Rig,
 ) -> None:
     client = await holding(rig)
@@ -163,7 +163,7 @@ async def test_too_much_behind_a_held_connect_ends_the_connection_and_its_hold(r
     assert [session.held_connect for session in rig.bayeux.state.sessions] == [None]
 
 
-async def test_who_has_many_connections_closed_leaves_few_lines_in_the_log(
+async def test_many_closed_connections_of_one_session_leave_few_log_lines(
     rig: Rig, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -245,7 +245,7 @@ async def test_a_held_connect_is_given_up_when_its_client_is_gone_and_the_queue_
     assert b'"data":"hello"' in again.heard().responses[-1].body
 
 
-def test_the_shortcut_is_for_an_aiohttp_that_has_all_parts_it_leans_on(
+def test_the_fast_lane_needs_all_parts_of_aiohttp_that_it_uses(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assert is_supported()
@@ -261,7 +261,7 @@ def test_the_shortcut_is_for_an_aiohttp_that_has_all_parts_it_leans_on(
     assert not is_supported()
 
 
-def test_every_part_of_aiohttps_own_handler_that_is_used_is_looked_for() -> None:
+def test_every_used_part_of_aiohttps_handler_is_checked_for() -> None:
     used = set(re.findall(r"\bself\.(_\w+)", inspect.getsource(FastLane)))
     theirs = {name for name in used | set(vars(FastLane)) if hasattr(RequestHandler, name)}
     private = {name for name in theirs if name.startswith("_") and not name.startswith("__")}

@@ -49,7 +49,7 @@ async def _greet(socket: aiohttp.ClientWebSocketResponse) -> dict[str, Any]:
         await asyncio.sleep(0.1)
 
 
-async def test_the_server_closes_it_if_a_connect_crossed_its_goodbye(
+async def test_a_socket_is_closed_if_a_connect_crosses_its_disconnect(
     socket: aiohttp.ClientWebSocketResponse,
 ) -> None:
     mine = await _greet(socket)
@@ -61,7 +61,7 @@ async def test_the_server_closes_it_if_a_connect_crossed_its_goodbye(
     assert socket.close_code == 1000
 
 
-async def test_it_stays_for_a_client_that_begins_anew(
+async def test_a_socket_stays_open_for_a_client_that_handshakes_again(
     socket: aiohttp.ClientWebSocketResponse,
 ) -> None:
     mine = await _greet(socket)

@@ -46,7 +46,7 @@ PUBLIC = [
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "here.example"])
 @pytest.mark.parametrize("ips", PRIVATE, ids=",".join)
-async def test_a_host_that_only_this_machine_reaches_has_everything(
+async def test_a_loopback_host_serves_the_administration_too(
     names: Answers, host: str, ips: Sequence[str]
 ) -> None:
     names({host: ips})
@@ -57,7 +57,7 @@ async def test_a_host_that_only_this_machine_reaches_has_everything(
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "here.example"])
 @pytest.mark.parametrize("ips", PUBLIC, ids=",".join)
-async def test_a_host_that_others_reach_wants_to_be_open_and_has_no_administration(
+async def test_a_host_beyond_loopback_requires_open_and_serves_no_administration(
     names: Answers, host: str, ips: Sequence[str]
 ) -> None:
     names({host: ips})
@@ -66,7 +66,7 @@ async def test_a_host_that_others_reach_wants_to_be_open_and_has_no_administrati
     assert not (await find_places(of(host=host, open=True))).has_admin_on_main
 
 
-async def test_no_host_is_every_address(names: Answers) -> None:
+async def test_an_empty_host_listens_at_every_address(names: Answers) -> None:
     names({None: ["0.0.0.0", "::"]})  # type: ignore[dict-item]
     with pytest.raises(CannotStart, match="set open"):
         await find_places(of(host=""))
@@ -75,7 +75,7 @@ async def test_no_host_is_every_address(names: Answers) -> None:
 @pytest.mark.parametrize(
     ("ips", "is_private"), [*((ips, True) for ips in PRIVATE), *((ips, False) for ips in PUBLIC)]
 )
-async def test_operators_are_somewhere_else_as_soon_as_they_have_an_address(
+async def test_an_address_for_operators_takes_the_administration_off_the_main_one(
     names: Answers, ips: Sequence[str], is_private: bool
 ) -> None:
     names({"127.0.0.1": ["127.0.0.1"], "ops.example": ips})
@@ -93,7 +93,7 @@ async def test_a_unix_socket_is_private_whatever_the_host_is(names: Answers) -> 
 
 
 @pytest.mark.parametrize("given", [{"host": "none.example", "open": True}, {"admin": "none:1"}])
-async def test_a_host_that_is_none_is_named(names: Answers, given: dict[str, Any]) -> None:
+async def test_an_unknown_host_is_named_in_the_error(names: Answers, given: dict[str, Any]) -> None:
     names({"127.0.0.1": ["127.0.0.1"]})
     with pytest.raises(CannotStart, match="none"):
         await find_places(of(**given))

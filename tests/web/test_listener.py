@@ -57,7 +57,7 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
         yield ports
 
 
-def test_a_port_that_is_taken_at_one_address_is_not_the_one(taken: list[int]) -> None:
+def test_a_port_that_one_address_has_in_use_is_not_chosen(taken: list[int]) -> None:
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(each) for each in listen_at(ADDRESSES, 0, 1)]
         assert [each.getsockname()[0] for each in sockets] == ADDRESSES

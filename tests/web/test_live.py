@@ -61,7 +61,7 @@ async def test_sessions_are_chosen_by_what_holds_for_them(house: LiveHouse) -> N
     assert await keys(state="DEAD") == []
 
 
-async def test_a_session_tells_all_that_is_known_of_it(house: LiveHouse) -> None:
+async def test_a_session_is_shown_with_everything_known_about_it(house: LiveHouse) -> None:
     client = await house.receiver("joe/1", retries=5, delay=7000, queue={"maxEntries": 9})
     await house.publish(1)
     await house.refuse(client, REFUSED)

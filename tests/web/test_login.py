@@ -169,7 +169,7 @@ async def test_whatever_is_wrong_the_reply_is_the_same_and_slow(tmp_path: Path) 
         assert all(set(reply) == set(replies[0]) for reply in replies)
 
 
-async def test_nobody_is_somebody_else(tmp_path: Path) -> None:
+async def test_no_client_gets_a_session_name_of_another_subject(tmp_path: Path) -> None:
     """Guessed names, a user's cookie with another's token, and ids without credentials."""
     async with house(tmp_path) as home:
         ada, eve = home.person(), home.person()
@@ -241,7 +241,7 @@ async def test_a_token_brings_rights_of_its_own(tmp_path: Path) -> None:
         assert (await bob.reply("/rooms/quiet", data="psst"))["successful"]
 
 
-async def test_where_tokens_bring_the_rights_there_are_no_others(tmp_path: Path) -> None:
+async def test_without_a_file_a_token_has_only_the_rights_in_its_claim(tmp_path: Path) -> None:
     async with house(tmp_path, **keys(tmp_path, login_rights_claim="may")) as home:
         ada, bob = home.person(), home.person()
         await ada.handshake(token=token(may=CLAIMED))
@@ -350,7 +350,7 @@ async def test_a_login_is_renewed_within_its_session(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("given", ["x", [], 7, True, {}, {"token": 5}, {"token": "a.b.c"}])
-async def test_what_renews_nothing_is_refused_and_changes_nothing(
+async def test_an_unusable_token_is_refused_and_leaves_the_login_as_it_was(
     tmp_path: Path, given: object
 ) -> None:
     async with house(tmp_path) as home:
@@ -405,7 +405,7 @@ async def test_logins_survive_a_restart(tmp_path: Path) -> None:
                     assert denied["error"] == "403:denied_by_rights:create_denied"
 
 
-async def test_sessions_from_before_there_was_a_login_must_prove_themselves(tmp_path: Path) -> None:
+async def test_restored_sessions_without_a_login_must_log_in(tmp_path: Path) -> None:
     with ValkeyServer() as valkey:
         async with house(tmp_path, redis=valkey.url, login_passwords=_passwords(tmp_path)) as home:
             pass
@@ -465,7 +465,7 @@ async def test_a_proxy_is_believed_and_nobody_else(tmp_path: Path) -> None:
         assert (await home.person(**header).handshake())["error"] == DENIED
 
 
-async def test_two_headers_are_one_too_many(tmp_path: Path) -> None:
+async def test_a_repeated_login_header_is_refused(tmp_path: Path) -> None:
     given: Json = {"login_header": "X-Remote-User", "trusted_proxies": ["127.0.0.1"]}
     body = orjson.dumps(
         [{"channel": "/meta/handshake", "supportedConnectionTypes": ["long-polling"]}]
@@ -511,7 +511,7 @@ async def test_operators_need_no_login(tmp_path: Path) -> None:
         assert asked["successful"]
 
 
-async def test_a_role_opens_no_channels_but_the_systems(tmp_path: Path) -> None:
+async def test_an_operators_token_opens_only_the_systems_channels(tmp_path: Path) -> None:
     """The reader's token is for reading figures: it does not let anybody write to the users."""
     async with house(tmp_path, rights=RIGHTS) as home:
         for name in ("reader-token", "admin-token"):

@@ -80,7 +80,7 @@ async def publish(rig: Rig, count: int, **fields: object) -> None:
             rig.keeper.turn()
 
 
-async def test_what_is_taken_by_a_plain_receiver_is_acked(rig: Rig) -> None:
+async def test_entries_of_plain_receivers_count_as_acked_when_written(rig: Rig) -> None:
     client = await subscriber(rig)
     await client.send(post(CONNECT))
     assert (await figures(rig))("holdfast_connects_held") == 1
@@ -95,7 +95,7 @@ async def test_what_is_taken_by_a_plain_receiver_is_acked(rig: Rig) -> None:
     assert (await figures(rig))("holdfast_entries_settled_total", outcome="acked") == 2
 
 
-async def test_what_is_handed_over_and_not_acked_is_handed(rig: Rig) -> None:
+async def test_unacked_entries_count_as_handed(rig: Rig) -> None:
     client = await subscriber(rig, ext={"ack": True})
     await publish(rig, 2)
     await client.send(post({**CONNECT, "ext": {"ack": 0}}))
@@ -109,7 +109,7 @@ async def test_what_is_handed_over_and_not_acked_is_handed(rig: Rig) -> None:
     assert (await figures(rig))("holdfast_entries_settled_total", outcome="acked") == 2
 
 
-async def test_what_does_not_fit_is_counted_by_the_limit_that_stood_against_it(rig: Rig) -> None:
+async def test_overflow_is_counted_by_the_limit_that_was_reached(rig: Rig) -> None:
     await subscriber(rig)
     await publish(rig, 5)
     name, limit = "holdfast_entries_discarded_total", Reason.OVERFLOW_ENTRIES.value
@@ -123,7 +123,7 @@ async def test_what_does_not_fit_is_counted_by_the_limit_that_stood_against_it(r
     assert found("holdfast_sessions", state="connected") == 0
 
 
-async def test_what_a_leaving_client_did_not_take_is_accounted_for(rig: Rig) -> None:
+async def test_the_entries_of_a_client_that_leaves_are_accounted_for(rig: Rig) -> None:
     client = await subscriber(rig, ext={"ack": True})
     await publish(rig, 2)
     await client.send(post(DISCONNECT))
@@ -133,7 +133,7 @@ async def test_what_a_leaving_client_did_not_take_is_accounted_for(rig: Rig) -> 
     assert found("holdfast_sessions_ended_total", how="disconnect") == 1
 
 
-async def test_what_came_before_by_its_key_is_counted_as_that(rig: Rig) -> None:
+async def test_publishes_with_a_known_key_are_counted_as_repeated(rig: Rig) -> None:
     await publish(rig, 3, ext={"delivery": {"key": "k"}})
     rig.keeper.keys_dropped = 7
     found = await figures(rig)

@@ -115,7 +115,7 @@ async def test_a_fault_in_the_middle_of_a_request_is_its_answer(
 LARGE = {**PUBLISH, "data": "x" * 5000}
 
 
-def test_requests_are_large_where_these_are() -> None:
+def test_the_large_request_of_these_tests_is_large() -> None:
     assert len(encode(PUBLISH)) < SMALL < len(encode(LARGE))
 
 

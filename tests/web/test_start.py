@@ -74,7 +74,7 @@ def test_the_token_is_shown_to_a_person_once_and_else_to_nobody(tmp_path: Path) 
     assert token.decode() not in errors
 
 
-def test_every_address_is_called_by_one_that_a_browser_can_open(tmp_path: Path) -> None:
+def test_the_ready_line_has_an_address_that_a_browser_can_open(tmp_path: Path) -> None:
     with program("--port", "0", "--host", "0.0.0.0", "--open", home=tmp_path) as running:
         line = running.ready_line()
         assert re.search(r"ready: http://0\.0\.0\.0:(\d+)/.* open http://127\.0\.0\.1:\1/$", line)
@@ -85,7 +85,7 @@ def test_every_address_is_called_by_one_that_a_browser_can_open(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("origins", [["*"], ["https://example.org", "*"], ["https://example.org"]])
-def test_what_any_origin_cannot_do_is_warned_of(origins: list[str], tmp_path: Path) -> None:
+def test_allowing_every_origin_is_warned_of(origins: list[str], tmp_path: Path) -> None:
     flags = [flag for origin in origins for flag in ("--allow-origin", origin)]
     with program("--port", "0", *flags, home=tmp_path) as running:
         assert running.place()
@@ -114,7 +114,7 @@ def test_a_variable_is_enough(tmp_path: Path) -> None:
         assert running.place().startswith("http://127.0.0.2:")
 
 
-def test_it_speaks_over_tls(tmp_path: Path) -> None:
+def test_the_server_speaks_tls(tmp_path: Path) -> None:
     cert, key = self_signed(tmp_path)
     arguments = ["--port", "0", "--tls-cert", cert, "--tls-key", key]
     with program(*arguments, home=tmp_path) as running:
@@ -244,7 +244,7 @@ def test_it_listens_on_a_unix_socket(tmp_path: Path) -> None:
     assert not path.exists()
 
 
-def test_what_a_killed_server_left_is_no_obstacle(tmp_path: Path) -> None:
+def test_the_socket_of_a_killed_server_is_replaced(tmp_path: Path) -> None:
     path = tmp_path / "socket"
     with program("--unix", str(path), home=tmp_path) as killed:
         killed.ready_line()
@@ -265,7 +265,7 @@ def test_a_unix_socket_is_taken_from_nobody(tmp_path: Path) -> None:
         ask_over_unix(path)
 
 
-def test_what_others_put_in_the_place_of_a_socket_is_left_alone(tmp_path: Path) -> None:
+def test_a_file_that_replaced_the_socket_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "socket"
     with program("--unix", str(path), home=tmp_path) as running:
         running.place()
@@ -343,7 +343,7 @@ UNUSABLE: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("what", UNUSABLE)
-async def test_what_cannot_be_used_stops_the_start_and_is_named(
+async def test_an_unusable_setting_stops_the_start_and_is_named(
     what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").write_text("nothing of use")

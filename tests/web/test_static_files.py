@@ -53,7 +53,7 @@ async def test_each_file_has_its_type(name: str, kind: str, client: Client) -> N
     "name",
     ["", "js", "js/", "none.js", "js/.hidden", ".git/config", "npm/b.js", "js/../index.htm", "%00"],
 )
-async def test_nothing_else_is_there(name: str, client: Client) -> None:
+async def test_only_the_pages_files_are_served(name: str, client: Client) -> None:
     assert (await client.get(f"/static/{name}")).status == 404
 
 
@@ -68,7 +68,7 @@ async def test_a_compressed_file_is_for_clients_that_accept_it(client: Client) -
     assert plain.headers["ETag"] != packed.headers["ETag"]
 
 
-async def test_the_head_is_that_of_the_file(client: Client) -> None:
+async def test_a_head_request_gets_the_headers_of_the_file(client: Client) -> None:
     answer = await client.head("/static/js/a.css")
     assert (answer.status, answer.headers["Content-Length"]) == (200, str(len(SCRIPT)))
     assert await answer.read() == b""
@@ -98,6 +98,6 @@ async def test_an_edited_file_is_served_as_it_is_now(client: Client, pages: Path
     assert (answer.status, await answer.read()) == (200, b"edited")
 
 
-async def test_a_file_that_was_removed_is_served_all_the_same(client: Client, pages: Path) -> None:
+async def test_a_removed_file_is_still_served_from_memory(client: Client, pages: Path) -> None:
     (pages / "js/a.css").unlink()
     assert await (await client.get("/static/js/a.css")).read() == SCRIPT

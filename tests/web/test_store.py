@@ -59,7 +59,7 @@ async def test_a_server_without_a_url_has_a_store_of_its_own(tmp_path: Path) -> 
         assert (tmp_path / "store").is_dir()
 
 
-async def test_a_session_that_was_kept_has_its_whole_time_to_come_back(tmp_path: Path) -> None:
+async def test_a_restored_session_has_its_whole_interval_to_reconnect(tmp_path: Path) -> None:
     with ValkeyServer() as valkey:
         jar = aiohttp.CookieJar(unsafe=True)
         kept = settings(tmp_path, redis=valkey.url)
@@ -106,7 +106,7 @@ async def test_a_channel_that_is_held_back_stays_so_when_the_server_starts_again
             assert await held_channels(client, tmp_path) == []
 
 
-async def test_a_server_without_a_guard_holds_no_channel_that_one_before_it_held(
+async def test_a_server_without_a_guard_releases_the_channels_that_its_predecessor_held(
     tmp_path: Path,
 ) -> None:
     with ValkeyServer() as valkey:

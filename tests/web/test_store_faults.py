@@ -163,7 +163,7 @@ def available(metrics: str) -> float:
     return float(found)
 
 
-async def test_a_full_store_is_not_ready_until_it_has_room_again_whether_anybody_asks_or_not(
+async def test_a_server_with_a_full_store_is_not_ready_until_there_is_room_again(
     scene: Scene, valkey: ValkeyServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     valkey.set(maxmemory="1", maxmemory_policy="noeviction")
@@ -202,7 +202,7 @@ async def test_a_store_that_became_a_replica_is_waited_for(
 
 
 @pytest.mark.slow
-async def test_nobody_knows_what_a_paused_store_does_until_it_goes_on(
+async def test_publishes_to_a_paused_store_have_an_unknown_outcome_until_it_continues(
     scene: Scene, valkey: ValkeyServer
 ) -> None:
     valkey.ask("CLIENT", "PAUSE", 5500, "WRITE")
@@ -216,7 +216,7 @@ async def test_nobody_knows_what_a_paused_store_does_until_it_goes_on(
     await scene.recovers()
 
 
-async def test_nobody_notices_that_a_store_forgot_its_scripts(
+async def test_a_store_that_lost_its_scripts_gets_them_again_unnoticed(
     scene: Scene, valkey: ValkeyServer
 ) -> None:
     for n in range(3):
@@ -228,7 +228,7 @@ async def test_nobody_notices_that_a_store_forgot_its_scripts(
     await scene.recovers()
 
 
-async def test_an_emptied_store_is_told_again_what_it_had(
+async def test_an_emptied_store_is_filled_again_from_memory(
     scene: Scene, valkey: ValkeyServer
 ) -> None:
     assert await scene.publish("/kept", "before") == "kept"

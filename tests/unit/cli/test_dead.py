@@ -86,7 +86,7 @@ def test_a_letter_that_is_not_there_is_a_failure(shell: Shell) -> None:
     assert (done.exit_code, "19 digits" in done.stderr) == (2, True)
 
 
-def test_what_a_terminal_would_obey_is_shown_instead(shell: Shell) -> None:
+def test_control_characters_are_shown_and_not_obeyed(shell: Shell) -> None:
     evil = "\x1b[2J\r\n\x9b1m\u202e[bold]x[/bold]"
     shell.operations.by_id[LETTER] = a_letter(2, reason=evil, data=evil, channel="/a\tb")
     shown = [shell.run("dead", *rest) for rest in (["list"], ["show", LETTER])]
@@ -131,7 +131,7 @@ def test_somebody_at_a_terminal_is_asked(shell: Shell, monkeypatch: pytest.Monke
     assert len(shell.operations.by_id) == 5
 
 
-def test_what_dies_after_the_count_is_not_removed(shell: Shell) -> None:
+def test_letters_that_die_after_the_count_are_not_removed(shell: Shell) -> None:
     late = replace(a_letter(50), died=9_999_999_999_999)
     shell.operations.by_id[late.id] = late
     assert "5 dead letters" in shell.run("dead", "purge", "--all", "--yes").stdout
@@ -232,7 +232,7 @@ def test_a_replay_is_watched_or_ended_and_not_both(shell: Shell) -> None:
 
 
 @pytest.mark.slow
-def test_who_interrupts_the_wait_ends_the_replay(shell: Shell) -> None:
+def test_interrupting_the_wait_cancels_the_replay(shell: Shell) -> None:
     shell.operations.pace = 0
     environment = {**os.environ, "HOLDFAST_URL": shell.url, "HOLDFAST_DATA": str(shell.home)}
     command = [sys.executable, "-m", "holdfast", "dead", "replay", "--all", "--yes"]
@@ -360,7 +360,7 @@ def test_on_a_terminal_that_is_too_narrow_for_a_table_nothing_is_cut(
     assert shell.run("dead", "list").stdout.startswith("ID\tAGE\tCHANNEL")
 
 
-def test_on_a_terminal_colours_say_how_it_stands(
+def test_on_a_terminal_colours_show_the_state(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     terminal = Console(force_terminal=True, width=200, color_system="standard")
@@ -374,7 +374,7 @@ def test_on_a_terminal_colours_say_how_it_stands(
     assert yellow not in shell.run("dead", "show", LETTER).stdout.partition("state")[0]
 
 
-def test_on_a_terminal_nothing_is_called_nothing(
+def test_on_a_terminal_an_empty_list_says_none(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(output, "console", Console(force_terminal=True, color_system=None))

@@ -16,7 +16,7 @@ print(*sys.modules)
 """
 
 
-def test_whoever_asks_what_there_is_does_not_wait_for_the_server() -> None:
+def test_the_list_of_commands_does_not_import_the_server() -> None:
     told = subprocess.run(
         [sys.executable, "-c", _WHAT_IS_LOADED], check=True, capture_output=True, text=True
     ).stdout
@@ -27,12 +27,12 @@ def test_whoever_asks_what_there_is_does_not_wait_for_the_server() -> None:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_a_command_says_of_itself_what_the_list_says(name: str) -> None:
+def test_a_commands_help_begins_as_the_list_describes_it(name: str) -> None:
     _, described = COMMANDS[name]
     assert (load(name).help or "").partition("\n")[0] == described
 
 
-def test_a_slip_of_the_pen_is_told_apart() -> None:
+def test_a_mistyped_command_gets_a_suggestion() -> None:
     result = CliRunner().invoke(program, ["ded"])
     assert result.exit_code == 2
     assert "No such command 'ded'. Did you mean 'dead'?" in result.output

@@ -17,7 +17,7 @@ from tests.unit.cli.conftest import Shell
 LIST = ["session", "list"]
 
 
-def test_nobody_listens(shell: Shell) -> None:
+def test_an_address_without_a_server_is_an_error(shell: Shell) -> None:
     done = shell.run(*LIST, "--url", f"http://127.0.0.1:{free_port()}")
     assert done.exit_code == Exit.UNREACHABLE
     assert "holdfast serve" in done.stderr
@@ -27,18 +27,18 @@ def test_nobody_listens(shell: Shell) -> None:
 @pytest.mark.parametrize(
     "url", ["", "127.0.0.1:8080", "ftp://host", "http://", "http://[", "http://host:99999", "unix:"]
 )
-def test_a_url_that_is_none(shell: Shell, url: str) -> None:
+def test_an_invalid_url_is_an_error(shell: Shell, url: str) -> None:
     done = shell.run(*LIST, "--url", url)
     assert done.exit_code == Exit.USAGE
     assert done.stderr.startswith("holdfast: ")
 
 
-def test_a_socket_that_is_not_there(shell: Shell) -> None:
+def test_a_missing_socket_is_an_error(shell: Shell) -> None:
     done = shell.run(*LIST, "--url", f"unix:{shell.home}/none")
     assert done.exit_code == Exit.UNREACHABLE
 
 
-def test_a_server_without_an_administration(shell: Shell) -> None:
+def test_a_server_without_an_administration_is_an_error(shell: Shell) -> None:
     done = shell.run(*LIST, "--url", shell.url + "/elsewhere")
     assert done.exit_code == Exit.FAILED
     assert "admin" in done.stderr
@@ -55,7 +55,7 @@ def test_a_server_without_an_administration(shell: Shell) -> None:
         ("\xe9", LIST, Exit.USAGE, "it is not a token"),
     ],
 )
-def test_tokens_that_do_not_fit(
+def test_a_wrong_token_is_an_error(
     shell: Shell, token: str, command: list[str], code: Exit, word: str
 ) -> None:
     path = shell.home / "other-token"
@@ -68,7 +68,7 @@ def test_tokens_that_do_not_fit(
     assert word in done.stderr
 
 
-def test_a_token_that_is_not_there(shell: Shell) -> None:
+def test_a_missing_token_is_an_error(shell: Shell) -> None:
     (shell.home / "admin-token").unlink()
     done = shell.run(*LIST)
     assert done.exit_code == Exit.USAGE
@@ -85,9 +85,7 @@ def test_a_token_that_is_not_there(shell: Shell) -> None:
         ("internal.unknown", Exit.FAILED),
     ],
 )
-def test_failures_of_the_server_have_a_code_to_end_with(
-    shell: Shell, code: str, exit: Exit
-) -> None:
+def test_failures_of_the_server_have_exit_codes(shell: Shell, code: str, exit: Exit) -> None:
     shell.operations.fault = RequestFailed(code, "redis is \x1b[1maway")
     done = shell.run(*LIST)
     assert done.exit_code == exit
@@ -132,7 +130,7 @@ def test_a_pipe_that_closes_early_is_no_fault(shell: Shell) -> None:
     assert (done.stdout, done.stderr) == (b"{", b"")
 
 
-def test_codes_to_end_with_are_told_in_the_documentation() -> None:
+def test_exit_codes_are_documented() -> None:
     page = (ROOT / "docs" / "command-line.md").read_text()
     told = [int(code) for code in re.findall(r"^\| (\d) \|", page, re.MULTILINE)]
     assert told == [int(each) for each in Exit]

@@ -43,19 +43,19 @@ def test_a_session_is_shown_with_the_head_of_its_queue(shell: Shell, key: str) -
     assert [entry["data"] for entry in told["queue"]] == [{"n": 1}, {"n": 2}]
 
 
-def test_a_session_of_the_servers_naming_is_found(shell: Shell) -> None:
+def test_a_session_named_by_the_server_is_found(shell: Shell) -> None:
     shell.operations.by_key["anonymous/-5"] = a_session("anonymous/-5")
     assert shell.run("session", "show", "anonymous/-5").exit_code == 0
 
 
 @pytest.mark.parametrize("key", ["joe", "joe/", "joe/one", "/1", "joe/1/2?x"])
-def test_a_key_is_a_key(shell: Shell, key: str) -> None:
+def test_a_malformed_key_is_a_usage_error(shell: Shell, key: str) -> None:
     for command in (["session", "show"], ["session", "kill"], ["dispatcher", "hold"]):
         assert shell.run(*command, key).exit_code == 2
 
 
 @pytest.mark.parametrize("name", ["..", "../dead-letters", "x?y=1#", "x%2fy", "\n"])
-def test_odd_names_lead_nowhere_else(shell: Shell, name: str) -> None:
+def test_odd_names_reach_no_other_path(shell: Shell, name: str) -> None:
     done = shell.run("session", "kill", f"{name}/1", "--yes")
     assert done.exit_code in (1, 2)
     assert done.stderr.startswith("holdfast: ")
@@ -112,7 +112,7 @@ def test_a_channel_is_released(shell: Shell) -> None:
     assert shell.run("dispatcher", "resume", "joe/1", "--channel", "/x").exit_code == 2
 
 
-def test_sessions_are_ended_by_what_holds_for_them(shell: Shell) -> None:
+def test_sessions_are_ended_by_conditions(shell: Shell) -> None:
     for number in range(3, 4504):
         key = f"thief/{number}"
         shell.operations.by_key[key] = a_session(key, connected=False)

@@ -455,7 +455,7 @@ def test_a_variable_that_is_no_setting_stops_the_start(command: Command) -> None
     assert "HOLDFAST_TIMOUT" in result.stderr
 
 
-def test_a_kubernetes_service_of_the_same_name_is_none_of_our_business(command: Command) -> None:
+def test_variables_of_a_kubernetes_service_with_this_name_are_ignored(command: Command) -> None:
     """Containers beside it are told of it in variables that look like settings."""
     Path("holdfast.toml").write_text("port = 9090\n")
     found = command.read(
@@ -479,7 +479,7 @@ def test_every_wrong_setting_is_named_at_once(command: Command) -> None:
 
 
 @pytest.mark.parametrize("text", ["[/x]", "[bold]", "\\[", "[red]x[/]", "[link=http://x]y"])
-def test_a_complaint_shows_what_was_written_as_it_was_written(text: str, command: Command) -> None:
+def test_an_error_shows_the_value_as_it_was_written(text: str, command: Command) -> None:
     result = command.run("--paths", text)
     assert result.exit_code == 2, result.exception
     assert repr(text) in result.stderr

@@ -34,7 +34,7 @@ def test_a_user_is_added_changed_listed_and_removed(file: Path) -> None:
     assert json.loads(run(file, "list", "--json").output) == []
 
 
-def test_what_cannot_be_done_is_told_and_changes_nothing(file: Path) -> None:
+def test_an_error_is_reported_and_changes_nothing(file: Path) -> None:
     run(file, "add", "ada", says="correct horse\n")
     before = file.read_bytes()
 

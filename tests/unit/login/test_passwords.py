@@ -19,7 +19,7 @@ def test_a_user_logs_in_with_the_password_alone(tmp_path: Path) -> None:
             verify(users, subject, password)
 
 
-def test_the_file_is_its_owners_and_has_no_password_in_it(tmp_path: Path) -> None:
+def test_the_file_is_private_and_contains_no_password(tmp_path: Path) -> None:
     path = tmp_path / "passwords"
     PasswordFile(path).put(User("ada", hashed("correct horse")))
 
@@ -48,7 +48,7 @@ def test_a_user_is_changed_and_removed(tmp_path: Path) -> None:
     "text",
     [b"ada", b"ada:secret", b"a b:$argon2id$x", b"ada:$argon2id$x:no group", b"x:$argon2id$y"],
 )
-def test_a_faulty_line_is_told_by_its_number(text: bytes) -> None:
+def test_an_error_names_the_line_number(text: bytes) -> None:
     with pytest.raises(Unusable, match=r"line 3|a group"):
         read_users(b"# users\n\n" + text)
     with pytest.raises(Unusable):

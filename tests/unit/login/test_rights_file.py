@@ -88,7 +88,7 @@ def test_the_decision_names_its_rule() -> None:
     assert LoginRules(RIGHTS.rules, ADA).decide(Operation.CREATE, "/x").rule is None
 
 
-def test_without_a_file_everybody_who_is_in_may_everything() -> None:
+def test_without_a_file_every_login_may_do_everything() -> None:
     for login in (ADA, GUEST):
         mine = LoginRules(EVERYTHING.rules, login)
         assert all(mine.decide(each, "/**").is_allowed for each in Operation)
@@ -162,7 +162,7 @@ def test_a_pattern_is_allowed_only_if_each_of_its_channels_is(
         (b"\xff", "UTF-8"),
     ],
 )
-def test_a_fault_is_told_with_its_place(text: bytes, place: str) -> None:
+def test_an_error_names_its_place_in_the_file(text: bytes, place: str) -> None:
     with pytest.raises(Unusable, match=place):
         read_rights(text)
 
@@ -212,7 +212,7 @@ def test_a_token_adds_to_what_the_file_allows() -> None:
     assert not may(ADA, "subscribe", "/own/ada/x")
 
 
-def test_whoever_denies_wins_the_file_or_the_token() -> None:
+def test_a_denial_wins_whether_in_the_file_or_the_token() -> None:
     assert not may(claims(SHUTS), "publish", "/rooms/1")
     assert may(claims(SHUTS), "publish", "/rooms/2")
     everything = {"may": ["all"], "channels": ["/**"]}
@@ -234,7 +234,7 @@ def test_a_decision_says_whether_the_file_or_the_token_made_it() -> None:
     assert decided(Operation.PUBLISH, "/nowhere") is None
 
 
-def test_where_tokens_bring_the_rights_nobody_has_others() -> None:
+def test_if_tokens_bring_rights_a_login_has_no_others() -> None:
     rules = without_file(has_claims=True).rules
 
     assert not LoginRules(rules, ADA).decide(Operation.SUBSCRIBE, "/a").is_allowed
@@ -257,13 +257,13 @@ def test_where_tokens_bring_the_rights_nobody_has_others() -> None:
         ([READS] * 101, "100"),
     ],
 )
-def test_a_fault_in_a_claim_is_told_with_its_place(claim: object, place: str) -> None:
+def test_an_error_in_a_claim_names_its_place(claim: object, place: str) -> None:
     with pytest.raises(Unusable, match=place):
         read_claim(claim)
 
 
 @pytest.mark.parametrize("name", ["ptp", "request", "replay", "history"])
-def test_a_right_to_what_the_server_does_not_have_is_no_right(name: str) -> None:
+def test_an_unknown_right_is_refused(name: str) -> None:
     if name in {each.value for each in Operation}:
         pytest.skip("the server has it")
     with pytest.raises(

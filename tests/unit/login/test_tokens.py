@@ -116,7 +116,7 @@ def test_what_a_token_must_say(claims: dict[str, Any], why: Cause) -> None:
     assert cause(token(**claims)) is why
 
 
-def test_a_token_may_end_after_all_times() -> None:
+def test_a_token_may_expire_in_the_distant_future() -> None:
     for ends in (10**18, 10**400):
         login = verify(token(exp=ends), BY_SECRET, TokenRules(leeway_s=0))
         assert login.expires_s == 253_402_300_799
@@ -169,7 +169,7 @@ def test_rights_that_are_unusable_refuse_the_token(given: object) -> None:
     assert cause(token(rights=given), rights_claim="rights") is Cause.RIGHTS
 
 
-def test_a_token_of_another_key_is_told_from_a_wrong_signature() -> None:
+def test_an_unknown_key_and_a_wrong_signature_are_different_causes() -> None:
     keys = read_key_set(orjson.dumps({"keys": [jwk(ec_key(), kid="one")]}))
 
     assert cause(token(ec_key(), "ES256", kid="two"), keys) is Cause.UNKNOWN_KEY

@@ -18,12 +18,12 @@ from holdfast.web.bodies import concatenate, to_utf8
         (['[{"a":1},{"b":2}]', '{"c":3}', ' [{"d":4}] '], [{"a": 1}, {"b": 2}, {"c": 3}, {"d": 4}]),
     ],
 )
-def test_objects_and_arrays_become_one(texts: list[str], messages: object) -> None:
+def test_objects_and_arrays_are_joined_into_one_array(texts: list[str], messages: object) -> None:
     assert orjson.loads(concatenate(texts)) == messages
 
 
 @pytest.mark.parametrize("texts", [["[]", "[]"], ["", ""], ["{}", "x"], ["[", "]"], ["{}", "[]"]])
-def test_parts_that_are_wrong_do_not_become_right(texts: list[str]) -> None:
+def test_joining_does_not_repair_malformed_parts(texts: list[str]) -> None:
     with pytest.raises(orjson.JSONDecodeError):
         orjson.loads(concatenate(texts))
 
@@ -48,7 +48,7 @@ def test_other_charsets_are_refused(charset: str) -> None:
     assert refused.value.error is ErrorReply.MEDIA_TYPE_UNSUPPORTED
 
 
-def test_names_that_nobody_knows_are_not_remembered() -> None:
+def test_unknown_charsets_are_not_cached() -> None:
     """Python itself keeps each that it was asked for."""
     remembered: dict[str, object] = vars(encodings)["_cache"]
     before = len(remembered)

@@ -76,7 +76,9 @@ def test_frames_of_one_message_pass_until_it_is_too_large(
 
 @pytest.mark.slow
 @given(st.lists(SIZES, max_size=3), PLACES)
-def test_what_is_too_large_is_dropped_and_told(sizes: list[int], places: list[int]) -> None:
+def test_a_message_that_is_too_large_is_dropped_and_reported(
+    sizes: list[int], places: list[int]
+) -> None:
     good = b"".join(frame(b"x" * size) for size in sizes)
     late = frame(b"x" * MOST) + frame(b"late") + frame(b"x" * 70_000)
     assert hear(*in_pieces(good + late + frame(b"", CLOSE), places)) == (
@@ -99,7 +101,9 @@ def test_the_head_says_whether_to_drop_a_frame(size: int, passed: bytes) -> None
 
 @given(st.lists(SIZES, max_size=3), SIZES, PLACES)
 @example([2, 5, 5], 5, [178])
-def test_up_to_the_first_without_a_mask(sizes: list[int], bad: int, places: list[int]) -> None:
+def test_frames_pass_up_to_the_first_without_a_mask(
+    sizes: list[int], bad: int, places: list[int]
+) -> None:
     good = b"".join(frame(b"x" * size) for size in sizes)
     unmasked = frame(b"[{}]" * bad, is_masked=False)
     assert hear(*in_pieces(good + unmasked + frame(b"late"), places)) == good + ABSURD
@@ -116,7 +120,7 @@ def test_a_frame_without_a_mask_is_not_passed_even_if_it_looks_like_a_short_one(
     assert hear(b"\x81\x7f\x00\x00\x00") == ABSURD
 
 
-def test_the_end_is_passed_on() -> None:
+def test_the_end_of_the_stream_is_passed_on() -> None:
     reader = Reader()
     ClientFrames(reader, MOST, Intake()).feed_eof()
     assert reader.is_at_end
@@ -152,7 +156,7 @@ class Listener(Reader):
 
 
 @given(st.lists(SOME_SIZES, max_size=4), PLACES, st.booleans())
-def test_what_is_unfinished_or_not_heard_takes_room_and_gives_it_back(
+def test_unfinished_and_unhandled_messages_take_room_until_they_are_done(
     messages: list[list[int]], places: list[int], is_heard: bool
 ) -> None:
     data = b"".join(message(sizes) for sizes in messages)
@@ -178,7 +182,7 @@ def test_what_is_unfinished_or_not_heard_takes_room_and_gives_it_back(
 
 @pytest.mark.slow
 @given(SOME_SIZES, SOME_SIZES, PLACES)
-def test_a_message_without_room_is_dropped_and_told(
+def test_a_message_without_room_is_dropped_and_reported(
     before: list[int], sizes: list[int], places: list[int]
 ) -> None:
     first, second = message(before), message([*sizes, SMALL + 1])

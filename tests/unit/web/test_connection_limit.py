@@ -26,7 +26,7 @@ class Crowd:
         return True
 
 
-def test_the_oldest_that_has_asked_for_nothing_makes_room() -> None:
+def test_the_oldest_connection_without_a_request_is_evicted() -> None:
     crowd = Crowd(3)
     assert all(crowd.arrive(guest) for guest in (1, 2, 3))
     crowd.room.hear(1)
@@ -36,7 +36,7 @@ def test_the_oldest_that_has_asked_for_nothing_makes_room() -> None:
     assert len(crowd.room) == 3
 
 
-def test_where_everybody_has_asked_for_something_nobody_else_gets_in() -> None:
+def test_if_every_connection_has_sent_a_request_new_ones_are_turned_away() -> None:
     crowd = Crowd(2)
     for guest in (1, 2):
         crowd.arrive(guest)
@@ -47,7 +47,7 @@ def test_where_everybody_has_asked_for_something_nobody_else_gets_in() -> None:
     assert crowd.arrive(4)
 
 
-def test_operators_have_shown_a_token_and_not_only_asked_for_something() -> None:
+def test_for_operators_only_a_valid_token_is_a_claim() -> None:
     crowd = Crowd(2, for_operators=True)
     for guest in (1, 2):
         crowd.arrive(guest)
@@ -59,7 +59,7 @@ def test_operators_have_shown_a_token_and_not_only_asked_for_something() -> None
     assert crowd.sent_away == [2]
 
 
-def test_who_was_sent_away_may_say_again_that_it_leaves() -> None:
+def test_an_evicted_connection_may_leave_again() -> None:
     crowd = Crowd(1)
     crowd.arrive(1)
     crowd.arrive(2)
@@ -69,7 +69,7 @@ def test_who_was_sent_away_may_say_again_that_it_leaves() -> None:
 
 @pytest.mark.slow
 @given(st.lists(st.tuples(st.sampled_from(["arrive", "hear", "leave"]), st.integers(0, 9))))
-def test_there_are_never_more_than_may_be_and_nobody_who_asked_is_sent_away(
+def test_the_limit_holds_and_connections_with_a_request_are_never_evicted(
     steps: list[tuple[str, int]],
 ) -> None:
     crowd = Crowd(4)
@@ -88,7 +88,7 @@ def test_there_are_never_more_than_may_be_and_nobody_who_asked_is_sent_away(
         assert not heard & {*crowd.sent_away}
 
 
-def test_who_never_says_that_it_leaves_is_not_counted() -> None:
+def test_without_a_limit_connections_are_not_tracked() -> None:
     room = NoConnectionLimit()
     for guest in range(10):
         assert room.has_place()

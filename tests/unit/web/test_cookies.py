@@ -40,11 +40,11 @@ def test_the_identity_is_found_wherever_it_stands(header: str) -> None:
         [f"{'BAYEUX_BROWSER=<junk>; ' * 300}BAYEUX_BROWSER={IDENTITY}"],
     ],
 )
-def test_what_others_have_put_in_front_of_it_does_not_hide_it(lines: list[str]) -> None:
+def test_cookies_that_other_hosts_put_first_do_not_hide_the_identity(lines: list[str]) -> None:
     assert COOKIE.find(lines) == (IDENTITY,)
 
 
-def test_of_several_each_is_found_in_their_order_up_to_a_bound() -> None:
+def test_several_identities_are_found_in_order_up_to_a_limit() -> None:
     assert COOKIE.find(["BAYEUX_BROWSER=b; BAYEUX_BROWSER=a; BAYEUX_BROWSER=b"]) == ("b", "a")
     many = "; ".join(f"BAYEUX_BROWSER={number}" for number in range(1000))
     assert COOKIE.find([many]) == tuple(map(str, range(16)))
@@ -81,7 +81,7 @@ def test_only_what_separates_cookies_is_no_part_of_a_name(space: str) -> None:
         f"BAYEUX_BROWSER=a=b; x={IDENTITY}",
     ],
 )
-def test_what_was_never_given_out_is_no_identity(header: str) -> None:
+def test_values_that_the_server_never_sets_are_no_identities(header: str) -> None:
     assert COOKIE.find([header]) == ()
 
 
@@ -93,7 +93,7 @@ def test_the_cookie_is_hidden_from_scripts_and_of_the_whole_site_if_nothing_else
     assert COOKIE.header(IDENTITY) == f"BAYEUX_BROWSER={IDENTITY}; Path=/; HttpOnly"
 
 
-def test_everything_that_can_be_said_of_the_cookie_is_said() -> None:
+def test_every_attribute_is_written() -> None:
     cookie = BrowserCookie(
         name="__Host-B",
         domain="example.org",
@@ -109,7 +109,7 @@ def test_everything_that_can_be_said_of_the_cookie_is_said() -> None:
     )
 
 
-def test_what_is_set_is_found_again() -> None:
+def test_an_identity_that_was_set_is_found_again() -> None:
     pair = COOKIE.header(IDENTITY).partition(";")[0]
     assert COOKIE.find([pair]) == (IDENTITY,)
 
@@ -124,7 +124,7 @@ def test_no_header_is_too_odd_to_be_read(lines: list[str]) -> None:
 PROGRAM = {"Host": "holdfast.test", "User-Agent": "node", "Sec-Fetch-Mode": "cors"}
 
 
-def test_a_program_is_known_by_what_it_does_not_say() -> None:
+def test_a_program_sends_no_cookie_and_no_browser_headers() -> None:
     assert is_cookieless(CIMultiDict(PROGRAM))
 
 
@@ -138,7 +138,7 @@ def test_a_program_is_known_by_what_it_does_not_say() -> None:
         {"sec-fetch-site": "same-origin"},
     ],
 )
-def test_who_sends_a_cookie_or_what_browsers_send_is_no_program_without_one(
+def test_a_client_with_a_cookie_or_browser_headers_is_not_cookieless(
     said: dict[str, str],
 ) -> None:
     assert not is_cookieless(CIMultiDict(PROGRAM | said))

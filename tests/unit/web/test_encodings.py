@@ -70,7 +70,7 @@ def test_a_body_that_is_cut_short_is_damaged(
 
 @pytest.mark.parametrize("encoding", ["gzip", "deflate"])
 @given(data=st.binary(min_size=1, max_size=200))
-def test_whatever_is_no_such_thing_is_damaged(encoding: str, data: bytes) -> None:
+def test_data_in_another_format_are_damaged(encoding: str, data: bytes) -> None:
     try:
         body = decoded(encoding, data)
     except ValueError:
@@ -81,7 +81,7 @@ def test_whatever_is_no_such_thing_is_damaged(encoding: str, data: bytes) -> Non
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "deflate"])
-def test_nothing_may_stand_behind_the_end(encoding: str) -> None:
+def test_data_after_the_end_are_refused(encoding: str) -> None:
     encode = gzip.compress if encoding == "gzip" else zlib.compress
     with pytest.raises(ValueError):
         decoded(encoding, encode(b"[]") + b"\0")
@@ -90,12 +90,12 @@ def test_nothing_may_stand_behind_the_end(encoding: str) -> None:
 
 
 @pytest.mark.parametrize("size", [65_535, 65_536, 65_537, 200_000])
-def test_files_behind_each_other_are_decoded_once_whatever_their_size(size: int) -> None:
+def test_gzip_members_are_decoded_once_whatever_their_size(size: int) -> None:
     bodies = [b"x" * size, b"second", b"y" * size, b"", b"z" * size, b"last"]
     assert decoded("gzip", b"".join(map(gzip.compress, bodies))) == b"".join(bodies)
 
 
-def test_many_long_files_take_no_more_memory_than_their_pieces() -> None:
+def test_many_long_gzip_members_take_no_more_memory_than_their_pieces() -> None:
     data = gzip.compress(b" " * 65_537) * 30
     tracemalloc.start()
     try:
@@ -112,7 +112,7 @@ def test_no_more_is_decoded_than_is_asked_for() -> None:
     assert len(next(pieces)) == 65_536
 
 
-def test_files_that_say_nothing_come_to_an_end() -> None:
+def test_the_number_of_empty_gzip_members_is_limited() -> None:
     assert decoded("gzip", gzip.compress(b"") * 1000) == b""
     with pytest.raises(ValueError):
         decoded("gzip", gzip.compress(b"") * 1001)

@@ -22,7 +22,7 @@ def test_an_address_of_version_6_needs_its_brackets(ip: object, port: str) -> No
 
 
 @given(st.text(st.characters(min_codepoint=33, max_codepoint=126), max_size=30))
-def test_whatever_ends_like_a_name_of_ours_is_below_it_or_a_stranger(text: str) -> None:
+def test_a_name_that_ends_like_ours_is_below_it_or_foreign(text: str) -> None:
     hosts = Hosts(["ours.example", "*.club.example"])
     assert not hosts.are_ours(f"{text}x.example")
     assert hosts.are_ours(f"{text}ours.example") is (text == "")
@@ -35,7 +35,7 @@ def test_a_star_is_every_name_and_a_name_below_is_not_the_name() -> None:
     assert not Hosts(["*.club.example"]).are_ours("club.example")
 
 
-def test_what_is_judged_is_remembered_and_not_for_ever() -> None:
+def test_verdicts_on_hosts_are_cached_up_to_a_limit() -> None:
     hosts = Hosts(["ours.example"])
     for number in range(5000):
         assert not hosts.are_ours(f"{number}.example")
@@ -43,7 +43,7 @@ def test_what_is_judged_is_remembered_and_not_for_ever() -> None:
     assert hosts._is_known.cache_info().currsize <= 1024
 
 
-def test_a_program_that_names_no_host_is_no_page() -> None:
+def test_a_request_without_a_host_is_accepted() -> None:
     assert Hosts().are_ours(None)
 
 

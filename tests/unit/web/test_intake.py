@@ -10,7 +10,7 @@ from holdfast.bayeux.errors import RequestRefused
 from holdfast.web.intake import Intake
 
 
-def test_what_fits_is_taken_and_what_is_given_back_fits_again() -> None:
+def test_room_that_is_given_back_can_be_taken_again() -> None:
     intake = Intake(10)
     intake.take(6)
     intake.take(4)
@@ -30,7 +30,7 @@ def test_the_request_that_does_not_fit_is_refused_and_holds_nothing() -> None:
 ONE, OTHER = "203.0.113.1", "2001:db8::/64"
 
 
-def test_one_address_has_half_of_it_at_most_and_others_the_rest() -> None:
+def test_one_network_takes_half_of_the_room_at_most() -> None:
     intake = Intake(10)
     intake.take(5, ONE)
     with pytest.raises(RequestRefused, match="503::server_busy"):
@@ -42,14 +42,14 @@ def test_one_address_has_half_of_it_at_most_and_others_the_rest() -> None:
     assert intake.used == 10
 
 
-def test_who_calls_from_this_machine_has_no_share() -> None:
+def test_requests_from_this_machine_have_no_share() -> None:
     intake = Intake(10)
     intake.take(10)
     assert (intake.used, len(intake)) == (10, 0)
 
 
 @given(st.lists(st.tuples(st.sampled_from(["", ONE, OTHER]), st.integers(0, 8)), max_size=20))
-def test_only_addresses_that_hold_something_are_remembered(takes: list[tuple[str, int]]) -> None:
+def test_only_networks_that_use_room_have_an_entry(takes: list[tuple[str, int]]) -> None:
     intake, taken = Intake(20), []
     for network, size in takes:
         with suppress(RequestRefused):

@@ -73,7 +73,7 @@ def test_the_own_pages_are_our_own_however_they_spell_it(origin: str, host: str)
         "https://\N{FULLWIDTH LATIN SMALL LETTER F}riend.example",
     ],
 )
-def test_all_others_are_foreign(origin: str) -> None:
+def test_other_origins_are_foreign(origin: str) -> None:
     assert NAMED.standing(origin, HOST) is OriginTrust.FOREIGN
     assert NAMED.headers(origin, HOST) == {}
     assert NAMED.preflight_headers(origin, HOST) == {}
@@ -102,12 +102,12 @@ def test_named_origins_may_send_credentials(origin: str) -> None:
 
 
 @pytest.mark.parametrize("origin", ["null", "http://evil.test", "", "http://evil.test/x"])
-def test_the_star_never_allows_credentials(origin: str) -> None:
+def test_a_wildcard_never_allows_credentials(origin: str) -> None:
     assert ANY.standing(origin, HOST) is OriginTrust.ALLOWED
     assert ANY.headers(origin, HOST) == {"Access-Control-Allow-Origin": "*"}
 
 
-def test_a_named_origin_keeps_its_credentials_beside_the_star() -> None:
+def test_a_named_origin_keeps_its_credentials_beside_a_wildcard() -> None:
     both = Origins(("*", "https://friend.example"))
     assert both.headers("https://friend.example", HOST)["Access-Control-Allow-Credentials"]
     assert both.headers("https://evil.test", HOST) == {"Access-Control-Allow-Origin": "*"}
@@ -124,13 +124,13 @@ def test_a_preflight_is_told_what_may_be_sent() -> None:
     assert headers["Access-Control-Allow-Headers"] == "Content-Type"
 
 
-def test_a_letter_that_only_looks_like_a_friend_when_small_is_foreign() -> None:
+def test_an_origin_that_only_matches_in_lower_case_unicode_is_foreign() -> None:
     origins = Origins(("https://kind.example",))
     assert origins.standing("https://\N{KELVIN SIGN}ind.example", HOST) is OriginTrust.FOREIGN
 
 
 @given(st.text(max_size=60), st.one_of(st.none(), st.text(max_size=30)))
-def test_nothing_can_be_said_that_is_not_judged(origin: str, host: str | None) -> None:
+def test_every_text_is_judged_without_an_error(origin: str, host: str | None) -> None:
     standing = NAMED.standing(origin, host)
     headers = NAMED.headers(origin, host)
     assert bool(headers) == (standing is OriginTrust.ALLOWED)

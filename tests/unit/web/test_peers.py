@@ -56,7 +56,7 @@ def test_the_last_address_that_is_no_trusted_proxy_wins() -> None:
     assert forwarded("203.0.113.7").is_proxied
 
 
-def test_of_proxies_alone_the_first_is_the_caller_and_not_counted() -> None:
+def test_if_all_addresses_are_proxies_the_first_is_the_caller_and_has_no_budget() -> None:
     caller = forwarded("10.1.1.1, 10.2.2.2", trusted=("10.0.0.0/8",))
     assert (caller.address, caller.network) == ("10.1.1.1", "")
 
@@ -64,7 +64,7 @@ def test_of_proxies_alone_the_first_is_the_caller_and_not_counted() -> None:
 @pytest.mark.parametrize(
     "said", ["", "unknown", "_hidden", "203.0.113.7,", "1.2.3.4, -", "999.1.1.1"]
 )
-def test_a_proxy_that_does_not_say_whom_it_heard_speaks_for_itself(said: str) -> None:
+def test_a_proxy_that_names_no_client_is_the_caller(said: str) -> None:
     caller = forwarded(said)
     assert (caller.address, caller.network) == (PROXY, "")
 
@@ -91,7 +91,7 @@ def test_rfc_7239_is_read_from_its_end_whatever_quotes_a_client_opened(said: str
     assert caller.address == "203.0.113.7"
 
 
-def test_who_speaks_tls_to_the_proxy_is_secure() -> None:
+def test_a_client_that_uses_tls_to_the_proxy_is_secure() -> None:
     proto = ("X-Forwarded-Proto", "https")
     address = ("X-Forwarded-For", "203.0.113.7")
     assert asked(Peers((PROXY,)), PROXY, address, proto).is_secure
@@ -103,7 +103,7 @@ def test_who_speaks_tls_to_the_proxy_is_secure() -> None:
     assert asked(Peers((PROXY,), "Forwarded"), PROXY, element).is_secure
 
 
-def test_a_unix_socket_has_no_address_and_is_trusted_if_that_is_said() -> None:
+def test_a_unix_socket_has_no_address_and_is_trusted_if_configured() -> None:
     client = ("X-Forwarded-For", "203.0.113.7")
     alone = asked(Peers(), "", client)
     assert (alone.address, alone.network, alone.is_proxied) == ("", "", False)
@@ -111,7 +111,7 @@ def test_a_unix_socket_has_no_address_and_is_trusted_if_that_is_said() -> None:
 
 
 @pytest.mark.parametrize("here", ["127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1"])
-def test_this_machine_is_not_counted(here: str) -> None:
+def test_requests_from_this_machine_have_no_budget(here: str) -> None:
     assert asked(Peers(), here).network == ""
     # What a proxy forwards from there is.
     assert forwarded("127.0.0.1").network == "127.0.0.1"

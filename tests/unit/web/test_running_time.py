@@ -13,7 +13,7 @@ class Hand:
         return self.now
 
 
-def test_it_goes_on_while_the_process_runs() -> None:
+def test_the_clock_runs_while_it_is_read() -> None:
     hand = Hand()
     clock = RunningTime(hand)
     for beats in range(1, 50):
@@ -21,7 +21,7 @@ def test_it_goes_on_while_the_process_runs() -> None:
         assert clock() == hand.now
 
 
-def test_time_in_which_nobody_read_it_does_not_count() -> None:
+def test_a_gap_between_readings_does_not_count() -> None:
     hand = Hand()
     clock = RunningTime(hand)
     hand.now = 100.1
@@ -32,7 +32,7 @@ def test_time_in_which_nobody_read_it_does_not_count() -> None:
     assert round(clock() - before, 6) == 0.1
 
 
-def test_it_never_goes_back() -> None:
+def test_the_clock_never_goes_back() -> None:
     hand = Hand()
     clock = RunningTime(hand)
     seen = []

@@ -42,7 +42,7 @@ class Street:
         self.burst.write(wire, b"x" * size)
 
 
-def test_what_a_turn_has_to_say_leaves_when_it_ends_and_in_order() -> None:
+def test_the_writes_of_a_turn_leave_in_order_when_it_ends() -> None:
     street = Street()
     street.write(street.a, 1)
     street.write(street.b, 2)
@@ -52,7 +52,7 @@ def test_what_a_turn_has_to_say_leaves_when_it_ends_and_in_order() -> None:
     assert street.left == ["a1", "b2", "a3"]
 
 
-def test_the_first_thing_of_a_turn_asks_for_its_end() -> None:
+def test_the_first_write_of_a_turn_schedules_its_end() -> None:
     street = Street()
     for _ in range(2):
         street.write(street.a, 1)
@@ -61,21 +61,21 @@ def test_the_first_thing_of_a_turn_asks_for_its_end() -> None:
     assert street.began == 2
 
 
-def test_what_is_large_is_not_held_back_and_overtakes_nothing() -> None:
+def test_large_writes_leave_at_once_and_overtake_nothing() -> None:
     street = Street()
     street.write(street.a, 1)
     street.write(street.a, 100_000)
     assert street.left == ["a1", "a100000"]
 
 
-def test_nothing_is_held_back_from_a_client_that_has_not_read_what_came_before() -> None:
+def test_writes_to_a_client_that_does_not_read_are_not_collected() -> None:
     street = Street()
     street.a.unsent = 10
     street.write(street.a, 1)
     assert street.left == ["a1"]
 
 
-def test_in_a_long_turn_the_first_do_not_wait_for_the_last() -> None:
+def test_in_a_long_turn_the_first_writes_leave_early() -> None:
     street = Street()
     for _ in range(100):
         street.write(street.a, 1)
@@ -84,7 +84,7 @@ def test_in_a_long_turn_the_first_do_not_wait_for_the_last() -> None:
     assert len(street.left) == 100
 
 
-def test_whoever_must_know_first_is_told_before_anything_leaves() -> None:
+def test_the_callback_runs_before_anything_leaves() -> None:
     street = Street()
     for _ in range(65):
         street.write(street.a, 1)
@@ -93,7 +93,7 @@ def test_whoever_must_know_first_is_told_before_anything_leaves() -> None:
     assert street.told == [0, 64, 66]
 
 
-def test_a_connection_that_is_closed_meanwhile_costs_the_others_nothing() -> None:
+def test_a_closed_connection_does_not_stop_the_writes_of_others() -> None:
     street = Street()
     street.write(street.a, 1)
     street.write(street.b, 2)
