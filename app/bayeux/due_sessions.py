@@ -24,7 +24,9 @@ class DueSessions:
     """Handles the deadlines of sessions."""
 
     def __init__(self, life: SessionLife) -> None:
-        self._life, self._state = life, life.state
+        self._life, self._state, self._clock = life, life.state, life.clock
+        self._answers, self._ends = life.answers, life.ends
+        self._undelivered, self._failures = life.undelivered, life.failures
         # Due sessions that this turn had no time for.
         self._due: deque[Session] = deque()
 
@@ -44,7 +46,7 @@ class DueSessions:
         except BaseException:
             self._state.log_fault(session)
         if not session.is_gone:
-            self._life.clock.schedule(session)
+            self._clock.schedule(session)
         return bool(self._due)
 
     def look_at(self, session: Session, now: float) -> None:
@@ -70,7 +72,7 @@ class DueSessions:
             self._state.hub.make_ready(session)
 
     def _look_at_dispatcher(self, session: Session, now: float) -> None:
-        if self._life.undelivered.is_congested:
+        if self._undelivered.is_congested:
             # Dead letters cannot be stored now: retry with the next tick.
             return
         first_due = session.queue.first_due()
@@ -79,7 +81,7 @@ class DueSessions:
         if session.is_gone:
             return
         if session.ends_at and session.ends_at <= now and session.held_connect is None:
-            self._life.ends.end_with_letters(
+            self._ends.end_with_letters(
                 session, error_codes.NO_CONNECTION, "the session's timeout is over", now
             )
             return
@@ -92,7 +94,7 @@ class DueSessions:
         entry = next(iter(session.queue.in_flight().values()))
         channel, attempts = entry.message.channel, entry.attempts
         failure = replace(_NO_VERDICT, channel=channel, attempts=attempts)
-        self._life.failures.fail(session, failure, now, entry)
+        self._failures.fail(session, failure, now, entry)
 
     def _try_again(self, session: Session, dispatcher: Dispatcher, now: float) -> None:
         """Make the next attempt if it is due; without any left, the session ends."""
@@ -103,7 +105,7 @@ class DueSessions:
         if dispatcher.state is not before:
             self._state.journal.dispatcher(session, dispatcher.state)
         if dispatcher.is_dead:
-            self._life.ends.end_with_letters(
+            self._ends.end_with_letters(
                 session, error_codes.GIVEN_UP, "the last attempt failed", now
             )
         elif dispatcher.flows(now):
@@ -112,33 +114,33 @@ class DueSessions:
     def _look_at_contact(self, session: Session, now: float) -> None:
         if session.held_connect is not None:
             if session.deadline <= now:
-                self._life.answers.release(session, session.held_connect, now)
+                self._answers.release(session, session.held_connect, now)
         elif session.carrier is not None and session.carrier.is_draining():
             # The session's timeout starts when the reply has left; look again shortly.
-            self._life.clock.await_return(session, now)
-            self._life.clock.look_soon(session, now)
+            self._clock.await_return(session, now)
+            self._clock.look_soon(session, now)
         elif session.deadline <= now:
             self._lose(session, now)
 
     def _lose(self, session: Session, now: float) -> None:
         """Treat the client as lost: its timeout has ended."""
         if session.terms is None and session.queue.settling is _WRITTEN:
-            self._life.ends.end(session, SessionInput.EXPIRE)
-            self._life.undelivered.discard(session, Reason.SESSION_EXPIRED)
+            self._ends.end(session, SessionInput.EXPIRE)
+            self._undelivered.discard(session, Reason.SESSION_EXPIRED)
             return
-        if self._life.undelivered.is_congested:
+        if self._undelivered.is_congested:
             session.deadline = now + _POSTPONED_S
             return
         if self._is_missed_by_nobody(session):
-            self._life.ends.end(session, SessionInput.LAPSE)
-            self._life.undelivered.discard(session, Reason.SESSION_EXPIRED)
+            self._ends.end(session, SessionInput.LAPSE)
+            self._undelivered.discard(session, Reason.SESSION_EXPIRED)
             return
         # From now on the dispatcher waits, for as long as the session may last.
-        self._life.clock.detach(session, now)
+        self._clock.detach(session, now)
         is_named = session.terms is not None and session.terms.is_named
         if session.takes_messages or not is_named:
             # A stopped session may still be taken over by its name.
-            self._life.failures.fail(session, _NO_CONTACT, now)
+            self._failures.fail(session, _NO_CONTACT, now)
 
     def _is_missed_by_nobody(self, session: Session) -> bool:
         """Return whether it would end without any dead letter: then no delivery has failed."""

@@ -57,20 +57,20 @@ class Bayeux:
         return state.is_awake
 
     def _send_news(self, ready: list[Session], now: float) -> None:
-        watch = self.state.hub.watch
+        watch, answers = self.state.hub.watch, self.life.answers
         looks = () if watch is None else watch.look(ready, self.state.guard.held)
         if self.state.hub.durables:
             # The store is asked only about durable sessions.
-            self.life.answers.begin_round()
+            answers.begin_round()
         for place, session in enumerate(ready, 1):
             try:
-                self.life.answers.send_news(session, now)
+                answers.send_news(session, now)
             except BaseException:
                 self.state.log_fault(session)
             if place % _TOLD == 0 and self.state.is_turn_over():
                 self.state.hub.put_back(ready[place:])
                 break
-        self.life.answers.end_round()
+        answers.end_round()
         if watch is not None and looks:
             watch.measured(looks, self.state.node.stamp())
 

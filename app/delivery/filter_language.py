@@ -182,7 +182,8 @@ class _Parser:
         self._advance()
         found = self._any_of()
         self._expect(")")
-        if self._next in (*_COMPARISONS, *_ARITHMETIC) and self._kind == "sign":
+        is_term = self._next in _COMPARISONS or self._next in _ARITHMETIC
+        if is_term and self._kind == "sign":
             self._begin, self._end, self._terms, self._kind, self._next = before
             return self._comparison(self._sum())
         return found
